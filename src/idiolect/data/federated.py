@@ -1,0 +1,155 @@
+"""Federated data: every client's samples concatenated, with offsets; never padded to the largest client."""
+
+import hashlib
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field, replace
+from functools import cached_property
+from typing import Any, Literal
+
+import numpy as np
+from jaxtyping import Int, Shaped
+
+from idiolect.errors import DataError, unknown
+
+SPLITS = ("train", "validation", "test")
+TaskKind = Literal["classification", "regression"]
+
+
+@dataclass(frozen=True)
+class Split:
+    """One split of all clients in CSR form: client i owns rows `offsets[i]:offsets[i + 1]`.
+
+    x: features, (n, *feature_shape) float32; y: labels, (n,) int32 classes or (n,) float32 targets.
+    """
+
+    x: Shaped[np.ndarray, "n ..."]
+    y: Shaped[np.ndarray, "n"]
+    offsets: Int[np.ndarray, "clients_plus_1"]
+
+    def __post_init__(self) -> None:
+        if self.offsets[0] != 0 or self.offsets[-1] != len(self.y) or (np.diff(self.offsets) < 0).any():
+            raise DataError(
+                f"offsets must rise from 0 to the number of samples ({len(self.y)}); "
+                f"they run {self.offsets[0]}..{self.offsets[-1]}"
+            )
+        if len(self.x) != len(self.y):
+            raise DataError(f"{len(self.x)} feature rows but {len(self.y)} labels")
+
+    @property
+    def sizes(self) -> Int[np.ndarray, "clients"]:
+        """Samples of each client."""
+        return np.diff(self.offsets)
+
+    def client(self, index: int) -> tuple[Shaped[np.ndarray, "m ..."], Shaped[np.ndarray, "m"]]:
+        """One client's samples: (features, labels)."""
+        rows = slice(int(self.offsets[index]), int(self.offsets[index + 1]))
+        return self.x[rows], self.y[rows]
+
+    @property
+    def owners(self) -> Int[np.ndarray, "n"]:
+        """The client of every row."""
+        return np.repeat(np.arange(len(self.offsets) - 1), self.sizes)
+
+
+@dataclass(frozen=True)
+class FederatedData:
+    """A federation's data: three splits, the clients' names, and what is known about how they were made.
+
+    classes: the class names of a classification task, empty for regression.
+    notes: what a reader of the numbers must know (a leak by design, imputed values); shown in every report.
+    provenance: how to make it again (source, partition name, seed, hashes); stored with every run.
+    """
+
+    name: str
+    train: Split
+    validation: Split
+    test: Split
+    clients: tuple[str, ...]
+    task: TaskKind
+    classes: tuple[str, ...] = ()
+    notes: tuple[str, ...] = ()
+    provenance: Mapping[str, Any] = field(default_factory=dict[str, Any])
+
+    def __post_init__(self) -> None:
+        for name in SPLITS:
+            count = len(self.split(name).offsets) - 1
+            if count != len(self.clients):
+                raise DataError(f"{self.name}: {len(self.clients)} clients but the {name} split has {count}")
+        for client, size in zip(self.clients, self.train.sizes, strict=True):
+            if size == 0:
+                raise DataError(f"{self.name}: client '{client}' has no training samples; drop it or merge it")
+        for client, size in zip(self.clients, self.test.sizes, strict=True):
+            if size == 0:
+                raise DataError(
+                    f"{self.name}: client '{client}' has no test samples; "
+                    "raise the test fraction or the minimum size of a client"
+                )
+        for name in SPLITS:
+            split = self.split(name)
+            for what, values in (("features", split.x), ("labels", split.y)):
+                if np.issubdtype(values.dtype, np.floating) and not np.isfinite(values).all():
+                    finite = np.isfinite(values).reshape(len(values), -1).all(axis=1)
+                    row = int(np.flatnonzero(~finite)[0])
+                    raise DataError(
+                        f"{self.name}: NaN or infinity in the {name} {what} of client "
+                        f"'{self.clients[split.owners[row]]}'; clean or impute the data first"
+                    )
+
+    def split(self, name: str) -> Split:
+        """The split called 'train', 'validation' or 'test'."""
+        if name not in SPLITS:
+            raise unknown("split", name, SPLITS)
+        return getattr(self, name)
+
+    @property
+    def num_clients(self) -> int:
+        """Number of clients N."""
+        return len(self.clients)
+
+    @property
+    def num_outputs(self) -> int:
+        """Outputs a model needs: the number of classes, or 1 for regression."""
+        return len(self.classes) if self.task == "classification" else 1
+
+    @property
+    def feature_shape(self) -> tuple[int, ...]:
+        """Shape of one sample's features."""
+        return tuple(self.train.x.shape[1:])
+
+    @cached_property
+    def fingerprint(self) -> str:
+        """sha256 over every array and client name: equal exactly when the data are equal, bit for bit."""
+        digest = hashlib.sha256("\0".join((*self.clients, *self.classes, self.task)).encode())
+        for name in SPLITS:
+            split = self.split(name)
+            for array in (split.x, split.y, split.offsets):
+                digest.update(f"{array.dtype.str}{array.shape}".encode())
+                digest.update(np.ascontiguousarray(array).data)
+        return digest.hexdigest()
+
+    def pooled(self) -> "FederatedData":
+        """The same samples as one client that holds everything (what training without privacy would see)."""
+        whole = {
+            name: replace(s := self.split(name), offsets=np.array([0, len(s.y)], dtype=s.offsets.dtype))
+            for name in SPLITS
+        }
+        return replace(self, clients=("pooled",), **whole)
+
+    def select(self, keep: Callable[[int], bool]) -> "FederatedData":
+        """The federation of the clients whose index satisfies `keep`."""
+        chosen = [i for i in range(self.num_clients) if keep(i)]
+        if not chosen:
+            raise DataError(f"{self.name}: no client is left after the selection")
+
+        def part(split: Split) -> Split:
+            rows = np.concatenate([np.arange(split.offsets[i], split.offsets[i + 1]) for i in chosen])
+            sizes = split.sizes[chosen]
+            return Split(split.x[rows], split.y[rows], np.concatenate([[0], np.cumsum(sizes)]).astype(np.int64))
+
+        return replace(
+            self,
+            clients=tuple(self.clients[i] for i in chosen),
+            train=part(self.train),
+            validation=part(self.validation),
+            test=part(self.test),
+        )

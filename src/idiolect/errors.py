@@ -1,0 +1,42 @@
+"""Errors a person can act on: one line that says what was wrong, where, and what to do."""
+
+from collections.abc import Iterable
+from difflib import get_close_matches
+
+
+class IdiolectError(Exception):
+    """Base of every error that idiolect raises on purpose; the command line prints its message alone."""
+
+
+class DataError(IdiolectError):
+    """A data set, table, partition or file cannot be used as it is."""
+
+
+class ConfigError(IdiolectError, ValueError):
+    """A setting is out of range, unknown or contradicts another."""
+
+
+class StoreError(IdiolectError):
+    """A run cannot be written, found, or continued."""
+
+
+class DivergedError(IdiolectError):
+    """A run produced NaN or infinity; the message names round, client and stage."""
+
+    def __init__(self, message: str, *, round: int, client: str | None, stage: str) -> None:
+        super().__init__(message)
+        self.round, self.client, self.stage = round, client, stage
+
+
+def unknown(kind: str, name: str, known: Iterable[str]) -> ConfigError:
+    """Build the error for an unknown name, suggesting the nearest known one."""
+    options = sorted(known)
+    near = get_close_matches(name, options, n=1, cutoff=0.5)
+    hint = f"did you mean '{near[0]}'?" if near else f"known: {', '.join(options)}"
+    return ConfigError(f"unknown {kind} '{name}'; {hint}")
+
+
+def require(condition: bool, message: str) -> None:
+    """Raise `ConfigError(message)` unless the condition holds."""
+    if not condition:
+        raise ConfigError(message)
