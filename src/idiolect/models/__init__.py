@@ -1,0 +1,31 @@
+"""Models: any Equinox module that maps one sample to outputs, and a small zoo of them by name."""
+
+from idiolect.models.check import check_model
+from idiolect.models.cnn import CNN
+from idiolect.models.conv import Conv2d, convolve, max_pool
+from idiolect.models.files import load_model, read_header, save_model
+from idiolect.models.init import INITIALISATIONS, initialise
+from idiolect.models.linear import LinearRegression, MultinomialLogistic
+from idiolect.models.mlp import MLP
+from idiolect.models.registry import MODELS, build, describe, l2_of, resolve
+
+__all__ = [
+    "CNN",
+    "INITIALISATIONS",
+    "MLP",
+    "MODELS",
+    "Conv2d",
+    "LinearRegression",
+    "MultinomialLogistic",
+    "build",
+    "check_model",
+    "convolve",
+    "describe",
+    "initialise",
+    "l2_of",
+    "load_model",
+    "max_pool",
+    "read_header",
+    "resolve",
+    "save_model",
+]

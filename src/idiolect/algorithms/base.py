@@ -1,0 +1,117 @@
+"""The contract of a method: pure functions for ONE client, and one for the server.
+
+A method is an `equinox.Module`: a frozen dataclass that is also a pytree. Its float hyper-parameters are leaves
+(a grid of them is one more batch axis); its integers and names are static. It never sees a batch of clients,
+never keeps state in Python, and never sees validation or test data.
+
+    shared  = init(params, key)                          the server's state
+    private = init_private(params, key)                  one client's own state; never sent
+    view    = view(shared, client_id)                    what the client receives
+    message, private = local(view, private, client, key) what runs on the client
+    shared  = aggregate(shared, cohort, messages)        what runs on the server
+    {name: params} = models(view, private, client, key)  the models a client can be evaluated with
+
+The message and the private state are separate values: what a method does not put into its message never leaves
+the client. docs/contract.md shows how eight very different methods fit.
+"""
+
+from abc import abstractmethod
+from typing import Any, ClassVar, Literal, NamedTuple
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+from jaxtyping import Array, Bool, Float, Int, PRNGKeyArray, PyTree
+
+from idiolect.client import Client
+from idiolect.data.federated import FederatedData
+from idiolect.errors import require
+from idiolect.tree import Params
+
+Weighting = Literal["uniform", "size"]
+
+
+class Cohort(NamedTuple):
+    """The clients whose messages reached the server in one round.
+
+    ids: (S,) client numbers; sizes: (S,) their training samples; present: (S,) False for padding (binomial
+    sampling draws a different number each round); population: N; total_size: training samples of all N.
+    """
+
+    ids: Int[Array, "clients"]
+    sizes: Float[Array, "clients"]
+    present: Bool[Array, "clients"]
+    population: int
+    total_size: Float[Array, ""]
+
+    def weights(self, weighting: Weighting) -> Float[Array, "clients"]:
+        """Unnormalised weight of each message: 1 or its number of training samples; 0 for padding."""
+        raw = self.sizes if weighting == "size" else jnp.ones_like(self.sizes)
+        return jnp.where(self.present, raw, 0)
+
+
+class Algorithm(eqx.Module):
+    """Base of every method; the defaults are those of a method with one shared model and no private state."""
+
+    name: ClassVar[str]
+    summary: ClassVar[str]
+    source: ClassVar[str]
+    model_names: ClassVar[tuple[str, ...]] = ("global",)
+
+    def init(self, params: Params, key: PRNGKeyArray) -> PyTree:
+        """The server's state before the first round."""
+        del key
+        return params
+
+    def init_private(self, params: Params, key: PRNGKeyArray) -> PyTree:
+        """One client's private state before its first round; None if the method keeps none."""
+        del params, key
+        return None
+
+    def view(self, shared: PyTree, client_id: Int[Array, ""]) -> PyTree:
+        """What one client receives of the server's state: usually all of it."""
+        del client_id
+        return shared
+
+    @abstractmethod
+    def local(
+        self, view: PyTree, private: PyTree, client: Client, key: PRNGKeyArray
+    ) -> tuple[PyTree, PyTree]:
+        """Run one round on one client; return (message, private state)."""
+
+    @abstractmethod
+    def aggregate(self, shared: PyTree, cohort: Cohort, messages: PyTree) -> PyTree:
+        """Combine the cohort's messages, leaves (S, ...), into the server's next state."""
+
+    def models(self, view: PyTree, private: PyTree, client: Client, key: PRNGKeyArray) -> dict[str, Params]:
+        """The client's models by name, `model_names` in this order; what nobody asks for is never computed."""
+        del private, client, key
+        return {"global": view}
+
+    def training_data(self, data: FederatedData) -> FederatedData:
+        """The federation to train on; only `Global`, which pools all clients, changes it."""
+        return data
+
+
+def check(owner: Algorithm, **bounds: Any) -> None:
+    """Check hyper-parameters: field="positive" | "nonnegative" | a tuple of allowed values.
+
+    Traced values (a sweep's batch axis) are checked by whoever made them.
+    """
+    for field, bound in bounds.items():
+        value = getattr(owner, field)
+        label = f"{owner.name}: {field}"
+        if isinstance(bound, tuple):
+            require(value in bound, f"{label} = {value!r} is not one of {', '.join(map(repr, bound))}")
+        elif isinstance(value, jax.core.Tracer):
+            continue
+        elif isinstance(value, int | float):
+            require(
+                value == value and abs(value) != float("inf"), f"{label} = {value} must be a finite number"
+            )
+            if bound == "positive":
+                require(value > 0, f"{label} = {value} must be greater than 0")
+            else:
+                require(value >= 0, f"{label} = {value} must not be negative")
+        else:
+            require(hasattr(value, "dtype"), f"{label} = {value!r} must be a number")

@@ -1,0 +1,83 @@
+"""Local and Global: the two baselines between which every personalization method must find its place."""
+
+from typing import ClassVar
+
+import equinox as eqx
+from jaxtyping import ArrayLike, PRNGKeyArray, PyTree
+
+from idiolect.algorithms.base import Algorithm, Cohort, check
+from idiolect.algorithms.fedavg import FedAvg
+from idiolect.algorithms.solvers import sgd
+from idiolect.client import BATCH_ORDERS, BatchOrder, Client
+from idiolect.data.federated import FederatedData
+from idiolect.tree import Params
+
+
+class Local(Algorithm):
+    """Local: each client trains alone, min f_i(w_i); nothing is sent.
+
+    A client trains in the rounds in which it is sampled, `local_steps` mini-batch steps each (or `epochs` passes),
+    so that it computes exactly as much as under FedAvg with the same cohort. Model: `local` is w_i.
+    """
+
+    name: ClassVar[str] = "local"
+    summary: ClassVar[str] = "every client alone: no communication"
+    source: ClassVar[str] = "baseline"
+    model_names: ClassVar[tuple[str, ...]] = ("local",)
+
+    rate: ArrayLike = 0.02
+    local_steps: int = eqx.field(static=True, default=20)
+    epochs: int = eqx.field(static=True, default=0)
+    batch_size: int = eqx.field(static=True, default=20)
+    batches: BatchOrder = eqx.field(static=True, default="fresh")
+
+    def __check_init__(self) -> None:
+        """Raise `ConfigError` naming the hyper-parameter that is out of range."""
+        check(self, rate="positive", batch_size="positive", epochs="nonnegative", local_steps="positive")
+        check(self, batches=BATCH_ORDERS)
+
+    def init(self, params: Params, key: PRNGKeyArray) -> None:
+        """The server keeps nothing."""
+        del params, key
+
+    def init_private(self, params: Params, key: PRNGKeyArray) -> Params:
+        """All clients start from the same initial model, as the methods they are compared with do."""
+        del key
+        return params
+
+    def local(self, view: None, private: Params, client: Client, key: PRNGKeyArray) -> tuple[None, Params]:
+        """No message; the private model after a round of SGD."""
+        trained = sgd(
+            client,
+            private,
+            key,
+            rate=self.rate,
+            steps=self.local_steps,
+            batch_size=self.batch_size,
+            order=self.batches,
+            epochs=self.epochs,
+        )
+        return None, trained
+
+    def aggregate(self, shared: None, cohort: Cohort, messages: None) -> None:
+        """Nothing arrives, nothing changes."""
+
+    def models(self, view: PyTree, private: Params, client: Client, key: PRNGKeyArray) -> dict[str, Params]:
+        """local: the client's own model."""
+        return {"local": private}
+
+
+class Global(FedAvg):
+    """Global: SGD on all clients' data pooled in one place, what training without privacy would reach.
+
+    The pooled data are a federation of one client, which trains every round; `batch_size` is its mini-batch.
+    Model: `global`.
+    """
+
+    name: ClassVar[str] = "global"
+    summary: ClassVar[str] = "all data pooled in one place: no privacy"
+    source: ClassVar[str] = "baseline"
+
+    def training_data(self, data: FederatedData) -> FederatedData:
+        """All samples as one client."""
+        return data.pooled()

@@ -1,0 +1,113 @@
+"""Local solvers: the first-order steps that methods take on one client."""
+
+from collections.abc import Callable
+from functools import partial
+
+import jax
+import jax.numpy as jnp
+import optax
+from jaxtyping import ArrayLike, PRNGKeyArray
+
+from idiolect import tree
+from idiolect.client import BatchOrder, Client
+from idiolect.errors import unknown
+from idiolect.objective import Batch
+from idiolect.tree import Params
+
+MakeOptimizer = Callable[[ArrayLike], optax.GradientTransformation]
+
+OPTIMIZERS: dict[str, MakeOptimizer] = {
+    "sgd": optax.sgd,
+    "momentum": partial(optax.sgd, momentum=0.9),
+    "nesterov": partial(optax.sgd, momentum=0.9, nesterov=True),
+    "adam": optax.adam,
+    "adagrad": optax.adagrad,
+    "yogi": optax.yogi,
+}
+
+
+def optimizer(which: str | MakeOptimizer, rate: ArrayLike) -> optax.GradientTransformation:
+    """An optax optimiser by name, or from the user's own `rate -> GradientTransformation`."""
+    if not isinstance(which, str):
+        return which(rate)
+    if which not in OPTIMIZERS:
+        raise unknown("optimiser", which, OPTIMIZERS)
+    return OPTIMIZERS[which](rate)
+
+
+def sgd(
+    client: Client,
+    params: Params,
+    key: PRNGKeyArray,
+    *,
+    rate: ArrayLike,
+    steps: int,
+    batch_size: int,
+    order: BatchOrder = "fresh",
+    epochs: int = 0,
+    which: str | MakeOptimizer = "sgd",
+) -> Params:
+    """Mini-batch SGD on f_i: params <- params - rate * grad f_i(params; batch), `steps` times.
+
+    With epochs > 0: epochs * ceil(n_i / batch_size) steps instead, each epoch one reshuffled pass. The
+    optimiser's state starts anew: nothing but the parameters outlives a round.
+    """
+    solver = optimizer(which, rate)
+
+    def step(
+        carry: tuple[Params, optax.OptState], batch: Batch
+    ) -> tuple[tuple[Params, optax.OptState], None]:
+        params, state = carry
+        updates, state = solver.update(client.grad(params, batch), state, params)
+        return (tree.add_scaled(params, 1.0, updates), state), None
+
+    start = (params, solver.init(params))
+    if epochs:
+        total = epochs * client.passes(batch_size)
+        end = jax.lax.fori_loop(
+            0, total, lambda i, carry: step(carry, client.batch(key, i, batch_size, "epoch"))[0], start
+        )
+    else:
+        end, _ = jax.lax.scan(step, start, client.batches(key, steps, batch_size, order))
+    return end[0]
+
+
+def minimise(
+    gradient: Callable[[Params], Params],
+    start: Params,
+    *,
+    rate: ArrayLike,
+    steps: int,
+    which: str | MakeOptimizer = "sgd",
+    tolerance: ArrayLike | None = None,
+) -> Params:
+    """Minimise a function of which only the gradient is known.
+
+    `steps` steps; or, with a tolerance nu, until ||gradient|| <= nu, at most `steps` steps.
+    """
+    solver = optimizer(which, rate)
+
+    def update(params: Params, state: optax.OptState, slope: Params) -> tuple[Params, optax.OptState]:
+        updates, state = solver.update(slope, state, params)
+        return tree.add_scaled(params, 1.0, updates), state
+
+    if tolerance is None:
+        params, state = start, solver.init(start)
+        for _ in range(steps):  # a handful of steps: unrolled, XLA fuses across them
+            params, state = update(params, state, gradient(params))
+        return params
+
+    def unfinished(carry: tuple[Params, optax.OptState, Params, jax.Array]) -> jax.Array:
+        _, _, slope, step = carry
+        return (step < steps) & (tree.squared_norm(slope) > jnp.asarray(tolerance) ** 2)
+
+    def body(
+        carry: tuple[Params, optax.OptState, Params, jax.Array],
+    ) -> tuple[Params, optax.OptState, Params, jax.Array]:
+        params, state, slope, step = carry
+        params, state = update(params, state, slope)
+        return params, state, gradient(params), step + 1
+
+    return jax.lax.while_loop(unfinished, body, (start, solver.init(start), gradient(start), jnp.asarray(0)))[
+        0
+    ]

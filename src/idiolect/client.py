@@ -1,0 +1,98 @@
+"""What a method sees of ONE client: its objective, its training samples, and ways to draw from them."""
+
+from typing import Literal
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+from jaxtyping import Array, ArrayLike, Float, Int, PRNGKeyArray, PyTree, Shaped
+
+from idiolect import tree
+from idiolect.objective import Batch, Objective
+from idiolect.random import permuted
+from idiolect.tree import Params
+
+BatchOrder = Literal["fresh", "epoch", "cyclic"]
+BATCH_ORDERS: tuple[BatchOrder, ...] = ("fresh", "epoch", "cyclic")
+
+
+class Client(eqx.Module):
+    """One client in one round. Rows `start : start + size` of the flat arrays are its training samples.
+
+    In a simulation the arrays are everyone's and only (start, size, id) differ between clients; on a real
+    client they are its own and start = 0. A method that uses only the functions below cannot tell.
+    """
+
+    x: PyTree[Shaped[Array, "n ..."]]
+    y: Shaped[Array, "n"]
+    start: Int[Array, ""]
+    size: Int[Array, ""]
+    id: Int[Array, ""]
+    round: Int[Array, ""]
+    objective: Objective
+
+    def take(self, position: Int[Array, "b"]) -> Batch:
+        """The client's samples at these positions; positions outside 0..size-1 get weight 0."""
+        inside = (position >= 0) & (position < self.size)
+        rows = self.start + jnp.where(inside, position, 0)
+        weight = inside.astype(jnp.result_type(float))
+        return Batch(jax.tree.map(lambda a: a[rows], self.x), self.y[rows], weight)
+
+    def draw(self, key: PRNGKeyArray, batch_size: int) -> Batch:
+        """A fresh mini-batch, uniform without replacement; all samples if the client has fewer."""
+        return self.take(permuted(key, jnp.arange(batch_size), self.size))._replace(
+            weight=(jnp.arange(batch_size) < self.size).astype(jnp.result_type(float))
+        )
+
+    def passes(self, batch_size: int) -> Int[Array, ""]:
+        """Mini-batches in one pass over the data, the short last one counted: ceil(size / batch_size)."""
+        return jnp.maximum((self.size + batch_size - 1) // batch_size, 1)
+
+    def batch(
+        self, key: PRNGKeyArray, step: ArrayLike, batch_size: int, order: BatchOrder, steps: int = 0
+    ) -> Batch:
+        """The mini-batch of one local step of a round of `steps`.
+
+        fresh: each step draws anew, without replacement inside the batch.
+        epoch: one pass after the other over the data, reshuffled each pass, the last batch of a pass short.
+        cyclic: fixed order, no shuffling, one iterator kept across rounds (step r of round t takes batch
+            t * steps + r, modulo the number of batches), last batch short; as pFedMe's published code does.
+        """
+        if order == "fresh":
+            return self.draw(jax.random.fold_in(key, step), batch_size)
+        per_pass = self.passes(batch_size)
+        within = jnp.arange(batch_size)
+        if order == "cyclic":
+            return self.take(((self.round * steps + step) % per_pass) * batch_size + within)
+        position = (step % per_pass) * batch_size + within
+        index = permuted(jax.random.fold_in(key, step // per_pass), position, self.size)
+        return self.take(jnp.where(position < self.size, index, -1))
+
+    def batches(self, key: PRNGKeyArray, steps: int, batch_size: int, order: BatchOrder) -> Batch:
+        """The mini-batches of a whole round, gathered at once; leaves (steps, batch, ...). See `batch`."""
+        return jax.vmap(lambda step: self.batch(key, step, batch_size, order, steps))(jnp.arange(steps))
+
+    def loss(self, params: Params, batch: Batch) -> Float[Array, ""]:
+        """f_i on a mini-batch, L2 included."""
+        return self.objective.loss(params, batch)
+
+    def grad(self, params: Params, batch: Batch) -> Params:
+        """Gradient of f_i on a mini-batch."""
+        return jax.grad(self.objective.loss)(params, batch)
+
+    def full_value_and_grad(self, params: Params, tile: int = 256) -> tuple[Float[Array, ""], Params]:
+        """f_i and its exact gradient over all the client's training samples, tile by tile."""
+        tiles = (self.size + tile - 1) // tile
+
+        def add(index: Array, total: tuple[Array, Params]) -> tuple[Array, Params]:
+            batch = self.take(index * tile + jnp.arange(tile))
+            value, gradient = jax.value_and_grad(self.objective.data_loss)(params, batch)
+            return total[0] + value, tree.add_scaled(total[1], 1.0, gradient)
+
+        zero = (jnp.zeros((), jnp.result_type(float)), jax.tree.map(jnp.zeros_like, params))
+        value, gradient = jax.lax.fori_loop(0, tiles, add, zero)
+        scale = 1.0 / jnp.maximum(self.size, 1)
+        penalty, penalty_grad = jax.value_and_grad(self.objective.penalty)(params)
+        return value * scale + penalty, jax.tree.map(
+            lambda g, p: g * scale.astype(g.dtype) + p, gradient, penalty_grad
+        )

@@ -1,0 +1,61 @@
+"""Named normalisations of images kept as bytes, computed without a second copy of the pool."""
+
+from collections.abc import Callable
+from typing import Literal, get_args
+
+import numpy as np
+from jaxtyping import Float, Int, UInt8
+
+from idiolect.errors import unknown
+
+Normalisation = Literal["pixel-zscore-train", "pixel-zscore-all", "unit"]
+FITTED_ON = {"pixel-zscore-train": "train", "pixel-zscore-all": "all", "unit": "nothing"}
+
+_CHUNK = 4096
+_Encode = Callable[[UInt8[np.ndarray, "n pixels"]], Float[np.ndarray, "n pixels"]]
+
+
+def pixel_statistics(
+    images: UInt8[np.ndarray, "n pixels"], rows: Int[np.ndarray, "_"] | None = None
+) -> tuple[Float[np.ndarray, "pixels"], Float[np.ndarray, "pixels"]]:
+    """Mean and standard deviation of every pixel over the images (or some rows), from exact integer sums."""
+    count = len(images) if rows is None else len(rows)
+    total = np.zeros(images.shape[1], dtype=np.int64)
+    squares = np.zeros(images.shape[1], dtype=np.int64)
+    for start in range(0, count, _CHUNK):
+        span = slice(start, start + _CHUNK)
+        chunk = images[span if rows is None else rows[span]].astype(np.int32)
+        total += chunk.sum(axis=0)
+        squares += np.square(chunk).sum(axis=0)
+    # n Σx² - (Σx)² is an exact integer: no cancellation.
+    deviation = np.sqrt((count * squares - total * total).astype(np.float64)) / count
+    return total / count, deviation
+
+
+def normalise(
+    name: str, images: UInt8[np.ndarray, "n pixels"], train: Int[np.ndarray, "_"]
+) -> _Encode:
+    """The function from bytes 0..255 to float32 features.
+
+    pixel-zscore-train: (x - mean) / (std + 0.001) of each pixel, fitted on the rows `train`;
+    pixel-zscore-all: the same, fitted on all images, test images included (as in pFedMe's published code);
+    unit: x / 255.
+    """
+    if name not in get_args(Normalisation):
+        raise unknown("normalisation", name, get_args(Normalisation))
+    if name == "unit":
+        centre, scale = np.zeros(images.shape[1]), np.full(images.shape[1], 255.0)
+    else:
+        centre, scale = pixel_statistics(images, train if name == "pixel-zscore-train" else None)
+        scale = scale + 0.001
+    centre, scale = centre.astype(np.float32), scale.astype(np.float32)
+
+    def encode(rows: UInt8[np.ndarray, "n pixels"]) -> Float[np.ndarray, "n pixels"]:
+        out = np.empty(rows.shape, dtype=np.float32)
+        for start in range(0, len(rows), _CHUNK):
+            part = out[start : start + _CHUNK]
+            np.subtract(rows[start : start + _CHUNK], centre, out=part)
+            np.divide(part, scale, out=part)
+        return out
+
+    return encode

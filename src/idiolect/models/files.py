@@ -1,0 +1,146 @@
+"""Models as files: one line of JSON that says what the model is, then its arrays.
+
+Equinox's recommended pattern (docs.kidger.site/equinox/examples/serialisation), with the length and hash of the
+arrays in the header, so that a truncated, damaged or foreign file is recognised before anything is read from it.
+"""
+
+import hashlib
+import io
+import json
+import os
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import equinox as eqx
+import jax
+
+from idiolect.data.federated import TaskKind
+from idiolect.errors import ConfigError, IdiolectError, StoreError
+from idiolect.files import atomic_write
+from idiolect.models.registry import build, resolve
+from idiolect.models.spec import Spec
+
+FORMAT = "idiolect-model"
+VERSION = 1
+_LONGEST_HEADER = 1 << 24
+_PathLike = str | os.PathLike[str]
+
+
+def save_model(
+    path: _PathLike,
+    model: eqx.Module,
+    *,
+    spec: Spec | str | None = None,
+    feature_shape: Sequence[int],
+    num_outputs: int,
+    task: TaskKind,
+    extra: Mapping[str, Any] | None = None,
+) -> None:
+    """Write a model to one file, completely or not at all.
+
+    spec: how the zoo builds it, or None for a user's own module, which is then loaded with `like`.
+    extra: anything JSON can hold that a reader should know (class names, client, method).
+    Raises `ConfigError` if the model is not what `spec` builds or `extra` is not JSON, `StoreError` if the file
+    cannot be written.
+    """
+    complete = None if spec is None else resolve(spec)
+    if complete is not None:
+        skeleton = _skeleton(complete, tuple(feature_shape), num_outputs, task)
+        if _layout(skeleton) != _layout(model):
+            raise ConfigError(
+                f"this {type(model).__name__} is not what model {complete['name']} builds for features "
+                f"{tuple(feature_shape)} and {num_outputs} outputs: other arrays, shapes or types"
+            )
+    arrays = io.BytesIO()
+    eqx.tree_serialise_leaves(arrays, model)
+    payload = arrays.getvalue()
+    header = {
+        "format": FORMAT,
+        "version": VERSION,
+        "spec": complete,
+        "feature_shape": list(feature_shape),
+        "num_outputs": num_outputs,
+        "task": task,
+        "extra": dict(extra or {}),
+        "bytes": len(payload),
+        "sha256": hashlib.sha256(payload).hexdigest(),
+    }
+    try:
+        line = json.dumps(header)
+    except (TypeError, ValueError) as error:
+        raise ConfigError(f"the header of {path} cannot be written as JSON: {error}") from error
+    with atomic_write(path) as file:
+        file.write(line.encode() + b"\n")
+        file.write(payload)
+
+
+def load_model(path: _PathLike, like: eqx.Module | None = None) -> eqx.Module:
+    """Read a model that `save_model` wrote.
+
+    like: a module of the same structure (values do not matter); needed for a user's own module only.
+    Raises `StoreError` if the file is missing, truncated, damaged, no model file, or does not fit `like`.
+    """
+    header, payload = _read(path)
+    if like is None:
+        if header["spec"] is None:
+            raise StoreError(
+                f"{path} holds a user's own module; pass like=, a module of the same structure, to load it"
+            )
+        try:
+            shape = tuple(header["feature_shape"])
+            like = _skeleton(header["spec"], shape, header["num_outputs"], header["task"])
+        except IdiolectError as error:
+            raise StoreError(f"{path} describes a model this version cannot build: {error}") from error
+    stream = io.BytesIO(payload)
+    try:
+        model = eqx.tree_deserialise_leaves(stream, like)
+    except Exception as error:
+        reason = next(iter(str(error).strip().splitlines()), type(error).__name__)
+        raise StoreError(f"{path} does not fit the structure of {type(like).__name__}: {reason}") from error
+    if stream.tell() != len(payload):
+        raise StoreError(f"{path} holds more arrays than {type(like).__name__} has")
+    return model
+
+
+def read_header(path: _PathLike) -> dict[str, Any]:
+    """What a model file says about itself: spec, feature_shape, num_outputs, task, extra.
+
+    Raises `StoreError` as `load_model` does.
+    """
+    return _read(path)[0]
+
+
+def _read(path: _PathLike) -> tuple[dict[str, Any], bytes]:
+    """The header and the verified arrays of a model file."""
+    try:
+        with Path(path).open("rb") as file:
+            line, payload = file.readline(_LONGEST_HEADER), file.read()
+    except OSError as error:
+        raise StoreError(f"cannot read {path}: {error.strerror or error}") from error
+    try:
+        header = json.loads(line)
+    except ValueError:
+        header = None
+    if not isinstance(header, dict) or header.get("format") != FORMAT:
+        raise StoreError(f"{path} is not an idiolect model file")
+    if header.get("version") != VERSION:
+        raise StoreError(f"{path} has format version {header.get('version')}; this version reads {VERSION}")
+    if len(payload) < header["bytes"]:
+        raise StoreError(
+            f"{path} is truncated: {len(payload)} of {header['bytes']} bytes of arrays are there"
+        )
+    if hashlib.sha256(payload).hexdigest() != header["sha256"]:
+        raise StoreError(f"{path} is damaged: its arrays do not match the hash in its header")
+    return header, payload
+
+
+def _skeleton(spec: Spec, feature_shape: tuple[int, ...], num_outputs: int, task: TaskKind) -> eqx.Module:
+    """The zoo's model with shapes in place of arrays; nothing is computed."""
+    return eqx.filter_eval_shape(lambda: build(spec, feature_shape, num_outputs, task, jax.random.key(0)))
+
+
+def _layout(model: eqx.Module) -> tuple[Any, list[tuple[tuple[int, ...], str]]]:
+    """Structure, shapes and types: equal exactly when one model's file loads into the other."""
+    leaves, structure = jax.tree.flatten(model)
+    return structure, [(tuple(leaf.shape), str(leaf.dtype)) for leaf in leaves]

@@ -1,0 +1,118 @@
+"""Named initialisations for the Linear and convolution layers of any Equinox module."""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from math import prod, sqrt
+from typing import Any, TypeAlias, TypeVar
+from zlib import crc32
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+from jaxtyping import Array, PRNGKeyArray
+
+from idiolect.errors import ConfigError, unknown
+from idiolect.models.conv import Conv2d
+
+Model = TypeVar("Model", bound=eqx.Module)
+Layer: TypeAlias = eqx.nn.Linear | eqx.nn.Conv | Conv2d
+Draw: TypeAlias = Callable[[PRNGKeyArray, tuple[int, ...], int, int], Array]
+"""From (key, shape, fan_in, fan_out) to a layer's weight or bias."""
+
+
+def _zeros(key: PRNGKeyArray, shape: tuple[int, ...], fan_in: int, fan_out: int) -> Array:  # noqa: ARG001
+    return jnp.zeros(shape, jnp.float32)
+
+
+def _inverse_root(key: PRNGKeyArray, shape: tuple[int, ...], fan_in: int, fan_out: int) -> Array:  # noqa: ARG001
+    limit = 1 / sqrt(fan_in)
+    return jax.random.uniform(key, shape, jnp.float32, -limit, limit)
+
+
+def _glorot(key: PRNGKeyArray, shape: tuple[int, ...], fan_in: int, fan_out: int) -> Array:
+    limit = sqrt(6 / (fan_in + fan_out))
+    return jax.random.uniform(key, shape, jnp.float32, -limit, limit)
+
+
+def _he(key: PRNGKeyArray, shape: tuple[int, ...], fan_in: int, fan_out: int) -> Array:  # noqa: ARG001
+    return sqrt(2 / fan_in) * jax.random.normal(key, shape, jnp.float32)
+
+
+@dataclass(frozen=True)
+class Initialisation:
+    """How a layer starts: one draw for its weight and one for its bias."""
+
+    description: str
+    weight: Draw
+    bias: Draw
+
+
+INITIALISATIONS: dict[str, Initialisation] = {
+    "pytorch": Initialisation(
+        "PyTorch's default: weight and bias uniform in +-1/sqrt(fan_in)", _inverse_root, _inverse_root
+    ),
+    "zeros": Initialisation("all zero; for models of one linear layer", _zeros, _zeros),
+    "glorot_uniform": Initialisation(
+        "weight uniform in +-sqrt(6 / (fan_in + fan_out)), bias zero (Glorot and Bengio, 2010)",
+        _glorot,
+        _zeros,
+    ),
+    "he_normal": Initialisation(
+        "weight normal with variance 2 / fan_in, bias zero (He et al., 2015)", _he, _zeros
+    ),
+}
+
+
+def initialise(model: Model, name: str, key: PRNGKeyArray) -> Model:
+    """Draw every `eqx.nn.Linear`, `eqx.nn.Conv` and `Conv2d` of `model` anew by the named initialisation.
+
+    fan_in = inputs that one output sums over; fan_out = out channels * kernel area. A layer's stream is the key
+    folded with the layer's path in the module (`layers/0`), so it depends on neither the order nor the number
+    of other layers. Other arrays (embeddings, norms) keep their values. Raises `ConfigError` on an unknown name,
+    on a model without such layers, and on "zeros" for a model with more than one.
+    """
+    if name not in INITIALISATIONS:
+        raise unknown("initialisation", name, INITIALISATIONS)
+    chosen = INITIALISATIONS[name]
+    leaves = jax.tree.leaves(model, is_leaf=_is_layer)
+    depth = sum(_is_layer(leaf) for leaf in leaves)
+    if depth == 0:
+        raise ConfigError(
+            f"{type(model).__name__} has no Linear or convolution layer to initialise by '{name}'"
+        )
+    if name == "zeros" and depth > 1:
+        raise ConfigError(
+            f"init 'zeros' cannot train {type(model).__name__}: with {depth} layers at zero the weights of none "
+            "of them ever get a gradient; use 'pytorch', 'glorot_uniform' or 'he_normal'"
+        )
+
+    def redraw(path: tuple[Any, ...], leaf: Any) -> Any:
+        if not _is_layer(leaf):
+            return leaf
+        name = jax.tree_util.keystr(path, simple=True, separator="/")
+        return _redrawn(leaf, chosen, jax.random.fold_in(key, crc32(name.encode())))
+
+    return jax.tree_util.tree_map_with_path(redraw, model, is_leaf=_is_layer)
+
+
+def _is_layer(node: Any) -> bool:
+    return isinstance(node, Layer)
+
+
+def _redrawn(layer: Layer, chosen: Initialisation, key: PRNGKeyArray) -> Layer:
+    fans = _fans(layer)
+    weight_key, bias_key = jax.random.split(key)
+    weight = chosen.weight(weight_key, layer.weight.shape, *fans).astype(layer.weight.dtype)
+    if layer.bias is None:
+        return eqx.tree_at(lambda layer: layer.weight, layer, weight)
+    bias = chosen.bias(bias_key, layer.bias.shape, *fans).astype(layer.bias.dtype)
+    return eqx.tree_at(lambda layer: (layer.weight, layer.bias), layer, (weight, bias))
+
+
+def _fans(layer: Layer) -> tuple[int, int]:
+    """(fan_in, fan_out) as PyTorch counts them."""
+    shape = layer.weight.shape
+    if isinstance(layer, Conv2d):  # (kh, kw, in, out)
+        area = shape[0] * shape[1]
+        return area * shape[2], area * shape[3]
+    return prod(shape[1:]), shape[0] * prod(shape[2:])  # (out, in, *kernel)

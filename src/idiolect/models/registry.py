@@ -1,0 +1,148 @@
+"""The model zoo by name: a specification and the data's shapes make a model."""
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from math import prod
+from typing import Any, TypeAlias, get_args
+
+import equinox as eqx
+import jax
+from jaxtyping import PRNGKeyArray
+
+from idiolect.data.federated import TaskKind
+from idiolect.errors import ConfigError, require, unknown
+from idiolect.models.cnn import CNN
+from idiolect.models.init import initialise
+from idiolect.models.linear import LinearRegression, MultinomialLogistic
+from idiolect.models.mlp import ACTIVATIONS, MLP
+from idiolect.models.spec import (
+    Reader,
+    Spec,
+    activation,
+    image,
+    initialisation,
+    padding,
+    pair,
+    penalty,
+    positive,
+    widths,
+)
+
+Builder: TypeAlias = Callable[[Spec, tuple[int, ...], int, PRNGKeyArray], eqx.Module]
+"""From (complete spec, feature shape, number of outputs, key) to a model."""
+
+
+@dataclass(frozen=True)
+class ModelEntry:
+    """A model of the zoo: what it is, its builder, its own keys as (default, reader), the tasks it can do."""
+
+    description: str
+    builder: Builder
+    keys: Mapping[str, tuple[Any, Reader]] = field(default_factory=dict[str, tuple[Any, Reader]])
+    tasks: tuple[TaskKind, ...] = get_args(TaskKind)
+    instead: str = ""
+
+
+def _mlr(spec: Spec, feature_shape: tuple[int, ...], num_outputs: int, key: PRNGKeyArray) -> eqx.Module:  # noqa: ARG001
+    return MultinomialLogistic(prod(feature_shape), num_outputs, key=key)
+
+
+def _linear(spec: Spec, feature_shape: tuple[int, ...], num_outputs: int, key: PRNGKeyArray) -> eqx.Module:  # noqa: ARG001
+    return LinearRegression(prod(feature_shape), key=key)
+
+
+def _mlp(spec: Spec, feature_shape: tuple[int, ...], num_outputs: int, key: PRNGKeyArray) -> eqx.Module:
+    return MLP(prod(feature_shape), spec["hidden"], num_outputs, ACTIVATIONS[spec["activation"]], key=key)
+
+
+def _cnn(spec: Spec, feature_shape: tuple[int, ...], num_outputs: int, key: PRNGKeyArray) -> eqx.Module:
+    first, second = spec["channels"]
+    return CNN(
+        feature_shape,
+        num_outputs,
+        image_shape=spec["image_shape"],
+        channels=(first, second),
+        kernel=spec["kernel"],
+        dense=spec["dense"],
+        padding=spec["padding"],
+        key=key,
+    )
+
+
+_MLP_KEYS: dict[str, tuple[Any, Reader]] = {"hidden": ([100], widths), "activation": ("relu", activation)}
+_CNN_KEYS: dict[str, tuple[Any, Reader]] = {
+    "channels": ([32, 64], pair),
+    "kernel": (5, positive),
+    "dense": (512, positive),
+    "padding": ("VALID", padding),
+    "image_shape": (None, image),
+}
+_SHARED_KEYS: dict[str, tuple[Any, Reader]] = {"init": ("pytorch", initialisation), "l2": (0.0, penalty)}
+
+MODELS: dict[str, ModelEntry] = {
+    "mlr": ModelEntry(
+        "multinomial logistic regression", _mlr, tasks=("classification",), instead="linear, mlp or cnn"
+    ),
+    "linear": ModelEntry("linear regression", _linear, tasks=("regression",), instead="mlr, mlp or cnn"),
+    "mlp": ModelEntry("multilayer perceptron; hidden = widths, one layer of 100 by default", _mlp, _MLP_KEYS),
+    "dnn": ModelEntry("the same as mlp, by the name that papers give it", _mlp, _MLP_KEYS),
+    "cnn": ModelEntry("two convolutions with max pooling, one hidden layer; for images", _cnn, _CNN_KEYS),
+}
+
+
+def resolve(spec: Spec | str) -> dict[str, Any]:
+    """The complete, checked specification: every key of the model, with its default where `spec` is silent.
+
+    A bare name stands for {"name": name}. Raises `ConfigError` on an unknown name or key and on a bad value.
+    """
+    given: dict[str, Any] = {"name": spec} if isinstance(spec, str) else dict(spec)
+    name = given.pop("name", None)
+    if not isinstance(name, str):
+        raise ConfigError(f"a model specification needs a name ({', '.join(MODELS)}), not {name!r}")
+    if name not in MODELS:
+        raise unknown("model", name, MODELS)
+    keys = {**MODELS[name].keys, **_SHARED_KEYS}
+    for key in given:
+        if key not in keys:
+            raise unknown(f"key of model {name}", str(key), keys)
+    read = {key: reader(f"model.{key}", given.get(key, default)) for key, (default, reader) in keys.items()}
+    return {"name": name, **read}
+
+
+def build(
+    spec: Spec | str, feature_shape: tuple[int, ...], num_outputs: int, task: TaskKind, key: PRNGKeyArray
+) -> eqx.Module:
+    """Build a model of the zoo for data of this shape, initialised from `key`.
+
+    The model maps one sample, (*feature_shape,), to (num_outputs,), or to () for `linear`. Raises `ConfigError`
+    on a specification that `resolve` refuses, a model that cannot do the task, and shapes that do not fit it.
+    """
+    complete = resolve(spec)
+    entry = MODELS[complete["name"]]
+    if task not in get_args(TaskKind):
+        raise unknown("task", task, get_args(TaskKind))
+    if task not in entry.tasks:
+        raise ConfigError(
+            f"model {complete['name']} is for {entry.tasks[0]}, but the labels are for {task}; "
+            f"use {entry.instead}"
+        )
+    require(all(size > 0 for size in feature_shape), f"features of shape {feature_shape} hold no value")
+    if task == "classification":
+        require(
+            num_outputs >= 2, f"classification needs at least two classes, but the data have {num_outputs}"
+        )
+    else:
+        require(num_outputs == 1, f"regression has one output, not {num_outputs}")
+    structure_key, init_key = jax.random.split(key)
+    model = entry.builder(complete, feature_shape, num_outputs, structure_key)
+    return initialise(model, complete["init"], init_key)
+
+
+def l2_of(spec: Spec | str) -> float:
+    """The weight of the L2 penalty: it belongs to the objective, but is written beside the model; default 0."""
+    return resolve(spec)["l2"]
+
+
+def describe() -> dict[str, str]:
+    """One line on each model of the zoo, by name."""
+    return {name: entry.description for name, entry in MODELS.items()}

@@ -1,0 +1,97 @@
+"""The objective f_i of one client: a model, a loss for one sample, and an L2 term."""
+
+from collections.abc import Callable
+from typing import NamedTuple
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+import optax
+from jaxtyping import Array, Float, PyTree, Shaped
+
+from idiolect import tree
+from idiolect.data.federated import TaskKind
+from idiolect.tree import Params
+
+SampleLoss = Callable[[Array, Array], Float[Array, ""]]
+
+
+class Batch(NamedTuple):
+    """Samples with weights: 1 for a sample, 0 for padding. x: (batch, ...), y: (batch,), weight: (batch,)."""
+
+    x: PyTree[Shaped[Array, "b ..."]]
+    y: Shaped[Array, "b"]
+    weight: Float[Array, "b"]
+
+
+class Scores(NamedTuple):
+    """Sums over samples: loss (without L2), score (correct, or squared error), and the count."""
+
+    loss: Float[Array, ""]
+    score: Float[Array, ""]
+    count: Float[Array, ""]
+
+
+def cross_entropy(logits: Float[Array, "classes"], label: Array) -> Float[Array, ""]:
+    """-log softmax(logits)[label]."""
+    return optax.softmax_cross_entropy_with_integer_labels(logits, label)
+
+
+def half_squared_error(output: Float[Array, "..."], target: Array) -> Float[Array, ""]:
+    """(output - target)^2 / 2 for a scalar output of shape () or (1,)."""
+    return 0.5 * jnp.sum((output.reshape(()) - target) ** 2)
+
+
+class Objective(eqx.Module):
+    """f(params) = weighted mean over the batch of loss(model(x), y) + (l2 / 2) ||params||^2.
+
+    The L2 term covers every parameter, biases too: only then is a convex loss l2-strongly convex
+    (pFedMe, Assumption 1a). l2 is a leaf, so a sweep can batch over it.
+    """
+
+    l2: Float[Array, ""] | float
+    static: PyTree = eqx.field(static=True)
+    sample_loss: SampleLoss = eqx.field(static=True)
+    task: TaskKind = eqx.field(static=True)
+
+    def outputs(self, params: Params, x: PyTree[Array]) -> Float[Array, "b ..."]:
+        """The model's outputs on a batch."""
+        return jax.vmap(eqx.combine(params, self.static))(x)
+
+    def data_loss(self, params: Params, batch: Batch) -> Float[Array, ""]:
+        """Sum of weight * loss over the batch: no mean, no L2."""
+        losses = jax.vmap(self.sample_loss)(self.outputs(params, batch.x), batch.y)
+        return jnp.sum(losses * batch.weight)
+
+    def penalty(self, params: Params) -> Float[Array, ""]:
+        """(l2 / 2) ||params||^2."""
+        return 0.5 * self.l2 * tree.squared_norm(params)
+
+    def loss(self, params: Params, batch: Batch) -> Float[Array, ""]:
+        """Weighted mean loss of the batch plus the L2 term."""
+        mean = self.data_loss(params, batch) / jnp.maximum(jnp.sum(batch.weight), 1)
+        # A Python 0 is known before compilation: the term then costs nothing.
+        return mean if isinstance(self.l2, float | int) and self.l2 == 0 else mean + self.penalty(params)
+
+    def scores(self, params: Params, batch: Batch) -> Scores:
+        """Sums for evaluation: loss; correct predictions (classification) or squared error (regression)."""
+        outputs = self.outputs(params, batch.x)
+        losses = jax.vmap(self.sample_loss)(outputs, batch.y)
+        if self.task == "classification":
+            score = (jnp.argmax(outputs, axis=-1) == batch.y).astype(losses.dtype)
+        else:
+            score = (outputs.reshape(batch.y.shape) - batch.y) ** 2
+        # where, not *: a padded row may hold anything, and 0 * inf is NaN.
+        keep = batch.weight > 0
+        return Scores(
+            jnp.sum(jnp.where(keep, losses, 0)), jnp.sum(jnp.where(keep, score, 0)), jnp.sum(batch.weight)
+        )
+
+
+def objective_of(
+    model: eqx.Module, task: TaskKind, l2: float = 0.0, loss: SampleLoss | None = None
+) -> Objective:
+    """Build the objective of a model: cross-entropy for classification, half squared error for regression."""
+    _, static = eqx.partition(model, eqx.is_inexact_array)
+    default = cross_entropy if task == "classification" else half_squared_error
+    return Objective(l2=float(l2), static=static, sample_loss=loss or default, task=task)

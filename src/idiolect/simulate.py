@@ -1,0 +1,203 @@
+"""The runtime on one machine: a federation as one compiled program.
+
+A round gathers the cohort's private states, maps the method over the cohort in blocks, aggregates, and scatters
+the private states back. The rounds between two evaluations are one compiled loop; its buffers are donated.
+"""
+
+from collections.abc import Callable
+from functools import cached_property
+from typing import Any, Literal, NamedTuple
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jaxtyping import Array, Int, PRNGKeyArray, PyTree
+
+from idiolect import tree
+from idiolect.algorithms.base import Algorithm, Cohort
+from idiolect.client import Client
+from idiolect.data.federated import FederatedData, Split
+from idiolect.errors import DivergedError
+from idiolect.objective import Objective
+from idiolect.random import stream
+from idiolect.sampling import Sampling
+
+STAGES = {1: "local training", 2: "aggregation"}
+
+
+class State(eqx.Module):
+    """All that a federation carries from round to round.
+
+    shared: the server's state; private: every client's private state, leaves (N, ...), or None; round: rounds
+    done; seed: the key from which every draw derives; fault: (round, client, stage) of the first non-finite
+    value, stage 0 while there is none.
+    """
+
+    shared: PyTree
+    private: PyTree
+    round: Int[Array, ""]
+    seed: PRNGKeyArray
+    fault: Int[Array, "3"]
+
+
+class Arrays(NamedTuple):
+    """One split on the device: flat samples, each client's first row and number of rows."""
+
+    x: Array
+    y: Array
+    starts: Int[Array, "clients"]
+    sizes: Int[Array, "clients"]
+
+
+def to_device(split: Split) -> Arrays:
+    """Move a split to the device; on a CPU without a copy where the memory allows."""
+    starts, sizes = split.offsets[:-1].astype(np.int32), split.sizes.astype(np.int32)
+    return Arrays(jnp.asarray(split.x), jnp.asarray(split.y), jnp.asarray(starts), jnp.asarray(sizes))
+
+
+def map_blocks(function: Callable[..., Any], block: int, *arguments: PyTree) -> Any:
+    """Map over the leading axis: vmap inside blocks of `block`, one block after the other.
+
+    The result does not depend on `block` beyond float rounding; time and memory do. Block 0 is a Python loop
+    without batching, for debugging.
+    """
+    rows = jax.tree.leaves(arguments)[0].shape[0]
+    if block == 0:
+        results = [function(*tree.gather(arguments, row)) for row in range(rows)]
+        return jax.tree.map(lambda *leaves: jnp.stack(leaves), *results)
+    if block >= rows:
+        return jax.vmap(function)(*arguments)
+    return jax.lax.map(lambda args: function(*args), arguments, batch_size=None if block == 1 else block)
+
+
+class Simulation:
+    """One method on one federation, compiled once, for any number of seeds.
+
+    cohort: clients a round (S); block: clients vmapped together (None: chosen by the size of the model);
+    train: "cohort" trains only the clients that are aggregated; "all" trains everyone and throws the rest away,
+    which changes no result and exists to show that it does not. debug: no jit, one client after the other, so
+    that a breakpoint or a print inside a method sees numbers.
+    """
+
+    def __init__(
+        self,
+        data: FederatedData,
+        objective: Objective,
+        params: PyTree,
+        algorithm: Algorithm,
+        *,
+        cohort: float | None = None,
+        sampling: Literal["fixed", "binomial"] = "fixed",
+        rounds: int = 1,
+        block: int | None = None,
+        train: Literal["cohort", "all"] = "cohort",
+        debug: bool = False,
+    ) -> None:
+        self.data, self.objective, self.algorithm = data, objective, algorithm
+        self.params = params
+        self.training = algorithm.training_data(data)
+        population = self.training.num_clients
+        pooled = self.training is not data
+        self.sampling = Sampling(population if cohort is None or pooled else cohort, population, sampling)
+        self.rounds, self.train, self.debug = rounds, train, debug
+        self.block = 0 if debug else block or default_block(params)
+
+    @cached_property
+    def arrays(self) -> Arrays:
+        """The training split on the device."""
+        return to_device(self.training.train)
+
+    def init(self, seed: int) -> State:
+        """The state before the first round."""
+        key = jax.random.key(seed)
+        shared = self.algorithm.init(self.params, stream(key, "init"))
+        ids = jnp.arange(self.training.num_clients)
+        private = jax.vmap(lambda i: self.algorithm.init_private(self.params, stream(key, "private", 0, i)))(
+            ids
+        )
+        # Copies: the compiled loop donates the state's buffers, and the initial parameters must survive.
+        shared, private = jax.tree.map(jnp.array, (shared, private))
+        return State(shared, private, jnp.asarray(0, jnp.int32), key, jnp.zeros(3, jnp.int32))
+
+    def client(self, arrays: Arrays, client_id: Int[Array, ""], round: Int[Array, ""]) -> Client:
+        """One client's side of one round."""
+        start, size = arrays.starts[client_id], arrays.sizes[client_id]
+        return Client(arrays.x, arrays.y, start, size, client_id, round, self.objective)
+
+    def _one_round(self, state: State, arrays: Arrays, capacity: int) -> State:
+        algorithm, population = self.algorithm, self.training.num_clients
+        ids, present = self.sampling.draw(state.seed, state.round, capacity)
+        trained = ids if self.train == "cohort" else jnp.arange(population)
+
+        def one(client_id: Array, private: PyTree) -> tuple[PyTree, PyTree, Array]:
+            message, private = algorithm.local(
+                algorithm.view(state.shared, client_id),
+                private,
+                self.client(arrays, client_id, state.round),
+                stream(state.seed, "local", state.round, client_id),
+            )
+            return message, private, tree.all_finite((message, private))
+
+        messages, private, finite = map_blocks(one, self.block, trained, tree.gather(state.private, trained))
+        if self.train == "all":
+            messages, private, finite = tree.gather((messages, private, finite), ids)
+        sizes = arrays.sizes[ids].astype(jnp.result_type(float))
+        cohort = Cohort(ids, sizes, present, population, jnp.sum(arrays.sizes).astype(sizes.dtype))
+        shared = algorithm.aggregate(state.shared, cohort, messages)
+        shared = jax.tree.map(lambda new, old: jnp.where(jnp.any(present), new, old), shared, state.shared)
+        rows = jnp.where(present, ids, population)  # padding scatters to nowhere
+        kept = jax.tree.map(lambda old, new: old.at[rows].set(new, mode="drop"), state.private, private)
+        bad = present & ~finite
+        culprit = jnp.where(jnp.any(bad), ids[jnp.argmax(bad)], -1)
+        stage = jnp.where(jnp.any(bad), 1, jnp.where(tree.all_finite(shared), 0, 2))
+        fault = jnp.stack([state.round, culprit, stage]).astype(jnp.int32)
+        return State(shared, kept, state.round + 1, state.seed, fault)
+
+    @cached_property
+    def _advance(self) -> Callable[[State, Arrays, Array, int], State]:
+        def advance(state: State, arrays: Arrays, end: Array, capacity: int) -> State:
+            return jax.lax.while_loop(
+                lambda s: (s.round < end) & (s.fault[2] == 0),
+                lambda s: self._one_round(s, arrays, capacity),
+                state,
+            )
+
+        return jax.jit(advance, static_argnums=3, donate_argnums=0)
+
+    def advance(self, state: State, rounds: int) -> State:
+        """Run `rounds` more rounds. The given state's buffers are consumed.
+
+        Raises `DivergedError` naming round, client and stage at the first NaN or infinity.
+        """
+        end = jnp.asarray(int(state.round) + rounds, jnp.int32)
+        capacity = self.sampling.capacity(state.seed, max(self.rounds, int(end)))
+        if self.debug:
+            with jax.disable_jit():
+                while int(state.round) < int(end) and int(state.fault[2]) == 0:
+                    state = self._one_round(state, self.arrays, capacity)
+        else:
+            state = self._advance(state, self.arrays, end, capacity)
+        self.raise_fault(state)
+        return state
+
+    def raise_fault(self, state: State) -> None:
+        """Raise `DivergedError` if the state carries a fault."""
+        round, client, stage = (int(v) for v in np.asarray(state.fault))
+        if stage == 0:
+            return
+        name = self.training.clients[client] if client >= 0 else None
+        where = f"client '{name}', " if name is not None else ""
+        raise DivergedError(
+            f"{self.algorithm.name} diverged (NaN or infinity) in round {round + 1}, {where}stage: {STAGES[stage]}; "
+            "lower the learning rates",
+            round=round + 1,
+            client=name,
+            stage=STAGES[stage],
+        )
+
+
+def default_block(params: PyTree) -> int:
+    """Clients vmapped together: small models gain from batched products, large ones lose their cache."""
+    size = sum(leaf.size for leaf in jax.tree.leaves(params))
+    return 32 if size <= 20_000 else 8 if size <= 100_000 else 1

@@ -1,0 +1,59 @@
+"""Arithmetic on parameter trees: the vector space in which every method of a paper lives."""
+
+import jax
+import jax.numpy as jnp
+from jaxtyping import Array, ArrayLike, Bool, Float, PyTree
+
+Params = PyTree[Float[Array, "..."]]
+
+
+def add_scaled(x: Params, scale: ArrayLike, y: Params) -> Params:
+    """Return x + scale * y, in the dtype of x."""
+    return jax.tree.map(lambda a, b: a + jnp.asarray(scale, a.dtype) * b, x, y)
+
+
+def subtract(x: Params, y: Params) -> Params:
+    """Return x - y."""
+    return jax.tree.map(jnp.subtract, x, y)
+
+
+def lerp(x: Params, y: Params, weight: ArrayLike) -> Params:
+    """Return (1 - weight) x + weight y; weights outside [0, 1] extrapolate (pFedMe's beta > 1)."""
+    return jax.tree.map(
+        lambda a, b: (1 - jnp.asarray(weight, a.dtype)) * a + jnp.asarray(weight, a.dtype) * b, x, y
+    )
+
+
+def squared_norm(x: Params) -> Float[Array, ""]:
+    """Return ||x||^2 over all leaves."""
+    return sum((jnp.vdot(leaf, leaf) for leaf in jax.tree.leaves(x)), start=jnp.zeros(()))
+
+
+def weighted_mean(stack: Params, weights: Float[Array, "clients"]) -> Params:
+    """Return sum_i weights_i x_i / sum_i weights_i over the leading axis; clients of weight 0 do not count.
+
+    stack: leaves (clients, ...); a non-finite value in a row of weight 0 is ignored, not multiplied.
+    """
+    share = weights / jnp.sum(weights)
+
+    def mean(leaf: Array) -> Array:
+        shape = (-1,) + (1,) * (leaf.ndim - 1)
+        kept = jnp.where((weights > 0).reshape(shape), leaf, 0)
+        return jnp.sum(kept * share.astype(leaf.dtype).reshape(shape), axis=0)
+
+    return jax.tree.map(mean, stack)
+
+
+def all_finite(x: PyTree) -> Bool[Array, ""]:
+    """Return whether every floating-point entry is finite."""
+    flags = [
+        jnp.all(jnp.isfinite(leaf))
+        for leaf in jax.tree.leaves(x)
+        if jnp.issubdtype(jnp.result_type(leaf), jnp.inexact)
+    ]
+    return jnp.stack(flags).all() if flags else jnp.asarray(True)
+
+
+def gather(stack: PyTree, index: ArrayLike) -> PyTree:
+    """Return row(s) `index` of every leaf; the whole of an empty tree."""
+    return jax.tree.map(lambda leaf: leaf[index], stack)
