@@ -68,6 +68,8 @@ def map_blocks(function: Callable[..., Any], block: int, *arguments: PyTree) -> 
         return jax.tree.map(lambda *leaves: jnp.stack(leaves), *results)
     if block >= rows:
         return jax.vmap(function)(*arguments)
+    # Blocks that divide the rows compile the body once; a remainder would compile it a second time.
+    block = next((b for b in range(block, block // 2, -1) if rows % b == 0), block)
     return jax.lax.map(lambda args: function(*args), arguments, batch_size=None if block == 1 else block)
 
 
@@ -108,12 +110,13 @@ class Simulation:
         """The training split on the device."""
         return to_device(self.training.train)
 
-    def init(self, seed: int) -> State:
-        """The state before the first round."""
+    def init(self, seed: int, params: PyTree | None = None) -> State:
+        """The state before the first round, from `params` if given, else from the simulation's own."""
+        params = self.params if params is None else params
         key = jax.random.key(seed)
-        shared = self.algorithm.init(self.params, stream(key, "init"))
+        shared = self.algorithm.init(params, stream(key, "init"))
         ids = jnp.arange(self.training.num_clients)
-        private = jax.vmap(lambda i: self.algorithm.init_private(self.params, stream(key, "private", 0, i)))(
+        private = jax.vmap(lambda i: self.algorithm.init_private(params, stream(key, "private", 0, i)))(
             ids
         )
         # Copies: the compiled loop donates the state's buffers, and the initial parameters must survive.

@@ -9,7 +9,7 @@ Params = PyTree[Float[Array, "..."]]
 
 def add_scaled(x: Params, scale: ArrayLike, y: Params) -> Params:
     """Return x + scale * y, in the dtype of x."""
-    return jax.tree.map(lambda a, b: a + jnp.asarray(scale, a.dtype) * b, x, y)
+    return jax.tree.map(lambda a, b: (a + jnp.asarray(scale, a.dtype) * b).astype(a.dtype), x, y)
 
 
 def subtract(x: Params, y: Params) -> Params:
@@ -26,7 +26,7 @@ def lerp(x: Params, y: Params, weight: ArrayLike) -> Params:
 
 def squared_norm(x: Params) -> Float[Array, ""]:
     """Return ||x||^2 over all leaves."""
-    return sum((jnp.vdot(leaf, leaf) for leaf in jax.tree.leaves(x)), start=jnp.zeros(()))
+    return jnp.asarray(sum((jnp.vdot(leaf, leaf) for leaf in jax.tree.leaves(x)), start=0.0))
 
 
 def weighted_mean(stack: Params, weights: Float[Array, "clients"]) -> Params:

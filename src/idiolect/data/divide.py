@@ -1,5 +1,6 @@
 """Divide each client's samples into train, validation and test."""
 
+import itertools
 import math
 from collections.abc import Mapping, Sequence
 from typing import Any
@@ -24,13 +25,18 @@ def stream(seed: int, *purpose: int) -> np.random.Generator:
 def counts(size: int, test: float, validation: float) -> tuple[int, int, int]:
     """Samples for (train, validation, test) of a client with `size` samples.
 
-    Train and validation together are the fraction rounded down, as in the papers' code; the validation part is
-    rounded, and gives way to training when a client is small.
+    Train and validation together are the fraction 1 - test rounded down, as in the papers' code; the validation
+    part is rounded, and gives way to training when a client is small.
     """
     kept = math.floor(size * (1 - test) + 1e-9)
     tested = size - kept
     held = min(round(size * validation), max(kept - 1, 0))
     return kept - held, held, tested
+
+
+def _smallest(test: float) -> int:
+    """The smallest client that gets a training and a test sample."""
+    return next(size for size in itertools.count(2) if min(counts(size, test, 0.0)[::2]) >= 1)
 
 
 def shuffled(
@@ -60,14 +66,15 @@ def divide(
     require(0 < test < 1, f"test fraction must lie between 0 and 1, it is {test}")
     require(
         0 <= validation < 1 - test,
-        f"validation fraction must be at least 0 and leave training samples beside test={test}, it is {validation}",
+        f"validation fraction must be at least 0 and below 1 - test = {1 - test:g}, it is {validation}",
     )
-    names = [f"client {i:0{len(str(len(groups) - 1))}d}" for i in range(len(groups))] if clients is None else clients
+    digits = len(str(len(groups) - 1))
+    names = [f"client {i:0{digits}d}" for i in range(len(groups))] if clients is None else clients
     for client, group in zip(names, groups, strict=True):
         if min(counts(len(group), test, validation)[::2]) < 1:
             raise DataError(
-                f"client '{client}' has {len(group)} sample{'s' * (len(group) != 1)}, too few for at least one "
-                f"training and one test sample (test={test}); raise minimum= to drop or avoid clients this small"
+                f"client '{client}' has {len(group)} sample{'s' * (len(group) != 1)}, too few for a training and a "
+                f"test sample (test={test}); minimum={_smallest(test)} keeps clients this small out"
             )
     divided = [shuffled(group, i, split_seed, test, validation) for i, group in enumerate(groups)]
     return of_splits(

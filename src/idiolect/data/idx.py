@@ -1,7 +1,7 @@
 """Read idx files, the format in which MNIST is published, raw or compressed by gzip.
 
-Layout: two zero bytes, a type code, the number of dimensions, each dimension as a big-endian uint32, the values.
-(Y. LeCun, C. Cortes, C. Burges, "The MNIST database of handwritten digits", file formats.)
+Layout: two zero bytes, a type code, the number of dimensions, each dimension as a big-endian uint32, then the
+values. (Y. LeCun, C. Cortes, C. Burges, "The MNIST database of handwritten digits", section on file formats.)
 """
 
 import gzip
@@ -35,15 +35,13 @@ def read_idx(path: str | Path, *, md5: str | None = None) -> Shaped[np.ndarray, 
         raise DataError(f"{path} is not an idx file: it starts with the bytes {content[:4].hex()}; {_AGAIN}")
     start = 4 + 4 * content[3]
     if len(content) < start:
-        raise DataError(f"{path} is truncated: its header needs {start} bytes, it has {len(content)}; {_AGAIN}")
+        raise DataError(f"{path} is truncated: its header has {start} bytes, the file {len(content)}; {_AGAIN}")
     dtype = np.dtype(_TYPES[content[2]])
     shape = tuple(int(size) for size in np.frombuffer(content, ">u4", content[3], 4))
     expected = start + dtype.itemsize * math.prod(shape)
     if len(content) != expected:
         problem = "is truncated" if len(content) < expected else "has trailing bytes"
-        raise DataError(
-            f"{path} {problem}: shape {shape} needs {expected} bytes, it has {len(content)}; {_AGAIN}"
-        )
+        raise DataError(f"{path} {problem}: shape {shape} needs {expected} bytes, it has {len(content)}; {_AGAIN}")
     if md5 is not None and (found := hashlib.md5(content, usedforsecurity=False).hexdigest()) != md5:
         raise DataError(
             f"{path} is not the published file: md5 of its uncompressed content is {found}, expected {md5}; "

@@ -15,10 +15,18 @@ def keywords(function: Callable[..., Any]) -> list[str]:
 
 
 def check_keywords(
-    function: Callable[..., Any], given: Mapping[str, Any], what: str, hidden: Iterable[str] = ()
+    function: Callable[..., Any],
+    given: Mapping[str, Any],
+    what: str,
+    *,
+    hidden: Iterable[str] = (),
+    also: Iterable[str] = (),
 ) -> None:
-    """Refuse a key that the function does not take; `hidden` are arguments that a person does not give."""
-    known = [name for name in keywords(function) if name not in set(hidden)]
+    """Refuse a key that the function does not take.
+
+    hidden: arguments that a person does not give; also: keys that the function passes on.
+    """
+    known = sorted({*keywords(function), *also} - set(hidden))
     for key in given:
         if key not in known:
             raise unknown(f"key for {what}", key, known)

@@ -1,5 +1,6 @@
 """MNIST from its original files: 70,000 images of digits, the official train and test sets merged."""
 
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, Literal
 
@@ -7,7 +8,7 @@ import numpy as np
 from jaxtyping import Float, Int32, UInt8
 
 from idiolect.data.divide import divide, make
-from idiolect.data.federated import FederatedData
+from idiolect.data.federated import SPLITS, FederatedData
 from idiolect.data.folder import data_folder
 from idiolect.data.idx import find_idx, read_idx
 from idiolect.data.mnist_paper import CLIENTS, SEED, clean, paper_2020
@@ -47,9 +48,10 @@ def mnist(
 ) -> FederatedData:
     """MNIST digits dealt to 20 clients with two digits each, or by any partitioner.
 
-    folder: holds `mnist/` with the idx files, raw or .gz; else the environment variable IDIOLECT_DATA names it.
+    folder: holds `mnist/` with the idx files, raw or .gz; else the environment variable IDIOLECT_DATA.
     partition: 'clean' (disjoint), 'paper-2020' (pFedMe's published split, whose clients share images), the name
-        of a partitioner with its `parameters` (dirichlet: concentration=0.3), or the path of an index file (.npz).
+        of a partitioner with its `parameters` (dirichlet: concentration=0.3), or the path of a saved .npz,
+        which fixes clients, seeds and fractions.
     normalisation: see `normalise`; the published code uses 'pixel-zscore-all', which sees the test images.
     shape: features 'flat' (784,) or 'image' (28, 28, 1).
     verify: the files must be the published ones, byte for byte.
@@ -97,7 +99,7 @@ def mnist(
                 **parameters,
             },
             "normalisation": {"name": normalisation, "fitted_on": FITTED_ON[normalisation]},
-            "leaks": ["clients share images by design (nested prefixes)"] if dealt.name == "paper-2020" else [],
+            "leaks": ["clients share images (nested prefixes)"] if dealt.name == "paper-2020" else [],
         },
     )
 
@@ -116,9 +118,7 @@ def read_mnist(
     """All images as bytes and their digits: the official training files, then the official test files."""
     where = data_folder(folder, "mnist", PUBLISHED)
     paths = [find_idx(where, name, PUBLISHED) for name, _ in FILES]
-    arrays = [
-        read_idx(path, md5=md5 if verify else None) for path, (_, md5) in zip(paths, FILES, strict=True)
-    ]
+    arrays = [read_idx(path, md5=md5 if verify else None) for path, (_, md5) in zip(paths, FILES, strict=True)]
     for i in (0, 2):
         images, labels = arrays[i], arrays[i + 1]
         if images.ndim != 3 or labels.ndim != 1 or images.dtype != np.uint8 or labels.dtype != np.uint8:
@@ -127,7 +127,7 @@ def read_mnist(
                 f"{images.shape} and {labels.shape}; {PUBLISHED}"
             )
         if len(images) != len(labels):
-            raise DataError(f"{paths[i]} has {len(images)} images but {paths[i + 1]} has {len(labels)} labels")
+            raise DataError(f"{paths[i]} has {len(images)} images, {paths[i + 1]} has {len(labels)} labels")
     labels = np.concatenate([arrays[1], arrays[3]]).astype(np.int32)
     if labels.max(initial=0) > 9:
         raise DataError(f"{paths[1]} or {paths[3]} has a label above 9; it is not MNIST; {PUBLISHED}")
@@ -144,6 +144,9 @@ def _partition(
     **arguments: Any,
 ) -> Partition:
     if partition.endswith(".npz"):
+        taken = ("seed", "test", "validation", "split_seed")
+        extra = [key for key in arguments if key not in taken] + ["clients"] * (clients is not None)
+        require(not extra, f"the saved partition {partition} fixes everything: leave out {', '.join(extra)}")
         return Partition.load(partition)
     if partition not in PARTITIONS:
         raise unknown("partition", partition, PARTITIONS)
@@ -161,16 +164,14 @@ def _partition(
 
 def _with_overlap(partition: Partition) -> Partition:
     """Say in the partition's notes how many images clients share, and how many test images leak."""
-    from dataclasses import replace
-
-    holders = np.zeros(int(max(partition.rows(s).index.max(initial=0) for s in ("train", "test"))) + 1, dtype=int)
-    np.add.at(holders, partition.train.index, 1)
-    # A client's own training and test rows are disjoint, so every training copy is another client's.
-    leaked = float((holders[partition.test.index] > 0).mean())
-    slots = sum(int(partition.rows(split).offsets[-1]) for split in ("train", "validation", "test"))
+    trained = np.zeros(partition.statistics["distinct"] + partition.statistics["unused"], dtype=bool)
+    trained[partition.train.index] = True
+    # A client's own training and test samples are disjoint, so every training copy is another client's.
+    leaked = float(trained[partition.test.index].mean())
+    slots = sum(len(partition.rows(split).index) for split in SPLITS)
     note = (
         f"clients share images by design, as in the published code: {slots:,} samples are "
-        f"{partition.statistics['distinct']:,} distinct images, and {leaked:.1%} of the test samples are training "
-        "samples of another client"
+        f"{partition.statistics['distinct']:,} distinct images, and {leaked:.1%} of the test samples are "
+        "training samples of another client"
     )
     return replace(partition, notes=(*partition.notes, note))

@@ -1,7 +1,8 @@
 """The 20-client partitions of MNIST: the one behind pFedMe's published numbers, and its repair.
 
 Client u holds the digits u mod 10 and (u + 1) mod 10, hence each digit has four holders.
-(C. T. Dinh, N. H. Tran, T. D. Nguyen, "Personalized Federated Learning with Moreau Envelopes", NeurIPS 2020, sec. 5.)
+(C. T. Dinh, N. H. Tran, T. D. Nguyen, "Personalized Federated Learning with Moreau Envelopes", NeurIPS 2020,
+section 5.)
 """
 
 import numpy as np
@@ -26,10 +27,10 @@ def held_digits(client: int) -> tuple[int, int]:
 def paper_2020(labels: Labels) -> Groups:
     """The split behind the published numbers: clients that hold the same digit SHARE images.
 
-    Each digit's count is cut in four at random. The client's j-th digit gets piece number 2u + j, counted over
-    (piece, digit), so the size may stem from another digit's count; and it takes the FIRST images of its own
-    digit up to that size (without image 0, except for the digit's first holder): nested prefixes. With MNIST
-    these are 69,970 slots that hold 23,537 distinct images.
+    Each digit's count is cut in four at random. The j-th digit of client u gets piece number 2u + j, counted
+    over (piece, digit), so the size stems from another digit's count in general; and it takes the FIRST images
+    of its own digit up to that size (without image 0, except for the digit's first holder): nested prefixes.
+    With MNIST these are 69,970 samples, 23,537 distinct images.
     """
     images = _images_of_digits(labels)
     starts = np.zeros(DIGITS, dtype=np.int64)
@@ -46,9 +47,9 @@ def paper_2020(labels: Labels) -> Groups:
 def clean(labels: Labels) -> Groups:
     """The same clients, digits and client sizes as `paper_2020`, with disjoint images.
 
-    The published sizes ask for more images of some digits than exist. So the table client x digit is fitted, by
-    iterative proportional fitting, to the published client sizes and to the images that each digit has: it is
-    the nearest such table (Kullback-Leibler). Each holder then takes the digit's next images.
+    The published sizes ask for more images of some digits than exist. So the table client x digit is fitted,
+    by iterative proportional fitting, to the published client sizes and to the images that each digit has: the
+    nearest such table (Kullback-Leibler). Each holder then takes the digit's next images.
     """
     images = _images_of_digits(labels)
     table = np.zeros((CLIENTS, DIGITS))
@@ -98,5 +99,7 @@ def _images_of_digits(labels: Labels) -> Groups:
     images = [np.flatnonzero(labels == digit) for digit in range(DIGITS)]
     for digit, rows in enumerate(images):
         if len(rows) < 10 * HOLDERS:
-            raise DataError(f"this partition needs at least {10 * HOLDERS} images of every digit; {digit} has {len(rows)}")
+            raise DataError(
+                f"this partition needs at least {10 * HOLDERS} images of every digit; digit {digit} has {len(rows)}"
+            )
     return images

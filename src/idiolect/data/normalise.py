@@ -19,9 +19,8 @@ def pixel_statistics(
     images: UInt8[np.ndarray, "n pixels"], rows: Int[np.ndarray, "_"] | None = None
 ) -> tuple[Float[np.ndarray, "pixels"], Float[np.ndarray, "pixels"]]:
     """Mean and standard deviation of every pixel over the images (or some rows), from exact integer sums."""
-    count = len(images) if rows is None else len(rows)
-    total = np.zeros(images.shape[1], dtype=np.int64)
-    squares = np.zeros(images.shape[1], dtype=np.int64)
+    count, pixels = len(images) if rows is None else len(rows), images.shape[1]
+    total, squares = np.zeros(pixels, dtype=np.int64), np.zeros(pixels, dtype=np.int64)
     for start in range(0, count, _CHUNK):
         span = slice(start, start + _CHUNK)
         chunk = images[span if rows is None else rows[span]].astype(np.int32)
@@ -32,29 +31,45 @@ def pixel_statistics(
     return total / count, deviation
 
 
-def normalise(
-    name: str, images: UInt8[np.ndarray, "n pixels"], train: Int[np.ndarray, "_"]
-) -> _Encode:
+def pixel_range(
+    images: UInt8[np.ndarray, "n pixels"], rows: Int[np.ndarray, "_"]
+) -> tuple[UInt8[np.ndarray, "pixels"], UInt8[np.ndarray, "pixels"]]:
+    """Smallest and largest value of every pixel over some rows."""
+    low = np.full(images.shape[1], 255, dtype=np.uint8)
+    high = np.zeros(images.shape[1], dtype=np.uint8)
+    for start in range(0, len(rows), _CHUNK):
+        chunk = images[rows[start : start + _CHUNK]]
+        low, high = np.minimum(low, chunk.min(axis=0)), np.maximum(high, chunk.max(axis=0))
+    return low, high
+
+
+def normalise(name: str, images: UInt8[np.ndarray, "n pixels"], train: Int[np.ndarray, "_"]) -> _Encode:
     """The function from bytes 0..255 to float32 features.
 
-    pixel-zscore-train: (x - mean) / (std + 0.001) of each pixel, fitted on the rows `train`;
+    pixel-zscore-train: (x - mean) / (std + 0.001) of each pixel, fitted on the rows `train`. Other rows are
+        first clipped to the pixel's training range: else a border pixel that is dark in all training images,
+        hence has std 0, becomes a feature of 255,000 in the test image where it is not;
     pixel-zscore-all: the same, fitted on all images, test images included (as in pFedMe's published code);
     unit: x / 255.
     """
     if name not in get_args(Normalisation):
         raise unknown("normalisation", name, get_args(Normalisation))
+    low, high = np.uint8(0), np.uint8(255)
     if name == "unit":
         centre, scale = np.zeros(images.shape[1]), np.full(images.shape[1], 255.0)
+    elif name == "pixel-zscore-all":
+        centre, scale = pixel_statistics(images)
     else:
-        centre, scale = pixel_statistics(images, train if name == "pixel-zscore-train" else None)
-        scale = scale + 0.001
-    centre, scale = centre.astype(np.float32), scale.astype(np.float32)
+        centre, scale = pixel_statistics(images, train)
+        low, high = pixel_range(images, train)
+    offset = 0.0 if name == "unit" else 0.001
+    centre, scale = centre.astype(np.float32), (scale + offset).astype(np.float32)
 
     def encode(rows: UInt8[np.ndarray, "n pixels"]) -> Float[np.ndarray, "n pixels"]:
         out = np.empty(rows.shape, dtype=np.float32)
         for start in range(0, len(rows), _CHUNK):
             part = out[start : start + _CHUNK]
-            np.subtract(rows[start : start + _CHUNK], centre, out=part)
+            np.subtract(np.clip(rows[start : start + _CHUNK], low, high), centre, out=part)
             np.divide(part, scale, out=part)
         return out
 

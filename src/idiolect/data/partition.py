@@ -20,7 +20,7 @@ Indices = Int[np.ndarray, "_"]
 
 @dataclass(frozen=True, eq=False)
 class Rows:
-    """One split of a partition in CSR form: client i has the pool's samples `index[offsets[i]:offsets[i + 1]]`."""
+    """One split of a partition in CSR form: client i has the samples `index[offsets[i]:offsets[i + 1]]`."""
 
     index: Indices
     offsets: Indices
@@ -150,6 +150,7 @@ def apply(
     task: TaskKind,
     classes: Sequence[str] = (),
     encode: Callable[[Shaped[np.ndarray, "n ..."]], Float[np.ndarray, "n ..."]] = as_float32,
+    pool: str | None = None,
     notes: Sequence[str] = (),
     provenance: Mapping[str, Any] | None = None,
 ) -> FederatedData:
@@ -157,8 +158,9 @@ def apply(
 
     encode: turns the gathered rows of one split into float32 features (normalisation), so that a large pool
     of bytes is never held in single precision as a whole.
+    pool: the hash of the original pool, where x was derived from it after the partition was known.
     """
-    if (found := pool_hash(x, y)) != partition.pool:
+    if (found := pool or pool_hash(x, y)) != partition.pool:
         raise DataError(
             f"partition '{partition.name}' was made for another pool of samples "
             f"(sha256 {partition.pool[:12]}…, this one is {found[:12]}…); make it again from these data"

@@ -45,7 +45,7 @@ def dirichlet(
     """Each class is dealt in proportions drawn from a symmetric Dirichlet distribution over the clients.
 
     A small concentration gives each client few classes, a large one tends to iid. The proportions are drawn
-    again until every client reaches the minimum. (Hsu, Qi, Brown 2019, arXiv:1909.06335; Yurochkin et al. 2019.)
+    again until every client reaches the minimum. (T. Hsu, H. Qi, M. Brown 2019, arXiv:1909.06335.)
     """
     _check_pool(labels, clients, minimum)
     require(concentration > 0, f"concentration must be positive, it is {concentration}")
@@ -59,7 +59,7 @@ def dirichlet(
             pieces = [np.split(rows, cut[:-1]) for rows, cut in zip(by_class, cuts, strict=True)]
             return [np.concatenate(parts) for parts in zip(*pieces, strict=True)]
     raise DataError(
-        f"no Dirichlet partition in {_DRAWS} draws gives each of {clients} clients at least {minimum} samples; "
+        f"no Dirichlet partition in {_DRAWS} draws gives each of {clients} clients {minimum} samples or more; "
         f"raise concentration ({concentration}), lower minimum, or use fewer clients"
     )
 
@@ -69,8 +69,8 @@ def labels_per_client(
 ) -> Groups:
     """Each client holds exactly k classes; a class is dealt in equal pieces to its holders.
 
-    Clients in turn take the k classes that have the fewest holders so far, ties at random, so that the classes
-    are spread evenly. With fewer than classes / k clients some classes have no holder and stay unused.
+    Clients in turn take the k classes that have the fewest holders so far, ties at random, so that classes are
+    spread evenly. With fewer than classes / k clients some classes have no holder and stay unused.
     """
     _check_pool(labels, clients, minimum)
     by_class = [rng.permutation(rows) for rows in _by_class(labels)]
@@ -78,7 +78,7 @@ def labels_per_client(
     holders: list[list[int]] = [[] for _ in by_class]
     for client in range(clients):
         ties = rng.random(len(by_class))
-        for chosen in np.lexsort((ties, [len(held) for held in holders]))[:k]:
+        for chosen in np.lexsort((ties, np.array([len(held) for held in holders])))[:k]:
             holders[chosen].append(client)
     parts: list[Groups] = [[] for _ in range(clients)]
     for rows, held in zip(by_class, holders, strict=True):
@@ -88,8 +88,8 @@ def labels_per_client(
     sizes = [len(group) for group in groups]
     if min(sizes) < minimum:
         raise DataError(
-            f"with k={k} classes a client, client {int(np.argmin(sizes))} gets {min(sizes)} samples, fewer than "
-            f"minimum={minimum}; lower minimum or use fewer clients"
+            f"with k={k} classes a client, client {int(np.argmin(sizes))} gets {min(sizes)} samples, fewer "
+            f"than minimum={minimum}; lower minimum or use fewer clients"
         )
     return groups
 
@@ -104,7 +104,7 @@ PARTITIONERS: dict[str, Callable[..., Groups]] = {
 
 def _by_class(labels: Labels) -> Groups:
     if not np.issubdtype(labels.dtype, np.integer):
-        raise DataError("this partition deals out classes, but the labels are numbers; use iid or lognormal_sizes")
+        raise DataError("this partition deals out classes but the labels are numbers; use iid or lognormal_sizes")
     return [np.flatnonzero(labels == label) for label in np.unique(labels)]
 
 

@@ -40,8 +40,10 @@ def synthetic(
     # The order of the draws is part of the data set: do not move them.
     random = np.random.RandomState(seed)
     sizes = (random.lognormal(4, 2, clients).astype(int) + 50) * 5
+    notes: tuple[str, ...] = ()
     if max_size is not None:
-        capped, sizes = int((sizes > max_size).sum()), np.minimum(sizes, max_size)
+        notes = (f"{(sizes > max_size).sum()} of {clients} clients are capped at max_size={max_size} samples",)
+        sizes = np.minimum(sizes, max_size)
     model_means = random.normal(0, alpha, clients)
     input_means = random.normal(0, beta, clients)
     covariance = np.diag(np.arange(1, FEATURES + 1, dtype=np.float64) ** -1.2)
@@ -57,7 +59,6 @@ def synthetic(
         rows = slice(offsets[i], offsets[i + 1])
         x[rows], y[rows] = drawn, np.argmax(drawn @ weights + bias, axis=1)
 
-    notes = () if max_size is None else (f"{capped} of {clients} clients are capped at max_size={max_size} samples",)
     partition = divide(
         np.split(np.arange(offsets[-1]), offsets[1:-1]),
         x,

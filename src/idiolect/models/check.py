@@ -14,8 +14,8 @@ def check_model(model: Any, feature_shape: tuple[int, ...], num_outputs: int) ->
     """Raise `ConfigError` unless `model` can be trained on features of this shape.
 
     model: an `equinox.Module` with float32 parameters (float64 too where JAX has x64 enabled) that maps ONE
-    sample, (*feature_shape,) float32, to (num_outputs,) floats; with one output, a regression, a scalar () will
-    do as well. Nothing is computed: shapes are inferred.
+    sample, (*feature_shape,) float32, to (num_outputs,) floats; with one output, a regression, a scalar ()
+    will do as well. Nothing is computed: shapes are inferred.
     """
     name = type(model).__name__
     if not isinstance(model, eqx.Module) or not callable(model):
@@ -31,9 +31,7 @@ def check_model(model: Any, feature_shape: tuple[int, ...], num_outputs: int) ->
         ) from error
     expected = f"{(num_outputs,)}" + (" or ()" if num_outputs == 1 else "")
     if not isinstance(output, jax.ShapeDtypeStruct):
-        raise ConfigError(
-            f"{name} must return one array of shape {expected}, but returns a {type(output).__name__}"
-        )
+        raise ConfigError(f"{name} must return one array of shape {expected}, but returns a {type(output).__name__}")
     accepted = {(num_outputs,), ()} if num_outputs == 1 else {(num_outputs,)}
     if output.shape not in accepted:
         raise ConfigError(
@@ -52,6 +50,5 @@ def _check_parameters(model: eqx.Module, name: str) -> None:
     for path, leaf in trainable:
         if str(leaf.dtype) not in allowed:
             raise ConfigError(
-                f"{name}{jax.tree_util.keystr(path)} is {leaf.dtype}; "
-                f"parameters must be {' or '.join(allowed)}"
+                f"{name}{jax.tree_util.keystr(path)} is {leaf.dtype}; parameters must be {' or '.join(allowed)}"
             )

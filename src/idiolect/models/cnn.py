@@ -15,9 +15,9 @@ from idiolect.models.conv import Conv2d, Padding, max_pool, output_size
 class CNN(eqx.Module):
     """Two convolutions, each with a 2x2 max pool and ReLU; a hidden layer with ReLU; outputs.
 
-    5x5x32, 5x5x64 and 512 by default; x: one image, (height, width), (height, width, channels), or flattened if
-    `image_shape` says how to unfold it; outputs: (num_outputs,). Raises `ConfigError` if the images have another
-    shape or are too small, and on a size that is not positive.
+    5x5x32, 5x5x64 and 512 by default. x: one image, (height, width), (height, width, channels), or flattened
+    if `image_shape` says how to unfold it; outputs: (num_outputs,). Raises `ConfigError` if the images have
+    another shape or are too small, and on a size that is not positive.
     Source: McMahan et al., Communication-Efficient Learning of Deep Networks (FedAvg), section 3; there
     with SAME padding. VALID, the default, is what most published code runs.
     """
@@ -49,9 +49,7 @@ class CNN(eqx.Module):
                 f"and {padding} padding: it needs at least {smallest}x{smallest} pixels"
                 + ("; try padding = 'SAME'" if padding == "VALID" and min(self.image_shape[:2]) >= 4 else "")
             )
-        require(
-            dense > 0 and num_outputs > 0, f"CNN: dense ({dense}) and num_outputs ({num_outputs}) must be > 0"
-        )
+        require(dense > 0 and num_outputs > 0, f"CNN: dense ({dense}) and num_outputs ({num_outputs}) must be > 0")
         self.convolutions = (
             Conv2d(self.image_shape[2], channels[0], kernel, padding=padding, key=first),
             Conv2d(channels[0], channels[1], kernel, padding=padding, key=second),
@@ -73,8 +71,7 @@ def unfolded(feature_shape: Sequence[int], image_shape: Sequence[int] | None = N
     shape = features if image_shape is None else tuple(image_shape)
     if prod(shape) != prod(features):
         raise ConfigError(
-            f"image_shape {shape} has {prod(shape)} entries, "
-            f"but the features {features} have {prod(features)}"
+            f"image_shape {shape} has {prod(shape)} entries, but the features {features} have {prod(features)}"
         )
     if len(shape) not in (2, 3):
         raise ConfigError(

@@ -2,8 +2,8 @@
 
 Images are (height, width, channels), as data sets store them; kernels are (kh, kw, in, out).
 
-XLA's CPU backend runs the gradients of `lax.conv_general_dilated` about 30 times slower inside `scan`, `while`
-or `map` than outside. A convolution written as im2col, kh*kw shifted slices side by side and ONE product, has
+XLA's CPU backend runs the gradients of `lax.conv_general_dilated` about 30 times slower inside `scan`,
+`while` or `map` than outside. A convolution written as im2col, kh*kw shifted slices side by side and ONE product, has
 no such cliff: its gradients are products and slices too, and it vmaps over per-client kernels.
 """
 
@@ -73,9 +73,7 @@ def convolve_lax(
     return lax.conv_general_dilated(x[None], kernel, (stride, stride), padding, dimension_numbers=layout)[0]
 
 
-def max_pool(
-    x: Float[Array, "height width channels"], size: int = 2
-) -> Float[Array, "rows columns channels"]:
+def max_pool(x: Float[Array, "height width channels"], size: int = 2) -> Float[Array, "rows columns channels"]:
     """Maximum over size x size tiles that do not overlap; rows and columns left over at the end are dropped.
 
     By reshape, which has a much faster gradient than `lax.reduce_window`; equal maxima share the gradient.
@@ -123,9 +121,7 @@ class Conv2d(eqx.Module):
         weight_key, bias_key = jax.random.split(key)
         shape = (kh, kw, in_channels, out_channels)
         self.weight = jax.random.uniform(weight_key, shape, jnp.float32, -limit, limit)
-        self.bias = (
-            jax.random.uniform(bias_key, (out_channels,), jnp.float32, -limit, limit) if use_bias else None
-        )
+        self.bias = jax.random.uniform(bias_key, (out_channels,), jnp.float32, -limit, limit) if use_bias else None
         self.stride, self.padding = stride, padding
 
     def __call__(self, x: Float[Array, "height width in"]) -> Float[Array, "rows columns out"]:

@@ -1,7 +1,7 @@
 """Models as files: one line of JSON that says what the model is, then its arrays.
 
-Equinox's recommended pattern (docs.kidger.site/equinox/examples/serialisation), with the length and hash of the
-arrays in the header, so that a truncated, damaged or foreign file is recognised before anything is read from it.
+Equinox's recommended pattern (docs.kidger.site/equinox/examples/serialisation), with a length and a hash in
+the header, so that a truncated, damaged or foreign file is recognised before any array is read from it.
 """
 
 import hashlib
@@ -41,8 +41,8 @@ def save_model(
 
     spec: how the zoo builds it, or None for a user's own module, which is then loaded with `like`.
     extra: anything JSON can hold that a reader should know (class names, client, method).
-    Raises `ConfigError` if the model is not what `spec` builds or `extra` is not JSON, `StoreError` if the file
-    cannot be written.
+    Raises `ConfigError` if the model is not what `spec` builds or `extra` is not JSON, `StoreError` if the
+    file cannot be written.
     """
     complete = None if spec is None else resolve(spec)
     if complete is not None:
@@ -59,15 +59,14 @@ def save_model(
         "format": FORMAT,
         "version": VERSION,
         "spec": complete,
-        "feature_shape": list(feature_shape),
-        "num_outputs": num_outputs,
+        "feature_shape": [int(size) for size in feature_shape],
+        "num_outputs": int(num_outputs),
         "task": task,
         "extra": dict(extra or {}),
         "bytes": len(payload),
-        "sha256": hashlib.sha256(payload).hexdigest(),
     }
     try:
-        line = json.dumps(header)
+        line = json.dumps({**header, "sha256": _digest(header, payload)})
     except (TypeError, ValueError) as error:
         raise ConfigError(f"the header of {path} cannot be written as JSON: {error}") from error
     with atomic_write(path) as file:
@@ -126,13 +125,16 @@ def _read(path: _PathLike) -> tuple[dict[str, Any], bytes]:
         raise StoreError(f"{path} is not an idiolect model file")
     if header.get("version") != VERSION:
         raise StoreError(f"{path} has format version {header.get('version')}; this version reads {VERSION}")
-    if len(payload) < header["bytes"]:
-        raise StoreError(
-            f"{path} is truncated: {len(payload)} of {header['bytes']} bytes of arrays are there"
-        )
-    if hashlib.sha256(payload).hexdigest() != header["sha256"]:
-        raise StoreError(f"{path} is damaged: its arrays do not match the hash in its header")
+    expected, digest = header.get("bytes"), header.pop("sha256", None)
+    if isinstance(expected, int) and len(payload) < expected:
+        raise StoreError(f"{path} is truncated: {len(payload)} of {expected} bytes of arrays are there")
+    if _digest(header, payload) != digest:
+        raise StoreError(f"{path} is damaged: its content does not match its hash")
     return header, payload
+
+
+def _digest(header: Mapping[str, Any], payload: bytes) -> str:
+    return hashlib.sha256(json.dumps(header).encode() + b"\n" + payload).hexdigest()
 
 
 def _skeleton(spec: Spec, feature_shape: tuple[int, ...], num_outputs: int, task: TaskKind) -> eqx.Module:
@@ -143,4 +145,6 @@ def _skeleton(spec: Spec, feature_shape: tuple[int, ...], num_outputs: int, task
 def _layout(model: eqx.Module) -> tuple[Any, list[tuple[tuple[int, ...], str]]]:
     """Structure, shapes and types: equal exactly when one model's file loads into the other."""
     leaves, structure = jax.tree.flatten(model)
-    return structure, [(tuple(leaf.shape), str(leaf.dtype)) for leaf in leaves]
+    return structure, [
+        (tuple(getattr(leaf, "shape", ())), str(getattr(leaf, "dtype", type(leaf)))) for leaf in leaves
+    ]

@@ -57,19 +57,17 @@ INITIALISATIONS: dict[str, Initialisation] = {
         _glorot,
         _zeros,
     ),
-    "he_normal": Initialisation(
-        "weight normal with variance 2 / fan_in, bias zero (He et al., 2015)", _he, _zeros
-    ),
+    "he_normal": Initialisation("weight normal with variance 2 / fan_in, bias zero (He et al., 2015)", _he, _zeros),
 }
 
 
 def initialise(model: Model, name: str, key: PRNGKeyArray) -> Model:
     """Draw every `eqx.nn.Linear`, `eqx.nn.Conv` and `Conv2d` of `model` anew by the named initialisation.
 
-    fan_in = inputs that one output sums over; fan_out = out channels * kernel area. A layer's stream is the key
-    folded with the layer's path in the module (`layers/0`), so it depends on neither the order nor the number
-    of other layers. Other arrays (embeddings, norms) keep their values. Raises `ConfigError` on an unknown name,
-    on a model without such layers, and on "zeros" for a model with more than one.
+    fan_in = inputs that one output sums over; fan_out = out channels * kernel area. A layer's stream is the
+    key folded with the layer's path in the module (`layers/0`), so it depends on neither the order nor the
+    number of other layers. Other arrays (embeddings, norms) keep their values. Raises `ConfigError` on an
+    unknown name, on a model without such layers, and on "zeros" for a model with more than one.
     """
     if name not in INITIALISATIONS:
         raise unknown("initialisation", name, INITIALISATIONS)
@@ -77,13 +75,11 @@ def initialise(model: Model, name: str, key: PRNGKeyArray) -> Model:
     leaves = jax.tree.leaves(model, is_leaf=_is_layer)
     depth = sum(_is_layer(leaf) for leaf in leaves)
     if depth == 0:
-        raise ConfigError(
-            f"{type(model).__name__} has no Linear or convolution layer to initialise by '{name}'"
-        )
+        raise ConfigError(f"{type(model).__name__} has no Linear or convolution layer to initialise by '{name}'")
     if name == "zeros" and depth > 1:
         raise ConfigError(
-            f"init 'zeros' cannot train {type(model).__name__}: with {depth} layers at zero the weights of none "
-            "of them ever get a gradient; use 'pytorch', 'glorot_uniform' or 'he_normal'"
+            f"init 'zeros' cannot train {type(model).__name__}: of its {depth} layers, hidden units that "
+            "start equal stay equal; use 'pytorch', 'glorot_uniform' or 'he_normal'"
         )
 
     def redraw(path: tuple[Any, ...], leaf: Any) -> Any:

@@ -6,7 +6,6 @@ from math import prod
 from typing import Any, TypeAlias, get_args
 
 import equinox as eqx
-import jax
 from jaxtyping import PRNGKeyArray
 
 from idiolect.data.federated import TaskKind
@@ -114,8 +113,9 @@ def build(
 ) -> eqx.Module:
     """Build a model of the zoo for data of this shape, initialised from `key`.
 
-    The model maps one sample, (*feature_shape,), to (num_outputs,), or to () for `linear`. Raises `ConfigError`
-    on a specification that `resolve` refuses, a model that cannot do the task, and shapes that do not fit it.
+    The model maps one sample, (*feature_shape,), to (num_outputs,), or to () for `linear`. Raises
+    `ConfigError` on a specification that `resolve` refuses, a model that cannot do the task, and shapes that
+    do not fit it.
     """
     complete = resolve(spec)
     entry = MODELS[complete["name"]]
@@ -123,23 +123,23 @@ def build(
         raise unknown("task", task, get_args(TaskKind))
     if task not in entry.tasks:
         raise ConfigError(
-            f"model {complete['name']} is for {entry.tasks[0]}, but the labels are for {task}; "
-            f"use {entry.instead}"
+            f"model {complete['name']} is for {entry.tasks[0]}, but the labels are for {task}; use {entry.instead}"
         )
     require(all(size > 0 for size in feature_shape), f"features of shape {feature_shape} hold no value")
     if task == "classification":
-        require(
-            num_outputs >= 2, f"classification needs at least two classes, but the data have {num_outputs}"
-        )
+        require(num_outputs >= 2, f"classification needs at least two classes, but the data have {num_outputs}")
     else:
         require(num_outputs == 1, f"regression has one output, not {num_outputs}")
-    structure_key, init_key = jax.random.split(key)
-    model = entry.builder(complete, feature_shape, num_outputs, structure_key)
-    return initialise(model, complete["init"], init_key)
+
+    @eqx.filter_jit  # one program instead of one for each draw; the layers' own draws, not used, drop out of it
+    def make(key: PRNGKeyArray) -> eqx.Module:
+        return initialise(entry.builder(complete, feature_shape, num_outputs, key), complete["init"], key)
+
+    return make(key)
 
 
 def l2_of(spec: Spec | str) -> float:
-    """The weight of the L2 penalty: it belongs to the objective, but is written beside the model; default 0."""
+    """The weight of the L2 penalty; it belongs to the objective, but is written beside the model."""
     return resolve(spec)["l2"]
 
 

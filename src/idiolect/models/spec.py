@@ -28,9 +28,7 @@ def widths(key: str, value: Any) -> list[int]:
     """At least one whole number > 0; a lone number stands for a list of one."""
     values = value if isinstance(value, Sequence) and not isinstance(value, str) else [value]
     if not values:
-        raise ConfigError(
-            f"{key} must hold at least one width; for a model without hidden layers use mlr or linear"
-        )
+        raise ConfigError(f"{key} must hold at least one width; for a model without hidden layers use mlr or linear")
     return [positive(key, width) for width in values]
 
 

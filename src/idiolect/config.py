@@ -1,0 +1,235 @@
+"""Experiment files: what is run, with which settings, and which published values it is compared with."""
+
+import hashlib
+import json
+import tomllib
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any, Literal
+
+from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
+
+from idiolect.algorithms import registry as methods
+from idiolect.errors import ConfigError, unknown
+
+Protocol = Literal["as-written", "as-published"]
+Selection = Literal["last", "best-validation", "best-test"]
+
+
+class Strict(BaseModel):
+    """A frozen table that refuses keys it does not know."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+
+class Published(Strict):
+    """A published number: which named model it is of, the value, its standard deviation, the tolerance.
+
+    value, std and within are in per cent (accuracy) or in the data's units (mse).
+    """
+
+    model: str
+    value: float
+    std: float | None = None
+    within: float = 1.0
+    row: str = ""
+
+
+class Method(BaseModel):
+    """One method in a cell: its name, a label for tables, its hyper-parameters, its published values."""
+
+    model_config = ConfigDict(extra="allow", frozen=True)
+
+    name: str
+    label: str = ""
+    published: tuple[Published, ...] = ()
+
+    @model_validator(mode="after")
+    def _check(self) -> "Method":
+        algorithm = methods.build(self.spec)
+        for value in self.published:
+            if value.model not in algorithm.model_names:
+                raise unknown(f"model of {self.name}", value.model, algorithm.model_names)
+        return self
+
+    @property
+    def spec(self) -> dict[str, Any]:
+        """What `algorithms.registry.build` takes."""
+        return {"name": self.name, **(self.model_extra or {})}
+
+    @property
+    def title(self) -> str:
+        """The label, or the name."""
+        return self.label or self.name
+
+
+class Cell(Strict):
+    """One federation on which methods are compared: data, model, rounds, cohort, evaluation.
+
+    cohort: clients a round (null: all). eval_every: rounds between evaluations. select: which round's models the
+    table shows; "best-test" exists only in the protocol as-published. splits: evaluated splits.
+    """
+
+    id: str
+    title: str = ""
+    data: dict[str, Any]
+    model: dict[str, Any]
+    rounds: int = Field(default=100, ge=1)
+    cohort: float | None = Field(default=None, gt=0)
+    sampling: Literal["fixed", "binomial"] = "fixed"
+    eval_every: int = Field(default=10, ge=1)
+    splits: tuple[Literal["train", "validation", "test"], ...] = ("train", "test")
+    select: Selection = "last"
+    shared_init: bool = False
+    methods: tuple[Method, ...] = Field(min_length=1)
+
+    @model_validator(mode="before")
+    @classmethod
+    def _named_model(cls, values: Any) -> Any:
+        if isinstance(values, dict) and isinstance(values.get("model"), str):
+            return {**values, "model": {"name": values["model"]}}
+        return values
+
+    @model_validator(mode="after")
+    def _check(self) -> "Cell":
+        titles = [m.title for m in self.methods]
+        for title in titles:
+            if titles.count(title) > 1:
+                raise ConfigError(f"cell '{self.id}': two methods are labelled '{title}'; give each its own label")
+        if self.select == "best-validation" and "validation" not in self.splits:
+            raise ConfigError(f"cell '{self.id}': select = 'best-validation' needs 'validation' among its splits")
+        if "test" not in self.splits:
+            raise ConfigError(f"cell '{self.id}': splits must contain 'test'")
+        return self
+
+
+class Experiment(Strict):
+    """A set of cells, run with the same seeds."""
+
+    name: str
+    title: str = ""
+    source: str = ""
+    protocol: Protocol = "as-written"
+    description: str = ""
+    seeds: int = Field(default=1, ge=1)
+    first_seed: int = Field(default=0, ge=0)
+    cells: tuple[Cell, ...] = Field(min_length=1)
+
+    @model_validator(mode="after")
+    def _check(self) -> "Experiment":
+        ids = [cell.id for cell in self.cells]
+        for cell in self.cells:
+            if ids.count(cell.id) > 1:
+                raise ConfigError(f"two cells are called '{cell.id}'")
+            if cell.select == "best-test" and self.protocol != "as-published":
+                raise ConfigError(
+                    f"cell '{cell.id}': select = 'best-test' chooses a round by test data; it exists only in the "
+                    "protocol 'as-published'. Use 'last' or 'best-validation'"
+                )
+        return self
+
+    @property
+    def seed_list(self) -> tuple[int, ...]:
+        """The seeds, consecutive from first_seed."""
+        return tuple(range(self.first_seed, self.first_seed + self.seeds))
+
+    def cell(self, cell_id: str) -> Cell:
+        """The cell called `cell_id`."""
+        for cell in self.cells:
+            if cell.id == cell_id:
+                return cell
+        raise unknown("cell", cell_id, [c.id for c in self.cells])
+
+    def only(self, patterns: tuple[str, ...]) -> "Experiment":
+        """The cells and methods that match any pattern: a cell's id or prefix of it, or 'cell/method label'."""
+        if not patterns:
+            return self
+        cells: list[Cell] = []
+        for cell in self.cells:
+            whole = any(cell.id == p or cell.id.startswith(p) for p in patterns)
+            kept = tuple(m for m in cell.methods if whole or {f"{cell.id}/{m.title}", m.title, m.name} & {*patterns})
+            if kept:
+                cells.append(cell.model_copy(update={"methods": kept}))
+        if not cells:
+            options = [c.id for c in self.cells] + [m.title for c in self.cells for m in c.methods]
+            raise unknown("cell or method", patterns[0], options)
+        return self.model_copy(update={"cells": tuple(cells)})
+
+
+def experiment_of(values: Mapping[str, Any], origin: str) -> Experiment:
+    """Check a plain mapping and make an experiment; `origin` names the file or command in errors.
+
+    A table `defaults` fills in what cells leave out.
+    """
+    given = dict(values)
+    defaults = given.pop("defaults", {})
+    if isinstance(given.get("cells"), list):
+        given["cells"] = [{**defaults, **cell} if isinstance(cell, dict) else cell for cell in given["cells"]]
+    try:
+        return Experiment.model_validate(given)
+    except ConfigError as error:
+        raise ConfigError(f"{origin}: {error}") from None
+    except ValidationError as error:
+        raise ConfigError(f"{origin}: {_first(error)}") from None
+
+
+def _first(error: ValidationError) -> str:
+    """One line for the first thing that is wrong: where, what, and the nearest known key."""
+    detail = error.errors(include_url=False)[0]
+    where = ".".join(str(part) for part in detail["loc"])
+    cause = detail.get("ctx", {}).get("error")
+    if isinstance(cause, Exception):
+        return f"{where}: {cause}" if where else str(cause)
+    if detail["type"] == "extra_forbidden":
+        key = str(detail["loc"][-1])
+        owner = Cell if "cells" in detail["loc"] else Experiment
+        owner = Published if "published" in detail["loc"] else owner
+        return f"{where}: {unknown('key', key, owner.model_fields)}"
+    return f"{where} = {detail['input']!r}: {detail['msg'][0].lower()}{detail['msg'][1:]}"
+
+
+def load_experiment(path: str | Path) -> Experiment:
+    """Read an experiment from a TOML file."""
+    file = Path(path)
+    try:
+        values = tomllib.loads(file.read_text(encoding="utf-8"))
+    except FileNotFoundError:
+        raise ConfigError(f"no such experiment file: {file}") from None
+    except (OSError, UnicodeDecodeError) as error:
+        raise ConfigError(f"cannot read {file}: {error}") from None
+    except tomllib.TOMLDecodeError as error:
+        raise ConfigError(f"{file} is not valid TOML: {error}") from None
+    return experiment_of({"name": file.stem, **values}, str(file))
+
+
+def override(experiment: Experiment, assignments: Mapping[str, Any]) -> Experiment:
+    """Change settings by key: an experiment's (`seeds`), every cell's (`rounds`, `data.partition`, `model.l2`), or a
+    method's (`pfedme.rate`) wherever it occurs.
+    """  # noqa: D205
+    values = experiment.model_dump(mode="json")
+    for key, value in assignments.items():
+        head, _, rest = key.partition(".")
+        cells = values["cells"]
+        if rest and head in ("data", "model"):
+            for cell in cells:
+                cell[head] = {**cell[head], rest: value}
+        elif rest:
+            hits = [m for cell in cells for m in cell["methods"] if head in (m["name"], m["label"])]
+            if not hits:
+                raise unknown("method", head, {m["name"] for cell in cells for m in cell["methods"]})
+            for method in hits:
+                method[rest] = value
+        elif key in ("name", "title", "source", "protocol", "description", "seeds", "first_seed"):
+            values[key] = value
+        elif key in Cell.model_fields:
+            for cell in cells:
+                cell[key] = value
+        else:
+            raise unknown("key", key, {*Cell.model_fields, *Experiment.model_fields})
+    return experiment_of(values, "--set")
+
+
+def digest(*parts: object) -> str:
+    """A short hash of JSON values: equal exactly when they are."""
+    text = json.dumps(parts, sort_keys=True, default=str)
+    return hashlib.sha256(text.encode()).hexdigest()[:16]

@@ -1,0 +1,145 @@
+"""Leakage audit: does a federation's data let test samples into training, by copies or by normalisation?"""
+
+import hashlib
+from dataclasses import asdict, dataclass
+from typing import Any
+
+import numpy as np
+from jaxtyping import Bool, Int, UInt64
+
+from idiolect.data.federated import SPLITS, FederatedData, Split
+
+
+@dataclass(frozen=True)
+class Audit:
+    """What the audit found; counts are samples. A copy has equal features and an equal label, bit for bit.
+
+    shared: distinct samples that more than one client holds, in any split;
+    repeated: samples beyond the first copy within one client and split;
+    *_in_own_train, *_in_other_train: samples with a copy in the training data of the same, of another client;
+    normalisation, fitted_on: its name and what it was fitted on ('train', 'all', 'nothing', 'unknown');
+    leaks: what is known to leak by design.
+    """
+
+    samples: int
+    distinct: int
+    shared: int
+    repeated: int
+    test: int
+    test_in_own_train: int
+    test_in_other_train: int
+    test_in_validation: int
+    validation: int
+    validation_in_own_train: int
+    validation_in_other_train: int
+    clients_with_leaked_tests: int
+    normalisation: str
+    fitted_on: str
+    leaks: tuple[str, ...]
+
+    @property
+    def clean(self) -> bool:
+        """No copy of a test or validation sample in training data, and nothing fitted on test data."""
+        copies = (
+            self.test_in_own_train
+            + self.test_in_other_train
+            + self.test_in_validation
+            + self.validation_in_own_train
+            + self.validation_in_other_train
+        )
+        return copies == 0 and self.fitted_on != "all" and not self.leaks
+
+    def lines(self) -> list[str]:
+        """The findings as plain sentences."""
+        found = [
+            f"{self.samples:,} samples, {self.distinct:,} of them distinct; {self.shared:,} distinct samples are "
+            f"held by more than one client; {self.repeated:,} repeat another sample of their client and split.",
+            _share(self.test_in_own_train, self.test, "test", "in the training data of the same client"),
+            _share(self.test_in_other_train, self.test, "test", "in the training data of another client")[:-1]
+            + f" ({self.clients_with_leaked_tests} clients have test samples with a copy in training data).",
+        ]
+        if self.validation:
+            own = "in the training data of the same client"
+            other = "in the training data of another client"
+            found += [
+                _share(self.test_in_validation, self.test, "test", "in a client's validation data"),
+                _share(self.validation_in_own_train, self.validation, "validation", own),
+                _share(self.validation_in_other_train, self.validation, "validation", other),
+            ]
+        found.append(f"Normalisation '{self.normalisation}': {_FITTED.get(self.fitted_on, self.fitted_on)}.")
+        found += [f"Known leak: {leak}." for leak in self.leaks]
+        return found
+
+    def to_dict(self) -> dict[str, Any]:
+        """The findings as plain values."""
+        return {**asdict(self), "leaks": list(self.leaks), "clean": self.clean}
+
+
+_FITTED = {
+    "train": "fitted on training samples only",
+    "all": "FITTED ON TEST SAMPLES TOO, so test data shape the features",
+    "nothing": "fitted on no data",
+    "unknown": "done before the data came here, so whether it was fitted on test data is unknown",
+}
+
+
+def _share(count: int, total: int, what: str, where: str) -> str:
+    return f"{count:,} of {total:,} {what} samples ({count / max(total, 1):.1%}) have an exact copy {where}."
+
+
+def audit(data: FederatedData) -> Audit:
+    """Look for leaks in the data as they will be used for training and testing."""
+    digests = [_digests(data.split(name)) for name in SPLITS]
+    distinct, codes = np.unique(np.concatenate(digests), return_inverse=True)
+    ends = np.cumsum([len(part) for part in digests])
+    code: dict[str, Int[np.ndarray, "n"]] = dict(zip(SPLITS, np.split(codes.reshape(-1), ends[:-1]), strict=True))
+    owner: dict[str, Int[np.ndarray, "n"]] = {name: data.split(name).owners for name in SPLITS}
+
+    def pairs(name: str) -> Int[np.ndarray, "n"]:
+        """One number for each row's (sample, client)."""
+        return code[name] * data.num_clients + owner[name]
+
+    held = np.unique(np.concatenate([pairs(name) for name in SPLITS]))
+    trained = np.unique(pairs("train"))
+    trainers = np.bincount(trained // data.num_clients, minlength=len(distinct))
+
+    def copies(name: str) -> tuple[Bool[np.ndarray, "n"], Bool[np.ndarray, "n"]]:
+        """Which rows have a copy in their own client's, and in another client's training data."""
+        own = np.isin(pairs(name), trained)
+        return own, trainers[code[name]] - own > 0
+
+    test_own, test_other = copies("test")
+    validation_own, validation_other = copies("validation")
+    normalisation = data.provenance.get("normalisation", {})
+    return Audit(
+        samples=len(codes.reshape(-1)),
+        distinct=len(distinct),
+        shared=int((np.bincount(held // data.num_clients) > 1).sum()),
+        repeated=sum(len(code[name]) - len(np.unique(pairs(name))) for name in SPLITS),
+        test=len(test_own),
+        test_in_own_train=int(test_own.sum()),
+        test_in_other_train=int(test_other.sum()),
+        test_in_validation=int(np.isin(code["test"], code["validation"]).sum()),
+        validation=len(validation_own),
+        validation_in_own_train=int(validation_own.sum()),
+        validation_in_other_train=int(validation_other.sum()),
+        clients_with_leaked_tests=len(np.unique(owner["test"][test_own | test_other])),
+        normalisation=str(normalisation.get("name", "unknown")),
+        fitted_on=str(normalisation.get("fitted_on", "unknown")),
+        leaks=tuple(data.provenance.get("leaks", ())),
+    )
+
+
+def _digests(split: Split) -> UInt64[np.ndarray, "n"]:
+    """A 64-bit hash of each row's features and label; two of a million rows collide with chance 3e-8."""
+    x, y = np.ascontiguousarray(split.x), np.ascontiguousarray(split.y)
+    if len(y) == 0:
+        return np.empty(0, dtype=np.uint64)
+    features = x.reshape(len(x), -1).view(np.uint8)
+    labels = y.reshape(-1, 1).view(np.uint8)
+    found = np.empty(len(y), dtype=np.uint64)
+    for row in range(len(y)):
+        digest = hashlib.blake2b(features[row].data, digest_size=8)
+        digest.update(labels[row].data)
+        found[row] = int.from_bytes(digest.digest(), "little")
+    return found

@@ -1,0 +1,129 @@
+"""One run: rounds, evaluations between them, and a recorder that may keep them."""
+
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from typing import Protocol
+
+import jax
+from jaxtyping import PyTree
+
+from idiolect.errors import DivergedError
+from idiolect.evaluate import ClientScores, Evaluator
+from idiolect.simulate import Simulation, State
+from idiolect.summary import Summary, summarise
+
+_CALL_SECONDS = 0.5  # rounds are run in calls of about this length, so that progress moves
+
+
+@dataclass(frozen=True)
+class Progress:
+    """Where a run stands: rounds done of all, rounds a second, and the last evaluation's test scores by model."""
+
+    round: int
+    rounds: int
+    rate: float
+    scores: dict[str, float]
+
+
+@dataclass(frozen=True)
+class Evaluated:
+    """One evaluated round: every client's scores with their summaries, the state, and the time spent so far."""
+
+    round: int
+    results: list[tuple[ClientScores, Summary]]
+    state: State
+    seconds: float
+    compile_seconds: float
+
+
+class Recorder(Protocol):
+    """Keeps what a run produces, and gives back the state from which it can go on."""
+
+    def restore(self, like: State) -> tuple[State, float, float] | None:
+        """The last kept state with the seconds spent on it (training, compiling), or None."""
+        ...
+
+    def keep(self, evaluated: Evaluated, last: bool) -> None:
+        """Keep one evaluated round; `last` marks the run's end."""
+        ...
+
+
+@dataclass
+class Memory:
+    """A recorder that keeps evaluations in a list and nothing on disk."""
+
+    history: list[Evaluated] = field(default_factory=list[Evaluated])
+
+    def restore(self, like: State) -> None:
+        """Nothing to go on from."""
+        del like
+
+    def keep(self, evaluated: Evaluated, last: bool) -> None:
+        """Append; the states between are dropped."""
+        del last
+        self.history.append(evaluated)
+
+
+def fit(
+    simulation: Simulation,
+    evaluator: Evaluator,
+    *,
+    seed: int,
+    rounds: int,
+    params: PyTree | None = None,
+    eval_every: int = 10,
+    splits: Sequence[str] = ("train", "test"),
+    recorder: Recorder,
+    on_progress: Callable[[Progress], None] = lambda _: None,
+) -> State:
+    """Run `rounds` rounds, evaluating all named models before the first, every `eval_every` rounds and at the end.
+
+    Raises `DivergedError` at the first NaN or infinity, in training or in an evaluation.
+    """
+    state = simulation.init(seed, params)
+    restored = recorder.restore(state)
+    spent, compiling = 0.0, 0.0
+    if restored is not None:
+        state, spent, compiling = restored
+    started = time.perf_counter()
+    state = simulation.advance(state, 0)  # compiles and runs nothing
+    jax.block_until_ready(state.shared)
+    compiling += time.perf_counter() - started
+    scores: dict[str, float] = {}
+
+    def evaluate(round: int) -> None:
+        results = [(s, summarise(s, simulation.data.task)) for s in evaluator(state, splits=splits)]
+        for s, summary in results:
+            if summary.loss != summary.loss or summary.loss == float("inf"):
+                raise DivergedError(
+                    f"{simulation.algorithm.name}: model '{s.model}' has a NaN or infinite loss on the {s.split} "
+                    f"split in round {round}; lower the learning rates",
+                    round=round,
+                    client=None,
+                    stage=f"evaluation of {s.model}",
+                )
+        scores.update({s.model: m.weighted for s, m in results if s.split == "test"})
+        recorder.keep(Evaluated(round, results, state, spent, compiling), last=round >= rounds)
+
+    done = int(state.round)
+    if restored is None:
+        evaluate(0)
+    call, first = 1, (done, time.perf_counter())
+    while done < rounds:
+        until = min(rounds, (done // eval_every + 1) * eval_every)
+        began = time.perf_counter()
+        steps = min(call, until - done)
+        state = simulation.advance(state, steps)
+        done = int(state.round)
+        took = time.perf_counter() - began
+        spent += took
+        if took < _CALL_SECONDS / 2:
+            call *= 2
+        elif took > 2 * _CALL_SECONDS:
+            call = max(1, call // 2)
+        if done == until:
+            evaluate(done)
+        rate = (done - first[0]) / max(time.perf_counter() - first[1], 1e-9)
+        on_progress(Progress(done, rounds, rate, dict(scores)))
+    return state

@@ -1,0 +1,57 @@
+"""Every client's model as a file that `load_model` reads in one line."""
+
+import re
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import equinox as eqx
+import jax
+from jaxtyping import PyTree
+
+from idiolect import tree
+from idiolect.data.federated import FederatedData
+from idiolect.errors import StoreError
+from idiolect.models import save_model
+
+
+def file_name(client: str) -> str:
+    """A client's name as a file name."""
+    return re.sub(r"[^A-Za-z0-9._-]+", "_", client) or "_"
+
+
+def save_client_models(
+    folder: Path,
+    name: str,
+    params: PyTree,
+    model: eqx.Module,
+    *,
+    data: FederatedData,
+    spec: Mapping[str, Any] | None,
+    extra: Mapping[str, Any],
+) -> None:
+    """Write folder/name/<client>.eqx for every client, or folder/global.eqx for the model all clients share.
+
+    params: leaves (N, ...). model: any model of the same structure. spec: how to build it again, None for a
+    user's own module. Raises `StoreError` if the folder cannot be written.
+    """
+    static = eqx.filter(model, eqx.is_inexact_array, inverse=True)
+    params = jax.device_get(params)
+    shared = name == "global"
+    target = folder if shared else folder / name
+    try:
+        target.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise StoreError(f"cannot write to '{target}': {error.strerror or error}") from error
+    clients = data.clients[:1] if shared else data.clients
+    for index, client in enumerate(clients):
+        details = {**extra, "model": name, "classes": list(data.classes)}
+        save_model(
+            target / ("global.eqx" if shared else f"{file_name(client)}.eqx"),
+            eqx.combine(jax.tree.map(jax.numpy.asarray, tree.gather(params, index)), static),
+            spec=spec,
+            feature_shape=data.feature_shape,
+            num_outputs=data.num_outputs,
+            task=data.task,
+            extra=details if shared else {**details, "client": client},
+        )

@@ -1,0 +1,214 @@
+"""Results: what a store's runs say about every method and named model, over seeds, beside published values."""
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Literal
+
+import numpy as np
+
+from idiolect.algorithms.registry import ALGORITHMS
+from idiolect.config import Cell, Experiment, Method, Published
+from idiolect.data.federated import TaskKind
+from idiolect.evaluate import ClientScores
+from idiolect.experiment import run_id
+from idiolect.store import RunRow, Store
+from idiolect.summary import OverSeeds, Summary, higher_is_better, hurt_fraction, over_seeds, summarise
+
+Verdict = Literal["reproduced", "differs", "no published value", "not run", "diverged"]
+
+
+@dataclass(frozen=True)
+class Line:
+    """One named model of one method in one cell, on test data, over seeds.
+
+    weighted: mean over samples; mean: mean over clients; worst10: mean of the worst tenth of the clients; all are
+    fractions (accuracy) or mse. hurt_local, hurt_global: fraction of clients worse off than with Local, and than
+    with the plain global model (FedAvg's if it was run, else this method's own); None where there is none.
+    round: the rounds whose models are shown, one a seed. seconds: training time a run, compilation left out.
+    """
+
+    cell: str
+    method: str
+    model: str
+    weighted: OverSeeds
+    mean: OverSeeds
+    spread: OverSeeds
+    worst10: OverSeeds
+    worst: OverSeeds
+    loss: OverSeeds
+    hurt_local: OverSeeds | None
+    hurt_global: OverSeeds | None
+    rounds: tuple[int, ...]
+    seconds: OverSeeds
+    published: Published | None
+    failed: int
+
+    @property
+    def difference(self) -> float | None:
+        """Measured minus published, in the published value's units (per cent for accuracy)."""
+        if self.published is None or math.isnan(self.weighted.mean):
+            return None
+        return 100 * self.weighted.mean - self.published.value
+
+    @property
+    def verdict(self) -> Verdict:
+        """Whether the mean over seeds is within the published value's tolerance."""
+        if self.weighted.seeds == 0:
+            return "diverged" if self.failed else "not run"
+        if self.published is None or self.difference is None:
+            return "no published value"
+        return "reproduced" if abs(self.difference) <= self.published.within else "differs"
+
+
+@dataclass(frozen=True)
+class Curve:
+    """One named model's course over rounds: mean and standard deviation over seeds. Arrays are (rounds,)."""
+
+    cell: str
+    method: str
+    model: str
+    split: str
+    rounds: np.ndarray
+    score: np.ndarray
+    score_std: np.ndarray
+    loss: np.ndarray
+
+
+class Results:
+    """Reads a store; nothing is computed that is not in it."""
+
+    def __init__(self, store: Store, experiment: Experiment) -> None:
+        self.store, self.experiment = store, experiment
+        self.rows = {row.id: row for row in store.runs()}
+
+    def finished(self, cell: Cell, method: Method) -> list[RunRow]:
+        """The runs of one method in one cell that reached their last round."""
+        rows = (self.rows.get(run_id(cell.id, method.title, seed)) for seed in self.experiment.seed_list)
+        return [row for row in rows if row is not None and row.status == "done"]
+
+    def diverged(self) -> list[RunRow]:
+        """Runs that ended in NaN or infinity."""
+        return [row for row in self.rows.values() if row.status == "diverged"]
+
+    def task(self, cell: Cell) -> TaskKind:
+        """The cell's task, as its data recorded it."""
+        for method in cell.methods:
+            for row in self.finished(cell, method):
+                task = row.provenance.get("task")
+                return "regression" if task == "regression" else "classification"
+        return "classification"
+
+    def notes(self, cell: Cell) -> list[str]:
+        """What the cell's data say a reader must know."""
+        for method in cell.methods:
+            for row in self.finished(cell, method):
+                return list(row.provenance.get("notes", []))
+        return []
+
+    def clients(self, cell: Cell) -> list[str]:
+        """The clients' names."""
+        for method in cell.methods:
+            for row in self.finished(cell, method):
+                return list(row.provenance.get("clients", []))
+        return []
+
+    def selected(self, cell: Cell, row: RunRow, model: str) -> tuple[int, ClientScores] | None:
+        """The round that the cell's selection chooses for a model of a run, and its test scores."""
+        split = {"last": "test", "best-validation": "validation", "best-test": "test"}[cell.select]
+        curve = self.store.curve(row.id, model, split)
+        if not curve:
+            return None
+        if cell.select == "last":
+            chosen = curve[-1][0]
+        else:
+            best = max if higher_is_better(self.task(cell)) else min
+            chosen = best(curve, key=lambda point: point[1])[0]  # the first of equals
+        scores = self.store.scores(row.id, chosen, model, "test")
+        return None if scores is None else (chosen, scores)
+
+    def reference(self, cell: Cell, names: Sequence[str], model: str, seed: int) -> np.ndarray | None:
+        """The test scores of a reference model in the same cell with the same seed."""
+        for method in cell.methods:
+            if method.name in names:
+                row = self.rows.get(run_id(cell.id, method.title, seed))
+                found = self.selected(cell, row, model) if row is not None and row.status == "done" else None
+                if found is not None:
+                    return found[1].score
+        return None
+
+    def line(self, cell: Cell, method: Method, model: str) -> Line:
+        """One line of the table."""
+        task = self.task(cell)
+        summaries: list[Summary] = []
+        rounds: list[int] = []
+        hurt: dict[str, list[float]] = {"local": [], "global": []}
+        rows = self.finished(cell, method)
+        for row in rows:
+            found = self.selected(cell, row, model)
+            if found is None:
+                continue
+            rounds.append(found[0])
+            summaries.append(summarise(found[1], task))
+            shared = self.reference(cell, ("fedavg", "fedavg-ft"), "global", row.seed)
+            if shared is None:
+                own = self.selected(cell, row, "global")
+                shared = own[1].score if own else None
+            for key, against in (("local", self.reference(cell, ("local",), "local", row.seed)), ("global", shared)):
+                if against is not None:
+                    hurt[key].append(hurt_fraction(found[1].score, against, task))
+        failed = sum(r.status == "diverged" for r in self.rows.values() if (r.cell, r.label) == (cell.id, method.title))
+
+        def over(name: str) -> OverSeeds:
+            values = [getattr(s, name) for s in summaries]
+            return over_seeds(values) if values else OverSeeds(math.nan, math.nan, math.nan, 0)
+
+        return Line(
+            cell=cell.id,
+            method=method.title,
+            model=model,
+            weighted=over("weighted"),
+            mean=over("mean"),
+            spread=over("std"),
+            worst10=over("worst10"),
+            worst=over("worst"),
+            loss=over("loss"),
+            hurt_local=over_seeds(hurt["local"]) if hurt["local"] else None,
+            hurt_global=over_seeds(hurt["global"]) if hurt["global"] else None,
+            rounds=tuple(rounds),
+            seconds=over_seeds([r.seconds for r in rows]) if rows else OverSeeds(math.nan, math.nan, math.nan, 0),
+            published=next((p for p in method.published if p.model == model), None),
+            failed=failed,
+        )
+
+    def names(self, method: Method) -> tuple[str, ...]:
+        """The named models of a method."""
+        return ALGORITHMS[method.name].model_names
+
+    @cached_property
+    def lines(self) -> list[Line]:
+        """Every named model of every method of every cell."""
+        return [
+            self.line(cell, method, model)
+            for cell in self.experiment.cells
+            for method in cell.methods
+            for model in self.names(method)
+        ]
+
+    def curves(self, cell: Cell, split: str, models: Sequence[str] | None = None) -> list[Curve]:
+        """The courses over rounds of a cell's named models on one split, over the seeds that have finished."""
+        found: list[Curve] = []
+        for method in cell.methods:
+            for model in self.names(method):
+                if models is not None and model not in models:
+                    continue
+                runs = [self.store.curve(row.id, model, split) for row in self.finished(cell, method)]
+                runs = [run for run in runs if run]
+                if not runs:
+                    continue
+                table = np.array(runs, dtype=np.float64)  # (seeds, rounds, 3)
+                std = table[:, :, 1].std(axis=0, ddof=1) if len(runs) > 1 else np.full(table.shape[1], np.nan)
+                mean = table.mean(axis=0)
+                found.append(Curve(cell.id, method.title, model, split, mean[:, 0], mean[:, 1], std, mean[:, 2]))
+        return found

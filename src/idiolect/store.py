@@ -1,0 +1,232 @@
+"""The run store: one folder with a SQLite file, a checkpoint for each run, and nothing half-written.
+
+A run's evaluation is committed to SQLite first and its checkpoint replaced after; on resume, what SQLite has
+beyond the checkpoint is dropped and computed again, to the identical numbers. So `kill -9` is safe at any instant.
+"""
+
+import json
+import sqlite3
+from collections.abc import Generator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from idiolect.errors import StoreError
+from idiolect.evaluate import ClientScores
+
+DATABASE = "idiolect.sqlite"
+_SCHEMA = """
+CREATE TABLE IF NOT EXISTS facts (key TEXT PRIMARY KEY, value TEXT NOT NULL);
+CREATE TABLE IF NOT EXISTS runs (
+    id TEXT PRIMARY KEY, cell TEXT NOT NULL, label TEXT NOT NULL, method TEXT NOT NULL, seed INTEGER NOT NULL,
+    config TEXT NOT NULL, config_hash TEXT NOT NULL, data_hash TEXT NOT NULL, provenance TEXT NOT NULL,
+    status TEXT NOT NULL, round INTEGER NOT NULL, seconds REAL NOT NULL, compile_seconds REAL NOT NULL,
+    message TEXT NOT NULL
+);
+CREATE TABLE IF NOT EXISTS metrics (
+    run TEXT NOT NULL REFERENCES runs (id), round INTEGER NOT NULL, model TEXT NOT NULL, split TEXT NOT NULL,
+    clients INTEGER NOT NULL, samples INTEGER NOT NULL, weighted REAL, mean REAL, worst10 REAL, loss REAL,
+    score_by_client BLOB NOT NULL, loss_by_client BLOB NOT NULL, count_by_client BLOB NOT NULL,
+    PRIMARY KEY (run, round, model, split)
+) WITHOUT ROWID;
+"""
+
+
+@dataclass(frozen=True)
+class RunRow:
+    """What the store knows of one run. status: running, done or diverged. seconds: training, without compiling."""
+
+    id: str
+    cell: str
+    label: str
+    method: str
+    seed: int
+    config: dict[str, Any]
+    config_hash: str
+    data_hash: str
+    provenance: dict[str, Any]
+    status: str
+    round: int
+    seconds: float
+    compile_seconds: float
+    message: str
+
+
+class Store:
+    """A folder of runs. Several processes may write to it at once."""
+
+    def __init__(self, folder: str | Path, *, create: bool = True) -> None:
+        self.folder = Path(folder)
+        if not create and not (self.folder / DATABASE).is_file():
+            raise StoreError(f"no runs in '{self.folder}': it has no {DATABASE}")
+        with self._guard():
+            self.folder.mkdir(parents=True, exist_ok=True)
+            (self.folder / "checkpoints").mkdir(exist_ok=True)
+            self._db = sqlite3.connect(self.folder / DATABASE, timeout=60, isolation_level=None)
+            self._db.execute("PRAGMA journal_mode = WAL")
+            self._db.execute("PRAGMA synchronous = NORMAL")
+            self._db.executescript(_SCHEMA)
+
+    def close(self) -> None:
+        """Close the database."""
+        self._db.close()
+
+    @contextmanager
+    def _guard(self) -> Generator[None]:
+        """Turn the database's and the file system's errors into one clear line."""
+        try:
+            yield
+        except sqlite3.Error as error:
+            raise StoreError(f"cannot use {self.folder / DATABASE}: {error}") from error
+        except OSError as error:
+            raise StoreError(f"cannot write to '{self.folder}': {error.strerror or error}") from error
+
+    @contextmanager
+    def _transaction(self) -> Generator[sqlite3.Connection]:
+        with self._guard():
+            self._db.execute("BEGIN IMMEDIATE")
+            try:
+                yield self._db
+            except BaseException:
+                self._db.rollback()
+                raise
+            self._db.execute("COMMIT")
+
+    def fact(self, key: str) -> Any:
+        """A JSON value kept with the folder, or None."""
+        with self._guard():
+            row = self._db.execute("SELECT value FROM facts WHERE key = ?", (key,)).fetchone()
+        return json.loads(row[0]) if row else None
+
+    def set_fact(self, key: str, value: Any) -> None:
+        """Keep a JSON value with the folder."""
+        with self._transaction() as db:
+            db.execute("INSERT OR REPLACE INTO facts VALUES (?, ?)", (key, json.dumps(value)))
+
+    def checkpoint_path(self, run_id: str) -> Path:
+        """Where a run's last state lies."""
+        return self.folder / "checkpoints" / (run_id.replace("/", "__").replace(" ", "_") + ".eqx")
+
+    def runs(self) -> list[RunRow]:
+        """All runs, in the order in which they were started."""
+        with self._guard():
+            rows = self._db.execute("SELECT * FROM runs ORDER BY rowid").fetchall()
+        return [_run_row(row) for row in rows]
+
+    def run(self, run_id: str) -> RunRow | None:
+        """One run, or None."""
+        with self._guard():
+            row = self._db.execute("SELECT * FROM runs WHERE id = ?", (run_id,)).fetchone()
+        return _run_row(row) if row else None
+
+    def start(self, run: RunRow) -> RunRow:
+        """Register a run, or return it as it stands.
+
+        Raises `StoreError` if a run of this name stands here with another configuration or other data.
+        """
+        old = self.run(run.id)
+        if old is None:
+            values = (
+                *(run.id, run.cell, run.label, run.method, run.seed, json.dumps(run.config), run.config_hash),
+                *(run.data_hash, json.dumps(run.provenance), run.status, 0, 0.0, 0.0, ""),
+            )
+            with self._transaction() as db:
+                db.execute(f"INSERT INTO runs VALUES ({','.join('?' * len(values))})", values)
+            return run
+        if old.config_hash != run.config_hash:
+            changed = ", ".join(_changes(old.config, run.config)) or "a default"
+            raise StoreError(
+                f"'{self.folder}' holds run {run.id} with another configuration (changed: {changed}); "
+                "use another --out, or set it back"
+            )
+        if old.data_hash != run.data_hash:
+            raise StoreError(
+                f"the data of run {run.id} in '{self.folder}' have changed since it was started "
+                f"(sha256 {old.data_hash[:12]}.. then, {run.data_hash[:12]}.. now); restore them or use another --out"
+            )
+        return old
+
+    def rewind(self, run_id: str, round: int) -> None:
+        """Forget evaluations after `round`, the round of the checkpoint from which the run goes on."""
+        with self._transaction() as db:
+            db.execute("DELETE FROM metrics WHERE run = ? AND round > ?", (run_id, round))
+            db.execute("UPDATE runs SET status = 'running', round = ?, message = '' WHERE id = ?", (round, run_id))
+
+    def record(
+        self,
+        run_id: str,
+        round: int,
+        rows: Sequence[tuple[ClientScores, Mapping[str, float]]],
+        *,
+        seconds: float,
+        compile_seconds: float,
+    ) -> None:
+        """Commit one evaluated round: per-client scores with their weighted, mean, worst10 and loss."""
+        values = [
+            (
+                *(run_id, round, s.model, s.split, int((s.count > 0).sum()), int(s.count.sum())),
+                *(summary["weighted"], summary["mean"], summary["worst10"], summary["loss"]),
+                *(s.score.astype("<f8").tobytes(), s.loss.astype("<f8").tobytes(), s.count.astype("<i8").tobytes()),
+            )
+            for s, summary in rows
+        ]
+        with self._transaction() as db:
+            db.executemany(f"INSERT OR REPLACE INTO metrics VALUES ({','.join('?' * 13)})", values)
+            db.execute(
+                "UPDATE runs SET round = ?, seconds = ?, compile_seconds = ? WHERE id = ?",
+                (round, seconds, compile_seconds, run_id),
+            )
+
+    def finish(self, run_id: str, status: str, message: str = "") -> None:
+        """Mark a run done or diverged."""
+        with self._transaction() as db:
+            db.execute("UPDATE runs SET status = ?, message = ? WHERE id = ?", (status, message, run_id))
+
+    def curve(self, run_id: str, model: str, split: str) -> list[tuple[int, float, float]]:
+        """(round, sample-weighted score, loss) of every evaluated round."""
+        with self._guard():
+            return self._db.execute(
+                "SELECT round, weighted, loss FROM metrics WHERE run = ? AND model = ? AND split = ? ORDER BY round",
+                (run_id, model, split),
+            ).fetchall()
+
+    def models(self, run_id: str) -> list[str]:
+        """The named models that were evaluated in a run."""
+        with self._guard():
+            rows = self._db.execute("SELECT DISTINCT model FROM metrics WHERE run = ?", (run_id,)).fetchall()
+        return [row[0] for row in rows]
+
+    def scores(self, run_id: str, round: int, model: str, split: str) -> ClientScores | None:
+        """Every client's scores in one evaluated round, or None."""
+        with self._guard():
+            row = self._db.execute(
+                "SELECT loss_by_client, score_by_client, count_by_client FROM metrics "
+                "WHERE run = ? AND round = ? AND model = ? AND split = ?",
+                (run_id, round, model, split),
+            ).fetchone()
+        if row is None:
+            return None
+        return ClientScores(
+            model, split, np.frombuffer(row[0], "<f8"), np.frombuffer(row[1], "<f8"), np.frombuffer(row[2], "<i8")
+        )
+
+
+def _run_row(row: Sequence[Any]) -> RunRow:
+    values = list(row)
+    values[5], values[8] = json.loads(values[5]), json.loads(values[8])
+    return RunRow(*values)
+
+
+def _changes(old: Mapping[str, Any], new: Mapping[str, Any], prefix: str = "") -> list[str]:
+    """The keys, dotted, whose values differ."""
+    found: list[str] = []
+    for key in sorted({*old, *new}):
+        a, b = old.get(key), new.get(key)
+        if isinstance(a, dict) and isinstance(b, dict):
+            found += _changes(a, b, f"{prefix}{key}.")
+        elif a != b:
+            found.append(f"{prefix}{key}")
+    return found

@@ -1,0 +1,120 @@
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+from idiolect.errors import ConfigError
+from idiolect.models.check import check_model
+from idiolect.models.cnn import CNN
+from idiolect.models.linear import LinearRegression, MultinomialLogistic
+from idiolect.models.mlp import MLP
+from idiolect.models.registry import MODELS, build, describe, l2_of, resolve
+
+KEY = jax.random.key(0)
+SMALL_CNN = {"name": "cnn", "channels": [2, 3], "kernel": 3, "dense": 4}
+
+
+@pytest.mark.parametrize(
+    ("spec", "shape", "outputs", "task", "kind"),
+    [
+        ("mlr", (28, 28), 10, "classification", MultinomialLogistic),
+        ({"name": "mlr", "init": "zeros"}, (), 2, "classification", MultinomialLogistic),
+        ("linear", (5,), 1, "regression", LinearRegression),
+        ("mlp", (5,), 1, "regression", MLP),
+        ("dnn", (60,), 10, "classification", MLP),
+        (SMALL_CNN, (12, 12), 4, "classification", CNN),
+        ({**SMALL_CNN, "padding": "SAME"}, (12, 12, 3), 1, "regression", CNN),
+        ({**SMALL_CNN, "image_shape": [12, 12]}, (144,), 4, "classification", CNN),
+    ],
+)
+def test_what_is_built_fits_the_data(spec, shape, outputs, task, kind):
+    model = build(spec, shape, outputs, task, KEY)
+    assert type(model) is kind
+    check_model(model, shape, outputs)
+
+
+def test_the_options_reach_the_model():
+    model = build({"name": "mlp", "hidden": [7, 5], "activation": "tanh"}, (4,), 3, "classification", KEY)
+    assert [layer.weight.shape for layer in model.layers] == [(7, 4), (5, 7), (3, 5)]
+    assert model.activation is jnp.tanh
+    assert build("dnn", (4,), 3, "classification", KEY).layers[0].weight.shape == (100, 4)
+    assert not build({"name": "mlr", "init": "zeros"}, (4,), 3, "classification", KEY).linear.weight.any()
+    cnn = build({**SMALL_CNN, "padding": "SAME"}, (12, 12, 3), 2, "classification", KEY)
+    assert [layer.weight.shape for layer in cnn.convolutions] == [(3, 3, 3, 2), (3, 3, 2, 3)]
+    assert cnn.hidden.weight.shape == (4, 3 * 3 * 3)
+
+
+def test_a_key_makes_one_model_and_the_default_is_pytorchs():
+    a, b = (build("mlp", (9,), 2, "classification", KEY) for _ in range(2))
+    c = build("mlp", (9,), 2, "classification", jax.random.key(1))
+    for x, y, z in zip(*map(jax.tree.leaves, (a, b, c)), strict=True):
+        np.testing.assert_array_equal(x, y)
+        assert not (x == z).any()
+    assert jnp.abs(a.layers[0].weight).max() <= 1 / 3 < 1.02 * jnp.abs(a.layers[0].weight).max()
+
+
+def test_resolve_fills_in_every_key_and_is_its_own_fixed_point():
+    full = resolve({"name": "mlp", "hidden": 50})
+    assert full == {"name": "mlp", "hidden": [50], "activation": "relu", "init": "pytorch", "l2": 0.0}
+    for name in MODELS:
+        assert resolve(resolve(name)) == resolve(name)
+    given = {"name": "mlr", "l2": 1}
+    resolve(given)
+    assert given == {"name": "mlr", "l2": 1}
+    resolve("mlp")["hidden"].append(3)
+    assert resolve("mlp")["hidden"] == [100]
+
+
+def test_l2_is_validated_and_belongs_to_the_objective():
+    assert l2_of("mlr") == 0.0
+    assert l2_of({"name": "mlr", "l2": 0.01}) == 0.01
+    a = build({"name": "mlr", "l2": 0.5}, (4,), 2, "classification", KEY)
+    np.testing.assert_array_equal(a.linear.weight, build("mlr", (4,), 2, "classification", KEY).linear.weight)
+    for value in (-1, float("nan"), "x"):
+        with pytest.raises(ConfigError, match=r"model\.l2"):
+            build({"name": "mlr", "l2": value}, (4,), 2, "classification", KEY)
+
+
+@pytest.mark.parametrize(
+    ("spec", "message"),
+    [
+        ("mpl", "unknown model 'mpl'; did you mean 'm"),
+        ({"name": "cnnn"}, "did you mean 'cnn'"),
+        ({}, "needs a name"),
+        ({"name": 3}, "needs a name"),
+        ({"name": "mlp", "hiden": [3]}, "unknown key of model mlp 'hiden'; did you mean 'hidden'"),
+        ({"name": "mlr", "hidden": [3]}, "unknown key of model mlr 'hidden'"),
+        ({"name": "mlp", "hidden": [0]}, r"model\.hidden must be a whole number > 0, not 0"),
+        ({"name": "mlp", "activation": "relo"}, "did you mean 'relu'"),
+        ({"name": "mlp", "init": "zeros"}, "'zeros' cannot train MLP"),
+        ({"name": "mlp", "init": "he"}, "unknown initialisation 'he'"),
+        ({"name": "cnn", "padding": "FULL"}, "unknown padding 'FULL'"),
+        ({"name": "cnn", "dense": -5}, r"model\.dense"),
+        ("linear", "model linear is for regression, but the labels are for classification; use mlr"),
+        ("cnn", r"needs images.*\(4,\)"),
+    ],
+)
+def test_a_bad_specification_gets_one_clear_line(spec, message):
+    with pytest.raises(ConfigError, match=message) as caught:
+        build(spec, (4,), 3, "classification", KEY)
+    assert "\n" not in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (("mlr", (4,), 1, "regression"), "model mlr is for classification, but the labels are for regression"),
+        (("mlp", (4,), 2, "regression"), "one output, not 2"),
+        (("mlp", (4,), 1, "classification"), "at least two classes, but the data have 1"),
+        (("mlp", (4, 0), 2, "classification"), r"\(4, 0\)"),
+        (("mlp", (4,), 2, "clasification"), "unknown task.*did you mean 'classification'"),
+    ],
+)
+def test_data_that_do_not_fit_are_named(arguments, message):
+    with pytest.raises(ConfigError, match=message):
+        build(*arguments, KEY)
+
+
+def test_every_model_is_described_in_one_line():
+    assert describe().keys() == MODELS.keys()
+    assert all(line and "\n" not in line for line in describe().values())
