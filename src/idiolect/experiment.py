@@ -15,6 +15,7 @@ import jax
 from idiolect.algorithms import registry as methods
 from idiolect.checkpoint import load_checkpoint, save_checkpoint
 from idiolect.config import Cell, Experiment, Method, digest
+from idiolect.data import audit
 from idiolect.data import registry as sources
 from idiolect.data.federated import FederatedData
 from idiolect.errors import ConfigError, DivergedError, StoreError
@@ -121,12 +122,20 @@ class Workbench:
     def load(self, cell: Cell) -> FederatedData:
         """The cell's data; the last one loaded is kept."""
         if self.data is not None:
+            self._audit(self.data)
             return self.data
         key = json.dumps(cell.data, sort_keys=True)
         if self._loaded is None or self._loaded[0] != key:
             self._loaded = None  # let the old one go before the new one comes
             self._loaded = (key, sources.load({**cell.data, **self._where(cell)}))
+            self._audit(self._loaded[1])
         return self._loaded[1]
+
+    def _audit(self, data: FederatedData) -> None:
+        """Keep the leakage audit of every data set with its runs; made once."""
+        key = f"audit {data.fingerprint}"
+        if self.store.fact(key) is None:
+            self.store.set_fact(key, audit(data).lines())
 
     def _where(self, cell: Cell) -> dict[str, str]:
         """The user's folder, for data sets that are read from one and were not told another."""
@@ -293,6 +302,9 @@ def run_serial(
     experiment: Experiment,
     work: Sequence[Group],
     on_progress: Callable[[str, Progress], None] = lambda *_: None,
-) -> list[RunRow]:
+    on_done: Callable[[RunRow], None] = lambda _: None,
+) -> None:
     """Run groups one after the other in this process."""
-    return [row for group in work for row in bench.run_group(experiment, group, on_progress)]
+    for group in work:
+        for row in bench.run_group(experiment, group, on_progress):
+            on_done(row)

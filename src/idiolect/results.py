@@ -23,7 +23,7 @@ Verdict = Literal["reproduced", "differs", "no published value", "not run", "div
 class Line:
     """One named model of one method in one cell, on test data, over seeds.
 
-    weighted: mean over samples; mean: mean over clients; worst10: mean of the worst tenth of the clients; all are
+    task: what the scores are. weighted: mean over samples; mean: mean over clients; worst10: mean of the worst tenth of the clients; all are
     fractions (accuracy) or mse. hurt_local, hurt_global: fraction of clients worse off than with Local, and than
     with the plain global model (FedAvg's if it was run, else this method's own); None where there is none.
     round: the rounds whose models are shown, one a seed. seconds: training time a run, compilation left out.
@@ -32,6 +32,7 @@ class Line:
     cell: str
     method: str
     model: str
+    task: TaskKind
     weighted: OverSeeds
     mean: OverSeeds
     spread: OverSeeds
@@ -50,7 +51,8 @@ class Line:
         """Measured minus published, in the published value's units (per cent for accuracy)."""
         if self.published is None or math.isnan(self.weighted.mean):
             return None
-        return 100 * self.weighted.mean - self.published.value
+        unit = 100 if self.task == "classification" else 1
+        return unit * self.weighted.mean - self.published.value
 
     @property
     def verdict(self) -> Verdict:
@@ -64,7 +66,10 @@ class Line:
 
 @dataclass(frozen=True)
 class Curve:
-    """One named model's course over rounds: mean and standard deviation over seeds. Arrays are (rounds,)."""
+    """One named model's course over rounds: mean and standard deviation over seeds. Arrays are (rounds,).
+
+    The standard deviations are NaN for a single seed.
+    """
 
     cell: str
     method: str
@@ -74,6 +79,7 @@ class Curve:
     score: np.ndarray
     score_std: np.ndarray
     loss: np.ndarray
+    loss_std: np.ndarray
 
 
 class Results:
@@ -105,6 +111,13 @@ class Results:
         for method in cell.methods:
             for row in self.finished(cell, method):
                 return list(row.provenance.get("notes", []))
+        return []
+
+    def audit(self, cell: Cell) -> list[str]:
+        """What the leakage audit found in the cell's data, in plain sentences."""
+        for method in cell.methods:
+            for row in self.finished(cell, method):
+                return list(self.store.fact(f"audit {row.data_hash}") or [])
         return []
 
     def clients(self, cell: Cell) -> list[str]:
@@ -158,7 +171,8 @@ class Results:
             for key, against in (("local", self.reference(cell, ("local",), "local", row.seed)), ("global", shared)):
                 if against is not None:
                     hurt[key].append(hurt_fraction(found[1].score, against, task))
-        failed = sum(r.status == "diverged" for r in self.rows.values() if (r.cell, r.label) == (cell.id, method.title))
+        runs = (self.rows.get(run_id(cell.id, method.title, seed)) for seed in self.experiment.seed_list)
+        failed = sum(row is not None and row.status == "diverged" for row in runs)
 
         def over(name: str) -> OverSeeds:
             values = [getattr(s, name) for s in summaries]
@@ -168,6 +182,7 @@ class Results:
             cell=cell.id,
             method=method.title,
             model=model,
+            task=task,
             weighted=over("weighted"),
             mean=over("mean"),
             spread=over("std"),
@@ -208,7 +223,8 @@ class Results:
                 if not runs:
                     continue
                 table = np.array(runs, dtype=np.float64)  # (seeds, rounds, 3)
-                std = table[:, :, 1].std(axis=0, ddof=1) if len(runs) > 1 else np.full(table.shape[1], np.nan)
                 mean = table.mean(axis=0)
-                found.append(Curve(cell.id, method.title, model, split, mean[:, 0], mean[:, 1], std, mean[:, 2]))
+                std = table.std(axis=0, ddof=1) if len(runs) > 1 else np.full(mean.shape, np.nan)
+                rounds, (score, loss), (score_std, loss_std) = mean[:, 0], mean[:, 1:].T, std[:, 1:].T
+                found.append(Curve(cell.id, method.title, model, split, rounds, score, score_std, loss, loss_std))
         return found

@@ -61,10 +61,18 @@ def test_statistics():
     assert partition.statistics["sizes"] == {"train": [26, 26], "validation": [4, 4], "test": [10, 10]}
 
 
+def test_statistics_of_labels_that_are_not_classes():
+    signs = np.where(Y < 1, -1, 1)
+    partition = divide(GROUPS, X, signs, name="p")
+    assert partition.statistics["label_values"] == [-1, 1]
+    assert partition.statistics["labels"] == [[10, 30], [15, 45]]
+    assert "labels" not in divide(GROUPS, X, signs / 2, name="p").statistics
+
+
 def test_refuses_a_client_that_is_too_small():
-    with pytest.raises(DataError, match="client 'b' has 1 sample, too few .*minimum=2"):
+    with pytest.raises(DataError, match=r"client 'b' has 1 sample, too few .*minimum=2"):
         divide([np.arange(5), np.arange(5, 6)], X, Y, name="p", clients=["a", "b"])
-    with pytest.raises(DataError, match="client 'a' has 5 samples.*test=0.9.*minimum=10"):
+    with pytest.raises(DataError, match=r"client 'a' has 5 samples.*test=0.9.*minimum=10"):
         divide([np.arange(5)], X, Y, name="p", clients=["a"], test=0.9, validation=0.0)
 
 

@@ -14,7 +14,7 @@ def test_argument_wins_over_the_environment(tmp_path, monkeypatch):
 
 def test_says_what_to_set(tmp_path, monkeypatch):
     monkeypatch.delenv("IDIOLECT_DATA", raising=False)
-    with pytest.raises(DataError, match="set IDIOLECT_DATA.*published there"):
+    with pytest.raises(DataError, match=r"set IDIOLECT_DATA.*published there"):
         data_folder(None, "mnist", "published there")
-    with pytest.raises(DataError, match="no folder .*mnist; published there"):
+    with pytest.raises(DataError, match=r"no folder .*mnist; published there"):
         data_folder(tmp_path, "mnist", "published there")

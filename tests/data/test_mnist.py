@@ -26,7 +26,7 @@ def test_image_shape_holds_the_same_pixels(tiny_mnist):
     assert image.feature_shape == (4, 4, 1)
     np.testing.assert_array_equal(image.test.x.reshape(-1, 16), flat.test.x)
     with pytest.raises(ConfigError, match="unknown shape 'round'"):
-        mnist(tiny_mnist, verify=False, shape="round")  # pyright: ignore
+        mnist(tiny_mnist, verify=False, shape="round")
 
 
 @pytest.mark.parametrize("partition", ["clean", "paper-2020", "iid", "dirichlet", "labels_per_client"])
@@ -73,15 +73,15 @@ def test_a_saved_partition_gives_the_same_data(tiny_mnist, tmp_path):
 
 def test_bad_files(tiny_mnist, tmp_path, idx, monkeypatch):
     monkeypatch.delenv("IDIOLECT_DATA", raising=False)
-    with pytest.raises(DataError, match="set IDIOLECT_DATA.*published at"):
+    with pytest.raises(DataError, match=r"set IDIOLECT_DATA.*published at"):
         mnist()
-    with pytest.raises(DataError, match="not the published file.*expected 6bbc9ace898e44ae57da46a324031adb"):
+    with pytest.raises(DataError, match=r"not the published file.*expected 6bbc9ace898e44ae57da46a324031adb"):
         mnist(tiny_mnist)
     copy = tmp_path / "copy"
     shutil.copytree(tiny_mnist, copy)
     labels = copy / "mnist" / "t10k-labels-idx1-ubyte"
     labels.write_bytes(idx(np.zeros(199, np.uint8)))
-    with pytest.raises(DataError, match="200 images, .*199 labels"):
+    with pytest.raises(DataError, match=r"200 images, .*199 labels"):
         mnist(copy, verify=False)
     labels.write_bytes(idx(np.full(200, 11, np.uint8)))
     with pytest.raises(DataError, match="label above 9"):
@@ -90,7 +90,7 @@ def test_bad_files(tiny_mnist, tmp_path, idx, monkeypatch):
     with pytest.raises(DataError, match="must hold images and labels"):
         mnist(copy, verify=False)
     labels.unlink()
-    with pytest.raises(DataError, match="missing file .*t10k-labels.*published at"):
+    with pytest.raises(DataError, match=r"missing file .*t10k-labels.*published at"):
         mnist(copy, verify=False)
     images = copy / "mnist" / "train-images-idx3-ubyte.gz"
     images.write_bytes(gzip.decompress(images.read_bytes()))

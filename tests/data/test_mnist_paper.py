@@ -10,6 +10,30 @@ PUBLISHED = [
     *(2940, 1554, 2201, 1851, 1780, 3651, 4313, 4028, 4178, 4425),
 ]
 
+# Images of the first digit of each client in the clean split.
+PINNED = [
+    917,
+    993,
+    1094,
+    1738,
+    2455,
+    2083,
+    1666,
+    2231,
+    1826,
+    1824,
+    636,
+    382,
+    727,
+    1131,
+    1131,
+    2818,
+    3385,
+    2526,
+    2712,
+    1610,
+]
+
 
 def test_paper_2020_is_the_published_split(mnist_labels):
     groups = paper_2020(mnist_labels)
@@ -35,9 +59,6 @@ def test_clean_mixes_are_pinned(mnist_labels):
     mixes = [int((mnist_labels[g] == held_digits(u)[0]).sum()) for u, g in enumerate(clean(mnist_labels))]
     assert len(mixes) == CLIENTS
     assert mixes == PINNED
-
-
-PINNED: list[int] = []
 
 
 def test_needs_images_of_every_digit():

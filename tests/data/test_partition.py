@@ -82,6 +82,7 @@ def _rewrite(path, name, change):
         ("header.json", lambda c: c.replace(b'"version": 1', b'"version": 7'), "not a partition file of version 1"),
         ("header.json", lambda c: c.replace(b'"notes"', b'"nodes"'), "no entry 'notes'"),
         ("header.json", lambda c: b"{", "damaged"),
+        ("header.json", lambda c: b"7", "damaged"),
     ],
 )
 def test_load_refuses_changes(partition, tmp_path, name, change, message):
@@ -115,6 +116,6 @@ def test_a_failed_save_leaves_nothing(partition, tmp_path, monkeypatch):
         raise OSError(28, "No space left on device")
 
     monkeypatch.setattr(os, "fsync", full)
-    with pytest.raises(DataError, match="cannot write the partition file .*No space left"):
+    with pytest.raises(DataError, match=r"cannot write the partition file .*No space left"):
         partition.save(tmp_path / "p.npz")
     assert os.listdir(tmp_path) == []

@@ -35,16 +35,17 @@ def test_labels_follow_the_published_draw_order():
     random = np.random.RandomState(3)
     count = (random.lognormal(4, 2, 2).astype(int) + 50) * 5
     u, b = random.normal(0, 0.5, 2), random.normal(0, 0.5, 2)
-    centre = [random.normal(value, 1, 60) for value in b][0]
+    centre, _ = (random.normal(value, 1, 60) for value in b)
     weights, bias = random.normal(u[0], 1, (60, 10)), random.normal(u[0], 1, 10)
     x = random.multivariate_normal(centre, np.diag(np.arange(1, 61) ** -1.2), count[0])
     y = np.argmax(x @ weights + bias, axis=1)
     data = synthetic(clients=2, seed=3)
     found = np.concatenate([data.train.client(0)[0], data.test.client(0)[0]])
     labels = np.concatenate([data.train.client(0)[1], data.test.client(0)[1]])
-    for order, array in ((x[:, 0].astype(np.float32), x.astype(np.float32)),):
-        np.testing.assert_array_equal(found[np.argsort(found[:, 0])], array[np.argsort(order)])
-        np.testing.assert_array_equal(labels[np.argsort(found[:, 0])], y[np.argsort(order)])
+    drawn = x.astype(np.float32)
+    order, expected = np.argsort(found[:, 0]), np.argsort(drawn[:, 0])
+    np.testing.assert_array_equal(found[order], drawn[expected])
+    np.testing.assert_array_equal(labels[order], y[expected])
 
 
 def test_equal_arguments_equal_bits():
@@ -53,11 +54,11 @@ def test_equal_arguments_equal_bits():
     assert first.provenance == again.provenance
 
 
-def test_split_seed_moves_samples_only(published):
-    data = synthetic(split_seed=1)
-    np.testing.assert_array_equal(data.train.sizes, published.train.sizes)
-    assert data.provenance["pool"] == published.provenance["pool"]
-    assert data.fingerprint != published.fingerprint
+def test_split_seed_moves_samples_only():
+    first, other = (synthetic(clients=3, max_size=300, split_seed=s) for s in (0, 1))
+    np.testing.assert_array_equal(first.train.sizes, other.train.sizes)
+    assert first.provenance["pool"] == other.provenance["pool"]
+    assert first.fingerprint != other.fingerprint
 
 
 def test_cap_is_noted():
@@ -66,7 +67,7 @@ def test_cap_is_noted():
     assert "capped at max_size=400" in data.notes[0]
 
 
-@pytest.mark.parametrize("bad", [{"alpha": -1}, {"beta": -1}, {"clients": 0}, {"max_size": 1}])
+@pytest.mark.parametrize("bad", [{"alpha": -1}, {"beta": -1}, {"clients": 0}, {"max_size": 1}, {"seed": -1}])
 def test_refuses_bad_arguments(bad):
     with pytest.raises(ConfigError, match=next(iter(bad))):
         synthetic(**bad)

@@ -56,7 +56,7 @@ def test_the_header_is_one_line_of_json_that_any_program_reads(saved):
 def test_a_users_own_module_loads_with_like(tmp_path):
     path = tmp_path / "own.model"
     model = eqx.nn.MLP(4, 2, 3, 1, key=KEY)
-    save_model(path, model, feature_shape=(np.int64(4),), num_outputs=2, task="classification")
+    save_model(path, model, feature_shape=(4,), num_outputs=2, task="classification")
     with pytest.raises(StoreError, match="own module; pass like="):
         load_model(path)
     assert eqx.tree_equal(load_model(path, like=eqx.nn.MLP(4, 2, 3, 1, key=jax.random.key(5))), model)

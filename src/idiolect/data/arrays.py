@@ -6,9 +6,9 @@ from typing import Any
 import numpy as np
 from jaxtyping import Shaped
 
-from idiolect.data.divide import divide
-from idiolect.data.federated import FederatedData, TaskKind
-from idiolect.data.labels import as_labels, encode_labels, guess_task
+from idiolect.data.divide import divide, large_enough
+from idiolect.data.federated import FederatedData
+from idiolect.data.labels import as_labels, check_task, encode_labels, guess_task
 from idiolect.data.partition import apply
 from idiolect.errors import DataError
 
@@ -19,7 +19,7 @@ def from_arrays(
     clients: Mapping[str, tuple[Any, Any]],
     *,
     title: str = "arrays",
-    task: TaskKind | None = None,
+    task: str | None = None,
     classes: Sequence[str] = (),
     minimum: int | None = None,
     test: float = 0.25,
@@ -35,14 +35,8 @@ def from_arrays(
     if not clients:
         raise DataError(f"{title}: there are no clients")
     arrays = {str(client): _check(f"{title}, client '{client}'", *pair) for client, pair in clients.items()}
-    notes: list[str] = []
-    if minimum is not None:
-        small = [client for client, (_, y) in arrays.items() if len(y) < minimum]
-        if len(small) == len(arrays):
-            raise DataError(f"{title}: every client has fewer than minimum={minimum} samples; lower it")
-        if small:
-            notes.append(f"{len(small)} clients with fewer than {minimum} samples are dropped: {', '.join(small)}")
-        arrays = {client: pair for client, pair in arrays.items() if len(pair[1]) >= minimum}
+    kept, notes = large_enough({client: len(y) for client, (_, y) in arrays.items()}, minimum, title)
+    arrays = {client: arrays[client] for client in kept}
     first = next(iter(arrays))
     for client, (features, _) in arrays.items():
         if features.shape[1:] != (expected := arrays[first][0].shape[1:]):
@@ -52,8 +46,8 @@ def from_arrays(
             )
     x = np.concatenate([features for features, _ in arrays.values()])
     labels = np.concatenate([y for _, y in arrays.values()])
-    task = task or guess_task(labels)
-    y, names = encode_labels(labels, task, title, classes)
+    kind = check_task(task) if task else guess_task(labels)
+    y, names = encode_labels(labels, kind, title, classes)
     ends = np.cumsum([len(target) for _, target in arrays.values()])
     partition = divide(
         np.split(np.arange(ends[-1]), ends[:-1]),
@@ -67,7 +61,7 @@ def from_arrays(
         notes=notes,
     )
     arguments = {
-        "task": task,
+        "task": kind,
         "minimum": minimum,
         "test": test,
         "validation": validation,
@@ -78,7 +72,7 @@ def from_arrays(
         x,
         y,
         name=title,
-        task=task,
+        task=kind,
         classes=names,
         provenance={
             "source": "arrays",

@@ -95,6 +95,20 @@ def divide(
     )
 
 
+def large_enough(sizes: Mapping[str, int], minimum: int | None, where: str) -> tuple[list[str], list[str]]:
+    """The clients with at least `minimum` samples, and a note about those that are dropped."""
+    if minimum is None:
+        return list(sizes), []
+    kept = [client for client, size in sizes.items() if size >= minimum]
+    dropped = [client for client, size in sizes.items() if size < minimum]
+    if not kept:
+        raise DataError(f"{where}: every client has fewer than minimum={minimum} samples; lower it")
+    if not dropped:
+        return kept, []
+    count = f"{len(dropped)} of {len(sizes)} clients"
+    return kept, [f"{count} have fewer than minimum={minimum} samples and are dropped: {', '.join(dropped)}"]
+
+
 def of_splits(
     groups: Mapping[str, Sequence[Indices]],
     x: Shaped[np.ndarray, "pool ..."],
@@ -121,7 +135,7 @@ def of_splits(
 
 
 def statistics(rows: Mapping[str, Rows], y: Shaped[np.ndarray, "pool"]) -> dict[str, Any]:
-    """Samples of each client by split, samples of each label by client, distinct and unused samples."""
+    """Samples of each client by split, distinct and unused samples; for classes a table, client x label value."""
     used = np.zeros(len(y), dtype=bool)
     for part in rows.values():
         used[part.index] = True
@@ -131,10 +145,11 @@ def statistics(rows: Mapping[str, Rows], y: Shaped[np.ndarray, "pool"]) -> dict[
         "unused": int(len(y) - used.sum()),
     }
     if np.issubdtype(y.dtype, np.integer):
-        labels = int(y.max()) + 1
-        table = np.zeros((len(rows[SPLITS[0]].sizes), labels), dtype=np.int64)
+        values, codes = np.unique(y, return_inverse=True)
+        table = np.zeros((len(rows[SPLITS[0]].sizes), len(values)), dtype=np.int64)
         for part in rows.values():
-            np.add.at(table, (np.repeat(np.arange(len(table)), part.sizes), y[part.index]), 1)
+            np.add.at(table, (np.repeat(np.arange(len(table)), part.sizes), codes[part.index]), 1)
+        found["label_values"] = values.tolist()
         found["labels"] = table.tolist()
     return found
 

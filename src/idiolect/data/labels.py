@@ -1,7 +1,7 @@
 """Labels as people have them (names, integers, numbers) to classes or regression targets."""
 
 from collections.abc import Sequence
-from typing import Any, get_args
+from typing import Any, cast, get_args
 
 import numpy as np
 from jaxtyping import Shaped
@@ -28,6 +28,13 @@ def guess_task(labels: Shaped[np.ndarray, "n"], *, whole_floats: bool = False) -
     return "classification"
 
 
+def check_task(task: str) -> TaskKind:
+    """The task of that name."""
+    if task not in get_args(TaskKind):
+        raise unknown("task", task, get_args(TaskKind))
+    return cast(TaskKind, task)
+
+
 def encode_labels(
     labels: Shaped[np.ndarray, "n"],
     task: TaskKind,
@@ -38,8 +45,6 @@ def encode_labels(
 
     classes: the names of integer labels 0, 1, ...; without them the classes are the sorted distinct labels.
     """
-    if task not in get_args(TaskKind):
-        raise unknown("task", task, get_args(TaskKind))
     numeric = np.issubdtype(labels.dtype, np.number) or labels.dtype == np.bool_
     if task == "regression":
         if not numeric:

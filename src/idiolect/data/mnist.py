@@ -2,7 +2,7 @@
 
 from dataclasses import replace
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any
 
 import numpy as np
 from jaxtyping import Float, Int32, UInt8
@@ -37,7 +37,7 @@ def mnist(
     partition: str = "clean",
     *,
     normalisation: str = "pixel-zscore-train",
-    shape: Literal["flat", "image"] = "flat",
+    shape: str = "flat",
     clients: int | None = None,
     seed: int = 0,
     test: float = 0.25,
@@ -52,6 +52,8 @@ def mnist(
     partition: 'clean' (disjoint), 'paper-2020' (pFedMe's published split, whose clients share images), the name
         of a partitioner with its `parameters` (dirichlet: concentration=0.3), or the path of a saved .npz,
         which fixes clients, seeds and fractions.
+    seed: deals the images to the clients; 'clean' and 'paper-2020' are fixed, they do not depend on it.
+    split_seed: divides each client's images into train, validation and test.
     normalisation: see `normalise`; the published code uses 'pixel-zscore-all', which sees the test images.
     shape: features 'flat' (784,) or 'image' (28, 28, 1).
     verify: the files must be the published ones, byte for byte.

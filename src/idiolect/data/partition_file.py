@@ -47,6 +47,7 @@ def write(path: str | Path, content: bytes) -> None:
             file.write(content)
             file.flush()
             os.fsync(file.fileno())
+        os.chmod(temporary, 0o644)  # a temporary file is private, an index file need not be
         os.replace(temporary, path)
     except OSError as error:
         if temporary is not None:
@@ -66,7 +67,7 @@ def read(path: str | Path) -> tuple[dict[str, Any], dict[str, Int[np.ndarray, "_
         raise DataError(f"cannot read the partition file {path}: {error.strerror or error}") from error
     try:
         with zipfile.ZipFile(io.BytesIO(content)) as archive:
-            header: dict[str, Any] = json.loads(archive.read(HEADER))
+            header: dict[str, Any] = dict(json.loads(archive.read(HEADER)))
             arrays = {
                 name.removesuffix(".npy"): np.lib.format.read_array(
                     io.BytesIO(archive.read(name)), allow_pickle=False
@@ -74,7 +75,7 @@ def read(path: str | Path) -> tuple[dict[str, Any], dict[str, Int[np.ndarray, "_
                 for name in archive.namelist()
                 if name.endswith(".npy")
             }
-    except (zipfile.BadZipFile, KeyError, ValueError, EOFError, NotImplementedError) as error:
+    except (zipfile.BadZipFile, KeyError, ValueError, TypeError, EOFError, NotImplementedError) as error:
         raise DataError(f"{path} is truncated, damaged or not a partition file; {again}") from error
     if header.get("format") != FORMAT or header.get("version") != VERSION:
         raise DataError(

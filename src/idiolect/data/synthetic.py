@@ -35,6 +35,7 @@ def synthetic(
     """
     require(alpha >= 0, f"alpha must not be negative, it is {alpha}")
     require(beta >= 0, f"beta must not be negative, it is {beta}")
+    require(0 <= seed < 2**32, f"seed must lie between 0 and 2^32 - 1, it is {seed}")
     require(clients >= 1, f"clients must be at least 1, it is {clients}")
     require(max_size is None or max_size >= 10, f"max_size must be at least 10, it is {max_size}")
     # The order of the draws is part of the data set: do not move them.

@@ -9,9 +9,9 @@ from jaxtyping import Shaped
 from pandas.util import hash_pandas_object
 
 from idiolect.data.columns import Encoded, column_of, encode_column
-from idiolect.data.divide import divide, of_splits
-from idiolect.data.federated import SPLITS, FederatedData, TaskKind
-from idiolect.data.labels import encode_labels, guess_task
+from idiolect.data.divide import divide, large_enough, of_splits
+from idiolect.data.federated import SPLITS, FederatedData
+from idiolect.data.labels import check_task, encode_labels, guess_task
 from idiolect.data.partition import Indices, Partition, apply
 from idiolect.data.table_checks import (
     check_column,
@@ -31,7 +31,7 @@ def from_table(
     label: str = "label",
     *,
     split: str = "split",
-    task: TaskKind | None = None,
+    task: str | None = None,
     categorical: Sequence[str] = (),
     ignore: Sequence[str] = (),
     standardise: bool = True,
@@ -49,7 +49,7 @@ def from_table(
     split: a column with train, validation or test for each row; without it rows are divided at random.
     minimum: drop clients with fewer rows than this, and say so in the notes.
     """
-    table, where = read_table(path)
+    table, where = read_table(path, client)
     for column, role in ((client, "client"), (label, "label")):
         check_column(table, column, f"{role} column", where)
     for column in (*categorical, *ignore):
@@ -63,22 +63,17 @@ def from_table(
     features = [str(column) for column in table.columns if column not in hidden]
     check_features(table, features, owners, where)
 
-    notes: list[str] = []
     rows = rows_of_clients(owners)
-    if minimum is not None:
-        rows, dropped = {name: own for name, own in rows.items() if len(own) >= minimum}, list(rows)
-        if not rows:
-            raise DataError(f"{where}: every client has fewer than minimum={minimum} rows; lower it")
-        if dropped := [name for name in dropped if name not in rows]:
-            notes.append(f"{len(dropped)} clients have fewer than {minimum} rows, dropped: {', '.join(dropped)}")
+    kept, notes = large_enough({name: len(own) for name, own in rows.items()}, minimum, where)
+    rows = {name: rows[name] for name in kept}
     used = np.sort(np.concatenate(list(rows.values())))
 
-    task = task or guess_task(labels, whole_floats=True)
-    codes, classes = encode_labels(labels[used], task, f"{where}, column '{label}'")
+    kind = check_task(task) if task else guess_task(labels, whole_floats=True)
+    codes, classes = encode_labels(labels[used], kind, f"{where}, column '{label}'")
     y = np.zeros(len(labels), dtype=codes.dtype)
     y[used] = codes
-    kind = f"{len(classes)} classes" if classes else "numbers"
-    notes.append(f"label '{label}' is read as {task} ({kind})")
+    read_as = f"{len(classes)} classes" if classes else "numbers"
+    notes.append(f"label '{label}' is read as {kind} ({read_as})")
     # What identifies the pool is the table as read, before anything is fitted.
     identity = hash_pandas_object(table, index=False).to_numpy()  # pyright: ignore[reportCallIssue]
     splits = split_of_rows(column_of(table, split), where) if given else None
@@ -105,10 +100,11 @@ def from_table(
     x = np.zeros((len(y), len(feature_names)), dtype=np.float32)
     x[used] = np.concatenate([column.values for column in encoded], axis=1)
     arguments = {
+        "path": where,
         "client": client,
         "label": label,
-        "split": split if given else None,
-        "task": task,
+        "split": split,
+        "task": kind,
         "categorical": list(categorical),
         "ignore": list(ignore),
         "standardise": standardise,
@@ -116,19 +112,19 @@ def from_table(
         "test": test,
         "validation": validation,
         "split_seed": split_seed,
+        "title": title,
     }
     return apply(
         partition,
         x,
         y,
         name=title or where,
-        task=task,
+        task=kind,
         classes=classes,
         pool=partition.pool,
         notes=[*notes, *(note for column in encoded for note in column.notes)],
         provenance={
             "source": "table",
-            "file": where,
             "arguments": arguments,
             "normalisation": {"name": "standardised" if standardise else "none", "fitted_on": "train"},
             "features": feature_names,

@@ -20,7 +20,7 @@ from idiolect.errors import DataError
 _PARQUET = (".parquet", ".pq")
 
 
-def read_table(source: str | Path | pd.DataFrame) -> tuple[pd.DataFrame, str]:
+def read_table(source: str | Path | pd.DataFrame, client: str) -> tuple[pd.DataFrame, str]:
     """The table and the name under which errors speak of it; anything but Parquet is read as CSV."""
     if isinstance(source, pd.DataFrame):
         table, where = source.reset_index(drop=True), "table"
@@ -29,8 +29,10 @@ def read_table(source: str | Path | pd.DataFrame) -> tuple[pd.DataFrame, str]:
         if not path.is_file():
             raise DataError(f"{where}: no such file")
         try:
-            # Cells that look like numbers stay numbers; client names are made strings later.
-            table = pd.read_parquet(path) if path.suffix.lower() in _PARQUET else pd.read_csv(path)
+            if path.suffix.lower() in _PARQUET:
+                table = pd.read_parquet(path)
+            else:  # client names stay text: 007 is not 7
+                table = pd.read_csv(path, dtype={client: str}, low_memory=False)
         except ImportError as error:
             raise DataError(
                 f"{where}: reading Parquet needs pyarrow; pip install 'idiolect[parquet]', or give a CSV file"
@@ -111,7 +113,7 @@ def split_of_rows(column: pd.Series, where: str) -> list[str]:
         if value not in SPLITS:
             raise DataError(
                 f"{where}: column '{column.name}' has '{value}' in row {row + 1}; "
-                f"a split must be one of {', '.join(SPLITS)}"
+                f"a split is one of {', '.join(SPLITS)} (name another column with split=, or leave it out: ignore=)"
             )
     return values
 

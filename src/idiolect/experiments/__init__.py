@@ -1,0 +1,43 @@
+"""The papers' tables and figures as experiment files: <paper>/<name>.toml, one file a protocol where they differ."""
+
+import tomllib
+from importlib.resources import files
+from importlib.resources.abc import Traversable
+
+from idiolect.config import Experiment, experiment_of
+from idiolect.errors import unknown
+
+
+def _all() -> dict[str, Traversable]:
+    """Every packaged file by name, without .toml: demo, pfedme/table1.as-written, ..."""
+    root = files(__package__)
+    found = {f.name.removesuffix(".toml"): f for f in root.iterdir() if f.name.endswith(".toml")}
+    for folder in root.iterdir():
+        if folder.is_dir():
+            inside = (f for f in folder.iterdir() if f.name.endswith(".toml"))
+            found |= {f"{folder.name}/{f.name.removesuffix('.toml')}": f for f in inside}
+    return found
+
+
+def packaged(name: str, protocol: str = "as-written") -> Experiment:
+    """The experiment `name` in a protocol; a file without a protocol in its name serves every protocol.
+
+    Raises `ConfigError` for an unknown name, suggesting the nearest.
+    """
+    known = _all()
+    file = known.get(f"{name}.{protocol}") or known.get(name)
+    if file is None:
+        if any(key.startswith(f"{name}.") for key in known):
+            raise unknown(f"protocol of {name}", protocol, [k[len(name) + 1 :] for k in known if k.startswith(name)])
+        raise unknown("experiment", name, {key.split(".")[0] for key in known})
+    return experiment_of(tomllib.loads(file.read_text(encoding="utf-8")), name)
+
+
+def names() -> dict[str, str]:
+    """Name (and protocols) -> title."""
+    found: dict[str, str] = {}
+    for key in sorted(_all()):
+        base, _, protocol = key.partition(".")
+        title = tomllib.loads(_all()[key].read_text(encoding="utf-8")).get("title", "")
+        found[f"{base} --protocol {protocol}" if protocol else base] = title
+    return found

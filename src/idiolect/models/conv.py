@@ -8,7 +8,7 @@ no such cliff: its gradients are products and slices too, and it vmaps over per-
 """
 
 from math import sqrt
-from typing import Literal, cast
+from typing import Literal
 
 import equinox as eqx
 import jax
@@ -107,7 +107,7 @@ class Conv2d(eqx.Module):
         kernel_size: int | tuple[int, int],
         *,
         stride: int = 1,
-        padding: Padding = "VALID",
+        padding: Padding | str = "VALID",
         use_bias: bool = True,
         key: PRNGKeyArray,
     ) -> None:
@@ -116,7 +116,7 @@ class Conv2d(eqx.Module):
         for name, value in {**sizes, "stride": stride}.items():
             require(value > 0, f"Conv2d: {name} must be positive, not {value}")
         if padding not in PADDINGS:
-            raise ConfigError(f"Conv2d: padding must be VALID or SAME, not {cast(object, padding)!r}")
+            raise ConfigError(f"Conv2d: padding must be VALID or SAME, not {padding!r}")
         limit = 1 / sqrt(kh * kw * in_channels)
         weight_key, bias_key = jax.random.split(key)
         shape = (kh, kw, in_channels, out_channels)

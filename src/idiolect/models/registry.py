@@ -1,5 +1,6 @@
 """The model zoo by name: a specification and the data's shapes make a model."""
 
+import json
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from math import prod
@@ -109,7 +110,7 @@ def resolve(spec: Spec | str) -> dict[str, Any]:
 
 
 def build(
-    spec: Spec | str, feature_shape: tuple[int, ...], num_outputs: int, task: TaskKind, key: PRNGKeyArray
+    spec: Spec | str, feature_shape: tuple[int, ...], num_outputs: int, task: TaskKind | str, key: PRNGKeyArray
 ) -> eqx.Module:
     """Build a model of the zoo for data of this shape, initialised from `key`.
 
@@ -130,12 +131,15 @@ def build(
         require(num_outputs >= 2, f"classification needs at least two classes, but the data have {num_outputs}")
     else:
         require(num_outputs == 1, f"regression has one output, not {num_outputs}")
+    return _make(json.dumps(complete), tuple(feature_shape), num_outputs, key)
 
-    @eqx.filter_jit  # one program instead of one for each draw; the layers' own draws, not used, drop out of it
-    def make(key: PRNGKeyArray) -> eqx.Module:
-        return initialise(entry.builder(complete, feature_shape, num_outputs, key), complete["init"], key)
 
-    return make(key)
+@eqx.filter_jit
+def _make(spec: str, feature_shape: tuple[int, ...], num_outputs: int, key: PRNGKeyArray) -> eqx.Module:
+    """Build and initialise as one program, kept for the next seed; the draws that initialise replaces vanish."""
+    complete = json.loads(spec)
+    model = MODELS[complete["name"]].builder(complete, feature_shape, num_outputs, key)
+    return initialise(model, complete["init"], key)
 
 
 def l2_of(spec: Spec | str) -> float:

@@ -1,0 +1,276 @@
+"""The command line: idiolect demo | compare | run | resume | reproduce | show | list."""
+
+import json
+import shlex
+import sys
+from enum import StrEnum
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+from rich.console import Console
+from rich.table import Table
+
+from idiolect.algorithms import registry as methods
+from idiolect.config import Experiment, digest, experiment_of, load_experiment, override
+from idiolect.data import registry as sources
+from idiolect.errors import ConfigError, DivergedError, IdiolectError, unknown
+from idiolect.experiment import stored_experiment
+from idiolect.experiments import names as experiment_names
+from idiolect.experiments import packaged
+from idiolect.launch import launch, raise_diverged
+from idiolect.models import describe as describe_models
+from idiolect.report.table import rich_table
+from idiolect.report.to_json import to_dict
+from idiolect.results import Results
+from idiolect.store import Store
+
+app = typer.Typer(
+    help="Personalized federated learning: every client ends with its own model.",
+    no_args_is_help=True,
+    add_completion=False,
+    pretty_exceptions_enable=False,
+    rich_markup_mode="rich",
+)
+
+
+class Saved(StrEnum):
+    """Whose client models are written as files."""
+
+    first = "first"
+    all = "all"
+    none = "none"
+
+
+Out = Annotated[Path | None, typer.Option("--out", help="Folder for runs, tables, figures and models.")]
+Jobs = Annotated[int | None, typer.Option("--jobs", min=1, help="Processes at once (default: one a core).")]
+Json = Annotated[bool, typer.Option("--json", help="Print one JSON object instead of tables.")]
+DataDir = Annotated[
+    str | None,
+    typer.Option("--data-dir", help="Folder with one sub-folder a data set (or set IDIOLECT_DATA)."),
+]
+Set = Annotated[
+    list[str] | None,
+    typer.Option("--set", help="Change a setting: rounds=50, data.partition=clean, model.l2=0.01, pfedme.rate=0.02."),
+]
+Models = Annotated[Saved, typer.Option("--save-models", help="Client models of the first seed, all seeds, or none.")]
+Debug = Annotated[bool, typer.Option("--debug", help="Without compilation: slow, but a breakpoint sees numbers.")]
+
+
+@app.command()
+def demo(out: Out = None, jobs: Jobs = None, as_json: Json = False) -> None:
+    """Compare six methods on a small synthetic federation: two minutes, no download."""
+    experiment = packaged("demo")
+    _execute(experiment, out or Path("demo"), jobs=jobs, as_json=as_json)
+
+
+@app.command()
+def compare(
+    data: Annotated[str, typer.Option("--data", help="synthetic, mnist, or a CSV or Parquet file.")],
+    methods_: Annotated[
+        str, typer.Option("--methods", help="Comma-separated, see 'idiolect list methods'.")
+    ] = "pfedme,perfedavg,fedavg-ft,local,global",
+    model: Annotated[str, typer.Option("--model", help="See 'idiolect list models'.")] = "auto",
+    rounds: Annotated[int, typer.Option("--rounds", help="Communication rounds.")] = 100,
+    cohort: Annotated[float | None, typer.Option("--cohort", help="Clients a round (default: all).")] = None,
+    sampling: Annotated[str, typer.Option("--sampling", help="fixed or binomial.")] = "fixed",
+    seeds: Annotated[int, typer.Option("--seeds", help="Number of seeds.")] = 1,
+    seed: Annotated[int, typer.Option("--seed", help="The first seed.")] = 0,
+    eval_every: Annotated[int, typer.Option("--eval-every", help="Rounds between evaluations.")] = 10,
+    select: Annotated[str, typer.Option("--select", help="Which round counts: last or best-validation.")] = "last",
+    client: Annotated[str, typer.Option("--client", help="The client column of a table.")] = "client",
+    label: Annotated[str, typer.Option("--label", help="The label column of a table.")] = "label",
+    set_: Set = None,
+    out: Out = None,
+    data_dir: DataDir = None,
+    jobs: Jobs = None,
+    save_models: Models = Saved.first,
+    debug: Debug = False,
+    as_json: Json = False,
+) -> None:
+    """Compare methods on one federation: one table, curves, and every client's model as a file."""
+    spec, name = _data_spec(data, client, label)
+    if model == "auto":
+        model = "mlr"
+        if spec["name"] == "table":  # regression labels need another model than classes
+            model = "linear" if sources.load(spec).task == "regression" else "mlr"
+    values: dict[str, Any] = {
+        "name": f"compare-{name}",
+        "title": f"Comparison on {name}",
+        "seeds": seeds,
+        "first_seed": seed,
+        "cells": [
+            {
+                "id": name,
+                "data": spec,
+                "model": {"name": model},
+                "rounds": rounds,
+                "cohort": cohort,
+                "sampling": sampling,
+                "eval_every": eval_every,
+                "select": select,
+                "splits": ["train", "validation", "test"] if select == "best-validation" else ["train", "test"],
+                "methods": [{"name": m.strip()} for m in methods_.split(",") if m.strip()],
+            }
+        ],
+    }
+    experiment = override(experiment_of(values, "compare"), _assignments(set_))
+    key = digest(experiment.model_dump(mode="json", exclude={"seeds"}))[:6]
+    target = out or Path("runs") / f"{experiment.name}-{key}"
+    _execute(
+        experiment, target, folder=data_dir, jobs=jobs, save_models=save_models.value, debug=debug, as_json=as_json
+    )
+
+
+@app.command()
+def run(
+    experiment_file: Annotated[Path, typer.Argument(metavar="EXPERIMENT.toml")],
+    set_: Set = None,
+    only: Annotated[list[str] | None, typer.Option("--only", help="A cell, a method, or cell/method.")] = None,
+    out: Out = None,
+    data_dir: DataDir = None,
+    jobs: Jobs = None,
+    save_models: Models = Saved.first,
+    debug: Debug = False,
+    as_json: Json = False,
+) -> None:
+    """Run an experiment file; what the folder already has is not run again."""
+    experiment = override(load_experiment(experiment_file), _assignments(set_)).only(tuple(only or ()))
+    target = out or Path("runs") / experiment.name.replace("/", "-")
+    _execute(
+        experiment, target, folder=data_dir, jobs=jobs, save_models=save_models.value, debug=debug, as_json=as_json
+    )
+
+
+@app.command()
+def resume(
+    folder: Annotated[Path, typer.Argument(metavar="RUN", help="The folder of a run that was stopped.")],
+    data_dir: DataDir = None,
+    jobs: Jobs = None,
+    save_models: Models = Saved.first,
+    as_json: Json = False,
+) -> None:
+    """Go on with a stopped run, to the result it would have had."""
+    experiment = stored_experiment(_opened(folder))
+    _execute(experiment, folder, folder=data_dir, jobs=jobs, save_models=save_models.value, as_json=as_json)
+
+
+@app.command()
+def reproduce(
+    name: Annotated[str, typer.Argument(metavar="EXPERIMENT", help="For example pfedme/table1.")],
+    protocol: Annotated[str, typer.Option("--protocol", help="as-written or as-published.")] = "as-written",
+    seeds: Annotated[int | None, typer.Option("--seeds", min=1, help="Number of seeds.")] = None,
+    only: Annotated[list[str] | None, typer.Option("--only", help="A cell, a method, or cell/method.")] = None,
+    set_: Set = None,
+    out: Out = None,
+    data_dir: DataDir = None,
+    jobs: Jobs = None,
+    save_models: Models = Saved.none,
+    as_json: Json = False,
+) -> None:
+    """Run a paper's table or figure and set it beside the published values."""
+    experiment = packaged(name, protocol)
+    assignments = _assignments(set_)
+    if seeds is not None:
+        assignments["seeds"] = seeds
+    experiment = override(experiment, assignments).only(tuple(only or ()))
+    target = out or Path("runs") / experiment.name.replace("/", "-")
+    _execute(experiment, target, folder=data_dir, jobs=jobs, save_models=save_models.value, as_json=as_json)
+
+
+@app.command()
+def show(
+    folder: Annotated[Path, typer.Argument(metavar="RUN", help="A folder of runs.")], as_json: Json = False
+) -> None:
+    """Show what a folder holds: results, and runs that are not finished."""
+    store = _opened(folder)
+    _print(Results(store, stored_experiment(store)), as_json, folder)
+
+
+@app.command(name="list")
+def list_(
+    kind: Annotated[str, typer.Argument(help="methods, data, models or experiments.")], as_json: Json = False
+) -> None:
+    """List what can be named: methods, data, models, experiments."""
+    kinds: dict[str, Any] = {
+        "methods": methods.describe,
+        "data": sources.describe,
+        "models": describe_models,
+        "experiments": experiment_names,
+    }
+    if kind not in kinds:
+        raise unknown("kind", kind, kinds)
+    entries: dict[str, str] = kinds[kind]()
+    if as_json:
+        print(json.dumps(entries, indent=2))
+        return
+    table = Table(show_header=False, box=None)
+    for entry, text in entries.items():
+        table.add_row(f"[bold]{entry}[/bold]", text)
+    Console().print(table)
+
+
+def _opened(folder: Path) -> Store:
+    return Store(folder, create=False)
+
+
+def _data_spec(data: str, client: str, label: str) -> tuple[dict[str, Any], str]:
+    """--data as a specification and a short name: a known source, or a file."""
+    path = Path(data)
+    if path.suffix.lower() in (".csv", ".parquet", ".pq", ".tsv", ".gz") or path.is_file():
+        return {"name": "table", "path": str(path.resolve()), "client": client, "label": label}, path.stem
+    if data not in sources.SOURCES or data == "table":
+        error = unknown("data set", data, [s for s in sources.SOURCES if s != "table"])
+        raise ConfigError(f"{error}; or give the path of a CSV or Parquet file")
+    return {"name": data}, data
+
+
+def _assignments(pairs: list[str] | None) -> dict[str, Any]:
+    """--set key=value pairs; values are JSON where they can be, else text."""
+    found: dict[str, Any] = {}
+    for pair in pairs or []:
+        key, equals, text = pair.partition("=")
+        if not equals or not key.strip():
+            raise ConfigError(f"--set {pair}: write key=value")
+        try:
+            found[key.strip()] = json.loads(text)
+        except json.JSONDecodeError:
+            found[key.strip()] = text.strip()
+    return found
+
+
+def _execute(experiment: Experiment, out: Path, *, as_json: bool, **options: Any) -> None:
+    command = shlex.join(["idiolect", *sys.argv[1:]])
+    results = launch(experiment, out, command=command, quiet=as_json, **options)
+    _print(results, as_json, out)
+    raise_diverged(results)
+
+
+def _print(results: Results, as_json: bool, out: Path) -> None:
+    if as_json:
+        print(json.dumps(to_dict(results), indent=2))
+        return
+    console = Console()
+    for cell in results.experiment.cells:
+        console.print(rich_table(results, cell))
+        for note in (*results.notes(cell), *results.audit(cell)):
+            console.print(f"  [yellow]note[/yellow] {note}", highlight=False)
+    unfinished = [row for row in results.rows.values() if row.status == "running"]
+    for row in unfinished:
+        console.print(f"not finished: {row.id}, {row.round} rounds done; go on with: idiolect resume {out}")
+    console.print(f"report, figures, CSV: {out}/report.md   client models: {out}/models", highlight=False)
+
+
+def main() -> None:
+    """Run the command line; a known error is one line and exit code 1."""
+    try:
+        app(standalone_mode=True)
+    except DivergedError as error:
+        Console(stderr=True).print(f"diverged: {error}", style="red", soft_wrap=True, highlight=False, markup=False)
+        sys.exit(3)
+    except IdiolectError as error:
+        Console(stderr=True).print(f"error: {error}", style="red", soft_wrap=True, highlight=False, markup=False)
+        sys.exit(1)
+    except KeyboardInterrupt:
+        print("stopped; go on with: idiolect resume RUN", file=sys.stderr)
+        sys.exit(130)

@@ -1,0 +1,138 @@
+"""Several runs at once on one machine: one process a core, each with one thread."""
+
+import math
+import os
+from collections.abc import Callable
+from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, wait
+from contextlib import contextmanager, suppress
+from dataclasses import replace
+from multiprocessing import get_context
+from multiprocessing.queues import Queue
+from pathlib import Path
+from queue import Empty
+from typing import Any
+
+import jax
+
+from idiolect.config import Experiment
+from idiolect.errors import IdiolectError, StoreError
+from idiolect.experiment import Group, Workbench
+from idiolect.fit import Progress
+from idiolect.store import RunRow, Store
+
+_FLAGS = "--xla_cpu_multi_thread_eigen=false intra_op_parallelism_threads=1"
+_bench: Workbench | None = None
+_events: "Queue[tuple[str, Progress]] | None" = None
+
+
+def default_jobs() -> int:
+    """One process a core on a CPU; on an accelerator one, which has it to itself."""
+    if jax.default_backend() != "cpu":
+        return 1
+    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+
+
+def divide(experiment: Experiment, work: list[Group], jobs: int) -> list[Group]:
+    """Order work by falling cost, and cut groups by seeds until there are a few pieces for each process."""
+    pieces = math.ceil(4 * jobs / max(len(work), 1))
+    size = max(1, math.ceil(experiment.seeds / pieces))
+    cut = [
+        replace(group, seeds=group.seeds[i : i + size]) for group in work for i in range(0, len(group.seeds), size)
+    ]
+    return sorted(cut, key=lambda group: -_cost(experiment, group))
+
+
+def _cost(experiment: Experiment, group: Group) -> float:
+    """A rough guess, good enough to start the longest first."""
+    cell = experiment.cell(group.cell)
+    spec = next(m for m in cell.methods if m.title == group.title).spec
+    steps = {"pfedme": spec.get("inner_steps", 5), "perfedavg": 5}.get(spec["name"], 1)
+    size = {"mlr": 1, "linear": 1, "cnn": 20}.get(cell.model["name"], 3)
+    return cell.rounds * spec.get("local_steps", 20) * steps * size * len(group.seeds)
+
+
+def _begin(out: Path, options: dict[str, Any], events: "Queue[tuple[str, Progress]]") -> None:
+    global _bench, _events
+    use_compilation_cache()
+    _bench, _events = Workbench(Store(out), **options), events
+
+
+def _work(experiment: Experiment, group: Group) -> list[RunRow]:
+    assert _bench is not None
+    events = _events
+    assert events is not None
+    return list(_bench.run_group(experiment, group, lambda name, progress: events.put((name, progress))))
+
+
+def run_parallel(
+    out: Path,
+    experiment: Experiment,
+    work: list[Group],
+    *,
+    jobs: int,
+    options: dict[str, Any],
+    on_progress: Callable[[str, Progress], None],
+    on_done: Callable[[RunRow], None],
+) -> list[RunRow]:
+    """Run all groups in `jobs` processes; each writes to the store at `out` itself.
+
+    Raises the first error of a worker, after the others have stopped at their next group.
+    """
+    context = get_context("spawn")
+    events: Queue[tuple[str, Progress]] = context.Queue()
+    rows: list[RunRow] = []
+
+    def drain() -> None:
+        with suppress(Empty):
+            while True:
+                on_progress(*events.get_nowait())
+
+    with _environment(XLA_FLAGS=f"{os.environ.get('XLA_FLAGS', '')} {_FLAGS}".strip()):
+        pool = ProcessPoolExecutor(jobs, mp_context=context, initializer=_begin, initargs=(out, options, events))
+        try:
+            waiting: set[Future[list[RunRow]]] = {
+                pool.submit(_work, experiment, group) for group in divide(experiment, work, jobs)
+            }
+            while waiting:
+                done, waiting = wait(waiting, timeout=0.2, return_when=FIRST_COMPLETED)
+                drain()
+                for future in done:
+                    try:
+                        finished = future.result()
+                    except IdiolectError:
+                        raise
+                    except Exception as error:
+                        raise StoreError(f"a worker process failed: {error!r}; resume goes on from there") from error
+                    for row in finished:
+                        rows.append(row)
+                        on_done(row)
+        finally:
+            pool.shutdown(wait=True, cancel_futures=True)
+    return rows
+
+
+@contextmanager
+def _environment(**variables: str) -> Any:
+    """Set environment variables for the processes started inside the block."""
+    before = {name: os.environ.get(name) for name in variables}
+    os.environ.update(variables)
+    try:
+        yield
+    finally:
+        for name, value in before.items():
+            if value is None:
+                os.environ.pop(name, None)
+            else:
+                os.environ[name] = value
+
+
+def use_compilation_cache() -> None:
+    """Keep compiled programs between processes, in the user's cache folder; IDIOLECT_CACHE="" turns it off."""
+    default = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "idiolect" / "xla"
+    folder = os.environ.get("IDIOLECT_CACHE", str(default))
+    if not folder:
+        return
+    with suppress(OSError):  # a home that cannot be written to costs compile time, nothing else
+        Path(folder).mkdir(parents=True, exist_ok=True)
+        jax.config.update("jax_compilation_cache_dir", folder)
+        jax.config.update("jax_persistent_cache_min_compile_time_secs", 0.5)
