@@ -35,6 +35,18 @@ class Published(Strict):
     row: str = ""
 
 
+class Gap(Strict):
+    """A published difference in accuracy between two models, in points: larger minus smaller.
+
+    larger, smaller: "method label/model".
+    """
+
+    larger: str
+    smaller: str
+    value: float
+    within: float = 0.5
+
+
 class Method(BaseModel):
     """One method in a cell: its name, a label for tables, its hyper-parameters, its published values."""
 
@@ -82,6 +94,7 @@ class Cell(Strict):
     select: Selection = "last"
     shared_init: bool = False
     methods: tuple[Method, ...] = Field(min_length=1)
+    gaps: tuple[Gap, ...] = ()
 
     @model_validator(mode="before")
     @classmethod
@@ -203,9 +216,11 @@ def load_experiment(path: str | Path) -> Experiment:
 
 
 def override(experiment: Experiment, assignments: Mapping[str, Any]) -> Experiment:
-    """Change settings by key: an experiment's (`seeds`), every cell's (`rounds`, `data.partition`, `model.l2`), or a
-    method's (`pfedme.rate`) wherever it occurs.
-    """  # noqa: D205
+    """Change settings by key, wherever it occurs.
+
+    A key is an experiment's (`seeds`), every cell's (`rounds`, `data.partition`, `model.l2`), or a method's
+    (`pfedme.rate`).
+    """
     values = experiment.model_dump(mode="json")
     for key, value in assignments.items():
         head, _, rest = key.partition(".")

@@ -21,9 +21,9 @@ from idiolect.data.federated import FederatedData
 from idiolect.errors import ConfigError, DivergedError, StoreError
 from idiolect.evaluate import Evaluator
 from idiolect.fit import Evaluated, Progress, fit
-from idiolect.models import check_model, l2_of
-from idiolect.models import build as build_model
 from idiolect.model_files import save_client_models
+from idiolect.models import build as build_model
+from idiolect.models import check_model, l2_of
 from idiolect.objective import objective_of
 from idiolect.provenance import provenance
 from idiolect.simulate import Simulation, State
@@ -228,7 +228,7 @@ class Workbench:
             )
 
     def _row(self, cell: Cell, method: Method, data: FederatedData, seed: int) -> RunRow:
-        config = cell.model_dump(mode="json", exclude={"methods", "title", "select"})
+        config = cell.model_dump(mode="json", exclude={"methods", "title", "select", "gaps"})
         config["method"] = {**methods.hyperparameters(methods.ALGORITHMS[method.name]), **method.spec}
         if self.model is not None:
             config["model"] = {"own": digest(str(self.model), _bytes_of(self.model))}

@@ -16,7 +16,6 @@ from idiolect.errors import DivergedError
 from idiolect.experiment import Workbench, claim, groups, run_id, run_serial
 from idiolect.fit import Progress as RunProgress
 from idiolect.parallel import default_jobs, run_parallel, use_compilation_cache
-from idiolect.report.page import write_report
 from idiolect.results import Results
 from idiolect.store import RunRow, Store
 
@@ -40,8 +39,16 @@ class Display:
         self.done: dict[str, int] = {}
         self.already = 0
         self.started = time.monotonic()
-        columns = (TextColumn("{task.description}"), BarColumn(24), MofNCompleteColumn(), TextColumn("{task.fields[info]}"))
-        self.bars = Progress(*columns, TimeElapsedColumn(), console=self.console, transient=True, disable=not self.live)
+        self.bars = Progress(
+            TextColumn("{task.description}"),
+            BarColumn(24),
+            MofNCompleteColumn(),
+            TextColumn("{task.fields[info]}"),
+            TimeElapsedColumn(),
+            console=self.console,
+            transient=True,
+            disable=not self.live,
+        )
         self.total = self.bars.add_task("all rounds", total=sum(self.rounds.values()), info="")
         self.tasks: dict[str, TaskID] = {}
 
@@ -124,6 +131,8 @@ def launch(
             run_serial(bench, experiment, work, display.progress, display.finished)
     results = Results(store, experiment)
     if figures:
+        from idiolect.report.page import write_report  # here: worker processes never draw, and matplotlib is slow
+
         write_report(results, out, command)
     return results
 

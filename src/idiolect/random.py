@@ -29,6 +29,7 @@ def _mix(x: UInt32[Array, "*s"]) -> UInt32[Array, "*s"]:
     return x ^ (x >> 16)
 
 
+@jax.jit
 def permuted(key: PRNGKeyArray, position: Int[Array, "*s"], size: ArrayLike) -> Int[Array, "*s"]:
     """Return entry `position` of a random permutation of 0..size-1 named by `key`; nothing is stored.
 
@@ -46,8 +47,12 @@ def permuted(key: PRNGKeyArray, position: Int[Array, "*s"], size: ArrayLike) -> 
     pivots, masks = _mix(pivot_seed + counter) % domain, _mix(bit_seed + counter)
     valid = position.astype(jnp.uint32) < size
     value = jnp.where(valid, position.astype(jnp.uint32), 0)
-    for pivot, mask in zip(pivots, masks, strict=True):  # unrolled: XLA fuses the rounds into one loop
+
+    def swap_or_not(value: Array, round: tuple[Array, Array]) -> tuple[Array, None]:
+        pivot, mask = round
         partner = jnp.where(value <= pivot, pivot - value, pivot - value + domain)
         swap = _mix(jnp.maximum(value, partner) ^ mask) >> 31
-        value = jnp.where(swap == 1, partner, value)
+        return jnp.where(swap == 1, partner, value), None
+
+    value, _ = jax.lax.scan(swap_or_not, value, (pivots, masks), unroll=4)
     return jnp.where(valid, value, 0).astype(position.dtype)

@@ -9,7 +9,7 @@ from typing import Literal
 import numpy as np
 
 from idiolect.algorithms.registry import ALGORITHMS
-from idiolect.config import Cell, Experiment, Method, Published
+from idiolect.config import Cell, Experiment, Gap, Method, Published
 from idiolect.data.federated import TaskKind
 from idiolect.evaluate import ClientScores
 from idiolect.experiment import run_id
@@ -23,10 +23,11 @@ Verdict = Literal["reproduced", "differs", "no published value", "not run", "div
 class Line:
     """One named model of one method in one cell, on test data, over seeds.
 
-    task: what the scores are. weighted: mean over samples; mean: mean over clients; worst10: mean of the worst tenth of the clients; all are
-    fractions (accuracy) or mse. hurt_local, hurt_global: fraction of clients worse off than with Local, and than
-    with the plain global model (FedAvg's if it was run, else this method's own); None where there is none.
-    round: the rounds whose models are shown, one a seed. seconds: training time a run, compilation left out.
+    weighted: mean over samples; mean: mean over clients; worst10: mean of the worst tenth of the clients; all are
+    fractions (accuracy) or mse, as the task says. hurt_local, hurt_global: fraction of clients worse off than with
+    Local, and than with the plain global model (FedAvg's if it was run, else this method's own); None where there
+    is none. rounds: the rounds whose models are shown, one a seed. seconds: training time a run, compilation left
+    out. failed: seeds that diverged.
     """
 
     cell: str
@@ -80,6 +81,21 @@ class Curve:
     score_std: np.ndarray
     loss: np.ndarray
     loss_std: np.ndarray
+
+
+@dataclass(frozen=True)
+class GapLine:
+    """A published gap beside the measured one, both in points; paired by seed."""
+
+    gap: Gap
+    measured: OverSeeds
+
+    @property
+    def verdict(self) -> Verdict:
+        """Whether the mean gap is within the published value's tolerance."""
+        if self.measured.seeds == 0:
+            return "not run"
+        return "reproduced" if abs(self.measured.mean - self.gap.value) <= self.gap.within else "differs"
 
 
 class Results:
@@ -210,6 +226,26 @@ class Results:
             for method in cell.methods
             for model in self.names(method)
         ]
+
+    def gaps(self, cell: Cell) -> list[GapLine]:
+        """The published gaps of a cell beside the measured ones."""
+        found: list[GapLine] = []
+        for gap in cell.gaps:
+            larger, smaller = self._weighted(cell, gap.larger), self._weighted(cell, gap.smaller)
+            both = [100 * (larger[seed] - smaller[seed]) for seed in larger if seed in smaller]
+            found.append(GapLine(gap, over_seeds(both) if both else OverSeeds(math.nan, math.nan, math.nan, 0)))
+        return found
+
+    def _weighted(self, cell: Cell, name: str) -> dict[int, float]:
+        """Seed -> sample-weighted test score at the selected round, for "method label/model"."""
+        title, _, model = name.rpartition("/")
+        values: dict[int, float] = {}
+        for method in cell.methods:
+            for row in self.finished(cell, method) if method.title == title else ():
+                selected = self.selected(cell, row, model)
+                if selected is not None:
+                    values[row.seed] = summarise(selected[1], self.task(cell)).weighted
+        return values
 
     def curves(self, cell: Cell, split: str, models: Sequence[str] | None = None) -> list[Curve]:
         """The courses over rounds of a cell's named models on one split, over the seeds that have finished."""

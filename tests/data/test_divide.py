@@ -53,6 +53,11 @@ def test_a_client_does_not_depend_on_the_others():
     np.testing.assert_array_equal(alone.train.client(0), both.train.client(0))
 
 
+def test_clients_of_one_size_are_divided_differently():
+    partition = divide([np.arange(0, 50), np.arange(50, 100)], X, Y, name="p")
+    assert not np.array_equal(partition.test.client(0), partition.test.client(1) - 50)
+
+
 def test_statistics():
     partition = divide([np.arange(0, 40), np.arange(20, 60)], X, Y, name="p")
     assert partition.statistics["labels"] == [[10] * 4, [10] * 4]

@@ -38,6 +38,8 @@ def test_made_again_it_gives_the_same_bytes(partition, tmp_path):
     assert (tmp_path / "a.npz").read_bytes() == (tmp_path / "b.npz").read_bytes()
     assert sorted(os.listdir(tmp_path)) == ["a.npz", "b.npz"]
     assert "train" in np.load(tmp_path / "a.npz")
+    with zipfile.ZipFile(tmp_path / "a.npz") as archive:  # no clock in the file
+        assert {member.date_time[0] for member in archive.infolist()} == {1980}
 
 
 def test_fingerprint_tells_every_part(partition):

@@ -21,6 +21,7 @@ from typing import Any, ClassVar, Literal, NamedTuple
 import equinox as eqx
 import jax
 import jax.numpy as jnp
+import numpy as np
 from jaxtyping import Array, Bool, Float, Int, PRNGKeyArray, PyTree
 
 from idiolect.client import Client
@@ -94,24 +95,26 @@ class Algorithm(eqx.Module):
 
 
 def check(owner: Algorithm, **bounds: Any) -> None:
-    """Check hyper-parameters: field="positive" | "nonnegative" | a tuple of allowed values.
+    """Check hyper-parameters: field="positive" | "nonnegative" | "count" | a tuple of allowed values.
 
-    Traced values (a sweep's batch axis) are checked by whoever made them.
+    A count is a whole number of at least 1. Arrays are checked entry by entry; traced values (a sweep's batch
+    axis inside a compiled function) by whoever made them.
     """
     for field, bound in bounds.items():
         value = getattr(owner, field)
-        label = f"{owner.name}: {field}"
+        label = f"{owner.name}: {field} = {value!r}"
         if isinstance(bound, tuple):
-            require(value in bound, f"{label} = {value!r} is not one of {', '.join(map(repr, bound))}")
+            require(value in bound, f"{label} is not one of {', '.join(map(repr, bound))}")
         elif isinstance(value, jax.core.Tracer):
             continue
-        elif isinstance(value, int | float):
-            require(
-                value == value and abs(value) != float("inf"), f"{label} = {value} must be a finite number"
-            )
-            if bound == "positive":
-                require(value > 0, f"{label} = {value} must be greater than 0")
-            else:
-                require(value >= 0, f"{label} = {value} must not be negative")
+        elif bound == "count":
+            require(isinstance(value, int), f"{label} must be a whole number")
+            require(value > 0, f"{label} must be greater than 0")
         else:
-            require(hasattr(value, "dtype"), f"{label} = {value!r} must be a number")
+            numbers = isinstance(value, int | float) or jnp.issubdtype(getattr(value, "dtype", None), jnp.number)
+            require(numbers, f"{label} must be a number")
+            require(bool(np.isfinite(value).all()), f"{label} must be a finite number")
+            if bound == "positive":
+                require(bool((np.asarray(value) > 0).all()), f"{label} must be greater than 0")
+            else:
+                require(bool((np.asarray(value) >= 0).all()), f"{label} must not be negative")

@@ -4,7 +4,6 @@ from typing import Any, ClassVar
 
 import equinox as eqx
 import jax.numpy as jnp
-import optax
 from jaxtyping import ArrayLike, PRNGKeyArray, PyTree
 
 from idiolect import tree
@@ -50,8 +49,8 @@ class FedAvg(Algorithm):
 
     def __check_init__(self) -> None:
         """Raise `ConfigError` naming the hyper-parameter that is out of range."""
-        check(self, rate="positive", server_rate="positive", batch_size="positive", epochs="nonnegative")
-        check(self, local_steps="positive", batches=BATCH_ORDERS, weighting=("uniform", "size"))
+        check(self, rate="positive", server_rate="positive", epochs="nonnegative")
+        check(self, local_steps="count", batch_size="count", batches=BATCH_ORDERS, weighting=("uniform", "size"))
         if self.server_optimizer is not None:
             optimizer(self.server_optimizer, self.server_rate)
 
@@ -116,7 +115,7 @@ class FedAvgFineTuned(FedAvg):
 
     def __check_init__(self) -> None:
         """Raise `ConfigError` naming the hyper-parameter that is out of range."""
-        check(self, finetune_steps="positive")
+        check(self, finetune_steps="count")
         if self.finetune_rate is not None:
             check(self, finetune_rate="positive")
 

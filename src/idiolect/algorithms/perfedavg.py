@@ -50,8 +50,8 @@ class PerFedAvg(Algorithm):
 
     def __check_init__(self) -> None:
         """Raise `ConfigError` naming the hyper-parameter that is out of range."""
-        positive = ("rate", "adapt_rate", "difference", "local_steps", "adapt_steps", "batch_size")
-        check(self, **dict.fromkeys(positive, "positive"))
+        check(self, rate="positive", adapt_rate="positive", difference="positive")
+        check(self, local_steps="count", adapt_steps="count", batch_size="count")
         check(self, variant=get_args(Variant), batches=BATCH_ORDERS, weighting=("uniform", "size"))
 
     def meta_gradient(self, client: Client, w: Params, first: Batch, second: Batch, third: Batch) -> Params:

@@ -8,7 +8,7 @@ from jaxtyping import ArrayLike, PRNGKeyArray, PyTree
 
 from idiolect import tree
 from idiolect.algorithms.base import Algorithm, Cohort, Weighting, check
-from idiolect.algorithms.solvers import MakeOptimizer, minimise
+from idiolect.algorithms.solvers import MakeOptimizer, minimise, optimizer
 from idiolect.client import BATCH_ORDERS, BatchOrder, Client
 from idiolect.objective import Batch
 from idiolect.tree import Params
@@ -59,16 +59,10 @@ class PFedMe(Algorithm):
 
     def __check_init__(self) -> None:
         """Raise `ConfigError` naming the hyper-parameter that is out of range."""
-        positive = (
-            "rate",
-            "inner_rate",
-            "prox_weight",
-            "server_step",
-            "local_steps",
-            "inner_steps",
-            "batch_size",
-        )
-        check(self, **dict.fromkeys(positive, "positive"), hidden_l2="nonnegative")
+        rates, counts = ("rate", "inner_rate", "prox_weight", "server_step"), ("local_steps", "inner_steps")
+        check(self, **dict.fromkeys(rates, "positive"), hidden_l2="nonnegative")
+        check(self, **dict.fromkeys(counts, "count"), batch_size="count")
+        optimizer(self.inner_optimizer, self.inner_rate)
         check(self, batches=BATCH_ORDERS, weighting=("uniform", "size"))
         if self.tolerance is not None:
             check(self, tolerance="positive")

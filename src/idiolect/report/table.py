@@ -1,168 +1,91 @@
-"""The table of a comparison: built once as plain strings, rendered for a terminal, for Markdown, and raw as CSV."""
+"""The table of a comparison for a terminal, which leaves columns out rather than break words, and for Markdown."""
 
-import math
-from collections import Counter
+from collections.abc import Iterator
 from dataclasses import dataclass
 
 from rich import box
+from rich.console import Console, ConsoleOptions
 from rich.table import Table as RichTable
 from rich.text import Text
 
-from idiolect.config import Cell, Method
-from idiolect.experiment import run_id
-from idiolect.report import text
-from idiolect.results import Line, Results
-from idiolect.summary import metric_name
+from idiolect.config import Cell
+from idiolect.report.comparison import WORDS, Table, table_of
+from idiolect.results import Results
 
-SELECTIONS = {
-    "last": "last round",
-    "best-validation": "round chosen on validation data",
-    "best-test": "BEST ROUND ON TEST DATA (as published; optimistic)",
-}
+DISPENSABLE = ("seconds", "client mean", "hurt vs global", "difference", "worst 10 %")
+LONGEST = 28  # characters; longer names go on in the next line
 
 
 @dataclass(frozen=True)
-class Table:
-    """A comparison as strings. groups: rows of each method; best: (group, row) of the best scores."""
+class TerminalTable:
+    """What rich prints for a table: wide, or compact, or without its least columns and saying so."""
 
-    title: str
-    columns: tuple[str, ...]
-    groups: tuple[tuple[tuple[str, ...], ...], ...]
-    best: frozenset[tuple[int, int]]
-    notes: tuple[str, ...]
+    table: Table
 
-
-def cell_title(cell: Cell) -> str:
-    """The cell's title, or its id."""
-    return cell.title or cell.id
+    def __rich_console__(self, console: Console, options: ConsoleOptions) -> Iterator[RichTable]:
+        """The widest form that fits; the narrowest where none does."""
+        forms = [rich_form(self.table)]
+        forms += [rich_form(self.table, DISPENSABLE[:n], compact=True) for n in range(len(DISPENSABLE) + 1)]
+        yield next((form for form, width in forms if width <= options.max_width), forms[-1][0])
 
 
-def statuses(results: Results, cell: Cell, method: Method) -> Counter[str]:
-    """How many of a method's seeds are done, diverged, unfinished, not run."""
-    rows = [results.rows.get(run_id(cell.id, method.title, seed)) for seed in results.experiment.seed_list]
-    names = {"running": "unfinished"}
-    return Counter("not run" if row is None else names.get(row.status, row.status) for row in rows)
+def rich_table(results: Results, cell: Cell) -> TerminalTable:
+    """The table of a cell, to be printed on a `rich` console."""
+    return TerminalTable(table_of(results, cell))
 
 
-def table_of(results: Results, cell: Cell) -> Table:
-    """Every named model of every method of a cell; published values where the cell has any."""
-    lines = {(line.method, line.model): line for line in results.lines if line.cell == cell.id}
-    grouped = [[lines[m.title, name] for name in results.names(m)] for m in cell.methods]
-    task = results.task(cell)
-    metric = metric_name(task)
-    compared = any(line.published is not None for line in lines.values())
-    scale = "accuracy in %" if task == "classification" else "mean squared error (lower is better)"
-    seeds = results.experiment.seeds
-    columns = ["method", "model", metric, "client mean", "worst 10 %", "hurt vs Local", "hurt vs global", "seconds"]
-    return Table(
-        title=f"{cell_title(cell)}: test {scale}, {SELECTIONS[cell.select]}, {seeds} seed{'s' if seeds > 1 else ''}",
-        columns=(*columns, *(("published", "difference", "verdict") if compared else ())),
-        groups=tuple(
-            tuple(_row(line, first=i == 0, compared=compared, absent=absent) for i, line in enumerate(group))
-            for group, absent in zip(grouped, (_absent(results, cell, m) for m in cell.methods), strict=True)
-        ),
-        best=_best(grouped),
-        notes=_notes(results, cell, grouped),
-    )
+def rich_form(table: Table, without: tuple[str, ...] = (), *, compact: bool = False) -> tuple[RichTable, int]:
+    """The table without some columns, and its width.
 
-
-def _row(line: Line, *, first: bool, compared: bool, absent: str) -> tuple[str, ...]:
-    """One line; what belongs to the whole method stands in its first line only."""
-    ran, task = line.weighted.seeds > 0, line.task
-    row = [
-        line.method if first else "",
-        line.model,
-        text.score(line.weighted, task) if ran else absent,
-        text.score(line.mean, task),
-        text.score(line.worst10, task),
-        text.share(line.hurt_local),
-        text.share(line.hurt_global),
-        text.seconds(line.seconds) if first else "",
-    ]
-    if compared:
-        verdict = "" if line.published is None else line.verdict
-        row += [text.published(line.published, task), text.difference(line.difference, task), verdict]
-    return tuple(row)
-
-
-def _absent(results: Results, cell: Cell, method: Method) -> str:
-    """Why a method has no numbers, in words."""
-    counts = statuses(results, cell, method)
-    for status in ("diverged", "unfinished"):
-        if counts[status]:
-            return status
-    return "not evaluated" if counts["done"] else "not run"
-
-
-def _best(grouped: list[list[Line]]) -> frozenset[tuple[int, int]]:
-    """Where the best score stands, with all that read the same."""
-    at = {(i, j): line for i, group in enumerate(grouped) for j, line in enumerate(group)}
-    means = {k: line.weighted.mean for k, line in at.items() if not math.isnan(line.weighted.mean)}
-    if not means:
-        return frozenset()
-    task = next(iter(at.values())).task
-    best = text.number((max if task == "classification" else min)(means.values()), task)
-    return frozenset(k for k, mean in means.items() if text.number(mean, task) == best)
-
-
-def _notes(results: Results, cell: Cell, grouped: list[list[Line]]) -> tuple[str, ...]:
-    """What the numbers do not show: seeds that are missing, and the rounds that a selection chose."""
-    found: list[str] = []
-    for method, group in zip(cell.methods, grouped, strict=True):
-        counts = statuses(results, cell, method)
-        seeds = results.experiment.seeds
-        missing = [f"{counts[s]} {s}" for s in ("diverged", "unfinished", "not run") if counts[s]]
-        if missing and counts["done"]:
-            found.append(f"{method.title}: over {counts['done']} of {seeds} seeds ({', '.join(missing)})")
-        elif missing and seeds > 1:
-            found.append(f"{method.title}: {', '.join(missing)} of {seeds} seeds")
-        if cell.select != "last":
-            found += [
-                f"{method.title} {line.model}: round{'s' if len(line.rounds) > 1 else ''} "
-                + ", ".join(str(r) for r in line.rounds)
-                for line in group
-                if line.rounds
-            ]
-    return tuple(found)
-
-
-def rich_table(results: Results, cell: Cell) -> RichTable:
-    """The table for a terminal."""
-    table = table_of(results, cell)
+    Compact: headers break between words, and values before their ±; names and words stay whole.
+    """
+    kept = [k for k, column in enumerate(table.columns) if column not in without]
+    left_out = [column for column in table.columns if column in without]
+    notes = [*table.notes, *([f"no room here for: {', '.join(left_out)}"] if left_out else [])]
+    gap = 0 if compact else 1
     shown = RichTable(
         title=Text(table.title, style="bold"),
         title_justify="left",
-        caption=Text("\n".join(table.notes)) if table.notes else None,
+        caption=Text("\n".join(notes)) if notes else None,
         caption_justify="left",
         box=box.SIMPLE_HEAD,
-        padding=(0, 1, 0, 0),
+        padding=(0, gap, 0, 0),
     )
-    words = {"method", "model", "verdict"}
-    for column in table.columns:
-        shown.add_column(column, justify="left" if column in words else "right", overflow="fold", no_wrap=False)
+    total = 1
+    for k in kept:
+        column, values = table.columns[k], [_tight(row[k]) for group in table.groups for row in group]
+        parts = [*column.split(), *(part for value in values for part in value.split())]
+        whole = values if column in WORDS else []
+        width = min(max(map(len, [*parts, *whole] if compact else [column, *values])), LONGEST)
+        shown.add_column(column, justify="left" if column in WORDS else "right", overflow="fold", width=width)
+        total += width + gap + 1
     for i, group in enumerate(table.groups):
         for j, row in enumerate(group):
-            cells = [Text(value.replace(" ", "\u00a0") if k > 1 else value) for k, value in enumerate(row)]
+            cells = [Text(_tight(row[k])) for k in kept]
             if (i, j) in table.best:
                 cells[2].stylize("bold")
             shown.add_row(*cells, end_section=j == len(group) - 1 and len(group) > 1)
-    return shown
+    return shown, total
+
+
+def _tight(value: str) -> str:
+    """A spread stays with its sign, and a number with its per cent, where a line breaks."""
+    return value.replace("± ", "±").replace(" %", "%")
 
 
 def markdown_table(results: Results, cell: Cell) -> str:
     """The table for Markdown: the title in bold, then the rows, then what they do not show."""
     table = table_of(results, cell)
-    words = {"method", "model", "verdict"}
-    out = [f"**{_escaped(table.title)}**", "", _markdown_row(table.columns)]
-    out.append("|" + "|".join(" --- " if column in words else " ---: " for column in table.columns) + "|")
+    out = [f"**{escaped(table.title)}**", "", _markdown_row(table.columns)]
+    out.append("|" + "|".join(" --- " if column in WORDS else " ---: " for column in table.columns) + "|")
     for i, group in enumerate(table.groups):
         for j, row in enumerate(group):
-            shown = [_escaped(value) for value in row]
+            shown = [escaped(value) for value in row]
             if (i, j) in table.best:
                 shown[2] = f"**{shown[2]}**"
             out.append(_markdown_row(shown))
     if table.notes:
-        out += ["", *(f"- {_escaped(note)}" for note in table.notes)]
+        out += ["", *(f"- {escaped(note)}" for note in table.notes)]
     return "\n".join(out) + "\n"
 
 
@@ -170,7 +93,7 @@ def _markdown_row(values: tuple[str, ...] | list[str]) -> str:
     return "| " + " | ".join(values) + " |"
 
 
-def _escaped(value: str) -> str:
+def escaped(value: str) -> str:
     """What Markdown would read as marks, as plain text."""
     for mark in ("\\", "|", "*", "<", "`"):
         value = value.replace(mark, "\\" + mark)

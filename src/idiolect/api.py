@@ -1,0 +1,196 @@
+"""idiolect from Python: `run` one method, `compare` several, on your own data and model."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Any, Literal
+
+import equinox as eqx
+import jax
+from rich.console import Console
+from rich.table import Table
+
+from idiolect import tree
+from idiolect.algorithms.base import Algorithm
+from idiolect.config import experiment_of
+from idiolect.data.federated import FederatedData
+from idiolect.errors import ConfigError, unknown
+from idiolect.evaluate import ClientScores, Evaluator
+from idiolect.fit import Evaluated, Memory, fit
+from idiolect.launch import launch, raise_diverged
+from idiolect.models import build, check_model, l2_of
+from idiolect.objective import SampleLoss, objective_of
+from idiolect.report.table import rich_table
+from idiolect.results import Line, Results
+from idiolect.simulate import Simulation, State
+from idiolect.summary import Summary, metric_name
+
+ModelSpec = eqx.Module | Mapping[str, Any] | str
+
+
+@dataclass(frozen=True)
+class Run:
+    """A finished run in memory: its evaluations, and every client's models."""
+
+    data: FederatedData
+    model: eqx.Module
+    history: list[Evaluated]
+    state: State
+    evaluator: Evaluator
+
+    def scores(self, model: str, split: str = "test") -> ClientScores:
+        """Every client's loss and score after the last round, for one named model on one split."""
+        return self._find(model, split)[0]
+
+    def summary(self, model: str, split: str = "test") -> Summary:
+        """The summary over clients of `scores`."""
+        return self._find(model, split)[1]
+
+    def _find(self, model: str, split: str) -> tuple[ClientScores, Summary]:
+        results = self.history[-1].results
+        for scores, summary in results:
+            if (scores.model, scores.split) == (model, split):
+                return scores, summary
+        raise unknown("model/split", f"{model}/{split}", {f"{s.model}/{s.split}" for s, _ in results})
+
+    @cached_property
+    def _params(self) -> dict[str, Any]:
+        names = self.evaluator.simulation.algorithm.model_names
+        return self.evaluator.client_params(self.state, names)
+
+    def client_model(self, model: str, client: str | int) -> eqx.Module:
+        """One client's model, ready to call on one sample. client: its name or number."""
+        if model not in self._params:
+            raise unknown("model", model, self._params)
+        if isinstance(client, str):
+            if client not in self.data.clients:
+                raise unknown("client", client, self.data.clients)
+            client = self.data.clients.index(client)
+        elif not 0 <= client < self.data.num_clients:
+            raise ConfigError(f"client {client} is not one of 0..{self.data.num_clients - 1}")
+        own = tree.gather(self._params[model], client)
+        return eqx.combine(own, eqx.filter(self.model, eqx.is_inexact_array, inverse=True))
+
+    def show(self) -> None:
+        """Print every named model's summary on test data."""
+        table = Table(title=f"{self.evaluator.simulation.algorithm.name} on {self.data.name}, test data, last round")
+        for column in ("model", metric_name(self.data.task), "client mean", "std", "worst 10 %", "loss"):
+            table.add_column(column, justify="left" if column == "model" else "right")
+        for scores, s in self.history[-1].results:
+            if scores.split == "test":
+                table.add_row(scores.model, *(f"{v:.4f}" for v in (s.weighted, s.mean, s.std, s.worst10, s.loss)))
+        Console().print(table)
+
+
+def _model_of(model: ModelSpec, data: FederatedData, seed: int) -> tuple[eqx.Module, float]:
+    if isinstance(model, eqx.Module):
+        check_model(model, data.feature_shape, data.num_outputs)
+        return model, 0.0
+    key = jax.random.fold_in(jax.random.key(seed), 0x1D10)
+    spec = model if isinstance(model, str) else dict(model)
+    return build(spec, data.feature_shape, data.num_outputs, data.task, key), l2_of(spec)
+
+
+def run(
+    data: FederatedData,
+    model: ModelSpec,
+    algorithm: Algorithm,
+    *,
+    rounds: int = 100,
+    cohort: float | None = None,
+    sampling: Literal["fixed", "binomial"] = "fixed",
+    seed: int = 0,
+    eval_every: int = 10,
+    splits: Sequence[str] = ("train", "test"),
+    l2: float | None = None,
+    loss: SampleLoss | None = None,
+    block: int | None = None,
+    debug: bool = False,
+) -> Run:
+    """Run one method and keep everything in memory.
+
+    model: any Equinox module that maps one sample to outputs, or a name or specification of the zoo ("mlr").
+    cohort: clients a round, all by default. loss: of one sample, (output, label) -> scalar; cross-entropy or
+    half squared error by default. l2: weight of the L2 term. block, debug: see `Simulation`.
+    Raises `ConfigError` for settings out of range, `DivergedError` at the first NaN or infinity.
+    """
+    if rounds < 1 or eval_every < 1:
+        raise ConfigError(f"rounds = {rounds} and eval_every = {eval_every} must be at least 1")
+    module, spec_l2 = _model_of(model, data, seed)
+    params = eqx.filter(module, eqx.is_inexact_array)
+    objective = objective_of(module, data.task, spec_l2 if l2 is None else l2, loss)
+    simulation = Simulation(
+        data, objective, params, algorithm, cohort=cohort, sampling=sampling, rounds=rounds, block=block, debug=debug
+    )
+    evaluator, memory = Evaluator(simulation), Memory()
+    used = [split for split in splits if len(data.split(split).y)]
+    state = fit(
+        simulation, evaluator, seed=seed, rounds=rounds, eval_every=eval_every, splits=used, recorder=memory
+    )
+    return Run(data, module, memory.history, state, evaluator)
+
+
+@dataclass(frozen=True)
+class Comparison:
+    """A finished comparison: one line for each method and named model."""
+
+    results: Results
+    folder: Path | None
+
+    @property
+    def lines(self) -> list[Line]:
+        """The table's lines, with every number over seeds."""
+        return self.results.lines
+
+    def show(self) -> None:
+        """Print the table."""
+        for cell in self.results.experiment.cells:
+            Console().print(rich_table(self.results, cell))
+
+
+def compare(
+    data: FederatedData,
+    model: ModelSpec,
+    methods: Sequence[str | Mapping[str, Any]],
+    *,
+    rounds: int = 100,
+    cohort: float | None = None,
+    sampling: Literal["fixed", "binomial"] = "fixed",
+    seeds: int = 1,
+    eval_every: int = 10,
+    select: Literal["last", "best-validation"] = "last",
+    out: str | Path | None = None,
+    quiet: bool = False,
+) -> Comparison:
+    """Compare methods, given by name or as {"name": "pfedme", "rate": 0.01, ...}, on the same cohorts and seeds.
+
+    out: a folder for the report, figures and every client's model; without it nothing is kept on disk.
+    """
+    own = model if isinstance(model, eqx.Module) else None
+    spec = {"name": "own"} if own is not None else {"name": model} if isinstance(model, str) else dict(model)  # type: ignore[arg-type]
+    cell = {
+        "id": data.name,
+        "data": {"name": "own"},
+        "model": spec,
+        "rounds": rounds,
+        "cohort": cohort,
+        "sampling": sampling,
+        "eval_every": eval_every,
+        "select": select,
+        "splits": ["train", "validation", "test"] if select == "best-validation" else ["train", "test"],
+        "methods": [{"name": m} if isinstance(m, str) else dict(m) for m in methods],
+    }
+    experiment = experiment_of({"name": f"compare-{data.name}", "seeds": seeds, "cells": [cell]}, "compare")
+    if out is not None:
+        results = launch(experiment, out, command="idiolect.compare(...)", data=data, model=own, quiet=quiet)
+        raise_diverged(results)
+        return Comparison(results, Path(out))
+    with TemporaryDirectory() as scratch:
+        results = launch(
+            experiment, scratch, data=data, model=own, quiet=quiet, save_models="none", figures=False
+        )
+        _ = results.lines  # read while the folder is there
+        raise_diverged(results)
+        return Comparison(results, None)

@@ -1,0 +1,125 @@
+"""A comparison as a table of plain strings, built once for every form in which it is shown."""
+
+import math
+from collections import Counter
+from dataclasses import dataclass
+
+from idiolect.config import Cell, Method
+from idiolect.experiment import run_id
+from idiolect.report import text
+from idiolect.results import Line, Results
+from idiolect.summary import metric_name
+
+SELECTIONS = {
+    "last": "last round",
+    "best-validation": "round chosen on validation data",
+    "best-test": "BEST ROUND ON TEST DATA (as published; optimistic)",
+}
+WORDS = frozenset({"method", "model", "verdict"})  # columns of words, which stand left
+
+
+@dataclass(frozen=True)
+class Table:
+    """A comparison as strings. groups: rows of each method; best: (group, row) of the best scores."""
+
+    title: str
+    columns: tuple[str, ...]
+    groups: tuple[tuple[tuple[str, ...], ...], ...]
+    best: frozenset[tuple[int, int]]
+    notes: tuple[str, ...]
+
+
+def cell_title(cell: Cell) -> str:
+    """The cell's title, or its id."""
+    return cell.title or cell.id
+
+
+def statuses(results: Results, cell: Cell, method: Method) -> Counter[str]:
+    """How many of a method's seeds are done, diverged, unfinished, not run."""
+    rows = [results.rows.get(run_id(cell.id, method.title, seed)) for seed in results.experiment.seed_list]
+    names = {"running": "unfinished"}
+    return Counter("not run" if row is None else names.get(row.status, row.status) for row in rows)
+
+
+def table_of(results: Results, cell: Cell) -> Table:
+    """Every named model of every method of a cell; published values where the cell has any."""
+    lines = {(line.method, line.model): line for line in results.lines if line.cell == cell.id}
+    grouped = [[lines[m.title, name] for name in results.names(m)] for m in cell.methods]
+    task = results.task(cell)
+    metric = metric_name(task)
+    compared = any(line.published is not None for line in lines.values())
+    scale = "accuracy in %" if task == "classification" else "mean squared error (lower is better)"
+    seeds = results.experiment.seeds
+    beside = ("published", "difference", "verdict") if compared else ()
+    spread = ("client mean", "worst 10 %", "hurt vs Local", "hurt vs global")
+    return Table(
+        title=f"{cell_title(cell)}: test {scale}, {SELECTIONS[cell.select]}, {seeds} seed{'s' if seeds > 1 else ''}",
+        columns=("method", "model", metric, *beside, *spread, "seconds"),
+        groups=tuple(
+            tuple(_row(line, first=i == 0, compared=compared, absent=absent) for i, line in enumerate(group))
+            for group, absent in zip(grouped, (_absent(results, cell, m) for m in cell.methods), strict=True)
+        ),
+        best=_best(grouped),
+        notes=_notes(results, cell, grouped),
+    )
+
+
+def _row(line: Line, *, first: bool, compared: bool, absent: str) -> tuple[str, ...]:
+    """One line; what belongs to the whole method stands in its first line only."""
+    ran, task = line.weighted.seeds > 0, line.task
+    beside: list[str] = []
+    if compared:
+        verdict = "" if line.published is None else line.verdict
+        beside = [text.published(line.published, task), text.difference(line.difference, task), verdict]
+    return (
+        line.method if first else "",
+        line.model,
+        text.score(line.weighted, task) if ran else absent,
+        *beside,
+        text.score(line.mean, task),
+        text.score(line.worst10, task),
+        text.share(line.hurt_local),
+        text.share(line.hurt_global),
+        text.seconds(line.seconds) if first else "",
+    )
+
+
+def _absent(results: Results, cell: Cell, method: Method) -> str:
+    """Why a method has no numbers, in words."""
+    counts = statuses(results, cell, method)
+    for status in ("diverged", "unfinished"):
+        if counts[status]:
+            return status
+    return "not evaluated" if counts["done"] else "not run"
+
+
+def _best(grouped: list[list[Line]]) -> frozenset[tuple[int, int]]:
+    """Where the best score stands, with all that read the same."""
+    at = {(i, j): line for i, group in enumerate(grouped) for j, line in enumerate(group)}
+    means = {k: line.weighted.mean for k, line in at.items() if not math.isnan(line.weighted.mean)}
+    if not means:
+        return frozenset()
+    task = next(iter(at.values())).task
+    best = text.number((max if task == "classification" else min)(means.values()), task)
+    return frozenset(k for k, mean in means.items() if text.number(mean, task) == best)
+
+
+def _notes(results: Results, cell: Cell, grouped: list[list[Line]]) -> tuple[str, ...]:
+    """What the numbers do not show: seeds that are missing, and the rounds that a selection chose."""
+    found: list[str] = []
+    for method, group in zip(cell.methods, grouped, strict=True):
+        counts = statuses(results, cell, method)
+        seeds = results.experiment.seeds
+        missing = [f"{counts[s]} {s}" for s in ("diverged", "unfinished", "not run") if counts[s]]
+        if missing and counts["done"]:
+            found.append(f"{method.title}: over {counts['done']} of {seeds} seeds ({', '.join(missing)})")
+        elif missing and seeds > 1:
+            found.append(f"{method.title}: {', '.join(missing)} of {seeds} seeds")
+        if cell.select != "last":
+            found += [
+                f"{method.title} {line.model}: round{'s' if len(line.rounds) > 1 else ''} "
+                + ", ".join(str(r) for r in line.rounds)
+                for line in group
+                if line.rounds
+            ]
+    return tuple(found)

@@ -1,0 +1,117 @@
+"""Figures of a comparison's course: test score and training loss over rounds."""
+
+from collections.abc import Sequence
+
+import numpy as np
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+from matplotlib.ticker import MaxNLocator
+
+from idiolect.config import Cell
+from idiolect.report.comparison import cell_title
+from idiolect.report.strips import clients_figure
+from idiolect.report.style import Looks, blank, save, tidy
+from idiolect.results import Curve, Results
+
+__all__ = ["clients_figure", "curves_figure", "panels_figure", "save"]
+
+_SETTLED = 0.25  # the share of the rounds that counts as the start
+
+
+def curves_figure(results: Results, cell: Cell, models: Sequence[str] | None = None) -> Figure:
+    """Test score and training loss over rounds, for every method and named model (or for `models` alone).
+
+    Lines are means over seeds, bands one standard deviation. Without a train split there is one panel.
+    """
+    return panels_figure(results, [cell], models)
+
+
+def panels_figure(results: Results, cells: Sequence[Cell], models: Sequence[str] | None = None) -> Figure:
+    """One row a cell: test score and, where any cell has it, training loss; one legend for all."""
+    test = [results.curves(cell, "test", models) for cell in cells]
+    train = [results.curves(cell, "train", models) for cell in cells]
+    drawn = [curve for row in test for curve in row]
+    looks = Looks([c.method for c in drawn], [c.model for c in drawn])
+    columns = 2 if any(train) else 1
+    entries = len(looks.methods) + len(looks.models) + 3 + sum(len(name) // 27 for name in looks.methods)
+    height = max((3.3 if len(cells) > 1 else 3.7) * len(cells) + 0.4, 0.21 * entries + 0.3)
+    figure = blank(2.2 + 4.2 * columns, height)
+    grid = figure.subplots(len(cells), columns, squeeze=False)
+    for i, cell in enumerate(cells):
+        task = results.task(cell)
+        unit, name = (100, "test accuracy, %") if task == "classification" else (1, "test mse")
+        _panel(grid[i, 0], [_Course.score(c, unit) for c in test[i]], looks, rising=task == "classification")
+        grid[i, 0].set_ylabel(name, fontsize=10)
+        if columns > 1:
+            _panel(grid[i, 1], [_Course.loss(c) for c in train[i]], looks, rising=False)
+            grid[i, 1].set_ylabel("training loss", fontsize=10)
+        if len(cells) > 1:
+            grid[i, 0].set_title(cell_title(cell), fontsize=10, loc="left", fontweight="bold")
+    for axes in grid[-1]:
+        axes.set_xlabel("round", fontsize=10)
+    if len(cells) == 1:
+        figure.suptitle(cell_title(cells[0]), fontsize=11, fontweight="bold", x=0.01, ha="left")
+    if drawn:
+        looks.legend(figure)
+    return figure
+
+
+class _Course:
+    """One line of a panel: rounds, mean, and the edges of its band."""
+
+    def __init__(self, curve: Curve, mean: np.ndarray, std: np.ndarray) -> None:
+        self.method, self.model, self.rounds, self.mean = curve.method, curve.model, curve.rounds, mean
+        self.banded = bool(np.isfinite(std).any())
+        spread = np.nan_to_num(std)
+        self.low, self.high = mean - spread, mean + spread
+
+    @classmethod
+    def score(cls, curve: Curve, unit: float) -> "_Course":
+        return cls(curve, unit * curve.score, unit * curve.score_std)
+
+    @classmethod
+    def loss(cls, curve: Curve) -> "_Course":
+        return cls(curve, curve.loss, curve.loss_std)
+
+
+def _panel(axes: Axes, courses: Sequence[_Course], looks: Looks, *, rising: bool) -> None:
+    tidy(axes)
+    if not courses:
+        axes.text(0.5, 0.5, "no finished run", ha="center", va="center", transform=axes.transAxes, fontsize=10)
+        return
+    for course in courses:
+        colour, marker = looks.colour(course.method), looks.marker(course.method)
+        few = len(course.rounds) == 1
+        axes.plot(
+            course.rounds,
+            course.mean,
+            color=colour,
+            linestyle=looks.style(course.model),
+            linewidth=1.7,
+            marker=marker or ("o" if few else ""),
+            markersize=4,
+            markevery=max(1, len(course.rounds) // 8),
+            label=f"{course.method}, {course.model}",
+        )
+        if course.banded:
+            axes.fill_between(course.rounds, course.low, course.high, color=colour, alpha=0.15, linewidth=0)
+    axes.set_ylim(*limits(courses, rising=rising))
+    axes.xaxis.set_major_locator(MaxNLocator(nbins=8, integer=True))
+
+
+def limits(courses: Sequence[_Course], *, rising: bool) -> tuple[float, float]:
+    """A y axis on which differences can be seen: the start, where every line climbs or falls, may lie outside."""
+    low = np.concatenate([c.low for c in courses])
+    high = np.concatenate([c.high for c in courses])
+    rounds = np.concatenate([c.rounds for c in courses])
+    finite = np.isfinite(low) & np.isfinite(high)
+    if not finite.any():
+        return 0.0, 1.0
+    settled = finite & (rounds >= rounds.min() + _SETTLED * (rounds.max() - rounds.min()))
+    settled = settled if settled.any() else finite
+    whole = float(low[finite].min()), float(high[finite].max())
+    bottom, top = (float(low[settled].min()), whole[1]) if rising else (whole[0], float(high[settled].max()))
+    if top - bottom > 0.6 * (whole[1] - whole[0]):
+        bottom, top = whole
+    margin = 0.06 * (top - bottom) or 0.01 * abs(top) or 0.01
+    return bottom - margin, top + margin

@@ -1,0 +1,69 @@
+"""With what the numbers of a report were made, in plain lines: no host names, no paths."""
+
+import os
+from collections.abc import Sequence
+from typing import Any
+
+from idiolect.results import Results
+from idiolect.store import RunRow
+
+
+def expected_runs(results: Results) -> list[RunRow]:
+    """The experiment's runs that are in the store, in the store's order."""
+    known = {(c.id, m.title) for c in results.experiment.cells for m in c.methods}
+    seeds = results.experiment.seed_list
+    return [row for row in results.rows.values() if (row.cell, row.label) in known and row.seed in seeds]
+
+
+def made_with(results: Results) -> list[str]:
+    """Date, git commit, versions, machine. Where runs differ, every value is named."""
+    provenances = [row.provenance for row in expected_runs(results)]
+    if not provenances:
+        return ["nothing was run yet"]
+    days = sorted({str(p.get("time", ""))[:10] for p in provenances} - {""})
+    packages = sorted({name for p in provenances for name in p.get("packages", {})}, key=_order)
+    lines = [
+        _named("date", [days[0] if days[0] == days[-1] else f"{days[0]} to {days[-1]}"] if days else []),
+        _named("git commit", _each(provenances, _commit)),
+        _named("Python", _each(provenances, lambda p: p.get("python"))),
+        *(_named(name, _each(provenances, lambda p, n=name: p.get("packages", {}).get(n))) for name in packages),
+        _named("machine", _each(provenances, _machine)),
+    ]
+    return [line for line in lines if line]
+
+
+def _each(provenances: Sequence[dict[str, Any]], value: Any) -> list[str]:
+    """The distinct values, in order of appearance."""
+    return list(dict.fromkeys(str(v) for p in provenances if (v := value(p))))
+
+
+def _named(name: str, values: Sequence[str]) -> str:
+    return f"{name}: {', '.join(values)}" if values else ""
+
+
+def _order(package: str) -> tuple[bool, str]:
+    return package != "idiolect", package
+
+
+def _commit(provenance: dict[str, Any]) -> str | None:
+    git = provenance.get("git")
+    if not git:
+        return None
+    return str(git["commit"])[:12] + (" with uncommitted changes" if git.get("dirty") else "")
+
+
+def _machine(provenance: dict[str, Any]) -> str:
+    """Device, cores and memory: as the run recorded them, else those of the machine that writes the report."""
+    cores = provenance.get("cores", os.cpu_count())
+    memory = provenance.get("memory_gb", memory_gb())
+    parts = [provenance.get("machine"), f"{cores} cores", memory and f"{memory} GB memory"]
+    device = provenance.get("device")
+    return ", ".join(str(p) for p in [*parts, device and f"device {device}"] if p)
+
+
+def memory_gb() -> int | None:
+    """This machine's memory in whole GB, or None where the system does not say."""
+    try:
+        return round(os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") / 1e9)
+    except (AttributeError, ValueError, OSError):
+        return None

@@ -1,0 +1,151 @@
+"""The report of a comparison: one Markdown page, its figures, and its raw numbers, in one folder."""
+
+import re
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+from idiolect.config import Cell, Method
+from idiolect.errors import StoreError
+from idiolect.files import atomic_write
+from idiolect.report.comparison import cell_title, escaped
+from idiolect.report.figures import clients_figure, curves_figure, save
+from idiolect.report.made_with import expected_runs, made_with
+from idiolect.report.raw import clients_csv, write_csv
+from idiolect.report.table import markdown_table
+from idiolect.report.verdicts import verdict_sentence
+from idiolect.results import Results
+
+CHOSEN = {
+    "last": "The models of the last round are shown; nothing was chosen by looking at results.",
+    "best-validation": "For each run and named model the round with the best score on VALIDATION data is shown.",
+    "best-test": "For each run and named model the BEST ROUND ON TEST DATA is shown, as in the published code. "
+    "These numbers are optimistic: the test data chose them.",
+}
+COLUMNS = """\
+- **accuracy** or **mse**: over all test samples of all clients (every sample counts once), mean ± standard deviation
+  over seeds. **client mean**: every client counts once. **worst 10 %**: the mean of the worst tenth of the clients.
+- **hurt vs Local**: the share of clients that are worse off than with Local training on their own data alone.
+  **hurt vs global**: the share worse off than with the plain global model (FedAvg's if it was run, else the method's
+  own).
+- **seconds**: training time of one run, without compilation.
+- Bold: the best score in its table.
+"""
+
+
+def write_report(results: Results, folder: str | Path, command: str) -> list[Path]:
+    """Write report.md, table.csv, clients.csv and figures/*.png; return their paths.
+
+    command: what a reader types to make the same. Runs that are missing are named as such. Every file appears
+    complete or not at all, and report.md last, when all that it shows is there.
+    """
+    folder = Path(folder)
+    try:
+        (folder / "figures").mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise StoreError(f"cannot write to '{folder}': {error.strerror or error}") from error
+    written = [folder / "table.csv", folder / "clients.csv"]
+    write_csv(results, written[0])
+    clients_csv(results, written[1])
+    figures: dict[str, list[tuple[str, str]]] = {}
+    for cell, stem in zip(results.experiment.cells, stems(results.experiment.cells), strict=True):
+        figures[cell.id] = []
+        if not any(results.finished(cell, method) for method in cell.methods):
+            continue
+        for kind, draw, caption in (
+            ("curves", curves_figure, "test score and training loss over rounds"),
+            ("clients", clients_figure, "test score of every client"),
+        ):
+            name = f"figures/{stem}-{kind}.png"
+            save(draw(results, cell), folder / name)
+            written.append(folder / name)
+            figures[cell.id].append((f"{cell_title(cell)}: {caption}", name))
+    page = folder / "report.md"
+    with atomic_write(page) as file:
+        file.write(report_text(results, command, figures).encode())
+    return [page, *written]
+
+
+def stems(cells: Sequence[Cell]) -> list[str]:
+    """A file name for each cell, no two alike."""
+    found: list[str] = []
+    for cell in cells:
+        stem = name = re.sub(r"[^A-Za-z0-9._-]+", "-", cell.id).strip("-.") or "cell"
+        number = 2
+        while name.lower() in (other.lower() for other in found):
+            name, number = f"{stem}-{number}", number + 1
+        found.append(name)
+    return found
+
+
+def report_text(results: Results, command: str, figures: dict[str, list[tuple[str, str]]]) -> str:
+    """The page. figures: for each cell the captions and relative paths of its figures."""
+    experiment = results.experiment
+    facts = [
+        f"protocol: {experiment.protocol}",
+        f"source: {experiment.source}" if experiment.source else "",
+        f"seeds: {', '.join(map(str, experiment.seed_list))}",
+        f"made by: `{command}`" if command else "",
+    ]
+    parts = [f"# {experiment.title or experiment.name}", experiment.description.strip(), _bullets(facts)]
+    parts += [f"**{sentence}**" if (sentence := verdict_sentence(results)) else ""]
+    parts += ["\n\n".join(CHOSEN[select] for select in dict.fromkeys(c.select for c in experiment.cells))]
+    for cell in experiment.cells:
+        parts += _cell(results, cell, figures.get(cell.id, []))
+    parts += _diverged(results)
+    parts += ["## How to read the tables", COLUMNS.strip()]
+    parts += ["`table.csv` has every number unrounded, `clients.csv` every client's."]
+    parts += ["## Made with", _bullets(made_with(results))]
+    return "\n\n".join(part for part in parts if part) + "\n"
+
+
+def _cell(results: Results, cell: Cell, figures: Sequence[tuple[str, str]]) -> list[str]:
+    cohort = "all clients" if cell.cohort is None else f"{cell.cohort:g} clients"
+    drawn = "" if cell.sampling == "fixed" else f" ({cell.sampling} sampling, on average)"
+    settings = [
+        f"data: {_settings(cell.data)}",
+        f"model: {_settings(cell.model)}",
+        f"{cell.rounds} rounds, {cohort} a round{drawn}, evaluated every {cell.eval_every} rounds",
+        *(_method(method) for method in cell.methods),
+    ]
+    warnings = [*results.notes(cell), *results.audit(cell)]
+    return [
+        f"## {escaped(cell_title(cell))}",
+        "\n".join(["> **About these data**", ">", *(f"> - {note}" for note in warnings)]) if warnings else "",
+        markdown_table(results, cell).strip(),
+        *(f"![{escaped(caption)}]({path})" for caption, path in figures),
+        "<details><summary>Settings</summary>",
+        _bullets(settings),
+        "</details>",
+    ]
+
+
+def _method(method: Method) -> str:
+    label = f"{method.title}: " if method.title != method.name else ""
+    return label + _settings(method.spec)
+
+
+def _settings(spec: dict[str, Any]) -> str:
+    """A specification in words: its name, then what was set; of a path, the last part."""
+    given = ", ".join(f"{key} = {_public(value)}" for key, value in spec.items() if key not in ("name", "folder"))
+    name = str(spec.get("name", ""))
+    return f"{name} ({given})" if name and given else name or given
+
+
+def _public(value: Any) -> Any:
+    return Path(value).name if isinstance(value, str) and Path(value).is_absolute() else value
+
+
+def _diverged(results: Results) -> list[str]:
+    """The runs that ended in NaN or infinity, and those that have not come to their end."""
+    runs = expected_runs(results)
+    diverged = [f"{row.id}: {row.message}" for row in runs if row.status == "diverged"]
+    open_ = [f"{row.id}: {row.round} rounds done" for row in runs if row.status == "running"]
+    return [
+        *(["## Runs that diverged", _bullets(diverged)] if diverged else []),
+        *(["## Runs that are not finished", _bullets(open_)] if open_ else []),
+    ]
+
+
+def _bullets(lines: Sequence[str]) -> str:
+    return "\n".join(f"- {line}" for line in lines if line)

@@ -1,0 +1,107 @@
+"""The figure that shows who is hurt: every client's test score under every method."""
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from matplotlib.artist import Artist
+from matplotlib.figure import Figure
+from matplotlib.lines import Line2D
+
+from idiolect.config import Cell, Method
+from idiolect.report.comparison import cell_title
+from idiolect.report.style import HIT, MISS, beside, blank, tidy, wrapped
+from idiolect.results import Results
+from idiolect.summary import higher_is_better
+
+_BINS = 70  # dots closer than this share of the axis stand beside each other
+
+
+@dataclass(frozen=True)
+class Strip:
+    """One method's values, one for every client and finished seed, and which are worse than with Local."""
+
+    scores: np.ndarray
+    hurt: np.ndarray
+
+
+def clients_figure(results: Results, cell: Cell) -> Figure:
+    """One strip a method: the test score of every client under its primary model, in every seed.
+
+    Crosses are clients worse off than with Local training in the same seed, where Local was run. A bar marks the
+    mean over clients, a triangle the mean of the worst tenth.
+    """
+    unit = 100 if results.task(cell) == "classification" else 1
+    strips = [(method, found) for method in cell.methods if (found := strip(results, cell, method)) is not None]
+    lines = {(line.method, line.model): line for line in results.lines if line.cell == cell.id}
+    figure = blank(8.6, max(2.6, 1.2 + 0.75 * len(strips)))
+    axes = figure.subplots()
+    tidy(axes)
+    axes.grid(visible=False, axis="y")
+    axes.set_title(cell_title(cell), fontsize=11, fontweight="bold", loc="left")
+    if not strips:
+        axes.text(0.5, 0.5, "no finished run", ha="center", va="center", transform=axes.transAxes, fontsize=10)
+        return figure
+    every = unit * np.concatenate([found.scores for _, found in strips])
+    span = float(np.ptp(every)) or 1.0
+    size = float(np.clip(900 / max(len(found.scores) for _, found in strips), 4, 22))
+    for i, (method, found) in enumerate(strips):
+        shown, hurt = unit * found.scores, found.hurt
+        height = i + spread(shown, span / _BINS)
+        line = lines[method.title, results.names(method)[0]]
+        mean, worst = unit * line.mean.mean, unit * line.worst10.mean
+        axes.plot([mean, mean], [i - 0.42, i + 0.42], color="black", linewidth=2, solid_capstyle="butt", zorder=1.5)
+        axes.scatter(shown[~hurt], height[~hurt], s=size, color=HIT, alpha=0.55, linewidths=0, zorder=2)
+        axes.scatter(
+            shown[hurt], height[hurt], s=1.2 * size, color=MISS, alpha=0.8, marker="x", linewidths=0.9, zorder=2
+        )
+        axes.plot([worst], [i + 0.28], color="black", marker="^", markersize=6, linestyle="none", clip_on=False)
+    names = [f"{wrapped(m.title)}\n({results.names(m)[0]})" for m, _ in strips]
+    axes.set_yticks(range(len(strips)), names, fontsize=9)
+    axes.set_ylim(len(strips) - 0.45, -0.55)
+    label = "test accuracy of each client, %" if unit == 100 else "test mse of each client"
+    axes.set_xlabel(label + (" (one mark a client and seed)" if results.experiment.seeds > 1 else ""), fontsize=10)
+    beside(figure, _legend(any(found.hurt.any() for _, found in strips)))
+    return figure
+
+
+def strip(results: Results, cell: Cell, method: Method) -> Strip | None:
+    """A method's strip; None before any run has finished. Clients without test samples have no mark."""
+    model, task = results.names(method)[0], results.task(cell)
+    scores: list[np.ndarray] = []
+    hurt: list[np.ndarray] = []
+    for row in results.finished(cell, method):
+        found = results.selected(cell, row, model)
+        if found is None:
+            continue
+        own = found[1].score
+        reference = results.reference(cell, ("local",), "local", row.seed)
+        against = own if reference is None else reference
+        has = np.isfinite(own)
+        scores.append(own[has])
+        hurt.append((own < against if higher_is_better(task) else own > against)[has])
+    return Strip(np.concatenate(scores), np.concatenate(hurt)) if scores else None
+
+
+def spread(values: np.ndarray, width: float) -> np.ndarray:
+    """Offsets in [-0.34, 0.34] that keep dots of nearly equal value apart; the same values, the same picture."""
+    offsets = np.zeros(len(values))
+    bins = np.floor((values - values.min()) / width).astype(np.int64)
+    step = min(0.09, 0.68 / max(int(np.bincount(bins).max()) - 1, 1))
+    for b in np.unique(bins):
+        inside = np.flatnonzero(bins == b)
+        rank = np.arange(len(inside))
+        offsets[inside] = step * np.where(rank % 2 == 0, rank // 2, -(rank // 2 + 1))
+    return offsets
+
+
+def _legend(compared: bool) -> list[Artist]:
+    dot: dict[str, Any] = {"linestyle": "none", "markersize": 5}
+    handles: list[Artist] = [
+        Line2D([], [], color=HIT, marker="o", label="client", **dot),
+        Line2D([], [], color="black", marker="|", markersize=12, markeredgewidth=2, linestyle="none", label="mean"),
+        Line2D([], [], color="black", marker="^", markersize=6, linestyle="none", label="worst 10 %"),
+    ]
+    if compared:
+        handles.insert(1, Line2D([], [], color=MISS, marker="x", label="client worse off\nthan with Local", **dot))
+    return handles

@@ -1,0 +1,99 @@
+"""How figures look: a colour for each method, a line style for each named model, one legend beside the panels."""
+
+from collections.abc import Sequence
+from pathlib import Path
+from textwrap import fill
+from typing import Any
+
+from matplotlib.artist import Artist
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+from matplotlib.lines import Line2D
+
+from idiolect.files import atomic_write
+
+# Okabe and Ito's colours, told apart by every common kind of colour blindness; yellow is too pale for lines.
+COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#56B4E9", "#E69F00", "#000000")
+MARKERS = ("", "o", "s", "^", "D", "v", "P")
+STYLES: dict[str, Any] = {"personal": "-", "adapted": "-", "global": (0, (5, 2)), "local": (0, (1.2, 1.4))}
+OTHER_STYLES: tuple[Any, ...] = ((0, (6, 1.5, 1, 1.5)), (0, (6, 1.5, 1, 1.5, 1, 1.5)), (0, (3, 3)))
+GREY = "#595959"
+HIT, MISS = "#0072B2", "#D55E00"
+DPI = 150
+
+
+class Looks:
+    """Colour and marker by method, line style by model: the same in every panel of a figure."""
+
+    def __init__(self, methods: Sequence[str], models: Sequence[str]) -> None:
+        self.methods, self.models = tuple(dict.fromkeys(methods)), tuple(dict.fromkeys(models))
+        self._others = [m for m in self.models if m not in STYLES]
+
+    def colour(self, method: str) -> str:
+        """The method's colour; after the last one the palette starts again, with markers."""
+        return COLOURS[self.methods.index(method) % len(COLOURS)]
+
+    def marker(self, method: str) -> str:
+        """None for the first methods; what tells later ones with the same colour apart."""
+        return MARKERS[self.methods.index(method) // len(COLOURS) % len(MARKERS)]
+
+    def style(self, model: str) -> Any:
+        """The model's line style."""
+        return STYLES[model] if model in STYLES else OTHER_STYLES[self._others.index(model) % len(OTHER_STYLES)]
+
+    def legend(self, figure: Figure, extra: Sequence[Artist] = ()) -> None:
+        """Two short lists outside the panels: methods by colour, models by line style."""
+        handles: list[Artist] = [_heading("method")]
+        for name in self.methods:
+            line = Line2D([], [], color=self.colour(name), linewidth=3, marker=self.marker(name), label=wrapped(name))
+            handles.append(line)
+        alike: dict[Any, list[str]] = {}
+        for model in self.models:
+            alike.setdefault(self.style(model), []).append(model)
+        if alike:
+            handles += [_heading(""), _heading("model")]
+        for style, names in alike.items():
+            handles.append(
+                Line2D([], [], color=GREY, linestyle=style, linewidth=1.8, label=wrapped(", ".join(names)))
+            )
+        beside(figure, [*handles, *extra])
+
+
+def beside(figure: Figure, handles: Sequence[Artist]) -> None:
+    """A legend right of the panels; headings stand out."""
+    legend = figure.legend(
+        handles=list(handles), loc="outside right upper", frameon=False, fontsize=9, handlelength=2.4
+    )
+    for handle, label in zip(handles, legend.get_texts(), strict=True):
+        if isinstance(handle, Line2D) and handle.get_linestyle() == "None" and handle.get_marker() == "None":
+            label.set_fontweight("bold")
+
+
+def _heading(title: str) -> Line2D:
+    return Line2D([], [], linestyle="none", marker="None", label=title or " ")
+
+
+def wrapped(name: str) -> str:
+    """A long label on several lines."""
+    return fill(name, 26, break_long_words=False)
+
+
+def blank(width: float, height: float) -> Figure:
+    """A figure of its own, without pyplot and its global state."""
+    return Figure(figsize=(width, height), layout="constrained", dpi=DPI)
+
+
+def tidy(axes: Axes) -> None:
+    """Light grid, no box, numbers that are easy to read."""
+    axes.grid(color="#dddddd", linewidth=0.6)
+    axes.set_axisbelow(True)
+    for side in ("top", "right"):
+        axes.spines[side].set_visible(False)
+    axes.tick_params(labelsize=9)
+    axes.margins(x=0.02)
+
+
+def save(figure: Figure, path: str | Path) -> None:
+    """Write a figure as PNG, whole or not at all."""
+    with atomic_write(path) as file:
+        figure.savefig(file, format="png", dpi=DPI, metadata={"Software": "idiolect"})

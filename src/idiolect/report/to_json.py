@@ -1,0 +1,74 @@
+"""A comparison as plain JSON values, for scripts."""
+
+import math
+from dataclasses import asdict
+from typing import Any
+
+from idiolect.experiment import run_id
+from idiolect.report.verdicts import verdict_summary
+from idiolect.results import Line, Results
+from idiolect.summary import metric_name
+
+
+def to_dict(results: Results) -> dict[str, Any]:
+    """Every line with all of its numbers, and every run with its status; NaN and infinity become null.
+
+    Scores are fractions (accuracy) or mse, each with mean, std, half_width (95 %) and seeds; a published value and
+    the difference to it are in per cent for accuracy.
+    """
+    experiment = results.experiment
+    cells = [
+        {
+            "id": cell.id,
+            "title": cell.title,
+            "metric": metric_name(results.task(cell)),
+            "select": cell.select,
+            "rounds": cell.rounds,
+            "notes": results.notes(cell),
+            "audit": results.audit(cell),
+            "lines": [_line(line) for line in results.lines if line.cell == cell.id],
+        }
+        for cell in experiment.cells
+    ]
+    whole = {
+        "experiment": experiment.name,
+        "title": experiment.title,
+        "source": experiment.source,
+        "protocol": experiment.protocol,
+        "seeds": list(experiment.seed_list),
+        "verdicts": verdict_summary(results),
+        "cells": cells,
+        "runs": _runs(results),
+    }
+    return plain(whole)
+
+
+def _line(line: Line) -> dict[str, Any]:
+    return {**asdict(line), "difference": line.difference, "verdict": line.verdict,
+            "published": None if line.published is None else line.published.model_dump()}  # fmt: skip
+
+
+def _runs(results: Results) -> list[dict[str, Any]]:
+    """Every run of the experiment, also those that have not been started."""
+    found: list[dict[str, Any]] = []
+    for cell in results.experiment.cells:
+        for method in cell.methods:
+            for seed in results.experiment.seed_list:
+                name = run_id(cell.id, method.title, seed)
+                row = results.rows.get(name)
+                run = {"id": name, "cell": cell.id, "method": method.title, "seed": seed}
+                run["status"] = "not run" if row is None else row.status
+                if row is not None:
+                    run |= {"round": row.round, "seconds": row.seconds, "compile_seconds": row.compile_seconds}
+                    run |= {"message": row.message}
+                found.append(run)
+    return found
+
+
+def plain(value: Any) -> Any:
+    """The value with only what JSON has: numbers that are finite, lists, dicts with text keys."""
+    if isinstance(value, dict):
+        return {str(key): plain(v) for key, v in value.items()}
+    if isinstance(value, list | tuple):
+        return [plain(v) for v in value]
+    return None if isinstance(value, float) and not math.isfinite(value) else value

@@ -1,0 +1,24 @@
+"""How many published values a comparison reproduces."""
+
+from collections import Counter
+
+from idiolect.results import Results
+
+
+def verdict_summary(results: Results) -> dict[str, int]:
+    """Lines with a published value: how many are reproduced, differ, diverged, were not run."""
+    counts = Counter(line.verdict for line in results.lines if line.published is not None)
+    return {verdict: counts[verdict] for verdict in ("reproduced", "differs", "diverged", "not run")}
+
+
+def verdict_sentence(results: Results) -> str:
+    """The same in words; empty if nothing was published."""
+    counts = verdict_summary(results)
+    total = sum(counts.values())
+    if not total:
+        return ""
+    said = {"reproduced": "reproduced", "differs": "differ", "diverged": "diverged", "not run": "not run"}
+    parts = ", ".join(
+        f"{n} {said[verdict]}" for verdict, n in counts.items() if n or verdict in ("reproduced", "differs")
+    )
+    return f"{total} published value{'s' if total > 1 else ''}: {parts}."

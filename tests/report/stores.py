@@ -1,0 +1,84 @@
+"""Small stores written by hand: what a run would leave, without training anything."""
+
+from collections.abc import Mapping, Sequence
+
+import numpy as np
+
+from idiolect.config import Experiment, experiment_of
+from idiolect.evaluate import ClientScores
+from idiolect.experiment import run_id
+from idiolect.results import Results
+from idiolect.store import RunRow, Store
+from idiolect.summary import summarise
+
+CLIENTS = ("north", "south", "east", "west")
+COUNTS = np.array([10, 10, 20, 0])  # west has no test samples
+PROVENANCE = {
+    "time": "2026-01-02T03:04:05+00:00",
+    "python": "3.11.7",
+    "machine": "x86_64",
+    "device": "1 x cpu",
+    "packages": {"idiolect": "0.1.0", "jax": "0.10.2"},
+    "git": {"commit": "0123456789abcdef0123456789abcdef01234567", "dirty": False},
+    "data": {},
+    "notes": ["the toy data leak on purpose"],
+    "clients": list(CLIENTS),
+    "task": "classification",
+}
+
+
+def experiment(methods: Sequence[object], seeds: int = 2, cells: Sequence[Mapping[str, object]] = ({},), **more):
+    base = {"data": {"name": "synthetic"}, "model": "mlr", "rounds": 20, "methods": list(methods)}
+    whole = [{"id": f"cell{i}", **base, **cell} for i, cell in enumerate(cells)]
+    return experiment_of({"name": "toy", "title": "A toy", "seeds": seeds, "cells": whole, **more}, "toy")
+
+
+def start(store: Store, exp: Experiment, cell_id: str, title: str, seed: int, **provenance) -> str:
+    cell = exp.cell(cell_id)
+    method = next(m for m in cell.methods if m.title == title)
+    run = run_id(cell_id, title, seed)
+    facts = {**PROVENANCE, **provenance}
+    store.start(RunRow(run, cell_id, title, method.name, seed, {}, "c", "d", facts, "running", 0, 0.0, 0.0, ""))
+    return run
+
+
+def record(store: Store, run: str, round: int, scores: Mapping[str, Sequence[float]], *, splits=("test",),
+           task="classification", counts=COUNTS, seconds=3.0) -> None:  # fmt: skip
+    rows = []
+    for model, values in scores.items():
+        for split in splits:
+            score = np.asarray(values, np.float64)
+            one = ClientScores(model, split, 2 - score, score, np.asarray(counts, np.int64))
+            summary = summarise(one, task)
+            numbers = {k: getattr(summary, k) for k in ("weighted", "mean", "worst10", "loss")}
+            rows.append((one, numbers))
+    store.record(run, round, rows, seconds=seconds, compile_seconds=1.0)
+
+
+def finished(store: Store, exp: Experiment, cell_id: str, title: str, seed: int, course, **more) -> str:
+    """A finished run; course: round -> model -> one score a client."""
+    provenance = {"task": more.get("task", "classification"), **more.pop("provenance", {})}
+    run = start(store, exp, cell_id, title, seed, **provenance)
+    for round, scores in course.items():
+        record(store, run, round, scores, **more)
+    store.finish(run, "done")
+    return run
+
+
+NAN = float("nan")
+LOCAL = {20: {"local": (0.9, 0.6, 0.8, NAN)}}
+PUBLISHED = [{"model": "global", "value": 70.0, "std": 0.5, "within": 3.0}]
+
+
+def toy(store: Store) -> Results:
+    """Two seeds of Local (both done), of FedAvg with a published value (one diverged), of pFedMe (not run)."""
+    exp = experiment(["placeholder"] and [{"name": "fedavg", "published": PUBLISHED}, {"name": "local"},
+                                          {"name": "pfedme"}])  # fmt: skip
+    fedavg = {0: {"global": (0.1, 0.1, 0.1, NAN)}, 20: {"global": (0.7, 0.7, 0.75, NAN)}}
+    finished(store, exp, "cell0", "fedavg", 0, fedavg, splits=("train", "test"), seconds=1.25)
+    run = start(store, exp, "cell0", "fedavg", 1)
+    store.finish(run, "diverged", "round 7, client south: the loss is NaN")
+    for seed in (0, 1):
+        course = {20: {"local": (0.9, 0.6, 0.8 + 0.1 * seed, NAN)}}
+        finished(store, exp, "cell0", "local", seed, course, splits=("train", "test"))
+    return Results(store, exp)

@@ -1,0 +1,120 @@
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+from idiolect.client import BATCH_ORDERS
+
+from tests.federations import classification, flat
+
+KEY = jax.random.key(5)
+SIZES = (9, 1, 30, 4, 300)
+
+
+@pytest.fixture(scope="module")
+def problem():
+    """Clients whose feature 0 is the row's own number, to read off which samples a batch holds."""
+    problem = classification(SIZES)
+    problem.data.train.x[:, 0] = np.arange(sum(SIZES))
+    return problem
+
+
+def rows(batch):
+    """The row numbers of the batch's real samples, in order."""
+    return [int(v) for v in np.asarray(batch.x)[:, 0][np.asarray(batch.weight) > 0]]
+
+
+def each(batches):
+    """The row numbers of every step of a round."""
+    x, weight = np.asarray(batches.x), np.asarray(batches.weight)
+    return [[int(v) for v in x[i, weight[i] > 0, 0]] for i in range(len(x))]
+
+
+def own(problem, index):
+    first = int(problem.data.train.offsets[index])
+    return list(range(first, first + SIZES[index]))
+
+
+@pytest.mark.parametrize("index", [0, 1, 3])
+def test_draw_is_without_replacement_and_masked_beyond_the_size(problem, index):
+    client = problem.client(index)
+    batch = client.draw(KEY, 8)
+    drawn = rows(batch)
+    assert len(drawn) == len(set(drawn)) == min(8, SIZES[index])
+    assert set(drawn) <= set(own(problem, index))
+    np.testing.assert_array_equal(batch.weight, np.arange(8) < SIZES[index])
+    np.testing.assert_array_equal(
+        np.asarray(batch.y)[: len(drawn)], problem.data.train.y[np.asarray(drawn, int)]
+    )
+
+
+def test_fresh_draws_are_uniform_and_differ_by_step(problem):
+    client = problem.client(0)
+    drawn = np.asarray(jax.jit(lambda: client.batches(KEY, 4000, 3, "fresh").x)())[..., 0]
+    counts = np.bincount(drawn.astype(int).ravel(), minlength=9)
+    expected = 4000 * 3 / 9
+    assert np.sum((counts - expected) ** 2 / expected) < 30  # chi-square, 8 degrees of freedom: p < 2e-4
+    steps = np.sort(drawn, axis=1)
+    assert all(len(set(step)) == 3 for step in steps)
+    assert np.mean(np.all(steps[1:] == steps[:-1], axis=1)) < 0.05  # chance: 1 / 84
+
+
+def test_take_gives_weight_0_outside_the_client(problem):
+    batch = problem.client(3).take(jnp.array([-1, 0, 3, 4, 100]))
+    np.testing.assert_array_equal(batch.weight, [0, 1, 1, 0, 0])
+    assert rows(batch) == [own(problem, 3)[0], own(problem, 3)[3]]
+
+
+@pytest.mark.parametrize("index", [0, 1, 2])
+def test_an_epoch_visits_every_sample_once_then_reshuffles(problem, index):
+    client, size = problem.client(index), SIZES[index]
+    per_pass = -(-size // 4)
+    assert int(client.passes(4)) == per_pass
+    batches = jax.jit(lambda: client.batches(KEY, 2 * per_pass, 4, "epoch"))()
+    steps = each(batches)
+    assert [len(s) for s in steps] == 2 * ([4] * (size // 4) + [size % 4] * (size % 4 > 0))
+    first, second = sum(steps[:per_pass], []), sum(steps[per_pass:], [])
+    assert sorted(first) == sorted(second) == own(problem, index)
+    if size > 4:
+        assert first != second
+        assert first != sorted(first)
+
+
+def test_cyclic_is_one_iterator_kept_across_rounds(problem):
+    """The published code's loader: fixed order, last batch short, restarted when it ends, never at a round's end."""
+    for index in (0, 1, 3):
+        mine = own(problem, index)
+        loader = [mine[i : i + 4] for i in range(0, len(mine), 4)]
+        expected = [loader[i % len(loader)] for i in range(3 * 5)]
+        got = []
+        for round in range(3):
+            got += each(problem.client(index, round).batches(KEY, 5, 4, "cyclic"))
+        assert got == expected
+
+
+@pytest.mark.parametrize("order", BATCH_ORDERS)
+def test_batches_are_the_batch_of_each_step(problem, order):
+    client = problem.client(2, round=1)
+    together = jax.jit(lambda: client.batches(KEY, 9, 4, order))()
+    alone = jax.jit(lambda step: client.batch(KEY, step, 4, order, 9))
+    for step in range(9):
+        apart = alone(step)
+        np.testing.assert_array_equal(together.x[step], apart.x)
+        np.testing.assert_array_equal(together.weight[step], apart.weight)
+
+
+@pytest.mark.parametrize(("index", "tile", "l2"), [(1, 256, 0.0), (0, 4, 0.2), (4, 256, 0.2)])
+def test_the_full_gradient_is_that_of_the_mean_loss(index, tile, l2):
+    problem = classification(SIZES, l2=l2)
+    x, y = (jnp.asarray(a) for a in problem.data.train.client(index))
+
+    def mean_loss(params):
+        losses = jax.vmap(lambda a, b: -jax.nn.log_softmax(params(a))[b])(x, y)
+        return losses.mean() + 0.5 * l2 * sum(jnp.sum(p**2) for p in jax.tree.leaves(params))
+
+    client, size = problem.client(index), SIZES[index]
+    value, gradient = jax.jit(lambda p: client.full_value_and_grad(p, tile))(problem.params)
+    whole = jax.jit(lambda p: client.grad(p, client.take(jnp.arange(size))))(problem.params)
+    expected, slope = jax.jit(jax.value_and_grad(mean_loss))(problem.params)
+    np.testing.assert_allclose(value, expected, rtol=1e-5)
+    np.testing.assert_allclose(flat(gradient), flat(slope), rtol=1e-4, atol=1e-6)
+    np.testing.assert_allclose(flat(whole), flat(slope), rtol=1e-4, atol=1e-6)

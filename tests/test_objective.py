@@ -1,0 +1,88 @@
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+from idiolect.objective import Batch, cross_entropy, half_squared_error, objective_of
+
+from tests.federations import classification
+
+LOGITS = np.array([[2.0, -1.0, 0.5], [0.0, 0.0, 0.0], [-3.0, 1.0, 1.5]])
+
+
+class Affine(eqx.Module):
+    weight: jax.Array
+    bias: jax.Array
+
+    def __call__(self, x):
+        return self.weight @ x + self.bias
+
+
+def log_softmax(z):
+    return z - np.log(np.exp(z).sum(axis=-1, keepdims=True))
+
+
+def test_cross_entropy_is_minus_the_log_probability():
+    for label in range(3):
+        got = cross_entropy(jnp.asarray(LOGITS[0], jnp.float32), jnp.asarray(label))
+        np.testing.assert_allclose(got, -log_softmax(LOGITS[0])[label], rtol=1e-6)
+
+
+@pytest.mark.parametrize("shape", [(), (1,)])
+def test_half_squared_error_takes_a_scalar_of_either_shape(shape):
+    assert float(half_squared_error(jnp.full(shape, 3.0), jnp.asarray(1.0))) == 2.0
+
+
+def affine(task, l2=0.0):
+    rng = np.random.default_rng(0)
+    model = Affine(jnp.asarray(rng.normal(size=(3, 2)), jnp.float32), jnp.asarray(rng.normal(size=3), jnp.float32))
+    return model, objective_of(model, task, l2=l2)
+
+
+def test_loss_is_the_weighted_mean_plus_l2_on_every_parameter():
+    model, objective = affine("classification", l2=0.3)
+    x = np.random.default_rng(1).normal(size=(4, 2)).astype(np.float32)
+    y, weight = np.array([0, 2, 1, 1], np.int32), np.array([1, 1, 0, 1], np.float32)
+    losses = -log_softmax(x @ np.asarray(model.weight).T + np.asarray(model.bias))[np.arange(4), y]
+    penalty = 0.15 * (np.sum(np.asarray(model.weight) ** 2) + np.sum(np.asarray(model.bias) ** 2))
+    got = objective.loss(model, Batch(jnp.asarray(x), jnp.asarray(y), jnp.asarray(weight)))
+    np.testing.assert_allclose(got, losses[[0, 1, 3]].mean() + penalty, rtol=1e-6)
+
+
+def test_zero_l2_and_a_traced_zero_agree():
+    problem = classification()
+    batch = problem.client(2).draw(jax.random.key(0), 8)
+    traced = eqx.tree_at(lambda o: o.l2, problem.objective, jnp.asarray(0.0))
+    np.testing.assert_allclose(
+        problem.objective.loss(problem.params, batch), traced.loss(problem.params, batch), rtol=1e-7
+    )
+
+
+def test_scores_of_a_classifier_sum_over_real_rows():
+    model, objective = affine("classification")
+    x, y = jnp.eye(3, 2), jnp.array([0, 1, 2], jnp.int32)
+    logits = np.asarray(x) @ np.asarray(model.weight).T + np.asarray(model.bias)
+    scores = objective.scores(model, Batch(x, y, jnp.array([1.0, 0.0, 1.0])))
+    np.testing.assert_allclose(scores.loss, -log_softmax(logits)[[0, 2], [0, 2]].sum(), rtol=1e-6)
+    assert float(scores.score) == (logits.argmax(axis=1) == np.arange(3))[[0, 2]].sum()
+    assert float(scores.count) == 2
+
+
+def test_a_padded_row_may_hold_anything():
+    model, objective = affine("classification")
+    batch = Batch(jnp.array([[1.0, 2.0], [jnp.inf, 0.0]]), jnp.array([0, 0]), jnp.array([1.0, 0.0]))
+    assert np.isfinite(objective.scores(model, batch).loss)
+
+
+def test_scores_of_a_regression_are_squared_errors():
+    model = Affine(jnp.array([[2.0]]), jnp.array([1.0]))
+    objective = objective_of(model, "regression")
+    scores = objective.scores(model, Batch(jnp.array([[1.0], [2.0]]), jnp.array([0.0, 7.0]), jnp.ones(2)))
+    assert (float(scores.loss), float(scores.score)) == (6.5, 13.0)
+
+
+def test_the_users_own_loss_replaces_the_default():
+    model = Affine(jnp.array([[2.0]]), jnp.array([1.0]))
+    objective = objective_of(model, "regression", loss=lambda output, target: jnp.abs(output[0] - target))
+    batch = Batch(jnp.array([[1.0]]), jnp.array([7.0]), jnp.ones(1))
+    assert float(objective.loss(model, batch)) == 4.0
