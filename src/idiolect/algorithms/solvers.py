@@ -92,10 +92,13 @@ def minimise(
         return tree.add_scaled(params, 1.0, updates), state
 
     if tolerance is None:
-        params, state = start, solver.init(start)
-        for _ in range(steps):  # a handful of steps: unrolled, XLA fuses across them
-            params, state = update(params, state, gradient(params))
-        return params
+        return jax.lax.fori_loop(
+            0,
+            steps,
+            lambda _, carry: update(*carry, gradient(carry[0])),
+            (start, solver.init(start)),
+            unroll=steps <= 16,  # a handful of steps: unrolled, XLA fuses across them
+        )[0]
 
     def unfinished(carry: tuple[Params, optax.OptState, Params, jax.Array]) -> jax.Array:
         _, _, slope, step = carry

@@ -8,11 +8,11 @@ from typing import Any
 from idiolect.config import Cell, Method
 from idiolect.errors import StoreError
 from idiolect.files import atomic_write
-from idiolect.report.comparison import cell_title, escaped
+from idiolect.report.comparison import cell_title
 from idiolect.report.figures import clients_figure, curves_figure, save
 from idiolect.report.made_with import expected_runs, made_with
 from idiolect.report.raw import clients_csv, write_csv
-from idiolect.report.table import markdown_table
+from idiolect.report.table import escaped, markdown_table
 from idiolect.report.verdicts import verdict_sentence
 from idiolect.results import Results
 
