@@ -4,13 +4,13 @@ import math
 import os
 from collections.abc import Callable
 from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, wait
-from contextlib import contextmanager, suppress
+from contextlib import suppress
 from dataclasses import replace
 from multiprocessing import get_context
 from multiprocessing.queues import Queue
 from pathlib import Path
 from queue import Empty
-from typing import Any
+from typing import Any, TypeAlias
 
 import jax
 
@@ -20,16 +20,22 @@ from idiolect.experiment import Group, Workbench
 from idiolect.fit import Progress
 from idiolect.store import RunRow, Store
 
-_FLAGS = "--xla_cpu_multi_thread_eigen=false intra_op_parallelism_threads=1"
+Events: TypeAlias = "Queue[tuple[str, Progress] | RunRow]"
+"""What workers tell: where a run stands (by its name), or that it is finished."""
+
 _bench: Workbench | None = None
-_events: "Queue[tuple[str, Progress]] | None" = None
+_events: "Events | None" = None
+
+
+def _cores() -> list[int]:
+    if hasattr(os, "sched_getaffinity"):
+        return sorted(os.sched_getaffinity(0))
+    return list(range(os.cpu_count() or 1))
 
 
 def default_jobs() -> int:
     """One process a core on a CPU; on an accelerator one, which has it to itself."""
-    if jax.default_backend() != "cpu":
-        return 1
-    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+    return len(_cores()) if jax.default_backend() == "cpu" else 1
 
 
 def divide(experiment: Experiment, work: list[Group], jobs: int) -> list[Group]:
@@ -51,17 +57,21 @@ def _cost(experiment: Experiment, group: Group) -> float:
     return cell.rounds * spec.get("local_steps", 20) * steps * size * len(group.seeds)
 
 
-def _begin(out: Path, options: dict[str, Any], events: "Queue[tuple[str, Progress]]") -> None:
+def _begin(out: Path, options: dict[str, Any], events: Events, cores: "Queue[int]") -> None:
     global _bench, _events
+    # XLA sizes its thread pool by the cores it may use: one each, or the processes fight for all of them.
+    with suppress(Empty, AttributeError, OSError):
+        os.sched_setaffinity(0, {cores.get_nowait()})
     use_compilation_cache()
     _bench, _events = Workbench(Store(out), **options), events
 
 
-def _work(experiment: Experiment, group: Group) -> list[RunRow]:
-    assert _bench is not None
-    events = _events
+def _work(experiment: Experiment, group: Group) -> None:
+    bench, events = _bench, _events
+    assert bench is not None
     assert events is not None
-    return list(_bench.run_group(experiment, group, lambda name, progress: events.put((name, progress))))
+    for row in bench.run_group(experiment, group, lambda name, progress: events.put((name, progress))):
+        events.put(row)
 
 
 def run_parallel(
@@ -73,57 +83,45 @@ def run_parallel(
     options: dict[str, Any],
     on_progress: Callable[[str, Progress], None],
     on_done: Callable[[RunRow], None],
-) -> list[RunRow]:
+) -> None:
     """Run all groups in `jobs` processes; each writes to the store at `out` itself.
 
     Raises the first error of a worker, after the others have stopped at their next group.
     """
     context = get_context("spawn")
-    events: Queue[tuple[str, Progress]] = context.Queue()
-    rows: list[RunRow] = []
+    events: Events = context.Queue()
+    cores: Queue[int] = context.Queue()
+    if jobs == len(_cores()):
+        for core in _cores():
+            cores.put(core)
 
     def drain() -> None:
         with suppress(Empty):
             while True:
-                on_progress(*events.get_nowait())
+                event = events.get_nowait()
+                if isinstance(event, RunRow):
+                    on_done(event)
+                else:
+                    on_progress(*event)
 
-    with _environment(XLA_FLAGS=f"{os.environ.get('XLA_FLAGS', '')} {_FLAGS}".strip()):
-        pool = ProcessPoolExecutor(jobs, mp_context=context, initializer=_begin, initargs=(out, options, events))
-        try:
-            waiting: set[Future[list[RunRow]]] = {
-                pool.submit(_work, experiment, group) for group in divide(experiment, work, jobs)
-            }
-            while waiting:
-                done, waiting = wait(waiting, timeout=0.2, return_when=FIRST_COMPLETED)
-                drain()
-                for future in done:
-                    try:
-                        finished = future.result()
-                    except IdiolectError:
-                        raise
-                    except Exception as error:
-                        raise StoreError(f"a worker process failed: {error!r}; resume goes on from there") from error
-                    for row in finished:
-                        rows.append(row)
-                        on_done(row)
-        finally:
-            pool.shutdown(wait=True, cancel_futures=True)
-    return rows
-
-
-@contextmanager
-def _environment(**variables: str) -> Any:
-    """Set environment variables for the processes started inside the block."""
-    before = {name: os.environ.get(name) for name in variables}
-    os.environ.update(variables)
+    pool = ProcessPoolExecutor(jobs, mp_context=context, initializer=_begin, initargs=(out, options, events, cores))
     try:
-        yield
+        waiting: set[Future[None]] = {
+            pool.submit(_work, experiment, group) for group in divide(experiment, work, jobs)
+        }
+        while waiting:
+            done, waiting = wait(waiting, timeout=0.2, return_when=FIRST_COMPLETED)
+            drain()
+            for future in done:
+                try:
+                    future.result()
+                except IdiolectError:
+                    raise
+                except Exception as error:
+                    raise StoreError(f"a worker process failed: {error!r}; resume goes on from there") from error
     finally:
-        for name, value in before.items():
-            if value is None:
-                os.environ.pop(name, None)
-            else:
-                os.environ[name] = value
+        pool.shutdown(wait=True, cancel_futures=True)
+        drain()
 
 
 def use_compilation_cache() -> None:
