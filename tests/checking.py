@@ -12,8 +12,7 @@ _beartype = beartype(conf=BeartypeConf(is_pep484_tower=True))  # an int may stan
 def checked(function: Callable[..., Any]) -> Callable[..., Any]:
     """Check the arguments and the result of each call; a Literal lets any value through to the code's own check."""
     function.__annotations__ = {
-        name: object if get_origin(hint) is Literal else hint
-        for name, hint in function.__annotations__.items()
+        name: object if get_origin(hint) is Literal else hint for name, hint in function.__annotations__.items()
     }
     try:
         return _beartype(function)

@@ -7,6 +7,7 @@ import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
+
 from idiolect.client import Client
 from idiolect.data.federated import FederatedData, Split
 from idiolect.objective import Objective, objective_of

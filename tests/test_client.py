@@ -2,8 +2,8 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
-from idiolect.client import BATCH_ORDERS
 
+from idiolect.client import BATCH_ORDERS
 from tests.federations import classification, flat
 
 KEY = jax.random.key(5)
@@ -42,9 +42,7 @@ def test_draw_is_without_replacement_and_masked_beyond_the_size(problem, index):
     assert len(drawn) == len(set(drawn)) == min(8, SIZES[index])
     assert set(drawn) <= set(own(problem, index))
     np.testing.assert_array_equal(batch.weight, np.arange(8) < SIZES[index])
-    np.testing.assert_array_equal(
-        np.asarray(batch.y)[: len(drawn)], problem.data.train.y[np.asarray(drawn, int)]
-    )
+    np.testing.assert_array_equal(np.asarray(batch.y)[: len(drawn)], problem.data.train.y[np.asarray(drawn, int)])
 
 
 def test_fresh_draws_are_uniform_and_differ_by_step(problem):

@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+
 from idiolect.random import permuted, stream
 
 KEY = jax.random.key(3)

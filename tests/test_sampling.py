@@ -4,6 +4,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
+
 from idiolect.errors import ConfigError
 from idiolect.sampling import Sampling
 

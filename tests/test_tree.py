@@ -1,6 +1,7 @@
 import jax.numpy as jnp
 import numpy as np
 import pytest
+
 from idiolect import tree
 
 X = {"a": jnp.array([1.0, 2.0]), "b": {"c": jnp.array([[3.0]])}}

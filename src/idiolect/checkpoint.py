@@ -1,7 +1,9 @@
 """Checkpoints: a federation's whole state in one file that is either complete or absent."""
 
+import hashlib
 import io
 import json
+from dataclasses import dataclass
 from pathlib import Path
 
 import equinox as eqx
@@ -11,21 +13,44 @@ from idiolect.errors import StoreError
 from idiolect.files import atomic_write
 from idiolect.simulate import State
 
+FORMAT = "idiolect-checkpoint"
 
-def save_checkpoint(path: Path, state: State, run_hash: str) -> None:
-    """Write the state, replacing the last one in one step. run_hash: of the configuration and the data."""
-    header = {"format": "idiolect-checkpoint", "version": 1, "run": run_hash, "round": int(state.round)}
+
+@dataclass(frozen=True)
+class Checkpoint:
+    """A state, and the seconds that were spent to reach it (training, compiling)."""
+
+    state: State
+    seconds: float
+    compile_seconds: float
+
+
+def save_checkpoint(path: Path, checkpoint: Checkpoint, run_hash: str) -> None:
+    """Write a checkpoint, replacing the last one in one step. run_hash: of the configuration and the data."""
+    buffer = io.BytesIO()
+    # A typed key has no bytes of its own; its data do.
+    eqx.tree_serialise_leaves(buffer, _plain(checkpoint.state))
+    payload = buffer.getbuffer()
+    header = {
+        "format": FORMAT,
+        "version": 1,
+        "run": run_hash,
+        "round": int(checkpoint.state.round),
+        "seconds": checkpoint.seconds,
+        "compile_seconds": checkpoint.compile_seconds,
+        "sha256": hashlib.sha256(payload).hexdigest(),
+    }
     with atomic_write(path) as file:
         file.write(json.dumps(header).encode() + b"\n")
-        # A typed key has no bytes of its own; its data do.
-        eqx.tree_serialise_leaves(file, _plain(state))
+        file.write(payload)
 
 
-def load_checkpoint(path: Path, like: State, run_hash: str) -> State | None:
-    """The state in the file, in the structure of `like`; None if there is no file.
+def load_checkpoint(path: Path, like: State, run_hash: str) -> Checkpoint | None:
+    """The checkpoint in the file, its state in the structure of `like`; None if there is no file.
 
     Raises `StoreError` for a file of another run or a damaged one.
     """
+    again = "delete it to start this run again"
     try:
         content = path.read_bytes()
     except FileNotFoundError:
@@ -35,16 +60,20 @@ def load_checkpoint(path: Path, like: State, run_hash: str) -> State | None:
     line, _, payload = content.partition(b"\n")
     try:
         header = json.loads(line)
-        assert header["format"] == "idiolect-checkpoint"
-    except (ValueError, KeyError, TypeError, AssertionError):
-        raise StoreError(f"{path} is not an idiolect checkpoint; delete it to start this run again") from None
-    if header["run"] != run_hash:
-        raise StoreError(f"{path} belongs to another configuration or other data; delete it to start this run again")
+    except ValueError:
+        header = None
+    if not isinstance(header, dict) or header.get("format") != FORMAT:
+        raise StoreError(f"{path} is not an idiolect checkpoint; {again}")
+    if header.get("run") != run_hash:
+        raise StoreError(f"{path} belongs to another configuration or other data; {again}")
+    if header.get("sha256") != hashlib.sha256(payload).hexdigest():
+        raise StoreError(f"{path} is damaged: its content does not match its hash; {again}")
     try:
         plain = eqx.tree_deserialise_leaves(io.BytesIO(payload), _plain(like))
     except Exception as error:
-        raise StoreError(f"{path} is damaged; delete it to start this run again") from error
-    return eqx.tree_at(lambda s: s.seed, plain, jax.random.wrap_key_data(plain.seed))
+        raise StoreError(f"{path} does not fit this version's states; {again}") from error
+    state = eqx.tree_at(lambda s: s.seed, plain, jax.random.wrap_key_data(plain.seed))
+    return Checkpoint(state, float(header["seconds"]), float(header["compile_seconds"]))
 
 
 def _plain(state: State) -> State:

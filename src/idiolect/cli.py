@@ -10,6 +10,7 @@ from typing import Annotated, Any
 import typer
 from rich.console import Console
 from rich.table import Table
+from rich.text import Text
 
 from idiolect.algorithms import registry as methods
 from idiolect.config import Experiment, digest, experiment_of, load_experiment, override
@@ -18,12 +19,14 @@ from idiolect.errors import ConfigError, DivergedError, IdiolectError, unknown
 from idiolect.experiment import stored_experiment
 from idiolect.experiments import names as experiment_names
 from idiolect.experiments import packaged
-from idiolect.launch import launch, raise_diverged
+from idiolect.launch import launch, raise_diverged, stored_options
 from idiolect.models import describe as describe_models
+from idiolect.report.extras import extras, rich_extra
 from idiolect.report.table import rich_table
 from idiolect.report.to_json import to_dict
+from idiolect.report.verdicts import verdict_sentence
 from idiolect.results import Results
-from idiolect.store import Store
+from idiolect.store import DATABASE, Store
 
 app = typer.Typer(
     help="Personalized federated learning: every client ends with its own model.",
@@ -115,7 +118,7 @@ def compare(
         ],
     }
     experiment = override(experiment_of(values, "compare"), _assignments(set_))
-    key = digest(experiment.model_dump(mode="json", exclude={"seeds"}))[:6]
+    key = digest(experiment.model_dump(mode="json", exclude={"seeds"}))[:6]  # more seeds later go on in the same folder
     target = out or Path("runs") / f"{experiment.name}-{key}"
     _execute(
         experiment, target, folder=data_dir, jobs=jobs, save_models=save_models.value, debug=debug, as_json=as_json
@@ -147,12 +150,14 @@ def resume(
     folder: Annotated[Path, typer.Argument(metavar="RUN", help="The folder of a run that was stopped.")],
     data_dir: DataDir = None,
     jobs: Jobs = None,
-    save_models: Models = Saved.first,
+    save_models: Annotated[Saved | None, typer.Option("--save-models", help="As before, unless given.")] = None,
     as_json: Json = False,
 ) -> None:
     """Go on with a stopped run, to the result it would have had."""
-    experiment = stored_experiment(_opened(folder))
-    _execute(experiment, folder, folder=data_dir, jobs=jobs, save_models=save_models.value, as_json=as_json)
+    store = Store(folder, create=False)
+    experiment, before = stored_experiment(store), stored_options(store)
+    saved = before["save_models"] if save_models is None else save_models.value
+    _execute(experiment, folder, folder=data_dir or before["folder"], jobs=jobs, save_models=saved, as_json=as_json)
 
 
 @app.command()
@@ -183,7 +188,7 @@ def show(
     folder: Annotated[Path, typer.Argument(metavar="RUN", help="A folder of runs.")], as_json: Json = False
 ) -> None:
     """Show what a folder holds: results, and runs that are not finished."""
-    store = _opened(folder)
+    store = Store(folder, create=False)
     _print(Results(store, stored_experiment(store)), as_json, folder)
 
 
@@ -206,12 +211,8 @@ def list_(
         return
     table = Table(show_header=False, box=None)
     for entry, text in entries.items():
-        table.add_row(f"[bold]{entry}[/bold]", text)
-    Console().print(table)
-
-
-def _opened(folder: Path) -> Store:
-    return Store(folder, create=False)
+        table.add_row(Text(entry, style="bold"), Text(text))
+    _console().print(table)
 
 
 def _data_spec(data: str, client: str, label: str) -> tuple[dict[str, Any], str]:
@@ -241,7 +242,13 @@ def _assignments(pairs: list[str] | None) -> dict[str, Any]:
 
 def _execute(experiment: Experiment, out: Path, *, as_json: bool, **options: Any) -> None:
     command = shlex.join(["idiolect", *sys.argv[1:]])
-    results = launch(experiment, out, command=command, quiet=as_json, **options)
+    try:
+        results = launch(experiment, out, command=command, **options)
+    except KeyboardInterrupt:
+        kept = (out / DATABASE).is_file()
+        hint = f"go on with: idiolect resume {shlex.quote(str(out))}" if kept else "nothing was kept"
+        print(f"stopped; {hint}", file=sys.stderr)
+        raise typer.Exit(130) from None
     _print(results, as_json, out)
     raise_diverged(results)
 
@@ -250,27 +257,44 @@ def _print(results: Results, as_json: bool, out: Path) -> None:
     if as_json:
         print(json.dumps(to_dict(results), indent=2))
         return
-    console = Console()
+    console = _console()
     for cell in results.experiment.cells:
         console.print(rich_table(results, cell))
+        for extra in extras(results, cell):
+            console.print(rich_extra(extra))
         for note in (*results.notes(cell), *results.audit(cell)):
-            console.print(f"  [yellow]note[/yellow] {note}", highlight=False)
-    unfinished = [row for row in results.rows.values() if row.status == "running"]
-    for row in unfinished:
-        console.print(f"not finished: {row.id}, {row.round} rounds done; go on with: idiolect resume {out}")
-    console.print(f"report, figures, CSV: {out}/report.md   client models: {out}/models", highlight=False)
+            console.print(Text.assemble(("note ", "yellow"), note))
+    if sentence := verdict_sentence(results):
+        console.print(sentence)
+    if unfinished := results.unfinished():
+        names = ", ".join(f"{row.id} at round {row.round}" for row in unfinished[:4])
+        more = f" and {len(unfinished) - 4} more" if len(unfinished) > 4 else ""
+        resume = f"idiolect resume {shlex.quote(str(out))}"
+        console.print(Text(f"not finished: {names}{more}; go on with: {resume}"), soft_wrap=True)
+    for row in results.diverged():
+        console.print(Text(f"{row.id}: {row.message}", style="red"), soft_wrap=True)
+    places = {"report, figures, CSV": out / "report.md", "client models": out / "models"}
+    there = [f"{what}: {path}" for what, path in places.items() if path.exists()]
+    if there:
+        console.print(Text("   ".join(there)), soft_wrap=True)
+
+
+def _console() -> Console:
+    """For a terminal as wide as it is; a file gets everything."""
+    return Console() if sys.stdout.isatty() else Console(width=200)
 
 
 def main() -> None:
-    """Run the command line; a known error is one line and exit code 1."""
+    """Run the command line; a known error is one line and exit code 1, a run that diverged exit code 3."""
     try:
         app(standalone_mode=True)
     except DivergedError as error:
-        Console(stderr=True).print(f"diverged: {error}", style="red", soft_wrap=True, highlight=False, markup=False)
-        sys.exit(3)
+        _fail(f"diverged: {error}", 3)
     except IdiolectError as error:
-        Console(stderr=True).print(f"error: {error}", style="red", soft_wrap=True, highlight=False, markup=False)
-        sys.exit(1)
-    except KeyboardInterrupt:
-        print("stopped; go on with: idiolect resume RUN", file=sys.stderr)
-        sys.exit(130)
+        _fail(f"error: {error}", 1)
+
+
+def _fail(message: str, code: int) -> None:
+    line = " ".join(message.splitlines())
+    Console(stderr=True).print(line, style="red", soft_wrap=True, highlight=False, markup=False)
+    sys.exit(code)

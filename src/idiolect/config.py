@@ -2,6 +2,7 @@
 
 import hashlib
 import json
+import math
 import tomllib
 from collections.abc import Mapping
 from pathlib import Path
@@ -79,7 +80,8 @@ class Cell(Strict):
     """One federation on which methods are compared: data, model, rounds, cohort, evaluation.
 
     cohort: clients a round (null: all). eval_every: rounds between evaluations. select: which round's models the
-    table shows; "best-test" exists only in the protocol as-published. splits: evaluated splits.
+    table shows; "best-test" exists only in the protocol as-published. splits: evaluated splits. tune: methods
+    of one name are settings among which validation data choose.
     """
 
     id: str
@@ -95,13 +97,15 @@ class Cell(Strict):
     shared_init: bool = False
     methods: tuple[Method, ...] = Field(min_length=1)
     gaps: tuple[Gap, ...] = ()
+    tune: bool = False
 
     @model_validator(mode="before")
     @classmethod
     def _named_model(cls, values: Any) -> Any:
-        if isinstance(values, dict) and isinstance(values.get("model"), str):
-            return {**values, "model": {"name": values["model"]}}
-        return values
+        if not isinstance(values, dict):
+            return values
+        named = {key: {"name": values[key]} for key in ("data", "model") if isinstance(values.get(key), str)}
+        return {**values, **named}
 
     @model_validator(mode="after")
     def _check(self) -> "Cell":
@@ -111,6 +115,8 @@ class Cell(Strict):
                 raise ConfigError(f"cell '{self.id}': two methods are labelled '{title}'; give each its own label")
         if self.select == "best-validation" and "validation" not in self.splits:
             raise ConfigError(f"cell '{self.id}': select = 'best-validation' needs 'validation' among its splits")
+        if self.tune and "validation" not in self.splits:
+            raise ConfigError(f"cell '{self.id}': tune = true chooses on validation data; add it to splits")
         if "test" not in self.splits:
             raise ConfigError(f"cell '{self.id}': splits must contain 'test'")
         return self
@@ -157,15 +163,17 @@ class Experiment(Strict):
         """The cells and methods that match any pattern: a cell's id or prefix of it, or 'cell/method label'."""
         if not patterns:
             return self
+        options = [c.id for c in self.cells] + [m.title for c in self.cells for m in c.methods]
+        for p in patterns:
+            titles = {name for c in self.cells for m in c.methods for name in (f"{c.id}/{m.title}", m.title, m.name)}
+            if p not in titles and not any(c.id.startswith(p) for c in self.cells):
+                raise unknown("cell or method", p, {*options, *(t for t in titles if "/" in p)})
         cells: list[Cell] = []
         for cell in self.cells:
-            whole = any(cell.id == p or cell.id.startswith(p) for p in patterns)
+            whole = any(cell.id.startswith(p) for p in patterns)
             kept = tuple(m for m in cell.methods if whole or {f"{cell.id}/{m.title}", m.title, m.name} & {*patterns})
             if kept:
                 cells.append(cell.model_copy(update={"methods": kept}))
-        if not cells:
-            options = [c.id for c in self.cells] + [m.title for c in self.cells for m in c.methods]
-            raise unknown("cell or method", patterns[0], options)
         return self.model_copy(update={"cells": tuple(cells)})
 
 
@@ -175,7 +183,10 @@ def experiment_of(values: Mapping[str, Any], origin: str) -> Experiment:
     A table `defaults` fills in what cells leave out.
     """
     given = dict(values)
+    _finite(given, "", origin)
     defaults = given.pop("defaults", {})
+    if not isinstance(defaults, dict):
+        raise ConfigError(f"{origin}: defaults = {defaults!r} must be a table")
     if isinstance(given.get("cells"), list):
         given["cells"] = [{**defaults, **cell} if isinstance(cell, dict) else cell for cell in given["cells"]]
     try:
@@ -184,6 +195,15 @@ def experiment_of(values: Mapping[str, Any], origin: str) -> Experiment:
         raise ConfigError(f"{origin}: {error}") from None
     except ValidationError as error:
         raise ConfigError(f"{origin}: {_first(error)}") from None
+
+
+def _finite(value: Any, where: str, origin: str) -> None:
+    """Refuse NaN and infinity, which no setting can be."""
+    inside = value.items() if isinstance(value, dict) else enumerate(value) if isinstance(value, list | tuple) else ()
+    for key, part in inside:
+        _finite(part, f"{where}.{key}" if where else str(key), origin)
+    if isinstance(value, float) and not math.isfinite(value):
+        raise ConfigError(f"{origin}: {where} = {value} must be a finite number")
 
 
 def _first(error: ValidationError) -> str:
@@ -196,9 +216,12 @@ def _first(error: ValidationError) -> str:
     if detail["type"] == "extra_forbidden":
         key = str(detail["loc"][-1])
         owner = Cell if "cells" in detail["loc"] else Experiment
-        owner = Published if "published" in detail["loc"] else owner
+        owner = Published if "published" in detail["loc"] else Gap if "gaps" in detail["loc"] else owner
         return f"{where}: {unknown('key', key, owner.model_fields)}"
-    return f"{where} = {detail['input']!r}: {detail['msg'][0].lower()}{detail['msg'][1:]}"
+    if detail["type"] == "missing":
+        return f"{where} is missing"
+    value = repr(detail["input"])
+    return f"{where} = {value if len(value) < 80 else value[:76] + '...'}: {detail['msg'][0].lower()}{detail['msg'][1:]}"
 
 
 def load_experiment(path: str | Path) -> Experiment:
@@ -240,7 +263,7 @@ def override(experiment: Experiment, assignments: Mapping[str, Any]) -> Experime
             for cell in cells:
                 cell[key] = value
         else:
-            raise unknown("key", key, {*Cell.model_fields, *Experiment.model_fields})
+            raise unknown("key", key, {*Cell.model_fields, *Experiment.model_fields} - {"cells"})
     return experiment_of(values, "--set")
 
 

@@ -2,6 +2,7 @@
 
 from collections.abc import Iterable
 from difflib import get_close_matches
+from typing import Any
 
 
 class IdiolectError(Exception):
@@ -26,6 +27,14 @@ class DivergedError(IdiolectError):
     def __init__(self, message: str, *, round: int, client: str | None, stage: str) -> None:
         super().__init__(message)
         self.round, self.client, self.stage = round, client, stage
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        """Survive the way back from a worker process."""
+        return _diverged, (str(self), self.round, self.client, self.stage)
+
+
+def _diverged(message: str, round: int, client: str | None, stage: str) -> DivergedError:
+    return DivergedError(message, round=round, client=client, stage=stage)
 
 
 def unknown(kind: str, name: str, known: Iterable[str]) -> ConfigError:

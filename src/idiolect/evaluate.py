@@ -44,7 +44,8 @@ class Tiles:
         nth = np.arange(len(owner)) - np.repeat(np.cumsum(counts) - counts, counts)
         first = split.offsets[owner] + nth * self.rows
         rows = np.minimum(self.rows, split.offsets[owner + 1] - first)
-        self.owner, self.first, self.count = (jnp.asarray(a.astype(np.int32)) for a in (owner, first, rows))
+        with jax.ensure_compile_time_eval():
+            self.owner, self.first, self.count = (jnp.asarray(a.astype(np.int32)) for a in (owner, first, rows))
 
 
 def score_tiles(
@@ -83,22 +84,28 @@ class Evaluator:
         if name not in self._splits:
             split = self.simulation.data.split(name)
             if len(split.y) == 0:
-                raise DataError(
-                    f"{self.simulation.data.name}: the {name} split is empty, nothing to evaluate on"
-                )
+                raise DataError(f"{self.simulation.data.name}: the {name} split is empty, nothing to evaluate on")
             same = name == "train" and self.simulation.training is self.simulation.data
             self._splits[name] = (self.simulation.arrays if same else to_device(split), Tiles(split))
         return self._splits[name]
 
-    def client_params(
-        self, state: State, names: Sequence[str], arrays: Arrays | None = None
-    ) -> dict[str, PyTree]:
-        """The named models of all clients, leaves (N, ...); each is made from training data only."""
-        sim, algorithm = self.simulation, self.simulation.algorithm
+    def _check(self, names: Sequence[str]) -> None:
+        algorithm = self.simulation.algorithm
         for name in names:
             if name not in algorithm.model_names:
                 raise unknown(f"model of {algorithm.name}", name, algorithm.model_names)
-        own = arrays if arrays is not None else self._split("train")[0]
+
+    def client_params(self, state: State, names: Sequence[str]) -> dict[str, PyTree]:
+        """The named models of all clients, leaves (N, ...); each is made from training data only."""
+        self._check(names)
+        return self._models(state, self._split("train")[0], tuple(names))
+
+    @cached_property
+    def _models(self) -> Callable[[State, Arrays, tuple[str, ...]], dict[str, PyTree]]:
+        return jax.jit(self._make_models, static_argnums=2)
+
+    def _make_models(self, state: State, own: Arrays, names: tuple[str, ...]) -> dict[str, PyTree]:
+        sim, algorithm = self.simulation, self.simulation.algorithm
 
         def one(client_id: Array, private: PyTree) -> dict[str, PyTree]:
             models = algorithm.models(
@@ -119,6 +126,7 @@ class Evaluator:
     ) -> list[ClientScores]:
         """Scores of every client for each named model (all by default) on each split."""
         chosen = tuple(names or self.simulation.algorithm.model_names)
+        self._check(chosen)
         data = {split: self._split(split) for split in splits}
         key = (chosen, tuple(splits))
         if key not in self._compiled:
@@ -130,21 +138,17 @@ class Evaluator:
             for split in splits:
                 loss, score, count = (np.asarray(v, np.float64) for v in sums[name][split])
                 with np.errstate(invalid="ignore", divide="ignore"):
-                    results.append(
-                        ClientScores(name, split, loss / count, score / count, count.astype(np.int64))
-                    )
+                    results.append(ClientScores(name, split, loss / count, score / count, count.astype(np.int64)))
         return results
 
     def _scorer(self, names: tuple[str, ...], tiles: dict[str, Tiles]) -> Callable[..., PyTree]:
         sim = self.simulation
 
         def scorer(state: State, train: Arrays, flat: dict[str, tuple[Array, Array]]) -> PyTree:
-            params = self.client_params(state, names, train)
+            params = self._make_models(state, train, names)
             return {
                 name: {
-                    split: score_tiles(
-                        sim.objective, params[name], *flat[split], tiles[split], sim.data.num_clients
-                    )
+                    split: score_tiles(sim.objective, params[name], *flat[split], tiles[split], sim.data.num_clients)
                     for split in tiles
                 }
                 for name in names

@@ -1,11 +1,13 @@
 """One run: rounds, evaluations between them, and a recorder that may keep them."""
 
+import math
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Protocol
 
 import jax
+import numpy as np
 from jaxtyping import PyTree
 
 from idiolect.errors import DivergedError
@@ -48,6 +50,10 @@ class Recorder(Protocol):
         """Keep one evaluated round; `last` marks the run's end."""
         ...
 
+    def pause(self, state: State, seconds: float, compile_seconds: float) -> None:
+        """A moment between two evaluations, at which the state may be kept."""
+        ...
+
 
 @dataclass
 class Memory:
@@ -63,6 +69,10 @@ class Memory:
         """Append; the states between are dropped."""
         del last
         self.history.append(evaluated)
+
+    def pause(self, state: State, seconds: float, compile_seconds: float) -> None:
+        """Keep nothing."""
+        del state, seconds, compile_seconds
 
 
 def fit(
@@ -86,6 +96,8 @@ def fit(
     spent, compiling = 0.0, 0.0
     if restored is not None:
         state, spent, compiling = restored
+    done = int(state.round)
+    on_progress(Progress(done, rounds, 0.0, {}))
     started = time.perf_counter()
     state = simulation.advance(state, 0)  # compiles and runs nothing
     jax.block_until_ready(state.shared)
@@ -95,18 +107,11 @@ def fit(
     def evaluate(round: int) -> None:
         results = [(s, summarise(s, simulation.data.task)) for s in evaluator(state, splits=splits)]
         for s, summary in results:
-            if summary.loss != summary.loss or summary.loss == float("inf"):
-                raise DivergedError(
-                    f"{simulation.algorithm.name}: model '{s.model}' has a NaN or infinite loss on the {s.split} "
-                    f"split in round {round}; lower the learning rates",
-                    round=round,
-                    client=None,
-                    stage=f"evaluation of {s.model}",
-                )
+            if not math.isfinite(summary.loss):
+                raise _diverged(simulation, s, round)
         scores.update({s.model: m.weighted for s, m in results if s.split == "test"})
         recorder.keep(Evaluated(round, results, state, spent, compiling), last=round >= rounds)
 
-    done = int(state.round)
     if restored is None:
         evaluate(0)
     call, first = 1, (done, time.perf_counter())
@@ -124,6 +129,22 @@ def fit(
             call = max(1, call // 2)
         if done == until:
             evaluate(done)
+        else:
+            recorder.pause(state, spent, compiling)
         rate = (done - first[0]) / max(time.perf_counter() - first[1], 1e-9)
         on_progress(Progress(done, rounds, rate, dict(scores)))
     return state
+
+
+def _diverged(simulation: Simulation, scores: ClientScores, round: int) -> DivergedError:
+    """The error for an evaluation that is not finite, with the first client at which it is not."""
+    bad = np.flatnonzero((scores.count > 0) & ~np.isfinite(scores.loss))
+    client = simulation.data.clients[int(bad[0])] if len(bad) else None
+    stage = f"evaluation of model '{scores.model}' on the {scores.split} split"
+    return DivergedError(
+        f"{simulation.algorithm.name} diverged (NaN or infinity) in round {round}, "
+        f"client '{client}', stage: {stage}; lower the learning rates",
+        round=round,
+        client=client,
+        stage=stage,
+    )

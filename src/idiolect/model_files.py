@@ -1,6 +1,5 @@
 """Every client's model as a file that `load_model` reads in one line."""
 
-import re
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -12,12 +11,8 @@ from jaxtyping import PyTree
 from idiolect import tree
 from idiolect.data.federated import FederatedData
 from idiolect.errors import StoreError
+from idiolect.files import file_names
 from idiolect.models import save_model
-
-
-def file_name(client: str) -> str:
-    """A client's name as a file name."""
-    return re.sub(r"[^A-Za-z0-9._-]+", "_", client) or "_"
 
 
 def save_client_models(
@@ -33,7 +28,8 @@ def save_client_models(
     """Write folder/name/<client>.eqx for every client, or folder/global.eqx for the model all clients share.
 
     params: leaves (N, ...). model: any model of the same structure. spec: how to build it again, None for a
-    user's own module. Raises `StoreError` if the folder cannot be written.
+    user's own module. A client's file has its name, with a hash where two names would make the same file; its
+    header holds the name as it is. Raises `StoreError` if the folder cannot be written.
     """
     static = eqx.filter(model, eqx.is_inexact_array, inverse=True)
     params = jax.device_get(params)
@@ -44,10 +40,11 @@ def save_client_models(
     except OSError as error:
         raise StoreError(f"cannot write to '{target}': {error.strerror or error}") from error
     clients = data.clients[:1] if shared else data.clients
-    for index, client in enumerate(clients):
-        details = {**extra, "model": name, "classes": list(data.classes)}
+    files = ["global"] if shared else file_names(clients)
+    details = {**extra, "model": name, "classes": list(data.classes)}
+    for index, (client, file) in enumerate(zip(clients, files, strict=True)):
         save_model(
-            target / ("global.eqx" if shared else f"{file_name(client)}.eqx"),
+            target / f"{file}.eqx",
             eqx.combine(jax.tree.map(jax.numpy.asarray, tree.gather(params, index)), static),
             spec=spec,
             feature_shape=data.feature_shape,

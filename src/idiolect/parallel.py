@@ -2,28 +2,32 @@
 
 import math
 import os
-from collections.abc import Callable
+import signal
+import threading
+from collections.abc import Callable, Generator
 from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, wait
-from contextlib import suppress
+from contextlib import contextmanager, suppress
 from dataclasses import replace
-from multiprocessing import get_context
+from multiprocessing import active_children, get_context, parent_process
+from multiprocessing.connection import wait as wait_for
 from multiprocessing.queues import Queue
 from pathlib import Path
 from queue import Empty
-from typing import Any, TypeAlias
+from typing import TypeAlias
 
 import jax
 
 from idiolect.config import Experiment
 from idiolect.errors import IdiolectError, StoreError
-from idiolect.experiment import Group, Workbench
+from idiolect.experiment import Engine, Group
 from idiolect.fit import Progress
 from idiolect.store import RunRow, Store
+from idiolect.workbench import Workbench
 
 Events: TypeAlias = "Queue[tuple[str, Progress] | RunRow]"
 """What workers tell: where a run stands (by its name), or that it is finished."""
 
-_bench: Workbench | None = None
+_engine: Engine | None = None
 _events: "Events | None" = None
 
 
@@ -57,20 +61,29 @@ def _cost(experiment: Experiment, group: Group) -> float:
     return cell.rounds * spec.get("local_steps", 20) * steps * size * len(group.seeds)
 
 
-def _begin(out: Path, options: dict[str, Any], events: Events, cores: "Queue[int]") -> None:
-    global _bench, _events
+def _begin(out: Path, folder: str | None, save_models: tuple[int, ...], events: Events, cores: "Queue[int]") -> None:
+    global _engine, _events
+    threading.Thread(target=_end_with_parent, daemon=True).start()
     # XLA sizes its thread pool by the cores it may use: one each, or the processes fight for all of them.
     with suppress(Empty, AttributeError, OSError):
         os.sched_setaffinity(0, {cores.get_nowait()})
     use_compilation_cache()
-    _bench, _events = Workbench(Store(out), **options), events
+    _engine, _events = Engine(Store(out), Workbench(folder), save_models), events
+
+
+def _end_with_parent() -> None:
+    """A killed parent leaves no workers behind; a worker may end at any instant."""
+    parent = parent_process()
+    if parent is not None:
+        wait_for([parent.sentinel])
+        os._exit(1)
 
 
 def _work(experiment: Experiment, group: Group) -> None:
-    bench, events = _bench, _events
-    assert bench is not None
+    engine, events = _engine, _events
+    assert engine is not None
     assert events is not None
-    for row in bench.run_group(experiment, group, lambda name, progress: events.put((name, progress))):
+    for row in engine.run_group(experiment, group, lambda name, progress: events.put((name, progress))):
         events.put(row)
 
 
@@ -80,13 +93,15 @@ def run_parallel(
     work: list[Group],
     *,
     jobs: int,
-    options: dict[str, Any],
+    folder: str | None,
+    save_models: tuple[int, ...],
     on_progress: Callable[[str, Progress], None],
     on_done: Callable[[RunRow], None],
 ) -> None:
     """Run all groups in `jobs` processes; each writes to the store at `out` itself.
 
-    Raises the first error of a worker, after the others have stopped at their next group.
+    Raises the first error of a worker, or KeyboardInterrupt; the other workers are then stopped where they are,
+    which loses nothing that a resumed run would not compute again.
     """
     context = get_context("spawn")
     events: Events = context.Queue()
@@ -104,24 +119,48 @@ def run_parallel(
                 else:
                     on_progress(*event)
 
-    pool = ProcessPoolExecutor(jobs, mp_context=context, initializer=_begin, initargs=(out, options, events, cores))
+    start = (out, folder, save_models, events, cores)
+    pool = ProcessPoolExecutor(jobs, mp_context=context, initializer=_begin, initargs=start)
     try:
-        waiting: set[Future[None]] = {
-            pool.submit(_work, experiment, group) for group in divide(experiment, work, jobs)
-        }
+        with _uninterrupted():
+            waiting: set[Future[None]] = {
+                pool.submit(_work, experiment, group) for group in divide(experiment, work, jobs)
+            }
         while waiting:
             done, waiting = wait(waiting, timeout=0.2, return_when=FIRST_COMPLETED)
             drain()
             for future in done:
-                try:
-                    future.result()
-                except IdiolectError:
-                    raise
-                except Exception as error:
-                    raise StoreError(f"a worker process failed: {error!r}; resume goes on from there") from error
-    finally:
+                _check(future, out)
+    except BaseException:
+        for process in active_children():
+            process.terminate()
         pool.shutdown(wait=True, cancel_futures=True)
-        drain()
+        raise
+    pool.shutdown(wait=True)
+    drain()
+
+
+def _check(future: "Future[None]", out: Path) -> None:
+    try:
+        future.result()
+    except IdiolectError:
+        raise
+    except Exception as error:
+        reason = next(iter(str(error).splitlines()), type(error).__name__)
+        raise StoreError(f"a worker process failed: {reason}; go on with: idiolect resume {out}") from error
+
+
+@contextmanager
+def _uninterrupted() -> Generator[None, None, None]:
+    """Processes started inside the block ignore Ctrl-C: their parent stops them, without their tracebacks."""
+    if threading.current_thread() is not threading.main_thread():
+        yield
+        return
+    before = signal.signal(signal.SIGINT, signal.SIG_IGN)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGINT, before)
 
 
 def use_compilation_cache() -> None:

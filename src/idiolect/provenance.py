@@ -3,6 +3,7 @@
 import platform
 import subprocess
 from datetime import UTC, datetime
+from functools import cache
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import Any
@@ -13,7 +14,10 @@ PACKAGES = ("idiolect", "jax", "jaxlib", "equinox", "optax", "numpy")
 
 
 def provenance() -> dict[str, Any]:
-    """Versions, device, time, and the state of the git repository that holds this package, if any."""
+    """Versions, device, time, and the state of the git repository that holds this package, if any.
+
+    The repository is asked once a process: its state when the code was loaded, not after.
+    """
     return {
         "time": datetime.now(UTC).isoformat(timespec="seconds"),
         "python": platform.python_version(),
@@ -31,6 +35,7 @@ def _version(name: str) -> str | None:
         return None
 
 
+@cache
 def _git() -> dict[str, Any] | None:
     here = Path(__file__).resolve().parent
 

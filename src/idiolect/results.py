@@ -111,8 +111,17 @@ class Results:
         return [row for row in rows if row is not None and row.status == "done"]
 
     def diverged(self) -> list[RunRow]:
-        """Runs that ended in NaN or infinity."""
-        return [row for row in self.rows.values() if row.status == "diverged"]
+        """The experiment's runs that ended in NaN or infinity."""
+        return [row for row in self._runs() if row.status == "diverged"]
+
+    def unfinished(self) -> list[RunRow]:
+        """The experiment's runs that were started and have not ended."""
+        return [row for row in self._runs() if row.status == "running"]
+
+    def _runs(self) -> list[RunRow]:
+        cells, seeds = self.experiment.cells, self.experiment.seed_list
+        names = [run_id(cell.id, method.title, seed) for cell in cells for method in cell.methods for seed in seeds]
+        return [self.rows[name] for name in names if name in self.rows]
 
     def task(self, cell: Cell) -> TaskKind:
         """The cell's task, as its data recorded it."""
@@ -123,18 +132,15 @@ class Results:
         return "classification"
 
     def notes(self, cell: Cell) -> list[str]:
-        """What the cell's data say a reader must know."""
-        for method in cell.methods:
-            for row in self.finished(cell, method):
-                return list(row.provenance.get("notes", []))
-        return []
+        """What a reader of the cell's numbers must know about its data."""
+        rows = [row for method in cell.methods for row in self.finished(cell, method)]
+        return list(dict.fromkeys(note for row in rows for note in row.provenance.get("notes", [])))
 
     def audit(self, cell: Cell) -> list[str]:
         """What the leakage audit found in the cell's data, in plain sentences."""
-        for method in cell.methods:
-            for row in self.finished(cell, method):
-                return list(self.store.fact(f"audit {row.data_hash}") or [])
-        return []
+        rows = [row for method in cell.methods for row in self.finished(cell, method)]
+        hashes = dict.fromkeys(row.data_hash for row in rows)
+        return list(dict.fromkeys(line for h in hashes for line in self.store.fact(f"audit {h}") or []))
 
     def clients(self, cell: Cell) -> list[str]:
         """The clients' names."""

@@ -53,7 +53,8 @@ class Arrays(NamedTuple):
 def to_device(split: Split) -> Arrays:
     """Move a split to the device; on a CPU without a copy where the memory allows."""
     starts, sizes = split.offsets[:-1].astype(np.int32), split.sizes.astype(np.int32)
-    return Arrays(jnp.asarray(split.x), jnp.asarray(split.y), jnp.asarray(starts), jnp.asarray(sizes))
+    with jax.ensure_compile_time_eval():  # real arrays, even if first asked for while something is traced
+        return Arrays(jnp.asarray(split.x), jnp.asarray(split.y), jnp.asarray(starts), jnp.asarray(sizes))
 
 
 def map_blocks(function: Callable[..., Any], block: int, *arguments: PyTree) -> Any:
@@ -116,9 +117,7 @@ class Simulation:
         key = jax.random.key(seed)
         shared = self.algorithm.init(params, stream(key, "init"))
         ids = jnp.arange(self.training.num_clients)
-        private = jax.vmap(lambda i: self.algorithm.init_private(params, stream(key, "private", 0, i)))(
-            ids
-        )
+        private = jax.vmap(lambda i: self.algorithm.init_private(params, stream(key, "private", 0, i)))(ids)
         # Copies: the compiled loop donates the state's buffers, and the initial parameters must survive.
         shared, private = jax.tree.map(jnp.array, (shared, private))
         return State(shared, private, jnp.asarray(0, jnp.int32), key, jnp.zeros(3, jnp.int32))

@@ -5,6 +5,7 @@ beyond the checkpoint is dropped and computed again, to the identical numbers. S
 """
 
 import json
+import os
 import sqlite3
 from collections.abc import Generator, Mapping, Sequence
 from contextlib import contextmanager
@@ -16,6 +17,7 @@ import numpy as np
 
 from idiolect.errors import StoreError
 from idiolect.evaluate import ClientScores
+from idiolect.files import file_name
 
 DATABASE = "idiolect.sqlite"
 _SCHEMA = """
@@ -60,15 +62,21 @@ class Store:
 
     def __init__(self, folder: str | Path, *, create: bool = True) -> None:
         self.folder = Path(folder)
-        if not create and not (self.folder / DATABASE).is_file():
+        file = self.folder / DATABASE
+        if not create and not file.is_file():
             raise StoreError(f"no runs in '{self.folder}': it has no {DATABASE}")
         with self._guard():
-            self.folder.mkdir(parents=True, exist_ok=True)
-            (self.folder / "checkpoints").mkdir(exist_ok=True)
-            self._db = sqlite3.connect(self.folder / DATABASE, timeout=60, isolation_level=None)
-            self._db.execute("PRAGMA journal_mode = WAL")
-            self._db.execute("PRAGMA synchronous = NORMAL")
-            self._db.executescript(_SCHEMA)
+            if create:
+                self.folder.mkdir(parents=True, exist_ok=True)
+                (self.folder / "checkpoints").mkdir(exist_ok=True)
+            if create or os.access(self.folder, os.W_OK):
+                self._db = sqlite3.connect(file, timeout=60, isolation_level=None)
+                self._db.execute("PRAGMA journal_mode = WAL")
+                self._db.execute("PRAGMA synchronous = FULL")
+            else:  # somebody else's results, to look at
+                self._db = sqlite3.connect(f"{file.resolve().as_uri()}?mode=ro&immutable=1", uri=True)
+            if create:
+                self._db.executescript(_SCHEMA)
 
     def close(self) -> None:
         """Close the database."""
@@ -108,7 +116,12 @@ class Store:
 
     def checkpoint_path(self, run_id: str) -> Path:
         """Where a run's last state lies."""
-        return self.folder / "checkpoints" / (run_id.replace("/", "__").replace(" ", "_") + ".eqx")
+        name = run_id if "__" in run_id else run_id.replace("/", "__")
+        return self.folder / "checkpoints" / f"{file_name(name)}.eqx"
+
+    def models_folder(self, run: RunRow) -> Path:
+        """Where the client models of a run lie."""
+        return self.folder / "models" / file_name(run.cell) / file_name(run.label) / f"seed{run.seed}"
 
     def runs(self) -> list[RunRow]:
         """All runs, in the order in which they were started."""
@@ -122,22 +135,16 @@ class Store:
             row = self._db.execute("SELECT * FROM runs WHERE id = ?", (run_id,)).fetchone()
         return _run_row(row) if row else None
 
-    def start(self, run: RunRow) -> RunRow:
-        """Register a run, or return it as it stands.
+    def check(self, run: RunRow) -> RunRow | None:
+        """The run of this name as it stands here, or None.
 
-        Raises `StoreError` if a run of this name stands here with another configuration or other data.
+        Raises `StoreError` if it has another configuration or other data.
         """
         old = self.run(run.id)
         if old is None:
-            values = (
-                *(run.id, run.cell, run.label, run.method, run.seed, json.dumps(run.config), run.config_hash),
-                *(run.data_hash, json.dumps(run.provenance), run.status, 0, 0.0, 0.0, ""),
-            )
-            with self._transaction() as db:
-                db.execute(f"INSERT INTO runs VALUES ({','.join('?' * len(values))})", values)
-            return run
+            return None
         if old.config_hash != run.config_hash:
-            changed = ", ".join(_changes(old.config, run.config)) or "a default"
+            changed = ", ".join(changes(old.config, run.config)) or "a default"
             raise StoreError(
                 f"'{self.folder}' holds run {run.id} with another configuration (changed: {changed}); "
                 "use another --out, or set it back"
@@ -149,11 +156,32 @@ class Store:
             )
         return old
 
+    def start(self, run: RunRow) -> RunRow:
+        """Register a run, or return it as it stands; raises as `check` does."""
+        old = self.check(run)
+        if old is not None:
+            return old
+        values = (
+            *(run.id, run.cell, run.label, run.method, run.seed, json.dumps(run.config), run.config_hash),
+            *(run.data_hash, json.dumps(run.provenance), run.status, 0, 0.0, 0.0, ""),
+        )
+        with self._transaction() as db:
+            db.execute(f"INSERT INTO runs VALUES ({','.join('?' * len(values))})", values)
+        return run
+
     def rewind(self, run_id: str, round: int) -> None:
-        """Forget evaluations after `round`, the round of the checkpoint from which the run goes on."""
+        """Forget evaluations after `round`, the round of the checkpoint from which the run goes on (-1: none)."""
         with self._transaction() as db:
             db.execute("DELETE FROM metrics WHERE run = ? AND round > ?", (run_id, round))
-            db.execute("UPDATE runs SET status = 'running', round = ?, message = '' WHERE id = ?", (round, run_id))
+            db.execute(
+                "UPDATE runs SET status = 'running', round = ?, message = '' WHERE id = ?", (max(round, 0), run_id)
+            )
+
+    def evaluated(self, run_id: str) -> list[int]:
+        """The evaluated rounds, ascending."""
+        with self._guard():
+            rows = self._db.execute("SELECT DISTINCT round FROM metrics WHERE run = ? ORDER BY round", (run_id,))
+            return [row[0] for row in rows]
 
     def record(
         self,
@@ -220,13 +248,13 @@ def _run_row(row: Sequence[Any]) -> RunRow:
     return RunRow(*values)
 
 
-def _changes(old: Mapping[str, Any], new: Mapping[str, Any], prefix: str = "") -> list[str]:
+def changes(old: Mapping[str, Any], new: Mapping[str, Any], prefix: str = "") -> list[str]:
     """The keys, dotted, whose values differ."""
     found: list[str] = []
     for key in sorted({*old, *new}):
         a, b = old.get(key), new.get(key)
         if isinstance(a, dict) and isinstance(b, dict):
-            found += _changes(a, b, f"{prefix}{key}.")
+            found += changes(a, b, f"{prefix}{key}.")
         elif a != b:
             found.append(f"{prefix}{key}")
     return found

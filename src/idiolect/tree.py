@@ -19,9 +19,7 @@ def subtract(x: Params, y: Params) -> Params:
 
 def lerp(x: Params, y: Params, weight: ArrayLike) -> Params:
     """Return (1 - weight) x + weight y; weights outside [0, 1] extrapolate (pFedMe's beta > 1)."""
-    return jax.tree.map(
-        lambda a, b: (1 - jnp.asarray(weight, a.dtype)) * a + jnp.asarray(weight, a.dtype) * b, x, y
-    )
+    return jax.tree.map(lambda a, b: (1 - jnp.asarray(weight, a.dtype)) * a + jnp.asarray(weight, a.dtype) * b, x, y)
 
 
 def squared_norm(x: Params) -> Float[Array, ""]:

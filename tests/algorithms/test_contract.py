@@ -39,9 +39,7 @@ class FedU(Algorithm):
         return tree.gather(shared, client_id)
 
     def local(self, view: Any, private: Any, client: Any, key: Any) -> Any:
-        trained = sgd(
-            client, view, key, rate=self.rate, steps=self.local_steps, batch_size=self.batch_size
-        )
+        trained = sgd(client, view, key, rate=self.rate, steps=self.local_steps, batch_size=self.batch_size)
         return trained, private
 
     def aggregate(self, shared: Any, cohort: Any, messages: Any) -> Any:

@@ -4,13 +4,13 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
+from jax.flatten_util import ravel_pytree
+
 from idiolect import tree
 from idiolect.algorithms.perfedavg import PerFedAvg
 from idiolect.errors import ConfigError
 from idiolect.evaluate import Evaluator
 from idiolect.random import stream
-from jax.flatten_util import ravel_pytree
-
 from tests.federations import classification, flat, rows, run
 
 ALPHA = 0.4
@@ -21,8 +21,9 @@ def meta(problem, client, batches, **options):
     return flat(jax.jit(lambda w: algorithm.meta_gradient(client, w, *batches))(problem.params))
 
 
-def draws(client, count=3):
-    return [client.draw(jax.random.key(i), 8) for i in range(count)]
+def draws(client):
+    draw = jax.jit(lambda seed: client.draw(jax.random.key(seed), 8))
+    return [draw(seed) for seed in range(3)]
 
 
 @pytest.mark.parametrize("precision", ["float32", "float64"])
@@ -50,17 +51,17 @@ def test_the_variants_differ_in_the_hessian_alone(x64):
     first, second, third = batches = draws(client)
     vector, rebuild = ravel_pytree(problem.params)
     hessian = np.asarray(jax.jit(jax.hessian(lambda v: client.loss(rebuild(v), third)))(vector))
-    adapted = tree.add_scaled(problem.params, -ALPHA, client.grad(problem.params, first))
-    slope = flat(client.grad(adapted, second))
+    grad = jax.jit(client.grad)
+    slope = flat(grad(tree.add_scaled(problem.params, -ALPHA, grad(problem.params, first)), second))
     exact = slope - ALPHA * hessian @ slope
     np.testing.assert_allclose(meta(problem, client, batches), exact, atol=1e-14)
     np.testing.assert_allclose(meta(problem, client, batches, variant="first-order"), slope, atol=1e-14)
     gaps = [
         np.abs(meta(problem, client, batches, variant="hessian-free", difference=delta) - exact).max()
-        for delta in (1e-1, 1e-2, 1e-4)
+        for delta in (1e-1, 1e-3)
     ]
-    assert gaps[0] > 50 * gaps[1]  # central differences: the error falls as delta^2
-    assert gaps[2] < 1e-9
+    assert gaps[0] > 5e3 * gaps[1]  # central differences: the error falls as delta^2
+    assert gaps[1] < 1e-7
 
 
 @pytest.mark.parametrize("variant", ["exact", "first-order", "hessian-free", "sequential"])
@@ -95,20 +96,19 @@ def test_the_server_averages_and_the_adapted_model_is_sgd_on_training_data(weigh
     problem = classification()
     algorithm = PerFedAvg(local_steps=2, batch_size=4, adapt_steps=2, adapt_rate=0.2, weighting=weighting)
     simulation = problem.simulation(algorithm)
-    key = jax.random.key(0)
 
+    @jax.jit
     def one(index):
-        local = algorithm.local(problem.params, None, problem.client(index), streams[index])[0]
-        adapted, client = problem.params, problem.client(index)
-        batches = client.batches(streams[index], 2, 4, "fresh")
+        key, client = stream(jax.random.key(0), "local", 0, index), problem.client(index)
+        local = algorithm.local(problem.params, None, client, key)[0]
+        adapted, batches = problem.params, client.batches(key, 2, 4, "fresh")
         for step in range(2):
             batch = jax.tree.map(lambda a, step=step: a[step], batches)
             adapted = tree.add_scaled(adapted, -0.2, client.grad(adapted, batch))
         return local, adapted
 
-    streams = [stream(key, "local", 0, i) for i in range(5)]
-    apart = [jax.jit(one, static_argnums=0)(i) for i in range(5)]
-    adapted = jax.jit(lambda s: Evaluator(simulation).client_params(s, ("adapted",)))(simulation.init(0))
+    apart = [one(jnp.asarray(i)) for i in range(5)]
+    adapted = Evaluator(simulation).client_params(simulation.init(0), ("adapted",))
     np.testing.assert_allclose(rows(adapted["adapted"]), [flat(a) for _, a in apart], atol=1e-6)
     weights = problem.data.train.sizes if weighting == "size" else None
     mean = np.average([flat(w) for w, _ in apart], axis=0, weights=weights)

@@ -5,10 +5,10 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
+
 from idiolect.algorithms.pfedme import PFedMe
 from idiolect.errors import ConfigError
 from idiolect.evaluate import Evaluator
-
 from tests.federations import flat, quadratics, rows, run
 
 LAMBDA = 2.0
@@ -82,7 +82,7 @@ def test_the_fixed_point_minimises_the_sum_of_the_envelopes(precision):
     simulation = problem.simulation(exact(tolerance, rate=0.8))
     state = run(simulation, 120)
     np.testing.assert_allclose(flat(state.shared), best, atol=atol, rtol=0)
-    models = jax.jit(lambda s: Evaluator(simulation).client_params(s, ("personal",)))(state)
+    models = Evaluator(simulation).client_params(state, ("personal",))
     points = [problem.prox(i, best, LAMBDA) for i in range(problem.clients)]
     np.testing.assert_allclose(rows(models["personal"]), points, atol=atol, rtol=0)
 
@@ -159,7 +159,7 @@ def test_a_round_is_algorithm_1_written_out(changes):
     models = Evaluator(simulation).client_params
     start = simulation.init(0)
     start = eqx.tree_at(lambda s: s.round, start, jnp.asarray(2, jnp.int32))  # the iterator is in mid-pass
-    clients = jax.jit(lambda s: models(s, ("personal", "local", "global")))(start)
+    clients = models(start, ("personal", "local", "global"))
     hidden, warm = changes.get("hidden_l2", 0.0), changes.get("warm_start", True)
     expected = algorithm_1(problem, algorithm, 2, hidden=hidden, warm=warm)
     w, theta = (np.stack(part) for part in zip(*expected, strict=True))

@@ -3,9 +3,9 @@ import jax.numpy as jnp
 import numpy as np
 import optax
 import pytest
+
 from idiolect.algorithms.solvers import OPTIMIZERS, minimise, optimizer, sgd
 from idiolect.errors import ConfigError
-
 from tests.federations import classification, flat
 
 CURVATURE = jnp.array([1.0, 4.0])

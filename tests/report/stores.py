@@ -1,6 +1,7 @@
 """Small stores written by hand: what a run would leave, without training anything."""
 
 from collections.abc import Mapping, Sequence
+from pathlib import Path
 
 import numpy as np
 
@@ -66,19 +67,23 @@ def finished(store: Store, exp: Experiment, cell_id: str, title: str, seed: int,
 
 
 NAN = float("nan")
-LOCAL = {20: {"local": (0.9, 0.6, 0.8, NAN)}}
-PUBLISHED = [{"model": "global", "value": 70.0, "std": 0.5, "within": 3.0}]
+PUBLISHED = ({"model": "global", "value": 70.0, "std": 0.5, "within": 3.0},)
+TRAINED = {0: {"global": (0.1, 0.1, 0.1, NAN)}, 20: {"global": (0.7, 0.7, 0.75, NAN)}}
 
 
-def toy(store: Store) -> Results:
-    """Two seeds of Local (both done), of FedAvg with a published value (one diverged), of pFedMe (not run)."""
-    exp = experiment(["placeholder"] and [{"name": "fedavg", "published": PUBLISHED}, {"name": "local"},
-                                          {"name": "pfedme"}])  # fmt: skip
-    fedavg = {0: {"global": (0.1, 0.1, 0.1, NAN)}, 20: {"global": (0.7, 0.7, 0.75, NAN)}}
-    finished(store, exp, "cell0", "fedavg", 0, fedavg, splits=("train", "test"), seconds=1.25)
+def local(seed: int) -> dict[int, dict[str, tuple[float, ...]]]:
+    """Local training: west has no test samples, east gains with the seed."""
+    return {0: {"local": (0.1, 0.1, 0.1, NAN)}, 20: {"local": (0.9, 0.6, 0.8 + 0.1 * seed, NAN)}}
+
+
+def toy(folder: Path) -> Results:
+    """Two seeds: Local has both, FedAvg (with a published value) diverged in one, pFedMe was not run."""
+    store = Store(folder)
+    exp = experiment([{"name": "fedavg", "published": PUBLISHED}, {"name": "local"}, {"name": "pfedme"}])
+    both = ("train", "test")
+    finished(store, exp, "cell0", "fedavg", 0, TRAINED, splits=both, seconds=1.25)
     run = start(store, exp, "cell0", "fedavg", 1)
     store.finish(run, "diverged", "round 7, client south: the loss is NaN")
     for seed in (0, 1):
-        course = {20: {"local": (0.9, 0.6, 0.8 + 0.1 * seed, NAN)}}
-        finished(store, exp, "cell0", "local", seed, course, splits=("train", "test"))
+        finished(store, exp, "cell0", "local", seed, local(seed), splits=both)
     return Results(store, exp)

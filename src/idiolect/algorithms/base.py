@@ -75,9 +75,7 @@ class Algorithm(eqx.Module):
         return shared
 
     @abstractmethod
-    def local(
-        self, view: PyTree, private: PyTree, client: Client, key: PRNGKeyArray
-    ) -> tuple[PyTree, PyTree]:
+    def local(self, view: PyTree, private: PyTree, client: Client, key: PRNGKeyArray) -> tuple[PyTree, PyTree]:
         """Run one round on one client; return (message, private state)."""
 
     @abstractmethod

@@ -79,9 +79,7 @@ class FedAvg(Algorithm):
             epochs=self.epochs,
         )
 
-    def local(
-        self, view: Params, private: PyTree, client: Client, key: PRNGKeyArray
-    ) -> tuple[Params, PyTree]:
+    def local(self, view: Params, private: PyTree, client: Client, key: PRNGKeyArray) -> tuple[Params, PyTree]:
         """Message: the locally trained model w_i."""
         return self.train(view, client, key), private
 

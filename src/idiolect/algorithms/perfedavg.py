@@ -63,15 +63,11 @@ class PerFedAvg(Algorithm):
         if self.variant == "hessian-free":
             ahead = client.grad(tree.add_scaled(w, self.difference, slope), third)
             behind = client.grad(tree.add_scaled(w, -self.difference, slope), third)
-            return tree.add_scaled(
-                slope, -self.adapt_rate / (2 * self.difference), tree.subtract(ahead, behind)
-            )
+            return tree.add_scaled(slope, -self.adapt_rate / (2 * self.difference), tree.subtract(ahead, behind))
         _, curved = jax.jvp(lambda p: client.grad(p, third), (w,), (slope,))
         return tree.add_scaled(slope, -self.adapt_rate, curved)
 
-    def local(
-        self, view: Params, private: PyTree, client: Client, key: PRNGKeyArray
-    ) -> tuple[Params, PyTree]:
+    def local(self, view: Params, private: PyTree, client: Client, key: PRNGKeyArray) -> tuple[Params, PyTree]:
         """Message: the client's w after its local iterations."""
         needed = 2 if self.variant in ("first-order", "sequential") else 3
         draws = client.batches(key, needed * self.local_steps, self.batch_size, self.batches)

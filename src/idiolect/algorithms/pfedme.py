@@ -96,9 +96,7 @@ class PFedMe(Algorithm):
         batches = client.batches(key, self.local_steps, self.batch_size, self.batches)
         return jax.lax.scan(step, (w, w), batches)[0]
 
-    def local(
-        self, view: Params, private: PyTree, client: Client, key: PRNGKeyArray
-    ) -> tuple[Params, PyTree]:
+    def local(self, view: Params, private: PyTree, client: Client, key: PRNGKeyArray) -> tuple[Params, PyTree]:
         """Message: w_{i,R}."""
         return self.train(view, client, key)[0], private
 

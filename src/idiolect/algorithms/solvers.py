@@ -54,9 +54,7 @@ def sgd(
     """
     solver = optimizer(which, rate)
 
-    def step(
-        carry: tuple[Params, optax.OptState], batch: Batch
-    ) -> tuple[tuple[Params, optax.OptState], None]:
+    def step(carry: tuple[Params, optax.OptState], batch: Batch) -> tuple[tuple[Params, optax.OptState], None]:
         params, state = carry
         updates, state = solver.update(client.grad(params, batch), state, params)
         return (tree.add_scaled(params, 1.0, updates), state), None
@@ -111,6 +109,4 @@ def minimise(
         params, state = update(params, state, slope)
         return params, state, gradient(params), step + 1
 
-    return jax.lax.while_loop(unfinished, body, (start, solver.init(start), gradient(start), jnp.asarray(0)))[
-        0
-    ]
+    return jax.lax.while_loop(unfinished, body, (start, solver.init(start), gradient(start), jnp.asarray(0)))[0]

@@ -96,7 +96,7 @@ def _panel(axes: Axes, courses: Sequence[_Course], looks: Looks, *, rising: bool
         if course.banded:
             axes.fill_between(course.rounds, course.low, course.high, color=colour, alpha=0.15, linewidth=0)
     axes.set_ylim(*limits(courses, rising=rising))
-    axes.xaxis.set_major_locator(MaxNLocator(nbins=8, integer=True))
+    axes.xaxis.set_major_locator(MaxNLocator(nbins=8, integer=True, steps=[1, 2, 5, 10]))
 
 
 def limits(courses: Sequence[_Course], *, rising: bool) -> tuple[float, float]:
@@ -111,7 +111,7 @@ def limits(courses: Sequence[_Course], *, rising: bool) -> tuple[float, float]:
     settled = settled if settled.any() else finite
     whole = float(low[finite].min()), float(high[finite].max())
     bottom, top = (float(low[settled].min()), whole[1]) if rising else (whole[0], float(high[settled].max()))
-    if top - bottom > 0.6 * (whole[1] - whole[0]):
+    if top - bottom > 0.5 * (whole[1] - whole[0]):
         bottom, top = whole
     margin = 0.06 * (top - bottom) or 0.01 * abs(top) or 0.01
     return bottom - margin, top + margin

@@ -5,10 +5,12 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
+from idiolect.algorithms.registry import ALGORITHMS, hyperparameters
 from idiolect.config import Cell, Method
 from idiolect.errors import StoreError
 from idiolect.files import atomic_write
 from idiolect.report.comparison import cell_title
+from idiolect.report.extras import extras, markdown_extra
 from idiolect.report.figures import clients_figure, curves_figure, save
 from idiolect.report.made_with import expected_runs, made_with
 from idiolect.report.raw import clients_csv, write_csv
@@ -113,6 +115,7 @@ def _cell(results: Results, cell: Cell, figures: Sequence[tuple[str, str]]) -> l
         f"## {escaped(cell_title(cell))}",
         "\n".join(["> **About these data**", ">", *(f"> - {note}" for note in warnings)]) if warnings else "",
         markdown_table(results, cell).strip(),
+        *(markdown_extra(extra) for extra in extras(results, cell)),
         *(f"![{escaped(caption)}]({path})" for caption, path in figures),
         "<details><summary>Settings</summary>",
         _bullets(settings),
@@ -122,11 +125,11 @@ def _cell(results: Results, cell: Cell, figures: Sequence[tuple[str, str]]) -> l
 
 def _method(method: Method) -> str:
     label = f"{method.title}: " if method.title != method.name else ""
-    return label + _settings(method.spec)
+    return label + _settings({**hyperparameters(ALGORITHMS[method.name]), **method.spec})
 
 
 def _settings(spec: dict[str, Any]) -> str:
-    """A specification in words: its name, then what was set; of a path, the last part."""
+    """A specification in words: its name, then its values; of a path, the last part."""
     given = ", ".join(f"{key} = {_public(value)}" for key, value in spec.items() if key not in ("name", "folder"))
     name = str(spec.get("name", ""))
     return f"{name} ({given})" if name and given else name or given

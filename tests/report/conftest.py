@@ -1,0 +1,15 @@
+"""One toy comparison for the tests of the report; nobody writes to it."""
+
+import pytest
+
+from tests.report import stores
+
+
+@pytest.fixture(scope="package")
+def toy(tmp_path_factory):
+    return stores.toy(tmp_path_factory.mktemp("toy"))
+
+
+@pytest.fixture(scope="package")
+def cell(toy):
+    return toy.experiment.cells[0]

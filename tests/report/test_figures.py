@@ -1,0 +1,131 @@
+import numpy as np
+import pytest
+
+from idiolect.report.figures import curves_figure, panels_figure
+from idiolect.results import Curve, Results
+from idiolect.store import Store
+from tests.report.stores import NAN, experiment, finished
+
+
+def texts(figure):
+    return [t.get_text() for t in figure.legends[0].get_texts()]
+
+
+def course(level, rounds=(0, 10, 20), models=("personal", "global", "local")):
+    return {r: {m: (level + 0.01 * r - 0.1 * i,) * 3 + (NAN,) for i, m in enumerate(models)} for r in rounds}
+
+
+@pytest.fixture(scope="module")
+def two_cells(tmp_path_factory):
+    store = Store(tmp_path_factory.mktemp("cells"))
+    methods = [{"name": "pfedme", "label": f"R = {r}"} for r in (10, 20)]
+    exp = experiment(methods, seeds=2, cells=[{"title": "MLR"}, {"title": "DNN"}])
+    for cell in exp.cells:
+        for title in ("R = 10", "R = 20"):
+            for seed in (0, 1):
+                level = 0.5 + 0.1 * seed
+                finished(store, exp, cell.id, title, seed, course(level), splits=("train", "test"))
+    return Results(store, exp)
+
+
+def test_curves(two_cells):
+    figure = curves_figure(two_cells, two_cells.experiment.cells[0])
+    score, loss = figure.axes
+    assert (score.get_ylabel(), loss.get_ylabel()) == ("test accuracy, %", "training loss")
+    assert [line.get_label() for line in score.lines] == [
+        *("R = 10, personal", "R = 10, global", "R = 10, local"),
+        *("R = 20, personal", "R = 20, global", "R = 20, local"),
+    ]
+    assert len(loss.lines) == len(score.collections) == len(loss.collections) == 6  # lines, and bands over seeds
+    np.testing.assert_allclose(score.lines[0].get_xydata(), [(0, 55), (10, 65), (20, 75)])
+    np.testing.assert_allclose(loss.lines[0].get_ydata(), [1.45, 1.35, 1.25])
+    band = score.collections[0].get_paths()[0].vertices
+    assert (band[:, 1].min(), band[:, 1].max()) == pytest.approx((55 - 10 / 2**0.5, 75 + 10 / 2**0.5))
+    assert [t for t in texts(figure) if t.strip()] == [
+        *("method", "R = 10", "R = 20", "model", "personal", "global", "local")
+    ]
+
+
+def test_methods_differ_by_colour_and_models_by_style(two_cells):
+    lines = curves_figure(two_cells, two_cells.experiment.cells[0]).axes[0].lines
+    assert len({line.get_color() for line in lines}) == 2
+    assert lines[0].get_color() == lines[2].get_color() != lines[3].get_color()
+    assert lines[0].get_linestyle() == lines[3].get_linestyle()
+    assert len({line.get_linestyle() + str(line._dash_pattern) for line in lines}) == 3
+
+
+def test_panels(two_cells):
+    figure = panels_figure(two_cells, two_cells.experiment.cells, models=("personal",))
+    assert len(figure.axes) == 4
+    assert [len(axes.lines) for axes in figure.axes] == [2, 2, 2, 2]
+    assert [axes.get_title(loc="left") for axes in figure.axes] == ["MLR", "", "DNN", ""]
+    assert [axes.get_xlabel() for axes in figure.axes] == ["", "", "round", "round"]
+
+
+def test_without_training_scores_there_is_one_panel(tmp_path):
+    store = Store(tmp_path)
+    exp = experiment([{"name": "fedavg"}], seeds=1)
+    finished(store, exp, "cell0", "fedavg", 0, course(0.5, models=("global",)), task="regression")
+    (axes,) = curves_figure(Results(store, exp), exp.cells[0]).axes
+    assert axes.get_ylabel() == "test mse"
+    assert not axes.collections  # no band for one seed
+    np.testing.assert_allclose(axes.lines[0].get_ydata(), [0.5, 0.6, 0.7])
+
+
+def test_nothing_finished(tmp_path):
+    exp = experiment([{"name": "fedavg"}])
+    (axes,) = curves_figure(Results(Store(tmp_path), exp), exp.cells[0]).axes
+    assert [t.get_text() for t in axes.texts] == ["no finished run"]
+
+
+def limits(tmp_path, levels):
+    store = Store(tmp_path)
+    exp = experiment([{"name": "fedavg"}], seeds=1)
+    rounds = {r: {"global": (v,) * 3 + (NAN,)} for r, v in zip(range(0, 10 * len(levels), 10), levels, strict=True)}
+    finished(store, exp, "cell0", "fedavg", 0, rounds, splits=("train", "test"))
+    return [axes.get_ylim() for axes in curves_figure(Results(store, exp), exp.cells[0]).axes]
+
+
+def test_axis_shows_differences(tmp_path):
+    score, loss = limits(tmp_path, [0.1, 0.8, 0.92, 0.93, 0.94, 0.95])
+    assert 91 < score[0] < 92
+    assert 95 < score[1] < 96
+    assert loss == pytest.approx((1.05 - 0.03 * 0.06, 1.08 + 0.03 * 0.06))
+
+
+def test_axis_keeps_the_start_of_a_slow_run(tmp_path):
+    score, _ = limits(tmp_path, [0.1, 0.2, 0.3, 0.4, 0.5, 0.6])
+    assert score[0] < 10 < 60 < score[1]
+
+
+def test_axis_of_a_constant(tmp_path):
+    score, _ = limits(tmp_path, [0.5, 0.5, 0.5])
+    assert score == pytest.approx((49.5, 50.5))
+
+
+def test_many_methods_are_told_apart(tmp_path):
+    store = Store(tmp_path)
+    exp = experiment([{"name": "fedavg", "label": f"a rather long label, number {i}"} for i in range(16)], seeds=1)
+    for i in range(16):
+        finished(store, exp, "cell0", exp.cells[0].methods[i].title, 0, course(i / 20, models=("global",)))
+    figure = curves_figure(Results(store, exp), exp.cells[0])
+    lines = figure.axes[0].lines
+    assert len({(line.get_color(), line.get_marker()) for line in lines}) == 16
+    figure.draw_without_rendering()
+    box = figure.legends[0].get_window_extent()
+    assert box.y0 >= 0  # nothing is cut off
+    assert box.x1 <= figure.bbox.x1
+    assert box.x0 >= figure.axes[0].get_window_extent().x1
+
+
+def test_a_single_evaluation_is_visible(tmp_path):
+    store = Store(tmp_path)
+    exp = experiment([{"name": "fedavg"}], seeds=1)
+    finished(store, exp, "cell0", "fedavg", 0, course(0.5, rounds=(20,), models=("global",)))
+    assert curves_figure(Results(store, exp), exp.cells[0]).axes[0].lines[0].get_marker() == "o"
+
+
+def test_curve_has_the_spread_of_the_loss(two_cells):
+    curve = two_cells.curves(two_cells.experiment.cells[0], "train", ("personal",))[0]
+    assert isinstance(curve, Curve)
+    np.testing.assert_allclose(curve.loss_std, [0.1 / 2**0.5] * 3)

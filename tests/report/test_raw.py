@@ -1,0 +1,58 @@
+import math
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from idiolect.errors import StoreError
+from idiolect.report.raw import CLIENT_COLUMNS, LINE_COLUMNS, OVER_SEEDS, clients_csv, write_csv
+
+
+def test_every_number_survives(toy, tmp_path):
+    write_csv(toy, tmp_path / "table.csv")
+    table = pd.read_csv(tmp_path / "table.csv")
+    assert tuple(table.columns) == LINE_COLUMNS
+    assert len(table) == len(toy.lines) == 5
+    for row, line in zip(table.to_dict("records"), toy.lines, strict=True):
+        assert (row["cell"], row["method"], row["model"]) == (line.cell, line.method, line.model)
+        assert (row["seeds"], row["failed"], row["verdict"]) == (line.weighted.seeds, line.failed, line.verdict)
+        for name in OVER_SEEDS:
+            value = getattr(line, name)
+            expected = [math.nan] * 3 if value is None else [value.mean, value.std, value.half_width]
+            np.testing.assert_array_equal([row[name], row[f"{name}_std"], row[f"{name}_ci95"]], expected)
+
+
+def test_known_values(toy, tmp_path):
+    write_csv(toy, tmp_path / "table.csv")
+    table = pd.read_csv(tmp_path / "table.csv", dtype={"rounds": str}).set_index(["method", "model"])
+    fedavg, alone = table.loc[("fedavg", "global")], table.loc[("local", "local")]
+    assert fedavg["weighted"] == pytest.approx(0.725)
+    assert (fedavg["published"], fedavg["published_std"], fedavg["within"]) == (70.0, 0.5, 3.0)
+    assert fedavg["difference"] == pytest.approx(2.5)
+    assert (fedavg["rounds"], alone["rounds"]) == ("20", "20 20")
+    assert math.isnan(fedavg["weighted_std"])
+    # Student's t with one degree of freedom: 12.706 * std / sqrt(2)
+    assert alone["weighted_std"] == pytest.approx(0.05 / math.sqrt(2))
+    assert alone["weighted_ci95"] == pytest.approx(12.7062 * 0.05 / 2, rel=1e-4)
+    assert table.loc[("pfedme", "local"), ["verdict", "seeds"]].tolist() == ["not run", 0]
+
+
+def test_one_row_a_client(toy, tmp_path):
+    clients_csv(toy, tmp_path / "clients.csv")
+    table = pd.read_csv(tmp_path / "clients.csv")
+    assert tuple(table.columns) == CLIENT_COLUMNS
+    assert len(table) == 4 * 3  # four clients; FedAvg once, Local twice
+    east = table[(table.client == "east") & (table.method == "local")]
+    assert east[["seed", "round", "n", "score"]].values.tolist() == [
+        [0, 20, 20, 0.8],
+        [1, 20, 20, pytest.approx(0.9)],
+    ]
+    assert east["loss"].tolist() == pytest.approx([1.2, 1.1])
+    west = table[table.client == "west"]
+    assert west["n"].tolist() == [0, 0, 0]
+    assert west["score"].isna().all()
+
+
+def test_a_folder_that_is_not_there(toy, tmp_path):
+    with pytest.raises(StoreError, match=r"cannot write .*table\.csv"):
+        write_csv(toy, tmp_path / "nowhere" / "table.csv")

@@ -1,0 +1,60 @@
+import numpy as np
+
+from idiolect.report.strips import clients_figure, spread, strip
+from idiolect.results import Results
+from idiolect.store import Store
+from tests.report.stores import TRAINED, experiment, finished
+
+
+def test_strip_marks_who_is_hurt(toy, cell):
+    fedavg = strip(toy, cell, cell.methods[0])
+    assert fedavg.scores.tolist() == [0.7, 0.7, 0.75]
+    assert fedavg.hurt.tolist() == [True, False, True]  # against Local's .9, .6, .8
+    alone = strip(toy, cell, cell.methods[1])
+    assert len(alone.scores) == 6  # three clients with test samples, two seeds
+    assert not alone.hurt.any()
+    assert strip(toy, cell, cell.methods[2]) is None
+
+
+def test_marks_agree_with_the_table(toy, cell):
+    figure = clients_figure(toy, cell)
+    (axes,) = figure.axes
+    assert [t.get_text() for t in axes.get_yticklabels()] == ["fedavg\n(global)", "local\n(local)"]
+    dots = [[len(c.get_offsets()) for c in axes.collections[i : i + 2]] for i in (0, 2)]
+    assert dots == [[1, 2], [6, 0]]
+    mean, worst = axes.lines[0], axes.lines[1]
+    line = toy.lines[0]
+    np.testing.assert_allclose(mean.get_xdata(), 100 * line.mean.mean)
+    np.testing.assert_allclose(worst.get_xdata(), 100 * line.worst10.mean)
+    labels = [t.get_text() for t in figure.legends[0].get_texts()]
+    assert labels == ["client", "client worse off\nthan with Local", "mean", "worst 10 %"]
+    assert axes.get_xlabel() == "test accuracy of each client, % (one mark a client and seed)"
+
+
+def test_without_local_nobody_is_called_hurt(tmp_path):
+    store = Store(tmp_path)
+    exp = experiment([{"name": "fedavg"}], seeds=1)
+    finished(store, exp, "cell0", "fedavg", 0, TRAINED, task="regression")
+    figure = clients_figure(Results(store, exp), exp.cells[0])
+    assert [t.get_text() for t in figure.legends[0].get_texts()] == ["client", "mean", "worst 10 %"]
+    assert figure.axes[0].get_xlabel() == "test mse of each client"
+
+
+def test_nothing_finished(tmp_path):
+    exp = experiment([{"name": "fedavg"}])
+    figure = clients_figure(Results(Store(tmp_path), exp), exp.cells[0])
+    assert [t.get_text() for t in figure.axes[0].texts] == ["no finished run"]
+
+
+def test_spread_separates_equal_values():
+    values = np.array([0.5, 0.5, 0.5, 0.9])
+    offsets = spread(values, 0.01)
+    assert len(set(offsets[:3])) == 3
+    assert offsets[3] == 0
+    np.testing.assert_array_equal(offsets, spread(values, 0.01))
+
+
+def test_spread_stays_inside_its_strip():
+    offsets = spread(np.full(5000, 1.0), 0.01)
+    assert np.abs(offsets).max() <= 0.35
+    assert len(np.unique(offsets)) == 5000

@@ -1,0 +1,102 @@
+import io
+
+import pytest
+from rich.console import Console
+
+from idiolect.report.comparison import Table
+from idiolect.report.table import TerminalTable, escaped, markdown_table, rich_form, rich_table
+
+WIDE = Table(
+    title="a [bold] title",
+    columns=(
+        "method",
+        "model",
+        "accuracy",
+        "client mean",
+        "worst 10 %",
+        "hurt vs Local",
+        "hurt vs global",
+        "seconds",
+    ),
+    groups=(
+        (
+            ("pFedMe [R = 20]", "personal", "95.62 ± 0.04", "95.11 ± 0.05", "70.00 ± 1.00", "12 %", "<1 %", "2.87"),
+            ("", "global", "94.18 ± 0.06", "94.00 ± 0.05", "60.00 ± 1.00", "50 %", "10 %", ""),
+        ),
+        (("local", "local", "98.00 ± 0.01", "98.00 ± 0.02", "90.00 ± 0.50", "0 %", "1 %", "1.30"),),
+    ),
+    best=frozenset({(1, 0)}),
+    notes=("a note",),
+)
+
+
+def printed(table, width, **options):
+    console = Console(width=width, record=True, file=io.StringIO(), **options)
+    console.print(table)
+    return console.export_text(styles=options.get("force_terminal", False))
+
+
+def test_wide_terminal_has_every_number():
+    shown = printed(TerminalTable(WIDE), 140)
+    for row in (row for group in WIDE.groups for row in group):
+        for value in row:
+            assert value.replace("± ", "±").replace(" %", "%") in shown
+    assert "a [bold] title" in shown
+    assert "a note" in shown
+    assert "no room" not in shown
+
+
+@pytest.mark.parametrize("width", [55, 60, 72, 80, 100, 140])
+def test_no_width_breaks_a_word_or_cuts_a_column(width):
+    shown = printed(TerminalTable(WIDE), width)
+    assert max(map(len, shown.splitlines())) <= width
+    words = shown.split()
+    for word in ("method", "model", "accuracy", "Local", "personal", "95.62", "12%", "local"):
+        assert word in words
+    assert ("no room here for: seconds" in shown.replace("client mean, ", "")) == (
+        "seconds" not in words
+    ) or width < 80
+
+
+def test_narrow_terminal_says_what_it_leaves_out():
+    shown = printed(TerminalTable(WIDE), 55)
+    assert "no room here for:" in shown
+    assert "2.87" not in shown
+
+
+def test_the_width_of_a_form_is_its_width():
+    for compact in (False, True):
+        form, width = rich_form(WIDE, ("seconds",), compact=compact)
+        assert max(map(len, printed(form, 300).splitlines())) == width
+
+
+def test_best_is_bold():
+    shown = printed(rich_form(WIDE)[0], 140, force_terminal=True)
+    assert "\x1b[1m98.00 ±0.01\x1b[0m" in shown
+    assert "\x1b[1m95.62" not in shown
+
+
+def test_rich_table_of_a_cell(toy, cell):
+    shown = printed(rich_table(toy, cell), 160)
+    assert "80.00 ±3.54" in shown
+    assert "fedavg: over 1 of 2 seeds (1 diverged)" in shown
+
+
+def test_markdown(toy, cell):
+    lines = markdown_table(toy, cell).splitlines()
+    assert lines[:5] == [
+        "**cell0: test accuracy in %, last round, 2 seeds**",
+        "",
+        "| method | model | accuracy | published | difference | verdict | client mean | worst 10 % | hurt vs Local "
+        "| hurt vs global | seconds |",
+        "| --- | --- | ---: | ---: | ---: | --- | ---: | ---: | ---: | ---: | ---: |",
+        "| fedavg | global | 72.50 | 70.00 ± 0.50 | +2.50 | reproduced | 71.67 | 70.00 | 67 % | 0 % | 1.25 |",
+    ]
+    assert lines[5].startswith("| local | local | **80.00 ± 3.54** |")
+    assert lines[-2:] == ["- fedavg: over 1 of 2 seeds (1 diverged)", "- pfedme: 2 not run of 2 seeds"]
+
+
+def test_markdown_marks_are_escaped(toy, cell):
+    assert escaped("a|b*c`<d") == "a\\|b\\*c\\`\\<d"
+    named = cell.model_copy(update={"title": "a | b"})
+    assert markdown_table(toy, named).startswith("**a \\| b: test accuracy")

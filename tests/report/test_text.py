@@ -1,0 +1,78 @@
+import math
+
+import pytest
+
+from idiolect.config import Published
+from idiolect.report import text
+from idiolect.summary import OverSeeds, over_seeds
+
+NAN = math.nan
+NONE = OverSeeds(NAN, NAN, NAN, 0)
+
+
+@pytest.mark.parametrize(
+    ("values", "expected"),
+    [
+        ([0.9562], "95.62"),
+        ([0.9558, 0.9566], "95.62 ± 0.06"),
+        ([0.5, 0.5], "50.00 ± 0.00"),
+        ([1.0], "100.00"),
+        ([0.0], "0.00"),
+    ],
+)
+def test_accuracy_is_per_cent(values, expected):
+    assert text.score(over_seeds(values), "classification") == expected
+
+
+@pytest.mark.parametrize(
+    ("values", "expected"),
+    [
+        ([0.12344], "0.1234"),
+        ([0.1, 0.2], "0.1500 ± 0.0707"),
+        ([9.9996], "10.00"),
+        ([12345.6], "12346"),
+        ([1.5e7, 1.7e7], "1.600e+07 ± 1.4e+06"),
+        ([2.5e-7], "2.500e-07"),
+        ([0.0], "0.000"),
+        ([math.inf], "inf"),
+    ],
+)
+def test_mse_has_four_digits(values, expected):
+    assert text.score(over_seeds(values), "regression") == expected
+
+
+def test_what_there_is_not_is_a_dash():
+    assert text.score(NONE, "classification") == "—"
+    assert text.score(NONE, "regression") == "—"
+    assert text.share(None) == text.share(NONE) == "—"
+    assert text.seconds(NONE) == "—"
+    assert text.published(None, "classification") == "—"
+    assert text.difference(None, "classification") == text.difference(NAN, "regression") == "—"
+
+
+@pytest.mark.parametrize(
+    ("fraction", "expected"),
+    [(0.12, "12 %"), (0.126, "13 %"), (0.0, "0 %"), (0.001, "<1 %"), (0.999, ">99 %"), (1.0, "100 %")],
+)
+def test_share_never_rounds_some_to_none(fraction, expected):
+    assert text.share(over_seeds([fraction])) == expected
+
+
+@pytest.mark.parametrize(
+    ("seconds", "expected"), [(0.279, "0.28"), (9.994, "9.99"), (9.996, "10.0"), (99.96, "100"), (612.4, "612")]
+)
+def test_seconds(seconds, expected):
+    assert text.seconds(over_seeds([seconds])) == expected
+
+
+def test_published_values_stay_in_their_units():
+    value = Published(model="global", value=95.62, std=0.04)
+    assert text.published(value, "classification") == "95.62 ± 0.04"
+    assert text.published(Published(model="global", value=95.6), "classification") == "95.60"
+    assert text.published(Published(model="global", value=0.25), "regression") == "0.2500"
+
+
+def test_difference_has_a_sign():
+    assert text.difference(0.314, "classification") == "+0.31"
+    assert text.difference(-1.0, "classification") == "-1.00"
+    assert text.difference(-0.0123446, "regression") == "-0.01234"

@@ -1,0 +1,48 @@
+import json
+import math
+
+import pytest
+
+from idiolect.report.to_json import plain, to_dict
+
+
+def test_it_is_json_without_nan(toy):
+    found = to_dict(toy)
+    assert json.loads(json.dumps(found, allow_nan=False)) == found
+
+
+def test_lines(toy):
+    (cell,) = to_dict(toy)["cells"]
+    assert (cell["id"], cell["metric"], cell["select"]) == ("cell0", "accuracy", "last")
+    assert cell["notes"] == ["the toy data leak on purpose"]
+    fedavg, alone, *absent = cell["lines"]
+    assert (fedavg["method"], fedavg["model"], fedavg["verdict"], fedavg["failed"]) == (
+        *("fedavg", "global", "reproduced", 1),
+    )
+    assert fedavg["weighted"]["mean"] == pytest.approx(0.725)
+    assert fedavg["weighted"]["std"] is None
+    assert fedavg["published"]["value"] == 70.0
+    assert fedavg["difference"] == pytest.approx(2.5)
+    assert alone["rounds"] == [20, 20]
+    assert [line["weighted"]["mean"] for line in absent] == [None, None, None]
+    assert [line["hurt_local"] for line in absent] == [None, None, None]
+
+
+def test_every_run_has_a_status(toy):
+    found = to_dict(toy)
+    statuses = {run["id"]: run["status"] for run in found["runs"]}
+    assert statuses == {
+        "cell0/fedavg/seed0": "done",
+        "cell0/fedavg/seed1": "diverged",
+        "cell0/local/seed0": "done",
+        "cell0/local/seed1": "done",
+        "cell0/pfedme/seed0": "not run",
+        "cell0/pfedme/seed1": "not run",
+    }
+    assert found["runs"][1]["message"] == "round 7, client south: the loss is NaN"
+    assert found["runs"][0]["seconds"] == 1.25
+    assert found["verdicts"] == {"reproduced": 1, "differs": 0, "diverged": 0, "not run": 0}
+
+
+def test_plain():
+    assert plain({1: (math.nan, math.inf, 2.0, "a", True, None)}) == {"1": [None, None, 2.0, "a", True, None]}
