@@ -70,7 +70,7 @@ def test_an_epoch_visits_every_sample_once_then_reshuffles(problem, index):
     batches = jax.jit(lambda: client.batches(KEY, 2 * per_pass, 4, "epoch"))()
     steps = each(batches)
     assert [len(s) for s in steps] == 2 * ([4] * (size // 4) + [size % 4] * (size % 4 > 0))
-    first, second = sum(steps[:per_pass], []), sum(steps[per_pass:], [])
+    first, second = ([r for step in half for r in step] for half in (steps[:per_pass], steps[per_pass:]))
     assert sorted(first) == sorted(second) == own(problem, index)
     if size > 4:
         assert first != second

@@ -8,6 +8,7 @@ from pathlib import Path
 
 import equinox as eqx
 import jax
+import jax.numpy as jnp
 
 from idiolect.errors import StoreError
 from idiolect.files import atomic_write
@@ -77,6 +78,6 @@ def load_checkpoint(path: Path, like: State, run_hash: str) -> Checkpoint | None
 
 
 def _plain(state: State) -> State:
-    if not jax.dtypes.issubdtype(state.seed.dtype, jax.dtypes.prng_key):
+    if not jnp.issubdtype(state.seed.dtype, jax.dtypes.prng_key):
         return state
     return eqx.tree_at(lambda s: s.seed, state, jax.random.key_data(state.seed))

@@ -118,7 +118,8 @@ def compare(
         ],
     }
     experiment = override(experiment_of(values, "compare"), _assignments(set_))
-    key = digest(experiment.model_dump(mode="json", exclude={"seeds"}))[:6]  # more seeds later go on in the same folder
+    # Without the number of seeds: more of them later go on in the same folder.
+    key = digest(experiment.model_dump(mode="json", exclude={"seeds"}))[:6]
     target = out or Path("runs") / f"{experiment.name}-{key}"
     _execute(
         experiment, target, folder=data_dir, jobs=jobs, save_models=save_models.value, debug=debug, as_json=as_json

@@ -220,8 +220,9 @@ def _first(error: ValidationError) -> str:
         return f"{where}: {unknown('key', key, owner.model_fields)}"
     if detail["type"] == "missing":
         return f"{where} is missing"
-    value = repr(detail["input"])
-    return f"{where} = {value if len(value) < 80 else value[:76] + '...'}: {detail['msg'][0].lower()}{detail['msg'][1:]}"
+    value, message = repr(detail["input"]), detail["msg"]
+    shown = value if len(value) < 80 else f"{value[:76]}..."
+    return f"{where} = {shown}: {message[0].lower()}{message[1:]}"
 
 
 def load_experiment(path: str | Path) -> Experiment:

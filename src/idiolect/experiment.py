@@ -139,7 +139,8 @@ def claim(store: Store, experiment: Experiment, runs: Sequence[RunRow]) -> None:
         for key in ("name", "protocol", "first_seed"):
             if old[key] != new[key]:
                 raise StoreError(
-                    f"'{store.folder}' holds an experiment with {key} {old[key]!r}, not {new[key]!r}; use another --out"
+                    f"'{store.folder}' holds an experiment with {key} {old[key]!r}, not {new[key]!r}; "
+                    "use another --out"
                 )
         cells = {cell["id"]: cell for cell in old["cells"]}
         started = {row.cell for row in store.runs()}
@@ -159,7 +160,7 @@ def claim(store: Store, experiment: Experiment, runs: Sequence[RunRow]) -> None:
 
 
 def _settings(cell: dict[str, Any]) -> dict[str, Any]:
-    return {key: value for key, value in cell.items() if key not in ("id", "title", "methods", "gaps")}
+    return {key: value for key, value in cell.items() if key not in ("id", "title", "methods", "gaps", "tune")}
 
 
 def stored_experiment(store: Store) -> Experiment:

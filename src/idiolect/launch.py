@@ -49,7 +49,8 @@ def launch(
     seeds = {"first": experiment.seed_list[:1], "all": experiment.seed_list, "none": ()}[save_models]
     with alone(out / ".lock", f"another idiolect process works in '{out}'; wait for it, or use another --out"):
         claim(store, experiment, runs)
-        store.set_fact("options", {"folder": str(Path(folder).resolve()) if folder else None, "save_models": save_models})
+        data_folder = str(Path(folder).resolve()) if folder else None
+        store.set_fact("options", {"folder": data_folder, "save_models": save_models})
         engine = Engine(store, bench, tuple(seeds))
         work = missing(engine, experiment)
         left = sum(len(group.seeds) for group in work)
@@ -92,4 +93,5 @@ def raise_diverged(results: Results) -> None:
     rows = results.diverged()
     if rows:
         more = f" (and {len(rows) - 1} more)" if len(rows) > 1 else ""
-        raise DivergedError(f"{rows[0].id}: {rows[0].message}{more}", round=rows[0].round, client=None, stage="training")
+        message = f"{rows[0].id}: {rows[0].message}{more}"
+        raise DivergedError(message, round=rows[0].round, client=None, stage="training")

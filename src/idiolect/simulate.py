@@ -200,6 +200,10 @@ class Simulation:
 
 
 def default_block(params: PyTree) -> int:
-    """Clients vmapped together: small models gain from batched products, large ones lose their cache."""
+    """Clients vmapped together: models of a few kilobytes gain from batched products, larger ones lose their cache.
+
+    Measured on one core: 0.6 to 5 thousand parameters, blocks of 5 to 10 are up to 1.3x faster than 1; 79 thousand
+    (784-100-10), blocks of 5 are 1.65x slower.
+    """
     size = sum(leaf.size for leaf in jax.tree.leaves(params))
-    return 32 if size <= 20_000 else 8 if size <= 100_000 else 1
+    return 8 if size <= 5_000 else 1

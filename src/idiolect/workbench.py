@@ -1,4 +1,4 @@
-"""From an experiment's words to the objects they mean: data, models, simulations, and how their runs are registered."""
+"""From an experiment's words to the objects they mean: data, models, simulations, and their runs' entries."""
 
 import hashlib
 import json

@@ -40,10 +40,8 @@ def test_nesterov_is_the_accelerated_method():
 
 
 def test_many_steps_compile_to_a_loop_and_agree():
-    few = START
-    for _ in range(40):
-        few = minimise(gradient, few, rate=0.05, steps=1)
-    np.testing.assert_allclose(minimise(gradient, START, rate=0.05, steps=40), few, rtol=1e-5)
+    expected = (1 - 0.05 * np.array([1.0, 4.0])) ** 40
+    np.testing.assert_allclose(minimise(gradient, START, rate=0.05, steps=40), expected, rtol=1e-5)
     program = jax.make_jaxpr(lambda x: minimise(gradient, x, rate=0.05, steps=400))(START)
     assert len(str(program)) < 5000
 

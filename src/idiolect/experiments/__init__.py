@@ -10,7 +10,7 @@ from idiolect.errors import unknown
 
 def _all() -> dict[str, Traversable]:
     """Every packaged file by name, without .toml: demo, pfedme/table1.as-written, ..."""
-    root = files(__package__)
+    root = files("idiolect.experiments")
     found = {f.name.removesuffix(".toml"): f for f in root.iterdir() if f.name.endswith(".toml")}
     for folder in root.iterdir():
         if folder.is_dir():

@@ -1,0 +1,134 @@
+"""Evaluation against plain numpy, client by client."""
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+from idiolect.algorithms.fedavg import FedAvg, FedAvgFineTuned
+from idiolect.algorithms.local import Local
+from idiolect.data.federated import Split
+from idiolect.errors import ConfigError, DataError
+from idiolect.evaluate import TILE, Evaluator
+from idiolect.objective import objective_of
+from idiolect.simulate import Simulation
+
+from tests.federations import bits, classification, federation, labelled, split_of
+
+SIZES = (1, 5, TILE, 2 * TILE + 90, TILE + 1, 3)
+
+
+@pytest.fixture(scope="module")
+def problem():
+    """Few training samples, test sets from one sample to more than two tiles; every client its own model."""
+    return classification(SIZES[::-1])
+
+
+def with_split(data, name, split):
+    return type(data)(**vars(data) | {name: split})
+
+
+def own_models(problem, data=None):
+    """A federation in which every client holds a different model, without any training."""
+    simulation = Simulation(data or problem.data, problem.objective, problem.params, Local(), block=2)
+    state, scale = simulation.init(0), jnp.arange(1.0, 7.0)
+    spread = lambda leaf: leaf * scale.reshape(-1, *(1,) * (leaf.ndim - 1))  # noqa: E731
+    return simulation, eqx.tree_at(lambda s: s.private, state, jax.tree.map(spread, state.private))
+
+
+def by_hand(split, params, index):
+    """(mean loss, accuracy) of one client in double precision."""
+    x, y = split.client(index)
+    first, bias, second = (np.asarray(p, float) for p in (params.first, params.bias, params.second))
+    logits = np.tanh(x @ first.T + bias) @ second.T
+    losses = np.log(np.exp(logits).sum(axis=1)) - logits[np.arange(len(y)), y]
+    return losses.mean(), np.mean(logits.argmax(axis=1) == y)
+
+
+def test_tiles_equal_numpy_client_by_client(problem):
+    simulation, state = own_models(problem)
+    scores = Evaluator(simulation)(state, splits=("test", "train"))
+    assert [(s.model, s.split) for s in scores] == [("local", "test"), ("local", "train")]
+    for result in scores:
+        split = problem.data.split(result.split)
+        np.testing.assert_array_equal(result.count, split.sizes)
+        for index in range(6):
+            params = jax.tree.map(lambda leaf, i=index: leaf * (i + 1), problem.params)
+            loss, accuracy = by_hand(split, params, index)
+            np.testing.assert_allclose(result.loss[index], loss, rtol=1e-5)
+            np.testing.assert_allclose(result.score[index], accuracy, atol=1e-7)
+    assert len(set(scores[0].loss)) == 6
+
+
+def test_the_order_of_the_clients_is_the_order_of_the_results(problem):
+    order = [4, 0, 5, 1, 3, 2]
+    moved = split_of([problem.data.test.client(i) for i in order])
+    algorithm = FedAvg()
+    plain = problem.simulation(algorithm)
+    other = Simulation(with_split(problem.data, "test", moved), problem.objective, problem.params, algorithm)
+    (straight,), (shuffled,) = (Evaluator(s)(s.init(0)) for s in (plain, other))
+    np.testing.assert_allclose(shuffled.loss, straight.loss[order], rtol=1e-6)
+    np.testing.assert_array_equal(shuffled.count, straight.count[order])
+
+
+def test_regression_scores_are_mean_squared_errors():
+    rng = np.random.default_rng(0)
+    parts = [(rng.normal(size=(n, 1)).astype(np.float32), rng.normal(size=n).astype(np.float32)) for n in (2, 1)]
+
+    class Slope(eqx.Module):
+        slope: jax.Array
+
+        def __call__(self, x):
+            return self.slope * x
+
+    params = Slope(jnp.array([2.0]))
+    data = federation(split_of(parts))
+    simulation = Simulation(data, objective_of(params, "regression", l2=10.0), params, FedAvg())
+    (result,) = Evaluator(simulation)(simulation.init(0))
+    errors = [np.mean((2 * x[:, 0] - y) ** 2) for x, y in parts]
+    np.testing.assert_allclose(result.score, errors, rtol=1e-6)
+    np.testing.assert_allclose(result.loss, np.array(errors) / 2, rtol=1e-6)  # no L2 term in an evaluated loss
+
+
+def test_a_client_without_samples_of_a_split_has_no_score(problem):
+    x, y = labelled((4,), np.random.default_rng(1)).client(0)
+    validation = Split(x, y, np.array([0, 0, 3, 3, 3, 4, 4]))
+    simulation, state = own_models(problem, with_split(problem.data, "validation", validation))
+    (result,) = Evaluator(simulation)(state, splits=("validation",))
+    np.testing.assert_array_equal(result.count, [0, 3, 0, 0, 1, 0])
+    np.testing.assert_array_equal(np.isnan(result.loss), result.count == 0)
+
+
+def test_adapting_never_sees_validation_or_test_data(problem):
+    """Other test and validation data, the same adapted models to the last bit; other training data, others."""
+    algorithm = FedAvgFineTuned(finetune_steps=3, batch_size=4)
+    other = labelled(SIZES[::-1], np.random.default_rng(7))
+    adapted = []
+    for changes in ({}, {"test": other, "validation": other}, {"train": other}):
+        data = type(problem.data)(**vars(problem.data) | changes)
+        simulation = Simulation(data, problem.objective, problem.params, algorithm)
+        evaluator, state = Evaluator(simulation), simulation.init(0)
+        evaluator._split("test")
+        models = evaluator.client_params(state, ("adapted",))
+        adapted.append([np.asarray(leaf).tobytes() for leaf in jax.tree.leaves(models)])
+    assert adapted[0] == adapted[1]
+    assert adapted[0] != adapted[2]
+
+
+def test_evaluation_leaves_the_state_alone(problem):
+    simulation, state = own_models(problem)
+    before = bits(state)
+    Evaluator(simulation)(state)
+    assert bits(state) == before
+
+
+def test_an_empty_split_and_an_unknown_model_are_named(problem):
+    simulation, state = own_models(problem)
+    evaluator = Evaluator(simulation)
+    with pytest.raises(DataError, match="small: the validation split is empty"):
+        evaluator(state, splits=("validation",))
+    with pytest.raises(ConfigError, match="unknown split 'tests'; did you mean 'test'"):
+        evaluator(state, splits=("tests",))
+    for ask in (evaluator, evaluator.client_params):
+        with pytest.raises(ConfigError, match="unknown model of local 'locl'; did you mean 'local'"):
+            ask(state, ("locl",))

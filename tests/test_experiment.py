@@ -1,0 +1,192 @@
+import subprocess
+import sys
+from pathlib import Path
+
+import idiolect.experiment as module
+import numpy as np
+import pytest
+from idiolect import load_model
+from idiolect.errors import StoreError
+from idiolect.experiment import claim, stored_experiment
+from idiolect.models.files import read_header
+from idiolect.results import Results
+from idiolect.store import Store
+from idiolect.workbench import Workbench
+
+from tests.engine import DATA, FEDAVG, LOCAL, content, experiment, run
+from tests.killed import INSTANTS
+
+ROOT = Path(__file__).parents[1]
+
+
+@pytest.fixture(scope="module")
+def undisturbed(tmp_path_factory):
+    out = tmp_path_factory.mktemp("undisturbed") / "out"
+    run(experiment(select="best-validation"), out)
+    return out
+
+
+def test_killed_again_and_again_and_resumed_is_bit_identical(undisturbed, tmp_path):
+    out = tmp_path / "out"
+    for instant in INSTANTS:
+        ended = subprocess.run([sys.executable, "-m", "tests.killed", str(out), instant], cwd=ROOT, capture_output=True)
+        assert ended.returncode == -9, ended.stderr.decode()
+        assert any(row[3] == "running" for row in content(out)["runs"]), instant
+    run(stored_experiment(Store(out, create=False)), out)
+    assert content(out) == content(undisturbed)
+
+
+def test_finished_runs_are_not_run_again_and_more_seeds_continue(undisturbed, tmp_path, monkeypatch):
+    fitted = []
+    fit = module.fit
+    monkeypatch.setattr(module, "fit", lambda *args, **options: fitted.append(options["seed"]) or fit(*args, **options))
+    out = tmp_path / "out"
+    run(experiment(LOCAL), out)
+    run(experiment(LOCAL), out)
+    assert fitted == [0]
+    before = content(out)
+    results = run(experiment(LOCAL, seeds=2), out)
+    assert fitted == [0, 1]
+    assert results.lines[0].weighted.seeds == 2
+    after = content(out)
+    assert [row for row in after["metrics"] if row[0].endswith("seed0")] == before["metrics"]
+    assert stored_experiment(Store(out)).seeds == 2
+    run(experiment(LOCAL), out)  # fewer seeds: nothing is lost
+    assert stored_experiment(Store(out)).seeds == 2
+
+
+def test_models_asked_for_later_are_written_without_running_again(tmp_path, monkeypatch):
+    out, whole = tmp_path / "out", tmp_path / "whole"
+    run(experiment(LOCAL), out, save_models="none")
+    assert not (out / "models").exists()
+    run(experiment(LOCAL), out, save_models="first")
+    run(experiment(LOCAL), whole, save_models="first")
+    assert content(out) == content(whole)
+    assert len(content(out)["models"]) == 5
+
+
+def test_saved_models_are_of_the_round_that_validation_chose_and_score_as_the_store_says(undisturbed):
+    store = Store(undisturbed, create=False)
+    spec = stored_experiment(store)
+    cell = spec.cells[0]
+    data = Workbench().load(cell)
+    for method in cell.methods:
+        for name in Results(store, spec).names(method):
+            row = store.run(f"cell/{method.title}/seed0")
+            curve = store.curve(row.id, name, "validation")
+            best = max(curve, key=lambda point: point[1])[0]
+            folder = store.models_folder(row)
+            scores = store.scores(row.id, best, name, "test")
+            for index, client in enumerate(data.clients):
+                file = folder / "global.eqx" if name == "global" else folder / name / f"{client}.eqx"
+                header = read_header(file)
+                assert header["extra"]["round"] == best
+                x, y = data.test.client(index)
+                model = load_model(file)
+                right = np.mean([int(np.argmax(model(row_))) == label for row_, label in zip(x, y, strict=True)])
+                assert right == pytest.approx(scores.score[index])
+
+
+def test_changed_configuration_is_refused_naming_the_key_and_the_folder_stays(undisturbed):
+    before, spec = content(undisturbed), stored_experiment(Store(undisturbed))
+    for changes, key in (
+        ({"rounds": 8}, "rounds"),
+        ({"data": {**DATA, "alpha": 0.7}}, "data.alpha"),
+        ({"methods": [{**LOCAL, "rate": 0.3}]}, "method.rate"),
+        ({"select": "last"}, "select"),
+    ):
+        with pytest.raises(StoreError, match=rf"changed: {key}\)"):
+            run(experiment(**{"select": "best-validation", **changes}), undisturbed)
+    with pytest.raises(StoreError, match="name 'tiny', not 'other'"):
+        run(experiment(name="other", select="best-validation"), undisturbed)
+    assert content(undisturbed) == before
+    assert stored_experiment(Store(undisturbed)) == spec
+
+
+def test_a_new_method_must_fit_the_cells_settings(tmp_path):
+    store = Store(tmp_path / "out")
+    bench = Workbench()
+    first = experiment(LOCAL)
+    rows = bench.check(first)
+    claim(store, first, rows)
+    store.start(rows[0])
+    other = experiment(FEDAVG)
+    claim(store, other, bench.check(other))
+    assert [m.name for m in stored_experiment(store).cells[0].methods] == ["fedavg", "local"]
+    longer = experiment(FEDAVG, rounds=10)
+    with pytest.raises(StoreError, match=r"cell 'cell' with other settings \(changed: rounds\)"):
+        claim(store, longer, bench.check(longer))
+
+
+def test_changed_data_are_refused(tmp_path):
+    def table(label):
+        rows = [f"{client},{i},{(i + label) % 2}" for client in "abc" for i in range(12)]
+        (tmp_path / "t.csv").write_text("\n".join(["client,x,label", *rows]))
+
+    spec = experiment(LOCAL, data={"name": "table", "path": str(tmp_path / "t.csv"), "validation": 0.2})
+    table(0)
+    run(spec, tmp_path / "out")
+    table(1)
+    with pytest.raises(StoreError, match="the data of run cell/local/seed0 .* have changed"):
+        run(spec, tmp_path / "out")
+
+
+def test_a_diverging_run_is_told_and_the_others_finish(tmp_path):
+    wild = {**FEDAVG, "label": "wild", "rate": 1e30, "server_optimizer": None}
+    results = run(experiment(wild, LOCAL), tmp_path / "out")
+    rows = results.rows
+    assert rows["cell/local/seed0"].status == "done"
+    row = rows["cell/wild/seed0"]
+    assert row.status == "diverged"
+    assert "in round 1, client '" in row.message
+    assert "stage: local training" in row.message
+    assert [r.id for r in results.diverged()] == [row.id]
+    assert results.store.checkpoint_path(row.id).stat().st_size > 0
+    assert (results.store.folder / "models" / "cell" / "local").is_dir()
+
+
+def test_small_batches_are_said(tmp_path):
+    many = {**LOCAL, "batch_size": 30}
+    results = run(experiment(many, data={**DATA, "clients": 4, "max_size": 40}), tmp_path / "out")
+    sizes = Workbench().load(results.experiment.cells[0]).train.sizes
+    assert (sizes < 30).all()
+    notes = [note for note in results.notes(results.experiment.cells[0]) if "batch_size = 30" in note]
+    assert notes == [
+        f"batch_size = 30 is larger than the training data of 4 of 4 clients (the smallest has {min(sizes)}): "
+        "their mini-batches hold all the samples that they have"
+    ]
+
+
+def test_cohorts_are_the_same_for_every_method_with_one_seed():
+    spec, bench = experiment(FEDAVG, LOCAL), Workbench()
+    cell = spec.cells[0]
+    data = bench.load(cell)
+    drawn = []
+    for method in cell.methods:
+        simulation = bench.simulation(cell, method, data, bench.make_model(cell, data, 0))
+        seed = simulation.init(3).seed
+        drawn.append([simulation.sampling.draw(seed, t, 2)[0].tolist() for t in range(6)])
+    assert drawn[0] == drawn[1]
+    assert len({tuple(ids) for ids in drawn[0]}) > 1
+
+
+def test_selection_looks_at_validation_only(undisturbed):
+    from idiolect.results import Results
+
+    store = Store(undisturbed, create=False)
+    spec = stored_experiment(store)
+    cell, results = spec.cells[0], Results(store, spec)
+    row = store.run("cell/local/seed0")
+    store._db.execute("BEGIN")
+    try:
+        change = "UPDATE metrics SET weighted = ? WHERE run = ? AND round = ? AND split = ?"
+        for round in (0, 2, 4, 6):
+            store._db.execute(change, (0.9 if round == 2 else 0.1, row.id, round, "validation"))
+            store._db.execute(change, (0.9 if round == 4 else 0.1, row.id, round, "test"))
+        assert results.selected(cell, row, "local")[0] == 2
+        assert results.selected(cell.model_copy(update={"select": "last"}), row, "local")[0] == 6
+        assert results.selected(cell.model_copy(update={"select": "best-test"}), row, "local")[0] == 4
+    finally:
+        store._db.execute("ROLLBACK")
+
+
