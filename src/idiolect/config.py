@@ -6,7 +6,7 @@ import math
 import tomllib
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any, ClassVar, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
 
@@ -81,8 +81,11 @@ class Cell(Strict):
 
     cohort: clients a round (null: all). eval_every: rounds between evaluations. select: which round's models the
     table shows; "best-test" exists only in the protocol as-published. splits: evaluated splits. tune: methods
-    of one name are settings among which validation data choose.
+    of one name are settings among which validation data choose. draw: the named models in figures (all if empty).
     """
+
+    PRESENTATION: ClassVar[frozenset[str]] = frozenset({"id", "title", "gaps", "tune", "draw"})
+    """Fields that change what is shown, never what is computed."""
 
     id: str
     title: str = ""
@@ -98,6 +101,7 @@ class Cell(Strict):
     methods: tuple[Method, ...] = Field(min_length=1)
     gaps: tuple[Gap, ...] = ()
     tune: bool = False
+    draw: tuple[str, ...] = ()
 
     @model_validator(mode="before")
     @classmethod

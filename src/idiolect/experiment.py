@@ -160,7 +160,7 @@ def claim(store: Store, experiment: Experiment, runs: Sequence[RunRow]) -> None:
 
 
 def _settings(cell: dict[str, Any]) -> dict[str, Any]:
-    return {key: value for key, value in cell.items() if key not in ("id", "title", "methods", "gaps", "tune")}
+    return {key: value for key, value in cell.items() if key not in ("methods", *Cell.PRESENTATION)}
 
 
 def stored_experiment(store: Store) -> Experiment:

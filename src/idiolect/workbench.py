@@ -104,7 +104,7 @@ class Workbench:
 
     def row(self, cell: Cell, method: Method, data: FederatedData, seed: int) -> RunRow:
         """How a run is registered."""
-        config = cell.model_dump(mode="json", exclude={"id", "methods", "title", "gaps", "tune"})
+        config = cell.model_dump(mode="json", exclude={"methods", *Cell.PRESENTATION})
         config["method"] = {**methods.hyperparameters(methods.ALGORITHMS[method.name]), **method.spec}
         if self.model is not None:
             config["model"] = {"own": digest(str(self.model), _bytes_of(self.model))}

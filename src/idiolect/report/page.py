@@ -54,12 +54,12 @@ def write_report(results: Results, folder: str | Path, command: str) -> list[Pat
         figures[cell.id] = []
         if not any(results.finished(cell, method) for method in cell.methods):
             continue
-        for kind, draw, caption in (
-            ("curves", curves_figure, "test score and training loss over rounds"),
-            ("clients", clients_figure, "test score of every client"),
+        for kind, figure, caption in (
+            ("curves", curves_figure(results, cell, cell.draw or None), "test score and training loss over rounds"),
+            ("clients", clients_figure(results, cell), "test score of every client"),
         ):
             name = f"figures/{stem}-{kind}.png"
-            save(draw(results, cell), folder / name)
+            save(figure, folder / name)
             written.append(folder / name)
             figures[cell.id].append((f"{cell_title(cell)}: {caption}", name))
     page = folder / "report.md"
