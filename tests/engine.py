@@ -39,7 +39,9 @@ def content(out: Path) -> dict[str, Any]:
     """All that a folder's runs say: status and round, every metric of every client, every model file."""
     db = sqlite3.connect(out / DATABASE)
     try:
-        runs = db.execute("SELECT id, config_hash, data_hash, status, round, message FROM runs ORDER BY id").fetchall()
+        runs = db.execute(
+            "SELECT id, config_hash, data_hash, status, round, message FROM runs ORDER BY id"
+        ).fetchall()
         metrics = db.execute("SELECT * FROM metrics ORDER BY run, round, model, split").fetchall()
     finally:
         db.close()

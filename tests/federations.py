@@ -175,8 +175,33 @@ class Problem:
     def client(self, index: int, round: int = 0) -> Client:
         return client_of(self.data, self.objective, index, round)
 
+    def sgd(self, client: Client, key: Any, w: Any, rate: float, steps: int, order: Any = "fresh") -> Any:
+        """Mini-batch SGD with batches of 4, written as a Python loop."""
+        batches = _batches(client, key, steps, order)
+        for step in range(steps):
+            w = _descend(client.objective.l2, w, jax.tree.map(lambda a, step=step: a[step], batches), rate)
+        return w
+
     def simulation(self, algorithm: Any, **options: Any) -> Simulation:
         return Simulation(self.data, self.objective, self.params, algorithm, **options)
+
+
+@eqx.filter_jit
+def _batches(client: Client, key: Any, steps: int, order: Any) -> Any:
+    return client.batches(key, steps, 4, order)
+
+
+@eqx.filter_jit
+def _descend(l2: float, w: Any, batch: Any, rate: Any) -> Any:
+    """One step on the mean cross-entropy of a batch, from its definition."""
+
+    def loss(w: Any) -> Any:
+        losses = jax.vmap(lambda x, y: -jax.nn.log_softmax(w(x))[y])(batch.x, batch.y)
+        return jnp.sum(losses * batch.weight) / jnp.sum(batch.weight) + 0.5 * l2 * sum(
+            jnp.sum(leaf**2) for leaf in jax.tree.leaves(w)
+        )
+
+    return jax.tree.map(lambda p, g: p - rate * g, w, jax.grad(loss)(w))
 
 
 def labelled(sizes: tuple[int, ...], rng: np.random.Generator, dtype: Any = np.float32) -> Split:

@@ -10,7 +10,6 @@ from typing import Any
 
 from idiolect import checkpoint, experiment, model_files, recorder
 from idiolect.store import Store
-
 from tests import engine
 
 INSTANTS = ("after the second commit", "while the third checkpoint is written", "while client models are written")

@@ -2,6 +2,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
+
 from idiolect.checkpoint import Checkpoint, load_checkpoint, save_checkpoint
 from idiolect.errors import StoreError
 from idiolect.simulate import State

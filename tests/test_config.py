@@ -2,9 +2,9 @@ import math
 from pathlib import Path
 
 import pytest
+
 from idiolect.config import digest, experiment_of, load_experiment, override
 from idiolect.errors import ConfigError
-
 from tests.engine import FEDAVG, LOCAL, experiment
 
 METHODS = [{"name": "pfedme"}, {"name": "fedavg", "label": "averaging"}, {"name": "local"}]
@@ -96,6 +96,7 @@ def test_override_reaches_experiment_cells_data_model_and_methods():
     assert c.data == {"name": "synthetic", "clients": 7}
     assert c.model == {"name": "mlp", "l2": 0.5}
     assert [m.spec.get("rate") for m in c.methods] == [0.5, 0.25, None]
+    assert found.description.startswith("Changed with --set: rounds = 9, data.clients = 7")
 
 
 @pytest.mark.parametrize(
@@ -115,7 +116,9 @@ def test_override_refuses(key, value, match):
 
 
 def test_only():
-    whole = experiment_of({**BASE, "cells": [*cell(id="mnist-mlr"), *cell(id="mnist-dnn"), *cell(id="other")]}, "here")
+    whole = experiment_of(
+        {**BASE, "cells": [*cell(id="mnist-mlr"), *cell(id="mnist-dnn"), *cell(id="other")]}, "here"
+    )
     assert [c.id for c in whole.only(()).cells] == ["mnist-mlr", "mnist-dnn", "other"]
     assert [c.id for c in whole.only(("mnist",)).cells] == ["mnist-mlr", "mnist-dnn"]
     chosen = whole.only(("mnist-mlr/averaging", "other"))
@@ -135,7 +138,8 @@ def test_only():
 def test_files(tmp_path: Path):
     good = tmp_path / "mine.toml"
     good.write_text(
-        '[[cells]]\nid = "a"\ndata = "synthetic"\nmodel = "mlr"\n[[cells.methods]]\nname = "local"\n', encoding="utf-8"
+        '[[cells]]\nid = "a"\ndata = "synthetic"\nmodel = "mlr"\n[[cells.methods]]\nname = "local"\n',
+        encoding="utf-8",
     )
     assert load_experiment(good).name == "mine"
     with pytest.raises(ConfigError, match=r"no such experiment file: .*absent\.toml"):

@@ -5,6 +5,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
+
 from idiolect.algorithms.fedavg import FedAvg, FedAvgFineTuned
 from idiolect.algorithms.local import Local
 from idiolect.data.federated import Split
@@ -12,7 +13,6 @@ from idiolect.errors import ConfigError, DataError
 from idiolect.evaluate import TILE, Evaluator
 from idiolect.objective import objective_of
 from idiolect.simulate import Simulation
-
 from tests.federations import bits, classification, federation, labelled, split_of
 
 SIZES = (1, 5, TILE, 2 * TILE + 90, TILE + 1, 3)

@@ -1,21 +1,23 @@
+import shutil
 import subprocess
 import sys
 from pathlib import Path
 
-import idiolect.experiment as module
 import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
+
+import idiolect.experiment as module
 from idiolect import load_model
 from idiolect.errors import StoreError
 from idiolect.experiment import claim, stored_experiment
+from idiolect.files import file_names
 from idiolect.models.files import read_header
 from idiolect.results import Results
 from idiolect.store import Store
 from idiolect.workbench import Workbench
-
-from tests.engine import DATA, FEDAVG, LOCAL, content, experiment, run
+from tests.engine import DATA, FEDAVG, LOCAL, content, experiment, leftovers, run
 from tests.killed import INSTANTS
 
 ROOT = Path(__file__).parents[1]
@@ -31,40 +33,68 @@ def undisturbed(tmp_path_factory):
 def test_killed_again_and_again_and_resumed_is_bit_identical(undisturbed, tmp_path):
     out = tmp_path / "out"
     for instant in INSTANTS:
-        ended = subprocess.run([sys.executable, "-m", "tests.killed", str(out), instant], cwd=ROOT, capture_output=True)
+        ended = subprocess.run(
+            [sys.executable, "-m", "tests.killed", str(out), instant], cwd=ROOT, capture_output=True
+        )
         assert ended.returncode == -9, ended.stderr.decode()
         assert any(row[3] == "running" for row in content(out)["runs"]), instant
+        assert len(leftovers(out)) == (instant == INSTANTS[1])
     run(stored_experiment(Store(out, create=False)), out)
     assert content(out) == content(undisturbed)
+    assert leftovers(out) == []
 
 
-def test_finished_runs_are_not_run_again_and_more_seeds_continue(undisturbed, tmp_path, monkeypatch):
-    fitted = []
-    fit = module.fit
-    monkeypatch.setattr(module, "fit", lambda *args, **options: fitted.append(options["seed"]) or fit(*args, **options))
+@pytest.fixture(scope="module")
+def local(tmp_path_factory):
+    out = tmp_path_factory.mktemp("local") / "out"
+    run(experiment(LOCAL), out)
+    return out
+
+
+@pytest.fixture
+def fitted(monkeypatch):
+    """The seeds that are run."""
+    seeds, fit = [], module.fit
+    monkeypatch.setattr(
+        module, "fit", lambda *args, **options: seeds.append(options["seed"]) or fit(*args, **options)
+    )
+    return seeds
+
+
+def test_finished_runs_are_not_run_again_and_more_seeds_continue(local, tmp_path, fitted):
     out = tmp_path / "out"
+    shutil.copytree(local, out)
     run(experiment(LOCAL), out)
-    run(experiment(LOCAL), out)
-    assert fitted == [0]
-    before = content(out)
+    assert fitted == []
     results = run(experiment(LOCAL, seeds=2), out)
-    assert fitted == [0, 1]
+    assert fitted == [1]
     assert results.lines[0].weighted.seeds == 2
-    after = content(out)
-    assert [row for row in after["metrics"] if row[0].endswith("seed0")] == before["metrics"]
+    kept = [row for row in content(out)["metrics"] if row[0].endswith("seed0")]
+    assert kept == content(local)["metrics"]
     assert stored_experiment(Store(out)).seeds == 2
     run(experiment(LOCAL), out)  # fewer seeds: nothing is lost
     assert stored_experiment(Store(out)).seeds == 2
 
 
-def test_models_asked_for_later_are_written_without_running_again(tmp_path, monkeypatch):
-    out, whole = tmp_path / "out", tmp_path / "whole"
+def test_models_asked_for_later_are_written_from_the_checkpoint(local, tmp_path):
+    out = tmp_path / "out"
+    shutil.copytree(local, out)
+    shutil.rmtree(out / "models")
     run(experiment(LOCAL), out, save_models="none")
     assert not (out / "models").exists()
     run(experiment(LOCAL), out, save_models="first")
-    run(experiment(LOCAL), whole, save_models="first")
-    assert content(out) == content(whole)
+    assert content(out) == content(local)
     assert len(content(out)["models"]) == 5
+
+
+def test_metrics_that_were_lost_are_computed_again(local, tmp_path):
+    out = tmp_path / "out"
+    shutil.copytree(local, out)
+    store = Store(out)
+    store._db.execute("DELETE FROM metrics WHERE round = 2")
+    store._db.execute("UPDATE runs SET status = 'running'")
+    run(experiment(LOCAL), out)
+    assert content(out) == content(local)
 
 
 def test_saved_models_are_of_the_round_that_validation_chose_and_score_as_the_store_says(undisturbed):
@@ -79,7 +109,7 @@ def test_saved_models_are_of_the_round_that_validation_chose_and_score_as_the_st
             best = max(curve, key=lambda point: point[1])[0]
             folder = store.models_folder(row)
             scores = store.scores(row.id, best, name, "test")
-            for index, client in enumerate(data.clients):
+            for index, client in enumerate(file_names(data.clients)):
                 file = folder / "global.eqx" if name == "global" else folder / name / f"{client}.eqx"
                 header = read_header(file)
                 assert header["extra"]["round"] == best
@@ -126,15 +156,17 @@ def test_changed_data_are_refused(tmp_path):
         (tmp_path / "t.csv").write_text("\n".join(["client,x,label", *rows]))
 
     spec = experiment(LOCAL, data={"name": "table", "path": str(tmp_path / "t.csv"), "validation": 0.2})
+    store = Store(tmp_path / "out")
     table(0)
-    run(spec, tmp_path / "out")
+    store.start(Workbench().check(spec)[0])
     table(1)
-    with pytest.raises(StoreError, match="the data of run cell/local/seed0 .* have changed"):
+    with pytest.raises(StoreError, match=r"the data of run cell/local/seed0 .* have changed"):
         run(spec, tmp_path / "out")
+    assert store.fact("experiment") is None
 
 
 def test_a_diverging_run_is_told_and_the_others_finish(tmp_path):
-    wild = {**FEDAVG, "label": "wild", "rate": 1e30, "server_optimizer": None}
+    wild = {"name": "fedavg", "label": "wild", "rate": 3e38, "local_steps": 2, "batch_size": 5}
     results = run(experiment(wild, LOCAL), tmp_path / "out")
     rows = results.rows
     assert rows["cell/local/seed0"].status == "done"
@@ -148,15 +180,20 @@ def test_a_diverging_run_is_told_and_the_others_finish(tmp_path):
 
 
 def test_small_batches_are_said(tmp_path):
-    many = {**LOCAL, "batch_size": 30}
-    results = run(experiment(many, data={**DATA, "clients": 4, "max_size": 40}), tmp_path / "out")
-    sizes = Workbench().load(results.experiment.cells[0]).train.sizes
-    assert (sizes < 30).all()
-    notes = [note for note in results.notes(results.experiment.cells[0]) if "batch_size = 30" in note]
-    assert notes == [
-        f"batch_size = 30 is larger than the training data of 4 of 4 clients (the smallest has {min(sizes)}): "
+    fits, many = {**FEDAVG, "batch_size": 5}, {**LOCAL, "batch_size": 30}
+    bench, spec = Workbench(), experiment(fits, many)
+    few, small = (row.provenance["notes"] for row in bench.check(spec))
+    sizes = bench.load(spec.cells[0]).train.sizes
+    assert 5 < sizes.max() < 30
+    assert [note for note in small if note not in few] == [
+        f"batch_size = 30 is larger than the training data of 5 of 5 clients (the smallest has {min(sizes)}): "
         "their mini-batches hold all the samples that they have"
     ]
+    store = Store(tmp_path)
+    for row in bench.check(spec):
+        store.start(row)
+        store.finish(row.id, "done")
+    assert Results(store, spec).notes(spec.cells[0]) == small
 
 
 def test_cohorts_are_the_same_for_every_method_with_one_seed():
@@ -173,8 +210,6 @@ def test_cohorts_are_the_same_for_every_method_with_one_seed():
 
 
 def test_selection_looks_at_validation_only(undisturbed):
-    from idiolect.results import Results
-
     store = Store(undisturbed, create=False)
     spec = stored_experiment(store)
     cell, results = spec.cells[0], Results(store, spec)
@@ -190,5 +225,3 @@ def test_selection_looks_at_validation_only(undisturbed):
         assert results.selected(cell.model_copy(update={"select": "best-test"}), row, "local")[0] == 4
     finally:
         store._db.execute("ROLLBACK")
-
-

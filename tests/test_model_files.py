@@ -4,13 +4,13 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
+from jax import random
+
 from idiolect import load_model
 from idiolect.errors import StoreError
 from idiolect.model_files import save_client_models
 from idiolect.models import build
 from idiolect.models.files import read_header
-from jax import random
-
 from tests.federations import federation, labelled
 
 CLIENTS = ("north 1", "north/1", "North_1", "..", "east")

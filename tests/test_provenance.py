@@ -1,9 +1,10 @@
 import subprocess
 from pathlib import Path
 
-import idiolect.provenance as module
 import jax
 import numpy as np
+
+import idiolect.provenance as module
 from idiolect.provenance import provenance
 
 

@@ -3,6 +3,7 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
+
 from idiolect.errors import StoreError
 from idiolect.evaluate import ClientScores
 from idiolect.store import DATABASE, RunRow, Store, changes
@@ -66,7 +67,9 @@ def test_a_round_is_recorded_whole_or_not_at_all(store):
     store.start(ROW)
     record(store, 0)
     with pytest.raises(StoreError, match="cannot use"):
-        store.record(ROW.id, 2, [(scores(), SUMMARY), (scores(), {**SUMMARY, "loss": [1]})], seconds=1, compile_seconds=1)
+        store.record(
+            ROW.id, 2, [(scores(), SUMMARY), (scores(), {**SUMMARY, "loss": [1]})], seconds=1, compile_seconds=1
+        )
     assert store.evaluated(ROW.id) == [0]
     assert store.run(ROW.id).round == 0
 
@@ -76,7 +79,7 @@ def test_changes_are_named(store):
     other = {"rounds": 7, "method": {"name": "local", "rate": 0.2, "epochs": 1}}
     with pytest.raises(StoreError, match=r"changed: method\.epochs, method\.rate, rounds"):
         store.start(replace(ROW, config=other, config_hash="other"))
-    with pytest.raises(StoreError, match="the data of run c/local/seed0 .* have changed"):
+    with pytest.raises(StoreError, match=r"the data of run c/local/seed0 .* have changed"):
         store.start(replace(ROW, data_hash="other"))
     assert changes({"a": {"b": 1}}, {"a": 2}) == ["a"]
 
@@ -135,7 +138,8 @@ def test_full_disk_is_one_line_and_nothing_half_recorded(store):
     store.start(ROW)
     record(store, 0)
     store._db.execute("PRAGMA max_page_count = 1")
-    big = replace(scores(), score=np.zeros(10**6))
+    many = np.zeros(10**6)
+    big = ClientScores("local", "test", many, many, many.astype(np.int64))
     with pytest.raises(StoreError, match="database or disk is full"):
         store.record(ROW.id, 2, [(big, SUMMARY)], seconds=1, compile_seconds=1)
     assert store.evaluated(ROW.id) == [0]

@@ -4,13 +4,11 @@ import json
 import shlex
 import sys
 from enum import StrEnum
+from importlib.metadata import version
 from pathlib import Path
 from typing import Annotated, Any
 
 import typer
-from rich.console import Console
-from rich.table import Table
-from rich.text import Text
 
 from idiolect.algorithms import registry as methods
 from idiolect.config import Experiment, digest, experiment_of, load_experiment, override
@@ -21,12 +19,9 @@ from idiolect.experiments import names as experiment_names
 from idiolect.experiments import packaged
 from idiolect.launch import launch, raise_diverged, stored_options
 from idiolect.models import describe as describe_models
-from idiolect.report.extras import extras, rich_extra
-from idiolect.report.table import rich_table
-from idiolect.report.to_json import to_dict
-from idiolect.report.verdicts import verdict_sentence
 from idiolect.results import Results
 from idiolect.store import DATABASE, Store
+from idiolect.terminal import fail, print_entries, print_json, print_results, resume_command
 
 app = typer.Typer(
     help="Personalized federated learning: every client ends with its own model.",
@@ -35,6 +30,22 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
     rich_markup_mode="rich",
 )
+
+
+def _version(wanted: bool) -> bool:
+    if wanted:
+        print(version("idiolect"))
+        raise typer.Exit
+    return wanted
+
+
+@app.callback()
+def _top(  # pyright: ignore[reportUnusedFunction]
+    _: Annotated[
+        bool, typer.Option("--version", callback=_version, is_eager=True, help="Print the version and exit.")
+    ] = False,
+) -> None:
+    """Personalized federated learning: every client ends with its own model."""
 
 
 class Saved(StrEnum):
@@ -140,7 +151,7 @@ def run(
 ) -> None:
     """Run an experiment file; what the folder already has is not run again."""
     experiment = override(load_experiment(experiment_file), _assignments(set_)).only(tuple(only or ()))
-    target = out or Path("runs") / experiment.name.replace("/", "-")
+    target = out or _default_folder(experiment, _assignments(set_))
     _execute(
         experiment, target, folder=data_dir, jobs=jobs, save_models=save_models.value, debug=debug, as_json=as_json
     )
@@ -157,8 +168,12 @@ def resume(
     """Go on with a stopped run, to the result it would have had."""
     store = Store(folder, create=False)
     experiment, before = stored_experiment(store), stored_options(store)
-    saved = before["save_models"] if save_models is None else save_models.value
-    _execute(experiment, folder, folder=data_dir or before["folder"], jobs=jobs, save_models=saved, as_json=as_json)
+    options = {
+        "folder": data_dir or before["folder"],
+        "save_models": before["save_models"] if save_models is None else save_models.value,
+        "command": before["command"],
+    }
+    _execute(experiment, folder, jobs=jobs, as_json=as_json, **options)
 
 
 @app.command()
@@ -180,7 +195,7 @@ def reproduce(
     if seeds is not None:
         assignments["seeds"] = seeds
     experiment = override(experiment, assignments).only(tuple(only or ()))
-    target = out or Path("runs") / experiment.name.replace("/", "-")
+    target = out or _default_folder(experiment, _assignments(set_))
     _execute(experiment, target, folder=data_dir, jobs=jobs, save_models=save_models.value, as_json=as_json)
 
 
@@ -190,7 +205,7 @@ def show(
 ) -> None:
     """Show what a folder holds: results, and runs that are not finished."""
     store = Store(folder, create=False)
-    _print(Results(store, stored_experiment(store)), as_json, folder)
+    print_results(Results(store, stored_experiment(store)), as_json, folder)
 
 
 @app.command(name="list")
@@ -208,12 +223,9 @@ def list_(
         raise unknown("kind", kind, kinds)
     entries: dict[str, str] = kinds[kind]()
     if as_json:
-        print(json.dumps(entries, indent=2))
-        return
-    table = Table(show_header=False, box=None)
-    for entry, text in entries.items():
-        table.add_row(Text(entry, style="bold"), Text(text))
-    _console().print(table)
+        print_json(entries)
+    else:
+        print_entries(entries)
 
 
 def _data_spec(data: str, client: str, label: str) -> tuple[dict[str, Any], str]:
@@ -225,6 +237,13 @@ def _data_spec(data: str, client: str, label: str) -> tuple[dict[str, Any], str]
         error = unknown("data set", data, [s for s in sources.SOURCES if s != "table"])
         raise ConfigError(f"{error}; or give the path of a CSV or Parquet file")
     return {"name": data}, data
+
+
+def _default_folder(experiment: Experiment, changed: dict[str, Any]) -> Path:
+    """A folder for an experiment; with other settings, another one."""
+    settings = {key: value for key, value in changed.items() if key != "seeds"}
+    name = experiment.name.replace("/", "-")
+    return Path("runs") / (f"{name}-{digest(settings)[:6]}" if settings else name)
 
 
 def _assignments(pairs: list[str] | None) -> dict[str, Any]:
@@ -242,47 +261,15 @@ def _assignments(pairs: list[str] | None) -> dict[str, Any]:
 
 
 def _execute(experiment: Experiment, out: Path, *, as_json: bool, **options: Any) -> None:
-    command = shlex.join(["idiolect", *sys.argv[1:]])
+    options.setdefault("command", shlex.join(["idiolect", *sys.argv[1:]]))
     try:
-        results = launch(experiment, out, command=command, **options)
+        results = launch(experiment, out, **options)
     except KeyboardInterrupt:
         kept = (out / DATABASE).is_file()
-        hint = f"go on with: idiolect resume {shlex.quote(str(out))}" if kept else "nothing was kept"
-        print(f"stopped; {hint}", file=sys.stderr)
+        print(f"stopped; {f'go on with: {resume_command(out)}' if kept else 'nothing was kept'}", file=sys.stderr)
         raise typer.Exit(130) from None
-    _print(results, as_json, out)
+    print_results(results, as_json, out)
     raise_diverged(results)
-
-
-def _print(results: Results, as_json: bool, out: Path) -> None:
-    if as_json:
-        print(json.dumps(to_dict(results), indent=2))
-        return
-    console = _console()
-    for cell in results.experiment.cells:
-        console.print(rich_table(results, cell))
-        for extra in extras(results, cell):
-            console.print(rich_extra(extra))
-        for note in (*results.notes(cell), *results.audit(cell)):
-            console.print(Text.assemble(("note ", "yellow"), note))
-    if sentence := verdict_sentence(results):
-        console.print(sentence)
-    if unfinished := results.unfinished():
-        names = ", ".join(f"{row.id} at round {row.round}" for row in unfinished[:4])
-        more = f" and {len(unfinished) - 4} more" if len(unfinished) > 4 else ""
-        resume = f"idiolect resume {shlex.quote(str(out))}"
-        console.print(Text(f"not finished: {names}{more}; go on with: {resume}"), soft_wrap=True)
-    for row in results.diverged():
-        console.print(Text(f"{row.id}: {row.message}", style="red"), soft_wrap=True)
-    places = {"report, figures, CSV": out / "report.md", "client models": out / "models"}
-    there = [f"{what}: {path}" for what, path in places.items() if path.exists()]
-    if there:
-        console.print(Text("   ".join(there)), soft_wrap=True)
-
-
-def _console() -> Console:
-    """For a terminal as wide as it is; a file gets everything."""
-    return Console() if sys.stdout.isatty() else Console(width=200)
 
 
 def main() -> None:
@@ -290,12 +277,6 @@ def main() -> None:
     try:
         app(standalone_mode=True)
     except DivergedError as error:
-        _fail(f"diverged: {error}", 3)
+        fail(f"diverged: {error}", 3)
     except IdiolectError as error:
-        _fail(f"error: {error}", 1)
-
-
-def _fail(message: str, code: int) -> None:
-    line = " ".join(message.splitlines())
-    Console(stderr=True).print(line, style="red", soft_wrap=True, highlight=False, markup=False)
-    sys.exit(code)
+        fail(f"error: {error}", 1)

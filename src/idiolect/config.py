@@ -247,7 +247,7 @@ def override(experiment: Experiment, assignments: Mapping[str, Any]) -> Experime
     """Change settings by key, wherever it occurs.
 
     A key is an experiment's (`seeds`), every cell's (`rounds`, `data.partition`, `model.l2`), or a method's
-    (`pfedme.rate`).
+    (`pfedme.rate`). The description says what was changed.
     """
     values = experiment.model_dump(mode="json")
     for key, value in assignments.items():
@@ -269,6 +269,9 @@ def override(experiment: Experiment, assignments: Mapping[str, Any]) -> Experime
                 cell[key] = value
         else:
             raise unknown("key", key, {*Cell.model_fields, *Experiment.model_fields} - {"cells"})
+    told = [f"{key} = {value}" for key, value in assignments.items() if key not in Experiment.model_fields]
+    if told:
+        values["description"] = f"{values['description'].rstrip()}\n\nChanged with --set: {', '.join(told)}.".strip()
     return experiment_of(values, "--set")
 
 

@@ -36,6 +36,7 @@ class Display:
         self.began: dict[str, int] = {}  # rounds that were there when this process came to a run
         self.over: set[str] = set()
         self.started = time.monotonic()
+        self.first: tuple[int, float] | None = None  # (rounds, time) when rounds began to come
         room = min(_LONGEST_NAME, max(12, self.console.width * 3 // 10))
         self.width = min(room, max([10, *(len(name) for name in self.rounds)]))
         self.bars = Progress(
@@ -58,7 +59,7 @@ class Display:
         self.began.setdefault(name, progress.round)
         if name not in self.tasks:
             self.tasks[name] = self.bars.add_task(self._short(name), total=progress.rounds, info="")
-        scores = "  ".join(f"{model} {value:.3g}" for model, value in progress.scores.items())
+        scores = "  ".join(f"{model} {short(value)}" for model, value in progress.scores.items())
         info = f"{progress.round}/{progress.rounds}  {scores or 'compiling'}"
         self.bars.update(self.tasks[name], completed=progress.round, info=info)
         self._total()
@@ -84,11 +85,20 @@ class Display:
 
     def _total(self) -> None:
         everything, done = sum(self.rounds.values()), sum(self.done.values())
-        fresh, elapsed = done - sum(self.began.values()), time.monotonic() - self.started
-        info = f"{done}/{everything}"
-        if fresh > 0:
-            info += f"  {fresh / elapsed:.1f} rounds/s  {clock((everything - done) * elapsed / fresh)} left"
-        self.bars.update(self.total, completed=done, info=f"{info}  {clock(elapsed)} so far")
+        fresh, now = done - sum(self.began.values()), time.monotonic()
+        elapsed = clock(now - self.started)
+        info = f"{done}/{everything}  {elapsed}"
+        if self.first is None and fresh > 0:  # what came before was starting and compiling
+            self.first = (fresh, now)
+        if self.first is not None and fresh > self.first[0]:
+            rate = (fresh - self.first[0]) / max(now - self.first[1], 1e-9)
+            info = f"{done}/{everything}  {rate:.1f} rounds/s  {elapsed}, {clock((everything - done) / rate)} left"
+        self.bars.update(self.total, completed=done, info=info)
+
+
+def short(score: float) -> str:
+    """A score in few characters."""
+    return f"{score:.3f}" if abs(score) < 100 else f"{score:.4g}"
 
 
 def clock(seconds: float) -> str:

@@ -12,7 +12,7 @@ from jaxtyping import Array, Float, Int, PyTree
 from idiolect import tree
 from idiolect.data.federated import Split
 from idiolect.errors import DataError, unknown
-from idiolect.objective import Batch, Objective
+from idiolect.objective import Batch, Objective, Scores
 from idiolect.random import stream
 from idiolect.simulate import Arrays, Simulation, State, map_blocks, to_device
 
@@ -48,12 +48,10 @@ class Tiles:
             self.owner, self.first, self.count = (jnp.asarray(a.astype(np.int32)) for a in (owner, first, rows))
 
 
-def score_tiles(
-    objective: Objective, params: PyTree, x: Array, y: Array, tiles: Tiles, clients: int
-) -> tuple[Array, Array, Array]:
+def score_tiles(objective: Objective, params: PyTree, x: Array, y: Array, tiles: Tiles, clients: int) -> Scores:
     """Sums of loss and score, and counts, per client. params: leaves (clients, ...)."""
 
-    def one(owner: Array, first: Array, count: Array) -> tuple[Array, Array, Array]:
+    def one(owner: Array, first: Array, count: Array) -> Scores:
         # A slice near the end is moved back to fit; the weights then select the rows that were meant.
         begin = jnp.minimum(first, y.shape[0] - tiles.rows)
         position = begin + jnp.arange(tiles.rows)
@@ -63,10 +61,10 @@ def score_tiles(
             jax.lax.dynamic_slice_in_dim(y, begin, tiles.rows),
             weight,
         )
-        return tuple(objective.scores(tree.gather(params, owner), part))
+        return objective.scores(tree.gather(params, owner), part)
 
     sums = map_blocks(one, 1, tiles.owner, tiles.first, tiles.count)
-    return tuple(jnp.zeros(clients, a.dtype).at[tiles.owner].add(a) for a in sums)  # pyright: ignore
+    return jax.tree.map(lambda a: jnp.zeros(clients, a.dtype).at[tiles.owner].add(a), sums)
 
 
 class Evaluator:

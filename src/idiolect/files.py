@@ -40,6 +40,12 @@ def atomic_write(path: str | os.PathLike[str]) -> Generator[BinaryIO, None, None
         raise
 
 
+def clear_scratch(folder: Path) -> None:
+    """Remove what killed writers left half-written under scratch names; no other writer may be at work there."""
+    for scratch in folder.rglob(".*.tmp"):
+        _discard(scratch)
+
+
 def _discard(scratch: Path) -> None:
     with suppress(OSError):
         scratch.unlink()

@@ -10,7 +10,7 @@ from idiolect.data.federated import FederatedData
 from idiolect.display import Display
 from idiolect.errors import DivergedError
 from idiolect.experiment import Engine, claim, missing, run_id, run_serial
-from idiolect.files import alone
+from idiolect.files import alone, clear_scratch
 from idiolect.parallel import default_jobs, run_parallel, use_compilation_cache
 from idiolect.results import Results
 from idiolect.store import Store
@@ -48,9 +48,10 @@ def launch(
     store = Store(out)
     seeds = {"first": experiment.seed_list[:1], "all": experiment.seed_list, "none": ()}[save_models]
     with alone(out / ".lock", f"another idiolect process works in '{out}'; wait for it, or use another --out"):
+        clear_scratch(out)
         claim(store, experiment, runs)
         data_folder = str(Path(folder).resolve()) if folder else None
-        store.set_fact("options", {"folder": data_folder, "save_models": save_models})
+        store.set_fact("options", {"folder": data_folder, "save_models": save_models, "command": command})
         engine = Engine(store, bench, tuple(seeds))
         work = missing(engine, experiment)
         left = sum(len(group.seeds) for group in work)
@@ -84,8 +85,8 @@ def launch(
 
 
 def stored_options(store: Store) -> dict[str, Any]:
-    """How a folder was launched: `folder` and `save_models`."""
-    return store.fact("options") or {"folder": None, "save_models": "first"}
+    """How a folder was launched: `folder`, `save_models` and `command`."""
+    return {"folder": None, "save_models": "first", "command": "", **(store.fact("options") or {})}
 
 
 def raise_diverged(results: Results) -> None:

@@ -27,9 +27,9 @@ class Batch(NamedTuple):
 class Scores(NamedTuple):
     """Sums over samples: loss (without L2), score (correct, or squared error), and the count."""
 
-    loss: Float[Array, ""]
-    score: Float[Array, ""]
-    count: Float[Array, ""]
+    loss: Float[Array, "*clients"]
+    score: Float[Array, "*clients"]
+    count: Float[Array, "*clients"]  # pyright: ignore[reportIncompatibleMethodOverride]
 
 
 def cross_entropy(logits: Float[Array, "classes"], label: Array) -> Float[Array, ""]:
@@ -83,14 +83,10 @@ class Objective(eqx.Module):
             score = (outputs.reshape(batch.y.shape) - batch.y) ** 2
         # where, not *: a padded row may hold anything, and 0 * inf is NaN.
         keep = batch.weight > 0
-        return Scores(
-            jnp.sum(jnp.where(keep, losses, 0)), jnp.sum(jnp.where(keep, score, 0)), jnp.sum(batch.weight)
-        )
+        return Scores(jnp.sum(jnp.where(keep, losses, 0)), jnp.sum(jnp.where(keep, score, 0)), jnp.sum(batch.weight))
 
 
-def objective_of(
-    model: eqx.Module, task: TaskKind, l2: float = 0.0, loss: SampleLoss | None = None
-) -> Objective:
+def objective_of(model: eqx.Module, task: TaskKind, l2: float = 0.0, loss: SampleLoss | None = None) -> Objective:
     """Build the objective of a model: cross-entropy for classification, half squared error for regression."""
     _, static = eqx.partition(model, eqx.is_inexact_array)
     default = cross_entropy if task == "classification" else half_squared_error

@@ -5,6 +5,8 @@ number of devices or the runtime. `permuted` gives any entry of a random permuta
 permutation, so sampling a batch from 25,810 samples, or a cohort from a million clients, costs its own size.
 """
 
+from collections.abc import Callable
+from functools import wraps
 from typing import Literal
 
 import jax
@@ -16,9 +18,26 @@ _PURPOSES: dict[Purpose, int] = {"init": 1, "private": 2, "cohort": 3, "local": 
 _SHUFFLE_ROUNDS = 24
 
 
+def _compiled(function: Callable[..., Array]) -> Callable[..., Array]:
+    """Compile a function even in a debugged run, where nobody looks into the generator and it is slow in steps."""
+    compiled = jax.jit(function)
+
+    @wraps(function)
+    def call(*arguments: ArrayLike) -> Array:
+        with jax.disable_jit(False):
+            return compiled(*arguments)
+
+    return call
+
+
 def stream(seed: PRNGKeyArray, purpose: Purpose, round: ArrayLike = 0, client: ArrayLike = 0) -> PRNGKeyArray:
     """Return the key of one purpose, in one round, at one client."""
-    key = jax.random.fold_in(seed, _PURPOSES[purpose])
+    return _stream(seed, _PURPOSES[purpose], round, client)
+
+
+@_compiled
+def _stream(seed: PRNGKeyArray, purpose: ArrayLike, round: ArrayLike, client: ArrayLike) -> PRNGKeyArray:
+    key = jax.random.fold_in(seed, purpose)
     return jax.random.fold_in(jax.random.fold_in(key, round), client)
 
 
@@ -29,7 +48,7 @@ def _mix(x: UInt32[Array, "*s"]) -> UInt32[Array, "*s"]:
     return x ^ (x >> 16)
 
 
-@jax.jit
+@_compiled
 def permuted(key: PRNGKeyArray, position: Int[Array, "*s"], size: ArrayLike) -> Int[Array, "*s"]:
     """Return entry `position` of a random permutation of 0..size-1 named by `key`; nothing is stored.
 

@@ -2,9 +2,11 @@
 
 import jax
 import jax.numpy as jnp
+import numpy as np
 from jaxtyping import Array, ArrayLike, Bool, Float, PyTree
 
 Params = PyTree[Float[Array, "..."]]
+Scalar = Array | np.floating | float  # a hyper-parameter: a number, or traced in a sweep
 
 
 def add_scaled(x: Params, scale: ArrayLike, y: Params) -> Params:

@@ -69,7 +69,9 @@ class Workbench:
     def simulation(self, cell: Cell, method: Method, data: FederatedData, model: eqx.Module) -> Simulation:
         """Compile-ready: one method on one federation."""
         if cell.select == "best-validation" and len(data.validation.y) == 0:
-            raise ConfigError("select = 'best-validation', but the data have no validation split")
+            raise ConfigError(
+                "select = 'best-validation', but the data have no validation split; set data.validation=0.15, say"
+            )
         objective = objective_of(model, data.task, l2_of(cell.model) if self.model is None else 0.0)
         return Simulation(
             data,

@@ -57,16 +57,17 @@ def test_epochs_are_reshuffled_passes():
     np.testing.assert_allclose(flat(run(problem.simulation(algorithm)).shared.params), mean, atol=1e-6)
 
 
-def test_the_server_optimiser_sgd_with_rate_1_is_averaging():
-    problem = classification()
-    plain = run(problem.simulation(full_batch(local_steps=3, batch_size=4)), 3)
-    served = full_batch(local_steps=3, batch_size=4, server_optimizer="sgd", server_rate=1.0)
-    state = run(problem.simulation(served), 3)
-    np.testing.assert_allclose(flat(state.shared.params), flat(plain.shared.params), atol=1e-6)
-    half = full_batch(local_steps=3, batch_size=4, server_optimizer="sgd", server_rate=0.5)
-    one, moved = run(problem.simulation(half)), run(problem.simulation(full_batch(local_steps=3, batch_size=4)))
-    middle = (flat(problem.params) + flat(moved.shared.params)) / 2
-    np.testing.assert_allclose(flat(one.shared.params), middle, atol=1e-6)
+@pytest.mark.parametrize("rate", [1.0, 0.5])
+def test_the_server_optimiser_sgd_steps_towards_the_mean(rate):
+    """Rate 1 is averaging."""
+    served = FedAvg(server_optimizer="sgd", server_rate=rate)
+    plain, w = FedAvg(), jnp.array([1.0, -2.0])
+    cohort = Cohort(jnp.arange(2), jnp.array([1.0, 3.0]), jnp.ones(2, bool), 2, jnp.asarray(4.0))
+    messages, key = jnp.array([[0.5, 0.5], [1.0, 4.0]]), jax.random.key(0)
+    mean = plain.aggregate(plain.init(w, key), cohort, messages).params
+    np.testing.assert_allclose(mean, [0.875, 3.125])
+    moved = served.aggregate(served.init(w, key), cohort, messages).params
+    np.testing.assert_allclose(moved, (1 - rate) * w + rate * mean, rtol=1e-6)
 
 
 def test_the_server_optimiser_keeps_its_state_between_rounds():
@@ -95,17 +96,9 @@ def test_fine_tuning_changes_nothing_but_the_adapted_model():
     assert bits(state) == bits(run(problem.simulation(FedAvg(**options), cohort=2), 3))
     models = Evaluator(tuned).client_params(state, ("adapted", "global"))
     np.testing.assert_array_equal(rows(models["global"]), np.tile(flat(state.shared.params), (5, 1)))
-
-    @jax.jit
-    def by_hand(w):
-        client = problem.client(2)
-        batches = client.batches(stream(jax.random.key(0), "local", 3, 2), 3, 4, "fresh")
-        for step in range(3):
-            batch = jax.tree.map(lambda a, step=step: a[step], batches)
-            w = tree.add_scaled(w, -0.2, client.grad(w, batch))
-        return w
-
-    np.testing.assert_allclose(rows(models["adapted"])[2], flat(by_hand(state.shared.params)), atol=1e-6)
+    key = stream(jax.random.key(0), "local", 3, 2)
+    by_hand = problem.sgd(problem.client(2), key, state.shared.params, 0.2, 3)
+    np.testing.assert_allclose(rows(models["adapted"])[2], flat(by_hand), atol=1e-6)
 
 
 @pytest.mark.parametrize(

@@ -2,7 +2,6 @@ import jax
 import numpy as np
 import pytest
 
-from idiolect import tree
 from idiolect.algorithms.fedavg import FedAvg
 from idiolect.algorithms.local import Global, Local
 from idiolect.errors import ConfigError
@@ -13,59 +12,52 @@ from tests.federations import classification, client_of, flat, rows, run
 SIZES = (9, 1, 30)
 
 
-def by_hand(w, client, rounds=2, rate=0.1, steps=3):
-    """Mini-batch SGD written out."""
-
-    @jax.jit
-    def train(w):
-        for round in range(rounds):
-            batches = client.batches(stream(jax.random.key(0), "local", round, client.id), steps, 4, "fresh")
-            for step in range(steps):
-                batch = jax.tree.map(lambda a, step=step: a[step], batches)
-                w = tree.add_scaled(w, -rate, client.grad(w, batch))
-        return w
-
-    return train(w)
+def stream_of(round, index):
+    return stream(jax.random.key(0), "local", round, index)
 
 
-def test_local_is_each_client_trained_apart():
+def test_local_is_each_sampled_client_trained_apart():
     problem = classification(SIZES)
-    simulation = problem.simulation(Local(rate=0.1, local_steps=3, batch_size=4))
-    state = run(simulation, 2)
-    expected = [flat(by_hand(problem.params, problem.client(i))) for i in range(3)]
+    simulation = problem.simulation(Local(rate=0.1, local_steps=3, batch_size=4), cohort=2, rounds=3)
+    state = run(simulation, 3)
+    expected = []
+    for index in range(3):
+        w = problem.params
+        for round in range(3):
+            if index in simulation.sampling.draw(jax.random.key(0), round, 2)[0]:
+                w = problem.sgd(problem.client(index), stream_of(round, index), w, 0.1, 3)
+        expected.append(flat(w))
     np.testing.assert_allclose(rows(state.private), expected, atol=1e-6)
+    assert state.shared is None
     models = Evaluator(simulation).client_params(state, ("local",))
     np.testing.assert_array_equal(rows(models["local"]), rows(state.private))
 
 
-def test_only_sampled_clients_train():
+def test_local_trains_as_a_client_of_fedavg_does():
     problem = classification(SIZES)
-    simulation = problem.simulation(Local(rate=0.1, local_steps=1, batch_size=4), cohort=1)
-    before = rows(simulation.init(0).private)
-    state = run(simulation)
-    changed = np.any(rows(state.private) != before, axis=1)
-    sampled, _ = simulation.sampling.draw(jax.random.key(0), 0, 1)
-    np.testing.assert_array_equal(np.flatnonzero(changed), sampled)
-    assert state.shared is None
+    client, key = problem.client(0), jax.random.key(0)
+    options = {"rate": 0.1, "epochs": 2, "batch_size": 4}
 
+    @jax.jit
+    def both(w):
+        alone, federated = Local(**options), FedAvg(**options)
+        return alone.local(None, w, client, key)[1], federated.local(w, None, client, key)[0]
 
-def test_local_takes_epochs_as_fedavg_does():
-    problem = classification(SIZES)
-    state = run(problem.simulation(Local(rate=0.1, epochs=2, batch_size=4)))
-    mean = np.average(rows(state.private), axis=0, weights=SIZES)
-    same = run(problem.simulation(FedAvg(rate=0.1, epochs=2, batch_size=4)))
-    np.testing.assert_allclose(mean, flat(same.shared.params), atol=1e-6)
+    alone, federated = both(problem.params)
+    np.testing.assert_array_equal(flat(alone), flat(federated))
+    assert np.abs(flat(alone) - flat(problem.params)).max() > 1e-2
 
 
 def test_global_is_sgd_on_the_pooled_data():
     problem = classification(SIZES)
     simulation = problem.simulation(Global(rate=0.1, local_steps=3, batch_size=4), cohort=2)
     state = run(simulation, 2)
-    pooled = client_of(problem.data.pooled(), problem.objective, 0)
-    expected = flat(by_hand(problem.params, pooled))
-    np.testing.assert_allclose(flat(state.shared.params), expected, atol=1e-6)
-    scores = Evaluator(simulation)(state, splits=("test",))
-    assert [len(s.loss) for s in scores] == [3]  # evaluated on each client's own test data
+    pooled, w = client_of(problem.data.pooled(), problem.objective, 0), problem.params
+    for round in range(2):
+        w = problem.sgd(pooled, stream_of(round, 0), w, 0.1, 3)
+    np.testing.assert_allclose(flat(state.shared.params), flat(w), atol=1e-6)
+    (scores,) = Evaluator(simulation)(state)
+    assert scores.count.tolist() == problem.data.test.sizes.tolist()  # on each client's own test data
 
 
 @pytest.mark.parametrize(("key", "value"), [("rate", 0.0), ("local_steps", 0), ("epochs", -2), ("batches", "x")])

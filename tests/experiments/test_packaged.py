@@ -3,6 +3,7 @@ import os
 from pathlib import Path
 
 import pytest
+
 from idiolect.config import Experiment
 from idiolect.errors import ConfigError
 from idiolect.experiments import _all, names, packaged
@@ -55,7 +56,10 @@ def rows(place: str) -> list[dict[str, str]]:
 @pytest.mark.parametrize("protocol", ["as-written", "as-published"])
 def test_table1_has_the_papers_values(protocol):
     targets = {
-        (row["dataset"].split("(")[0].lower(), row["model"], row["algorithm"]): (float(row["value"]), float(row["std"]))
+        (row["dataset"].split("(")[0].lower(), row["model"], row["algorithm"]): (
+            float(row["value"]),
+            float(row["std"]),
+        )
         for row in rows("Table 1")
     }
     assert len(targets) == 16

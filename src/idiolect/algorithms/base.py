@@ -19,9 +19,9 @@ from abc import abstractmethod
 from typing import Any, ClassVar, Literal, NamedTuple
 
 import equinox as eqx
-import jax
 import jax.numpy as jnp
 import numpy as np
+from jax.core import Tracer
 from jaxtyping import Array, Bool, Float, Int, PRNGKeyArray, PyTree
 
 from idiolect.client import Client
@@ -103,14 +103,13 @@ def check(owner: Algorithm, **bounds: Any) -> None:
         label = f"{owner.name}: {field} = {value!r}"
         if isinstance(bound, tuple):
             require(value in bound, f"{label} is not one of {', '.join(map(repr, bound))}")
-        elif isinstance(value, jax.core.Tracer):
+        elif isinstance(value, Tracer):
             continue
         elif bound == "count":
             require(isinstance(value, int), f"{label} must be a whole number")
             require(value > 0, f"{label} must be greater than 0")
         else:
-            numbers = isinstance(value, int | float) or jnp.issubdtype(getattr(value, "dtype", None), jnp.number)
-            require(numbers, f"{label} must be a number")
+            require(np.asarray(value).dtype.kind in "iuf", f"{label} must be a number")
             require(bool(np.isfinite(value).all()), f"{label} must be a finite number")
             if bound == "positive":
                 require(bool((np.asarray(value) > 0).all()), f"{label} must be greater than 0")

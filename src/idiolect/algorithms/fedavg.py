@@ -4,13 +4,13 @@ from typing import Any, ClassVar
 
 import equinox as eqx
 import jax.numpy as jnp
-from jaxtyping import ArrayLike, PRNGKeyArray, PyTree
+from jaxtyping import PRNGKeyArray, PyTree
 
 from idiolect import tree
 from idiolect.algorithms.base import Algorithm, Cohort, Weighting, check
 from idiolect.algorithms.solvers import MakeOptimizer, optimizer, sgd
 from idiolect.client import BATCH_ORDERS, BatchOrder, Client
-from idiolect.tree import Params
+from idiolect.tree import Params, Scalar
 
 
 class Server(eqx.Module):
@@ -38,8 +38,8 @@ class FedAvg(Algorithm):
     summary: ClassVar[str] = "federated averaging: one model for everyone"
     source: ClassVar[str] = "McMahan et al., AISTATS 2017, Algorithm 1"
 
-    rate: ArrayLike = 0.02
-    server_rate: ArrayLike = 1.0
+    rate: Scalar = 0.02
+    server_rate: Scalar = 1.0
     local_steps: int = eqx.field(static=True, default=20)
     epochs: int = eqx.field(static=True, default=0)
     batch_size: int = eqx.field(static=True, default=20)
@@ -108,7 +108,7 @@ class FedAvgFineTuned(FedAvg):
     source: ClassVar[str] = "Wang et al., 2019, arXiv:1910.10252"
     model_names: ClassVar[tuple[str, ...]] = ("adapted", "global")
 
-    finetune_rate: ArrayLike | None = None
+    finetune_rate: Scalar | None = None
     finetune_steps: int = eqx.field(static=True, default=100)
 
     def __check_init__(self) -> None:

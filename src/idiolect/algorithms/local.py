@@ -3,14 +3,14 @@
 from typing import ClassVar
 
 import equinox as eqx
-from jaxtyping import ArrayLike, PRNGKeyArray, PyTree
+from jaxtyping import PRNGKeyArray, PyTree
 
 from idiolect.algorithms.base import Algorithm, Cohort, check
 from idiolect.algorithms.fedavg import FedAvg
 from idiolect.algorithms.solvers import sgd
 from idiolect.client import BATCH_ORDERS, BatchOrder, Client
 from idiolect.data.federated import FederatedData
-from idiolect.tree import Params
+from idiolect.tree import Params, Scalar
 
 
 class Local(Algorithm):
@@ -25,7 +25,7 @@ class Local(Algorithm):
     source: ClassVar[str] = "baseline"
     model_names: ClassVar[tuple[str, ...]] = ("local",)
 
-    rate: ArrayLike = 0.02
+    rate: Scalar = 0.02
     local_steps: int = eqx.field(static=True, default=20)
     epochs: int = eqx.field(static=True, default=0)
     batch_size: int = eqx.field(static=True, default=20)

@@ -4,13 +4,13 @@ from typing import ClassVar, Literal, get_args
 
 import equinox as eqx
 import jax
-from jaxtyping import Array, ArrayLike, PRNGKeyArray, PyTree
+from jaxtyping import Array, PRNGKeyArray, PyTree
 
 from idiolect import tree
 from idiolect.algorithms.base import Algorithm, Cohort, Weighting, check
 from idiolect.client import BATCH_ORDERS, BatchOrder, Client
 from idiolect.objective import Batch
-from idiolect.tree import Params
+from idiolect.tree import Params, Scalar
 
 Variant = Literal["exact", "first-order", "hessian-free", "sequential"]
 
@@ -38,9 +38,9 @@ class PerFedAvg(Algorithm):
     source: ClassVar[str] = "Fallah et al., NeurIPS 2020, Algorithm 1"
     model_names: ClassVar[tuple[str, ...]] = ("adapted", "global")
 
-    rate: ArrayLike = 0.003
-    adapt_rate: ArrayLike = 0.03
-    difference: ArrayLike = 1e-3
+    rate: Scalar = 0.003
+    adapt_rate: Scalar = 0.03
+    difference: Scalar = 1e-3
     local_steps: int = eqx.field(static=True, default=20)
     adapt_steps: int = eqx.field(static=True, default=1)
     batch_size: int = eqx.field(static=True, default=20)

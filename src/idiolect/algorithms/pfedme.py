@@ -4,23 +4,24 @@ from typing import ClassVar
 
 import equinox as eqx
 import jax
-from jaxtyping import ArrayLike, PRNGKeyArray, PyTree
+from jaxtyping import PRNGKeyArray, PyTree
 
 from idiolect import tree
 from idiolect.algorithms.base import Algorithm, Cohort, Weighting, check
 from idiolect.algorithms.solvers import MakeOptimizer, minimise, optimizer
 from idiolect.client import BATCH_ORDERS, BatchOrder, Client
 from idiolect.objective import Batch
-from idiolect.tree import Params
+from idiolect.tree import Params, Scalar
 
 
 class PFedMe(Algorithm):
     """pFedMe: min_w (1/N) sum_i F_i(w), F_i(w) = min_theta f_i(theta) + (lambda/2) ||theta - w||^2.
 
     A round on client i, from w_{i,0} = w_t, for r = 0..R-1 (Algorithm 1):
-        draw a mini-batch D; find theta with ||grad h(theta)|| <= nu, h = f_i(.; D) + (lambda/2)||. - w_{i,r}||^2  (7, 8)
-        w_{i,r+1} = w_{i,r} - eta lambda (w_{i,r} - theta)                                                     (line 8)
-    The server: w_{t+1} = (1 - beta) w_t + beta mean_{i in S} w_{i,R}                                          (line 10)
+        draw a mini-batch D and find theta with ||grad h(theta)|| <= nu,                   (8)
+            h = f_i(.; D) + (lambda/2) ||. - w_{i,r}||^2                                   (7)
+        w_{i,r+1} = w_{i,r} - eta lambda (w_{i,r} - theta)                                 (line 8)
+    The server: w_{t+1} = (1 - beta) w_t + beta mean_{i in S} w_{i,R}                      (line 10)
 
     rate: eta. prox_weight: lambda. server_step: beta. local_steps: R. inner_steps: K, the most gradient steps on
     h. tolerance: nu of eq. (8); None takes K steps. inner_rate, inner_optimizer: the solver of h, which the paper
@@ -43,12 +44,12 @@ class PFedMe(Algorithm):
     source: ClassVar[str] = "T. Dinh et al., NeurIPS 2020, Algorithm 1"
     model_names: ClassVar[tuple[str, ...]] = ("personal", "global", "local")
 
-    rate: ArrayLike = 0.01
-    inner_rate: ArrayLike = 0.05
-    prox_weight: ArrayLike = 15.0
-    server_step: ArrayLike = 1.0
-    tolerance: ArrayLike | None = None
-    hidden_l2: ArrayLike = 0.0
+    rate: Scalar = 0.01
+    inner_rate: Scalar = 0.05
+    prox_weight: Scalar = 15.0
+    server_step: Scalar = 1.0
+    tolerance: Scalar | None = None
+    hidden_l2: Scalar = 0.0
     local_steps: int = eqx.field(static=True, default=20)
     inner_steps: int = eqx.field(static=True, default=5)
     batch_size: int = eqx.field(static=True, default=20)

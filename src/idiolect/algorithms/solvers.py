@@ -2,6 +2,7 @@
 
 from collections.abc import Callable
 from functools import partial
+from typing import Any
 
 import jax
 import jax.numpy as jnp
@@ -14,7 +15,7 @@ from idiolect.errors import unknown
 from idiolect.objective import Batch
 from idiolect.tree import Params
 
-MakeOptimizer = Callable[[ArrayLike], optax.GradientTransformation]
+MakeOptimizer = Callable[[Any], optax.GradientTransformation]  # rate -> optimiser
 
 OPTIMIZERS: dict[str, MakeOptimizer] = {
     "sgd": optax.sgd,
@@ -93,7 +94,7 @@ def minimise(
         return jax.lax.fori_loop(
             0,
             steps,
-            lambda _, carry: update(*carry, gradient(carry[0])),
+            lambda _, carry: update(carry[0], carry[1], gradient(carry[0])),
             (start, solver.init(start)),
             unroll=steps <= 16,  # a handful of steps: unrolled, XLA fuses across them
         )[0]

@@ -1,0 +1,73 @@
+"""What the command line prints: tables, notes, and what to do next."""
+
+import json
+import shlex
+import sys
+from pathlib import Path
+from typing import Any
+
+from rich.console import Console
+from rich.table import Table
+from rich.text import Text
+
+from idiolect.report.extras import extras, rich_extra
+from idiolect.report.table import rich_table
+from idiolect.report.to_json import to_dict
+from idiolect.report.verdicts import verdict_sentence
+from idiolect.results import Results
+
+
+def console() -> Console:
+    """As wide as the terminal; a file gets everything."""
+    return Console() if sys.stdout.isatty() else Console(width=200)
+
+
+def print_json(value: Any) -> None:
+    """One JSON document, and nothing else, on standard output."""
+    print(json.dumps(value, indent=2))
+
+
+def print_entries(entries: dict[str, str]) -> None:
+    """Names, each with a line about it."""
+    table = Table(show_header=False, box=None)
+    for entry, text in entries.items():
+        table.add_row(Text(entry, style="bold"), Text(text))
+    console().print(table)
+
+
+def print_results(results: Results, as_json: bool, out: Path) -> None:
+    """Every cell's table with its notes, what is missing and how to go on, and where the files are."""
+    if as_json:
+        print_json(to_dict(results))
+        return
+    screen = console()
+    for cell in results.experiment.cells:
+        screen.print(rich_table(results, cell))
+        for extra in extras(results, cell):
+            screen.print(rich_extra(extra))
+        for note in (*results.notes(cell), *results.audit(cell)):
+            screen.print(Text.assemble(("note ", "yellow"), note))
+    if sentence := verdict_sentence(results):
+        screen.print(sentence)
+    if unfinished := results.unfinished():
+        names = ", ".join(f"{row.id} at round {row.round}" for row in unfinished[:4])
+        more = f" and {len(unfinished) - 4} more" if len(unfinished) > 4 else ""
+        screen.print(Text(f"not finished: {names}{more}; go on with: {resume_command(out)}"), soft_wrap=True)
+    for row in results.diverged():
+        screen.print(Text(f"{row.id}: {row.message}", style="red"), soft_wrap=True)
+    places = {"report, figures, CSV": out / "report.md", "client models": out / "models"}
+    there = [f"{what}: {path}" for what, path in places.items() if path.exists()]
+    if there:
+        screen.print(Text("   ".join(there)), soft_wrap=True)
+
+
+def resume_command(out: Path) -> str:
+    """What a person types to go on with a stopped run."""
+    return f"idiolect resume {shlex.quote(str(out))}"
+
+
+def fail(message: str, code: int) -> None:
+    """Print one line to standard error and end."""
+    line = " ".join(message.splitlines())
+    Console(stderr=True).print(line, style="red", soft_wrap=True, highlight=False, markup=False)
+    sys.exit(code)
