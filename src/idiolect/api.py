@@ -126,9 +126,7 @@ def run(
     )
     evaluator, memory = Evaluator(simulation), Memory()
     used = [split for split in splits if len(data.split(split).y)]
-    state = fit(
-        simulation, evaluator, seed=seed, rounds=rounds, eval_every=eval_every, splits=used, recorder=memory
-    )
+    state = fit(simulation, evaluator, seed=seed, rounds=rounds, eval_every=eval_every, splits=used, recorder=memory)
     return Run(data, module, memory.history, state, evaluator)
 
 
@@ -188,9 +186,7 @@ def compare(
         raise_diverged(results)
         return Comparison(results, Path(out))
     with TemporaryDirectory() as scratch:
-        results = launch(
-            experiment, scratch, data=data, model=own, quiet=quiet, save_models="none", figures=False
-        )
+        results = launch(experiment, scratch, data=data, model=own, quiet=quiet, save_models="none", figures=False)
         _ = results.lines  # read while the folder is there
         raise_diverged(results)
         return Comparison(results, None)

@@ -48,9 +48,7 @@ class Client(eqx.Module):
         """Mini-batches in one pass over the data, the short last one counted: ceil(size / batch_size)."""
         return jnp.maximum((self.size + batch_size - 1) // batch_size, 1)
 
-    def batch(
-        self, key: PRNGKeyArray, step: ArrayLike, batch_size: int, order: BatchOrder, steps: int = 0
-    ) -> Batch:
+    def batch(self, key: PRNGKeyArray, step: ArrayLike, batch_size: int, order: BatchOrder, steps: int = 0) -> Batch:
         """The mini-batch of one local step of a round of `steps`.
 
         fresh: each step draws anew, without replacement inside the batch.

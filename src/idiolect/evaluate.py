@@ -83,8 +83,7 @@ class Evaluator:
             split = self.simulation.data.split(name)
             if len(split.y) == 0:
                 raise DataError(f"{self.simulation.data.name}: the {name} split is empty, nothing to evaluate on")
-            same = name == "train" and self.simulation.training is self.simulation.data
-            self._splits[name] = (self.simulation.arrays if same else to_device(split), Tiles(split))
+            self._splits[name] = (to_device(split), Tiles(split))
         return self._splits[name]
 
     def _check(self, names: Sequence[str]) -> None:

@@ -1,5 +1,6 @@
 """Several runs at once on one machine: one process a core, each with one thread."""
 
+import gc
 import math
 import os
 import signal
@@ -85,6 +86,9 @@ def _work(experiment: Experiment, group: Group) -> None:
     assert events is not None
     for row in engine.run_group(experiment, group, lambda name, progress: events.put((name, progress))):
         events.put(row)
+    # Compiled programs and their simulations refer to each other: without this they pile up, group after group.
+    jax.clear_caches()
+    gc.collect()
 
 
 def run_parallel(

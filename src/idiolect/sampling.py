@@ -26,9 +26,7 @@ class Sampling(eqx.Module):
 
     def __check_init__(self) -> None:
         """Raise `ConfigError` if no such cohort exists."""
-        require(
-            self.kind in ("fixed", "binomial"), f"sampling '{self.kind}' is not one of 'fixed', 'binomial'"
-        )
+        require(self.kind in ("fixed", "binomial"), f"sampling '{self.kind}' is not one of 'fixed', 'binomial'")
         require(self.size > 0, f"cohort = {self.size} must be greater than 0")
         require(
             self.size <= self.population,

@@ -7,6 +7,7 @@ the private states back. The rounds between two evaluations are one compiled loo
 from collections.abc import Callable
 from functools import cached_property
 from typing import Any, Literal, NamedTuple
+from weakref import WeakKeyDictionary
 
 import equinox as eqx
 import jax
@@ -18,7 +19,7 @@ from idiolect import tree
 from idiolect.algorithms.base import Algorithm, Cohort
 from idiolect.client import Client
 from idiolect.data.federated import FederatedData, Split
-from idiolect.errors import DivergedError
+from idiolect.errors import DivergedError, require
 from idiolect.objective import Objective
 from idiolect.random import stream
 from idiolect.sampling import Sampling
@@ -50,11 +51,15 @@ class Arrays(NamedTuple):
     sizes: Int[Array, "clients"]
 
 
+_on_device: "WeakKeyDictionary[Split, Arrays]" = WeakKeyDictionary()
+
+
 def to_device(split: Split) -> Arrays:
-    """Move a split to the device; on a CPU without a copy where the memory allows."""
-    starts, sizes = split.offsets[:-1].astype(np.int32), split.sizes.astype(np.int32)
-    with jax.ensure_compile_time_eval():  # real arrays, even if first asked for while something is traced
-        return Arrays(jnp.asarray(split.x), jnp.asarray(split.y), jnp.asarray(starts), jnp.asarray(sizes))
+    """A split on the device; moved once, however many simulations use it, and let go with it."""
+    if split not in _on_device:
+        starts, sizes = split.offsets[:-1].astype(np.int32), split.sizes.astype(np.int32)
+        _on_device[split] = Arrays(*(jnp.asarray(a) for a in (split.x, split.y, starts, sizes)))
+    return _on_device[split]
 
 
 def map_blocks(function: Callable[..., Any], block: int, *arguments: PyTree) -> Any:
@@ -104,6 +109,7 @@ class Simulation:
         pooled = self.training is not data
         self.sampling = Sampling(population if cohort is None or pooled else cohort, population, sampling)
         self.rounds, self.train, self.debug = rounds, train, debug
+        require(block is None or block >= 1, f"block = {block} must be at least 1 client")
         self.block = 0 if debug else block or default_block(params)
 
     @cached_property

@@ -1,4 +1,4 @@
-"""Two methods unlike pFedMe, written out against the contract: FedU (clients mix) and PFLEGO (the head stays private)."""
+"""Two methods unlike pFedMe against the contract: FedU (clients mix) and PFLEGO (the head stays private)."""
 
 from typing import Any, ClassVar
 

@@ -131,3 +131,9 @@ def test_fine_tuning_checks_its_own_and_its_parents_hyper_parameters():
 def test_an_unknown_server_optimiser_is_refused_at_once():
     with pytest.raises(ConfigError, match="did you mean 'adam'"):
         FedAvg(server_optimizer="adan")
+
+
+@pytest.mark.parametrize("value", [1.5, -1])
+def test_epochs_must_be_a_whole_number(value: float) -> None:
+    with pytest.raises(ConfigError, match="fedavg: epochs"):
+        FedAvg(epochs=value)  # type: ignore[arg-type]

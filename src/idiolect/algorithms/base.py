@@ -93,10 +93,10 @@ class Algorithm(eqx.Module):
 
 
 def check(owner: Algorithm, **bounds: Any) -> None:
-    """Check hyper-parameters: field="positive" | "nonnegative" | "count" | a tuple of allowed values.
+    """Check hyper-parameters: field="positive" | "nonnegative" | "count" | "whole" | a tuple of allowed values.
 
-    A count is a whole number of at least 1. Arrays are checked entry by entry; traced values (a sweep's batch
-    axis inside a compiled function) by whoever made them.
+    A count is a whole number of at least 1, a whole number may be 0. Arrays are checked entry by entry; traced
+    values (a sweep's batch axis inside a compiled function) by whoever made them.
     """
     for field, bound in bounds.items():
         value = getattr(owner, field)
@@ -105,9 +105,12 @@ def check(owner: Algorithm, **bounds: Any) -> None:
             require(value in bound, f"{label} is not one of {', '.join(map(repr, bound))}")
         elif isinstance(value, Tracer):
             continue
-        elif bound == "count":
+        elif bound in ("count", "whole"):
             require(isinstance(value, int), f"{label} must be a whole number")
-            require(value > 0, f"{label} must be greater than 0")
+            if bound == "count":
+                require(value > 0, f"{label} must be greater than 0")
+            else:
+                require(value >= 0, f"{label} must not be negative")
         else:
             require(np.asarray(value).dtype.kind in "iuf", f"{label} must be a number")
             require(bool(np.isfinite(value).all()), f"{label} must be a finite number")

@@ -49,7 +49,7 @@ class FedAvg(Algorithm):
 
     def __check_init__(self) -> None:
         """Raise `ConfigError` naming the hyper-parameter that is out of range."""
-        check(self, rate="positive", server_rate="positive", epochs="nonnegative")
+        check(self, rate="positive", server_rate="positive", epochs="whole")
         check(self, local_steps="count", batch_size="count", batches=BATCH_ORDERS, weighting=("uniform", "size"))
         if self.server_optimizer is not None:
             optimizer(self.server_optimizer, self.server_rate)

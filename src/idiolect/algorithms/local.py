@@ -33,7 +33,7 @@ class Local(Algorithm):
 
     def __check_init__(self) -> None:
         """Raise `ConfigError` naming the hyper-parameter that is out of range."""
-        check(self, rate="positive", batch_size="count", epochs="nonnegative", local_steps="count")
+        check(self, rate="positive", batch_size="count", epochs="whole", local_steps="count")
         check(self, batches=BATCH_ORDERS)
 
     def init(self, params: Params, key: PRNGKeyArray) -> None:

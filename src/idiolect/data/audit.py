@@ -50,7 +50,13 @@ class Audit:
         return copies == 0 and self.fitted_on != "all" and not self.leaks
 
     def lines(self) -> list[str]:
-        """The findings as plain sentences."""
+        """The findings as plain sentences; one where nothing is wrong."""
+        if self.clean:
+            fitted = _FITTED.get(self.fitted_on, self.fitted_on)
+            return [
+                f"No leak found: none of {self.test:,} test and {self.validation:,} validation samples has an exact "
+                f"copy in training data; normalisation '{self.normalisation}': {fitted}."
+            ]
         found = [
             f"{self.samples:,} samples, {self.distinct:,} of them distinct; {self.shared:,} distinct samples are "
             f"held by more than one client; {self.repeated:,} repeat another sample of their client and split.",

@@ -15,7 +15,7 @@ SPLITS = ("train", "validation", "test")
 TaskKind = Literal["classification", "regression"]
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)  # compared and hashed as an object: its arrays are large
 class Split:
     """One split of all clients in CSR form: client i owns rows `offsets[i]:offsets[i + 1]`.
 
