@@ -9,6 +9,7 @@ import pytest
 from idiolect import tree
 from idiolect.algorithms.base import Cohort
 from idiolect.algorithms.fedavg import FedAvg, FedAvgFineTuned, Server
+from idiolect.algorithms.registry import build
 from idiolect.errors import ConfigError
 from idiolect.evaluate import Evaluator
 from idiolect.random import stream
@@ -136,4 +137,4 @@ def test_an_unknown_server_optimiser_is_refused_at_once():
 @pytest.mark.parametrize("value", [1.5, -1])
 def test_epochs_must_be_a_whole_number(value: float) -> None:
     with pytest.raises(ConfigError, match="fedavg: epochs"):
-        FedAvg(epochs=value)  # type: ignore[arg-type]
+        build({"name": "fedavg", "epochs": value})
