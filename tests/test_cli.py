@@ -271,15 +271,25 @@ def test_ctrl_c_says_how_to_go_on(tmp_path):
         out,
     ]
     process = subprocess.Popen(
-        command, cwd=ROOT, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, start_new_session=True
+        command,
+        cwd=ROOT,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        start_new_session=True,
+        # A shell's background jobs ignore Ctrl-C, and their children inherit that.
+        preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL),
     )
-    end = time.monotonic() + 120
-    while not any((out / "checkpoints").glob("*.eqx")):
-        assert process.poll() is None
-        assert time.monotonic() < end
-        time.sleep(0.05)
-    os.killpg(process.pid, signal.SIGINT)
-    stdout, stderr = process.communicate(timeout=60)
+    try:
+        end = time.monotonic() + 120
+        while not any((out / "checkpoints").glob("*.eqx")):
+            assert process.poll() is None
+            assert time.monotonic() < end
+            time.sleep(0.05)
+        os.killpg(process.pid, signal.SIGINT)
+        stdout, stderr = process.communicate(timeout=60)
+    finally:
+        process.kill()
     assert process.returncode == 130
     assert stdout == ""
     assert stderr == f"stopped; go on with: idiolect resume '{out}'\n"
