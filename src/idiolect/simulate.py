@@ -58,7 +58,8 @@ def to_device(split: Split) -> Arrays:
     """A split on the device; moved once, however many simulations use it, and let go with it."""
     if split not in _on_device:
         starts, sizes = split.offsets[:-1].astype(np.int32), split.sizes.astype(np.int32)
-        _on_device[split] = Arrays(*(jnp.asarray(a) for a in (split.x, split.y, starts, sizes)))
+        with jax.ensure_compile_time_eval():  # asked for inside a jit, it is still an array that stays
+            _on_device[split] = Arrays(*(jnp.asarray(a) for a in (split.x, split.y, starts, sizes)))
     return _on_device[split]
 
 
