@@ -240,9 +240,9 @@ def test_a_diverging_method_ends_with_code_3_after_the_report(idiolect, tmp_path
 
 def test_other_settings_go_to_another_folder():
     spec = experiment(name="pfedme/x")
-    plain = cli._default_folder(spec, {"seeds": 3})
+    plain = options.default_folder(spec, {"seeds": 3})
     assert plain == Path("runs/pfedme-x")
-    others = {cli._default_folder(spec, {"rounds": rounds}) for rounds in (3, 4)}
+    others = {options.default_folder(spec, {"rounds": rounds}) for rounds in (3, 4)}
     assert len(others | {plain}) == 3
 
 

@@ -1,9 +1,7 @@
 """The command line: idiolect demo | compare | run | resume | reproduce | show | list."""
 
-import json
 import shlex
 import sys
-from enum import StrEnum
 from importlib.metadata import version
 from pathlib import Path
 from typing import Annotated, Any
@@ -13,12 +11,25 @@ import typer
 from idiolect.algorithms import registry as methods
 from idiolect.config import Experiment, digest, experiment_of, load_experiment, override
 from idiolect.data import registry as sources
-from idiolect.errors import ConfigError, DivergedError, IdiolectError, unknown
+from idiolect.errors import DivergedError, IdiolectError, unknown
 from idiolect.experiment import stored_experiment
 from idiolect.experiments import names as experiment_names
 from idiolect.experiments import packaged
 from idiolect.launch import launch, raise_diverged, stored_options
 from idiolect.models import describe as describe_models
+from idiolect.options import (
+    DataDir,
+    Debug,
+    Jobs,
+    Json,
+    Models,
+    Out,
+    Saved,
+    Settings,
+    assignments,
+    data_spec,
+    default_folder,
+)
 from idiolect.results import Results
 from idiolect.store import DATABASE, Store
 from idiolect.terminal import fail, print_entries, print_json, print_results, resume_command
@@ -48,29 +59,6 @@ def _top(  # pyright: ignore[reportUnusedFunction]
     """Personalized federated learning: every client ends with its own model."""
 
 
-class Saved(StrEnum):
-    """Whose client models are written as files."""
-
-    first = "first"
-    all = "all"
-    none = "none"
-
-
-Out = Annotated[Path | None, typer.Option("--out", help="Folder for runs, tables, figures and models.")]
-Jobs = Annotated[int | None, typer.Option("--jobs", min=1, help="Processes at once (default: one a core).")]
-Json = Annotated[bool, typer.Option("--json", help="Print one JSON object instead of tables.")]
-DataDir = Annotated[
-    str | None,
-    typer.Option("--data-dir", help="Folder with one sub-folder a data set (or set IDIOLECT_DATA)."),
-]
-Set = Annotated[
-    list[str] | None,
-    typer.Option("--set", help="Change a setting: rounds=50, data.partition=clean, model.l2=0.01, pfedme.rate=0.02."),
-]
-Models = Annotated[Saved, typer.Option("--save-models", help="Client models of the first seed, all seeds, or none.")]
-Debug = Annotated[bool, typer.Option("--debug", help="Without compilation: slow, but a breakpoint sees numbers.")]
-
-
 @app.command()
 def demo(out: Out = None, jobs: Jobs = None, as_json: Json = False) -> None:
     """Compare six methods on a small synthetic federation: two minutes, no download."""
@@ -94,7 +82,7 @@ def compare(
     select: Annotated[str, typer.Option("--select", help="Which round counts: last or best-validation.")] = "last",
     client: Annotated[str, typer.Option("--client", help="The client column of a table.")] = "client",
     label: Annotated[str, typer.Option("--label", help="The label column of a table.")] = "label",
-    set_: Set = None,
+    set_: Settings = None,
     out: Out = None,
     data_dir: DataDir = None,
     jobs: Jobs = None,
@@ -103,7 +91,7 @@ def compare(
     as_json: Json = False,
 ) -> None:
     """Compare methods on one federation: one table, curves, and every client's model as a file."""
-    spec, name = _data_spec(data, client, label)
+    spec, name = data_spec(data, client, label)
     if model == "auto":
         model = "mlr"
         if spec["name"] == "table":  # regression labels need another model than classes
@@ -128,7 +116,7 @@ def compare(
             }
         ],
     }
-    experiment = override(experiment_of(values, "compare"), _assignments(set_))
+    experiment = override(experiment_of(values, "compare"), assignments(set_))
     # Without the number of seeds: more of them later go on in the same folder.
     key = digest(experiment.model_dump(mode="json", exclude={"seeds"}))[:6]
     target = out or Path("runs") / f"{experiment.name}-{key}"
@@ -140,7 +128,7 @@ def compare(
 @app.command()
 def run(
     experiment_file: Annotated[Path, typer.Argument(metavar="EXPERIMENT.toml")],
-    set_: Set = None,
+    set_: Settings = None,
     only: Annotated[list[str] | None, typer.Option("--only", help="A cell, a method, or cell/method.")] = None,
     out: Out = None,
     data_dir: DataDir = None,
@@ -150,8 +138,8 @@ def run(
     as_json: Json = False,
 ) -> None:
     """Run an experiment file; what the folder already has is not run again."""
-    experiment = override(load_experiment(experiment_file), _assignments(set_)).only(tuple(only or ()))
-    target = out or _default_folder(experiment, _assignments(set_))
+    experiment = override(load_experiment(experiment_file), assignments(set_)).only(tuple(only or ()))
+    target = out or default_folder(experiment, assignments(set_))
     _execute(
         experiment, target, folder=data_dir, jobs=jobs, save_models=save_models.value, debug=debug, as_json=as_json
     )
@@ -182,7 +170,7 @@ def reproduce(
     protocol: Annotated[str, typer.Option("--protocol", help="as-written or as-published.")] = "as-written",
     seeds: Annotated[int | None, typer.Option("--seeds", min=1, help="Number of seeds.")] = None,
     only: Annotated[list[str] | None, typer.Option("--only", help="A cell, a method, or cell/method.")] = None,
-    set_: Set = None,
+    set_: Settings = None,
     out: Out = None,
     data_dir: DataDir = None,
     jobs: Jobs = None,
@@ -191,11 +179,11 @@ def reproduce(
 ) -> None:
     """Run a paper's table or figure and set it beside the published values."""
     experiment = packaged(name, protocol)
-    assignments = _assignments(set_)
+    changed = assignments(set_)
     if seeds is not None:
-        assignments["seeds"] = seeds
-    experiment = override(experiment, assignments).only(tuple(only or ()))
-    target = out or _default_folder(experiment, _assignments(set_))
+        changed["seeds"] = seeds
+    experiment = override(experiment, changed).only(tuple(only or ()))
+    target = out or default_folder(experiment, assignments(set_))
     _execute(experiment, target, folder=data_dir, jobs=jobs, save_models=save_models.value, as_json=as_json)
 
 
@@ -226,38 +214,6 @@ def list_(
         print_json(entries)
     else:
         print_entries(entries)
-
-
-def _data_spec(data: str, client: str, label: str) -> tuple[dict[str, Any], str]:
-    """--data as a specification and a short name: a known source, or a file."""
-    path = Path(data)
-    if path.suffix.lower() in (".csv", ".parquet", ".pq", ".tsv", ".gz") or path.is_file():
-        return {"name": "table", "path": str(path.resolve()), "client": client, "label": label}, path.stem
-    if data not in sources.SOURCES or data == "table":
-        error = unknown("data set", data, [s for s in sources.SOURCES if s != "table"])
-        raise ConfigError(f"{error}; or give the path of a CSV or Parquet file")
-    return {"name": data}, data
-
-
-def _default_folder(experiment: Experiment, changed: dict[str, Any]) -> Path:
-    """A folder for an experiment; with other settings, another one."""
-    settings = {key: value for key, value in changed.items() if key != "seeds"}
-    name = experiment.name.replace("/", "-")
-    return Path("runs") / (f"{name}-{digest(settings)[:6]}" if settings else name)
-
-
-def _assignments(pairs: list[str] | None) -> dict[str, Any]:
-    """--set key=value pairs; values are JSON where they can be, else text."""
-    found: dict[str, Any] = {}
-    for pair in pairs or []:
-        key, equals, text = pair.partition("=")
-        if not equals or not key.strip():
-            raise ConfigError(f"--set {pair}: write key=value")
-        try:
-            found[key.strip()] = json.loads(text)
-        except json.JSONDecodeError:
-            found[key.strip()] = text.strip()
-    return found
 
 
 def _execute(experiment: Experiment, out: Path, *, as_json: bool, **options: Any) -> None:
