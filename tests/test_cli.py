@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from idiolect import cli, load_model
+from idiolect import cli, load_model, options
 from idiolect.store import DATABASE, Store
 from tests.engine import experiment
 
