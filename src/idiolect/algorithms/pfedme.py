@@ -45,7 +45,7 @@ class PFedMe(Algorithm):
     model_names: ClassVar[tuple[str, ...]] = ("personal", "global", "local")
 
     rate: Scalar = 0.01
-    inner_rate: Scalar = 0.05
+    inner_rate: Scalar = 0.02
     prox_weight: Scalar = 15.0
     server_step: Scalar = 1.0
     tolerance: Scalar | None = None
