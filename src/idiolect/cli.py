@@ -61,7 +61,7 @@ def _top(  # pyright: ignore[reportUnusedFunction]
 
 @app.command()
 def demo(out: Out = None, jobs: Jobs = None, as_json: Json = False) -> None:
-    """Compare six methods on a small synthetic federation: two minutes, no download."""
+    """Compare methods on a small synthetic federation: two minutes, no download."""
     experiment = packaged("demo")
     _execute(experiment, out or Path("demo"), jobs=jobs, as_json=as_json)
 
