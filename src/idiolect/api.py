@@ -8,7 +8,6 @@ from tempfile import TemporaryDirectory
 from typing import Any, Literal
 
 import equinox as eqx
-import jax
 from rich.console import Console
 from rich.table import Table
 
@@ -22,6 +21,7 @@ from idiolect.fit import Evaluated, Memory, fit
 from idiolect.launch import launch, raise_diverged
 from idiolect.models import build, check_model, l2_of
 from idiolect.objective import SampleLoss, objective_of
+from idiolect.random import model_key
 from idiolect.report.table import rich_table
 from idiolect.results import Line, Results
 from idiolect.simulate import Simulation, State
@@ -88,9 +88,8 @@ def _model_of(model: ModelSpec, data: FederatedData, seed: int) -> tuple[eqx.Mod
     if isinstance(model, eqx.Module):
         check_model(model, data.feature_shape, data.num_outputs)
         return model, 0.0
-    key = jax.random.fold_in(jax.random.key(seed), 0x1D10)
     spec = model if isinstance(model, str) else dict(model)
-    return build(spec, data.feature_shape, data.num_outputs, data.task, key), l2_of(spec)
+    return build(spec, data.feature_shape, data.num_outputs, data.task, model_key(seed)), l2_of(spec)
 
 
 def run(

@@ -41,6 +41,11 @@ def _stream(seed: PRNGKeyArray, purpose: ArrayLike, round: ArrayLike, client: Ar
     return jax.random.fold_in(jax.random.fold_in(key, round), client)
 
 
+def model_key(seed: int) -> PRNGKeyArray:
+    """The key of a run's initial model; the same for every method compared."""
+    return jax.random.fold_in(jax.random.key(seed), 0x1D10)
+
+
 def _mix(x: UInt32[Array, "*s"]) -> UInt32[Array, "*s"]:
     """Murmur3's 32-bit finaliser: every input bit changes every output bit with probability about 1/2."""
     x = (x ^ (x >> 16)) * jnp.uint32(0x85EBCA6B)

@@ -22,6 +22,7 @@ from idiolect.models import build as build_model
 from idiolect.models import check_model, l2_of
 from idiolect.objective import objective_of
 from idiolect.provenance import provenance
+from idiolect.random import model_key
 from idiolect.simulate import Simulation
 from idiolect.store import RunRow
 
@@ -63,7 +64,7 @@ class Workbench:
         """The initial model of a run; with `shared_init` the same for all seeds."""
         if self.model is not None:
             return self.model
-        key = jax.random.fold_in(jax.random.key(0 if cell.shared_init else seed), 0x1D10)
+        key = model_key(0 if cell.shared_init else seed)
         return build_model(cell.model, data.feature_shape, data.num_outputs, data.task, key)
 
     def simulation(self, cell: Cell, method: Method, data: FederatedData, model: eqx.Module) -> Simulation:
