@@ -100,7 +100,7 @@ MODELS = {
     "mlr": (MultinomialLogistic(6, 3, key=KEY), (2, 3), ["last", "none", "linear.bias"]),
     "user": (TwoLayerHead(), (3,), ["last", "first", "norm", "body", lambda path, _: path[:3] in ("fir", "sec")]),
     "jit": (Compiled(*matrices((4, 3), (5, 4), (2, 5))), (3,), ["first", "second", "third", "all"]),
-    "loop": (Looped(*matrices((3, 3), ()), np.ones(3, "f4"), *matrices((3, 3))), (3,), ["cell", "scale", "out"]),
+    "loop": (Looped(*matrices((3, 3), ()), np.arange(1, 4), *matrices((3, 3))), (3,), ["cell", "scale", "out"]),
     "crossed": (Crossed(*matrices((3,), (2, 3))), (3,), ["last", "early", "none"]),
 }
 CASES = [(name, head) for name, (_, _, heads) in MODELS.items() for head in heads]

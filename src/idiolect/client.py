@@ -129,8 +129,13 @@ class Client(eqx.Module):
         """f_i on a mini-batch, L2 included."""
         return self.objective.loss(params, batch)
 
-    def grad(self, params: Params, batch: Batch, fixed: Params | None = None) -> Params:
-        """Gradient of f_i on a mini-batch, with respect to `params`; `fixed` is the rest of the model, if any."""
+    def grad(self, params: Params, batch: Batch | None, fixed: Params | None = None) -> Params:
+        """Gradient of f_i with respect to `params`; `fixed` is the rest of the model, if any.
+
+        On a mini-batch, or, where it is None, exactly over all the client's samples.
+        """
+        if batch is None:
+            return self.full_value_and_grad(params, fixed)[1]
         return jax.grad(lambda p: self.objective.loss(tree.merged(p, fixed), batch))(params)
 
     def full_value_and_grad(

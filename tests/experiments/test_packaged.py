@@ -45,12 +45,12 @@ def test_unknown_names_suggest_the_nearest():
         packaged("pfedme/table1", "as-publishd")
 
 
-def rows(place: str) -> list[dict[str, str]]:
+def rows(place: str, paper: str = "pFedMe") -> list[dict[str, str]]:
     file = PAPERS / "targets.csv"
     if not file.is_file():
         pytest.skip(f"no {file.name}; set IDIOLECT_PAPERS to the folder that holds it")
     with file.open(encoding="utf-8") as lines:
-        return [row for row in csv.DictReader(lines) if row["paper"] == "pFedMe" and row["table"].startswith(place)]
+        return [row for row in csv.DictReader(lines) if row["paper"] == paper and row["table"].startswith(place)]
 
 
 @pytest.mark.parametrize("protocol", ["as-written", "as-published"])
@@ -95,4 +95,74 @@ def test_figures_have_the_papers_gaps(number):
         for gap in cell.gaps
     }
     assert len(targets) == 6
+    assert found == targets
+
+
+DATA = {
+    "har": "Human Activity",
+    "vehicle": "Vehicle Sensor",
+    "mnist": "MNIST",
+    "cifar10": "CIFAR-10",
+    "fashion-mnist": "Fashion-MNIST",
+    "emnist": "EMNIST",
+    "omniglot": "Omniglot",
+}
+FEDU = {
+    "FedU": "fedu/personal",
+    "MOCHA": "mocha/personal",
+    "pFedMe": "pfedme/personal",
+    "Per-FedAvg": "perfedavg/adapted",
+    "FedAvg": "fedavg-ft/global",
+    "FedProx": "fedprox/global",
+    "SCAFFOLD": "scaffold/global",
+    "AFL": "afl/global",
+    "Local": "local/local",
+    "Global": "global/global",
+}
+PFLEGO = {
+    "PFLEGO": "pflego/personal",
+    "FedRecon": "fedrecon/personal",
+    "FedPer": "fedper/personal",
+    "FedRep": "fedrep/personal",
+    "FedBabu": "fedbabu/global",
+    "Ditto": "ditto/personal",
+    "FedAvg": "fedavg/global",
+    "FedProx": "fedprox/global",
+}
+TABLES = [
+    ("FedU", "Table I", "fedu/table1", 52),
+    ("FedU", "Table III", "fedu/table3", 21),
+    ("FedU", "Table IV", "fedu/table4", 31),
+    ("PFLEGO", "Table 1", "pflego/table1", 84),
+    ("PFLEGO", "Table 2", "pflego/table2", 8),
+]
+
+
+@pytest.mark.parametrize("protocol", ["as-written", "as-published"])
+@pytest.mark.parametrize(("paper", "table", "name", "count"), TABLES)
+def test_tables_have_the_papers_values(paper, table, name, count, protocol):
+    """Every number of the paper's table stands at its cell, beside the model that it speaks of, and no other."""
+    targets = {
+        (row["dataset"], row["model"], row["setting"].split()[0].lower(), row["algorithm"]): (
+            float(row["value"]),
+            float(row["std"]),
+        )
+        for row in rows(table, paper)
+        if row["table"] == table and row["metric"] == "accuracy"
+    }
+    assert len(targets) == count
+    found = {}
+    for cell in packaged(name, protocol).cells:
+        for method in cell.methods:
+            for value in method.published:
+                kind = cell.model["name"]
+                model = {"mlr": "MLR", "omniglot-cnn": "CNN4"}.get(kind, "CNN" if "cnn" in kind else None)
+                model = model or ("DNN" if paper == "FedU" else "MLP")
+                data = DATA[cell.data["name"]]
+                degree = str(cell.data.get("partition") or "").removeprefix("pflego-").replace("none", "no") + "-pers"
+                here = {row[2] for row in targets if row[0] == data}
+                setting = degree if degree in here else here.pop()
+                found[data, model, setting, value.row] = (value.value, value.std)
+                names = FEDU if paper == "FedU" else PFLEGO
+                assert names[value.row] == f"{method.name}/{value.model}", (cell.id, method.title)
     assert found == targets

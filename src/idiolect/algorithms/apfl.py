@@ -9,7 +9,7 @@ from jaxtyping import Array, ArrayLike, Float, PRNGKeyArray
 from idiolect import tree
 from idiolect.algorithms.base import Weighting, check
 from idiolect.algorithms.fedavg import FedAvg
-from idiolect.algorithms.solvers import batch_gradient, over_batches
+from idiolect.algorithms.solvers import over_batches
 from idiolect.client import Client
 from idiolect.objective import Batch
 from idiolect.tree import Params, Scalar
@@ -64,8 +64,8 @@ class APFL(FedAvg):
 
         def step(carry: tuple[Params, Own], batch: Batch | None, number: ArrayLike) -> tuple[Params, Own]:
             w, (v, share) = carry
-            slope = batch_gradient(client, tree.lerp(w, v, share), batch)
-            new_w = tree.add_scaled(w, -self.rate, batch_gradient(client, w, batch))
+            slope = client.grad(tree.lerp(w, v, share), batch)
+            new_w = tree.add_scaled(w, -self.rate, client.grad(w, batch))
             new_v = tree.add_scaled(v, -self.rate * share, slope)
             if not self.adaptive:
                 return new_w, Own(new_v, share)

@@ -56,11 +56,12 @@ class Ditto(FedAvg):
     def local(self, view: Params, private: Params, client: Client, key: PRNGKeyArray) -> tuple[Params, Params]:
         """Message: w_i. Private: v_i."""
 
-        def held(slope: Params, v: Params) -> Params:
-            return tree.add_scaled(slope, self.prox_weight, tree.subtract(v, view))
+        def held(slope: Params, v: Params, w: Params) -> Params:
+            return tree.add_scaled(slope, self.prox_weight, tree.subtract(v, w))
 
         steps = self.personal_steps or None
-        personal = self.train(private, client, key, rate=self.personal_rate, steps=steps, adjust=held)
+        rate = self.personal_rate
+        personal = self.train(private, client, key, rate=rate, steps=steps, adjust=held, anchors=(view,))
         return self.train(view, client, key), personal
 
     def models(self, view: Params, private: Params, client: Client, key: PRNGKeyArray) -> dict[str, Params]:

@@ -65,11 +65,11 @@ class FedDANE(Trainer):
         """SGD on the corrected problem; own: grad f_i(w_{t-1})."""
         correction = tree.subtract(view.gradient, own)
 
-        def corrected(slope: Params, w: Params) -> Params:
-            pull = tree.subtract(w, view.params)
+        def corrected(slope: Params, w: Params, center: Params, correction: Params) -> Params:
+            pull = tree.subtract(w, center)
             return tree.add_scaled(tree.add_scaled(slope, 1.0, correction), self.prox_weight, pull)
 
-        return self.train(view.params, client, key, adjust=corrected)
+        return self.train(view.params, client, key, adjust=corrected, anchors=(view.params, correction))
 
     def local(self, view: Dane, private: PyTree, client: Client, key: PRNGKeyArray) -> tuple[Params, PyTree]:
         """Message: grad f_i(w_{t-1}) in the first phase, w_i in the second."""

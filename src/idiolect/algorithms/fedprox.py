@@ -42,7 +42,7 @@ class FedProx(FedAvg):
     def local(self, view: Params, private: PyTree, client: Client, key: PRNGKeyArray) -> tuple[Params, PyTree]:
         """Message: w_i, the end of SGD on h_i."""
 
-        def slope_of_h(slope: Params, w: Params) -> Params:
-            return tree.add_scaled(slope, self.prox_weight, tree.subtract(w, view))
+        def slope_of_h(slope: Params, w: Params, center: Params) -> Params:
+            return tree.add_scaled(slope, self.prox_weight, tree.subtract(w, center))
 
-        return self.train(view, client, key, adjust=slope_of_h), private
+        return self.train(view, client, key, adjust=slope_of_h, anchors=(view,)), private

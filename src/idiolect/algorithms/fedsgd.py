@@ -8,7 +8,7 @@ from jaxtyping import Array, Int, PRNGKeyArray, PyTree
 from idiolect import tree
 from idiolect.algorithms.base import Algorithm, Cohort, Weighting, check
 from idiolect.algorithms.server import Server
-from idiolect.algorithms.solvers import MakeOptimizer, batch_gradient, optimizer
+from idiolect.algorithms.solvers import MakeOptimizer, optimizer
 from idiolect.client import Client
 from idiolect.tree import Params, Scalar
 
@@ -56,7 +56,7 @@ class FedSGD(Algorithm):
     def local(self, view: Params, private: PyTree, client: Client, key: PRNGKeyArray) -> tuple[Params, PyTree]:
         """Message: the gradient g_i; a mini-batch is the one with which FedAvg's first local step is made."""
         batch = client.batch(key, 0, self.batch_size, "fresh") if self.batch_size else None
-        return batch_gradient(client, view, batch), private
+        return client.grad(view, batch), private
 
     def aggregate(self, shared: Server, cohort: Cohort, messages: Params) -> Server:
         """One step of the server's optimiser along the weighted mean of the cohort's gradients."""

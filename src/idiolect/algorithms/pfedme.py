@@ -8,9 +8,10 @@ from jaxtyping import PRNGKeyArray, PyTree
 
 from idiolect import tree
 from idiolect.algorithms.base import Algorithm, Cohort, Weighting, check
-from idiolect.algorithms.solvers import MakeOptimizer, minimise, optimizer
+from idiolect.algorithms.solvers import MakeOptimizer, is_linear, minimise, optimizer
 from idiolect.client import BATCH_ORDERS, BatchOrder, Client
 from idiolect.objective import Batch
+from idiolect.span import problem
 from idiolect.tree import Params, Scalar
 
 
@@ -73,11 +74,15 @@ class PFedMe(Algorithm):
         hidden = self.hidden_l2
         skip_hidden = isinstance(hidden, float | int) and hidden == 0
 
+        linear = is_linear(self.inner_optimizer) and self.tolerance is None
+        f = problem(client, (start, w), batch, steps=self.inner_steps if linear else 0)
+        start, w = f.points
+
         def gradient(theta: Params) -> Params:
-            slope = tree.add_scaled(client.grad(theta, batch), self.prox_weight, tree.subtract(theta, w))
+            slope = tree.add_scaled(f.gradient(theta), self.prox_weight, tree.subtract(theta, w))
             return slope if skip_hidden else tree.add_scaled(slope, hidden, theta)
 
-        return minimise(
+        theta = minimise(
             gradient,
             start,
             rate=self.inner_rate,
@@ -85,6 +90,7 @@ class PFedMe(Algorithm):
             which=self.inner_optimizer,
             tolerance=self.tolerance,
         )
+        return f.restore(theta)
 
     def train(self, w: Params, client: Client, key: PRNGKeyArray) -> tuple[Params, Params]:
         """The R local rounds from w: (w_{i,R}, theta_i)."""

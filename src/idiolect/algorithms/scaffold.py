@@ -23,6 +23,11 @@ class Controlled(eqx.Module):
     control: Params
 
 
+def _corrected(slope: Params, y: Params, correction: Params) -> Params:
+    del y
+    return tree.add_scaled(slope, 1.0, correction)
+
+
 class Scaffold(Trainer):
     """SCAFFOLD: min_x (1/N) sum_i f_i(x), by local SGD on gradients corrected by control variates.
 
@@ -72,7 +77,7 @@ class Scaffold(Trainer):
     ) -> tuple[Controlled, Params]:
         """Message: (y_i - x, c_i+ - c_i); private: c_i+."""
         x, correction = view.params, tree.subtract(view.control, private)
-        y = self.train(x, client, key, adjust=lambda slope, _: tree.add_scaled(slope, 1.0, correction))
+        y = self.train(x, client, key, adjust=_corrected, anchors=(correction,))
         change = tree.subtract(y, x)
         if self.option == "I":
             control = client.full_value_and_grad(x)[1]

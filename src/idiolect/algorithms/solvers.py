@@ -1,6 +1,6 @@
 """Local solvers: the first-order steps that methods take on one client."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from functools import partial
 from typing import Any, TypeVar
 
@@ -13,9 +13,11 @@ from idiolect import tree
 from idiolect.client import BatchOrder, Client
 from idiolect.errors import unknown
 from idiolect.objective import Batch
+from idiolect.span import problem
 from idiolect.tree import Params
 
 MakeOptimizer = Callable[[Any], optax.GradientTransformation]  # rate -> optimiser
+Adjust = Callable[..., Params]  # (gradient, params, *anchors) -> the gradient to descend
 Carry = TypeVar("Carry")
 
 OPTIMIZERS: dict[str, MakeOptimizer] = {
@@ -26,6 +28,12 @@ OPTIMIZERS: dict[str, MakeOptimizer] = {
     "adagrad": optax.adagrad,
     "yogi": optax.yogi,
 }
+LINEAR = ("sgd", "momentum", "nesterov")  # each step is a sum of multiples of the gradients so far
+
+
+def is_linear(which: str | MakeOptimizer) -> bool:
+    """Whether the optimiser's steps surely commute with a linear change of coordinates."""
+    return isinstance(which, str) and which in LINEAR
 
 
 def optimizer(which: str | MakeOptimizer, rate: ArrayLike) -> optax.GradientTransformation:
@@ -35,11 +43,6 @@ def optimizer(which: str | MakeOptimizer, rate: ArrayLike) -> optax.GradientTran
     if which not in OPTIMIZERS:
         raise unknown("optimiser", which, OPTIMIZERS)
     return OPTIMIZERS[which](rate)
-
-
-def batch_gradient(client: Client, params: Params, batch: Batch | None, fixed: Params | None = None) -> Params:
-    """Gradient of f_i on a mini-batch, or, where it is None, exactly over all the client's samples."""
-    return client.full_value_and_grad(params, fixed)[1] if batch is None else client.grad(params, batch, fixed)
 
 
 def step_count(client: Client, *, steps: int, batch_size: int, epochs: int = 0) -> Int[Array, ""] | int:
@@ -87,29 +90,38 @@ def sgd(
     order: BatchOrder = "fresh",
     epochs: int = 0,
     which: str | MakeOptimizer = "sgd",
-    adjust: Callable[[Params, Params], Params] | None = None,
+    adjust: Adjust | None = None,
+    anchors: Sequence[Params] = (),
     fixed: Params | None = None,
 ) -> Params:
     """Mini-batch SGD on f_i: params <- params - rate * grad f_i(params; batch), `steps` times.
 
     batch_size, epochs, order: see `over_batches`. The optimiser's state starts anew: nothing but the parameters
     outlives a round.
-    adjust: (gradient, params) -> the gradient to descend (FedProx's and SCAFFOLD's terms).
+    adjust: (gradient, params, *anchors) -> the gradient to descend (FedProx's and SCAFFOLD's terms). With anchors it
+    must be a sum of multiples of its arguments and see no other point: steps on all the samples may be taken in
+    other coordinates, see `idiolect.span`.
     fixed: the rest of the model where `params` is a part of it (a head, a body); it is not trained.
     """
     solver = optimizer(which, rate)
+    points, whole = (params, *anchors), None
+    if batch_size == 0:
+        linear = is_linear(which) and (adjust is None or len(anchors) > 0)
+        whole = problem(client, points, None, steps=(epochs or steps) if linear else 0, fixed=fixed)
+        points = whole.points
 
     def step(
         carry: tuple[Params, optax.OptState], batch: Batch | None, _: ArrayLike
     ) -> tuple[Params, optax.OptState]:
         params, state = carry
-        slope = batch_gradient(client, params, batch, fixed)
-        slope = slope if adjust is None else adjust(slope, params)
+        slope = client.grad(params, batch, fixed) if whole is None else whole.gradient(params)
+        slope = slope if adjust is None else adjust(slope, params, *points[1:])
         updates, state = solver.update(slope, state, params)
         return tree.add_scaled(params, 1.0, updates), state
 
-    start = (params, solver.init(params))
-    return over_batches(client, key, step, start, steps=steps, batch_size=batch_size, order=order, epochs=epochs)[0]
+    start = (points[0], solver.init(points[0]))
+    end = over_batches(client, key, step, start, steps=steps, batch_size=batch_size, order=order, epochs=epochs)[0]
+    return end if whole is None else whole.restore(end)
 
 
 def minimise(

@@ -1,12 +1,12 @@
 """Local SGD: the hyper-parameters and the steps that most methods share on a client."""
 
-from collections.abc import Callable
+from collections.abc import Sequence
 
 import equinox as eqx
 from jaxtyping import Array, Int, PRNGKeyArray
 
 from idiolect.algorithms.base import Algorithm, check
-from idiolect.algorithms.solvers import sgd, step_count
+from idiolect.algorithms.solvers import Adjust, sgd, step_count
 from idiolect.client import BATCH_ORDERS, BatchOrder, Client
 from idiolect.tree import Params, Scalar
 
@@ -40,7 +40,8 @@ class Trainer(Algorithm):
         *,
         rate: Scalar | None = None,
         steps: int | None = None,
-        adjust: Callable[[Params, Params], Params] | None = None,
+        adjust: Adjust | None = None,
+        anchors: Sequence[Params] = (),
         fixed: Params | None = None,
     ) -> Params:
         """SGD from `params`; see `sgd`. rate: instead of `rate`; steps: instead of local_steps or epochs."""
@@ -54,5 +55,6 @@ class Trainer(Algorithm):
             order=self.batches,
             epochs=self.epochs if steps is None else 0,
             adjust=adjust,
+            anchors=anchors,
             fixed=fixed,
         )
