@@ -1,7 +1,7 @@
 """One round of every method on one network, against FedAvg's round and against what its operations predict.
 
     python -m benchmarks.rounds                     # PFLEGO's network for Omniglot, tau = 50
-    python -m benchmarks.rounds --model mlp --features 784 --samples 600
+    python -m benchmarks.rounds --samples 64 --cohort 1 --clients 2 --repeats 2
 
 All clients hold the same number of random samples and take exact gradient steps on all of them (batch_size = 0), as
 in PFLEGO's experiments. Methods are timed in turn, round by round, so that a busy machine hurts all of them alike;
@@ -10,24 +10,15 @@ medians are compared. One forward pass over the samples counts 1, a backward pas
 
 import argparse
 import platform
-import statistics
-import time
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
-import equinox as eqx
 import jax
-import numpy as np
 from rich.console import Console
 from rich.table import Table
 
-from idiolect.algorithms.registry import build
-from idiolect.data import from_arrays
-from idiolect.models import build as build_model
-from idiolect.objective import objective_of
-from idiolect.random import model_key
-from idiolect.simulate import Simulation, State
+from benchmarks.timing import medians, simulation
 
 
 @dataclass(frozen=True)
@@ -73,49 +64,14 @@ def counted(tau: int) -> list[Counted]:
     ]
 
 
-def simulation(args: argparse.Namespace, spec: dict[str, Any]) -> Simulation:
-    """The method on random samples, equally many for each client."""
-    rng = np.random.default_rng(0)
-    shape = (28, 28, 1) if args.features == 0 else (args.features,)
-    total = round(args.samples / 0.75)
-    data = from_arrays(
-        {
-            f"c{i}": (
-                rng.normal(size=(total, *shape)).astype("f4"),
-                np.concatenate([np.arange(args.classes), rng.integers(0, args.classes, total - args.classes)]),
-            )
-            for i in range(args.clients)
-        },
-        validation=0.0,
-    )
-    model = build_model(args.model, shape, data.num_outputs, data.task, model_key(0))
-    params = eqx.filter(model, eqx.is_inexact_array)
-    return Simulation(data, objective_of(model, data.task), params, build(spec), cohort=args.cohort)
-
-
-def advance(sim: Simulation, state: State) -> tuple[State, float]:
-    """One more round, and its seconds."""
-    began = time.perf_counter()
-    state = sim.advance(state, 1)
-    jax.block_until_ready(state)
-    return state, time.perf_counter() - began
-
-
 def measure(args: argparse.Namespace, report: Callable[[str], None]) -> list[tuple[Counted, float]]:
     """Median seconds a round of every method, timed in turn."""
     methods = counted(args.tau)
-    sims = [simulation(args, method.spec) for method in methods]
-    states: list[State] = []
-    for method, sim in zip(methods, sims, strict=True):
-        report(f"compiling {method.spec['name']}")
-        states.append(advance(sim, sim.init(0))[0])
-    seconds: list[list[float]] = [[] for _ in methods]
-    for repeat in range(args.repeats):
-        report(f"round {repeat + 1} of {args.repeats}")
-        for i, sim in enumerate(sims):
-            states[i], took = advance(sim, states[i])
-            seconds[i].append(took)
-    return [(method, statistics.median(s)) for method, s in zip(methods, seconds, strict=True)]
+    shape = (28, 28, 1) if args.features == 0 else (args.features,)
+    sizes = {"classes": args.classes, "clients": args.clients, "samples": args.samples, "cohort": args.cohort}
+    sims = [simulation(method.spec, args.model, shape, **sizes) for method in methods]
+    names = [method.spec["name"] for method in methods]
+    return list(zip(methods, medians(sims, names, args.repeats, report), strict=True))
 
 
 def main() -> None:

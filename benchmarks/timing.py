@@ -1,0 +1,70 @@
+"""Random federations, and rounds timed in turn, so that a busy machine hurts all that are compared alike."""
+
+import statistics
+import time
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import equinox as eqx
+import jax
+import numpy as np
+
+from idiolect.algorithms.registry import build
+from idiolect.data import from_arrays
+from idiolect.models import build as build_model
+from idiolect.objective import objective_of
+from idiolect.random import model_key
+from idiolect.simulate import Simulation, State
+
+
+def simulation(
+    spec: dict[str, Any],
+    model: str | dict[str, Any],
+    shape: tuple[int, ...],
+    *,
+    classes: int,
+    clients: int,
+    samples: int,
+    cohort: int,
+) -> Simulation:
+    """A method on random samples, equally many for each client."""
+    rng = np.random.default_rng(0)
+    total = round(samples / 0.75)
+    data = from_arrays(
+        {
+            f"c{i}": (
+                rng.normal(size=(total, *shape)).astype("f4"),
+                np.concatenate([np.arange(classes), rng.integers(0, classes, total - classes)]),
+            )
+            for i in range(clients)
+        },
+        validation=0.0,
+    )
+    built = build_model(model, shape, data.num_outputs, data.task, model_key(0))
+    params = eqx.filter(built, eqx.is_inexact_array)
+    return Simulation(data, objective_of(built, data.task), params, build(spec), cohort=cohort)
+
+
+def advance(sim: Simulation, state: State, rounds: int = 1) -> tuple[State, float]:
+    """`rounds` more rounds, and the seconds of one."""
+    began = time.perf_counter()
+    state = sim.advance(state, rounds)
+    jax.block_until_ready(state)
+    return state, (time.perf_counter() - began) / rounds
+
+
+def medians(
+    sims: Sequence[Simulation], names: Sequence[str], repeats: int, report: Callable[[str], None], rounds: int = 1
+) -> list[float]:
+    """Median seconds of a round of each, timed in turn, compilation left out."""
+    states: list[State] = []
+    for name, sim in zip(names, sims, strict=True):
+        report(f"compiling {name}")
+        states.append(advance(sim, sim.init(0))[0])
+    seconds: list[list[float]] = [[] for _ in sims]
+    for repeat in range(repeats):
+        report(f"round {repeat + 1} of {repeats}")
+        for i, sim in enumerate(sims):
+            states[i], took = advance(sim, states[i], rounds)
+            seconds[i].append(took)
+    return [statistics.median(s) for s in seconds]
