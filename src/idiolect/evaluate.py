@@ -1,7 +1,7 @@
 """Evaluation: a named model, a split, ALL clients -> loss, score and count of every client."""
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 
 import jax
@@ -12,7 +12,7 @@ from jaxtyping import Array, Float, Int, PyTree
 from idiolect import tree
 from idiolect.data.federated import Split
 from idiolect.errors import DataError, unknown
-from idiolect.objective import Batch, Objective, Scores
+from idiolect.objective import Batch, Scores
 from idiolect.random import stream
 from idiolect.simulate import Arrays, Simulation, State, map_blocks, to_device
 
@@ -44,12 +44,11 @@ class Tiles:
         nth = np.arange(len(owner)) - np.repeat(np.cumsum(counts) - counts, counts)
         first = split.offsets[owner] + nth * self.rows
         rows = np.minimum(self.rows, split.offsets[owner + 1] - first)
-        with jax.ensure_compile_time_eval():
-            self.owner, self.first, self.count = (jnp.asarray(a.astype(np.int32)) for a in (owner, first, rows))
+        self.owner, self.first, self.count = (a.astype(np.int32) for a in (owner, first, rows))
 
 
 def score_tiles(
-    objective: Objective,
+    sim: Simulation,
     params: PyTree,
     x: Array,
     y: Array,
@@ -59,7 +58,8 @@ def score_tiles(
 ) -> Scores:
     """Sums of loss and score, and counts, per client. params: leaves (clients, ...); outputs: see `Batch`."""
 
-    def one(owner: Array, first: Array, count: Array) -> Scores:
+    def one(seen: tuple[PyTree, Array, Array, Array | None], owner: Array, first: Array, count: Array) -> Scores:
+        params, x, y, outputs = seen
         # A slice near the end is moved back to fit; the weights then select the rows that were meant.
         begin = jnp.minimum(first, y.shape[0] - tiles.rows)
         position = begin + jnp.arange(tiles.rows)
@@ -70,9 +70,13 @@ def score_tiles(
             weight,
             None if outputs is None else outputs[owner],
         )
-        return objective.scores(tree.gather(params, owner), part)
+        return sim.objective.scores(tree.gather(params, owner), part)
 
-    sums = map_blocks(one, 1, tiles.owner, tiles.first, tiles.count)
+    def mapped(seen: PyTree, *part: Array) -> Scores:
+        return map_blocks(lambda *row: one(seen, *row), 1, *part)
+
+    seen = (sim.devices.kept_everywhere(params), x, y, outputs)
+    sums = sim.devices.map(mapped, seen, tiles.owner, tiles.first, tiles.count)
     return jax.tree.map(lambda a: jnp.zeros(clients, a.dtype).at[tiles.owner].add(a), sums)
 
 
@@ -92,7 +96,7 @@ class Evaluator:
             split = self.simulation.data.split(name)
             if len(split.y) == 0:
                 raise DataError(f"{self.simulation.data.name}: the {name} split is empty, nothing to evaluate on")
-            self._splits[name] = (to_device(split), Tiles(split))
+            self._splits[name] = (self.simulation.devices.place(to_device(split)), Tiles(split))
         return self._splits[name]
 
     def _check(self, names: Sequence[str]) -> None:
@@ -108,12 +112,13 @@ class Evaluator:
 
     @cached_property
     def _models(self) -> Callable[[State, Arrays, tuple[str, ...]], dict[str, PyTree]]:
-        return jax.jit(self._make_models, static_argnums=2)
+        return jax.jit(self._make_models, static_argnums=2, out_shardings=self.simulation.devices.everywhere)
 
     def _make_models(self, state: State, own: Arrays, names: tuple[str, ...]) -> dict[str, PyTree]:
         sim, algorithm = self.simulation, self.simulation.algorithm
 
-        def one(client_id: Array, private: PyTree) -> dict[str, PyTree]:
+        def one(seen: tuple[State, Arrays], client_id: Array, private: PyTree) -> dict[str, PyTree]:
+            state, own = seen
             models = algorithm.models(
                 algorithm.view(state.shared, client_id),
                 private,
@@ -125,7 +130,7 @@ class Evaluator:
         ids = jnp.arange(sim.data.num_clients)
         # A method that trains on pooled data has one private state, and every client reads it.
         rows = ids if sim.training is sim.data else jnp.zeros_like(ids)
-        return map_blocks(one, sim.block, ids, tree.gather(state.private, rows))
+        return sim.map(one, (replace(state, private=None), own), ids, tree.gather(state.private, rows))
 
     def __call__(
         self, state: State, names: Sequence[str] | None = None, splits: Sequence[str] = ("test",)
@@ -136,7 +141,8 @@ class Evaluator:
         data = {split: self._split(split) for split in splits}
         key = (chosen, tuple(splits))
         if key not in self._compiled:
-            self._compiled[key] = jax.jit(self._scorer(chosen, {s: t for s, (_, t) in data.items()}))
+            scorer = self._scorer(chosen, {s: t for s, (_, t) in data.items()})
+            self._compiled[key] = jax.jit(scorer, out_shardings=self.simulation.devices.everywhere)
         compiled = self._compiled[key]
         sums = compiled(state, self._split("train")[0], {s: (a.x, a.y, a.outputs) for s, (a, _) in data.items()})
         results: list[ClientScores] = []
@@ -154,7 +160,7 @@ class Evaluator:
             params = self._make_models(state, train, names)
             return {
                 name: {
-                    split: score_tiles(sim.objective, params[name], *flat[split], tiles[split], sim.data.num_clients)
+                    split: score_tiles(sim, params[name], *flat[split], tiles[split], sim.data.num_clients)
                     for split in tiles
                 }
                 for name in names

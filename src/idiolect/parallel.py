@@ -39,8 +39,8 @@ def _cores() -> list[int]:
 
 
 def default_jobs() -> int:
-    """One process a core on a CPU; on an accelerator one, which has it to itself."""
-    return len(_cores()) if jax.default_backend() == "cpu" else 1
+    """One process a core on a CPU; one where there is an accelerator or several devices, which has them to itself."""
+    return len(_cores()) if jax.default_backend() == "cpu" and jax.device_count() == 1 else 1
 
 
 def divide(experiment: Experiment, work: list[Group], jobs: int) -> list[Group]:

@@ -5,6 +5,7 @@ the private states back. The rounds between two evaluations are one compiled loo
 """
 
 from collections.abc import Callable
+from dataclasses import replace
 from functools import cached_property
 from typing import Any, Literal, NamedTuple
 from weakref import WeakKeyDictionary
@@ -20,6 +21,7 @@ from idiolect.algorithms.base import Algorithm, Cohort
 from idiolect.client import Client, Federation
 from idiolect.data.aligned import is_aligned
 from idiolect.data.federated import FederatedData, Split
+from idiolect.devices import Devices
 from idiolect.errors import DivergedError, require
 from idiolect.objective import Objective
 from idiolect.random import stream
@@ -96,7 +98,8 @@ class Simulation:
     cohort: clients a round (S); block: clients vmapped together (None: chosen by the size of the model);
     train: "cohort" trains only the clients that are aggregated; "all" trains everyone and throws the rest away,
     which changes no result and exists to show that it does not. debug: no jit, one client after the other, so
-    that a breakpoint or a print inside a method sees numbers.
+    that a breakpoint or a print inside a method sees numbers. devices: over which a cohort is divided, all by
+    default.
     """
 
     def __init__(
@@ -112,6 +115,7 @@ class Simulation:
         block: int | None = None,
         train: Literal["cohort", "all"] = "cohort",
         debug: bool = False,
+        devices: Devices | None = None,
     ) -> None:
         self.data, self.objective, self.params = data, objective, params
         self.training = algorithm.training_data(data)
@@ -127,11 +131,20 @@ class Simulation:
         self.rounds, self.train, self.debug = rounds, train, debug
         require(block is None or block >= 1, f"block = {block} must be at least 1 client")
         self.block = 0 if debug else block or default_block(params)
+        self.devices = Devices(jax.local_devices()[:1]) if debug else devices or Devices()
 
     @cached_property
     def arrays(self) -> Arrays:
-        """The training split on the device."""
-        return to_device(self.training.train)
+        """The training split on the devices."""
+        return self.devices.place(to_device(self.training.train))
+
+    def map(self, function: Callable[..., Any], seen: PyTree, *arguments: PyTree) -> Any:
+        """function(seen, *row) over clients: each device its part, in blocks, see `map_blocks`."""
+
+        def mapped(seen: PyTree, *part: PyTree) -> Any:
+            return map_blocks(lambda *row: function(seen, *row), self.block, *part)
+
+        return self.devices.map(mapped, seen, *arguments)
 
     def init(self, seed: int, params: PyTree | None = None) -> State:
         """The state before the first round, from `params` if given, else from the simulation's own."""
@@ -142,7 +155,7 @@ class Simulation:
         private = jax.vmap(lambda i: self.algorithm.init_private(params, stream(key, "private", 0, i)))(ids)
         # Copies: the compiled loop donates the state's buffers, and the initial parameters must survive.
         shared, private = jax.tree.map(jnp.array, (shared, private))
-        return State(shared, private, jnp.asarray(0, jnp.int32), key, jnp.zeros(3, jnp.int32))
+        return self.devices.place(State(shared, private, jnp.asarray(0, jnp.int32), key, jnp.zeros(3, jnp.int32)))
 
     def client(self, arrays: Arrays, client_id: Int[Array, ""], round: Int[Array, ""]) -> Client:
         """One client's side of one round."""
@@ -158,7 +171,8 @@ class Simulation:
         ids, present = self.sampling.draw(state.seed, state.round, capacity)
         trained = ids if self.train == "cohort" else jnp.arange(population)
 
-        def one(client_id: Array, private: PyTree) -> tuple[PyTree, PyTree, Array]:
+        def one(seen: tuple[State, Arrays], client_id: Array, private: PyTree) -> tuple[PyTree, PyTree, Array]:
+            state, arrays = seen
             message, private = algorithm.local(
                 algorithm.view(state.shared, client_id),
                 private,
@@ -167,7 +181,8 @@ class Simulation:
             )
             return message, private, tree.all_finite((message, private))
 
-        messages, private, finite = map_blocks(one, self.block, trained, tree.gather(state.private, trained))
+        seen = (replace(state, private=None), arrays)
+        messages, private, finite = self.map(one, seen, trained, tree.gather(state.private, trained))
         if self.train == "all":
             messages, private, finite = tree.gather((messages, private, finite), ids)
         sizes = arrays.sizes[ids].astype(jnp.result_type(float))
@@ -182,7 +197,7 @@ class Simulation:
         culprit = jnp.where(jnp.any(bad), ids[jnp.argmax(bad)], -1)
         stage = jnp.where(jnp.any(bad), 1, jnp.where(tree.all_finite(shared), 0, 2))
         fault = jnp.stack([state.round, culprit, stage]).astype(jnp.int32)
-        return State(shared, kept, state.round + 1, state.seed, fault)
+        return self.devices.kept_everywhere(State(shared, kept, state.round + 1, state.seed, fault))
 
     @cached_property
     def _advance(self) -> Callable[[State, Arrays, Array, int], State]:
@@ -193,14 +208,14 @@ class Simulation:
                 state,
             )
 
-        return jax.jit(advance, static_argnums=3, donate_argnums=0)
+        return jax.jit(advance, static_argnums=3, donate_argnums=0, out_shardings=self.devices.everywhere)
 
     def advance(self, state: State, rounds: int) -> State:
         """Run `rounds` more rounds. The given state's buffers are consumed.
 
         Raises `DivergedError` naming round, client and stage at the first NaN or infinity.
         """
-        end = jnp.asarray(int(state.round) + rounds, jnp.int32)
+        end = self.devices.place(np.asarray(int(state.round) + rounds, np.int32))
         capacity = self.sampling.capacity(state.seed, max(self.rounds, int(end)))
         if self.debug:
             with jax.disable_jit():

@@ -1,0 +1,96 @@
+"""The devices that share a federation's work: one, all of one machine, or those of several hosts.
+
+Every device holds the server's state and the data, and computes its part of the cohort. Several hosts run one process
+each, all the same program, see `idiolect.distributed`; process 0 leads: it alone writes.
+"""
+
+from collections.abc import Callable, Sequence
+from functools import cached_property
+from typing import Any, TypeVar
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jax.experimental import multihost_utils
+from jax.sharding import Mesh, NamedSharding, PartitionSpec
+from jaxtyping import PyTree
+
+from idiolect import tree
+
+AXIS = "clients"
+Tree = TypeVar("Tree")
+
+
+class Devices:
+    """An axis of devices over which a cohort is divided. chosen: all that JAX has, over all processes, by default."""
+
+    def __init__(self, chosen: Sequence[jax.Device] | None = None) -> None:
+        self.all = tuple(jax.devices() if chosen is None else chosen)
+
+    def __len__(self) -> int:
+        return len(self.all)
+
+    @cached_property
+    def _mesh(self) -> Mesh:
+        return Mesh(np.asarray(self.all), (AXIS,))
+
+    @cached_property
+    def everywhere(self) -> NamedSharding | None:
+        """How a value that all devices hold is placed; None on one device, where there is no choice."""
+        return None if len(self) == 1 else NamedSharding(self._mesh, PartitionSpec())
+
+    def place(self, value: Tree) -> Tree:
+        """The value on every device. Across processes it must be the same in all."""
+        if self.everywhere is None:
+            return value
+        return jax.tree.map(lambda leaf: self._place(leaf, self.everywhere), value)
+
+    def _place(self, leaf: Any, where: Any) -> Any:
+        if not isinstance(leaf, jax.Array | np.ndarray):
+            return leaf
+        if jnp.issubdtype(leaf.dtype, jax.dtypes.prng_key):
+            return jax.random.wrap_key_data(self._place(jax.random.key_data(leaf), where))
+        return jax.device_put(leaf if jax.process_count() == 1 else np.asarray(leaf), where)
+
+    def kept_everywhere(self, value: Tree) -> Tree:
+        """Inside a compiled program: the value, held by every device."""
+        return value if self.everywhere is None else jax.lax.with_sharding_constraint(value, self.everywhere)
+
+    def map(self, mapped: Callable[..., Any], seen: PyTree, *arguments: PyTree) -> Any:
+        """mapped(seen, *arguments), which maps over the arguments' leading axis; each device does part of the rows.
+
+        seen: what every row sees; all arrays that `mapped` uses must be in it. Rows are filled up to a multiple of
+        the number of devices.
+        """
+        if len(self) == 1:
+            return mapped(seen, *arguments)
+        rows = jax.tree.leaves(arguments)[0].shape[0]
+        filled = -(-rows // len(self)) * len(self)
+        padded = tree.gather(arguments, np.minimum(np.arange(filled), rows - 1))
+        apart = jax.shard_map(
+            lambda seen, arguments: mapped(seen, *arguments),
+            mesh=self._mesh,
+            in_specs=(PartitionSpec(), PartitionSpec(AXIS)),
+            out_specs=PartitionSpec(AXIS),
+            check_vma=False,
+        )
+        return jax.tree.map(lambda leaf: leaf[:rows], apart(seen, padded))
+
+
+def is_leader() -> bool:
+    """Whether this process is the one that writes and prints."""
+    return jax.process_index() == 0
+
+
+def agreed(value: Tree) -> Tree:
+    """The leader's value, in every process; all must ask at the same point, with values of the same shapes."""
+    return value if jax.process_count() == 1 else multihost_utils.broadcast_one_to_all(value)
+
+
+def agreed_text(text: str) -> str:
+    """The leader's text, in every process."""
+    if jax.process_count() == 1:
+        return text
+    own = np.frombuffer(text.encode(), np.uint8)
+    size = int(agreed(np.asarray(len(own))))
+    return bytes(np.asarray(agreed(np.resize(own, size) if len(own) else np.zeros(size, np.uint8)))).decode()
