@@ -30,7 +30,7 @@ def save_checkpoint(path: Path, checkpoint: Checkpoint, run_hash: str) -> None:
     """Write a checkpoint, replacing the last one in one step. run_hash: of the configuration and the data."""
     buffer = io.BytesIO()
     # A typed key has no bytes of its own; its data do.
-    eqx.tree_serialise_leaves(buffer, _plain(checkpoint.state))
+    eqx.tree_serialise_leaves(buffer, plain(checkpoint.state))
     payload = buffer.getbuffer()
     header = {
         "format": FORMAT,
@@ -70,14 +70,19 @@ def load_checkpoint(path: Path, like: State, run_hash: str) -> Checkpoint | None
     if header.get("sha256") != hashlib.sha256(payload).hexdigest():
         raise StoreError(f"{path} is damaged: its content does not match its hash; {again}")
     try:
-        plain = eqx.tree_deserialise_leaves(io.BytesIO(payload), _plain(like))
+        found = eqx.tree_deserialise_leaves(io.BytesIO(payload), plain(like))
     except Exception as error:
         raise StoreError(f"{path} does not fit this version's states; {again}") from error
-    state = eqx.tree_at(lambda s: s.seed, plain, jax.random.wrap_key_data(plain.seed))
-    return Checkpoint(state, float(header["seconds"]), float(header["compile_seconds"]))
+    return Checkpoint(with_key(found), float(header["seconds"]), float(header["compile_seconds"]))
 
 
-def _plain(state: State) -> State:
+def plain(state: State) -> State:
+    """The state with its typed key as numbers."""
     if not jnp.issubdtype(state.seed.dtype, jax.dtypes.prng_key):
         return state
     return eqx.tree_at(lambda s: s.seed, state, jax.random.key_data(state.seed))
+
+
+def with_key(state: State) -> State:
+    """The opposite of `plain`."""
+    return eqx.tree_at(lambda s: s.seed, state, jax.random.wrap_key_data(state.seed))

@@ -6,13 +6,15 @@ from importlib.metadata import version
 from pathlib import Path
 from typing import Annotated, Any
 
+import jax
 import typer
 
 from idiolect.algorithms import registry as methods
 from idiolect.comparing import comparison_of
 from idiolect.config import Experiment, digest, load_experiment, override
 from idiolect.data import registry as sources
-from idiolect.errors import DivergedError, IdiolectError, unknown
+from idiolect.distributed import join, speaks_of_a_loss, start
+from idiolect.errors import DivergedError, IdiolectError, StoreError, unknown
 from idiolect.experiment import stored_experiment
 from idiolect.experiments import names as experiment_names
 from idiolect.experiments import packaged
@@ -56,8 +58,23 @@ def _top(  # pyright: ignore[reportUnusedFunction]
     _: Annotated[
         bool, typer.Option("--version", callback=_version, is_eager=True, help="Print the version and exit.")
     ] = False,
+    distributed: Annotated[
+        bool, typer.Option("--distributed", help="One of several processes that a cluster (Slurm, ...) started.")
+    ] = False,
 ) -> None:
     """Personalized federated learning: every client ends with its own model."""
+    join(distributed)
+
+
+@app.command(name="launch", context_settings={"allow_extra_args": True, "ignore_unknown_options": True})
+def launch_(
+    context: typer.Context,
+    processes: Annotated[int, typer.Option("-n", "--processes", help="Processes on this machine.")] = 2,
+) -> None:
+    """Run a command in several processes that divide each cohort: idiolect launch -n 2 -- compare --data ..."""
+    code = start(processes, context.args)
+    if code:
+        raise typer.Exit(code)
 
 
 @app.command()
@@ -221,6 +238,11 @@ def _execute(experiment: Experiment, out: Path, *, as_json: bool, **options: Any
         kept = (out / DATABASE).is_file()
         print(f"stopped; {f'go on with: {resume_command(out)}' if kept else 'nothing was kept'}", file=sys.stderr)
         raise typer.Exit(130) from None
+    except (jax.errors.JaxRuntimeError, ValueError) as error:
+        if not speaks_of_a_loss(error):
+            raise
+        reason = f"another process of this run was lost ({str(error).splitlines()[0][:200]})"
+        raise StoreError(f"{reason}; go on, with any number of devices: {resume_command(out)}") from error
     print_results(results, as_json, out)
     raise_diverged(results)
 

@@ -24,7 +24,7 @@ Tree = TypeVar("Tree")
 class Devices:
     """An axis of devices over which a cohort is divided. chosen: all that JAX has, over all processes, by default."""
 
-    def __init__(self, chosen: Sequence[jax.Device] | None = None) -> None:
+    def __init__(self, chosen: Sequence[Any] | None = None) -> None:
         self.all = tuple(jax.devices() if chosen is None else chosen)
 
     def __len__(self) -> int:

@@ -28,6 +28,7 @@ def join(wanted: bool = False) -> None:
     if not given and not wanted:
         return
     require(len(given) in (0, 3), f"of {COORDINATOR}, {PROCESSES} and {PROCESS} only {' and '.join(given)} are set")
+    _own_standard_output()
     # On CPUs the processes talk through gloo; accelerators bring their own way.
     jax.config.update("jax_cpu_collectives_implementation", "gloo")
     try:
@@ -43,6 +44,19 @@ def join(wanted: bool = False) -> None:
     except (ValueError, RuntimeError) as error:
         where = "set IDIOLECT_COORDINATOR=HOST:PORT, IDIOLECT_PROCESSES and IDIOLECT_PROCESS, or start under Slurm"
         raise ConfigError(f"the processes did not find each other ({str(error).splitlines()[0]}); {where}") from error
+
+
+def speaks_of_a_loss(error: Exception) -> bool:
+    """Whether an error of JAX says that another process is gone. They come as errors of several types."""
+    signs = ("gloo", "nccl", "unavailable", "coordination", "heartbeat", "connection", "deadline")
+    return jax.process_count() > 1 and any(sign in str(error).lower() for sign in signs)
+
+
+def _own_standard_output() -> None:
+    """Python alone writes to standard output: gloo's greetings, written past it, would spoil `--json`."""
+    sys.stdout.flush()
+    sys.stdout = os.fdopen(os.dup(1), "w")
+    os.dup2(2, 1)
 
 
 def start(processes: int, arguments: Sequence[str]) -> int:

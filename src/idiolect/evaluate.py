@@ -72,7 +72,7 @@ def score_tiles(
         )
         return sim.objective.scores(tree.gather(params, owner), part)
 
-    def mapped(seen: PyTree, *part: Array) -> Scores:
+    def mapped(seen: PyTree, *part: Array | np.ndarray) -> Scores:
         return map_blocks(lambda *row: one(seen, *row), 1, *part)
 
     seen = (sim.devices.kept_everywhere(params), x, y, outputs)

@@ -5,15 +5,16 @@ from dataclasses import dataclass
 from typing import Any
 
 import equinox as eqx
+from jaxtyping import PyTree
 
 from idiolect.config import Cell, Experiment, experiment_of
 from idiolect.data import audit
 from idiolect.data.federated import FederatedData
 from idiolect.errors import DivergedError, StoreError
 from idiolect.evaluate import Evaluator
-from idiolect.fit import Progress, fit
+from idiolect.fit import Progress, Recorder, fit
 from idiolect.model_files import save_client_models
-from idiolect.recorder import StoreRecorder
+from idiolect.recorder import StoreRecorder, Together, everywhere
 from idiolect.simulate import State
 from idiolect.store import RunRow, Store, changes
 from idiolect.summary import higher_is_better
@@ -79,22 +80,15 @@ class Engine:
         model: eqx.Module,
         on_progress: Callable[[str, Progress], None],
     ) -> RunRow:
-        data = evaluator.simulation.data
-        better = (lambda a, b: a > b) if higher_is_better(data.task) else (lambda a, b: a < b)
+        task = evaluator.simulation.data.task
+        better = (lambda a, b: a > b) if higher_is_better(task) else (lambda a, b: a < b)
         recorder = StoreRecorder(self.store, run, cell, better)
+
+        def report(progress: Progress) -> None:
+            on_progress(run.id, progress)
+
         try:
-            state = fit(
-                evaluator.simulation,
-                evaluator,
-                seed=run.seed,
-                rounds=cell.rounds,
-                params=eqx.filter(model, eqx.is_inexact_array),
-                eval_every=cell.eval_every,
-                tail=cell.tail,
-                splits=[split for split in cell.splits if len(data.split(split).y)],
-                recorder=recorder,
-                on_progress=lambda progress: on_progress(run.id, progress),
-            )
+            state = train(cell, evaluator, model, run.seed, Together(recorder), report)
         except DivergedError as error:
             self.store.finish(run.id, "diverged", str(error))
         else:
@@ -109,11 +103,11 @@ class Engine:
         self, cell: Cell, recorder: StoreRecorder, evaluator: Evaluator, model: eqx.Module, state: State
     ) -> None:
         for name in evaluator.simulation.algorithm.model_names:
-            chosen = recorder.chosen(name, state)
+            chosen = everywhere(recorder.chosen(name, state))
             save_client_models(
                 self.store.models_folder(recorder.run),
                 name,
-                evaluator.client_params(chosen, [name])[name],
+                made(evaluator, chosen, name),
                 model,
                 data=evaluator.simulation.data,
                 spec=cell.model if self.bench.model is None else None,
@@ -125,6 +119,54 @@ class Engine:
         key = f"audit {data.fingerprint}"
         if self.store.fact(key) is None:
             self.store.set_fact(key, audit(data).lines())
+
+
+def train(
+    cell: Cell,
+    evaluator: Evaluator,
+    model: eqx.Module,
+    seed: int,
+    recorder: Recorder,
+    on_progress: Callable[[Progress], None] = lambda _: None,
+) -> State:
+    """One run of a cell with one seed."""
+    simulation = evaluator.simulation
+    return fit(
+        simulation,
+        evaluator,
+        seed=seed,
+        rounds=cell.rounds,
+        params=eqx.filter(model, eqx.is_inexact_array),
+        eval_every=cell.eval_every,
+        tail=cell.tail,
+        splits=[split for split in cell.splits if len(simulation.data.split(split).y)],
+        recorder=recorder,
+        on_progress=on_progress,
+    )
+
+
+def made(evaluator: Evaluator, state: State, name: str) -> PyTree:
+    """One named model of all clients, leaves (N, ...)."""
+    return evaluator.client_params(evaluator.simulation.devices.place(state), [name])[name]
+
+
+def follow(bench: Workbench, experiment: Experiment, work: Sequence[Group], save_models: Sequence[int]) -> None:
+    """What the other processes of a run do while the leader's engine keeps it: the same, and nothing is kept."""
+    for group in work:
+        cell = experiment.cell(group.cell)
+        method = next(m for m in cell.methods if m.title == group.title)
+        data = bench.load(cell)
+        evaluator: Evaluator | None = None
+        for seed in group.seeds:
+            model = bench.make_model(cell, data, seed)
+            if evaluator is None:
+                evaluator = Evaluator(bench.simulation(cell, method, data, model))
+            try:
+                state = train(cell, evaluator, model, seed, Together(None))
+            except DivergedError:
+                continue
+            for name in evaluator.simulation.algorithm.model_names if seed in save_models else ():
+                made(evaluator, everywhere(state), name)
 
 
 def claim(store: Store, experiment: Experiment, runs: Sequence[RunRow]) -> None:

@@ -10,6 +10,7 @@ import jax
 import numpy as np
 from jaxtyping import PyTree
 
+from idiolect.devices import agreed
 from idiolect.errors import DivergedError
 from idiolect.evaluate import ClientScores, Evaluator
 from idiolect.simulate import Simulation, State
@@ -103,6 +104,7 @@ def fit(
     spent, compiling = 0.0, 0.0
     if restored is not None:
         state, spent, compiling = restored
+        state = simulation.devices.place(state)
     done = int(state.round)
     on_progress(Progress(done, rounds, 0.0, {}))
     started = time.perf_counter()
@@ -126,7 +128,7 @@ def fit(
     while done < rounds:
         until = next(round for round in range(done + 1, rounds + 1) if is_due(round, rounds, eval_every, tail))
         began = time.perf_counter()
-        steps = min(call, until - done)
+        steps = int(agreed(np.asarray(min(call, until - done))))  # processes differ in speed, not in rounds
         state = simulation.advance(state, steps)
         done = int(state.round)
         took = time.perf_counter() - began

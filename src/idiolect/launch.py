@@ -1,15 +1,19 @@
 """From an experiment to its report: check it, run what is missing, show progress, write tables, figures, models."""
 
+import json
+from dataclasses import astuple
 from pathlib import Path
 from typing import Any
 
 import equinox as eqx
+import jax
 
 from idiolect.config import Experiment
 from idiolect.data.federated import FederatedData
+from idiolect.devices import agreed_text, is_leader
 from idiolect.display import Display
 from idiolect.errors import DivergedError
-from idiolect.experiment import Engine, claim, missing, run_id, run_serial
+from idiolect.experiment import Engine, Group, claim, follow, missing, run_id, run_serial
 from idiolect.files import alone, clear_scratch
 from idiolect.parallel import default_jobs, run_parallel, use_compilation_cache
 from idiolect.results import Results
@@ -39,14 +43,18 @@ def launch(
 
     folder: where data sets that are read from files lie. save_models: client models of the "first" seed, of
     "all", or "none". data, model: objects in place of specifications; these run in this process. A run that
-    diverges is recorded as such and stops no other; see `raise_diverged`.
+    diverges is recorded as such and stops no other; see `raise_diverged`. Of several processes that run together
+    only the leader returns; the others end when all is computed.
     """
     out = Path(out)
     use_compilation_cache()
     bench = Workbench(folder, data, model, debug)
     runs = bench.check(experiment)
-    store = Store(out)
     seeds = {"first": experiment.seed_list[:1], "all": experiment.seed_list, "none": ()}[save_models]
+    if not is_leader():
+        follow(bench, experiment, [Group(*group) for group in json.loads(agreed_text(""))], seeds)
+        raise SystemExit(0)
+    store = Store(out)
     with alone(out / ".lock", f"another idiolect process works in '{out}'; wait for it, or use another --out"):
         clear_scratch(out)
         claim(store, experiment, runs)
@@ -54,8 +62,9 @@ def launch(
         store.set_fact("options", {"folder": data_folder, "save_models": save_models, "command": command})
         engine = Engine(store, bench, tuple(seeds))
         work = missing(engine, experiment)
+        agreed_text(json.dumps([astuple(group) for group in work]))
         left = sum(len(group.seeds) for group in work)
-        count = min(jobs if jobs is not None else default_jobs(), left)
+        count = min(jobs if jobs is not None else default_jobs(), left) if jax.process_count() == 1 else 1
         display = Display(experiment, quiet)
         todo = {run_id(group.cell, group.title, seed) for group in work for seed in group.seeds}
         for row in store.runs():

@@ -5,10 +5,14 @@ from collections.abc import Callable
 from dataclasses import asdict
 from pathlib import Path
 
-from idiolect.checkpoint import Checkpoint, load_checkpoint, save_checkpoint
+import jax
+import numpy as np
+
+from idiolect.checkpoint import Checkpoint, load_checkpoint, plain, save_checkpoint, with_key
 from idiolect.config import Cell, digest
+from idiolect.devices import agreed
 from idiolect.errors import StoreError
-from idiolect.fit import Evaluated, is_due
+from idiolect.fit import Evaluated, Recorder, is_due
 from idiolect.simulate import State
 from idiolect.store import RunRow, Store
 
@@ -92,3 +96,36 @@ class StoreRecorder:
         save_checkpoint(self.path, checkpoint, self.hash)
         ended = time.monotonic()
         self._next = ended + max(_CHECKPOINT_SECONDS, _CHECKPOINT_SHARE * (ended - began))
+
+
+class Together:
+    """A run of several processes: the leader's recorder keeps it, and all go on from what that gives back."""
+
+    def __init__(self, own: Recorder | None) -> None:
+        self.own = own
+
+    def restore(self, like: State) -> tuple[State, float, float] | None:
+        """The leader's state, in every process."""
+        found = None if self.own is None else self.own.restore(like)
+        if not agreed(np.asarray(found is not None)):
+            return None
+        state, *seconds = found or (like, 0.0, 0.0)
+        spent, compiling = (float(s) for s in agreed(np.asarray(seconds)))
+        return everywhere(state), spent, compiling
+
+    def keep(self, evaluated: Evaluated, last: bool) -> None:
+        """The leader keeps it."""
+        if self.own is not None:
+            self.own.keep(evaluated, last)
+
+    def pause(self, state: State, seconds: float, compile_seconds: float) -> None:
+        """The leader keeps it."""
+        if self.own is not None:
+            self.own.pause(state, seconds, compile_seconds)
+
+
+def everywhere(state: State) -> State:
+    """The leader's state, in every process."""
+    if jax.process_count() == 1:
+        return state
+    return with_key(agreed(jax.tree.map(np.asarray, plain(state))))

@@ -215,7 +215,7 @@ class Simulation:
 
         Raises `DivergedError` naming round, client and stage at the first NaN or infinity.
         """
-        end = self.devices.place(np.asarray(int(state.round) + rounds, np.int32))
+        end = self.devices.place(jnp.asarray(int(state.round) + rounds, jnp.int32))
         capacity = self.sampling.capacity(state.seed, max(self.rounds, int(end)))
         if self.debug:
             with jax.disable_jit():

@@ -1,0 +1,81 @@
+"""One device, eight forced ones and two real processes: the same federation."""
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import jax
+import numpy as np
+import pytest
+
+from idiolect import devices
+from idiolect.devices import Devices
+from idiolect.distributed import COORDINATOR, PROCESS, PROCESSES, _free_port
+from tests.on_devices import METHODS, SAMPLINGS, numbers
+
+ROOT = Path(__file__).parents[1]
+
+
+@pytest.fixture(scope="module")
+def alone():
+    return numbers()
+
+
+def child(file, **environment):
+    paths = os.pathsep.join([str(ROOT / "src"), str(ROOT)])
+    return subprocess.Popen(
+        [sys.executable, "-m", "tests.on_devices", str(file)],
+        env={**os.environ, "PYTHONPATH": paths, **environment},
+        cwd=ROOT,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+    )
+
+
+def kept(file, *children):
+    for process in children:
+        output, _ = process.communicate(timeout=500)
+        assert process.returncode == 0, output.decode()[-3000:]
+    with np.load(file) as found:
+        return {name: found[name] for name in found.files}
+
+
+def assert_same(found, alone):
+    assert found.keys() - {"devices", "processes"} == alone.keys()
+    assert len(alone) == 2 * len(METHODS) * len(SAMPLINGS)
+    for name, expected in alone.items():
+        np.testing.assert_allclose(found[name], expected, rtol=1e-5, atol=2e-6, err_msg=name)
+
+
+def test_eight_devices_are_one(tmp_path, alone):
+    """Cohorts of 5 and of 1 to 7 clients, of 7, on 8 devices: some devices have nothing to do."""
+    flags = f"{os.environ.get('XLA_FLAGS', '')} --xla_force_host_platform_device_count=8"
+    found = kept(tmp_path / "eight.npz", child(tmp_path / "eight.npz", XLA_FLAGS=flags))
+    assert (found["devices"], found["processes"]) == (8, 1)
+    assert_same(found, alone)
+
+
+def test_two_processes_are_one(tmp_path, alone):
+    address = f"127.0.0.1:{_free_port()}"
+    both = [
+        child(tmp_path / "two.npz", **{COORDINATOR: address, PROCESSES: "2", PROCESS: str(number)})
+        for number in (0, 1)
+    ]
+    found = kept(tmp_path / "two.npz", *both)
+    assert (found["devices"], found["processes"]) == (2, 2)
+    assert_same(found, alone)
+
+
+def test_on_one_device_nothing_is_added():
+    one = Devices(jax.devices()[:1])
+    value = {"a": np.ones(3), "b": None}
+    assert one.everywhere is None
+    assert one.place(value) is value
+    assert one.map(lambda seen, x: seen + x, 1, np.arange(3)).tolist() == [1, 2, 3]
+
+
+def test_one_process_agrees_with_itself():
+    assert devices.is_leader()
+    assert devices.agreed_text("cohort") == "cohort"
+    assert devices.agreed(np.asarray(3)) == 3
