@@ -9,10 +9,14 @@ from pathlib import Path
 from typing import Any
 
 from idiolect import checkpoint, experiment, model_files, recorder
+from idiolect.private_rows import PrivateRows
 from idiolect.store import Store
 from tests import engine
 
 INSTANTS = ("after the second commit", "while the third checkpoint is written", "while client models are written")
+SETTINGS: tuple[dict[str, Any], dict[str, Any]] = ({"select": "best-validation"}, {"private": "file"})
+
+ROWS = "while private states are written"
 
 
 def kill() -> None:
@@ -27,6 +31,8 @@ def arm(instant: str) -> None:
         Store.record = engine.dies(Store.record, 2, kill)
     elif instant == INSTANTS[1]:
         checkpoint.atomic_write = half_written(3)
+    elif instant == ROWS:
+        PrivateRows.write = engine.dies(PrivateRows.write, 5, kill)
     elif instant == INSTANTS[2]:
         model_files.save_model = engine.dies(model_files.save_model, 2, kill)
     assert experiment.save_client_models is model_files.save_client_models
@@ -60,4 +66,4 @@ def half_written(at: int) -> Any:
 
 if __name__ == "__main__":
     arm(sys.argv[2])
-    engine.run(engine.experiment(select="best-validation"), Path(sys.argv[1]))
+    engine.run(engine.experiment(**SETTINGS[sys.argv[2] == ROWS]), Path(sys.argv[1]))

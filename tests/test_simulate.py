@@ -12,10 +12,11 @@ from idiolect import tree
 from idiolect.algorithms.base import Algorithm
 from idiolect.algorithms.fedavg import FedAvg
 from idiolect.algorithms.pfedme import PFedMe
+from idiolect.blocks import default_block, map_blocks
 from idiolect.data.federated import Split
 from idiolect.errors import ConfigError, DivergedError
 from idiolect.random import stream
-from idiolect.simulate import Simulation, default_block, map_blocks
+from idiolect.simulate import Simulation
 from tests.federations import bits, classification, flat, quadratics, run, split_of
 
 CLIENTS = 5

@@ -106,13 +106,15 @@ def run(
     l2: float | None = None,
     loss: SampleLoss | None = None,
     block: int | None = None,
+    private: str | Path | None = None,
     debug: bool = False,
 ) -> Run:
     """Run one method and keep everything in memory.
 
     model: any Equinox module that maps one sample to outputs, or a name or specification of the zoo ("mlr").
     cohort: clients a round, all by default. loss: of one sample, (output, label) -> scalar; cross-entropy or
-    half squared error by default. l2: weight of the L2 term. block, debug: see `Simulation`.
+    half squared error by default. l2: weight of the L2 term. block, debug: see `Simulation`. private: a file for the
+    clients' private states, where there are too many for memory.
     Raises `ConfigError` for settings out of range, `DivergedError` at the first NaN or infinity.
     """
     if rounds < 1 or eval_every < 1:
@@ -125,7 +127,16 @@ def run(
     )
     evaluator, memory = Evaluator(simulation), Memory()
     used = [split for split in splits if len(data.split(split).y)]
-    state = fit(simulation, evaluator, seed=seed, rounds=rounds, eval_every=eval_every, splits=used, recorder=memory)
+    state = fit(
+        simulation,
+        evaluator,
+        seed=seed,
+        rounds=rounds,
+        eval_every=eval_every,
+        splits=used,
+        recorder=memory,
+        rows=None if private is None else Path(private),
+    )
     return Run(data, module, memory.history, state, evaluator)
 
 

@@ -3,7 +3,7 @@
 import hashlib
 import io
 import json
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 import equinox as eqx
@@ -12,6 +12,7 @@ import jax.numpy as jnp
 
 from idiolect.errors import StoreError
 from idiolect.files import atomic_write
+from idiolect.private_rows import PrivateRows
 from idiolect.simulate import State
 
 FORMAT = "idiolect-checkpoint"
@@ -27,7 +28,19 @@ class Checkpoint:
 
 
 def save_checkpoint(path: Path, checkpoint: Checkpoint, run_hash: str) -> None:
-    """Write a checkpoint, replacing the last one in one step. run_hash: of the configuration and the data."""
+    """Keep a checkpoint in place of the last one, in one step. run_hash: of the configuration and the data.
+
+    Where the clients' private states lie in a file, the checkpoint goes there, with them.
+    """
+    content = _to_bytes(checkpoint, run_hash)
+    if isinstance(checkpoint.state.private, PrivateRows):
+        checkpoint.state.private.commit(content)
+        return
+    with atomic_write(path) as file:
+        file.write(content)
+
+
+def _to_bytes(checkpoint: Checkpoint, run_hash: str) -> bytes:
     buffer = io.BytesIO()
     # A typed key has no bytes of its own; its data do.
     eqx.tree_serialise_leaves(buffer, plain(checkpoint.state))
@@ -41,9 +54,7 @@ def save_checkpoint(path: Path, checkpoint: Checkpoint, run_hash: str) -> None:
         "compile_seconds": checkpoint.compile_seconds,
         "sha256": hashlib.sha256(payload).hexdigest(),
     }
-    with atomic_write(path) as file:
-        file.write(json.dumps(header).encode() + b"\n")
-        file.write(payload)
+    return json.dumps(header).encode() + b"\n" + payload
 
 
 def load_checkpoint(path: Path, like: State, run_hash: str) -> Checkpoint | None:
@@ -52,12 +63,17 @@ def load_checkpoint(path: Path, like: State, run_hash: str) -> Checkpoint | None
     Raises `StoreError` for a file of another run or a damaged one.
     """
     again = "delete it to start this run again"
+    rows = like.private
+    if isinstance(rows, PrivateRows):
+        path = rows.path
     try:
-        content = path.read_bytes()
+        content = rows.restore() if isinstance(rows, PrivateRows) else path.read_bytes()
     except FileNotFoundError:
         return None
     except OSError as error:
         raise StoreError(f"cannot read {path}: {error.strerror or error}") from error
+    if content is None:
+        return None
     line, _, payload = content.partition(b"\n")
     try:
         header = json.loads(line)
@@ -73,11 +89,14 @@ def load_checkpoint(path: Path, like: State, run_hash: str) -> Checkpoint | None
         found = eqx.tree_deserialise_leaves(io.BytesIO(payload), plain(like))
     except Exception as error:
         raise StoreError(f"{path} does not fit this version's states; {again}") from error
-    return Checkpoint(with_key(found), float(header["seconds"]), float(header["compile_seconds"]))
+    found = replace(with_key(found), private=rows if isinstance(rows, PrivateRows) else found.private)
+    return Checkpoint(found, float(header["seconds"]), float(header["compile_seconds"]))
 
 
 def plain(state: State) -> State:
-    """The state with its typed key as numbers."""
+    """The state with its typed key as numbers, and without private states that lie in a file."""
+    if isinstance(state.private, PrivateRows):
+        state = replace(state, private=None)
     if not jnp.issubdtype(state.seed.dtype, jax.dtypes.prng_key):
         return state
     return eqx.tree_at(lambda s: s.seed, state, jax.random.key_data(state.seed))

@@ -82,10 +82,11 @@ class Cell(Strict):
     cohort: clients a round (null: all). eval_every: rounds between evaluations. select: which round's models the
     table shows; "last-10" is the mean over the last ten rounds, all of them evaluated; "best-test" exists only in
     the protocol as-published. splits: evaluated splits. tune: methods of one name are settings among which
-    validation data choose. draw: the named models in figures (all if empty).
+    validation data choose. private: where the clients' private states lie, in memory or, for very many clients, in
+    a file. draw: the named models in figures (all if empty).
     """
 
-    PRESENTATION: ClassVar[frozenset[str]] = frozenset({"id", "title", "gaps", "tune", "draw"})
+    PRESENTATION: ClassVar[frozenset[str]] = frozenset({"id", "title", "gaps", "tune", "draw", "private"})
     """Fields that change what is shown, never what is computed."""
 
     id: str
@@ -99,6 +100,7 @@ class Cell(Strict):
     splits: tuple[Literal["train", "validation", "test"], ...] = ("train", "test")
     select: Selection = "last"
     shared_init: bool = False
+    private: Literal["memory", "file"] = "memory"
     methods: tuple[Method, ...] = Field(min_length=1)
     gaps: tuple[Gap, ...] = ()
     tune: bool = False
@@ -125,6 +127,8 @@ class Cell(Strict):
                 raise ConfigError(f"cell '{self.id}': two methods are labelled '{title}'; give each its own label")
         if self.select == "best-validation" and "validation" not in self.splits:
             raise ConfigError(f"cell '{self.id}': select = 'best-validation' needs 'validation' among its splits")
+        if self.select == "best-validation" and self.private == "file":
+            raise ConfigError(f"cell '{self.id}': select = 'best-validation' keeps private states in memory only")
         if self.tune and "validation" not in self.splits:
             raise ConfigError(f"cell '{self.id}': tune = true chooses on validation data; add it to splits")
         if "test" not in self.splits:

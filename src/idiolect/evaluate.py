@@ -1,8 +1,9 @@
 """Evaluation: a named model, a split, ALL clients -> loss, score and count of every client."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
-from functools import cached_property
+from functools import cached_property, partial
+from typing import NamedTuple
 
 import jax
 import jax.numpy as jnp
@@ -10,13 +11,16 @@ import numpy as np
 from jaxtyping import Array, Float, Int, PyTree
 
 from idiolect import tree
+from idiolect.blocks import map_blocks
 from idiolect.data.federated import Split
 from idiolect.errors import DataError, unknown
 from idiolect.objective import Batch, Scores
+from idiolect.private_rows import PrivateRows
 from idiolect.random import stream
-from idiolect.simulate import Arrays, Simulation, State, map_blocks, to_device
+from idiolect.simulate import Arrays, Simulation, State, to_device
 
 TILE = 256
+CHUNK_BYTES = 2**28  # models that are made at a time where private states lie in a file
 
 
 @dataclass(frozen=True)
@@ -34,17 +38,37 @@ class ClientScores:
     count: Int[np.ndarray, "clients"]
 
 
-class Tiles:
-    """A split cut into tiles of rows that each belong to one client; (owner, first row, rows) for each."""
+class Tiles(NamedTuple):
+    """A split cut into tiles of at most `rows` rows of one client: of each its owner, its first row and its rows."""
 
-    def __init__(self, split: Split, tile: int = TILE) -> None:
-        self.rows = min(tile, len(split.y))
-        counts = -(-split.sizes // self.rows)
-        owner = np.repeat(np.arange(len(counts)), counts)
-        nth = np.arange(len(owner)) - np.repeat(np.cumsum(counts) - counts, counts)
-        first = split.offsets[owner] + nth * self.rows
-        rows = np.minimum(self.rows, split.offsets[owner + 1] - first)
-        self.owner, self.first, self.count = (a.astype(np.int32) for a in (owner, first, rows))
+    rows: int
+    owner: Int[Array | np.ndarray, "tiles"]
+    first: Int[Array | np.ndarray, "tiles"]
+    size: Int[Array | np.ndarray, "tiles"]
+
+    def of(self, begin: int, end: int, length: int) -> "Tiles":
+        """The tiles of the clients begin..end-1, numbered from 0, filled up to `length` with empty ones."""
+        low, high = np.searchsorted(self.owner, [begin, end])
+        owner, first, size = (np.zeros(length, np.int32) for _ in range(3))
+        owner[: high - low] = self.owner[low:high] - begin
+        first[: high - low], size[: high - low] = self.first[low:high], self.size[low:high]
+        return Tiles(self.rows, owner, first, size)
+
+    def most(self, clients: int, chunk: int) -> int:
+        """The most tiles that `chunk` clients in a row, counted from the first, have."""
+        edges = np.searchsorted(self.owner, [*range(0, clients, chunk), clients])
+        return int(np.diff(edges).max())
+
+
+def tiles_of(split: Split, tile: int = TILE) -> Tiles:
+    """The tiles of a split."""
+    rows = min(tile, len(split.y))
+    counts = -(-split.sizes // rows)
+    owner = np.repeat(np.arange(len(counts)), counts)
+    nth = np.arange(len(owner)) - np.repeat(np.cumsum(counts) - counts, counts)
+    first = split.offsets[owner] + nth * rows
+    size = np.minimum(rows, split.offsets[owner + 1] - first)
+    return Tiles(rows, *(a.astype(np.int32) for a in (owner, first, size)))
 
 
 def score_tiles(
@@ -58,12 +82,12 @@ def score_tiles(
 ) -> Scores:
     """Sums of loss and score, and counts, per client. params: leaves (clients, ...); outputs: see `Batch`."""
 
-    def one(seen: tuple[PyTree, Array, Array, Array | None], owner: Array, first: Array, count: Array) -> Scores:
+    def one(seen: tuple[PyTree, Array, Array, Array | None], owner: Array, first: Array, size: Array) -> Scores:
         params, x, y, outputs = seen
         # A slice near the end is moved back to fit; the weights then select the rows that were meant.
         begin = jnp.minimum(first, y.shape[0] - tiles.rows)
         position = begin + jnp.arange(tiles.rows)
-        weight = ((position >= first) & (position < first + count)).astype(jnp.result_type(float))
+        weight = ((position >= first) & (position < first + size)).astype(jnp.result_type(float))
         part = Batch(
             jax.lax.dynamic_slice_in_dim(x, begin, tiles.rows),
             jax.lax.dynamic_slice_in_dim(y, begin, tiles.rows),
@@ -72,11 +96,11 @@ def score_tiles(
         )
         return sim.objective.scores(tree.gather(params, owner), part)
 
-    def mapped(seen: PyTree, *part: Array | np.ndarray) -> Scores:
+    def mapped(seen: PyTree, *part: Array) -> Scores:
         return map_blocks(lambda *row: one(seen, *row), 1, *part)
 
     seen = (sim.devices.kept_everywhere(params), x, y, outputs)
-    sums = sim.devices.map(mapped, seen, tiles.owner, tiles.first, tiles.count)
+    sums = sim.devices.map(mapped, seen, tiles.owner, tiles.first, tiles.size)
     return jax.tree.map(lambda a: jnp.zeros(clients, a.dtype).at[tiles.owner].add(a), sums)
 
 
@@ -86,17 +110,14 @@ class Evaluator:
     def __init__(self, simulation: Simulation) -> None:
         self.simulation = simulation
         self._compiled: dict[tuple[tuple[str, ...], tuple[str, ...]], Callable[..., PyTree]] = {}
-
-    @cached_property
-    def _splits(self) -> dict[str, tuple[Arrays, Tiles]]:
-        return {}
+        self._splits: dict[str, tuple[Arrays, Tiles]] = {}
 
     def _split(self, name: str) -> tuple[Arrays, Tiles]:
         if name not in self._splits:
             split = self.simulation.data.split(name)
             if len(split.y) == 0:
                 raise DataError(f"{self.simulation.data.name}: the {name} split is empty, nothing to evaluate on")
-            self._splits[name] = (self.simulation.devices.place(to_device(split)), Tiles(split))
+            self._splits[name] = (self.simulation.devices.place(to_device(split)), tiles_of(split))
         return self._splits[name]
 
     def _check(self, names: Sequence[str]) -> None:
@@ -105,32 +126,57 @@ class Evaluator:
             if name not in algorithm.model_names:
                 raise unknown(f"model of {algorithm.name}", name, algorithm.model_names)
 
+    def _chunk(self, state: State, names: Sequence[str]) -> int:
+        """Clients at a time: all, or as many as a bounded memory has models for."""
+        clients = self.simulation.data.num_clients
+        if not isinstance(state.private, PrivateRows):
+            return clients
+        model = sum(leaf.nbytes for leaf in jax.tree.leaves(self.simulation.params))
+        return int(np.clip(CHUNK_BYTES // max(model * len(names), 1), 1, clients))
+
+    def _chunks(self, state: State, chunk: int) -> Iterator[tuple[int, Int[np.ndarray, "chunk"], PyTree]]:
+        """(first client, client numbers, their private states) for all clients; the last chunk is filled up."""
+        sim, clients = self.simulation, self.simulation.data.num_clients
+        for begin in range(0, clients, chunk):
+            ids = np.minimum(np.arange(begin, begin + chunk, dtype=np.int32), clients - 1)
+            # A method that trains on pooled data has one private state, and every client reads it.
+            rows = ids if sim.training is sim.data else np.zeros_like(ids)
+            if isinstance(state.private, PrivateRows):
+                own = sim.devices.place(state.private.read(rows))
+            else:
+                own = state.private if rows is ids else tree.gather(state.private, rows)
+            yield begin, ids, own
+
     def client_params(self, state: State, names: Sequence[str]) -> dict[str, PyTree]:
         """The named models of all clients, leaves (N, ...); each is made from training data only."""
         self._check(names)
-        return self._models(state, self._split("train")[0], tuple(names))
+        chunk, core, train = self._chunk(state, names), replace(state, private=None), self._split("train")[0]
+        made = [self._models(core, ids, own, train, tuple(names)) for _, ids, own in self._chunks(state, chunk)]
+        if len(made) == 1:
+            return made[0]
+        clients = self.simulation.data.num_clients
+        return jax.tree.map(lambda *parts: np.concatenate([np.asarray(p) for p in parts])[:clients], *made)
 
     @cached_property
-    def _models(self) -> Callable[[State, Arrays, tuple[str, ...]], dict[str, PyTree]]:
-        return jax.jit(self._make_models, static_argnums=2, out_shardings=self.simulation.devices.everywhere)
+    def _models(self) -> Callable[[State, Array | np.ndarray, PyTree, Arrays, tuple[str, ...]], dict[str, PyTree]]:
+        return jax.jit(self._make_models, static_argnums=4, out_shardings=self.simulation.devices.everywhere)
 
-    def _make_models(self, state: State, own: Arrays, names: tuple[str, ...]) -> dict[str, PyTree]:
+    def _make_models(
+        self, state: State, ids: Array, own: PyTree, train: Arrays, names: tuple[str, ...]
+    ) -> dict[str, PyTree]:
         sim, algorithm = self.simulation, self.simulation.algorithm
 
         def one(seen: tuple[State, Arrays], client_id: Array, private: PyTree) -> dict[str, PyTree]:
-            state, own = seen
+            state, train = seen
             models = algorithm.models(
                 algorithm.view(state.shared, client_id),
                 private,
-                sim.client(own, client_id, state.round),
+                sim.client(train, client_id, state.round),
                 stream(state.seed, "local", state.round, client_id),
             )
             return {name: models[name] for name in names}
 
-        ids = jnp.arange(sim.data.num_clients)
-        # A method that trains on pooled data has one private state, and every client reads it.
-        rows = ids if sim.training is sim.data else jnp.zeros_like(ids)
-        return sim.map(one, (replace(state, private=None), own), ids, tree.gather(state.private, rows))
+        return sim.map(one, (state, train), ids, own)
 
     def __call__(
         self, state: State, names: Sequence[str] | None = None, splits: Sequence[str] = ("test",)
@@ -141,29 +187,43 @@ class Evaluator:
         data = {split: self._split(split) for split in splits}
         key = (chosen, tuple(splits))
         if key not in self._compiled:
-            scorer = self._scorer(chosen, {s: t for s, (_, t) in data.items()})
+            scorer = partial(self._score, chosen, {split: tiles.rows for split, (_, tiles) in data.items()})
             self._compiled[key] = jax.jit(scorer, out_shardings=self.simulation.devices.everywhere)
-        compiled = self._compiled[key]
-        sums = compiled(state, self._split("train")[0], {s: (a.x, a.y, a.outputs) for s, (a, _) in data.items()})
+        clients, chunk, train = self.simulation.data.num_clients, self._chunk(state, chosen), self._split("train")[0]
+        flat = {split: (arrays.x, arrays.y, arrays.outputs) for split, (arrays, _) in data.items()}
+        lengths = {split: tiles.most(clients, chunk) for split, (_, tiles) in data.items()}
+        parts: list[PyTree] = []
+        for begin, ids, own in self._chunks(state, chunk):
+            end = min(begin + chunk, clients)
+            where = {split: tiles.of(begin, end, lengths[split])[1:] for split, (_, tiles) in data.items()}
+            sums = self._compiled[key](replace(state, private=None), ids, own, train, flat, where)
+            parts.append(jax.tree.map(lambda a: np.asarray(a, np.float64), sums))
+        totals = jax.tree.map(lambda *rows: np.concatenate(rows)[:clients], *parts)
         results: list[ClientScores] = []
         for name in chosen:
             for split in splits:
-                loss, score, count = (np.asarray(v, np.float64) for v in sums[name][split])
+                loss, score, count = totals[name][split]
                 with np.errstate(invalid="ignore", divide="ignore"):
                     results.append(ClientScores(name, split, loss / count, score / count, count.astype(np.int64)))
         return results
 
-    def _scorer(self, names: tuple[str, ...], tiles: dict[str, Tiles]) -> Callable[..., PyTree]:
-        sim = self.simulation
-
-        def scorer(state: State, train: Arrays, flat: dict[str, tuple[Array, Array, Array | None]]) -> PyTree:
-            params = self._make_models(state, train, names)
-            return {
-                name: {
-                    split: score_tiles(sim, params[name], *flat[split], tiles[split], sim.data.num_clients)
-                    for split in tiles
-                }
-                for name in names
-            }
-
-        return scorer
+    def _score(
+        self,
+        names: tuple[str, ...],
+        rows: dict[str, int],
+        state: State,
+        ids: Array,
+        own: PyTree,
+        train: Arrays,
+        flat: dict[str, tuple[Array, Array, Array | None]],
+        where: dict[str, tuple[Array, Array, Array]],
+    ) -> dict[str, dict[str, Scores]]:
+        """Sums of every client in `ids` for each named model on each split. where: the tiles, `rows` rows each."""
+        params = self._make_models(state, ids, own, train, names)
+        found: dict[str, dict[str, Scores]] = {name: {} for name in names}
+        for split, (x, y, outputs) in flat.items():
+            tiles = Tiles(rows[split], *where[split])
+            kinds = None if outputs is None else outputs[ids]
+            for name in names:
+                found[name][split] = score_tiles(self.simulation, params[name], x, y, kinds, tiles, len(ids))
+        return found

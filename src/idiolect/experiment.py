@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 import equinox as eqx
@@ -88,7 +89,7 @@ class Engine:
             on_progress(run.id, progress)
 
         try:
-            state = train(cell, evaluator, model, run.seed, Together(recorder), report)
+            state = train(cell, evaluator, model, run.seed, Together(recorder), report, self._rows(cell, run))
         except DivergedError as error:
             self.store.finish(run.id, "diverged", str(error))
         else:
@@ -98,6 +99,10 @@ class Engine:
         row = self.store.run(run.id)
         assert row is not None
         return row
+
+    def _rows(self, cell: Cell, run: RunRow) -> Path | None:
+        """The file for a run's private states, if they are not held in memory."""
+        return self.store.checkpoint_path(run.id).with_suffix(".private") if cell.private == "file" else None
 
     def _save(
         self, cell: Cell, recorder: StoreRecorder, evaluator: Evaluator, model: eqx.Module, state: State
@@ -128,8 +133,9 @@ def train(
     seed: int,
     recorder: Recorder,
     on_progress: Callable[[Progress], None] = lambda _: None,
+    rows: Path | None = None,
 ) -> State:
-    """One run of a cell with one seed."""
+    """One run of a cell with one seed. rows: see `fit`."""
     simulation = evaluator.simulation
     return fit(
         simulation,
@@ -141,6 +147,7 @@ def train(
         tail=cell.tail,
         splits=[split for split in cell.splits if len(simulation.data.split(split).y)],
         recorder=recorder,
+        rows=rows,
         on_progress=on_progress,
     )
 

@@ -4,6 +4,7 @@ import math
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Protocol
 
 import jax
@@ -91,15 +92,17 @@ def fit(
     tail: int = 0,
     splits: Sequence[str] = ("train", "test"),
     recorder: Recorder,
+    rows: Path | None = None,
     on_progress: Callable[[Progress], None] = lambda _: None,
 ) -> State:
     """Run `rounds` rounds, evaluating all named models before the first, every `eval_every` rounds and at the end.
 
-    tail: each of the last `tail` rounds is evaluated too.
+    tail: each of the last `tail` rounds is evaluated too. rows: a file for the clients' private states, see
+    `Simulation.init`.
 
     Raises `DivergedError` at the first NaN or infinity, in training or in an evaluation.
     """
-    state = simulation.init(seed, params)
+    state = simulation.init(seed, params, rows)
     restored = recorder.restore(state)
     spent, compiling = 0.0, 0.0
     if restored is not None:

@@ -13,6 +13,7 @@ from idiolect.config import Cell, digest
 from idiolect.devices import agreed
 from idiolect.errors import StoreError
 from idiolect.fit import Evaluated, Recorder, is_due
+from idiolect.private_rows import PrivateRows
 from idiolect.simulate import State
 from idiolect.store import RunRow, Store
 
@@ -37,6 +38,8 @@ class StoreRecorder:
             found = None  # the metrics were lost: what led to this state must be computed again
         self.store.rewind(self.run.id, int(found.state.round) if found is not None else -1)
         if found is None:
+            if isinstance(like.private, PrivateRows):
+                like.private.clear()
             return None
         for model in self.store.models(self.run.id):
             for _, score, _ in self.store.curve(self.run.id, model, "validation"):

@@ -7,6 +7,7 @@ the private states back. The rounds between two evaluations are one compiled loo
 from collections.abc import Callable
 from dataclasses import replace
 from functools import cached_property
+from pathlib import Path
 from typing import Any, Literal, NamedTuple
 from weakref import WeakKeyDictionary
 
@@ -14,28 +15,31 @@ import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
-from jaxtyping import Array, Int, PRNGKeyArray, PyTree
+from jaxtyping import Array, Bool, Float, Int, PRNGKeyArray, PyTree
 
 from idiolect import tree
 from idiolect.algorithms.base import Algorithm, Cohort
+from idiolect.blocks import default_block, map_blocks
 from idiolect.client import Client, Federation
 from idiolect.data.aligned import is_aligned
 from idiolect.data.federated import FederatedData, Split
 from idiolect.devices import Devices
 from idiolect.errors import DivergedError, require
 from idiolect.objective import Objective
+from idiolect.private_rows import PrivateRows
 from idiolect.random import stream
 from idiolect.sampling import Sampling
 
+_ONLY_IN_MEMORY = "private states in a file go with one process, without debug, and with train = 'cohort' alone"
 STAGES = {1: "local training", 2: "aggregation"}
 
 
 class State(eqx.Module):
     """All that a federation carries from round to round.
 
-    shared: the server's state; private: every client's private state, leaves (N, ...), or None; round: rounds
-    done; seed: the key from which every draw derives; fault: (round, client, stage) of the first non-finite
-    value, stage 0 while there is none.
+    shared: the server's state; private: every client's private state, leaves (N, ...), or None, or the file that
+    holds it; round: rounds done; seed: the key from which every draw derives; fault: (round, client, stage) of the
+    first non-finite value, stage 0 while there is none.
     """
 
     shared: PyTree
@@ -73,23 +77,6 @@ def to_device(split: Split) -> Arrays:
         with jax.ensure_compile_time_eval():  # asked for inside a jit, it is still an array that stays
             _on_device[split] = Arrays(*(jax.device_put(array, may_alias=True) for array in arrays))
     return _on_device[split]
-
-
-def map_blocks(function: Callable[..., Any], block: int, *arguments: PyTree) -> Any:
-    """Map over the leading axis: vmap inside blocks of `block`, one block after the other.
-
-    The result does not depend on `block` beyond float rounding; time and memory do. Block 0 is a Python loop
-    without batching, for debugging.
-    """
-    rows = jax.tree.leaves(arguments)[0].shape[0]
-    if block == 0:
-        results = [function(*tree.gather(arguments, row)) for row in range(rows)]
-        return jax.tree.map(lambda *leaves: jnp.stack(leaves), *results)
-    if block >= rows:
-        return jax.vmap(function)(*arguments)
-    # Blocks that divide the rows compile the body once; a remainder would compile it a second time.
-    block = next((b for b in range(block, block // 2, -1) if rows % b == 0), block)
-    return jax.lax.map(lambda args: function(*args), arguments, batch_size=None if block == 1 else block)
 
 
 class Simulation:
@@ -146,30 +133,63 @@ class Simulation:
 
         return self.devices.map(mapped, seen, *arguments)
 
-    def init(self, seed: int, params: PyTree | None = None) -> State:
-        """The state before the first round, from `params` if given, else from the simulation's own."""
+    def init(self, seed: int, params: PyTree | None = None, rows: Path | None = None) -> State:
+        """The state before the first round, from `params` if given, else from the simulation's own.
+
+        rows: a file for the clients' private states; without it they are held in memory.
+        """
         params = self.params if params is None else params
         key = jax.random.key(seed)
         shared = self.algorithm.init(params, stream(key, "init"))
-        ids = jnp.arange(self.training.num_clients)
-        private = jax.vmap(lambda i: self.algorithm.init_private(params, stream(key, "private", 0, i)))(ids)
+
+        def fresh(ids: Int[Array, "n"]) -> PyTree:
+            return jax.vmap(lambda i: self.algorithm.init_private(params, stream(key, "private", 0, i)))(ids)
+
+        if rows is None:
+            private = fresh(jnp.arange(self.training.num_clients))
+        else:
+            require(self.train == "cohort" and not self.debug and jax.process_count() == 1, _ONLY_IN_MEMORY)
+            private = PrivateRows(rows, jax.jit(fresh))
         # Copies: the compiled loop donates the state's buffers, and the initial parameters must survive.
-        shared, private = jax.tree.map(jnp.array, (shared, private))
-        return self.devices.place(State(shared, private, jnp.asarray(0, jnp.int32), key, jnp.zeros(3, jnp.int32)))
+        state = State(shared, private, jnp.asarray(0, jnp.int32), key, jnp.zeros(3, jnp.int32))
+        return self.devices.place(jax.tree.map(lambda a: jnp.array(a) if eqx.is_array(a) else a, state))
+
+    @property
+    def _samples(self) -> Float[Array, ""]:
+        """Training samples of all clients; known beforehand, so that no round counts them."""
+        return jnp.asarray(int(self.training.train.sizes.sum()), jnp.result_type(float))
 
     def client(self, arrays: Arrays, client_id: Int[Array, ""], round: Int[Array, ""]) -> Client:
         """One client's side of one round."""
         start, size = arrays.starts[client_id], arrays.sizes[client_id]
         outputs = None if arrays.outputs is None else arrays.outputs[client_id]
         population, capacity = self.training.num_clients, int(self.training.train.sizes.max())
-        samples = jnp.sum(arrays.sizes).astype(jnp.result_type(float))
-        federation = Federation(samples, population, self.sampling.size, capacity)
+        federation = Federation(self._samples, population, self.sampling.size, capacity)
         return Client(arrays.x, arrays.y, start, size, client_id, round, self.objective, federation, outputs)
 
     def _one_round(self, state: State, arrays: Arrays, capacity: int) -> State:
-        algorithm, population = self.algorithm, self.training.num_clients
         ids, present = self.sampling.draw(state.seed, state.round, capacity)
-        trained = ids if self.train == "cohort" else jnp.arange(population)
+        trained = ids if self.train == "cohort" else jnp.arange(self.training.num_clients)
+        own = tree.gather(state.private, trained)
+        after, changed = self.cohort_round(replace(state, private=None), arrays, ids, present, trained, own)
+        rows = jnp.where(present, ids, self.training.num_clients)  # padding scatters to nowhere
+        kept = jax.tree.map(lambda old, new: old.at[rows].set(new, mode="drop"), state.private, changed)
+        return self.devices.kept_everywhere(replace(after, private=kept))
+
+    def cohort_round(
+        self,
+        state: State,
+        arrays: Arrays,
+        ids: Int[Array, "cohort"],
+        present: Bool[Array, "cohort"],
+        trained: Int[Array, "trained"],
+        own: PyTree,
+    ) -> tuple[State, PyTree]:
+        """A round as its cohort sees it: the next state, private states aside, and those of the cohort.
+
+        trained: who trains, the cohort or everyone; own: their private states, leaves (trained, ...).
+        """
+        algorithm, population = self.algorithm, self.training.num_clients
 
         def one(seen: tuple[State, Arrays], client_id: Array, private: PyTree) -> tuple[PyTree, PyTree, Array]:
             state, arrays = seen
@@ -181,23 +201,18 @@ class Simulation:
             )
             return message, private, tree.all_finite((message, private))
 
-        seen = (replace(state, private=None), arrays)
-        messages, private, finite = self.map(one, seen, trained, tree.gather(state.private, trained))
+        messages, private, finite = self.map(one, (state, arrays), trained, own)
         if self.train == "all":
             messages, private, finite = tree.gather((messages, private, finite), ids)
         sizes = arrays.sizes[ids].astype(jnp.result_type(float))
-        cohort = Cohort(
-            ids, sizes, present, population, jnp.sum(arrays.sizes).astype(sizes.dtype), self.sampling.size
-        )
+        cohort = Cohort(ids, sizes, present, population, self._samples, self.sampling.size)
         shared = algorithm.aggregate(state.shared, cohort, messages)
         shared = jax.tree.map(lambda new, old: jnp.where(jnp.any(present), new, old), shared, state.shared)
-        rows = jnp.where(present, ids, population)  # padding scatters to nowhere
-        kept = jax.tree.map(lambda old, new: old.at[rows].set(new, mode="drop"), state.private, private)
         bad = present & ~finite
         culprit = jnp.where(jnp.any(bad), ids[jnp.argmax(bad)], -1)
         stage = jnp.where(jnp.any(bad), 1, jnp.where(tree.all_finite(shared), 0, 2))
         fault = jnp.stack([state.round, culprit, stage]).astype(jnp.int32)
-        return self.devices.kept_everywhere(State(shared, kept, state.round + 1, state.seed, fault))
+        return self.devices.kept_everywhere(State(shared, None, state.round + 1, state.seed, fault)), private
 
     @cached_property
     def _advance(self) -> Callable[[State, Arrays, Array, int], State]:
@@ -217,6 +232,8 @@ class Simulation:
         """
         end = self.devices.place(jnp.asarray(int(state.round) + rounds, jnp.int32))
         capacity = self.sampling.capacity(state.seed, max(self.rounds, int(end)))
+        if isinstance(state.private, PrivateRows):
+            return self._advance_by_rows(state, rounds, capacity)
         if self.debug:
             with jax.disable_jit():
                 while int(state.round) < int(end) and int(state.fault[2]) == 0:
@@ -225,6 +242,29 @@ class Simulation:
             state = self._advance(state, self.arrays, end, capacity)
         self.raise_fault(state)
         return state
+
+    @cached_property
+    def _draw(self) -> Callable[[State, int], tuple[Array, Array]]:
+        return jax.jit(lambda s, capacity: self.sampling.draw(s.seed, s.round, capacity), static_argnums=1)
+
+    @cached_property
+    def _cohort_round(self) -> Callable[[State, Arrays, Array, Array, PyTree], tuple[State, PyTree]]:
+        def round(state: State, arrays: Arrays, ids: Array, present: Array, own: PyTree) -> tuple[State, PyTree]:
+            return self.cohort_round(state, arrays, ids, present, ids, own)
+
+        return jax.jit(round, donate_argnums=(0, 4), out_shardings=self.devices.everywhere)
+
+    def _advance_by_rows(self, state: State, rounds: int, capacity: int) -> State:
+        """As `advance`, the private states of each round's cohort read from the file, and written back."""
+        rows, state = state.private, replace(state, private=None)
+        for _ in range(rounds):
+            ids, present = self._draw(state, capacity)
+            own = self.devices.place(rows.read(np.asarray(ids)))
+            state, changed = self._cohort_round(state, self.arrays, ids, present, own)
+            self.raise_fault(state)
+            there = np.flatnonzero(np.asarray(present))
+            rows.write(np.asarray(ids)[there], tree.gather(jax.device_get(changed), there))
+        return replace(state, private=rows)
 
     def raise_fault(self, state: State) -> None:
         """Raise `DivergedError` if the state carries a fault."""
@@ -240,13 +280,3 @@ class Simulation:
             client=name,
             stage=STAGES[stage],
         )
-
-
-def default_block(params: PyTree) -> int:
-    """Clients vmapped together: models of a few kilobytes gain from batched products, larger ones lose their cache.
-
-    Measured on one core: 0.6 to 5 thousand parameters, blocks of 5 to 10 are up to 1.3x faster than 1; 79 thousand
-    (784-100-10), blocks of 5 are 1.65x slower.
-    """
-    size = sum(leaf.size for leaf in jax.tree.leaves(params))
-    return 8 if size <= 5_000 else 1
