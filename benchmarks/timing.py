@@ -9,12 +9,25 @@ import equinox as eqx
 import jax
 import numpy as np
 
+from benchmarks.samples import samples as draw
 from idiolect.algorithms.registry import build
-from idiolect.data import from_arrays
+from idiolect.data.aligned import aligned_empty
+from idiolect.data.federated import FederatedData, Split
 from idiolect.models import build as build_model
 from idiolect.objective import objective_of
 from idiolect.random import model_key
 from idiolect.simulate import Simulation, State
+
+
+def federation(x: np.ndarray, y: np.ndarray, classes: int) -> FederatedData:
+    """Samples (clients, samples, ...) and their labels as a federation that is tested on what it trains on."""
+    clients, each = y.shape
+    split = Split(
+        x.reshape(clients * each, *x.shape[2:]), y.reshape(-1).astype(np.int32), np.arange(clients + 1) * each
+    )
+    nothing = Split(split.x[:0], split.y[:0], np.zeros(clients + 1, np.int64))
+    names, labels = tuple(f"c{i}" for i in range(clients)), tuple(str(label) for label in range(classes))
+    return FederatedData("random", split, nothing, split, names, "classification", labels)
 
 
 def simulation(
@@ -26,20 +39,10 @@ def simulation(
     clients: int,
     samples: int,
     cohort: int,
+    alike: bool = False,
 ) -> Simulation:
-    """A method on random samples, equally many for each client."""
-    rng = np.random.default_rng(0)
-    total = round(samples / 0.75)
-    data = from_arrays(
-        {
-            f"c{i}": (
-                rng.normal(size=(total, *shape)).astype("f4"),
-                np.concatenate([np.arange(classes), rng.integers(0, classes, total - classes)]),
-            )
-            for i in range(clients)
-        },
-        validation=0.0,
-    )
+    """A method on random samples, equally many for each client; alike: see `samples`."""
+    data = federation(*draw(clients, samples, shape, classes, alike=alike, empty=aligned_empty), classes)
     built = build_model(model, shape, data.num_outputs, data.task, model_key(0))
     params = eqx.filter(built, eqx.is_inexact_array)
     return Simulation(data, objective_of(built, data.task), params, build(spec), cohort=cohort)

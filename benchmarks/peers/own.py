@@ -1,0 +1,58 @@
+"""idiolect itself, in a process like any other system's."""
+
+import jax
+import numpy as np
+
+from benchmarks.beginning import SEED, simulated, to_torch
+from benchmarks.peers import System
+from benchmarks.samples import Given
+from benchmarks.workloads import Workload
+from idiolect.evaluate import Evaluator
+from idiolect.simulate import State
+
+
+class Rounds:
+    """A simulation and its state."""
+
+    gradients = None
+
+    def __init__(self, work: Workload, given: Given) -> None:
+        self.work, self.sim = work, simulated(work, alike=given.alike)
+        self.state = self.sim.init(SEED)
+
+    def rounds(self, count: int) -> None:
+        """As one compiled loop."""
+        self.state = jax.block_until_ready(self.sim.advance(self.state, count))
+
+    def result(self) -> list[np.ndarray]:
+        """What the server holds, and the private parts after it."""
+        leaves = jax.tree.leaves((self.state.shared, self.state.private))
+        return to_torch(self.work.model, leaves)
+
+    def close(self) -> None:
+        """Nothing to let go of."""
+
+
+class Scores(Rounds):
+    """The evaluation of everyone's own model."""
+
+    def __init__(self, work: Workload, given: Given) -> None:
+        super().__init__(work, given)
+        state = self.state
+        own = jax.tree.unflatten(jax.tree.structure(state.private), [jax.numpy.asarray(w) for w in given.weights])
+        self.state = State(state.shared, own, state.round, state.seed, state.fault)
+        self.evaluator = Evaluator(self.sim)
+
+    def rounds(self, count: int) -> None:
+        """One evaluation after the other."""
+        for _ in range(count):
+            self.scores = self.evaluator(self.state, ("local",), ("test",))[0]
+
+    def result(self) -> list[np.ndarray]:
+        """[losses, accuracies], each (clients,)."""
+        return [self.scores.loss, self.scores.score]
+
+
+def make(work: Workload, given: Given) -> System:
+    """The simulation of a workload."""
+    return (Scores if work.evaluates else Rounds)(work, given)

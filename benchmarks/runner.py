@@ -1,0 +1,173 @@
+"""Systems side by side: timed in turn, repeat by repeat, then compared in what they made of one start."""
+
+import statistics
+import tempfile
+from collections.abc import Callable, Iterable
+from contextlib import ExitStack
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from benchmarks.beginning import beginning
+from benchmarks.child import Absent, Child
+from benchmarks.counts import PRODUCT
+from benchmarks.oracle import distance, expected, start_of
+from benchmarks.peers import OWN
+from benchmarks.workloads import Workload
+
+CHECKED = 2  # rounds after which results are compared
+CLOSE = 1e-4
+YARDSTICKS = ("gemm", "torch-gemm")
+
+
+@dataclass
+class Measured:
+    """One system on one workload.
+
+    seconds: of a round, one number for each repeat; cpu: those of its own process's threads, which a busy machine
+    changes less. first: of the first rounds, with compilation. memory: peak MB.
+    distance: of its result from idiolect's after the same rounds. skipped: why there is nothing, else empty.
+    """
+
+    system: str
+    seconds: list[float] = field(default_factory=list[float])
+    cpu: list[float] = field(default_factory=list[float])
+    first: float = 0.0
+    memory: float | None = None
+    distance: float | None = None
+    skipped: str = ""
+
+    @property
+    def median(self) -> float:
+        """Median seconds of a round."""
+        return statistics.median(self.seconds)
+
+
+@dataclass
+class Comparison:
+    """All systems on one workload; peak: GFLOP/s of each yardstick's product, timed between them."""
+
+    work: Workload
+    systems: list[Measured]
+    peak: dict[str, float]
+
+    def of(self, system: str) -> Measured | None:
+        """One system's measurement, if it ran."""
+        return next((m for m in self.systems if m.system == system and m.seconds), None)
+
+    def cpu_ratio(self, peer: str) -> float | None:
+        """The same in seconds of their threads."""
+        own, other = self.of(OWN), self.of(peer)
+        return statistics.median(other.cpu) / statistics.median(own.cpu) if own and other else None
+
+    def ratio(self, peer: str) -> float | None:
+        """How many times a peer's round is as long as idiolect's."""
+        own, other = self.of(OWN), self.of(peer)
+        return other.median / own.median if own and other else None
+
+
+@dataclass(frozen=True)
+class Runner:
+    """How to measure. pythons: interpreters of systems that have their own. report: hears what is going on."""
+
+    repeats: int
+    quick: bool
+    pythons: dict[str, str]
+    report: Callable[[str], None]
+
+    def compare(self, work: Workload) -> Comparison:
+        """Time all systems on a workload, then check that they do equal work."""
+        comparison = self.timed(work)
+        for measured in comparison.systems:
+            if measured.system != OWN and measured.seconds:
+                self.report(f"{work.name}: results of {measured.system}")
+                try:
+                    measured.distance = self.checked(work, measured.system)
+                except Absent as absent:
+                    measured.seconds, measured.skipped = [], f"its result could not be checked: {absent}"
+        return comparison
+
+    def timed(self, work: Workload) -> Comparison:
+        """Rounds of every system in turn."""
+        systems = [Measured(name) for name in (OWN, *work.peers, *YARDSTICKS)]
+        with ExitStack() as stack:
+            start = self._start(stack, work, (self.repeats + 1) * work.rounds)
+            children: dict[str, Child] = {}
+            for measured in systems:
+                self.report(f"{work.name}: starting {measured.system}")
+                with _noting(measured):
+                    child = self._child(stack, measured.system, work, start)
+                    measured.first = child.rounds(work.rounds)[0] * work.rounds
+                    children[measured.system] = child
+            for repeat in range(self.repeats):
+                self.report(f"{work.name}: repeat {repeat + 1} of {self.repeats}")
+                for measured in systems:
+                    if measured.system in children and not measured.skipped:
+                        with _noting(measured):
+                            seconds, cpu = children[measured.system].rounds(work.rounds)
+                            measured.seconds.append(seconds)
+                            measured.cpu.append(cpu)
+            for measured in systems:
+                if measured.seconds and not measured.skipped:
+                    measured.memory = children[measured.system].memory()
+        peak = {m.system: PRODUCT / m.median / 1e9 for m in systems if m.system in YARDSTICKS and m.seconds}
+        return Comparison(work, [m for m in systems if m.system not in YARDSTICKS], peak)
+
+    def checked(self, work: Workload, peer: str) -> float:
+        """Distance of a peer's result from idiolect's. Raises `Absent` if it took another number of gradients."""
+        with ExitStack() as stack:
+            start = self._start(stack, work, CHECKED, **start_of(work, peer))
+            results = []
+            for name in (OWN, peer):
+                child = self._child(stack, name, work, start)
+                child.rounds(CHECKED)
+                result, gradients = child.result()
+                results.append(result)
+        if gradients != (wanted := expected(work, CHECKED)):
+            raise Absent(f"it took {gradients} gradients of a sample, not {wanted}")
+        return distance(*results)
+
+    def _start(
+        self, stack: ExitStack, work: Workload, rounds: int, *, rows: bool = False, alike: bool = False
+    ) -> Path:
+        folder = stack.enter_context(tempfile.TemporaryDirectory())
+        path = Path(folder) / "beginning.npz"
+        beginning(work, rounds, rows=rows, alike=alike).save(path)
+        return path
+
+    def _child(self, stack: ExitStack, system: str, work: Workload, start: Path) -> Child:
+        child = Child(system, work.name, start, quick=self.quick, python=self.pythons.get(system))
+        stack.callback(child.close)
+        return child
+
+
+class _noting:
+    """Turns `Absent` into the reason why a system is skipped."""
+
+    def __init__(self, measured: Measured) -> None:
+        self.measured = measured
+
+    def __enter__(self) -> None:
+        pass
+
+    def __exit__(self, kind: object, error: object, trace: object) -> bool:
+        if isinstance(error, Absent):
+            self.measured.skipped, self.measured.seconds = str(error), []
+            return True
+        return False
+
+
+def below(comparisons: Iterable[Comparison], floors: dict[str, dict[str, float]]) -> list[str]:
+    """What a check finds: ratios below their floors, results that differ, and systems that were to be compared."""
+    found: list[str] = []
+    for comparison in comparisons:
+        name = comparison.work.name
+        for peer, floor in floors.get(name, {}).items():
+            ratio = comparison.ratio(peer)
+            if ratio is None:
+                found.append(f"{name}: {peer} did not run, so its floor of {floor:g} cannot be checked")
+            elif ratio < floor:
+                found.append(f"{name}: {ratio:.2f} times as fast as {peer}, the floor is {floor:g}")
+        for measured in comparison.systems:
+            if measured.distance is not None and not measured.distance < CLOSE:
+                found.append(f"{name}: the result of {measured.system} is {measured.distance:.1e} from idiolect's")
+    return found

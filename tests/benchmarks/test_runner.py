@@ -1,0 +1,73 @@
+"""What a check finds, and what becomes of a system that is not there."""
+
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+from benchmarks.beginning import beginning
+from benchmarks.child import Absent, Child
+from benchmarks.oracle import distance
+from benchmarks.peers import OWN, SYSTEMS, Peer, missing
+from benchmarks.report import row
+from benchmarks.runner import Comparison, Measured, below
+from benchmarks.workloads import named, smaller
+
+
+def comparison(own: list[float], torch: Measured) -> Comparison:
+    return Comparison(named("W1"), [Measured(OWN, own), torch], {"gemm": 100.0})
+
+
+def test_a_ratio_is_of_medians() -> None:
+    assert comparison([1.0, 2.0, 9.0], Measured("torch", [8.0, 6.0, 1.0])).ratio("torch") == 3.0
+
+
+@pytest.mark.parametrize(
+    ("torch", "finds"),
+    [
+        (Measured("torch", [3.0], distance=1e-6), ""),
+        (Measured("torch", [2.9], distance=1e-6), "2.90 times as fast as torch"),
+        (Measured("torch", skipped="not installed: torch"), "torch did not run"),
+        (Measured("torch", [3.0], distance=2e-4), "the result of torch is 2.0e-04"),
+        (Measured("torch", [3.0], distance=float("nan")), "the result of torch is nan"),
+    ],
+)
+def test_a_check_finds(torch: Measured, finds: str) -> None:
+    found = below([comparison([1.0], torch)], {"W1": {"torch": 3.0}})
+    assert len(found) == bool(finds)
+    assert finds in "".join(found)
+
+
+def test_results_of_other_shapes_are_infinitely_far() -> None:
+    assert distance([np.zeros(2)], [np.zeros(3)]) == float("inf")
+    assert distance([np.array([0.0, 3.0])], [np.array([0.5, 3.0])]) == pytest.approx(0.5 / 3)
+
+
+def test_a_system_that_is_not_installed_says_what_it_lacks(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(SYSTEMS, "nobody", Peer("benchmarks.peers.nobody", ("json", "no_such_package")))
+    assert missing("nobody") == "no_such_package"
+
+
+def test_a_skipped_system_stays_in_the_table() -> None:
+    skipped = Measured("torch", skipped="not installed: torch")
+    assert row(comparison([1.0], skipped), skipped) == ["W1", "torch", "skipped: not installed: torch"]
+
+
+def test_a_child_runs_rounds_and_hands_over_what_they_made(tmp_path: Path) -> None:
+    work = smaller(named("W3"))
+    start = tmp_path / "beginning.npz"
+    given = beginning(work, 2)
+    given.save(start)
+    child = Child(OWN, "W3", start, quick=True)
+    try:
+        assert min(child.rounds(2)) > 0
+        result, _ = child.result()
+    finally:
+        child.close()
+    assert [array.shape for array in result] == [weight.shape for weight in given.weights]
+    assert 1e-3 < distance(result, given.weights) < 1
+
+
+def test_a_child_that_fails_says_why(tmp_path: Path) -> None:
+    with pytest.raises(Absent, match="No such file"):
+        Child(OWN, "W3", tmp_path / "nothing.npz", quick=True, python=sys.executable)
