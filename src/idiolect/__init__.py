@@ -29,6 +29,7 @@ from idiolect.client import Client
 from idiolect.data.federated import FederatedData
 from idiolect.errors import ConfigError, DataError, DivergedError, IdiolectError, StoreError
 from idiolect.models import load_model, save_model
+from idiolect.sweeps import SweepResult, sweep
 
 __version__ = "0.1.0"
 
@@ -72,6 +73,7 @@ __all__ = [
     "Run",
     "Scaffold",
     "StoreError",
+    "SweepResult",
     "compare",
     "data",
     "graphs",
@@ -79,4 +81,5 @@ __all__ = [
     "models",
     "run",
     "save_model",
+    "sweep",
 ]

@@ -1,4 +1,4 @@
-"""The command line: idiolect demo | compare | run | resume | reproduce | show | list."""
+"""The command line: idiolect demo | compare | sweep | run | resume | reproduce | show | list."""
 
 import shlex
 import sys
@@ -10,6 +10,7 @@ import jax
 import typer
 
 from idiolect.algorithms import registry as methods
+from idiolect.cli_sweep import sweep
 from idiolect.comparing import comparison_of
 from idiolect.config import Experiment, digest, load_experiment, override
 from idiolect.data import registry as sources
@@ -30,6 +31,7 @@ from idiolect.options import (
     Saved,
     Settings,
     assignments,
+    auto_model,
     data_spec,
     default_folder,
 )
@@ -113,9 +115,7 @@ def compare(
     """Compare methods on one federation: one table, curves, and every client's model as a file."""
     spec, name = data_spec(data, client, label)
     if model == "auto":
-        model = "mlr"
-        if spec["name"] == "table":  # regression labels need another model than classes
-            model = "linear" if sources.load(spec).task == "regression" else "mlr"
+        model = auto_model(spec)
     experiment = comparison_of(
         name,
         spec,
@@ -137,6 +137,9 @@ def compare(
     _execute(
         experiment, target, folder=data_dir, jobs=jobs, save_models=save_models.value, debug=debug, as_json=as_json
     )
+
+
+app.command()(sweep)
 
 
 @app.command()

@@ -1,10 +1,10 @@
 """Evaluation: a named model, a split, ALL clients -> loss, score and count of every client."""
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property, partial
-from typing import NamedTuple
 
+import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -38,13 +38,30 @@ class ClientScores:
     count: Int[np.ndarray, "clients"]
 
 
-class Tiles(NamedTuple):
+class Tiles(eqx.Module):
     """A split cut into tiles of at most `rows` rows of one client: of each its owner, its first row and its rows."""
 
-    rows: int
     owner: Int[Array | np.ndarray, "tiles"]
     first: Int[Array | np.ndarray, "tiles"]
     size: Int[Array | np.ndarray, "tiles"]
+    rows: int = eqx.field(static=True)
+
+    @classmethod
+    def cut(
+        cls,
+        starts: Int[np.ndarray, "clients"],
+        sizes: Int[np.ndarray, "clients"],
+        rows: int,
+        most: Int[np.ndarray, "clients"] | None = None,
+    ) -> "Tiles":
+        """Tiles of at most `rows` rows; empty ones follow until there are enough for clients of `most` samples."""
+        counts = -(-sizes // rows)
+        owner = np.repeat(np.arange(len(counts)), counts)
+        nth = np.arange(len(owner)) - np.repeat(np.cumsum(counts) - counts, counts)
+        first, size = starts[owner] + nth * rows, np.minimum(rows, sizes[owner] - nth * rows)
+        extra = 0 if most is None else int((-(-most // rows)).sum()) - len(owner)
+        owner, first, size = (np.pad(part, (0, extra)).astype(np.int32) for part in (owner, first, size))
+        return cls(owner, first, size, rows)
 
     def of(self, begin: int, end: int, length: int) -> "Tiles":
         """The tiles of the clients begin..end-1, numbered from 0, filled up to `length` with empty ones."""
@@ -52,7 +69,7 @@ class Tiles(NamedTuple):
         owner, first, size = (np.zeros(length, np.int32) for _ in range(3))
         owner[: high - low] = self.owner[low:high] - begin
         first[: high - low], size[: high - low] = self.first[low:high], self.size[low:high]
-        return Tiles(self.rows, owner, first, size)
+        return Tiles(owner, first, size, self.rows)
 
     def most(self, clients: int, chunk: int) -> int:
         """The most tiles that `chunk` clients in a row, counted from the first, have."""
@@ -61,14 +78,8 @@ class Tiles(NamedTuple):
 
 
 def tiles_of(split: Split, tile: int = TILE) -> Tiles:
-    """The tiles of a split."""
-    rows = min(tile, len(split.y))
-    counts = -(-split.sizes // rows)
-    owner = np.repeat(np.arange(len(counts)), counts)
-    nth = np.arange(len(owner)) - np.repeat(np.cumsum(counts) - counts, counts)
-    first = split.offsets[owner] + nth * rows
-    size = np.minimum(rows, split.offsets[owner + 1] - first)
-    return Tiles(rows, *(a.astype(np.int32) for a in (owner, first, size)))
+    """The tiles of a split, no larger than its largest client."""
+    return Tiles.cut(split.offsets[:-1], split.sizes, min(tile, max(int(split.sizes.max()), 1)))
 
 
 def score_tiles(
@@ -102,6 +113,17 @@ def score_tiles(
     seen = (sim.devices.kept_everywhere(params), x, y, outputs)
     sums = sim.devices.map(mapped, seen, tiles.owner, tiles.first, tiles.size)
     return jax.tree.map(lambda a: jnp.zeros(clients, a.dtype).at[tiles.owner].add(a), sums)
+
+
+def client_scores(sums: Mapping[str, Mapping[str, Scores]]) -> list[ClientScores]:
+    """Each client's means from its sums, by named model and split."""
+    results: list[ClientScores] = []
+    for name, by_split in sums.items():
+        for split, scores in by_split.items():
+            loss, score, count = (np.asarray(v, np.float64) for v in scores)
+            with np.errstate(invalid="ignore", divide="ignore"):
+                results.append(ClientScores(name, split, loss / count, score / count, count.astype(np.int64)))
+    return results
 
 
 class Evaluator:
@@ -139,13 +161,18 @@ class Evaluator:
         sim, clients = self.simulation, self.simulation.data.num_clients
         for begin in range(0, clients, chunk):
             ids = np.minimum(np.arange(begin, begin + chunk, dtype=np.int32), clients - 1)
-            # A method that trains on pooled data has one private state, and every client reads it.
-            rows = ids if sim.training is sim.data else np.zeros_like(ids)
             if isinstance(state.private, PrivateRows):
-                own = sim.devices.place(state.private.read(rows))
+                own = sim.devices.place(state.private.read(ids if sim.training is sim.data else np.zeros_like(ids)))
             else:
-                own = state.private if rows is ids else tree.gather(state.private, rows)
+                own = self.all_private(state)
             yield begin, ids, own
+
+    def all_private(self, state: State) -> PyTree:
+        """The private states of all clients, leaves (N, ...)."""
+        if self.simulation.training is self.simulation.data:
+            return state.private
+        # A method that trains on pooled data has one private state, and every client reads it.
+        return tree.gather(state.private, np.zeros(self.simulation.data.num_clients, np.int32))
 
     def client_params(self, state: State, names: Sequence[str]) -> dict[str, PyTree]:
         """The named models of all clients, leaves (N, ...); each is made from training data only."""
@@ -187,7 +214,7 @@ class Evaluator:
         data = {split: self._split(split) for split in splits}
         key = (chosen, tuple(splits))
         if key not in self._compiled:
-            scorer = partial(self._score, chosen, {split: tiles.rows for split, (_, tiles) in data.items()})
+            scorer = partial(self.sums, chosen)
             self._compiled[key] = jax.jit(scorer, out_shardings=self.simulation.devices.everywhere)
         clients, chunk, train = self.simulation.data.num_clients, self._chunk(state, chosen), self._split("train")[0]
         flat = {split: (arrays.x, arrays.y, arrays.outputs) for split, (arrays, _) in data.items()}
@@ -195,35 +222,27 @@ class Evaluator:
         parts: list[PyTree] = []
         for begin, ids, own in self._chunks(state, chunk):
             end = min(begin + chunk, clients)
-            where = {split: tiles.of(begin, end, lengths[split])[1:] for split, (_, tiles) in data.items()}
+            where = {split: tiles.of(begin, end, lengths[split]) for split, (_, tiles) in data.items()}
             sums = self._compiled[key](replace(state, private=None), ids, own, train, flat, where)
             parts.append(jax.tree.map(lambda a: np.asarray(a, np.float64), sums))
         totals = jax.tree.map(lambda *rows: np.concatenate(rows)[:clients], *parts)
-        results: list[ClientScores] = []
-        for name in chosen:
-            for split in splits:
-                loss, score, count = totals[name][split]
-                with np.errstate(invalid="ignore", divide="ignore"):
-                    results.append(ClientScores(name, split, loss / count, score / count, count.astype(np.int64)))
-        return results
+        return client_scores({name: {split: totals[name][split] for split in splits} for name in chosen})
 
-    def _score(
+    def sums(
         self,
         names: tuple[str, ...],
-        rows: dict[str, int],
         state: State,
         ids: Array,
         own: PyTree,
         train: Arrays,
         flat: dict[str, tuple[Array, Array, Array | None]],
-        where: dict[str, tuple[Array, Array, Array]],
+        tiles: dict[str, Tiles],
     ) -> dict[str, dict[str, Scores]]:
-        """Sums of every client in `ids` for each named model on each split. where: the tiles, `rows` rows each."""
+        """Sums of every client in `ids`, with these private states, for each named model on each split."""
         params = self._make_models(state, ids, own, train, names)
         found: dict[str, dict[str, Scores]] = {name: {} for name in names}
         for split, (x, y, outputs) in flat.items():
-            tiles = Tiles(rows[split], *where[split])
             kinds = None if outputs is None else outputs[ids]
             for name in names:
-                found[name][split] = score_tiles(self.simulation, params[name], x, y, kinds, tiles, len(ids))
+                found[name][split] = score_tiles(self.simulation, params[name], x, y, kinds, tiles[split], len(ids))
         return found

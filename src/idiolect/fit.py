@@ -120,7 +120,7 @@ def fit(
         results = [(s, summarise(s, simulation.data.task)) for s in evaluator(state, splits=splits)]
         for s, summary in results:
             if not math.isfinite(summary.loss):
-                raise _diverged(simulation, s, round)
+                raise diverged(simulation, s, round)
         scores.update({s.model: m.weighted for s, m in results if s.split == "test"})
         said = {k: float(v) for k, v in simulation.algorithm.diagnostics(state.shared).items()}
         recorder.keep(Evaluated(round, results, state, spent, compiling, said), last=round >= rounds)
@@ -154,7 +154,7 @@ def is_due(round: int, rounds: int, eval_every: int, tail: int = 0) -> bool:
     return round % eval_every == 0 or round == rounds or round > rounds - tail
 
 
-def _diverged(simulation: Simulation, scores: ClientScores, round: int) -> DivergedError:
+def diverged(simulation: Simulation, scores: ClientScores, round: int) -> DivergedError:
     """The error for an evaluation that is not finite, with the first client at which it is not."""
     bad = np.flatnonzero((scores.count > 0) & ~np.isfinite(scores.loss))
     client = simulation.data.clients[int(bad[0])] if len(bad) else None

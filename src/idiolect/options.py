@@ -46,6 +46,12 @@ def data_spec(data: str, client: str, label: str) -> tuple[dict[str, Any], str]:
     return {"name": data}, data
 
 
+def auto_model(spec: dict[str, Any]) -> str:
+    """The model for data when none is named: regression labels need another one than classes."""
+    regression = spec["name"] == "table" and sources.load(spec).task == "regression"
+    return "linear" if regression else "mlr"
+
+
 def default_folder(experiment: Experiment, changed: dict[str, Any]) -> Path:
     """A folder for an experiment; with other settings, another one."""
     settings = {key: value for key, value in changed.items() if key != "seeds"}

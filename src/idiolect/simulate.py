@@ -15,7 +15,7 @@ import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
-from jaxtyping import Array, Bool, Float, Int, PRNGKeyArray, PyTree
+from jaxtyping import Array, Bool, Int, PRNGKeyArray, PyTree
 
 from idiolect import tree
 from idiolect.algorithms.base import Algorithm, Cohort
@@ -133,7 +133,7 @@ class Simulation:
 
         return self.devices.map(mapped, seen, *arguments)
 
-    def init(self, seed: int, params: PyTree | None = None, rows: Path | None = None) -> State:
+    def init(self, seed: int | Int[Array, ""], params: PyTree | None = None, rows: Path | None = None) -> State:
         """The state before the first round, from `params` if given, else from the simulation's own.
 
         rows: a file for the clients' private states; without it they are held in memory.
@@ -154,17 +154,13 @@ class Simulation:
         state = State(shared, private, jnp.asarray(0, jnp.int32), key, jnp.zeros(3, jnp.int32))
         return self.devices.place(jax.tree.map(lambda a: jnp.array(a) if eqx.is_array(a) else a, state))
 
-    @property
-    def _samples(self) -> Float[Array, ""]:
-        """Training samples of all clients; known beforehand, so that no round counts them."""
-        return jnp.asarray(int(self.training.train.sizes.sum()), jnp.result_type(float))
-
     def client(self, arrays: Arrays, client_id: Int[Array, ""], round: Int[Array, ""]) -> Client:
         """One client's side of one round."""
         start, size = arrays.starts[client_id], arrays.sizes[client_id]
         outputs = None if arrays.outputs is None else arrays.outputs[client_id]
         population, capacity = self.training.num_clients, int(self.training.train.sizes.max())
-        federation = Federation(self._samples, population, self.sampling.size, capacity)
+        samples = jnp.sum(arrays.sizes).astype(jnp.result_type(float))
+        federation = Federation(samples, population, self.sampling.size, capacity)
         return Client(arrays.x, arrays.y, start, size, client_id, round, self.objective, federation, outputs)
 
     def _one_round(self, state: State, arrays: Arrays, capacity: int) -> State:
@@ -205,7 +201,8 @@ class Simulation:
         if self.train == "all":
             messages, private, finite = tree.gather((messages, private, finite), ids)
         sizes = arrays.sizes[ids].astype(jnp.result_type(float))
-        cohort = Cohort(ids, sizes, present, population, self._samples, self.sampling.size)
+        samples = jnp.sum(arrays.sizes).astype(sizes.dtype)
+        cohort = Cohort(ids, sizes, present, population, samples, self.sampling.size)
         shared = algorithm.aggregate(state.shared, cohort, messages)
         shared = jax.tree.map(lambda new, old: jnp.where(jnp.any(present), new, old), shared, state.shared)
         bad = present & ~finite

@@ -1,0 +1,193 @@
+"""Selection: settings of methods tried on the same seeds, each method's best chosen on validation data alone."""
+
+import math
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from idiolect.config import Cell, Experiment, experiment_of
+from idiolect.data.federated import TaskKind
+from idiolect.errors import ConfigError, require
+from idiolect.folds import Folds
+from idiolect.space import L2, Axis, check_l2, drawn, grid, shown, space_of
+from idiolect.summary import OverSeeds, higher_is_better, over_seeds
+from idiolect.sweeper import Entry, Setting, Sweeper
+
+NONE = OverSeeds(math.nan, math.nan, math.nan, 0)
+
+
+@dataclass(frozen=True)
+class Tried:
+    """A setting and its scores, sample-weighted, of the primary model in its last round, over seeds.
+
+    validation: in cross-validation each seed's score is its mean over folds. test: of chosen settings only. rounds:
+    rounds done; failures: what diverged, by name. A setting of which a run diverged cannot be chosen.
+    """
+
+    setting: Setting
+    validation: OverSeeds
+    rounds: int
+    failures: tuple[str, ...] = ()
+    chosen: bool = False
+    test: OverSeeds | None = None
+
+
+@dataclass(frozen=True)
+class Swept:
+    """The outcome of a sweep. budget: for each method, settings tried and rounds x runs spent on choosing."""
+
+    experiment: Experiment
+    task: TaskKind
+    tried: tuple[Tried, ...]
+    budget: Mapping[str, Mapping[str, int]]
+
+    @property
+    def chosen(self) -> list[Tried]:
+        """The chosen setting of every method that has one."""
+        return [one for one in self.tried if one.chosen]
+
+    @property
+    def best(self) -> Tried:
+        """The best of the chosen settings by validation score."""
+        return ranked(self.chosen, self.task)[0]
+
+
+def settings_of(
+    experiment: Experiment, spaces: Mapping[str, Mapping[str, Any]], *, budget: int | None = None, seed: int = 0
+) -> list[Setting]:
+    """Every setting to try, checked: all of each method's grid, or `budget` of each, drawn at random.
+
+    experiment: one cell with the methods. Raises `ConfigError` for what is unknown or out of range, and if methods
+    would get unequal budgets.
+    """
+    cell = experiment.cells[0]
+    for name in spaces:
+        require(name in {m.name for m in cell.methods}, f"'{name}' is given values to try, but it is not swept")
+    found: list[Setting] = []
+    counts: dict[str, int] = {}
+    for method in cell.methods:
+        space: dict[str, Axis] = space_of(method.name, spaces.get(method.name, {}))
+        choices = grid(space) if budget is None else drawn(space, budget, seed)
+        counts[method.title] = len(choices)
+        found += [setting_of(cell, method.spec, values) for values in choices]
+    if len(set(counts.values())) > 1:
+        told = ", ".join(f"{title} {count}" for title, count in counts.items())
+        raise ConfigError(f"unequal tuning budgets ({told} settings); give --budget, the same number for each")
+    return found
+
+
+def setting_of(cell: Cell, spec: Mapping[str, Any], values: Mapping[str, Any]) -> Setting:
+    """A setting from a method's fixed hyper-parameters and the chosen values."""
+    own = {key: value for key, value in values.items() if key != L2}
+    model = dict(cell.model)
+    if L2 in values:
+        check_l2(values[L2])
+        model["l2"] = values[L2]
+    method = {**spec, **own, "label": f"{spec['name']} {shown(values)}"}
+    given = {**cell.model_dump(mode="json"), "model": model, "methods": [method], "gaps": [], "tune": False}
+    return Setting(values, experiment_of({"name": "sweep", "cells": [given]}, "sweep").cells[0])
+
+
+def judge(sweeper: Sweeper, setting: Setting, seeds: Sequence[int], round: int, split: str = "validation") -> Tried:
+    """A setting's scores in one round; with runs that diverged, none."""
+    folds = range(sweeper.folds.count) if sweeper.folds is not None and split == "validation" else [None]
+    values: list[float] = []
+    failures: list[str] = []
+    for seed in seeds:
+        scores: list[float] = []
+        for fold in folds:
+            row = sweeper.store.run(sweeper.row(Entry(setting, seed, fold)).id)
+            score = None if row is None else sweeper.score(row, round, split)
+            if row is not None and row.status == "diverged":
+                failures.append(f"{row.id}: {row.message}")
+            elif score is not None:
+                scores.append(score)
+        if len(scores) == len(folds):
+            values.append(float(np.mean(scores)))
+    whole = not failures and len(values) == len(seeds)
+    return Tried(setting, over_seeds(values) if whole else NONE, round, tuple(failures))
+
+
+def ranked(tried: Sequence[Tried], task: TaskKind) -> list[Tried]:
+    """Settings that can be chosen, the best validation score first; of equals the one that was named first."""
+    sign = -1 if higher_is_better(task) else 1
+    return sorted((t for t in tried if t.validation.seeds), key=lambda t: sign * t.validation.mean)
+
+
+def rungs_of(rounds: int, settings: int, eta: int) -> list[int]:
+    """Successive halving: the rounds after which all but 1/eta of the settings are dropped, and the last round."""
+    require(eta >= 2, f"eta = {eta} must be at least 2")
+    steps = 0
+    while settings > eta ** (steps + 1) - 1 and rounds // eta ** (steps + 1) >= 1:
+        steps += 1
+    return [max(1, rounds // eta**k) for k in range(steps, -1, -1)]
+
+
+def tune(
+    sweeper: Sweeper,
+    experiment: Experiment,
+    settings: Sequence[Setting],
+    *,
+    eta: int | None = None,
+    show_test: bool = False,
+) -> Swept:
+    """Try settings, choose each method's best on validation data, and only then look at test data.
+
+    eta: successive halving, each method by itself. show_test: test scores of all settings that ran to the end, which
+    have no say in what is chosen. In cross-validation the chosen setting is trained anew on all training data.
+    """
+    task, rounds = sweeper.data.task, experiment.cells[0].rounds
+    seeds, folds = experiment.seed_list, sweeper.folds
+    has = folds is not None or len(sweeper.data.validation.y) > 0
+    require(has, "the data have no validation split to choose on; set data.validation=0.15, say, or cross-validate")
+    spent: dict[str, dict[str, int]] = {}
+    results: dict[int, Tried] = {}
+    alive = list(range(len(settings)))
+    rungs = [rounds] if eta is None else rungs_of(rounds, _largest(settings), eta)
+    before = 0
+    for rung in rungs:
+        sweeper.run(list(_entries([settings[i] for i in alive], seeds, folds)), rung)
+        for i in alive:
+            results[i] = judge(sweeper, settings[i], seeds, rung)
+            used = spent.setdefault(settings[i].method, {"settings": 0, "rounds x runs": 0})
+            used["settings"] += before == 0
+            used["rounds x runs"] += (rung - before) * len(seeds) * (folds.count if folds else 1)
+        before = rung
+        if rung != rungs[-1] and eta is not None:
+            alive = sorted(i for name in spent for i in _kept(results, alive, name, task, eta))
+    best = {name: _kept(results, alive, name, task, len(settings))[:1] for name in spent}
+    winners = {i for found in best.values() for i in found}
+    wanted = [i for i in alive if i in winners or (show_test and results[i].validation.seeds)]
+    for i in wanted:
+        results[i] = _with_test(sweeper, results[i], seeds, rounds, i in winners)
+    return Swept(experiment, task, tuple(results[i] for i in range(len(settings))), spent)
+
+
+def _entries(settings: Sequence[Setting], seeds: Sequence[int], folds: Folds | None) -> Iterator[Entry]:
+    for setting in settings:
+        for seed in seeds:
+            for fold in range(folds.count) if folds is not None else [None]:
+                yield Entry(setting, seed, fold)
+
+
+def _largest(settings: Sequence[Setting]) -> int:
+    names = [s.method for s in settings]
+    return max(names.count(name) for name in names)
+
+
+def _kept(results: Mapping[int, Tried], alive: Sequence[int], name: str, task: TaskKind, eta: int) -> list[int]:
+    """The best 1/eta of a method's settings that are still tried, best first."""
+    mine = [i for i in alive if results[i].setting.method == name]
+    order = ranked([results[i] for i in mine], task)
+    place = {id(results[i]): i for i in mine}
+    return [place[id(t)] for t in order[: max(1, len(mine) // eta)]]
+
+
+def _with_test(sweeper: Sweeper, tried: Tried, seeds: Sequence[int], rounds: int, chosen: bool) -> Tried:
+    """The same with its test score: of the runs that validation data judged, or, after folds, of runs on all data."""
+    sweeper.run([Entry(tried.setting, seed) for seed in seeds], rounds, ("test",))
+    judged = judge(sweeper, tried.setting, seeds, rounds, "test")
+    failures = (*tried.failures, *judged.failures)
+    return Tried(tried.setting, tried.validation, tried.rounds, failures, chosen, judged.validation)
