@@ -9,6 +9,7 @@ from typing import Any, Literal
 import numpy as np
 from jaxtyping import Int, Shaped
 
+from idiolect.data.modalities import Modalities
 from idiolect.errors import DataError, unknown
 
 SPLITS = ("train", "validation", "test")
@@ -64,6 +65,7 @@ class FederatedData:
         classes (`own_labels`), label k means another class at each client, and these are only numbers.
     notes: what a reader of the numbers must know (a leak by design, imputed values); shown in every report.
     provenance: how to make it again (source, partition name, seed, hashes); stored with every run.
+    modalities: how each sample's vector is made of several modalities, if it is.
     """
 
     name: str
@@ -75,6 +77,7 @@ class FederatedData:
     classes: tuple[str, ...] = ()
     notes: tuple[str, ...] = ()
     provenance: Mapping[str, Any] = field(default_factory=dict[str, Any])
+    modalities: Modalities | None = None
 
     def __post_init__(self) -> None:
         for name in SPLITS:

@@ -14,6 +14,7 @@ from jaxtyping import Float, Int, Shaped
 from idiolect.data import partition_file
 from idiolect.data.aligned import aligned_empty
 from idiolect.data.federated import SPLITS, FederatedData, Split, TaskKind
+from idiolect.data.modalities import Modalities
 from idiolect.errors import ConfigError, DataError, unknown
 
 Indices = Int[np.ndarray, "_"]
@@ -157,6 +158,7 @@ def apply(
     outputs: Int[np.ndarray, "clients"] | None = None,
     notes: Sequence[str] = (),
     provenance: Mapping[str, Any] | None = None,
+    modalities: Modalities | None = None,
 ) -> FederatedData:
     """Gather the pool's samples into federated data.
 
@@ -164,6 +166,7 @@ def apply(
     of bytes is never held in single precision as a whole.
     outputs: the number of classes of each client, where y numbers each client's own.
     pool: the hash of the original pool, where x was derived from it after the partition was known.
+    modalities: how encoded rows are made of several modalities.
     """
     if (found := pool or pool_hash(x, y)) != partition.pool:
         raise DataError(
@@ -194,4 +197,5 @@ def apply(
             },
             "pool": partition.pool,
         },
+        modalities=modalities,
     )
