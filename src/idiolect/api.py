@@ -13,7 +13,7 @@ from rich.table import Table
 
 from idiolect import tree
 from idiolect.algorithms.base import Algorithm
-from idiolect.comparing import comparison_of
+from idiolect.comparing import comparison_of, own_or_named
 from idiolect.data.federated import FederatedData
 from idiolect.errors import ConfigError, unknown
 from idiolect.evaluate import ClientScores, Evaluator
@@ -176,10 +176,7 @@ def compare(
 
     out: a folder for the report, figures and every client's model; without it nothing is kept on disk.
     """
-    own = model if isinstance(model, eqx.Module) else None
-    spec: dict[str, Any] = {"name": "own"}
-    if not isinstance(model, eqx.Module):
-        spec = {"name": model} if isinstance(model, str) else {**model}
+    own, spec = own_or_named(model)
     experiment = comparison_of(
         data.name,
         {"name": "own"},

@@ -137,11 +137,7 @@ class Program:
     @cached_property
     def _advance(self) -> Callable[..., State]:
         def advance(simulation: Simulation, member: Member, state: State, end: Array, capacity: int) -> State:
-            return jax.lax.while_loop(
-                lambda s: (s.round < end) & (s.fault[2] == 0),
-                lambda s: simulation._one_round(s, member.training, capacity),
-                state,
-            )
+            return simulation.rounds_until(state, member.training, end, capacity)
 
         return jax.jit(self._map(advance), static_argnums=4, donate_argnums=2)
 

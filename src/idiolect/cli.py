@@ -22,13 +22,22 @@ from idiolect.experiments import packaged
 from idiolect.launch import launch, raise_diverged, stored_options
 from idiolect.models import describe as describe_models
 from idiolect.options import (
+    ClientColumn,
+    Cohort,
+    Data,
     DataDir,
     Debug,
+    EvalEvery,
     Jobs,
     Json,
+    LabelColumn,
+    ModelName,
     Models,
     Out,
+    Rounds,
+    SamplingKind,
     Saved,
+    Seeds,
     Settings,
     assignments,
     auto_model,
@@ -88,22 +97,22 @@ def demo(out: Out = None, jobs: Jobs = None, as_json: Json = False) -> None:
 
 @app.command()
 def compare(
-    data: Annotated[str, typer.Option("--data", help="See 'idiolect list data', or a CSV or Parquet file.")],
+    data: Data,
     methods_: Annotated[
         str, typer.Option("--methods", help="Comma-separated, see 'idiolect list methods'.")
     ] = "pfedme,perfedavg,fedavg-ft,local,global",
-    model: Annotated[str, typer.Option("--model", help="See 'idiolect list models'.")] = "auto",
-    rounds: Annotated[int, typer.Option("--rounds", help="Communication rounds.")] = 100,
-    cohort: Annotated[float | None, typer.Option("--cohort", help="Clients a round (default: all).")] = None,
-    sampling: Annotated[str, typer.Option("--sampling", help="fixed or binomial.")] = "fixed",
-    seeds: Annotated[int, typer.Option("--seeds", help="Number of seeds.")] = 1,
+    model: ModelName = "auto",
+    rounds: Rounds = 100,
+    cohort: Cohort = None,
+    sampling: SamplingKind = "fixed",
+    seeds: Seeds = 1,
     seed: Annotated[int, typer.Option("--seed", help="The first seed.")] = 0,
-    eval_every: Annotated[int, typer.Option("--eval-every", help="Rounds between evaluations.")] = 10,
+    eval_every: EvalEvery = 10,
     select: Annotated[
         str, typer.Option("--select", help="Which round counts: last, last-10 or best-validation.")
     ] = "last",
-    client: Annotated[str, typer.Option("--client", help="The client column of a table.")] = "client",
-    label: Annotated[str, typer.Option("--label", help="The label column of a table.")] = "label",
+    client: ClientColumn = "client",
+    label: LabelColumn = "label",
     set_: Settings = None,
     out: Out = None,
     data_dir: DataDir = None,

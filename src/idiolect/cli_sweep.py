@@ -13,7 +13,23 @@ from idiolect.algorithms import registry as methods
 from idiolect.comparing import comparison_of
 from idiolect.config import digest, override
 from idiolect.errors import ConfigError
-from idiolect.options import DataDir, Json, Out, assignments, auto_model, data_spec
+from idiolect.options import (
+    ClientColumn,
+    Cohort,
+    Data,
+    DataDir,
+    EvalEvery,
+    Json,
+    LabelColumn,
+    ModelName,
+    Out,
+    Rounds,
+    SamplingKind,
+    Seeds,
+    assignments,
+    auto_model,
+    data_spec,
+)
 from idiolect.report.sweeps import rich_sweep, to_dict, write_sweep
 from idiolect.space import L2
 from idiolect.sweeps import launch_sweep
@@ -44,9 +60,9 @@ def divided(pairs: list[str] | None, names: list[str]) -> tuple[dict[str, dict[s
 
 
 def sweep(
-    data: Annotated[str, typer.Option("--data", help="See 'idiolect list data', or a CSV or Parquet file.")],
+    data: Data,
     methods_: Annotated[str, typer.Option("--methods", help="Comma-separated, see 'idiolect list methods'.")],
-    model: Annotated[str, typer.Option("--model", help="See 'idiolect list models'.")] = "auto",
+    model: ModelName = "auto",
     set_: Annotated[
         list[str] | None,
         typer.Option(
@@ -55,12 +71,12 @@ def sweep(
             "'loguniform(a,b)' with --budget; or a setting for all: data.clients=20.",
         ),
     ] = None,
-    seeds: Annotated[int, typer.Option("--seeds", help="Number of seeds.")] = 1,
+    seeds: Seeds = 1,
     seed: Annotated[int, typer.Option("--seed", help="The first seed; random draws and folds have it too.")] = 0,
-    rounds: Annotated[int, typer.Option("--rounds", help="Communication rounds.")] = 100,
-    cohort: Annotated[float | None, typer.Option("--cohort", help="Clients a round (default: all).")] = None,
-    sampling: Annotated[str, typer.Option("--sampling", help="fixed or binomial.")] = "fixed",
-    eval_every: Annotated[int, typer.Option("--eval-every", help="Rounds between evaluations.")] = 10,
+    rounds: Rounds = 100,
+    cohort: Cohort = None,
+    sampling: SamplingKind = "fixed",
+    eval_every: EvalEvery = 10,
     search: Annotated[str, typer.Option("--search", help="grid, random, halving or cv.")] = "grid",
     budget: Annotated[
         int | None, typer.Option("--budget", help="Settings of each method, drawn at random from the grid or ranges.")
@@ -71,8 +87,8 @@ def sweep(
     show_test: Annotated[
         bool, typer.Option("--show-test", help="Test scores of all settings; they have no say in the choice.")
     ] = False,
-    client: Annotated[str, typer.Option("--client", help="The client column of a table.")] = "client",
-    label: Annotated[str, typer.Option("--label", help="The label column of a table.")] = "label",
+    client: ClientColumn = "client",
+    label: LabelColumn = "label",
     out: Out = None,
     data_dir: DataDir = None,
     as_json: Json = False,

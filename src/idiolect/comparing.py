@@ -3,7 +3,16 @@
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+import equinox as eqx
+
 from idiolect.config import Experiment, experiment_of
+
+
+def own_or_named(model: eqx.Module | Mapping[str, Any] | str) -> tuple[eqx.Module | None, Mapping[str, Any]]:
+    """A user's own module or None, and the specification that stands for the model in an experiment."""
+    if isinstance(model, eqx.Module):
+        return model, {"name": "own"}
+    return None, {"name": model} if isinstance(model, str) else model
 
 
 def comparison_of(

@@ -106,6 +106,10 @@ class Cell(Strict):
     tune: bool = False
     draw: tuple[str, ...] = ()
 
+    def method(self, title: str) -> Method:
+        """The method with this title."""
+        return next(method for method in self.methods if method.title == title)
+
     @property
     def tail(self) -> int:
         """How many of the last rounds are all evaluated, whatever `eval_every`."""

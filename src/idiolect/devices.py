@@ -43,14 +43,14 @@ class Devices:
         """The value on every device. Across processes it must be the same in all."""
         if self.everywhere is None:
             return value
-        return jax.tree.map(lambda leaf: self._place(leaf, self.everywhere), value)
+        return jax.tree.map(self._place, value)
 
-    def _place(self, leaf: Any, where: Any) -> Any:
+    def _place(self, leaf: Any) -> Any:
         if not isinstance(leaf, jax.Array | np.ndarray):
             return leaf
         if jnp.issubdtype(leaf.dtype, jax.dtypes.prng_key):
-            return jax.random.wrap_key_data(self._place(jax.random.key_data(leaf), where))
-        return jax.device_put(leaf if jax.process_count() == 1 else np.asarray(leaf), where)
+            return jax.random.wrap_key_data(self._place(jax.random.key_data(leaf)))
+        return jax.device_put(leaf if jax.process_count() == 1 else np.asarray(leaf), self.everywhere)
 
     def kept_everywhere(self, value: Tree) -> Tree:
         """Inside a compiled program: the value, held by every device."""

@@ -60,7 +60,7 @@ class Engine:
     ) -> Iterator[RunRow]:
         """Run (or continue) one method in one cell for its seeds; a diverged run is recorded and the rest goes on."""
         cell = experiment.cell(group.cell)
-        method = next(m for m in cell.methods if m.title == group.title)
+        method = cell.method(group.title)
         data = self.bench.load(cell)
         self._audit(data)
         evaluator: Evaluator | None = None
@@ -161,7 +161,7 @@ def follow(bench: Workbench, experiment: Experiment, work: Sequence[Group], save
     """What the other processes of a run do while the leader's engine keeps it: the same, and nothing is kept."""
     for group in work:
         cell = experiment.cell(group.cell)
-        method = next(m for m in cell.methods if m.title == group.title)
+        method = cell.method(group.title)
         data = bench.load(cell)
         evaluator: Evaluator | None = None
         for seed in group.seeds:

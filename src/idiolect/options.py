@@ -20,6 +20,15 @@ class Saved(StrEnum):
     none = "none"
 
 
+Data = Annotated[str, typer.Option("--data", help="See 'idiolect list data', or a CSV or Parquet file.")]
+ModelName = Annotated[str, typer.Option("--model", help="See 'idiolect list models'.")]
+Rounds = Annotated[int, typer.Option("--rounds", help="Communication rounds.")]
+Cohort = Annotated[float | None, typer.Option("--cohort", help="Clients a round (default: all).")]
+SamplingKind = Annotated[str, typer.Option("--sampling", help="fixed or binomial.")]
+Seeds = Annotated[int, typer.Option("--seeds", help="Number of seeds.")]
+EvalEvery = Annotated[int, typer.Option("--eval-every", help="Rounds between evaluations.")]
+ClientColumn = Annotated[str, typer.Option("--client", help="The client column of a table.")]
+LabelColumn = Annotated[str, typer.Option("--label", help="The label column of a table.")]
 Out = Annotated[Path | None, typer.Option("--out", help="Folder for runs, tables, figures and models.")]
 Jobs = Annotated[int | None, typer.Option("--jobs", min=1, help="Processes at once (default: one a core).")]
 Json = Annotated[bool, typer.Option("--json", help="Print one JSON object instead of tables.")]

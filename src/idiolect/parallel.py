@@ -56,7 +56,7 @@ def divide(experiment: Experiment, work: list[Group], jobs: int) -> list[Group]:
 def _cost(experiment: Experiment, group: Group) -> float:
     """A rough guess, good enough to start the longest first."""
     cell = experiment.cell(group.cell)
-    spec = next(m for m in cell.methods if m.title == group.title).spec
+    spec = cell.method(group.title).spec
     steps = {"pfedme": spec.get("inner_steps", 5), "perfedavg": 5}.get(spec["name"], 1)
     model = cell.model["name"]
     size = 20 if model.endswith("cnn") else {"mlr": 1, "linear": 1}.get(model, 3)

@@ -7,8 +7,8 @@ at any instant the file holds the last checkpoint with the rows of that very rou
 
 import math
 import sqlite3
-from collections.abc import Callable
-from contextlib import suppress
+from collections.abc import Callable, Generator
+from contextlib import contextmanager, suppress
 from pathlib import Path
 
 import jax
@@ -36,7 +36,7 @@ class PrivateRows:
         one = jax.eval_shape(fresh, np.zeros(1, np.int32))
         self._leaves, self._structure = jax.tree.flatten(one)
         self._width = sum(leaf.dtype.itemsize * math.prod(leaf.shape[1:]) for leaf in self._leaves)
-        try:
+        with self._guard():
             path.parent.mkdir(parents=True, exist_ok=True)
             self._file = sqlite3.connect(path, isolation_level=None)
             self._file.execute("PRAGMA journal_mode = WAL")
@@ -44,11 +44,13 @@ class PrivateRows:
             self._file.execute(f"PRAGMA cache_size = -{_CACHE_KB}")
             self._file.executescript(_SCHEMA)
             self._file.execute("BEGIN")
-        except (sqlite3.Error, OSError) as error:
-            raise self._trouble(error) from error
 
-    def _trouble(self, error: Exception) -> StoreError:
-        return StoreError(f"cannot use {self.path} for the clients' private states: {error}")
+    @contextmanager
+    def _guard(self) -> Generator[None]:
+        try:
+            yield
+        except (sqlite3.Error, OSError) as error:
+            raise StoreError(f"cannot use {self.path} for the clients' private states: {error}") from error
 
     def read(self, clients: Int[np.ndarray, "n"]) -> PyTree:
         """The private states of some clients, leaves (n, ...)."""
@@ -56,13 +58,11 @@ class PrivateRows:
             return self._unpacked(np.zeros((len(clients), 0), np.uint8))
         found: dict[int, bytes] = {}
         wanted = [int(client) for client in clients]
-        try:
+        with self._guard():
             for first in range(0, len(wanted), _AT_ONCE):
                 part = wanted[first : first + _AT_ONCE]
                 query = f"SELECT client, value FROM rows WHERE client IN ({','.join('?' * len(part))})"
                 found.update(self._file.execute(query, part))
-        except sqlite3.Error as error:
-            raise self._trouble(error) from error
         if any(len(value) != self._width for value in found.values()):
             raise StoreError(f"{self.path} holds private states of another model; delete it to start this run again")
         if found.keys() >= set(wanted):
@@ -80,37 +80,29 @@ class PrivateRows:
             return
         table = self._packed(rows)
         values = [(int(client), row.tobytes()) for client, row in zip(clients, table, strict=True)]
-        try:
+        with self._guard():
             self._file.executemany("INSERT OR REPLACE INTO rows VALUES (?, ?)", values)
-        except sqlite3.Error as error:
-            raise self._trouble(error) from error
 
     def commit(self, checkpoint: bytes) -> None:
         """Make all that was written since the last commit permanent, together with a checkpoint, or nothing of it."""
-        try:
+        with self._guard():
             self._file.execute("INSERT OR REPLACE INTO checkpoint VALUES (1, ?)", (checkpoint,))
             self._file.execute("COMMIT")
             self._file.execute("BEGIN")
-        except sqlite3.Error as error:
-            raise self._trouble(error) from error
 
     def restore(self) -> bytes | None:
         """Go back to the last commit, and return its checkpoint; None if there is none."""
-        try:
+        with self._guard():
             self._file.execute("ROLLBACK")
             self._file.execute("BEGIN")
             found = self._file.execute("SELECT content FROM checkpoint").fetchone()
-        except sqlite3.Error as error:
-            raise self._trouble(error) from error
         return found[0] if found else None
 
     def clear(self) -> None:
         """Forget everything: all clients are as they start."""
-        try:
+        with self._guard():
             for statement in ("DELETE FROM rows", "DELETE FROM checkpoint", "COMMIT", "BEGIN"):
                 self._file.execute(statement)
-        except sqlite3.Error as error:
-            raise self._trouble(error) from error
 
     def close(self) -> None:
         """Let go of the file; what was not committed is lost."""

@@ -211,16 +211,17 @@ class Simulation:
         fault = jnp.stack([state.round, culprit, stage]).astype(jnp.int32)
         return self.devices.kept_everywhere(State(shared, None, state.round + 1, state.seed, fault)), private
 
+    def rounds_until(self, state: State, arrays: Arrays, end: Array, capacity: int) -> State:
+        """Inside a compiled program: rounds until `end` are done, or there is a fault."""
+        return jax.lax.while_loop(
+            lambda s: (s.round < end) & (s.fault[2] == 0),
+            lambda s: self._one_round(s, arrays, capacity),
+            state,
+        )
+
     @cached_property
     def _advance(self) -> Callable[[State, Arrays, Array, int], State]:
-        def advance(state: State, arrays: Arrays, end: Array, capacity: int) -> State:
-            return jax.lax.while_loop(
-                lambda s: (s.round < end) & (s.fault[2] == 0),
-                lambda s: self._one_round(s, arrays, capacity),
-                state,
-            )
-
-        return jax.jit(advance, static_argnums=3, donate_argnums=0, out_shardings=self.devices.everywhere)
+        return jax.jit(self.rounds_until, static_argnums=3, donate_argnums=0, out_shardings=self.devices.everywhere)
 
     def advance(self, state: State, rounds: int) -> State:
         """Run `rounds` more rounds. The given state's buffers are consumed.

@@ -140,7 +140,6 @@ def _in_span(client: Client, points: tuple[Params, ...], batch: Batch | None, la
     objective, place = client.objective, layer.place
     structure = jax.tree.structure(points[0])
     tile = client.tile if batch is None else batch.weight.shape[0]
-    tiles = (client.size + tile - 1) // tile if batch is None else 1
     count = client.size if batch is None else jnp.sum(batch.weight)
 
     def parts(params: Params) -> tuple[list[Array], Array]:
@@ -159,8 +158,8 @@ def _in_span(client: Client, points: tuple[Params, ...], batch: Batch | None, la
     def samples(index: Array | int) -> Batch:
         return client.take(index * tile + jnp.arange(tile)) if batch is None else batch
 
-    basis = list({id(point): parts(point)[1] for point in points}.values())  # one point given twice is one direction
-    order = list(dict.fromkeys(id(point) for point in points))
+    distinct = {id(point): parts(point)[1] for point in points}  # one point given twice is one direction
+    basis, order = list(distinct.values()), list(distinct)
     first = jax.vmap(layer.inputs)
     v = client.collect(lambda position: first(client.take(position).x)) if batch is None else first(batch.x)
     gram = rows(lambda some: some @ v.T, v)
@@ -188,7 +187,7 @@ def _in_span(client: Client, points: tuple[Params, ...], batch: Batch | None, la
     def gradient(params: Params) -> Params:
         others = structure.flatten_up_to(params)
         weight: InSpan = others.pop(place)
-        if batch is not None or len(v) == tile:
+        if len(v) == tile:
             slopes, g = at_tile(0, others, weight)
         else:
 
@@ -199,7 +198,7 @@ def _in_span(client: Client, points: tuple[Params, ...], batch: Batch | None, la
                 )
 
             nothing = (jax.tree.map(jnp.zeros_like, others), jnp.zeros((len(v), len(basis[0])), v.dtype))
-            slopes, g = jax.lax.fori_loop(0, tiles, add, nothing)
+            slopes, g = jax.lax.fori_loop(0, (client.size + tile - 1) // tile, add, nothing)
         slope = whole(slopes, InSpan(jnp.zeros_like(weight.along), g.T))
         slope = jax.tree.map(lambda leaf: leaf / jnp.maximum(count, 1).astype(leaf.dtype), slope)
         l2 = objective.l2

@@ -130,7 +130,7 @@ class Sweeper:
     ) -> None:
         entries, runs = [group[row][0] for row in rows], [group[row][1] for row in rows]
         cell, primary = entries[0].setting.cell, program.like.algorithm.model_names[0]
-        params = {e.seed: self._params(e) for e in entries}
+        params = {seed: self._params(cell, seed) for seed in {e.seed for e in entries}}
         states = program.start(rows, [e.seed for e in entries], [params[e.seed] for e in entries])
         kept = [
             load_checkpoint(self.store.checkpoint_path(run.id), tree.gather(states, i), run.config_hash)
@@ -171,8 +171,8 @@ class Sweeper:
             if run.id not in failed:
                 self.store.finish(run.id, "done")
 
-    def _params(self, entry: Entry) -> Any:
-        model = self.bench.make_model(entry.setting.cell, self.data, entry.seed)
+    def _params(self, cell: Cell, seed: int) -> Any:
+        model = self.bench.make_model(cell, self.data, seed)
         return eqx.filter(model, eqx.is_inexact_array)
 
     def score(self, row: RunRow, round: int, split: str) -> float | None:

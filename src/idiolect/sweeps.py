@@ -10,7 +10,7 @@ import equinox as eqx
 import pandas as pd
 from rich.console import Console
 
-from idiolect.comparing import comparison_of
+from idiolect.comparing import comparison_of, own_or_named
 from idiolect.config import Experiment
 from idiolect.data.federated import FederatedData
 from idiolect.errors import require, unknown
@@ -82,8 +82,7 @@ def sweep(
     several = not isinstance(method, str | Mapping)
     methods = [method] if isinstance(method, str | Mapping) else list(method)
     names = [m if isinstance(m, str) else str(m.get("name")) for m in methods]
-    own = model if isinstance(model, eqx.Module) else None
-    spec = {"name": "own"} if isinstance(model, eqx.Module) else {"name": model} if isinstance(model, str) else model
+    own, spec = own_or_named(model)
     experiment = comparison_of(
         data.name,
         {"name": "own"},
