@@ -25,7 +25,8 @@ from idiolect.devices import Devices
 from idiolect.errors import require
 from idiolect.evaluate import ClientScores, Evaluator, Tiles, client_scores, tiles_of
 from idiolect.objective import Objective, Scores
-from idiolect.simulate import Arrays, Simulation, State, to_device
+from idiolect.samples import Samples, to_device
+from idiolect.simulate import Simulation, State
 
 
 class Member(eqx.Module):
@@ -37,14 +38,14 @@ class Member(eqx.Module):
 
     algorithm: Algorithm
     objective: Objective
-    training: Arrays
-    own: Arrays
-    scored: dict[str, tuple[Arrays, Tiles]]
+    training: Samples
+    own: Samples
+    scored: dict[str, tuple[Samples, Tiles]]
 
 
 def member_of(simulation: Simulation, splits: Sequence[str] = ("validation", "test")) -> Member:
     """The member that runs what a simulation runs; of the splits, those that have samples."""
-    used = {name: split for name in splits if len((split := simulation.data.split(name)).y)}
+    used = {name: split for name in splits if (split := simulation.data.split(name)).count}
     return Member(
         simulation.algorithm,
         simulation.objective,
@@ -71,7 +72,7 @@ def signature(simulation: Simulation, member: Member) -> Any:
     rest = (dict(dynamic), member.objective.l2, member.training, member.own, member.scored)
     leaves, structure = jax.tree.flatten(rest)
     shapes = tuple(np.shape(leaf) for leaf in leaves)
-    samples = tuple(id(a) for arrays in (member.training, member.own) for a in (arrays.x, arrays.y))
+    samples = tuple(id(a) for arrays in (member.training, member.own) for a in jax.tree.leaves(arrays.pool))
     return type(algorithm), tuple(static), structure, shapes, samples, simulation.sampling
 
 
@@ -146,12 +147,11 @@ class Program:
         def score(
             simulation: Simulation, member: Member, state: State, names: tuple[str, ...], splits: tuple[str, ...]
         ) -> PyTree:
-            chosen = {name: member.scored[name] for name in splits}
-            flat = {name: (a.x, a.y, a.outputs) for name, (a, _) in chosen.items()}
-            tiles = {name: tiles for name, (_, tiles) in chosen.items()}
-            evaluator, ids = Evaluator(simulation), jnp.arange(simulation.data.num_clients)
-            core, own = replace(state, private=None), evaluator.all_private(state)
-            return evaluator.sums(names, core, ids, own, member.own, flat, tiles)
+            chosen = {name: member.scored[name][0] for name in splits}
+            tiles = {name: member.scored[name][1] for name in splits}
+            evaluator = Evaluator(simulation)
+            core, own = replace(state, private=None), evaluator.private_of(state, evaluator.ids)
+            return evaluator.sums(names, core, jnp.asarray(evaluator.ids), own, member.own, chosen, tiles)
 
         return jax.jit(self._map(score), static_argnums=(3, 4))
 

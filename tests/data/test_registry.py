@@ -45,7 +45,7 @@ def test_data_of_a_specification_know_how_they_were_made(tiny_mnist, tmp_path, m
 @pytest.mark.parametrize(
     ("spec", "message"),
     [
-        ({}, r"needs a name: one of .*mnist.*synthetic, table"),
+        ({}, r"needs a name: one of .*mnist.*synthetic, synthetic-population, table"),
         ({"name": "mnits"}, "unknown data set 'mnits'; did you mean 'mnist'"),
         ({"name": "synthetic", "alhpa": 1}, "unknown key for data set 'synthetic' 'alhpa'; did you mean 'alpha'"),
         ({"name": "mnist", "partitoin": "iid"}, "'partitoin'; did you mean 'partition'"),

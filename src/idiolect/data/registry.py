@@ -16,6 +16,7 @@ from idiolect.data.keywords import check_keywords
 from idiolect.data.mnist import mnist
 from idiolect.data.mtl import landmine, school
 from idiolect.data.omniglot import omniglot
+from idiolect.data.population import synthetic_population
 from idiolect.data.synthetic import synthetic
 from idiolect.data.table import from_table
 from idiolect.data.vehicle import vehicle
@@ -23,6 +24,7 @@ from idiolect.errors import ConfigError, unknown
 
 SOURCES: dict[str, Callable[..., FederatedData]] = {
     "synthetic": synthetic,
+    "synthetic-population": synthetic_population,
     "mnist": mnist,
     "fashion-mnist": fashion_mnist,
     "emnist": emnist,
