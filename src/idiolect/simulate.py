@@ -87,12 +87,12 @@ class Simulation:
         self.rounds, self.train, self.debug = rounds, train, debug
         require(block is None or block >= 1, f"block = {block} must be at least 1 client")
         self.block = 0 if debug else block or default_block(params)
-        self.devices = Devices(jax.local_devices()[:1]) if debug else devices or Devices()
+        self.devices = Devices(jax.local_devices()[:1]) if debug else devices or Devices(clients=self.sampling.size)
 
     @cached_property
     def arrays(self) -> Samples:
         """The training split on the devices."""
-        return self.devices.place(to_device(self.training.train))
+        return self.devices.share(to_device(self.training.train))
 
     def map(self, function: Callable[..., Any], seen: PyTree, *arguments: PyTree) -> Any:
         """function(seen, *row) over clients: each device its part, in blocks, see `map_blocks`."""
