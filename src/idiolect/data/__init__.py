@@ -9,6 +9,7 @@ from idiolect.data.emnist import emnist, read_emnist
 from idiolect.data.fashion_mnist import fashion_mnist, read_fashion_mnist
 from idiolect.data.federated import SPLITS, FederatedData, Split
 from idiolect.data.har import har
+from idiolect.data.har_modalities import har_modalities
 from idiolect.data.image_set import ImageSet
 from idiolect.data.images import deal, federate
 from idiolect.data.mnist import mnist, mnist_partition, read_mnist
@@ -43,6 +44,7 @@ __all__ = [
     "from_arrays",
     "from_table",
     "har",
+    "har_modalities",
     "landmine",
     "load",
     "make",

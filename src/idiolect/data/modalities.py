@@ -69,7 +69,7 @@ class Modalities:
             there = np.ones(count, bool) if present is None else present[name]
             kept = np.where(there.reshape(-1, *(1,) * len(shape)), values, 0)
             start = sum(map(prod, self.shapes[: self.index(name)]))
-            packed[:, start : start + prod(shape)] = kept.reshape(count, -1)
+            packed[:, start : start + prod(shape)] = kept.reshape(count, prod(shape))
             packed[:, self.width - len(self.names) + self.index(name)] = there
         empty = np.flatnonzero(packed[:, -len(self.names) :].sum(axis=1) == 0)
         if len(empty):
