@@ -34,3 +34,5 @@ def test_a_modality_of_zeros_is_absent_and_not_fitted_on_if_so_wished():
     np.testing.assert_array_equal(LAYOUT.present(found, "more"), 1)
     plain = packing(LAYOUT, x, "none", TRAIN)(x)
     np.testing.assert_array_equal(LAYOUT.present(plain, "signal"), 1)
+    for zeros in (True, False):
+        assert packing(LAYOUT, x, "none", TRAIN, zeros_are_absent=zeros)(x[:0]).shape == (0, LAYOUT.width)

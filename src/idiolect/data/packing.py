@@ -30,7 +30,10 @@ def packing(
         return dict(zip(layout.names, np.split(rows, ends, axis=-1), strict=True))
 
     def there(part: Rows) -> Bool[np.ndarray, "n"]:
-        return part.reshape(len(part), -1).any(axis=1) if zeros_are_absent else np.ones(len(part), bool)
+        present = np.ones(len(part), bool)
+        if zeros_are_absent:
+            present &= (part != 0).any(axis=tuple(range(1, part.ndim)))
+        return present
 
     scale = {name: standardise(normalisation, part, fitted[there(part)[fitted]]) for name, part in parts(x).items()}
 
