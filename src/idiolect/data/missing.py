@@ -3,10 +3,11 @@
 import hashlib
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass, replace
-from typing import Any, Literal, TypedDict, get_args
+from typing import Any, Literal, get_args
 
 import numpy as np
 from jaxtyping import Float
+from typing_extensions import TypedDict
 
 from idiolect.data.aligned import aligned_empty
 from idiolect.data.divide import stream
