@@ -9,6 +9,7 @@ from idiolect.data.emnist import emnist, read_emnist
 from idiolect.data.fashion_mnist import fashion_mnist, read_fashion_mnist
 from idiolect.data.federated import SPLITS, FederatedData, Split
 from idiolect.data.har import har
+from idiolect.data.har_fedmultimodal import har_fedmultimodal
 from idiolect.data.har_modalities import har_modalities
 from idiolect.data.image_set import ImageSet
 from idiolect.data.images import deal, federate
@@ -44,6 +45,7 @@ __all__ = [
     "from_arrays",
     "from_table",
     "har",
+    "har_fedmultimodal",
     "har_modalities",
     "landmine",
     "load",

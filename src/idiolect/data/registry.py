@@ -12,6 +12,7 @@ from idiolect.data.emnist import emnist
 from idiolect.data.fashion_mnist import fashion_mnist
 from idiolect.data.federated import FederatedData
 from idiolect.data.har import har
+from idiolect.data.har_fedmultimodal import har_fedmultimodal
 from idiolect.data.har_modalities import har_modalities
 from idiolect.data.keywords import check_keywords
 from idiolect.data.mnist import mnist
@@ -30,6 +31,7 @@ SOURCES: dict[str, Callable[..., FederatedData]] = {
     "cifar10": cifar10,
     "omniglot": omniglot,
     "har": har,
+    "har-fedmultimodal": har_fedmultimodal,
     "har-modalities": har_modalities,
     "vehicle": vehicle,
     "school": school,
