@@ -25,10 +25,11 @@ def test_shares_are_drawn_at_random():
 def test_too_few_rows():
     with pytest.raises(DataError, match="3 samples of new clients are too few to test 4 clients on"):
         dealt_evenly(np.arange(3), 4, 0)
+    assert sorted(map(len, dealt_evenly(np.arange(3), 4, 0, least=0))) == [0, 1, 1, 1]
 
 
 def test_a_long_list_of_names_is_cut():
-    note = note_on_newcomers("videos", [f"v{i}" for i in range(30)], 9)
-    assert "30 videos take no part in training" in note
-    assert "v11 and 18 more" in note
-    assert "v12" not in note
+    note = note_on_newcomers("videos", [f"v{i}" for i in range(60)], 9)
+    assert "60 videos take no part in training" in note
+    assert "v39 and 20 more" in note
+    assert "v40" not in note
