@@ -14,6 +14,7 @@ from idiolect.data.har_modalities import har_modalities
 from idiolect.data.image_set import ImageSet
 from idiolect.data.images import deal, federate
 from idiolect.data.mnist import mnist, mnist_partition, read_mnist
+from idiolect.data.mosei import mosei
 from idiolect.data.mosi import mosi
 from idiolect.data.mtl import landmine, school
 from idiolect.data.omniglot import omniglot, omniglot_partition
@@ -53,6 +54,7 @@ __all__ = [
     "make",
     "mnist",
     "mnist_partition",
+    "mosei",
     "mosi",
     "number_own",
     "omniglot",

@@ -16,6 +16,7 @@ from idiolect.data.har_fedmultimodal import har_fedmultimodal
 from idiolect.data.har_modalities import har_modalities
 from idiolect.data.keywords import check_keywords
 from idiolect.data.mnist import mnist
+from idiolect.data.mosei import mosei
 from idiolect.data.mosi import mosi
 from idiolect.data.mtl import landmine, school
 from idiolect.data.omniglot import omniglot
@@ -34,6 +35,7 @@ SOURCES: dict[str, Callable[..., FederatedData]] = {
     "har": har,
     "har-fedmultimodal": har_fedmultimodal,
     "har-modalities": har_modalities,
+    "mosei": mosei,
     "mosi": mosi,
     "vehicle": vehicle,
     "school": school,
