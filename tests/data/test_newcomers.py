@@ -1,8 +1,16 @@
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
+import idiolect
+from idiolect.data import SPLITS, mosi
 from idiolect.data.newcomers import dealt_evenly, note_on_newcomers
 from idiolect.errors import DataError
+from idiolect.evaluate import Evaluator
+from idiolect.simulate import Simulation
+
+from .mosi_data import write_mosi
 
 
 def test_each_row_goes_to_one_client_in_even_shares():
@@ -33,3 +41,21 @@ def test_a_long_list_of_names_is_cut():
     assert "60 videos take no part in training" in note
     assert "v39 and 20 more" in note
     assert "v40" not in note
+
+
+def test_a_shared_model_scores_alike_on_the_shares_and_on_the_new_clients_themselves(tmp_path):
+    """What is dealt to the clients as test samples, and the new clients' own splits, are the same utterances."""
+    root = write_mosi(tmp_path)
+    known, new = (mosi(root, split="published", new=new) for new in (False, True))
+    run = idiolect.run(known, "mlr", idiolect.FedAvgFineTuned(rate=0.1), rounds=3, eval_every=3)
+    shared = run.scores("global", "test")
+    trained = run.evaluator.simulation
+    simulation = Simulation(new, trained.objective, trained.params, trained.algorithm)
+    state = replace(simulation.init(0), shared=run.state.shared)
+    scores = Evaluator(simulation)(state, ["global"], SPLITS)
+    for mean in ("loss", "score"):
+        dealt = np.average(getattr(shared, mean), weights=shared.count)
+        parts = [(getattr(s, mean), s.count) for s in scores]
+        own = sum(np.nansum(values * count) for values, count in parts) / sum(count.sum() for _, count in parts)
+        assert own == pytest.approx(dealt, rel=1e-5)
+    assert shared.count.sum() == sum(s.count.sum() for s in scores) == 16
