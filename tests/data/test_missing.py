@@ -85,6 +85,7 @@ def test_a_client_lacks_a_modality_in_all_of_its_samples() -> None:
         np.testing.assert_array_equal(there, of_clients[0])
     by_sample = flags(without(federation(), Pattern(0.5, "sample"))).reshape(40, 6, 3)
     assert (by_sample != by_sample[:, :1]).any()
+    assert (by_sample != flags(without(federation(), Pattern(0.5, "sample")), "test").reshape(40, 6, 3)).any()
 
 
 @pytest.mark.parametrize("by", ["client", "sample"])

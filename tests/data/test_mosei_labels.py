@@ -64,6 +64,13 @@ def test_files_that_disagree_about_sentiment_are_refused(files, shift):
     assert "\n" not in str(error.value)
 
 
+def test_a_grade_of_the_right_sign_is_refused_too(files):
+    root, found = files
+    assert found.sentiment.max() == 3
+    with pytest.raises(DataError, match=r"is 1, but CMU_MOSEI_Labels\.csv grades it \+3"):
+        rows(root, found, sentiment=np.where(found.sentiment == 3, np.float32(1), found.sentiment))
+
+
 @pytest.mark.parametrize(
     ("change", "message"),
     [
