@@ -145,6 +145,14 @@ def test_it_is_told() -> None:
     assert "seed 7, in train" in data.notes[-1]
 
 
+def test_a_split_without_samples_stays_so() -> None:
+    whole = federation()
+    empty = Split(whole.train.x[:0], whole.train.y[:0], np.zeros(41, np.int64))
+    data = without(replace(whole, validation=empty), Pattern(0.5, missing_in=("validation",)))
+    assert data.validation.x.shape == empty.x.shape
+    assert data.provenance["missing"][0]["absent"] == {"a": 0, "b": 0, "c": 0}
+
+
 @pytest.mark.parametrize(
     ("settings", "message"),
     [

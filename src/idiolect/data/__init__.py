@@ -13,7 +13,9 @@ from idiolect.data.har_fedmultimodal import har_fedmultimodal
 from idiolect.data.har_modalities import har_modalities
 from idiolect.data.image_set import ImageSet
 from idiolect.data.images import deal, federate
+from idiolect.data.missing import Pattern, without
 from idiolect.data.mnist import mnist, mnist_partition, read_mnist
+from idiolect.data.modalities import Modalities
 from idiolect.data.mosei import mosei
 from idiolect.data.mosi import mosi
 from idiolect.data.mtl import landmine, school
@@ -33,7 +35,9 @@ __all__ = [
     "Audit",
     "FederatedData",
     "ImageSet",
+    "Modalities",
     "Partition",
+    "Pattern",
     "Split",
     "apply",
     "audit",
@@ -66,4 +70,5 @@ __all__ = [
     "school",
     "synthetic",
     "vehicle",
+    "without",
 ]

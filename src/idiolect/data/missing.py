@@ -70,8 +70,9 @@ def without(data: FederatedData, pattern: Pattern) -> FederatedData:
     if pattern.missing == 0:
         return data
     changed = {split: _taken(data, layout, split, pattern) for split in pattern.missing_in}
+    count = max(sum(len(split.y) for split in changed.values()), 1)
     absent = {
-        name: round(1 - float(np.mean(np.concatenate([layout.present(s.x, name) for s in changed.values()]))), 6)
+        name: round(sum(float((layout.present(s.x, name) == 0).sum()) for s in changed.values()) / count, 6)
         for name in layout.names
     }
     note = (
