@@ -57,6 +57,9 @@ def test_data_of_a_specification_know_how_they_were_made(tiny_mnist, tmp_path, m
         ({"name": "fashion-mnist", "k": "two"}, "data set 'fashion-mnist': k='two'"),
         ({"name": "emnist", "variant": "byclass", "part": ["test"]}, "'part'; did you mean 'parts'"),
         ({"name": "cifar10", "concentraton": 0.1}, "'concentraton'; did you mean 'concentration'"),
+        ({"name": "har-modalities", "modality": "body_acc"}, "'modality'; did you mean 'modalities'"),
+        ({"name": "mosi", "missing": "often"}, "data set 'mosi': missing='often'"),
+        ({"name": "mosei", "mising": 0.3}, "'mising'; did you mean 'missing'"),
         ({"name": "omniglot", "partition": "iid"}, "unknown key for data set 'omniglot' 'partition'"),
     ],
 )

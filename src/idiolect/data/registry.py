@@ -12,8 +12,12 @@ from idiolect.data.emnist import emnist
 from idiolect.data.fashion_mnist import fashion_mnist
 from idiolect.data.federated import FederatedData
 from idiolect.data.har import har
+from idiolect.data.har_fedmultimodal import har_fedmultimodal
+from idiolect.data.har_modalities import har_modalities
 from idiolect.data.keywords import check_keywords
 from idiolect.data.mnist import mnist
+from idiolect.data.mosei import mosei
+from idiolect.data.mosi import mosi
 from idiolect.data.mtl import landmine, school
 from idiolect.data.omniglot import omniglot
 from idiolect.data.population import synthetic_population
@@ -31,6 +35,10 @@ SOURCES: dict[str, Callable[..., FederatedData]] = {
     "cifar10": cifar10,
     "omniglot": omniglot,
     "har": har,
+    "har-fedmultimodal": har_fedmultimodal,
+    "har-modalities": har_modalities,
+    "mosei": mosei,
+    "mosi": mosi,
     "vehicle": vehicle,
     "school": school,
     "landmine": landmine,
