@@ -17,7 +17,7 @@ from idiolect.algorithms.base import Algorithm
 from idiolect.config import Cell, Experiment, Method, digest
 from idiolect.data import registry as sources
 from idiolect.data.federated import FederatedData
-from idiolect.errors import ConfigError
+from idiolect.errors import ConfigError, require
 from idiolect.models import build as build_model
 from idiolect.models import check_model, l2_of
 from idiolect.objective import objective_of
@@ -94,6 +94,10 @@ class Workbench:
         for cell in experiment.cells:
             data = self.load(cell)
             try:
+                require(
+                    cell.private == "memory" or (jax.process_count() == 1 and not self.debug),
+                    "private = 'file' goes with one process and without --debug; leave it out, or run it so",
+                )
                 make = partial(self.make_model, cell, data, 0)
                 model = self.model if self.model is not None else eqx.filter_eval_shape(make)
                 if self.model is not None:
