@@ -49,7 +49,7 @@ def member_of(simulation: Simulation, splits: Sequence[str] = ("validation", "te
     return Member(
         simulation.algorithm,
         simulation.objective,
-        simulation.arrays,
+        to_device(simulation.training.train),
         to_device(simulation.data.train),
         {name: (to_device(split), tiles_of(split)) for name, split in used.items()},
     )

@@ -6,7 +6,6 @@ from collections.abc import Callable
 
 import jax
 
-from idiolect.batched import Program
 from idiolect.errors import require
 
 MEMORY = "IDIOLECT_MEMORY"
@@ -33,15 +32,16 @@ def default_memory() -> int:
     return 1 << 30
 
 
-def at_once(program: Program, runs: int, memory: int, counted: Callable[[int], int]) -> int:
+def at_once(runs: int, memory: int, about: Callable[[int], int], counted: Callable[[int], int]) -> int:
     """How many of `runs` runs go at once in `memory` bytes: chunks of equal size, of one run if nothing else fits.
 
-    counted: bytes that so many runs take, as XLA says; asked only where the estimate comes near the budget.
+    about, counted: bytes that so many runs take, as `Program.bytes_about` guesses, and as XLA says, which is asked
+    only where the guess comes near the budget.
     """
     chunks = 1
     while True:
         size = math.ceil(runs / chunks)
-        needed = program.bytes_about(size)
+        needed = about(size)
         if size == 1:
             return size
         if memory / _CERTAIN < needed <= memory:

@@ -143,7 +143,10 @@ class Sweeper:
         keys = jax.vmap(jax.random.key)(jnp.asarray([run.entry.seed for run in group]))
         capacity, names = program.capacity(keys, until), program.like.algorithm.model_names[:1]
         size = at_once(
-            program, len(group), self.memory, lambda rows: program.bytes_compiled(rows, capacity, splits, names)
+            len(group),
+            self.memory,
+            program.bytes_about,
+            lambda rows: program.bytes_compiled(rows, capacity, splits, names),
         )
         if size < len(program.devices):
             program = self._program(group, local_devices(size))

@@ -139,7 +139,7 @@ def launch_sweep(
     require(has, "the data have no validation split to choose on; set data.validation=0.15, say, or cross-validate")
     propose = all_of(settings)
     if search == "optuna" and budget is not None:
-        propose = Trials(cell, spaces, data.task, budget, batch or BATCH, search_seed)
+        propose = Trials(cell, spaces, data.task, budget, BATCH if batch is None else batch, search_seed)
         settings = propose.ends()
     require(
         bench.model is None or all("model.l2" not in setting.values for setting in settings),
