@@ -92,12 +92,12 @@ class Workbench:
         """
         rows: list[RunRow] = []
         for cell in experiment.cells:
+            require(
+                cell.private == "memory" or (jax.process_count() == 1 and not self.debug),
+                f"cell '{cell.id}': private = 'file' goes with one process, without --debug; leave it or them out",
+            )
             data = self.load(cell)
             try:
-                require(
-                    cell.private == "memory" or (jax.process_count() == 1 and not self.debug),
-                    "private = 'file' goes with one process and without --debug; leave it out, or run it so",
-                )
                 make = partial(self.make_model, cell, data, 0)
                 model = self.model if self.model is not None else eqx.filter_eval_shape(make)
                 if self.model is not None:
