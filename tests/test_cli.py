@@ -105,6 +105,31 @@ def test_a_wrong_setting_is_one_line_naming_the_key_and_leaves_no_folder(idiolec
 
 
 @pytest.mark.parametrize(
+    ("command", "processes"),
+    [
+        (["compare", "--data", "synthetic", "--methods", "local"], 2),
+        (["compare", "--data", "synthetic", "--methods", "local", "--debug"], 1),
+        (["run", "tiny.toml"], 2),
+        (["reproduce", "demo"], 2),
+        (["sweep", "--data", "synthetic", "--methods", "local"], 2),
+        (["sweep", "--data", "synthetic", "--methods", "local"], 1),
+    ],
+)
+def test_private_states_in_a_file_are_refused_where_they_cannot_be(
+    idiolect, tmp_path, monkeypatch, command, processes
+):
+    file = tmp_path / "tiny.toml"
+    file.write_text('[[cells]]\nid = "a"\ndata = "synthetic"\nmodel = "mlr"\n[[cells.methods]]\nname = "local"\n')
+    monkeypatch.setattr("jax.process_count", lambda: processes)
+    code, out, err = idiolect(*command, "--set", "private=file", "--out", "here")
+    assert code == 1
+    assert out == ""
+    assert ("in one process" if command[0] == "sweep" and processes == 2 else "private = 'file'") in err
+    assert err.count("\n") == 1
+    assert [path.name for path in tmp_path.iterdir()] == ["tiny.toml"]
+
+
+@pytest.mark.parametrize(
     ("arguments", "words"),
     [
         (["list", "method"], "unknown kind 'method'; did you mean 'methods'?"),

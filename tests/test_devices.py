@@ -11,7 +11,7 @@ import pytest
 
 from idiolect import devices
 from idiolect.devices import Devices
-from idiolect.distributed import COORDINATOR, PROCESS, PROCESSES, _free_port
+from idiolect.distributed import COORDINATOR, PROCESS, PROCESSES, free_port
 from tests.on_devices import METHODS, SAMPLINGS, numbers
 
 ROOT = Path(__file__).parents[1]
@@ -57,7 +57,7 @@ def test_eight_devices_are_one(tmp_path, alone):
 
 
 def test_two_processes_are_one(tmp_path, alone):
-    address = f"127.0.0.1:{_free_port()}"
+    address = f"127.0.0.1:{free_port()}"
     both = [
         child(tmp_path / "two.npz", **{COORDINATOR: address, PROCESSES: "2", PROCESS: str(number)})
         for number in (0, 1)

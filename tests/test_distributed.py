@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from idiolect.distributed import COORDINATOR, PROCESS, PROCESSES, _watch, join, start
+from idiolect.distributed import COORDINATOR, PROCESS, PROCESSES, join, start, watch
 from idiolect.errors import ConfigError, IdiolectError
 
 ROOT = Path(__file__).parents[1]
@@ -43,7 +43,7 @@ def stop(children):
 def test_the_leaders_exit_code_counts(codes, expected):
     children = [python(code) for code in codes]
     try:
-        assert _watch(children) == expected
+        assert watch(children) == expected
     finally:
         stop(children)
 
@@ -56,7 +56,7 @@ def test_a_lost_process_is_named(code, how):
     children = [python("import time; time.sleep(60)"), python(code)]
     try:
         with pytest.raises(IdiolectError, match=f"process 1 of 2 .*{how}"):
-            _watch(children)
+            watch(children)
     finally:
         stop(children)
 

@@ -17,6 +17,11 @@ def test_texts_are_values_and_intervals():
     assert draws.min() >= 0.01
     assert draws.max() <= 1
     assert abs(np.mean(draws < 0.1) - 0.5) < 0.1  # even in the logarithm
+    assert all(float(f"{draw:.6g}") == draw for draw in draws)  # a table that shows six digits shows what ran
+
+
+def test_whole_numbers_from_one_to_another_are_values():
+    assert space_of("pfedme", {"inner_steps": "integer(3,6)"})["inner_steps"].values == (3, 4, 5, 6)
 
 
 def test_a_grid_is_every_combination_and_a_draw_is_some_of_them():
@@ -44,7 +49,8 @@ def test_a_grid_is_every_combination_and_a_draw_is_some_of_them():
         ("pfedme", {"rate": "linear(1,2,1)"}, "at least 2"),
         ("pfedme", {"rate": "1,1"}, "given twice"),
         ("pfedme", {"rate": []}, "no value"),
-        ("pfedme", {"inner_steps": "uniform(1,5)"}, "whole number; give values"),
+        ("pfedme", {"inner_steps": "uniform(1,5)"}, r"whole number; give 5,10,20 or integer\(5,20\)"),
+        ("pfedme", {"inner_steps": "integer(1.5,5)"}, "both ends must be whole numbers"),
     ],
 )
 def test_what_is_wrong_is_named(method, given, words):

@@ -1,5 +1,6 @@
 """Sweeps: chosen on validation data alone, resumed without a round run twice, equal budgets."""
 
+import jax
 import numpy as np
 import pytest
 
@@ -11,6 +12,9 @@ from idiolect.errors import ConfigError
 from idiolect.report.sweeps import write_sweep
 from idiolect.selection import Tried, ranked, rungs_of, setting_of, settings_of
 from idiolect.summary import OverSeeds, over_seeds
+from idiolect.sweeps import launch_sweep
+from idiolect.workbench import Workbench
+from tests.engine import FEDAVG, experiment
 
 SMALL = {"name": "fedavg", "local_steps": 2, "batch_size": 5}
 
@@ -111,6 +115,45 @@ def test_budgets_are_equal_and_settings_checked_before_anything_runs():
         settings_of(cell_of(), {"fedavg": {"model.l2": "-1"}})
     with pytest.raises(ConfigError, match="'pfedme' is given values to try, but it is not swept"):
         settings_of(cell_of(), {"pfedme": {"rate": "1"}})
+
+
+def test_a_budget_too_small_for_two_runs_gives_the_same_numbers_one_run_at_a_time(data, monkeypatch):
+    at_once, advance = [], batched.Program.advance
+
+    def watched(self, rows, *more):
+        at_once.append(len(rows))
+        return advance(self, rows, *more)
+
+    monkeypatch.setattr(batched.Program, "advance", watched)
+    options = {"space": {"rate": [0.3, 0.01]}, "seeds": 2, "rounds": 3, "eval_every": 3}
+    together = sweep(data, "mlr", SMALL, **options).table()
+    assert at_once == [4, 2]  # all runs, then the chosen setting's, for its test scores
+    at_once.clear()
+    one_by_one = sweep(data, "mlr", SMALL, memory=1, **options).table()
+    assert at_once == [1] * 6
+    assert together["validation"].tolist() == pytest.approx(one_by_one["validation"].tolist(), abs=1e-6)
+    assert together["chosen"].tolist() == one_by_one["chosen"].tolist()
+
+
+@pytest.mark.parametrize(
+    ("settings", "words"),
+    [
+        ({"private": "file"}, "a sweep holds private states in memory"),
+        ({"select": "last-10"}, "a sweep compares last rounds; leave select = 'last-10' out"),
+        ({"cohort": 9}, "cohort = 9.0 is larger than the 5 clients"),
+    ],
+)
+def test_what_a_sweep_cannot_do_is_refused_before_its_folder_is_made(tmp_path, settings, words):
+    with pytest.raises(ConfigError, match=words):
+        launch_sweep(experiment(FEDAVG, **settings), {}, Workbench(), tmp_path / "out")
+    assert not (tmp_path / "out").exists()
+
+
+def test_several_processes_are_told_what_to_do_instead(tmp_path, monkeypatch):
+    monkeypatch.setattr(jax, "process_count", lambda: 2)
+    with pytest.raises(ConfigError, match=r"a sweep runs in one process.*without launch and --distributed"):
+        launch_sweep(experiment(FEDAVG), {}, Workbench(), tmp_path / "out")
+    assert not (tmp_path / "out").exists()
 
 
 def test_without_validation_data_nothing_is_chosen(data):

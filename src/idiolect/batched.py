@@ -1,11 +1,11 @@
 """Many runs of one method as one compiled program: hyper-parameters, seeds and folds are one more batch axis.
 
 Runs that differ in the values of arrays and floats alone share a program: what differs between them is stacked and
-mapped over as the runtime maps over clients, what they have in common is not. Each run is the very computation that
-`Simulation` makes of it, to float rounding.
+mapped over as the runtime maps over clients, what they have in common is not. The devices of this process divide the
+runs. Each run is the very computation that `Simulation` makes of it, to float rounding.
 """
 
-import os
+import math
 from collections.abc import Callable, Sequence
 from copy import copy
 from dataclasses import fields, is_dataclass, replace
@@ -16,7 +16,8 @@ import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
-from jaxtyping import Array, PyTree
+from jax.stages import Wrapped
+from jaxtyping import Array, Key, PyTree
 
 from idiolect import tree
 from idiolect.algorithms.base import Algorithm
@@ -49,7 +50,7 @@ def member_of(simulation: Simulation, splits: Sequence[str] = ("validation", "te
     return Member(
         simulation.algorithm,
         simulation.objective,
-        simulation.arrays,
+        to_device(simulation.training.train),
         to_device(simulation.data.train),
         {name: (to_device(split), tiles_of(split)) for name, split in used.items()},
     )
@@ -80,25 +81,38 @@ class Program:
     """Members of one signature, compiled once.
 
     simulations: one for each member, of which the one with the largest client gives the program its shapes.
-    block: members vmapped together (None: chosen by the size of the model and the machine).
+    block: members vmapped together (None: chosen by the size of the model and the machine). devices: those that
+    divide the members, all of this process by default.
     """
 
     def __init__(
-        self, simulations: Sequence[Simulation], members: Sequence[Member], *, block: int | None = None
+        self,
+        simulations: Sequence[Simulation],
+        members: Sequence[Member],
+        *,
+        block: int | None = None,
+        devices: Devices | None = None,
     ) -> None:
         require(block is None or block >= 1, f"block = {block} must be at least 1 run")
         self.like = max(simulations, key=lambda sim: int(sim.training.train.sizes.max()))
         self.block = block or default_members(self.like)
-        self.size = len(members)
-        self._one_device = Devices(jax.local_devices()[:1])
+        self.devices = devices or Devices(rows=len(members))
         self._structure = jax.tree.structure(members[0])
         columns = list(zip(*(jax.tree.leaves(member) for member in members), strict=True))
         self._varies = [not _all_equal(column) for column in columns]
         self._varying = [_stacked(c) for c, varies in zip(columns, self._varies, strict=True) if varies]
         common = [c[0] for c, varies in zip(columns, self._varies, strict=True) if not varies]
         # Arrays are handed to the program; Python numbers stay what they are, so that a 0 costs nothing.
-        self._common = [leaf if eqx.is_array(leaf) else None for leaf in common]
+        self._common = self.devices.share([leaf if eqx.is_array(leaf) else None for leaf in common])
         self._numbers = [None if eqx.is_array(leaf) else leaf for leaf in common]
+        largest, varies = int(self.like.training.train.sizes.max()), tuple(self._varies)
+        same = signature(self.like, members[0])
+        self.key = same, largest, self.block, self.devices.all, varies, tuple(self._numbers)
+
+    def adopt(self, other: "Program") -> None:
+        """Use what another program of the same key has compiled."""
+        assert self.key == other.key
+        self._start, self._advance, self._score = other._start, other._advance, other._score
 
     def _bind(self, varying: list[Array], common: list[Any]) -> tuple[Simulation, Member]:
         """The simulation of one member, inside the compiled program."""
@@ -112,18 +126,23 @@ class Program:
                 leaves.append(number if array is None else array)
         member: Member = self._structure.unflatten(leaves)
         simulation = copy(self.like)
-        simulation.devices = self._one_device  # the batch axis is that of the members
+        simulation.devices = Devices(self.devices.all[:1])  # the axis that devices divide is that of the members
         simulation.algorithm, simulation.objective = member.algorithm, member.objective
         return simulation, member
 
     def _map(self, function: Callable[..., Any]) -> Callable[..., Any]:
-        """function(simulation, member, its part of the mapped argument, ...) over members."""
+        """function(simulation, member, its part of the mapped argument, what all see, ...) over members."""
 
-        def mapped(varying: list[Array], common: list[Any], of: PyTree, *rest: Any) -> Any:
-            def one(varying: list[Array], of: PyTree) -> Any:
-                return function(*self._bind(varying, common), of, *rest)
+        def mapped(varying: list[Array], common: list[Any], of: PyTree, seen: PyTree, *static: Any) -> Any:
+            def part(everything: PyTree, varying: list[Array], of: PyTree) -> Any:
+                common, seen = everything
 
-            return map_blocks(one, self.block, varying, of)
+                def one(varying: list[Array], of: PyTree) -> Any:
+                    return function(*self._bind(varying, common), of, seen, *static)
+
+                return map_blocks(one, self.block, varying, of)
+
+            return self.devices.map(part, (common, seen), varying, of)
 
         return mapped
 
@@ -136,16 +155,21 @@ class Program:
         return jax.jit(self._map(start))
 
     @cached_property
-    def _advance(self) -> Callable[..., State]:
+    def _advance(self) -> Wrapped:
         def advance(simulation: Simulation, member: Member, state: State, end: Array, capacity: int) -> State:
             return simulation.rounds_until(state, member.training, end, capacity)
 
         return jax.jit(self._map(advance), static_argnums=4, donate_argnums=2)
 
     @cached_property
-    def _score(self) -> Callable[..., PyTree]:
+    def _score(self) -> Wrapped:
         def score(
-            simulation: Simulation, member: Member, state: State, names: tuple[str, ...], splits: tuple[str, ...]
+            simulation: Simulation,
+            member: Member,
+            state: State,
+            _: None,
+            names: tuple[str, ...],
+            splits: tuple[str, ...],
         ) -> PyTree:
             chosen = {name: member.scored[name][0] for name in splits}
             tiles = {name: member.scored[name][1] for name in splits}
@@ -153,7 +177,7 @@ class Program:
             core, own = replace(state, private=None), evaluator.private_of(state, evaluator.ids)
             return evaluator.sums(names, core, jnp.asarray(evaluator.ids), own, member.own, chosen, tiles)
 
-        return jax.jit(self._map(score), static_argnums=(3, 4))
+        return jax.jit(self._map(score), static_argnums=(4, 5))
 
     def _of(self, rows: Sequence[int]) -> list[Array]:
         index = np.asarray(rows)
@@ -170,23 +194,27 @@ class Program:
         given = (jnp.asarray(list(seeds), jnp.int32), jnp.asarray([place[id(one)] for one in params], jnp.int32))
         return self._start(self._of(rows), self._common, given, stacked)
 
-    def advance(self, rows: Sequence[int], states: State, end: int) -> State:
-        """Bring every member to round `end`; one that has a fault stays where it is. The states are consumed."""
-        sampling = self.like.sampling
-        seeds = jax.vmap(jax.random.key_data)(states.seed)
-        rounds = max(self.like.rounds, end)
-        capacity = int(sampling.size)
-        if sampling.kind == "binomial":
-            distinct = np.unique(np.asarray(seeds), axis=0)
-            keys = [jax.random.wrap_key_data(jnp.asarray(seed)) for seed in distinct]
-            capacity = max(sampling.capacity(key, rounds) for key in keys)
+    def capacity(self, seeds: Key[Array, "runs"], rounds: int = 0) -> int:
+        """Rows that hold the largest cohort of any of these runs; see `Sampling.capacity`."""
+        sampling, rounds = self.like.sampling, max(self.like.rounds, rounds)
+        if sampling.kind == "fixed":
+            return int(sampling.size)
+        distinct = np.unique(np.asarray(jax.vmap(jax.random.key_data)(seeds)), axis=0)
+        return max(sampling.capacity(jax.random.wrap_key_data(jnp.asarray(key)), rounds) for key in distinct)
+
+    def advance(self, rows: Sequence[int], states: State, end: int, capacity: int | None = None) -> State:
+        """Bring every member to round `end`; one that has a fault stays where it is. The states are consumed.
+
+        capacity: rows that hold any cohort, of these runs if not given.
+        """
+        capacity = self.capacity(states.seed, end) if capacity is None else capacity
         return self._advance(self._of(rows), self._common, states, jnp.asarray(end, jnp.int32), capacity)
 
     def scores(
         self, rows: Sequence[int], states: State, splits: Sequence[str], names: Sequence[str]
     ) -> list[list[ClientScores]]:
         """For each member, the scores of every client with each named model on each split."""
-        sums = self._score(self._of(rows), self._common, states, tuple(names), tuple(splits))
+        sums = self._score(self._of(rows), self._common, states, None, tuple(names), tuple(splits))
         sums = jax.tree.map(np.asarray, sums)
 
         def one(row: int) -> dict[str, dict[str, Scores]]:
@@ -195,16 +223,41 @@ class Program:
 
         return [client_scores(one(row)) for row in range(len(rows))]
 
-    def bytes_each(self) -> int:
-        """Memory of one member, about: its state twice, its cohort's messages, all clients' models to evaluate."""
-        state = jax.eval_shape(self.like.init, 0)
-        size = sum(_bytes(leaf) for leaf in jax.tree.leaves((state.shared, state.private)))
-        params = sum(_bytes(leaf) for leaf in jax.tree.leaves(self.like.params))
-        return 3 * size + params * int(np.ceil(self.like.sampling.size) + self.like.data.num_clients)
+    def bytes_about(self, rows: int) -> int:
+        """Memory that `rows` members take at once, about, the data left out.
+
+        Of every member its state before and after; of those that are at work at once also a state, their cohort's
+        messages, all clients' models to evaluate, and the samples of the clients that are trained together.
+        """
+        like = self.like
+        state = jax.eval_shape(like.init, 0)
+        size, cohort = _bytes((state.shared, state.private)), int(np.ceil(like.sampling.size))
+        together, train = min(like.block or 1, cohort), like.training.train
+        samples = together * int(train.sizes.max()) * math.prod(train.x.shape[1:]) * train.x.dtype.itemsize
+        models = (cohort + like.data.num_clients) * _bytes(like.params)
+        working = min(rows, self.block * len(self.devices))
+        return 2 * rows * size + working * (size + models + samples)
+
+    def bytes_compiled(self, rows: int, capacity: int, splits: Sequence[str], names: Sequence[str]) -> int:
+        """The same as XLA counts it: the larger of the programs that train and that evaluate, compiled for it."""
+        varying = [jax.ShapeDtypeStruct((rows, *leaf.shape[1:]), leaf.dtype) for leaf in self._varying]
+        one, params = jax.ShapeDtypeStruct((rows,), jnp.int32), jax.tree.map(lambda p: p[None], self.like.params)
+        states = jax.eval_shape(self._start, varying, self._common, (one, one), params)
+        end, given = jax.ShapeDtypeStruct((), jnp.int32), _bytes((varying, states))
+        lowered = (
+            self._advance.lower(varying, self._common, states, end, capacity),
+            self._score.lower(varying, self._common, states, None, tuple(names), tuple(splits)),
+        )
+        return max(self._taken(given, program.compile().memory_analysis()) for program in lowered)
+
+    def _taken(self, given: int, said: Any) -> int:
+        """Bytes on all devices: what the members are given, and what XLA says of one device."""
+        own = said.output_size_in_bytes - said.alias_size_in_bytes + said.temp_size_in_bytes
+        return given + len(self.devices) * int(own)
 
 
-def _bytes(leaf: Any) -> int:
-    return int(np.prod(leaf.shape)) * np.dtype(leaf.dtype).itemsize
+def _bytes(of: PyTree) -> int:
+    return sum(int(np.prod(leaf.shape)) * leaf.dtype.itemsize for leaf in jax.tree.leaves(of))
 
 
 def _all_equal(column: Sequence[Any]) -> bool:
@@ -221,13 +274,3 @@ def _stacked(column: Sequence[Any]) -> Array:
 def default_members(simulation: Simulation) -> int:
     """Runs vmapped together: on a CPU as many as clients, see `default_block`; an accelerator takes all at once."""
     return default_block(simulation.params) if jax.default_backend() == "cpu" else 1 << 20
-
-
-def default_memory() -> int:
-    """Bytes that a sweep may use: a quarter of the machine's, or half of the accelerator's."""
-    limit = (jax.local_devices()[0].memory_stats() or {}).get("bytes_limit")
-    if limit is not None and jax.default_backend() != "cpu":
-        return int(limit) // 2
-    if hasattr(os, "sysconf") and "SC_PHYS_PAGES" in os.sysconf_names:
-        return os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE") // 4
-    return 1 << 30

@@ -77,13 +77,18 @@ def sweep(
     cohort: Cohort = None,
     sampling: SamplingKind = "fixed",
     eval_every: EvalEvery = 10,
-    search: Annotated[str, typer.Option("--search", help="grid, random, halving or cv.")] = "grid",
+    search: Annotated[str, typer.Option("--search", help="grid, random, optuna, halving or cv.")] = "grid",
     budget: Annotated[
-        int | None, typer.Option("--budget", help="Settings of each method, drawn at random from the grid or ranges.")
+        int | None, typer.Option("--budget", help="Settings of each method, drawn from the grid or ranges.")
     ] = None,
     eta: Annotated[int, typer.Option("--eta", help="Halving keeps 1/eta of the settings at each rung.")] = 3,
     folds: Annotated[int, typer.Option("--folds", help="Folds of each client's training samples (cv).")] = 5,
-    memory: Annotated[float | None, typer.Option("--memory", help="GB that a batch of runs may use.")] = None,
+    batch: Annotated[
+        int | None, typer.Option("--batch", min=1, help="Settings that Optuna proposes at once (8).")
+    ] = None,
+    memory: Annotated[
+        float | None, typer.Option("--memory", help="GB that the runs at work at once may use (or IDIOLECT_MEMORY).")
+    ] = None,
     show_test: Annotated[
         bool, typer.Option("--show-test", help="Test scores of all settings; they have no say in the choice.")
     ] = False,
@@ -112,6 +117,8 @@ def sweep(
     )
     experiment = override(experiment, assignments(rest)).model_copy(update={"name": f"sweep-{name}"})
     options: dict[str, Any] = {"search": search, "budget": budget, "eta": eta, "folds": folds, "search_seed": seed}
+    if search == "optuna":
+        options["batch"] = batch
     key = digest(experiment.model_dump(mode="json", exclude={"seeds"}), spaces, options)[:6]
     target = out or Path("runs") / f"sweep-{name}-{key}"
     columns = (TextColumn("{task.description}"), BarColumn(), TextColumn("{task.percentage:>3.0f} %"))

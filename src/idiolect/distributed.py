@@ -67,7 +67,7 @@ def start(processes: int, arguments: Sequence[str]) -> int:
     Process 0 prints. If any process ends before its time, all are stopped: raises `IdiolectError` that says which.
     """
     require(processes >= 1, f"processes = {processes} must be at least 1")
-    environment = {COORDINATOR: f"127.0.0.1:{_free_port()}", PROCESSES: str(processes)}
+    environment = {COORDINATOR: f"127.0.0.1:{free_port()}", PROCESSES: str(processes)}
     children: list[subprocess.Popen[bytes]] = []
     try:
         for number in range(processes):
@@ -80,7 +80,7 @@ def start(processes: int, arguments: Sequence[str]) -> int:
                     stderr=quiet,
                 )
             )
-        return _watch(children)
+        return watch(children)
     finally:
         for child in children:
             if child.poll() is None:
@@ -92,7 +92,7 @@ def start(processes: int, arguments: Sequence[str]) -> int:
                 child.kill()
 
 
-def _watch(children: Sequence[subprocess.Popen[bytes]]) -> int:
+def watch(children: Sequence[subprocess.Popen[bytes]]) -> int:
     """Wait for all; the leader's exit code. A process that fails, or dies, ends the wait."""
     while any(child.poll() is None for child in children):
         for number, child in enumerate(children):
@@ -110,7 +110,8 @@ def _watch(children: Sequence[subprocess.Popen[bytes]]) -> int:
     return children[0].returncode
 
 
-def _free_port() -> int:
+def free_port() -> int:
+    """A port of this machine that nobody listens on."""
     with socket.socket() as probe:
         probe.bind(("127.0.0.1", 0))
         return probe.getsockname()[1]

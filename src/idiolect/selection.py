@@ -1,7 +1,7 @@
 """Selection: settings of methods tried on the same seeds, each method's best chosen on validation data alone."""
 
 import math
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -11,7 +11,7 @@ from idiolect.config import Cell, Experiment, experiment_of
 from idiolect.data.federated import TaskKind
 from idiolect.errors import ConfigError, require
 from idiolect.folds import Folds
-from idiolect.space import L2, Axis, check_l2, drawn, grid, shown, space_of
+from idiolect.space import L2, check_l2, drawn, grid, shown, space_of
 from idiolect.summary import OverSeeds, higher_is_better, over_seeds
 from idiolect.sweeper import Entry, Setting, Sweeper
 
@@ -63,12 +63,11 @@ def settings_of(
     would get unequal budgets.
     """
     cell = experiment.cells[0]
-    for name in spaces:
-        require(name in {m.name for m in cell.methods}, f"'{name}' is given values to try, but it is not swept")
+    check_swept(cell, spaces)
     found: list[Setting] = []
     counts: dict[str, int] = {}
     for method in cell.methods:
-        space: dict[str, Axis] = space_of(method.name, spaces.get(method.name, {}))
+        space = space_of(method.name, spaces.get(method.name, {}))
         choices = grid(space) if budget is None else drawn(space, budget, seed)
         counts[method.title] = len(choices)
         found += [setting_of(cell, method.spec, values) for values in choices]
@@ -76,6 +75,12 @@ def settings_of(
         told = ", ".join(f"{title} {count}" for title, count in counts.items())
         raise ConfigError(f"unequal tuning budgets ({told} settings); give --budget, the same number for each")
     return found
+
+
+def check_swept(cell: Cell, spaces: Mapping[str, Any]) -> None:
+    """Refuse values to try of a method that is not swept."""
+    for name in spaces:
+        require(name in {m.name for m in cell.methods}, f"'{name}' is given values to try, but it is not swept")
 
 
 def setting_of(cell: Cell, spec: Mapping[str, Any], values: Mapping[str, Any]) -> Setting:
@@ -125,13 +130,17 @@ def rungs_of(rounds: int, settings: int, eta: int) -> list[int]:
     return [max(1, rounds // eta**k) for k in range(steps, -1, -1)]
 
 
+Propose = Callable[[Sequence[Tried]], Sequence[Setting]]
+"""What to try next, given all that was tried, in the order in which it was proposed; nothing ends a sweep."""
+
+
+def all_of(settings: Sequence[Setting]) -> Propose:
+    """Propose these settings, and nothing after them."""
+    return lambda tried: () if tried else settings
+
+
 def tune(
-    sweeper: Sweeper,
-    experiment: Experiment,
-    settings: Sequence[Setting],
-    *,
-    eta: int | None = None,
-    show_test: bool = False,
+    sweeper: Sweeper, experiment: Experiment, propose: Propose, *, eta: int | None = None, show_test: bool = False
 ) -> Swept:
     """Try settings, choose each method's best on validation data, and only then look at test data.
 
@@ -143,26 +152,28 @@ def tune(
     has = folds is not None or len(sweeper.data.validation.y) > 0
     require(has, "the data have no validation split to choose on; set data.validation=0.15, say, or cross-validate")
     spent: dict[str, dict[str, int]] = {}
-    results: dict[int, Tried] = {}
-    alive = list(range(len(settings)))
-    rungs = [rounds] if eta is None else rungs_of(rounds, _largest(settings), eta)
-    before = 0
-    for rung in rungs:
-        sweeper.run(list(_entries([settings[i] for i in alive], seeds, folds)), rung)
-        for i in alive:
-            results[i] = judge(sweeper, settings[i], seeds, rung)
-            used = spent.setdefault(settings[i].method, {"settings": 0, "rounds x runs": 0})
-            used["settings"] += before == 0
-            used["rounds x runs"] += (rung - before) * len(seeds) * (folds.count if folds else 1)
-        before = rung
-        if rung != rungs[-1] and eta is not None:
-            alive = sorted(i for name in spent for i in _kept(results, alive, name, task, eta))
-    best = {name: _kept(results, alive, name, task, len(settings))[:1] for name in spent}
-    winners = {i for found in best.values() for i in found}
+    results: list[Tried] = []
+    alive: list[int] = []  # tried to the last round
+    while settings := propose(results):
+        here = list(range(len(results), len(results) + len(settings)))
+        results += [Tried(setting, NONE, 0) for setting in settings]
+        rungs = [rounds] if eta is None else rungs_of(rounds, _largest(settings), eta)
+        for before, rung in zip([0, *rungs], rungs, strict=False):
+            sweeper.run(list(_entries([results[i].setting for i in here], seeds, folds)), rung)
+            for i in here:
+                results[i] = judge(sweeper, results[i].setting, seeds, rung)
+                used = spent.setdefault(results[i].setting.method, {"settings": 0, "rounds x runs": 0})
+                used["settings"] += before == 0
+                used["rounds x runs"] += (rung - before) * len(seeds) * (folds.count if folds else 1)
+            if rung != rungs[-1] and eta is not None:
+                here = sorted(i for name in spent for i in _kept(results, here, name, task, eta))
+        alive += here
+    winners = {i for name in spent for i in _kept(results, alive, name, task, len(results))[:1]}
     wanted = [i for i in alive if i in winners or (show_test and results[i].validation.seeds)]
+    sweeper.run([Entry(results[i].setting, seed) for i in wanted for seed in seeds], rounds, ("test",))
     for i in wanted:
         results[i] = _with_test(sweeper, results[i], seeds, rounds, i in winners)
-    return Swept(experiment, task, tuple(results[i] for i in range(len(settings))), spent)
+    return Swept(experiment, task, tuple(results), spent)
 
 
 def _entries(settings: Sequence[Setting], seeds: Sequence[int], folds: Folds | None) -> Iterator[Entry]:
@@ -177,7 +188,7 @@ def _largest(settings: Sequence[Setting]) -> int:
     return max(names.count(name) for name in names)
 
 
-def _kept(results: Mapping[int, Tried], alive: Sequence[int], name: str, task: TaskKind, eta: int) -> list[int]:
+def _kept(results: Sequence[Tried], alive: Sequence[int], name: str, task: TaskKind, eta: int) -> list[int]:
     """The best 1/eta of a method's settings that are still tried, best first."""
     mine = [i for i in alive if results[i].setting.method == name]
     order = ranked([results[i] for i in mine], task)
@@ -187,7 +198,6 @@ def _kept(results: Mapping[int, Tried], alive: Sequence[int], name: str, task: T
 
 def _with_test(sweeper: Sweeper, tried: Tried, seeds: Sequence[int], rounds: int, chosen: bool) -> Tried:
     """The same with its test score: of the runs that validation data judged, or, after folds, of runs on all data."""
-    sweeper.run([Entry(tried.setting, seed) for seed in seeds], rounds, ("test",))
     judged = judge(sweeper, tried.setting, seeds, rounds, "test")
     failures = (*tried.failures, *judged.failures)
     return Tried(tried.setting, tried.validation, tried.rounds, failures, chosen, judged.validation)

@@ -3,7 +3,7 @@
 import json
 import math
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
 from itertools import product
 from typing import Any
@@ -14,7 +14,7 @@ from idiolect.algorithms import registry as methods
 from idiolect.errors import ConfigError, require, unknown
 
 L2 = "model.l2"
-_FORMS = {"log": 3, "linear": 3, "uniform": 2, "loguniform": 2}
+_FORMS = {"log": 3, "linear": 3, "integer": 2, "uniform": 2, "loguniform": 2}
 
 
 @dataclass(frozen=True)
@@ -30,16 +30,26 @@ class Axis:
         """One value at random."""
         if self.values:
             return self.values[int(rng.integers(len(self.values)))]
-        if self.log:
-            return float(np.exp(rng.uniform(np.log(self.low), np.log(self.high))))
-        return float(rng.uniform(self.low, self.high))
+        low, high = (np.log(self.low), np.log(self.high)) if self.log else (self.low, self.high)
+        value = rng.uniform(low, high)
+        return self.rounded(np.exp(value) if self.log else value)
+
+    def rounded(self, value: float) -> float:
+        """A number of the interval with the six digits that tables show, so that what is shown is what ran."""
+        return min(max(float(f"{value:.6g}"), self.low), self.high)
+
+    @property
+    def ends(self) -> tuple[Any, ...]:
+        """The values, or the ends of the interval."""
+        return self.values or (self.low, self.high)
 
 
 def axis(key: str, given: Any) -> Axis:
     """The values that a text or a list means.
 
-    "1,5,15": these. "log(a,b,n)", "linear(a,b,n)": n values from a to b. "uniform(a,b)", "loguniform(a,b)": an
-    interval, for random search. Raises `ConfigError` naming the key.
+    "1,5,15": these. "log(a,b,n)", "linear(a,b,n)": n values from a to b. "integer(a,b)": every whole number from a
+    to b. "uniform(a,b)", "loguniform(a,b)": an interval, for a random search or Optuna. Raises `ConfigError` naming
+    the key.
     """
     if isinstance(given, Axis):
         return given
@@ -62,6 +72,9 @@ def axis(key: str, given: Any) -> Axis:
     low, high = float(inside[0]), float(inside[1])
     require(low < high, f"{key} = {given}: the first number must be below the second")
     require(not form.startswith("log") or low > 0, f"{key} = {given}: a logarithmic scale starts above 0")
+    if form == "integer":
+        require(low.is_integer() and high.is_integer(), f"{key} = {given}: both ends must be whole numbers")
+        return Axis(tuple(range(int(low), int(high) + 1)))
     if len(inside) == 2:
         return Axis(low=low, high=high, log=form == "loguniform")
     count = inside[2]
@@ -88,7 +101,7 @@ def space_of(method: str, given: Mapping[str, Any]) -> dict[str, Axis]:
     space = {key: axis(f"{method}.{key}" if key != L2 else key, value) for key, value in given.items()}
     for key, one in space.items():
         whole = isinstance(known.get(key), int) and not isinstance(known.get(key), bool)
-        require(bool(one.values) or not whole, f"{method}.{key} is a whole number; give values, such as 5,10,20")
+        require(bool(one.values) or not whole, f"{method}.{key} is a whole number; give 5,10,20 or integer(5,20)")
         if whole:
             space[key] = Axis(tuple(int(v) if isinstance(v, float) and v.is_integer() else v for v in one.values))
     return space
@@ -97,23 +110,28 @@ def space_of(method: str, given: Mapping[str, Any]) -> dict[str, Axis]:
 def grid(space: Mapping[str, Axis]) -> list[dict[str, Any]]:
     """All combinations, the last key changing fastest."""
     for key, one in space.items():
-        require(bool(one.values), f"{key} is an interval, which only a random search can draw from")
+        require(bool(one.values), f"{key} is an interval, which only a random search or Optuna can draw from")
     return [dict(zip(space, values, strict=True)) for values in product(*(one.values for one in space.values()))]
 
 
 def drawn(space: Mapping[str, Axis], count: int, seed: int = 0) -> list[dict[str, Any]]:
     """`count` different combinations at random, named by the seed; raises `ConfigError` if there are fewer."""
-    require(count >= 1, f"budget = {count} must be at least 1 setting")
+    check_budget(space, count)
     rng = np.random.default_rng(seed)
+    if all(one.values for one in space.values()):
+        whole = grid(space)
+        return [whole[i] for i in sorted(int(i) for i in rng.choice(len(whole), count, replace=False))]
+    return [{key: one.draw(rng) for key, one in space.items()} for _ in range(count)]
+
+
+def check_budget(space: Mapping[str, Axis], count: int) -> None:
+    """Raise `ConfigError` unless there are `count` different settings."""
+    require(count >= 1, f"budget = {count} must be at least 1 setting")
     if all(one.values for one in space.values()):
         everything = math.prod(len(one.values) for one in space.values())
         require(
             count <= everything, f"a budget of {count} settings, but there are only {everything}; give more values"
         )
-        picks: Sequence[int] = sorted(int(i) for i in rng.choice(everything, count, replace=False))
-        whole = grid(space)
-        return [whole[i] for i in picks]
-    return [{key: one.draw(rng) for key, one in space.items()} for _ in range(count)]
 
 
 def shown(values: Mapping[str, Any]) -> str:

@@ -1,4 +1,4 @@
-"""`sweep`: a grid, a random search, successive halving or cross-validation, from Python or the command line."""
+"""`sweep`: a grid, random search, Optuna, successive halving or cross-validation, from Python or the command line."""
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
@@ -7,25 +7,27 @@ from tempfile import TemporaryDirectory
 from typing import Any, Literal, get_args
 
 import equinox as eqx
+import jax
 import pandas as pd
 from rich.console import Console
 
+from idiolect.chunks import default_memory
 from idiolect.comparing import comparison_of, own_or_named
-from idiolect.config import Experiment
+from idiolect.config import Cell, Experiment
 from idiolect.data.federated import FederatedData
 from idiolect.errors import require, unknown
 from idiolect.experiment import claim
 from idiolect.files import alone, clear_scratch
 from idiolect.folds import Folds
-from idiolect.models import check_model
 from idiolect.parallel import use_compilation_cache
 from idiolect.report.sweeps import frame, rich_sweep
-from idiolect.selection import Swept, Tried, settings_of, tune
+from idiolect.selection import Swept, Tried, all_of, settings_of, tune
 from idiolect.store import Store
 from idiolect.sweeper import Sweeper
+from idiolect.trials import BATCH, Trials, check_installed
 from idiolect.workbench import Workbench
 
-Search = Literal["grid", "random", "halving", "cv"]
+Search = Literal["grid", "random", "halving", "cv", "optuna"]
 
 
 @dataclass(frozen=True)
@@ -65,6 +67,7 @@ def sweep(
     budget: int | None = None,
     eta: int = 3,
     folds: int = 5,
+    batch: int | None = None,
     search_seed: int = 0,
     memory: int | None = None,
     block: int | None = None,
@@ -76,7 +79,10 @@ def sweep(
     method: name(s), or specification(s) with fixed hyper-parameters. space: hyper-parameter (or "model.l2") ->
     values, or a text as on the command line ("log(0.001,1,7)"); for a list of methods {method: space}. search:
     "grid"; "random": `budget` settings of each method; "halving": rungs of rounds, 1/eta of the settings kept at
-    each; "cv": `folds` folds of each client's training samples. out: a folder that a killed sweep goes on from.
+    each; "cv": `folds` folds of each client's training samples; "optuna": `budget` settings of each method, proposed
+    `batch` (8) at a time from what those before scored. memory: bytes for the runs at work at once, by default
+    IDIOLECT_MEMORY (GB) or a share of what the machine has. block: runs vmapped together. out: a folder that a killed
+    sweep goes on from.
     Raises `ConfigError` before anything runs for what is unknown or out of range.
     """
     several = not isinstance(method, str | Mapping)
@@ -95,7 +101,7 @@ def sweep(
         sampling=sampling,
         eval_every=eval_every,
     )
-    options: dict[str, Any] = {"search": search, "budget": budget, "eta": eta, "folds": folds}
+    options: dict[str, Any] = {"search": search, "budget": budget, "eta": eta, "folds": folds, "batch": batch}
     options |= {"search_seed": search_seed, "memory": memory, "block": block, "show_test": show_test}
     spaces: Mapping[str, Any] = space if several else {names[0]: space}
     bench = Workbench(data=data, model=own)
@@ -115,6 +121,7 @@ def launch_sweep(
     budget: int | None = None,
     eta: int = 3,
     folds: int = 5,
+    batch: int | None = None,
     search_seed: int = 0,
     memory: int | None = None,
     block: int | None = None,
@@ -124,20 +131,22 @@ def launch_sweep(
     """Check everything, then run what the folder does not have yet; see `sweep`."""
     if search not in get_args(Search):
         raise unknown("search", search, get_args(Search))
-    require(search != "random" or budget is not None, "a random search needs a budget, the number of settings")
-    require(memory is None or memory > 0, f"memory = {memory} must be greater than 0 bytes")
-    settings = settings_of(experiment, spaces, budget=budget, seed=search_seed)
+    _check_options(experiment.cells[0], search, budget, memory)
     cell = experiment.cells[0]
+    settings = [] if search == "optuna" else settings_of(experiment, spaces, budget=budget, seed=search_seed)
     data = bench.load(cell)
     has = search == "cv" or len(data.validation.y) > 0
     require(has, "the data have no validation split to choose on; set data.validation=0.15, say, or cross-validate")
-    own = bench.model is not None
+    propose = all_of(settings)
+    if search == "optuna" and budget is not None:
+        propose = Trials(cell, spaces, data.task, budget, BATCH if batch is None else batch, search_seed)
+        settings = propose.ends()
     require(
-        not own or all("model.l2" not in setting.values for setting in settings),
+        bench.model is None or all("model.l2" not in setting.values for setting in settings),
         "model.l2 can be swept with a model of the zoo only",
     )
-    if bench.model is not None:
-        check_model(bench.model, data.feature_shape, data.num_outputs)
+    for setting in settings:
+        bench.check(experiment.model_copy(update={"cells": (setting.cell,), "seeds": 1}))
     made = Folds(data, folds, search_seed) if search == "cv" else None
     use_compilation_cache()
     out = Path(out)
@@ -145,5 +154,22 @@ def launch_sweep(
     with alone(out / ".lock", f"another idiolect process works in '{out}'; wait for it, or use another --out"):
         clear_scratch(out)
         claim(store, experiment, [])
-        sweeper = Sweeper(store, bench, data, made, memory, block, on_progress)
-        return tune(sweeper, experiment, settings, eta=eta if search == "halving" else None, show_test=show_test)
+        sweeper = Sweeper(store, bench, data, made, memory or default_memory(), block, on_progress)
+        return tune(sweeper, experiment, propose, eta=eta if search == "halving" else None, show_test=show_test)
+
+
+def _check_options(cell: Cell, search: str, budget: int | None, memory: int | None) -> None:
+    """Refuse what a sweep cannot do, before any data are read."""
+    require(
+        jax.process_count() == 1,
+        "a sweep runs in one process, whose devices divide its runs; start it without launch and --distributed, "
+        "or give each machine some of the methods and its own --out",
+    )
+    require(cell.private == "memory", "a sweep holds private states in memory; leave private = 'file' out")
+    require(cell.select == "last", f"a sweep compares last rounds; leave select = '{cell.select}' out")
+    if search == "optuna":
+        check_installed()
+    drawn = search in ("random", "optuna")
+    require(not drawn or budget is not None, f"search = '{search}' needs a budget, the number of settings")
+    require(memory is None or memory > 0, f"memory = {memory} must be greater than 0 bytes")
+    default_memory()

@@ -17,7 +17,7 @@ from idiolect.algorithms.base import Algorithm
 from idiolect.config import Cell, Experiment, Method, digest
 from idiolect.data import registry as sources
 from idiolect.data.federated import FederatedData
-from idiolect.errors import ConfigError
+from idiolect.errors import ConfigError, require
 from idiolect.evaluate import evaluated_clients
 from idiolect.models import build as build_model
 from idiolect.models import check_model, l2_of
@@ -93,6 +93,10 @@ class Workbench:
         """
         rows: list[RunRow] = []
         for cell in experiment.cells:
+            require(
+                cell.private == "memory" or (jax.process_count() == 1 and not self.debug),
+                f"cell '{cell.id}': private = 'file' goes with one process, without --debug; leave it or them out",
+            )
             data = self.load(cell)
             try:
                 make = partial(self.make_model, cell, data, 0)

@@ -5,13 +5,17 @@ from pathlib import Path
 from typing import Any
 
 import pandas as pd
+import tomli_w
+from rich import box
 from rich.table import Table
 
 from idiolect.files import atomic_write
-from idiolect.report.style import blank, save, tidy
+from idiolect.report.style import save
+from idiolect.report.sweep_figure import sweep_figure
+from idiolect.report.text import score
 from idiolect.selection import Swept, Tried
 from idiolect.space import shown
-from idiolect.summary import OverSeeds, metric_name
+from idiolect.summary import metric_name
 
 
 def _row(one: Tried) -> dict[str, Any]:
@@ -35,32 +39,31 @@ def frame(swept: Swept) -> pd.DataFrame:
     return pd.DataFrame([_row(one) for one in swept.tried])
 
 
-def _score(value: OverSeeds | None) -> str:
-    if value is None or not value.seeds:
-        return ""
-    return f"{value.mean:.4f}" + (f" ± {value.std:.4f}" if value.seeds > 1 else "")
-
-
 def rich_sweep(swept: Swept) -> Table:
     """Setting, validation mean and standard deviation over seeds, rounds, and test for what was chosen."""
-    metric, every = metric_name(swept.task), sum(one.test is not None for one in swept.tried)
+    name = "accuracy, %" if swept.task == "classification" else metric_name(swept.task)
     spent = "; ".join(
         f"{name}: {b['settings']} settings, {b['rounds x runs']} rounds x runs" for name, b in swept.budget.items()
     )
     table = Table(
-        title=f"{swept.experiment.name}: chosen by validation {metric}", caption=f"spent on choosing: {spent}"
+        title=f"{swept.experiment.name}: chosen by validation {name}",
+        title_justify="left",
+        caption=f"spent on choosing: {spent}",
+        caption_justify="left",
+        box=box.SIMPLE_HEAD,
     )
     table.add_column("method")
     table.add_column("setting")
-    test = "test (shown, no say in the choice)" if every > len(swept.chosen) else "test"
-    for column in ("validation", "rounds", test):
+    shown_too = sum(one.test is not None for one in swept.tried) > len(swept.chosen)
+    for column in ("validation", "rounds", "test (shown, no say in the choice)" if shown_too else "test"):
         table.add_column(column, justify="right")
     table.add_column("")
     for one in swept.tried:
         said = "chosen" if one.chosen else "diverged" if one.failures else ""
         style = "bold" if one.chosen else "red" if one.failures else ""
-        cells = (one.setting.method, shown(one.setting.values), _score(one.validation), str(one.rounds))
-        table.add_row(*cells, _score(one.test), said, style=style)
+        scores = ["" if value is None else score(value, swept.task) for value in (one.validation, one.test)]
+        cells = (one.setting.method, shown(one.setting.values), scores[0], str(one.rounds), scores[1], said)
+        table.add_row(*cells, style=style)
     return table
 
 
@@ -74,60 +77,28 @@ def write_sweep(swept: Swept, out: Path) -> None:
     """Write sweep.csv, sweep.png and, if a setting was chosen, chosen.toml into a folder."""
     with atomic_write(out / "sweep.csv") as file:
         file.write(frame(swept).to_csv(index=False, lineterminator="\n").encode())
-    _draw(swept, out / "sweep.png")
+    save(sweep_figure(swept), out / "sweep.png")
     if swept.chosen:
         with atomic_write(out / "chosen.toml") as file:
             file.write(experiment_file(swept).encode())
 
 
-def _draw(swept: Swept, path: Path) -> None:
-    """Validation score against each swept hyper-parameter, one panel each; bars: standard deviation over seeds."""
-    panels = list(dict.fromkeys((t.setting.method, key) for t in swept.tried for key in t.setting.values))
-    figure = blank(max(4.0, 3.4 * len(panels)), 3.2)
-    for place, (method, key) in enumerate(panels):
-        axes = figure.add_subplot(1, len(panels), place + 1)
-        mine = [t for t in swept.tried if t.setting.method == method and t.validation.seeds]
-        values = [t.setting.values[key] for t in mine]
-        numbers = all(isinstance(v, int | float) and not isinstance(v, bool) for v in values)
-        x = values if numbers else [str(v) for v in values]
-        for best, marker, colour in ((False, "o", "#0072B2"), (True, "*", "#D55E00")):
-            part = [i for i, t in enumerate(mine) if t.chosen == best]
-            y, bars = [mine[i].validation.mean for i in part], [mine[i].validation.std for i in part]
-            label = "chosen" if best else "tried"
-            axes.errorbar([x[i] for i in part], y, yerr=bars, fmt=marker, color=colour, label=label, capsize=2)
-        if numbers and values and min(values) > 0 and max(values) / min(values) >= 20:
-            axes.set_xscale("log")
-        axes.set_xlabel(f"{method}: {key}")
-        axes.set_ylabel(f"validation {metric_name(swept.task)}" if place == 0 else "")
-        tidy(axes)
-        if place == 0:
-            axes.legend(fontsize=8, frameon=False)
-    save(figure, path)
-
-
 def experiment_file(swept: Swept) -> str:
     """The chosen settings as an experiment in TOML: one cell for each method, evaluated on test data."""
     experiment = swept.experiment
-    head = {"name": f"{experiment.name}-chosen", "seeds": experiment.seeds, "first_seed": experiment.first_seed}
-    parts = [_lines(head)]
+    cells: list[dict[str, Any]] = []
     for one in swept.chosen:
         cell, method = one.setting.cell, one.setting.cell.methods[0]
-        keys = ("data", "model", "rounds", "cohort", "sampling", "eval_every", "shared_init")
-        values = cell.model_dump(mode="json", include={*keys})
+        keys = {"data", "model", "rounds", "cohort", "sampling", "eval_every", "shared_init"}
+        values = cell.model_dump(mode="json", include=keys)
         name = cell.id if len(swept.chosen) == 1 else f"{cell.id} {method.name}"
-        parts.append("\n[[cells]]\n" + _lines({"id": name, **values, "splits": ["train", "test"]}))
-        parts.append("\n[[cells.methods]]\n" + _lines(method.spec))
-    return "".join(parts)
+        cells.append({"id": name, **values, "splits": ["train", "test"], "methods": [method.spec]})
+    head = {"name": f"{experiment.name}-chosen", "seeds": experiment.seeds, "first_seed": experiment.first_seed}
+    return tomli_w.dumps(_without_none({**head, "cells": cells}))
 
 
-def _lines(values: dict[str, Any]) -> str:
-    return "".join(f"{key} = {_toml(value)}\n" for key, value in values.items() if value is not None)
-
-
-def _toml(value: Any) -> str:
+def _without_none(value: Any) -> Any:
+    """TOML has no null: what is None is left out."""
     if isinstance(value, dict):
-        inside = (f"{json.dumps(k)} = {_toml(v)}" for k, v in value.items() if v is not None)
-        return "{ " + ", ".join(inside) + " }"
-    if isinstance(value, list | tuple):
-        return "[" + ", ".join(_toml(v) for v in value) + "]"
-    return json.dumps(value)
+        return {key: _without_none(part) for key, part in value.items() if part is not None}
+    return [_without_none(part) for part in value] if isinstance(value, list | tuple) else value

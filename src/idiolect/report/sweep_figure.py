@@ -1,0 +1,92 @@
+"""A sweep's figure: validation score against each hyper-parameter that was swept."""
+
+from collections.abc import Sequence
+from typing import Any
+
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+from matplotlib.lines import Line2D
+from matplotlib.ticker import NullFormatter
+
+from idiolect.report.style import GREY, HIT, MISS, beside, blank, tidy
+from idiolect.selection import Swept, Tried
+from idiolect.summary import metric_name
+
+_FEW = 10  # so many values stand side by side, each with its name; more lie on a scale
+_WIDE = 50  # a scale is logarithmic where the largest value is so many times the smallest
+
+
+def sweep_figure(swept: Swept) -> Figure:
+    """One row a method, one panel a hyper-parameter: mean over seeds, bars of one standard deviation.
+
+    Settings that share a value stand side by side above it; what diverged is a cross at the bottom.
+    """
+    methods = list(dict.fromkeys(one.setting.method for one in swept.tried))
+    rows = [[one for one in swept.tried if one.setting.method == method] for method in methods]
+    keys = [_swept_keys(row) for row in rows]
+    columns = max(map(len, keys))
+    figure = blank(1.6 + 3.1 * columns, 0.3 + 2.7 * len(rows))
+    grid = figure.subplots(len(rows), columns, squeeze=False, sharey="row")
+    unit, name = (100, "accuracy, %") if swept.task == "classification" else (1, metric_name(swept.task))
+    for row, method, mine, panels in zip(grid, methods, rows, keys, strict=True):
+        for axes, key in zip(row, panels, strict=False):
+            _panel(axes, mine, key, unit)
+            axes.set_xlabel(key, fontsize=10)
+        for axes in row[len(panels) :]:
+            axes.set_axis_off()
+        row[0].set_ylabel(f"validation {name}", fontsize=10)
+        row[0].set_title(method, fontsize=10, loc="left", fontweight="bold")
+    beside(figure, _legend(swept))
+    return figure
+
+
+def _swept_keys(tried: Sequence[Tried]) -> list[str]:
+    """The hyper-parameters of which more than one value was tried; the first one if there is none."""
+    known = list(dict.fromkeys(key for one in tried for key in one.setting.values))
+    return [key for key in known if len({repr(one.setting.values[key]) for one in tried}) > 1] or known[:1] or [""]
+
+
+def _panel(axes: Axes, tried: Sequence[Tried], key: str, unit: float) -> None:
+    places = _places(axes, [one.setting.values.get(key, "defaults") for one in tried])
+    for one, x in zip(tried, places, strict=True):
+        if one.validation.seeds:
+            bar = unit * one.validation.std if one.validation.seeds > 1 else None
+            colour, marker, size = (MISS, "*", 12) if one.chosen else (HIT, "o", 4.5)
+            axes.errorbar([x], [unit * one.validation.mean], yerr=bar, color=colour, marker=marker, markersize=size,
+                          linestyle="none", elinewidth=0.9, zorder=4 if one.chosen else 3)  # fmt: skip
+        elif one.failures:
+            axes.plot([x], [0.04], "x", color=GREY, transform=axes.get_xaxis_transform(), clip_on=False)
+    tidy(axes)
+
+
+def _places(axes: Axes, values: Sequence[Any]) -> list[float]:
+    """Where each setting stands on the axis, whose scale and ticks are set."""
+    numbers = all(isinstance(v, int | float) and not isinstance(v, bool) for v in values)
+    distinct: list[Any] = sorted({*values}) if numbers else list(dict.fromkeys(map(str, values)))
+    if numbers and len(distinct) > _FEW:
+        if distinct[0] > 0 and distinct[-1] / distinct[0] >= _WIDE:
+            axes.set_xscale("log")
+            axes.xaxis.set_minor_formatter(NullFormatter())
+        return [float(v) for v in values]
+    ticks = [f"{v:.6g}" if numbers else v for v in distinct]
+    axes.set_xticks(range(len(ticks)), ticks, rotation=30 if max(map(len, ticks)) * len(ticks) > 30 else 0)
+    axes.set_xlim(-0.6, len(ticks) - 0.4)
+    groups = [distinct.index(v if numbers else str(v)) for v in values]
+    return [g + _aside(groups[:i].count(g), groups.count(g)) for i, g in enumerate(groups)]
+
+
+def _aside(nth: int, of: int) -> float:
+    """How far from their common value the nth of several settings stands."""
+    return (nth - (of - 1) / 2) * min(0.12, 0.8 / of)
+
+
+def _legend(swept: Swept) -> list[Line2D]:
+    seeds = max(one.validation.seeds for one in swept.tried)
+    tried = f"tried (mean ± std, {seeds} seeds)" if seeds > 1 else "tried"
+    looks = [("o", HIT, 4.5, tried), ("*", MISS, 12, "chosen"), ("x", GREY, 6, "diverged")]
+    there = [True, bool(swept.chosen), any(one.failures for one in swept.tried)]
+    return [
+        Line2D([], [], linestyle="none", marker=marker, color=colour, markersize=size, label=label)
+        for (marker, colour, size, label), shown in zip(looks, there, strict=True)
+        if shown
+    ]

@@ -1,0 +1,67 @@
+"""The figure of a sweep: each setting has a place of its own above its value, and what diverged is to be seen."""
+
+import numpy as np
+import pytest
+
+from idiolect.comparing import comparison_of
+from idiolect.report.sweep_figure import sweep_figure
+from idiolect.selection import NONE, Swept, Tried, setting_of
+from idiolect.summary import over_seeds
+
+
+def swept(settings, chosen=0, diverged=(), seeds=2):
+    """A sweep of (method, values) pairs with made-up scores."""
+    methods = list(dict.fromkeys(method for method, _ in settings))
+    experiment = comparison_of("d", {"name": "synthetic"}, {"name": "mlr"}, methods, seeds=seeds)
+    tried = []
+    for i, (method, values) in enumerate(settings):
+        score = NONE if i in diverged else over_seeds([0.5 + 0.01 * i + 0.002 * s for s in range(seeds)])
+        setting = setting_of(experiment.cells[0], {"name": method}, values)
+        failures = ("why",) if i in diverged else ()
+        tried.append(Tried(setting, score, 10, failures, i == chosen))
+    return Swept(experiment, "classification", tuple(tried), {})
+
+
+def points(axes, marker):
+    lines = [line for line in axes.get_lines() if line.get_marker() == marker]
+    return [(float(x), float(y)) for line in lines for x, y in zip(*line.get_data(), strict=True)]
+
+
+def test_settings_that_share_a_value_stand_side_by_side_above_it():
+    grid = [("fedavg", {"rate": r, "local_steps": k}) for r in (0.3, 0.01) for k in (5, 20, 10)]
+    figure = sweep_figure(swept(grid, chosen=2))
+    left, right = figure.axes
+    assert [t.get_text() for t in left.get_xticklabels()] == ["0.01", "0.3"]
+    assert [t.get_text() for t in right.get_xticklabels()] == ["5", "10", "20"]
+    for axes, key, ticks in ((left, "rate", [0.01, 0.3]), (right, "local_steps", [5, 10, 20])):
+        found = points(axes, "o") + points(axes, "*")
+        assert len({x for x, _ in found}) == len(found) == 6
+        for i, (_, values) in enumerate(grid):
+            place = [x for x, y in found if y == pytest.approx(100 * (0.5 + 0.01 * i + 0.001))]
+            assert round(place[0]) == ticks.index(values[key])
+    assert points(left, "*") == [(pytest.approx(1, abs=0.4), pytest.approx(52.1))]
+
+
+def test_many_values_lie_on_a_scale():
+    rng = np.random.default_rng(0)
+    rates = [float(f"{10**v:.6g}") for v in rng.uniform(-3, 0, 15)]
+    (axes,) = sweep_figure(swept([("fedavg", {"rate": r}) for r in rates])).axes
+    assert axes.get_xscale() == "log"
+    assert sorted(x for x, _ in points(axes, "o") + points(axes, "*")) == sorted(rates)
+
+
+def test_each_method_has_a_row_and_what_diverged_a_cross():
+    settings = [("fedavg", {"rate": 0.1}), ("fedavg", {"rate": 9.0}), ("ditto", {"rate": 0.1, "prox_weight": 1.0}),
+                ("ditto", {"rate": 0.2, "prox_weight": 2.0})]  # fmt: skip
+    figure = sweep_figure(swept(settings, diverged=(1,)))
+    shown = [axes for axes in figure.axes if axes.axison]
+    assert [axes.get_xlabel() for axes in shown] == ["rate", "rate", "prox_weight"]
+    assert [len(points(axes, "x")) for axes in shown] == [1, 0, 0]
+    legend = [text.get_text() for text in figure.legends[0].get_texts()]
+    assert legend == ["tried (mean ± std, 2 seeds)", "chosen", "diverged"]
+
+
+def test_a_single_setting_and_a_single_seed_are_drawn():
+    (axes,) = sweep_figure(swept([("fedavg", {})], seeds=1)).axes
+    assert [t.get_text() for t in axes.get_xticklabels()] == ["defaults"]
+    assert points(axes, "*") == [(0, pytest.approx(50))]

@@ -1,0 +1,50 @@
+"""The devices of one process divide a sweep's runs; several processes are refused."""
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import numpy as np
+
+from tests.sweep_on_devices import table
+
+ROOT = Path(__file__).parents[1]
+
+
+def python(*arguments, **environment):
+    paths = os.pathsep.join([str(ROOT / "src"), str(ROOT)])
+    return subprocess.run(
+        [sys.executable, "-m", *map(str, arguments)],
+        env={**os.environ, "PYTHONPATH": paths, **environment},
+        cwd=ROOT,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+
+
+def test_eight_devices_give_the_table_of_one(tmp_path):
+    flags = f"{os.environ.get('XLA_FLAGS', '')} --xla_force_host_platform_device_count=8"
+    ended = python("tests.sweep_on_devices", tmp_path / "eight.json", XLA_FLAGS=flags)
+    assert ended.returncode == 0, ended.stderr[-3000:]
+    eight, one = json.loads((tmp_path / "eight.json").read_text()), table()
+    assert eight["devices"] == [8, 3]  # nine runs, then three: no device without a run of its own
+    assert one["devices"] == [1, 1]
+    assert eight["chosen"] == one["chosen"]
+    for column in ("validation", "test"):
+        np.testing.assert_allclose(
+            np.array(eight[column], float), np.array(one[column], float), atol=1e-6, err_msg=column
+        )
+
+
+def test_a_sweep_in_several_processes_ends_with_one_line_and_no_folder(tmp_path):
+    sweep = ["sweep", "--data", "synthetic", "--methods", "fedavg", "--set", "fedavg.rate=0.1,0.2"]
+    ended = python("idiolect", "launch", "-n", "2", "--", *sweep, "--out", tmp_path / "out")
+    assert ended.returncode == 1
+    said = [line for line in ended.stderr.splitlines() if "idiolect" in line or "error" in line.lower()]
+    assert len(said) == 1, ended.stderr
+    assert "a sweep runs in one process, whose devices divide its runs" in said[0]
+    assert "Traceback" not in ended.stderr
+    assert not (tmp_path / "out").exists()
