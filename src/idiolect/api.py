@@ -2,12 +2,12 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from functools import cached_property
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any, Literal
 
 import equinox as eqx
+import numpy as np
 from rich.console import Console
 from rich.table import Table
 
@@ -55,22 +55,18 @@ class Run:
                 return scores, summary
         raise unknown("model/split", f"{model}/{split}", {f"{s.model}/{s.split}" for s, _ in results})
 
-    @cached_property
-    def _params(self) -> dict[str, Any]:
-        names = self.evaluator.simulation.algorithm.model_names
-        return self.evaluator.client_params(self.state, names)
-
     def client_model(self, model: str, client: str | int) -> eqx.Module:
         """One client's model, ready to call on one sample. client: its name or number."""
-        if model not in self._params:
-            raise unknown("model", model, self._params)
+        names = self.evaluator.simulation.algorithm.model_names
+        if model not in names:
+            raise unknown("model", model, names)
         if isinstance(client, str):
             if client not in self.data.clients:
                 raise unknown("client", client, self.data.clients)
             client = self.data.clients.index(client)
         elif not 0 <= client < self.data.num_clients:
             raise ConfigError(f"client {client} is not one of 0..{self.data.num_clients - 1}")
-        own = tree.gather(self._params[model], client)
+        own = tree.gather(self.evaluator.client_params(self.state, [model], np.array([client]))[model], 0)
         return eqx.combine(own, eqx.filter(self.model, eqx.is_inexact_array, inverse=True))
 
     def show(self) -> None:
@@ -107,6 +103,7 @@ def run(
     loss: SampleLoss | None = None,
     block: int | None = None,
     private: str | Path | None = None,
+    eval_clients: int | None = None,
     debug: bool = False,
 ) -> Run:
     """Run one method and keep everything in memory.
@@ -114,18 +111,21 @@ def run(
     model: any Equinox module that maps one sample to outputs, or a name or specification of the zoo ("mlr").
     cohort: clients a round, all by default. loss: of one sample, (output, label) -> scalar; cross-entropy or
     half squared error by default. l2: weight of the L2 term. block, debug: see `Simulation`. private: a file for the
-    clients' private states, where there are too many for memory.
+    clients' private states, where there are too many for memory. eval_clients: evaluate so many clients only, drawn
+    once (`run.evaluator.ids`).
     Raises `ConfigError` for settings out of range, `DivergedError` at the first NaN or infinity.
     """
     if rounds < 1 or eval_every < 1:
         raise ConfigError(f"rounds = {rounds} and eval_every = {eval_every} must be at least 1")
+    if eval_clients is not None and eval_clients < 1:
+        raise ConfigError(f"eval_clients = {eval_clients} must be at least 1")
     module, spec_l2 = _model_of(model, data, seed)
     params = eqx.filter(module, eqx.is_inexact_array)
     objective = objective_of(module, data.task, spec_l2 if l2 is None else l2, loss)
     simulation = Simulation(
         data, objective, params, algorithm, cohort=cohort, sampling=sampling, rounds=rounds, block=block, debug=debug
     )
-    evaluator, memory = Evaluator(simulation), Memory()
+    evaluator, memory = Evaluator(simulation, eval_clients), Memory()
     used = [split for split in splits if data.split(split).count]
     state = fit(
         simulation,

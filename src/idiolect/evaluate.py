@@ -174,10 +174,12 @@ class Evaluator:
         model = sum(leaf.nbytes for leaf in jax.tree.leaves(self.simulation.params))
         return int(np.clip(CHUNK_BYTES // max(model * len(names), 1), 1, clients))
 
-    def _chunks(self, state: State, chunk: int) -> Iterator[tuple[int, Int[np.ndarray, "chunk"], PyTree]]:
-        """(first place, client numbers, their private states) of those evaluated; the last chunk is filled up."""
-        for begin in range(0, len(self.ids), chunk):
-            ids = self.ids[np.minimum(np.arange(begin, begin + chunk), len(self.ids) - 1)]
+    def _chunks(
+        self, state: State, clients: Int[np.ndarray, "clients"], chunk: int
+    ) -> Iterator[tuple[int, Int[np.ndarray, "chunk"], PyTree]]:
+        """(first place, client numbers, their private states) of some clients; the last chunk is filled up."""
+        for begin in range(0, len(clients), chunk):
+            ids = clients[np.minimum(np.arange(begin, begin + chunk), len(clients) - 1)]
             yield begin, ids, self.private_of(state, ids)
 
     def private_of(self, state: State, ids: Int[np.ndarray, "n"]) -> PyTree:
@@ -190,11 +192,17 @@ class Evaluator:
         everyone = len(ids) == sim.training.num_clients and (rows == np.arange(len(ids))).all()
         return state.private if everyone else tree.gather(state.private, rows)
 
-    def client_params(self, state: State, names: Sequence[str]) -> dict[str, PyTree]:
-        """The named models of the evaluated clients, leaves (n, ...); each is made from training data only."""
+    def client_params(
+        self, state: State, names: Sequence[str], ids: Int[np.ndarray, "n"] | None = None
+    ) -> dict[str, PyTree]:
+        """The named models of some clients, leaves (n, ...); each is made from training data only.
+
+        ids: their numbers; those that are evaluated by default.
+        """
         self._check(names)
-        clients, core, train = len(self.ids), replace(state, private=None), self._train
-        parts = self._chunks(state, self._chunk(state, names, clients))
+        chosen = self.ids if ids is None else ids.astype(np.int32)
+        clients, core, train = len(chosen), replace(state, private=None), self._train
+        parts = self._chunks(state, chosen, self._chunk(state, names, clients))
         made = [self._models(core, ids, own, train, tuple(names)) for _, ids, own in parts]
         if len(made) == 1:
             return made[0]
@@ -241,7 +249,7 @@ class Evaluator:
         flat = {split: samples for split, (samples, _) in data.items()}
         lengths = {split: tiles.most(clients, chunk) for split, (_, tiles) in data.items()}
         parts: list[PyTree] = []
-        for begin, ids, own in self._chunks(state, chunk):
+        for begin, ids, own in self._chunks(state, self.ids, chunk):
             end = min(begin + chunk, clients)
             where = {split: tiles.of(begin, end, lengths[split]) for split, (_, tiles) in data.items()}
             sums = self._compiled[key](replace(state, private=None), ids, own, train, flat, where)
