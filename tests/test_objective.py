@@ -4,7 +4,8 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from idiolect.objective import Batch, cross_entropy, half_squared_error, objective_of
+from idiolect.losses import cross_entropy, half_squared_error
+from idiolect.objective import Batch, objective_of
 from tests.federations import classification
 
 LOGITS = np.array([[2.0, -1.0, 0.5], [0.0, 0.0, 0.0], [-3.0, 1.0, 1.5]])
