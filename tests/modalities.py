@@ -19,6 +19,7 @@ from tests.federations import client_of, federation, split_of
 
 LAYOUT = Modalities(("acc", "gyro", "text"), ((8, 3), (8, 2), (5,)))
 SIZES = (9, 4, 12, 6)
+FLAT = {"encoder": "mlp", "dense": [], "modalities": ["acc", "text"]}  # a model that compiles fast
 MODEL = {"name": "multimodal", "channels": [4], "features": 6, "decoder": [5], "dense": [7]}
 CLASSES = ("a", "b", "c")
 
@@ -66,6 +67,19 @@ def problem(data: FederatedData | None = None, l2: float = 0.0, dtype: Any = np.
     built = build(MODEL | model, data.feature_shape, 3, "classification", jax.random.key(3), data.modalities)
     built = jax.tree.map(lambda leaf: leaf.astype(dtype) if eqx.is_inexact_array(leaf) else leaf, built)
     return Problem(data, built, objective_of(built, "classification", l2), eqx.filter(built, eqx.is_inexact_array))
+
+
+def without(x: Any, name: str) -> Any:
+    """Packed samples that have lost a modality."""
+    parts = {m: np.asarray(LAYOUT.part(x, m)) for m in LAYOUT.names}
+    there = {m: np.asarray(LAYOUT.present(x, m)) * (m != name) > 0 for m in LAYOUT.names}
+    return LAYOUT.pack(parts, there)
+
+
+@eqx.filter_jit
+def value_and_slope(objective: Objective, params: Any, batch: Any) -> tuple[Any, Any]:
+    """The objective on a batch, and its gradient."""
+    return jax.value_and_grad(objective.loss)(params, batch)
 
 
 def changed(split: Split, change: Any) -> Split:

@@ -21,6 +21,7 @@ from idiolect.algorithms.fedu import DFedU, FedU
 from idiolect.algorithms.l2gd import L2GD
 from idiolect.algorithms.local import Global, Local
 from idiolect.algorithms.mmfl import MmFL
+from idiolect.algorithms.mmfl_fusion import MmFLFusion
 from idiolect.algorithms.mocha import Mocha
 from idiolect.algorithms.oneshot import OneShot
 from idiolect.algorithms.perfedavg import PerFedAvg
@@ -61,6 +62,7 @@ ALGORITHMS: dict[str, type[Algorithm]] = {
         FedBABU,
         FedRecon,
         MmFL,
+        MmFLFusion,
         Local,
         Global,
     )

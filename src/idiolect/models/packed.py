@@ -22,8 +22,7 @@ ENCODERS = ("signal", "gru", "mlp")
 def multimodal(spec: Spec, modalities: Modalities, num_outputs: int, key: PRNGKeyArray) -> eqx.Module:
     """A `Multimodal`: an encoder and a decoder for each modality, and the fusion head if one is wanted."""
     names, (first, second, third) = chosen(spec, modalities), jax.random.split(key, 3)
-    given: Any = spec["encoder"]
-    kinds: dict[str, str] = dict(given) if isinstance(given, Mapping) else dict.fromkeys(names, given)
+    kinds: Any = spec["encoder"] if isinstance(spec["encoder"], Mapping) else dict.fromkeys(names, spec["encoder"])
     for name in kinds:
         modalities.index(name)
     places = {name: modalities.index(name) for name in names}

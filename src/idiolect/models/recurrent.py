@@ -12,8 +12,6 @@ from jaxtyping import Array, Float, PRNGKeyArray
 
 from idiolect.errors import require
 
-UNROLL = 4  # steps of the loop that are compiled as one
-
 
 class _Gates(eqx.Module):
     """The weights of `count` gates. Drawn as PyTorch does: uniform in +-1/sqrt(width)."""
@@ -70,7 +68,8 @@ class GRU(eqx.Module):
             h = new + update * (h - new)
             return h, h
 
-        return jax.lax.scan(step, jnp.zeros(width, x.dtype), self.gates.inputs(x), unroll=UNROLL)[1]
+        given = self.gates.inputs(x)
+        return jax.lax.scan(step, jnp.zeros(width, given.dtype), given)[1]
 
 
 class LSTM(eqx.Module):
@@ -96,5 +95,6 @@ class LSTM(eqx.Module):
             h = jax.nn.sigmoid(o) * jnp.tanh(c)
             return (h, c), h
 
-        zero = jnp.zeros(self.gates.width, x.dtype)
-        return jax.lax.scan(step, (zero, zero), self.gates.inputs(x), unroll=UNROLL)[1]
+        given = self.gates.inputs(x)
+        zero = jnp.zeros(self.gates.width, given.dtype)
+        return jax.lax.scan(step, (zero, zero), given)[1]
