@@ -24,7 +24,8 @@ from idiolect.tree import Params
 
 Labels = Literal["client", "server"]
 Update = Literal["sequential", "simultaneous"]
-Message = list[Shaped[np.ndarray, "..."]]
+Numbers = Shaped[Array | np.ndarray, "..."]
+Message = Sequence[Numbers]
 
 
 @dataclass
@@ -40,7 +41,7 @@ class Link:
     messages_down: int = 0
     round_trips: int = field(default=0)
 
-    def send_up(self, arrays: Sequence[Array | np.ndarray], *, answered: bool = True) -> Message:
+    def send_up(self, arrays: Sequence[Numbers], *, answered: bool = True) -> Message:
         """From the client to the server."""
         message = _copied(arrays)
         self.up += sum(array.nbytes for array in message)
@@ -48,7 +49,7 @@ class Link:
         self.round_trips += answered
         return message
 
-    def send_down(self, arrays: Sequence[Array | np.ndarray]) -> Message:
+    def send_down(self, arrays: Sequence[Numbers]) -> Message:
         """From the server to the client."""
         message = _copied(arrays)
         self.down += sum(array.nbytes for array in message)
@@ -56,7 +57,7 @@ class Link:
         return message
 
 
-def _copied(arrays: Sequence[Array | np.ndarray]) -> Message:
+def _copied(arrays: Sequence[Numbers]) -> Message:
     held = [np.asarray(array) for array in arrays]
     return [np.frombuffer(array.tobytes(), array.dtype).reshape(array.shape) for array in held]
 
@@ -90,7 +91,7 @@ class EncoderSide:
     def __init__(self, cut: Cut, encoder: Params, rate: float) -> None:
         self.cut, self.encoder, self.rate = cut, encoder, rate
 
-    def activations(self, x: PyTree[Array]) -> list[Array]:
+    def activations(self, x: PyTree[Array]) -> Message:
         """What the decoder needs of a batch."""
         return _activations(self.cut, self.encoder, x)
 
@@ -99,7 +100,7 @@ class EncoderSide:
         slope = _encoder_slope(self.cut, self.encoder, x, gradients)
         self.encoder = tree.add_scaled(self.encoder, -self.rate, slope)
 
-    def output_gradient(self, outputs: Array | np.ndarray, batch: Batch) -> Array:
+    def output_gradient(self, outputs: Numbers, batch: Batch) -> Array:
         """The gradient of the batch's mean loss with respect to the decoder's outputs, made where the labels are."""
         return _output_gradient(self.cut, outputs, batch)
 
@@ -114,7 +115,7 @@ class DecoderSide:
         """The model's outputs on what the client sent."""
         return _outputs(self.cut, self.decoder, activations)
 
-    def gradients(self, activations: Message, of_outputs: Array | np.ndarray) -> tuple[Params, list[Array]]:
+    def gradients(self, activations: Message, of_outputs: Numbers) -> tuple[Params, list[Array]]:
         """The gradients with respect to the decoder, and to the activations that have one."""
         return _decoder_slopes(self.cut, self.decoder, activations, jnp.asarray(of_outputs))
 
@@ -144,7 +145,7 @@ def _outputs(cut: Cut, decoder: Params, activations: Message) -> Array:
 
 
 @eqx.filter_jit
-def _output_gradient(cut: Cut, outputs: Array | np.ndarray, batch: Batch) -> Float[Array, "b ..."]:
+def _output_gradient(cut: Cut, outputs: Numbers, batch: Batch) -> Float[Array, "b ..."]:
     def mean(outputs: Array) -> Array:
         return cut.objective.output_loss(outputs, batch) / jnp.maximum(jnp.sum(batch.weight), 1)
 
@@ -211,8 +212,8 @@ class SplitRun:
         activations = self.near.activations(batch.x)
         if self.labels == "server":
             sent = self.link.send_up([*activations, batch.y], answered=answered)
-            labels = jnp.asarray(sent.pop())
-            known = Batch(None, labels, jnp.ones(len(labels)), self.data.outputs)
+            *sent, labels = sent
+            known = Batch(None, jnp.asarray(labels), jnp.ones(len(labels)), self.data.outputs)
             return self.far.gradients(sent, _output_gradient(self.far.cut, self.far.outputs(sent), known))
         sent = self.link.send_up(activations)
         (outputs,) = self.link.send_down([self.far.outputs(sent)])

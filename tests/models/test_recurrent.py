@@ -1,6 +1,7 @@
 """GRU and LSTM against their equations, step by step in numpy."""
 
 import jax
+import jax.numpy as jnp
 import numpy as np
 import pytest
 
@@ -29,7 +30,7 @@ def test_the_gru_follows_its_equations():
         reset, update = sigmoid(a_r + b_r), sigmoid(a_z + b_z)
         h = (1 - update) * np.tanh(a_n + reset * b_n) + update * h
         states.append(h)
-    np.testing.assert_allclose(layer(X), states, atol=1e-6)
+    np.testing.assert_allclose(layer(jnp.asarray(X)), states, atol=1e-6)
 
 
 def test_the_lstm_follows_its_equations():
@@ -39,7 +40,7 @@ def test_the_lstm_follows_its_equations():
         c = sigmoid(f) * c + sigmoid(i) * np.tanh(g)
         h = sigmoid(o) * np.tanh(c)
         states.append(h)
-    np.testing.assert_allclose(layer(X), states, atol=1e-6)
+    np.testing.assert_allclose(layer(jnp.asarray(X)), states, atol=1e-6)
 
 
 def test_a_size_that_is_not_positive_is_refused():
