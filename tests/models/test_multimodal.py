@@ -10,7 +10,7 @@ from idiolect.errors import ConfigError
 from idiolect.models import build
 from idiolect.models.check import check_model
 from idiolect.models.multimodal import branch, branches, joined
-from tests.modalities import FLAT, LAYOUT, MODEL, close, problem, samples, without
+from tests.modalities import LAYOUT, MODEL, close, samples, without
 
 KEY = jax.random.key(0)
 RNG = np.random.default_rng(0)
@@ -119,21 +119,3 @@ def test_the_lstm_sees_all_modalities_side_by_side_at_each_time():
     np.testing.assert_allclose(model(x), expected, atol=1e-6)
     np.testing.assert_array_equal(model(spoilt(X, "gyro")[0]), model(jnp.asarray(without(X, "gyro"))[0]))
     assert float(model.usable(x)) == 1
-
-
-def test_the_hook_leaves_samples_without_the_models_modality_out_of_everything():
-    """Loss, gradient, exact gradient and scores are those on the other samples alone."""
-    given = problem(l2=0.1, **FLAT | {"modalities": ["acc"]})
-    client, count = given.client(2), 12
-    batch = client.take(jnp.arange(count))
-    lost = batch.x.at[::3].set(without(batch.x[::3], "acc"))
-    kept = jnp.asarray([i for i in range(count) if i % 3])
-    few = batch._replace(x=batch.x[kept], y=batch.y[kept], weight=batch.weight[kept])
-    some = batch._replace(x=lost)
-    value = jax.value_and_grad(given.objective.loss)
-    close(value(given.params, some), value(given.params, few))
-    close(given.objective.scores(given.params, some), given.objective.scores(given.params, few))
-    assert float(given.objective.scores(given.params, some).count) == len(kept)
-    own = eqx.tree_at(lambda c: (c.x, c.y, c.start), client, (lost, batch.y, jnp.zeros_like(client.start)))
-    close(own.full_value_and_grad(given.params, tile=5), value(given.params, few))
-    assert float(own.answered(given.params)) == len(kept)
