@@ -34,10 +34,10 @@ def test_a_client_of_few_classes_has_the_loss_and_gradient_of_a_head_of_its_size
     batch = Batch(None, jnp.asarray([LABEL]), jnp.ones(1), jnp.asarray(3))
 
     def wide(outputs):
-        return LOSSES[name](own_outputs(outputs[None], batch)[0], LABEL)
+        return LOSSES[name](own_outputs(outputs[None], batch)[0], jnp.asarray(LABEL))
 
     def narrow(outputs):
-        return LOSSES[name](outputs, LABEL)
+        return LOSSES[name](outputs, jnp.asarray(LABEL))
 
     value, slope = jax.value_and_grad(wide)(jnp.asarray(OUTPUTS))
     expected, gradient = jax.value_and_grad(narrow)(jnp.asarray(OUTPUTS[:3]))

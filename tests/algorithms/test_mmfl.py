@@ -1,7 +1,4 @@
-"""mmFL against its equations written out, against FedAvg, and what an absent modality may not do."""
-
-from dataclasses import replace
-from functools import cache
+"""mmFL against its equations written out, against FedAvg, and by brute force."""
 
 import equinox as eqx
 import jax
@@ -10,74 +7,45 @@ import numpy as np
 import pytest
 
 from idiolect import tree
-from idiolect.algorithms.base import Cohort
 from idiolect.algorithms.fedavg import FedAvg
 from idiolect.algorithms.mmfl import MmFL
 from idiolect.algorithms.registry import build
 from idiolect.errors import ConfigError
-from idiolect.evaluate import Evaluator
 from idiolect.models.multimodal import branches
 from idiolect.models.parts import split
 from idiolect.random import stream
 from tests import contract
-from tests.federations import bits, run
-from tests.modalities import FLAT, LAYOUT, SIZES, changed, close, data_of, problem, value_and_slope
+from tests.algorithms.mmfl_runs import choice, mmfl, prepared, trained
+from tests.federations import run
+from tests.modalities import FLAT, SIZES, close, problem, value_and_slope
 
 KEY = jax.random.key(5)
-HELD = (("acc", "gyro"), ("text",), ("acc", "text"), LAYOUT.names)
-NAMES = ("acc", "text")  # the modalities of the model; the samples have a third
 
 
-def mmfl(**changes):
-    return MmFL(**{"rates": (0.3,), "local_steps": 3, "batch_size": 4} | changes)
+@eqx.filter_jit
+def slopes(objective, encoder, decoder, batch):
+    """The gradients of the mean cross-entropy with respect to both parts, from its definition."""
 
+    def loss(encoder, decoder):
+        model = eqx.combine(encoder, decoder, objective.static)
+        losses = jax.vmap(lambda x, y: -jax.nn.log_softmax(model(x))[y])(batch.x, batch.y)
+        return jnp.sum(losses * batch.weight) / jnp.sum(batch.weight)
 
-@cache
-def held():
-    """A federation in which modalities are absent, and its simulation, compiled once for several tests."""
-    given = problem(data_of(HELD), **FLAT)
-    return given, given.simulation(mmfl(rates=(0.5, 0.05)))
-
-
-def prepared(given, **changes):
-    return mmfl(**changes).prepared(given.data, given.params)
+    return jax.grad(loss, (0, 1))(encoder, decoder)
 
 
 def by_hand(given, params, index, rate, update, steps=3):
     """T encoder and decoder steps of one client with plain gradients."""
-    client = given.client(index)
-    batches = client.batches(stream(jax.random.key(0), "local", 0, index), steps, 4, "fresh")
-
-    def loss(encoder, decoder, batch):
-        losses = jax.vmap(
-            lambda x, y: -jax.nn.log_softmax(eqx.combine(encoder, decoder, given.objective.static)(x))[y]
-        )
-        return jnp.sum(losses(batch.x, batch.y) * batch.weight) / jnp.sum(batch.weight)
-
-    slopes = jax.jit(jax.grad(loss, (0, 1)))
+    batches = given.client(index).batches(stream(jax.random.key(0), "local", 0, index), steps, 4, "fresh")
     for step in range(steps):
         encoder, decoder = split(params, "decoders")
         batch = jax.tree.map(lambda leaf, step=step: leaf[step], batches)
-        for_encoder, for_decoder = slopes(encoder, decoder, batch)
+        for_encoder, for_decoder = slopes(given.objective, encoder, decoder, batch)
         new = tree.add_scaled(encoder, -rate, for_encoder)
         if update == "sequential":
-            for_decoder = slopes(new, decoder, batch)[1]
+            for_decoder = slopes(given.objective, new, decoder, batch)[1]
         params = tree.merged(tree.add_scaled(decoder, -rate, for_decoder), new)
     return params
-
-
-def bits_of(params):
-    return [np.asarray(leaf).tobytes() for leaf in jax.tree.leaves(params)]
-
-
-@eqx.filter_jit
-def choice(method, start, client, key):
-    return method.choice(start, client, key)
-
-
-@eqx.filter_jit
-def trained(method, start, client, key):
-    return method.trained(start, client, key)
 
 
 @pytest.mark.parametrize("update", ["sequential", "simultaneous"])
@@ -100,22 +68,13 @@ def test_one_modality_without_a_split_is_fedavg(weighting):
     close(ours.shared.params["acc"], theirs.shared.params)
 
 
-def test_a_cluster_trains_as_it_would_alone():
-    whole, simulation = held()
-    together = run(simulation, 2)
-    for name in NAMES:
-        alone = run(whole.simulation(mmfl(rates=(0.5, 0.05), modalities=name)), 2)
-        assert list(alone.shared.params) == [name]
-        close(alone.shared.params[name], together.shared.params[name])
-
-
 def test_sequential_and_simultaneous_steps_differ_by_the_square_of_the_rate(x64):
     given = problem(dtype=np.float64, **FLAT | {"modalities": ["acc"]})
     start, rates = branches(given.params)["acc"], np.geomspace(1e-4, 1e-2, 5)
     gaps = []
     for rate in rates:
         ends = [
-            trained(prepared(given, rates=float(rate), update=update), start, given.client(0), KEY).params
+            trained(prepared(given, rates=jnp.asarray(rate), update=update), start, given.client(0), KEY).params
             for update in ("sequential", "simultaneous")
         ]
         gaps.append(float(jnp.sqrt(tree.squared_norm(tree.subtract(*ends)))))
@@ -171,101 +130,6 @@ def test_held_out_samples_are_others_and_as_many():
         assert int(same.weight.sum()) == min(meta_size, SIZES[index])
 
 
-def test_what_an_absent_modality_holds_changes_no_bit():
-    """Neither its inputs nor its weights reach another modality, or the clients that have it."""
-    plain, simulation = held()
-
-    def spoil(x):
-        for name in LAYOUT.names:
-            gone = np.asarray(LAYOUT.present(x, name)) == 0
-            np.asarray(LAYOUT.part(x, name))[gone] = 1e30  # a view of x
-
-    spoilt = replace(plain, data=replace(plain.data, train=changed(plain.data.train, spoil)))
-    assert not np.array_equal(spoilt.data.train.x, plain.data.train.x)
-    assert bits(run(spoilt.simulation(mmfl(rates=(0.5, 0.05))), 2)) == bits(run(simulation, 2))
-    other = jax.tree.map(lambda leaf: 3 * leaf, plain.params.encoders["text"])
-    moved = eqx.tree_at(lambda params: params.encoders["text"], plain.params, other)
-    ends = [simulation.advance(simulation.init(0, start), 2).shared.params for start in (plain.params, moved)]
-    assert bits_of(ends[0]["acc"]) == bits_of(ends[1]["acc"])
-    assert bits_of(ends[0]["text"]) != bits_of(ends[1]["text"])
-
-
-def test_a_client_without_a_modality_sends_nothing_of_it_that_counts():
-    given = problem(data_of(HELD), l2=0.1, **FLAT)  # with an L2 term even nothing has a gradient
-    method, clients = prepared(given, rates=(0.5, 0.05)), len(SIZES)
-    shared = method.init(given.params, KEY)
-    sent = [contract.sent_by(method, given.client(i), shared)[0] for i in range(clients)]
-    stack = jax.tree.map(lambda *leaves: jnp.stack(leaves), *sent)
-    ids, present = jnp.arange(clients), jnp.ones(clients, bool)
-    cohort = Cohort(ids, jnp.asarray(SIZES, float), present, clients, jnp.asarray(31.0), clients)
-    after = method.aggregate(shared, cohort, stack)
-    for name in NAMES:
-        members = np.asarray([name in has for has in HELD])
-        np.testing.assert_array_equal(stack[name].samples, np.where(members, SIZES, 0))
-        spoilt = jax.tree.map(lambda leaf, out=~members: leaf.at[out].set(jnp.nan), stack[name].params)
-        again = method.aggregate(shared, cohort, {**stack, name: stack[name]._replace(params=spoilt)})
-        assert all(map(np.array_equal, jax.tree.leaves(again), jax.tree.leaves(after)))
-        mean = jax.tree.map(lambda leaf, of=members: leaf[of].mean(axis=0), stack[name].params)
-        close(after.params[name], mean)
-    order = jnp.asarray([2, 0, 3, 1])
-    close(method.aggregate(shared, cohort._replace(ids=order), tree.gather(stack, order)), after)
-
-
-def test_a_modality_that_no_client_of_the_cohort_has_stays_as_it_is():
-    given = problem(data_of([("acc",), ("acc", "gyro")] * 2), l2=0.1, **FLAT)
-    start = branches(given.params)
-    after = run(given.simulation(mmfl()), 2).shared.params
-    assert all(map(np.array_equal, jax.tree.leaves(after["text"]), jax.tree.leaves(start["text"])))
-    assert not np.array_equal(jax.tree.leaves(after["acc"])[0], jax.tree.leaves(start["acc"])[0])
-
-
-def test_every_named_model_is_evaluated_where_it_has_something_to_say():
-    given, simulation = held()
-    each = tuple(f"{kind}{name}" for name in NAMES for kind in ("", "personal "))
-    assert simulation.algorithm.offered == ("global", "personal", *each)
-    state, evaluator = run(simulation), Evaluator(simulation)
-    scores = {found.model: found for found in evaluator(state)}
-    params = evaluator.client_params(state, simulation.algorithm.offered)
-    for name in NAMES:
-        counts = [n if name in has else 0 for n, has in zip(SIZES, HELD, strict=True)]
-        for model in (name, f"personal {name}"):
-            np.testing.assert_array_equal(scores[model].count, counts)
-            np.testing.assert_array_equal(np.isnan(scores[model].score), np.equal(counts, 0))
-        for i in range(len(SIZES)):
-            own, served = (tree.gather(params[model], i) for model in (f"personal {name}", name))
-            close(served, state.shared.params[name])
-            key = stream(jax.random.key(0), "local", 1, i)
-            end = trained(simulation.algorithm, served, given.client(i, 1), key)
-            close(own, end.params if counts[i] else served)
-            if counts[i]:
-                x, y = given.data.test.client(i)
-                model = eqx.combine(served, given.objective.static)
-                right = np.argmax(jax.vmap(model)(x), axis=1) == y
-                assert scores[name].score[i] == pytest.approx(right.mean())
-    fused = eqx.combine(tree.gather(params["global"], 2), given.objective.static)
-    x, _ = given.data.test.client(2)
-    probabilities = [
-        jax.nn.log_softmax(jax.vmap(eqx.combine(state.shared.params[name], given.objective.static))(x))
-        for name in HELD[2]
-    ]
-    close(jax.nn.softmax(jax.vmap(fused)(x)), jax.nn.softmax(sum(probabilities) / 2), atol=1e-6)
-    np.testing.assert_array_equal(scores["global"].count, SIZES)
-
-
-def test_diagnostics_are_the_shares_of_the_clients_that_took_each_rate():
-    given, simulation = held()
-    said = simulation.algorithm.diagnostics(run(simulation).shared)
-    method, view = simulation.algorithm, branches(given.params)
-    for name in NAMES:
-        members = [i for i, has in enumerate(HELD) if name in has]
-        keys = [stream(jax.random.key(0), "local", 0, i) for i in members]
-        took = [int(choice(method, view[name], given.client(i), key)) for i, key in zip(members, keys, strict=True)]
-        for rate in range(2):
-            assert float(said[f"took rate {rate + 1} ({name})"]) == pytest.approx(np.mean(np.equal(took, rate)))
-    alone = prepared(given)
-    assert not alone.diagnostics(alone.init(given.params, KEY))
-
-
 def test_how_it_is_executed_changes_nothing():
     contract.is_the_same_however_executed(MmFL(rates=(0.1, 0.01), decoder="tail", local_steps=2, batch_size=2))
 
@@ -274,20 +138,6 @@ def test_padding_is_ignored_and_nothing_is_kept():
     method = MmFL(rates=(0.1, 0.01), decoder="tail", local_steps=2, batch_size=2)
     contract.ignores_padding(method)
     contract.keeps_nothing(method)
-
-
-def test_exact_gradients_are_those_over_the_clients_samples_of_the_modality():
-    """batch_size = 0, one step: the mean over what the client has of the modality, whatever else it holds."""
-    given = problem(data_of(HELD), **FLAT)
-    method = prepared(given, batch_size=0, local_steps=1, update="simultaneous")
-    start = branches(given.params)["text"]
-    sent = trained(method, start, given.client(2), KEY)
-    x, y = given.data.train.client(2)
-
-    def loss(params):
-        return jnp.mean(jax.vmap(lambda x, y: -jax.nn.log_softmax(params(x))[y])(x, y))
-
-    close(sent.params, tree.add_scaled(start, -0.3, jax.grad(loss)(start)))
 
 
 @pytest.mark.parametrize(

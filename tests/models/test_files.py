@@ -62,7 +62,9 @@ def test_a_model_of_several_modalities_loads_whole_and_branch_by_branch(tmp_path
         assert eqx.tree_equal(loaded, part)
         np.testing.assert_array_equal(loaded(x), part(x))
     with pytest.raises(ConfigError, match="is not what model multimodal builds"):
-        save_model(path, build(spec | {"features": 4}, *shapes.values(), KEY, layout), spec=spec, **shapes)
+        save_model(
+            path, build(spec | {"features": 4}, *shapes.values(), KEY, layout), spec=spec, **shapes, modalities=layout
+        )
 
 
 def test_the_header_is_one_line_of_json_that_any_program_reads(saved):
