@@ -38,10 +38,9 @@ def held():
 def test_a_cluster_trains_as_it_would_alone():
     whole, simulation = held()
     together = run(simulation, 2)
-    for name in NAMES:
-        alone = run(whole.simulation(mmfl(rates=(0.5, 0.05), modalities=name)), 2)
-        assert list(alone.shared.params) == [name]
-        close(alone.shared.params[name], together.shared.params[name])
+    alone = run(whole.simulation(mmfl(rates=(0.5, 0.05), modalities="text")), 2)
+    assert list(alone.shared.params) == ["text"]
+    close(alone.shared.params["text"], together.shared.params["text"])
 
 
 def test_what_an_absent_modality_holds_changes_no_bit():

@@ -111,9 +111,11 @@ class MmFL(LocalSteps):
         alone = (f"{kind}{m}" for m in self.modalities for kind in ("", "personal "))
         return (*self.model_names, *alone) if len(self.modalities) > 1 else self.model_names
 
-    def prepared(self, data: FederatedData, params: Params) -> "MmFL":
+    def prepared(self, data: FederatedData, params: PyTree) -> "MmFL":
         """With the modalities and the decoder by name; refuses a model that has no such parts."""
         known = tuple(branches(params))
+        taken = [name for name in known if name in self.model_names]
+        require(not taken, f"{self.name}: a modality cannot be called {taken}, like a model that the method offers")
         for name in self.modalities:
             if name not in known:
                 raise unknown(f"modality of {self.name}", name, known)
@@ -127,7 +129,7 @@ class MmFL(LocalSteps):
             split(part, method.decoder)
         return method
 
-    def clusters(self, params: Params) -> dict[str, Params]:
+    def clusters(self, params: PyTree) -> dict[str, PyTree]:
         """theta^m of each modality that is trained; the whole of a model that is not multimodal."""
         return {m: part for m, part in branches(params).items() if m in self.modalities} or {WHOLE: params}
 

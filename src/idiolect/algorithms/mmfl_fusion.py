@@ -47,7 +47,7 @@ class MmFLFusion(MmFL):
         """Raise `ConfigError` naming the hyper-parameter that is out of range."""
         check(self, head_rate="positive", head_steps="count")
 
-    def prepared(self, data: FederatedData, params: Params) -> "MmFLFusion":
+    def prepared(self, data: FederatedData, params: PyTree) -> "MmFLFusion":
         """As mmFL; refuses a model without a fusion head."""
         there = isinstance(params, Multimodal) and params.fusion is not None
         require(there, "mmfl-fusion needs a model with a fusion head: set fusion = 'concat' or 'attention'")

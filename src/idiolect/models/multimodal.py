@@ -6,7 +6,7 @@ from typing import Any
 import equinox as eqx
 import jax
 import jax.numpy as jnp
-from jaxtyping import Array, Float
+from jaxtyping import Array, Float, PyTree
 
 from idiolect.data.modalities import Modalities
 from idiolect.errors import require
@@ -14,7 +14,6 @@ from idiolect.models.encoders import Encoder
 from idiolect.models.fusion import Attention, Concatenation
 from idiolect.models.parts import split
 from idiolect.models.recurrent import LSTM
-from idiolect.tree import Params
 
 
 class Multimodal(eqx.Module):
@@ -98,14 +97,17 @@ class EarlyLSTM(eqx.Module):
         return part if part.ndim == 2 else part.reshape(1, -1)
 
 
-def branches(params: Params) -> dict[str, Params]:
-    """The encoder and the decoder of each modality, with None in the place of all else; of another model, nothing."""
+def branches(params: PyTree) -> dict[str, PyTree]:
+    """The encoder and the decoder of each modality, with None in the place of all else; of another model, nothing.
+
+    params: arrays or shapes, or the model itself.
+    """
     if not isinstance(params, Multimodal):
         return {}
     return {name: branch(params, name) for name in params.modalities.names if name in params.encoders}
 
 
-def branch(params: Params, name: str) -> Params:
+def branch(params: PyTree, name: str) -> PyTree:
     """The encoder and the decoder of one modality, with None in the place of all else."""
     places = (f"encoders[{name!r}]", f"decoders[{name!r}]")
     return split(params, lambda path, _: path.startswith(places))[1]
@@ -116,6 +118,6 @@ def _held(part: Any) -> bool:
     return any(hasattr(leaf, "shape") for leaf in jax.tree.leaves(part))
 
 
-def joined(parts: Mapping[str, Params]) -> Params:
+def joined(parts: Mapping[str, PyTree]) -> PyTree:
     """The model of several branches."""
     return eqx.combine(*parts.values())
