@@ -92,7 +92,7 @@ def test_the_models_of_each_modality_are_compared_kept_and_loaded(tmp_path):
     published = {"published": [{"model": "acc", "value": 50.0}]}
     spec = MODEL | FLAT
     found = idiolect.compare(data, spec, [method | published], rounds=1, out=tmp_path, quiet=True)
-    names = ("global", "personal", "acc", "personal acc", "text", "personal text")
+    names = ("global", "personal", "acc", "personal acc", "personal text", "text")
     assert tuple(line.model for line in found.lines) == names
     assert [line.published is not None for line in found.lines] == [name == "acc" for name in names]
     store, row = found.results.store, found.results.started()[0]

@@ -233,13 +233,13 @@ class Results:
         )
 
     def names(self, cell: Cell, method: Method) -> tuple[str, ...]:
-        """The named models of a method in a cell, the method's own first."""
+        """The named models of a method in a cell, the method's own first, then by name."""
         always = ALGORITHMS[method.name].model_names
         if not offers_more(ALGORITHMS[method.name]):
             return always
         runs = (run_id(cell.id, method.title, seed) for seed in self.experiment.seed_list)
-        found = [name for run in runs if run in self.rows for name in self.store.models(run)]
-        return tuple(dict.fromkeys([*always, *found]))
+        found = {name for run in runs if run in self.rows for name in self.store.models(run)}
+        return (*always, *sorted(found.difference(always)))
 
     @cached_property
     def lines(self) -> list[Line]:

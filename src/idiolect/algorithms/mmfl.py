@@ -20,9 +20,9 @@ from idiolect.models.multimodal import branches, joined
 from idiolect.models.parts import Head, split
 from idiolect.objective import Batch
 from idiolect.random import permuted
+from idiolect.split import Update
 from idiolect.tree import Params, Scalar
 
-Update = Literal["sequential", "simultaneous"]
 SelectOn = Literal["same", "held-out"]
 Candidates = Literal["loop", "vmap"]
 WHOLE = ""  # the one cluster of a model that is not made of modalities
