@@ -164,8 +164,8 @@ class Evaluator:
     def _check(self, names: Sequence[str]) -> None:
         algorithm = self.simulation.algorithm
         for name in names:
-            if name not in algorithm.model_names:
-                raise unknown(f"model of {algorithm.name}", name, algorithm.model_names)
+            if name not in algorithm.offered:
+                raise unknown(f"model of {algorithm.name}", name, algorithm.offered)
 
     def _chunk(self, state: State, names: Sequence[str], clients: int) -> int:
         """Of so many clients, how many at a time: all, or as many as a bounded memory has models for."""
@@ -238,7 +238,7 @@ class Evaluator:
         self, state: State, names: Sequence[str] | None = None, splits: Sequence[str] = ("test",)
     ) -> list[ClientScores]:
         """Scores of every evaluated client for each named model (all by default) on each split."""
-        chosen = tuple(names or self.simulation.algorithm.model_names)
+        chosen = tuple(names or self.simulation.algorithm.offered)
         self._check(chosen)
         data = {split: self._split(split) for split in splits}
         key = (chosen, tuple(splits))
