@@ -170,3 +170,16 @@ def test_real_files(real_set):
     np.testing.assert_allclose(part.mean(axis=1), 0, atol=1e-5)
     assert total_sizes(data).sum() == 10_299
     assert audit(data).clean
+
+
+def test_people_merged_into_fewer_clients_keep_their_windows_and_splits(small):
+    whole, few = (har_modalities(small, clients=n) for n in (None, 2))
+    half = whole.num_clients // 2
+    assert few.clients[1] == f"{whole.clients[half]} to {whole.clients[-1]}"
+    for name in SPLITS:
+        for client, part in enumerate((range(half), range(half, whole.num_clients))):
+            x, y = (np.concatenate([whole.split(name).client(i)[k] for i in part]) for k in (0, 1))
+            np.testing.assert_array_equal(few.split(name).client(client)[0], x)
+            np.testing.assert_array_equal(few.split(name).client(client)[1], y)
+    with pytest.raises(ConfigError, match="clients = 99 must lie between 1 and"):
+        har_modalities(small, clients=99)

@@ -4,6 +4,7 @@ import hashlib
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from functools import cached_property
+from itertools import pairwise
 from typing import Any, Literal
 
 import numpy as np
@@ -11,7 +12,7 @@ from jaxtyping import Int, Shaped
 
 from idiolect.data.generated import GeneratedSplit, refuse
 from idiolect.data.modalities import Modalities
-from idiolect.errors import DataError, unknown
+from idiolect.errors import DataError, require, unknown
 
 SPLITS = ("train", "validation", "test")
 TaskKind = Literal["classification", "regression"]
@@ -175,6 +176,22 @@ class FederatedData:
             for name in SPLITS
         }
         return replace(self, clients=("pooled",), **whole)
+
+    def merged(self, count: int) -> "FederatedData":
+        """The same samples at fewer clients: each holds what several neighbours in the federation's order held."""
+        require(
+            1 <= count <= self.num_clients and not self.own_labels,
+            f"clients = {count} must lie between 1 and {self.num_clients}, with the same classes for all",
+        )
+        edges = [self.num_clients * i // count for i in range(count + 1)]
+        splits = {
+            name: Split((s := self.stored(name)).x, s.y, s.offsets[edges].astype(s.offsets.dtype)) for name in SPLITS
+        }
+        names = tuple(
+            self.clients[a] if b == a + 1 else f"{self.clients[a]} to {self.clients[b - 1]}"
+            for a, b in pairwise(edges)
+        )
+        return replace(self, clients=names, **splits)
 
     def select(self, keep: Callable[[int], bool]) -> "FederatedData":
         """The federation of the clients whose index satisfies `keep`."""

@@ -19,6 +19,7 @@ def har_modalities(
     folder: str | Path | None = None,
     modalities: str | Sequence[str] = ("body_acc", "body_gyro"),
     *,
+    clients: int | None = None,
     split: str = "blocked",
     new: bool = False,
     held_out: Sequence[int] | None = None,
@@ -34,6 +35,7 @@ def har_modalities(
 
     modalities: any of body_acc (the accelerometer less gravity), body_gyro and total_acc (the accelerometer as it
         measures), each of shape (128, 3): 2.56 s at 50 Hz, three axes.
+    clients: so many, each of several people; every person is one by default.
     folder, split, held_out, new, normalisation, downsample: see `har`. absence: see `Missing`.
     """
     pattern = Pattern(**absence)
@@ -56,6 +58,7 @@ def har_modalities(
             "source": "har-modalities",
             "arguments": {
                 "modalities": list(layout.names),
+                "clients": clients,
                 "normalisation": normalisation,
                 **how.arguments,
                 **pattern.arguments,
@@ -64,7 +67,7 @@ def har_modalities(
             "leaks": list(division.leaks),
         },
     )
-    return without(data, pattern)
+    return without(data if clients is None else data.merged(clients), pattern)
 
 
 def layout_of(modalities: str | Sequence[str]) -> Modalities:
