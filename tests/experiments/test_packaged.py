@@ -166,3 +166,31 @@ def test_tables_have_the_papers_values(paper, table, name, count, protocol):
                 names = FEDU if paper == "FedU" else PFLEGO
                 assert names[value.row] == f"{method.name}/{value.model}", (cell.id, method.title)
     assert found == targets
+
+
+def test_mmfl_table1_has_the_papers_values_of_har():
+    targets = {
+        (row["dataset"], row["setting"].split("; ")[1].removesuffix(" loss").lower(), row["algorithm"]): float(
+            row["value"]
+        )
+        for row in rows("Table 1", "mmFL")
+        if row["metric"] == "accuracy" and row["dataset"].startswith("HAR")
+    }
+    assert len(targets) == 12
+    found = {}
+    for cell in packaged("mmfl/table1").cells:
+        for method in cell.methods:
+            for value in method.published:
+                algorithm = "mmFL" if method.title == "mmfl" else "Multimodal FL"
+                assert method.title in ("mmfl", "rate 0.01")
+                assert (
+                    value.model.removeprefix("personal ")
+                    in {
+                        "HAR accelerometer": ("body_acc", "total_acc"),
+                        "HAR gyroscope": ("body_gyro",),
+                    }[value.row]
+                )
+                assert cell.data["split"] == "random"
+                key = (value.row, cell.model["loss"], algorithm)
+                assert found.setdefault(key, value.value) == value.value
+    assert found == targets
