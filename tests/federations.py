@@ -11,7 +11,8 @@ import numpy as np
 from idiolect.client import Client, Federation
 from idiolect.data.federated import FederatedData, Split
 from idiolect.objective import Objective, objective_of
-from idiolect.simulate import Simulation, State, to_device
+from idiolect.samples import to_device
+from idiolect.simulate import Simulation, State
 
 DIM = 5
 

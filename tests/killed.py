@@ -14,9 +14,16 @@ from idiolect.store import Store
 from tests import engine
 
 INSTANTS = ("after the second commit", "while the third checkpoint is written", "while client models are written")
-SETTINGS: tuple[dict[str, Any], dict[str, Any]] = ({"select": "best-validation"}, {"private": "file"})
-
 ROWS = "while private states are written"
+POPULATION = "while private states of a large population are written"
+SETTINGS: dict[str, dict[str, Any]] = {
+    ROWS: {"private": "file"},
+    POPULATION: {
+        "private": "file",
+        "data": {"name": "synthetic-population", "clients": 100_000, "max_size": 30, "validation": 0.2},
+        "eval_clients": 20,
+    },
+}
 
 
 def kill() -> None:
@@ -31,7 +38,7 @@ def arm(instant: str) -> None:
         Store.record = engine.dies(Store.record, 2, kill)
     elif instant == INSTANTS[1]:
         checkpoint.atomic_write = half_written(3)
-    elif instant == ROWS:
+    elif instant in SETTINGS:
         PrivateRows.write = engine.dies(PrivateRows.write, 5, kill)
     elif instant == INSTANTS[2]:
         model_files.save_model = engine.dies(model_files.save_model, 2, kill)
@@ -66,4 +73,4 @@ def half_written(at: int) -> Any:
 
 if __name__ == "__main__":
     arm(sys.argv[2])
-    engine.run(engine.experiment(**SETTINGS[sys.argv[2] == ROWS]), Path(sys.argv[1]))
+    engine.run(engine.experiment(**SETTINGS.get(sys.argv[2], {"select": "best-validation"})), Path(sys.argv[1]))

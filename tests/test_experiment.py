@@ -18,7 +18,7 @@ from idiolect.results import Results
 from idiolect.store import Store
 from idiolect.workbench import Workbench
 from tests.engine import DATA, FEDAVG, LOCAL, content, dies, experiment, leftovers, run
-from tests.killed import INSTANTS, ROWS
+from tests.killed import INSTANTS, POPULATION, ROWS, SETTINGS
 
 ROOT = Path(__file__).parents[1]
 
@@ -44,14 +44,15 @@ def test_killed_again_and_again_and_resumed_is_bit_identical(undisturbed, tmp_pa
     assert leftovers(out) == []
 
 
-def test_killed_between_rounds_that_changed_private_states_in_a_file(tmp_path):
+@pytest.mark.parametrize("instant", [ROWS, POPULATION])
+def test_killed_between_rounds_that_changed_private_states_in_a_file(tmp_path, instant):
     """Resumed to what a run with all of them in memory says."""
     out, whole = tmp_path / "out", tmp_path / "whole"
-    ended = subprocess.run([sys.executable, "-m", "tests.killed", str(out), ROWS], cwd=ROOT, capture_output=True)
+    ended = subprocess.run([sys.executable, "-m", "tests.killed", str(out), instant], cwd=ROOT, capture_output=True)
     assert ended.returncode == -9, ended.stderr.decode()
     assert list(out.glob("checkpoints/*.private"))
     run(stored_experiment(Store(out, create=False)), out)
-    run(experiment(), whole)
+    run(experiment(**{**SETTINGS[instant], "private": "memory"}), whole)
     assert content(out) == content(whole)
 
 

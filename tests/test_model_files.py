@@ -30,7 +30,9 @@ def model():
 
 def save(folder: Path, name: str, data, model, spec=SPEC):
     params = jax.tree.map(lambda a: jnp.stack([a + i for i in range(5)]), model)
-    save_client_models(folder, name, params, model, data=data, spec=spec, extra={"run": "r", "round": 4})
+    save_client_models(
+        folder, name, params, model, data=data, clients=data.clients, spec=spec, extra={"run": "r", "round": 4}
+    )
     return params
 
 

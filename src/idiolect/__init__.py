@@ -27,6 +27,7 @@ from idiolect.algorithms.scaffold import Scaffold
 from idiolect.api import Comparison, Run, compare, run
 from idiolect.client import Client
 from idiolect.data.federated import FederatedData
+from idiolect.devices import use_cores
 from idiolect.errors import ConfigError, DataError, DivergedError, IdiolectError, StoreError
 from idiolect.models import load_model, save_model
 from idiolect.sweeps import SweepResult, sweep
@@ -82,4 +83,5 @@ __all__ = [
     "run",
     "save_model",
     "sweep",
+    "use_cores",
 ]

@@ -126,7 +126,7 @@ def run(
         data, objective, params, algorithm, cohort=cohort, sampling=sampling, rounds=rounds, block=block, debug=debug
     )
     evaluator, memory = Evaluator(simulation), Memory()
-    used = [split for split in splits if len(data.split(split).y)]
+    used = [split for split in splits if data.split(split).count]
     state = fit(
         simulation,
         evaluator,

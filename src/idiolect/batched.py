@@ -26,7 +26,8 @@ from idiolect.devices import Devices
 from idiolect.errors import require
 from idiolect.evaluate import ClientScores, Evaluator, Tiles, client_scores, tiles_of
 from idiolect.objective import Objective, Scores
-from idiolect.simulate import Arrays, Simulation, State, to_device
+from idiolect.samples import Samples, to_device
+from idiolect.simulate import Simulation, State
 
 
 class Member(eqx.Module):
@@ -38,14 +39,14 @@ class Member(eqx.Module):
 
     algorithm: Algorithm
     objective: Objective
-    training: Arrays
-    own: Arrays
-    scored: dict[str, tuple[Arrays, Tiles]]
+    training: Samples
+    own: Samples
+    scored: dict[str, tuple[Samples, Tiles]]
 
 
 def member_of(simulation: Simulation, splits: Sequence[str] = ("validation", "test")) -> Member:
     """The member that runs what a simulation runs; of the splits, those that have samples."""
-    used = {name: split for name in splits if len((split := simulation.data.split(name)).y)}
+    used = {name: split for name in splits if (split := simulation.data.split(name)).count}
     return Member(
         simulation.algorithm,
         simulation.objective,
@@ -72,7 +73,7 @@ def signature(simulation: Simulation, member: Member) -> Any:
     rest = (dict(dynamic), member.objective.l2, member.training, member.own, member.scored)
     leaves, structure = jax.tree.flatten(rest)
     shapes = tuple(np.shape(leaf) for leaf in leaves)
-    samples = tuple(id(a) for arrays in (member.training, member.own) for a in (arrays.x, arrays.y))
+    samples = tuple(id(a) for arrays in (member.training, member.own) for a in jax.tree.leaves(arrays.pool))
     return type(algorithm), tuple(static), structure, shapes, samples, simulation.sampling
 
 
@@ -95,14 +96,14 @@ class Program:
         require(block is None or block >= 1, f"block = {block} must be at least 1 run")
         self.like = max(simulations, key=lambda sim: int(sim.training.train.sizes.max()))
         self.block = block or default_members(self.like)
-        self.devices = devices or local_devices(len(members))
+        self.devices = devices or Devices(clients=len(members))
         self._structure = jax.tree.structure(members[0])
         columns = list(zip(*(jax.tree.leaves(member) for member in members), strict=True))
         self._varies = [not _all_equal(column) for column in columns]
         self._varying = [_stacked(c) for c, varies in zip(columns, self._varies, strict=True) if varies]
         common = [c[0] for c, varies in zip(columns, self._varies, strict=True) if not varies]
         # Arrays are handed to the program; Python numbers stay what they are, so that a 0 costs nothing.
-        self._common = self.devices.place([leaf if eqx.is_array(leaf) else None for leaf in common])
+        self._common = self.devices.share([leaf if eqx.is_array(leaf) else None for leaf in common])
         self._numbers = [None if eqx.is_array(leaf) else leaf for leaf in common]
         largest, varies = int(self.like.training.train.sizes.max()), tuple(self._varies)
         same = signature(self.like, members[0])
@@ -170,12 +171,11 @@ class Program:
             names: tuple[str, ...],
             splits: tuple[str, ...],
         ) -> PyTree:
-            chosen = {name: member.scored[name] for name in splits}
-            flat = {name: (a.x, a.y, a.outputs) for name, (a, _) in chosen.items()}
-            tiles = {name: tiles for name, (_, tiles) in chosen.items()}
-            evaluator, ids = Evaluator(simulation), jnp.arange(simulation.data.num_clients)
-            core, own = replace(state, private=None), evaluator.all_private(state)
-            return evaluator.sums(names, core, ids, own, member.own, flat, tiles)
+            chosen = {name: member.scored[name][0] for name in splits}
+            tiles = {name: member.scored[name][1] for name in splits}
+            evaluator = Evaluator(simulation)
+            core, own = replace(state, private=None), evaluator.private_of(state, evaluator.ids)
+            return evaluator.sums(names, core, jnp.asarray(evaluator.ids), own, member.own, chosen, tiles)
 
         return jax.jit(self._map(score), static_argnums=(4, 5))
 
@@ -232,8 +232,8 @@ class Program:
         like = self.like
         state = jax.eval_shape(like.init, 0)
         size, cohort = _bytes((state.shared, state.private)), int(np.ceil(like.sampling.size))
-        together, train = min(like.block or 1, cohort), like.training.train
-        samples = together * int(train.sizes.max()) * math.prod(train.x.shape[1:]) * train.x.dtype.itemsize
+        together, numbers = min(like.block or 1, cohort), math.prod(like.training.feature_shape)
+        samples = together * int(like.training.train.sizes.max()) * numbers * 4
         models = (cohort + like.data.num_clients) * _bytes(like.params)
         working = min(rows, self.block * len(self.devices))
         return 2 * rows * size + working * (size + models + samples)
@@ -274,8 +274,3 @@ def _stacked(column: Sequence[Any]) -> Array:
 def default_members(simulation: Simulation) -> int:
     """Runs vmapped together: on a CPU as many as clients, see `default_block`; an accelerator takes all at once."""
     return default_block(simulation.params) if jax.default_backend() == "cpu" else 1 << 20
-
-
-def local_devices(runs: int) -> Devices:
-    """The devices of this process that divide so many runs: no more than there are runs."""
-    return Devices(jax.local_devices()[:runs])

@@ -2,6 +2,7 @@
 
 import shlex
 import sys
+from contextlib import suppress
 from importlib.metadata import version
 from pathlib import Path
 from typing import Annotated, Any
@@ -14,8 +15,9 @@ from idiolect.cli_sweep import sweep
 from idiolect.comparing import comparison_of
 from idiolect.config import Experiment, digest, load_experiment, override
 from idiolect.data import registry as sources
+from idiolect.devices import use_cores
 from idiolect.distributed import join, speaks_of_a_loss, start
-from idiolect.errors import DivergedError, IdiolectError, StoreError, unknown
+from idiolect.errors import ConfigError, DivergedError, IdiolectError, StoreError, unknown
 from idiolect.experiment import stored_experiment
 from idiolect.experiments import names as experiment_names
 from idiolect.experiments import packaged
@@ -74,7 +76,9 @@ def _top(  # pyright: ignore[reportUnusedFunction]
     ] = False,
 ) -> None:
     """Personalized federated learning: every client ends with its own model."""
-    join(distributed)
+    if not join(distributed):
+        with suppress(ConfigError):  # inside a program that computed with JAX before, its devices stay as they are
+            use_cores()
 
 
 @app.command(name="launch", context_settings={"allow_extra_args": True, "ignore_unknown_options": True})

@@ -82,7 +82,8 @@ class Cell(Strict):
     cohort: clients a round (null: all). eval_every: rounds between evaluations. select: which round's models the
     table shows; "last-10" is the mean over the last ten rounds, all of them evaluated; "best-test" exists only in
     the protocol as-published. splits: evaluated splits. tune: methods of one name are settings among which
-    validation data choose. private: where the clients' private states lie, in memory or, for very many clients, in
+    validation data choose. eval_clients: evaluate this many clients only, drawn once, the same for all methods and
+    seeds (null: all). private: where the clients' private states lie, in memory or, for very many clients, in
     a file. draw: the named models in figures (all if empty).
     """
 
@@ -100,6 +101,7 @@ class Cell(Strict):
     splits: tuple[Literal["train", "validation", "test"], ...] = ("train", "test")
     select: Selection = "last"
     shared_init: bool = False
+    eval_clients: int | None = Field(default=None, ge=1)
     private: Literal["memory", "file"] = "memory"
     methods: tuple[Method, ...] = Field(min_length=1)
     gaps: tuple[Gap, ...] = ()

@@ -4,6 +4,8 @@ Every device holds the server's state and the data, and computes its part of the
 each, all the same program, see `idiolect.distributed`; process 0 leads: it alone writes.
 """
 
+import math
+import os
 from collections.abc import Callable, Sequence
 from functools import cached_property
 from typing import Any, TypeVar
@@ -16,16 +18,62 @@ from jax.sharding import Mesh, NamedSharding, PartitionSpec
 from jaxtyping import PyTree
 
 from idiolect import tree
+from idiolect.errors import ConfigError, require
 
 AXIS = "clients"
 Tree = TypeVar("Tree")
 
 
-class Devices:
-    """An axis of devices over which a cohort is divided. chosen: all that JAX has, over all processes, by default."""
+_cores_used = 1
 
-    def __init__(self, chosen: Sequence[Any] | None = None) -> None:
+
+def cores() -> list[int]:
+    """The CPU cores that this process may use."""
+    if hasattr(os, "sched_getaffinity"):
+        return sorted(os.sched_getaffinity(0))
+    return list(range(os.cpu_count() or 1))
+
+
+def use_cores(count: int | None = None) -> int:
+    """Make each CPU core a device, so that clients are trained side by side: 1.5 to 3 times as fast on two cores.
+
+    A cohort divides over cores better than one client's small products do. count: all cores by default. Call it
+    before anything is computed with JAX; where devices were set otherwise (JAX_NUM_CPU_DEVICES, XLA_FLAGS, several
+    processes) it leaves them. Returns the number of CPU devices. Raises `ConfigError` if it comes too late.
+    """
+    global _cores_used
+    require(count is None or count >= 1, f"count = {count} must be at least 1 core")
+    asked = jax.config.jax_num_cpu_devices  # pyright: ignore[reportAttributeAccessIssue]
+    if "host_platform_device_count" in os.environ.get("XLA_FLAGS", "") or (asked > 0 and _cores_used == 1):
+        return jax.local_device_count("cpu")
+    wanted = len(cores()) if count is None else count
+    try:
+        jax.config.update("jax_num_cpu_devices", wanted)
+    except RuntimeError:
+        if wanted == jax.local_device_count("cpu"):
+            return wanted
+        raise ConfigError("use_cores() comes too late: call it before anything is computed with JAX") from None
+    _cores_used = wanted
+    return wanted
+
+
+def are_cores() -> bool:
+    """Whether the devices are one CPU or its cores, which several processes can share."""
+    return jax.default_backend() == "cpu" and jax.device_count() in (1, _cores_used)
+
+
+class Devices:
+    """An axis of devices over which clients are divided. chosen: all that JAX has, over all processes, by default.
+
+    clients: how many are to be divided; of one process's devices no more are taken than shorten the work.
+    """
+
+    def __init__(self, chosen: Sequence[Any] | None = None, clients: float = math.inf) -> None:
         self.all = tuple(jax.devices() if chosen is None else chosen)
+        if chosen is None and jax.process_count() == 1 and clients < math.inf:
+            rows = math.ceil(clients)
+            each = math.ceil(rows / len(self.all))
+            self.all = self.all[: math.ceil(rows / each)]
 
     def __len__(self) -> int:
         return len(self.all)
@@ -37,7 +85,7 @@ class Devices:
     @cached_property
     def everywhere(self) -> NamedSharding | None:
         """How a value that all devices hold is placed; None on one device, where there is no choice."""
-        return None if len(self) == 1 else NamedSharding(self._mesh, PartitionSpec())
+        return None if len(self) == 1 else self._replicated
 
     def place(self, value: Tree) -> Tree:
         """The value on every device. Across processes it must be the same in all."""
@@ -51,6 +99,23 @@ class Devices:
         if jnp.issubdtype(leaf.dtype, jax.dtypes.prng_key):
             return jax.random.wrap_key_data(self._place(jax.random.key_data(leaf)))
         return jax.device_put(leaf if jax.process_count() == 1 else np.asarray(leaf), self.everywhere)
+
+    def share(self, value: Tree) -> Tree:
+        """As `place`, for what is never changed or given away: CPU devices all read the same memory."""
+        if self.everywhere is None or jax.process_count() > 1 or self.all[0].platform != "cpu":
+            return self.place(value)
+        return jax.tree.map(self._alias, value)
+
+    def _alias(self, leaf: Any) -> Any:
+        if not isinstance(leaf, jax.Array | np.ndarray) or jnp.issubdtype(leaf.dtype, jax.dtypes.prng_key):
+            return self._place(leaf)
+        host = np.asarray(leaf)
+        parts = [jax.device_put(host, device, may_alias=True) for device in self.all]
+        return jax.make_array_from_single_device_arrays(host.shape, self._replicated, parts)
+
+    @cached_property
+    def _replicated(self) -> NamedSharding:
+        return NamedSharding(self._mesh, PartitionSpec())
 
     def kept_everywhere(self, value: Tree) -> Tree:
         """Inside a compiled program: the value, held by every device."""

@@ -17,16 +17,17 @@ COORDINATOR, PROCESSES, PROCESS = "IDIOLECT_COORDINATOR", "IDIOLECT_PROCESSES", 
 HEARTBEAT_SECONDS = 30  # a process that says nothing for so long is lost
 
 
-def join(wanted: bool = False) -> None:
+def join(wanted: bool = False) -> bool:
     """Make this process one of those that run together, before anything is computed.
 
     Which and how many they are: from IDIOLECT_COORDINATOR (host:port of process 0), IDIOLECT_PROCESSES and
     IDIOLECT_PROCESS, which `start` sets; else, if `wanted`, from the cluster (Slurm, Open MPI, Kubernetes, cloud
-    TPUs), as `jax.distributed.initialize` finds it. Does nothing if neither. Raises `ConfigError`.
+    TPUs), as `jax.distributed.initialize` finds it. Returns whether it is one of several; does nothing if neither.
+    Raises `ConfigError`.
     """
     given = [key for key in (COORDINATOR, PROCESSES, PROCESS) if key in os.environ]
     if not given and not wanted:
-        return
+        return False
     require(len(given) in (0, 3), f"of {COORDINATOR}, {PROCESSES} and {PROCESS} only {' and '.join(given)} are set")
     _own_standard_output()
     # On CPUs the processes talk through gloo; accelerators bring their own way.
@@ -44,6 +45,7 @@ def join(wanted: bool = False) -> None:
     except (ValueError, RuntimeError) as error:
         where = "set IDIOLECT_COORDINATOR=HOST:PORT, IDIOLECT_PROCESSES and IDIOLECT_PROCESS, or start under Slurm"
         raise ConfigError(f"the processes did not find each other ({str(error).splitlines()[0]}); {where}") from error
+    return True
 
 
 def speaks_of_a_loss(error: Exception) -> bool:

@@ -13,11 +13,13 @@ from jaxtyping import Array, Float, Int, PyTree
 from idiolect import tree
 from idiolect.blocks import map_blocks
 from idiolect.data.federated import Split
+from idiolect.data.generated import GeneratedSplit
 from idiolect.errors import DataError, unknown
 from idiolect.objective import Batch, Scores
 from idiolect.private_rows import PrivateRows
-from idiolect.random import stream
-from idiolect.simulate import Arrays, Simulation, State, to_device
+from idiolect.random import permuted, stream
+from idiolect.samples import Samples, to_device
+from idiolect.simulate import Simulation, State
 
 TILE = 256
 CHUNK_BYTES = 2**28  # models that are made at a time where private states lie in a file
@@ -77,24 +79,26 @@ class Tiles(eqx.Module):
         return int(np.diff(edges).max())
 
 
-def tiles_of(split: Split, tile: int = TILE) -> Tiles:
-    """The tiles of a split, no larger than its largest client."""
-    return Tiles.cut(split.offsets[:-1], split.sizes, min(tile, max(int(split.sizes.max()), 1)))
+def tiles_of(
+    split: Split | GeneratedSplit, clients: Int[np.ndarray, "chosen"] | slice = slice(None), tile: int = TILE
+) -> Tiles:
+    """The tiles of some clients' part of a split, all by default, no larger than its largest client."""
+    sizes = split.sizes[clients]
+    return Tiles.cut(split.starts[clients], sizes, min(tile, max(int(sizes.max()), 1)))
 
 
 def score_tiles(
     sim: Simulation,
     params: PyTree,
-    x: Array,
-    y: Array,
-    outputs: Int[Array, "clients"] | None,
+    samples: Samples,
+    ids: Int[Array, "clients"],
     tiles: Tiles,
-    clients: int,
 ) -> Scores:
-    """Sums of loss and score, and counts, per client. params: leaves (clients, ...); outputs: see `Batch`."""
+    """Sums of loss and score, and counts, of the clients `ids`. params: leaves (clients, ...)."""
 
-    def one(seen: tuple[PyTree, Array, Array, Array | None], owner: Array, first: Array, size: Array) -> Scores:
-        params, x, y, outputs = seen
+    def one(seen: tuple[PyTree, Samples, Array], owner: Array, first: Array, size: Array) -> Scores:
+        params, samples, ids = seen
+        x, y, _ = samples.of(ids[owner])
         # A slice near the end is moved back to fit; the weights then select the rows that were meant.
         begin = jnp.minimum(first, y.shape[0] - tiles.rows)
         position = begin + jnp.arange(tiles.rows)
@@ -103,16 +107,16 @@ def score_tiles(
             jax.lax.dynamic_slice_in_dim(x, begin, tiles.rows),
             jax.lax.dynamic_slice_in_dim(y, begin, tiles.rows),
             weight,
-            None if outputs is None else outputs[owner],
+            None if samples.outputs is None else samples.outputs[ids[owner]],
         )
         return sim.objective.scores(tree.gather(params, owner), part)
 
     def mapped(seen: PyTree, *part: Array) -> Scores:
         return map_blocks(lambda *row: one(seen, *row), 1, *part)
 
-    seen = (sim.devices.kept_everywhere(params), x, y, outputs)
+    seen = (sim.devices.kept_everywhere(params), samples, ids)
     sums = sim.devices.map(mapped, seen, tiles.owner, tiles.first, tiles.size)
-    return jax.tree.map(lambda a: jnp.zeros(clients, a.dtype).at[tiles.owner].add(a), sums)
+    return jax.tree.map(lambda a: jnp.zeros(len(ids), a.dtype).at[tiles.owner].add(a), sums)
 
 
 def client_scores(sums: Mapping[str, Mapping[str, Scores]]) -> list[ClientScores]:
@@ -126,20 +130,35 @@ def client_scores(sums: Mapping[str, Mapping[str, Scores]]) -> list[ClientScores
     return results
 
 
+def evaluated_clients(population: int, clients: int | None) -> Int[np.ndarray, "chosen"]:
+    """The numbers of the clients that are evaluated, ascending: all, or so many drawn once and for all.
+
+    The draw depends on nothing but the two numbers, so every method and every seed is evaluated on the same clients.
+    """
+    if clients is None or clients >= population:
+        return np.arange(population, dtype=np.int32)
+    drawn = permuted(jax.random.key(0), jnp.arange(clients), population)
+    return np.sort(np.asarray(drawn)).astype(np.int32)
+
+
 class Evaluator:
-    """Evaluates a simulation's named models on all clients; compiled once per choice of names and splits."""
+    """Evaluates a simulation's named models; compiled once per choice of names and splits.
 
-    def __init__(self, simulation: Simulation) -> None:
+    clients: how many are evaluated, see `evaluated_clients`; all by default.
+    """
+
+    def __init__(self, simulation: Simulation, clients: int | None = None) -> None:
         self.simulation = simulation
+        self.ids = evaluated_clients(simulation.data.num_clients, clients)
         self._compiled: dict[tuple[tuple[str, ...], tuple[str, ...]], Callable[..., PyTree]] = {}
-        self._splits: dict[str, tuple[Arrays, Tiles]] = {}
+        self._splits: dict[str, tuple[Samples, Tiles]] = {}
 
-    def _split(self, name: str) -> tuple[Arrays, Tiles]:
+    def _split(self, name: str) -> tuple[Samples, Tiles]:
         if name not in self._splits:
             split = self.simulation.data.split(name)
-            if len(split.y) == 0:
+            if split.count == 0:
                 raise DataError(f"{self.simulation.data.name}: the {name} split is empty, nothing to evaluate on")
-            self._splits[name] = (self.simulation.devices.place(to_device(split)), tiles_of(split))
+            self._splits[name] = (self.simulation.devices.share(to_device(split)), tiles_of(split, self.ids))
         return self._splits[name]
 
     def _check(self, names: Sequence[str]) -> None:
@@ -148,52 +167,54 @@ class Evaluator:
             if name not in algorithm.model_names:
                 raise unknown(f"model of {algorithm.name}", name, algorithm.model_names)
 
-    def _chunk(self, state: State, names: Sequence[str]) -> int:
-        """Clients at a time: all, or as many as a bounded memory has models for."""
-        clients = self.simulation.data.num_clients
+    def _chunk(self, state: State, names: Sequence[str], clients: int) -> int:
+        """Of so many clients, how many at a time: all, or as many as a bounded memory has models for."""
         if not isinstance(state.private, PrivateRows):
             return clients
         model = sum(leaf.nbytes for leaf in jax.tree.leaves(self.simulation.params))
         return int(np.clip(CHUNK_BYTES // max(model * len(names), 1), 1, clients))
 
     def _chunks(self, state: State, chunk: int) -> Iterator[tuple[int, Int[np.ndarray, "chunk"], PyTree]]:
-        """(first client, client numbers, their private states) for all clients; the last chunk is filled up."""
-        sim, clients = self.simulation, self.simulation.data.num_clients
-        for begin in range(0, clients, chunk):
-            ids = np.minimum(np.arange(begin, begin + chunk, dtype=np.int32), clients - 1)
-            if isinstance(state.private, PrivateRows):
-                own = sim.devices.place(state.private.read(ids if sim.training is sim.data else np.zeros_like(ids)))
-            else:
-                own = self.all_private(state)
-            yield begin, ids, own
+        """(first place, client numbers, their private states) of those evaluated; the last chunk is filled up."""
+        for begin in range(0, len(self.ids), chunk):
+            ids = self.ids[np.minimum(np.arange(begin, begin + chunk), len(self.ids) - 1)]
+            yield begin, ids, self.private_of(state, ids)
 
-    def all_private(self, state: State) -> PyTree:
-        """The private states of all clients, leaves (N, ...)."""
-        if self.simulation.training is self.simulation.data:
-            return state.private
+    def private_of(self, state: State, ids: Int[np.ndarray, "n"]) -> PyTree:
+        """The private states of some clients, leaves (n, ...)."""
+        sim = self.simulation
         # A method that trains on pooled data has one private state, and every client reads it.
-        return tree.gather(state.private, np.zeros(self.simulation.data.num_clients, np.int32))
+        rows = ids if sim.training is sim.data else np.zeros_like(ids)
+        if isinstance(state.private, PrivateRows):
+            return sim.devices.place(state.private.read(rows))
+        everyone = len(ids) == sim.training.num_clients and (rows == np.arange(len(ids))).all()
+        return state.private if everyone else tree.gather(state.private, rows)
 
     def client_params(self, state: State, names: Sequence[str]) -> dict[str, PyTree]:
-        """The named models of all clients, leaves (N, ...); each is made from training data only."""
+        """The named models of the evaluated clients, leaves (n, ...); each is made from training data only."""
         self._check(names)
-        chunk, core, train = self._chunk(state, names), replace(state, private=None), self._split("train")[0]
-        made = [self._models(core, ids, own, train, tuple(names)) for _, ids, own in self._chunks(state, chunk)]
+        clients, core, train = len(self.ids), replace(state, private=None), self._train
+        parts = self._chunks(state, self._chunk(state, names, clients))
+        made = [self._models(core, ids, own, train, tuple(names)) for _, ids, own in parts]
         if len(made) == 1:
             return made[0]
-        clients = self.simulation.data.num_clients
         return jax.tree.map(lambda *parts: np.concatenate([np.asarray(p) for p in parts])[:clients], *made)
 
+    @property
+    def _train(self) -> Samples:
+        """What each client makes its models from."""
+        return self._split("train")[0]
+
     @cached_property
-    def _models(self) -> Callable[[State, Array | np.ndarray, PyTree, Arrays, tuple[str, ...]], dict[str, PyTree]]:
+    def _models(self) -> Callable[[State, Array | np.ndarray, PyTree, Samples, tuple[str, ...]], dict[str, PyTree]]:
         return jax.jit(self._make_models, static_argnums=4, out_shardings=self.simulation.devices.everywhere)
 
     def _make_models(
-        self, state: State, ids: Array, own: PyTree, train: Arrays, names: tuple[str, ...]
+        self, state: State, ids: Array, own: PyTree, train: Samples, names: tuple[str, ...]
     ) -> dict[str, PyTree]:
         sim, algorithm = self.simulation, self.simulation.algorithm
 
-        def one(seen: tuple[State, Arrays], client_id: Array, private: PyTree) -> dict[str, PyTree]:
+        def one(seen: tuple[State, Samples], client_id: Array, private: PyTree) -> dict[str, PyTree]:
             state, train = seen
             models = algorithm.models(
                 algorithm.view(state.shared, client_id),
@@ -208,7 +229,7 @@ class Evaluator:
     def __call__(
         self, state: State, names: Sequence[str] | None = None, splits: Sequence[str] = ("test",)
     ) -> list[ClientScores]:
-        """Scores of every client for each named model (all by default) on each split."""
+        """Scores of every evaluated client for each named model (all by default) on each split."""
         chosen = tuple(names or self.simulation.algorithm.model_names)
         self._check(chosen)
         data = {split: self._split(split) for split in splits}
@@ -216,8 +237,8 @@ class Evaluator:
         if key not in self._compiled:
             scorer = partial(self.sums, chosen)
             self._compiled[key] = jax.jit(scorer, out_shardings=self.simulation.devices.everywhere)
-        clients, chunk, train = self.simulation.data.num_clients, self._chunk(state, chosen), self._split("train")[0]
-        flat = {split: (arrays.x, arrays.y, arrays.outputs) for split, (arrays, _) in data.items()}
+        clients, chunk, train = len(self.ids), self._chunk(state, chosen, len(self.ids)), self._train
+        flat = {split: samples for split, (samples, _) in data.items()}
         lengths = {split: tiles.most(clients, chunk) for split, (_, tiles) in data.items()}
         parts: list[PyTree] = []
         for begin, ids, own in self._chunks(state, chunk):
@@ -234,15 +255,14 @@ class Evaluator:
         state: State,
         ids: Array,
         own: PyTree,
-        train: Arrays,
-        flat: dict[str, tuple[Array, Array, Array | None]],
+        train: Samples,
+        samples: dict[str, Samples],
         tiles: dict[str, Tiles],
     ) -> dict[str, dict[str, Scores]]:
         """Sums of every client in `ids`, with these private states, for each named model on each split."""
         params = self._make_models(state, ids, own, train, names)
         found: dict[str, dict[str, Scores]] = {name: {} for name in names}
-        for split, (x, y, outputs) in flat.items():
-            kinds = None if outputs is None else outputs[ids]
+        for split in samples:
             for name in names:
-                found[name][split] = score_tiles(self.simulation, params[name], x, y, kinds, tiles[split], len(ids))
+                found[name][split] = score_tiles(self.simulation, params[name], samples[split], ids, tiles[split])
         return found

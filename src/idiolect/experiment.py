@@ -9,7 +9,7 @@ import equinox as eqx
 from jaxtyping import PyTree
 
 from idiolect.config import Cell, Experiment, experiment_of
-from idiolect.data import audit
+from idiolect.data.audit import audit_lines
 from idiolect.data.federated import FederatedData
 from idiolect.errors import DivergedError, StoreError
 from idiolect.evaluate import Evaluator
@@ -69,7 +69,7 @@ class Engine:
             if not self.is_finished(run):
                 model = self.bench.make_model(cell, data, seed)
                 if evaluator is None:
-                    evaluator = Evaluator(self.bench.simulation(cell, method, data, model))
+                    evaluator = Evaluator(self.bench.simulation(cell, method, data, model), cell.eval_clients)
                 run = self._run(cell, run, evaluator, model, on_progress)
             yield run
 
@@ -115,6 +115,7 @@ class Engine:
                 made(evaluator, chosen, name),
                 model,
                 data=evaluator.simulation.data,
+                clients=[evaluator.simulation.data.clients[i] for i in evaluator.ids],
                 spec=cell.model if self.bench.model is None else None,
                 extra={"run": recorder.run.id, "round": int(chosen.round)},
             )
@@ -123,7 +124,7 @@ class Engine:
         """Keep the leakage audit of every data set with its runs; made once."""
         key = f"audit {data.fingerprint}"
         if self.store.fact(key) is None:
-            self.store.set_fact(key, audit(data).lines())
+            self.store.set_fact(key, audit_lines(data))
 
 
 def train(
@@ -145,7 +146,7 @@ def train(
         params=eqx.filter(model, eqx.is_inexact_array),
         eval_every=cell.eval_every,
         tail=cell.tail,
-        splits=[split for split in cell.splits if len(simulation.data.split(split).y)],
+        splits=[split for split in cell.splits if simulation.data.split(split).count],
         recorder=recorder,
         rows=rows,
         on_progress=on_progress,
@@ -153,7 +154,7 @@ def train(
 
 
 def made(evaluator: Evaluator, state: State, name: str) -> PyTree:
-    """One named model of all clients, leaves (N, ...)."""
+    """One named model of the evaluated clients, leaves (n, ...)."""
     return evaluator.client_params(evaluator.simulation.devices.place(state), [name])[name]
 
 
@@ -167,7 +168,7 @@ def follow(bench: Workbench, experiment: Experiment, work: Sequence[Group], save
         for seed in group.seeds:
             model = bench.make_model(cell, data, seed)
             if evaluator is None:
-                evaluator = Evaluator(bench.simulation(cell, method, data, model))
+                evaluator = Evaluator(bench.simulation(cell, method, data, model), cell.eval_clients)
             try:
                 state = train(cell, evaluator, model, seed, Together(None))
             except DivergedError:

@@ -9,7 +9,7 @@ from typing import Protocol
 
 import jax
 import numpy as np
-from jaxtyping import PyTree
+from jaxtyping import Int, PyTree
 
 from idiolect.devices import agreed
 from idiolect.errors import DivergedError
@@ -120,7 +120,7 @@ def fit(
         results = [(s, summarise(s, simulation.data.task)) for s in evaluator(state, splits=splits)]
         for s, summary in results:
             if not math.isfinite(summary.loss):
-                raise diverged(simulation, s, round)
+                raise diverged(simulation, s, round, evaluator.ids)
         scores.update({s.model: m.weighted for s, m in results if s.split == "test"})
         said = {k: float(v) for k, v in simulation.algorithm.diagnostics(state.shared).items()}
         recorder.keep(Evaluated(round, results, state, spent, compiling, said), last=round >= rounds)
@@ -154,10 +154,16 @@ def is_due(round: int, rounds: int, eval_every: int, tail: int = 0) -> bool:
     return round % eval_every == 0 or round == rounds or round > rounds - tail
 
 
-def diverged(simulation: Simulation, scores: ClientScores, round: int) -> DivergedError:
-    """The error for an evaluation that is not finite, with the first client at which it is not."""
+def diverged(
+    simulation: Simulation, scores: ClientScores, round: int, ids: Int[np.ndarray, "clients"] | None = None
+) -> DivergedError:
+    """The error for an evaluation that is not finite, with the first client at which it is not.
+
+    ids: the numbers of the clients that were evaluated, if not all.
+    """
     bad = np.flatnonzero((scores.count > 0) & ~np.isfinite(scores.loss))
-    client = simulation.data.clients[int(bad[0])] if len(bad) else None
+    place = int(bad[0]) if len(bad) else None
+    client = None if place is None else simulation.data.clients[place if ids is None else ids[place]]
     stage = f"evaluation of model '{scores.model}' on the {scores.split} split"
     return DivergedError(
         f"{simulation.algorithm.name} diverged (NaN or infinity) in round {round}, "

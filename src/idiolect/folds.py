@@ -16,7 +16,8 @@ from idiolect.batched import Member, member_of
 from idiolect.data.federated import FederatedData, Split
 from idiolect.errors import require
 from idiolect.evaluate import TILE, Tiles
-from idiolect.simulate import Arrays, Simulation
+from idiolect.samples import Arrays, Samples, total_of
+from idiolect.simulate import Simulation
 
 
 class Folds:
@@ -71,10 +72,12 @@ class Folds:
         train = self.base.train
         outputs = None if train.outputs is None else jnp.asarray(train.outputs.astype(np.int32))
         x, y = jnp.asarray(train.x[self.rows]), jnp.asarray(train.y[self.rows])
-        return Arrays(x, y, jnp.zeros(0, jnp.int32), jnp.zeros(0, jnp.int32), outputs)
+        none = jnp.zeros(0, jnp.int32)
+        return Arrays(x, y, none, none, jnp.zeros(()), outputs)
 
     def _arrays(self, starts: Int[np.ndarray, "clients"], sizes: Int[np.ndarray, "clients"]) -> Arrays:
-        return self._samples._replace(starts=jnp.asarray(starts, jnp.int32), sizes=jnp.asarray(sizes, jnp.int32))
+        starts_, sizes_ = jnp.asarray(starts, jnp.int32), jnp.asarray(sizes, jnp.int32)
+        return self._samples._replace(starts=starts_, sizes=sizes_, total=total_of(sizes))
 
     def member(self, simulation: Simulation, fold: int) -> Member:
         """The member that runs a simulation of `data(fold)`.
@@ -86,5 +89,5 @@ class Folds:
         mine = self._arrays(*self.left(fold))
         rows = min(TILE, int(self.sizes.max()))
         tiles = Tiles.cut(*self.held(fold), rows, self.sizes.max(axis=1))
-        scored = {"validation": (self._arrays(*self.held(fold)), tiles)}
+        scored: dict[str, tuple[Samples, Tiles]] = {"validation": (self._arrays(*self.held(fold)), tiles)}
         return Member(simulation.algorithm, simulation.objective, mine, mine, scored)

@@ -1,6 +1,6 @@
 """Every client's model as a file that `load_model` reads in one line."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -22,14 +22,15 @@ def save_client_models(
     model: eqx.Module,
     *,
     data: FederatedData,
+    clients: Sequence[str],
     spec: Mapping[str, Any] | None,
     extra: Mapping[str, Any],
 ) -> None:
     """Write folder/name/<client>.eqx for every client, or folder/global.eqx for the model all clients share.
 
-    params: leaves (N, ...). model: any model of the same structure. spec: how to build it again, None for a
-    user's own module. A client's file has its name, with a hash where two names would make the same file; its
-    header holds the name as it is. Raises `StoreError` if the folder cannot be written.
+    clients, params: their names, and leaves (clients, ...). model: any model of the same structure. spec: how to
+    build it again, None for a user's own module. A client's file has its name, with a hash where two names would
+    make the same file; its header holds the name as it is. Raises `StoreError` if the folder cannot be written.
     """
     static = eqx.filter(model, eqx.is_inexact_array, inverse=True)
     params = jax.device_get(params)
@@ -39,10 +40,9 @@ def save_client_models(
         target.mkdir(parents=True, exist_ok=True)
     except OSError as error:
         raise StoreError(f"cannot write to '{target}': {error.strerror or error}") from error
-    clients = data.clients[:1] if shared else data.clients
     files = ["global"] if shared else file_names(clients)
     details = {**extra, "model": name, "classes": list(data.classes)}
-    for index, (client, file) in enumerate(zip(clients, files, strict=True)):
+    for index, (client, file) in enumerate(zip(clients, files, strict=not shared)):
         save_model(
             target / f"{file}.eqx",
             eqx.combine(jax.tree.map(jax.numpy.asarray, tree.gather(params, index)), static),

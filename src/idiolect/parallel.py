@@ -1,4 +1,4 @@
-"""Several runs at once on one machine: one process a core, each with one thread."""
+"""Several runs at once on one machine: one process a core, or each with its share of the cores."""
 
 import gc
 import math
@@ -9,6 +9,7 @@ from collections.abc import Callable, Generator
 from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, wait
 from contextlib import contextmanager, suppress
 from dataclasses import replace
+from itertools import pairwise
 from multiprocessing import active_children, get_context, parent_process
 from multiprocessing.connection import wait as wait_for
 from multiprocessing.queues import Queue
@@ -19,6 +20,7 @@ from typing import TypeAlias
 import jax
 
 from idiolect.config import Experiment
+from idiolect.devices import are_cores, cores, use_cores
 from idiolect.errors import IdiolectError, StoreError
 from idiolect.experiment import Engine, Group
 from idiolect.fit import Progress
@@ -32,15 +34,18 @@ _engine: Engine | None = None
 _events: "Events | None" = None
 
 
-def _cores() -> list[int]:
-    if hasattr(os, "sched_getaffinity"):
-        return sorted(os.sched_getaffinity(0))
-    return list(range(os.cpu_count() or 1))
-
-
 def default_jobs() -> int:
-    """One process a core on a CPU; one where there is an accelerator or several devices, which has them to itself."""
-    return len(_cores()) if jax.default_backend() == "cpu" and jax.device_count() == 1 else 1
+    """One process a core on a CPU; one where there are accelerators or other devices, which has them to itself."""
+    return len(cores()) if are_cores() else 1
+
+
+def shares(jobs: int) -> list[list[int]]:
+    """The cores of each of `jobs` processes, as even as can be; with more processes than cores, all for each."""
+    own = cores()
+    if jobs > len(own):
+        return [own] * jobs
+    edges = [len(own) * job // jobs for job in range(jobs + 1)]
+    return [own[a:b] for a, b in pairwise(edges)]
 
 
 def divide(experiment: Experiment, work: list[Group], jobs: int) -> list[Group]:
@@ -63,12 +68,16 @@ def _cost(experiment: Experiment, group: Group) -> float:
     return cell.rounds * spec.get("local_steps", 20) * steps * size * len(group.seeds)
 
 
-def _begin(out: Path, folder: str | None, save_models: tuple[int, ...], events: Events, cores: "Queue[int]") -> None:
+def _begin(
+    out: Path, folder: str | None, save_models: tuple[int, ...], events: Events, mine: "Queue[list[int]]"
+) -> None:
     global _engine, _events
     threading.Thread(target=_end_with_parent, daemon=True).start()
-    # XLA sizes its thread pool by the cores it may use: one each, or the processes fight for all of them.
-    with suppress(Empty, AttributeError, OSError):
-        os.sched_setaffinity(0, {cores.get_nowait()})
+    # XLA sizes its thread pool by the cores it may use: its own, or the processes fight for all of them.
+    share = mine.get()
+    with suppress(AttributeError, OSError):
+        os.sched_setaffinity(0, share)
+    use_cores(len(share))
     use_compilation_cache()
     _engine, _events = Engine(Store(out), Workbench(folder), save_models), events
 
@@ -110,10 +119,9 @@ def run_parallel(
     """
     context = get_context("spawn")
     events: Events = context.Queue()
-    cores: Queue[int] = context.Queue()
-    if jobs == len(_cores()):
-        for core in _cores():
-            cores.put(core)
+    own: Queue[list[int]] = context.Queue()
+    for share in shares(jobs):
+        own.put(share)
 
     def drain() -> None:
         with suppress(Empty):
@@ -124,7 +132,7 @@ def run_parallel(
                 else:
                     on_progress(*event)
 
-    start = (out, folder, save_models, events, cores)
+    start = (out, folder, save_models, events, own)
     pool = ProcessPoolExecutor(jobs, mp_context=context, initializer=_begin, initargs=start)
     try:
         with _uninterrupted():

@@ -149,7 +149,7 @@ def tune(
     """
     task, rounds = sweeper.data.task, experiment.cells[0].rounds
     seeds, folds = experiment.seed_list, sweeper.folds
-    has = folds is not None or len(sweeper.data.validation.y) > 0
+    has = folds is not None or sweeper.data.validation.count > 0
     require(has, "the data have no validation split to choose on; set data.validation=0.15, say, or cross-validate")
     spent: dict[str, dict[str, int]] = {}
     results: list[Tried] = []

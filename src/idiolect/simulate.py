@@ -8,8 +8,7 @@ from collections.abc import Callable
 from dataclasses import replace
 from functools import cached_property
 from pathlib import Path
-from typing import Any, Literal, NamedTuple
-from weakref import WeakKeyDictionary
+from typing import Any, Literal
 
 import equinox as eqx
 import jax
@@ -21,13 +20,13 @@ from idiolect import tree
 from idiolect.algorithms.base import Algorithm, Cohort
 from idiolect.blocks import default_block, map_blocks
 from idiolect.client import Client, Federation
-from idiolect.data.aligned import is_aligned
-from idiolect.data.federated import FederatedData, Split
+from idiolect.data.federated import FederatedData
 from idiolect.devices import Devices
 from idiolect.errors import DivergedError, require
 from idiolect.objective import Objective
 from idiolect.private_rows import PrivateRows
 from idiolect.random import stream
+from idiolect.samples import Samples, to_device
 from idiolect.sampling import Sampling
 
 _ONLY_IN_MEMORY = "private states in a file go with one process, without debug, and with train = 'cohort' alone"
@@ -47,36 +46,6 @@ class State(eqx.Module):
     round: Int[Array, ""]
     seed: PRNGKeyArray
     fault: Int[Array, "3"]
-
-
-class Arrays(NamedTuple):
-    """One split on the device: flat samples, each client's first row, number of rows, and of classes if its own."""
-
-    x: Array
-    y: Array
-    starts: Int[Array, "clients"]
-    sizes: Int[Array, "clients"]
-    outputs: Int[Array, "clients"] | None = None
-
-
-_on_device: "WeakKeyDictionary[Split, Arrays]" = WeakKeyDictionary()
-
-
-def to_device(split: Split) -> Arrays:
-    """A split on the device; moved once, however many simulations use it, and let go with it.
-
-    On a CPU, samples that lie on a 64-byte boundary are not copied; from here on they are read-only.
-    """
-    if split not in _on_device:
-        starts, sizes = split.offsets[:-1].astype(np.int32), split.sizes.astype(np.int32)
-        outputs = None if split.outputs is None else split.outputs.astype(np.int32)
-        arrays = tuple(array for array in (split.x, split.y, starts, sizes, outputs) if array is not None)
-        for array in arrays:
-            if is_aligned(array):
-                array.flags.writeable = False
-        with jax.ensure_compile_time_eval():  # asked for inside a jit, it is still an array that stays
-            _on_device[split] = Arrays(*(jax.device_put(array, may_alias=True) for array in arrays))
-    return _on_device[split]
 
 
 class Simulation:
@@ -118,12 +87,12 @@ class Simulation:
         self.rounds, self.train, self.debug = rounds, train, debug
         require(block is None or block >= 1, f"block = {block} must be at least 1 client")
         self.block = 0 if debug else block or default_block(params)
-        self.devices = Devices(jax.local_devices()[:1]) if debug else devices or Devices()
+        self.devices = Devices(jax.local_devices()[:1]) if debug else devices or Devices(clients=self.sampling.size)
 
     @cached_property
-    def arrays(self) -> Arrays:
+    def arrays(self) -> Samples:
         """The training split on the devices."""
-        return self.devices.place(to_device(self.training.train))
+        return self.devices.share(to_device(self.training.train))
 
     def map(self, function: Callable[..., Any], seen: PyTree, *arguments: PyTree) -> Any:
         """function(seen, *row) over clients: each device its part, in blocks, see `map_blocks`."""
@@ -154,16 +123,15 @@ class Simulation:
         state = State(shared, private, jnp.asarray(0, jnp.int32), key, jnp.zeros(3, jnp.int32))
         return self.devices.place(jax.tree.map(lambda a: jnp.array(a) if eqx.is_array(a) else a, state))
 
-    def client(self, arrays: Arrays, client_id: Int[Array, ""], round: Int[Array, ""]) -> Client:
+    def client(self, arrays: Samples, client_id: Int[Array, ""], round: Int[Array, ""]) -> Client:
         """One client's side of one round."""
-        start, size = arrays.starts[client_id], arrays.sizes[client_id]
+        x, y, start = arrays.of(client_id)
         outputs = None if arrays.outputs is None else arrays.outputs[client_id]
         population, capacity = self.training.num_clients, int(self.training.train.sizes.max())
-        samples = jnp.sum(arrays.sizes).astype(jnp.result_type(float))
-        federation = Federation(samples, population, self.sampling.size, capacity)
-        return Client(arrays.x, arrays.y, start, size, client_id, round, self.objective, federation, outputs)
+        federation = Federation(arrays.total, population, self.sampling.size, capacity)
+        return Client(x, y, start, arrays.sizes[client_id], client_id, round, self.objective, federation, outputs)
 
-    def _one_round(self, state: State, arrays: Arrays, capacity: int) -> State:
+    def _one_round(self, state: State, arrays: Samples, capacity: int) -> State:
         ids, present = self.sampling.draw(state.seed, state.round, capacity)
         trained = ids if self.train == "cohort" else jnp.arange(self.training.num_clients)
         own = tree.gather(state.private, trained)
@@ -175,7 +143,7 @@ class Simulation:
     def cohort_round(
         self,
         state: State,
-        arrays: Arrays,
+        arrays: Samples,
         ids: Int[Array, "cohort"],
         present: Bool[Array, "cohort"],
         trained: Int[Array, "trained"],
@@ -187,7 +155,7 @@ class Simulation:
         """
         algorithm, population = self.algorithm, self.training.num_clients
 
-        def one(seen: tuple[State, Arrays], client_id: Array, private: PyTree) -> tuple[PyTree, PyTree, Array]:
+        def one(seen: tuple[State, Samples], client_id: Array, private: PyTree) -> tuple[PyTree, PyTree, Array]:
             state, arrays = seen
             message, private = algorithm.local(
                 algorithm.view(state.shared, client_id),
@@ -201,8 +169,7 @@ class Simulation:
         if self.train == "all":
             messages, private, finite = tree.gather((messages, private, finite), ids)
         sizes = arrays.sizes[ids].astype(jnp.result_type(float))
-        samples = jnp.sum(arrays.sizes).astype(sizes.dtype)
-        cohort = Cohort(ids, sizes, present, population, samples, self.sampling.size)
+        cohort = Cohort(ids, sizes, present, population, arrays.total, self.sampling.size)
         shared = algorithm.aggregate(state.shared, cohort, messages)
         shared = jax.tree.map(lambda new, old: jnp.where(jnp.any(present), new, old), shared, state.shared)
         bad = present & ~finite
@@ -211,7 +178,7 @@ class Simulation:
         fault = jnp.stack([state.round, culprit, stage]).astype(jnp.int32)
         return self.devices.kept_everywhere(State(shared, None, state.round + 1, state.seed, fault)), private
 
-    def rounds_until(self, state: State, arrays: Arrays, end: Array, capacity: int) -> State:
+    def rounds_until(self, state: State, arrays: Samples, end: Array, capacity: int) -> State:
         """Inside a compiled program: rounds until `end` are done, or there is a fault."""
         return jax.lax.while_loop(
             lambda s: (s.round < end) & (s.fault[2] == 0),
@@ -220,7 +187,7 @@ class Simulation:
         )
 
     @cached_property
-    def _advance(self) -> Callable[[State, Arrays, Array, int], State]:
+    def _advance(self) -> Callable[[State, Samples, Array, int], State]:
         return jax.jit(self.rounds_until, static_argnums=3, donate_argnums=0, out_shardings=self.devices.everywhere)
 
     def advance(self, state: State, rounds: int) -> State:
@@ -246,8 +213,8 @@ class Simulation:
         return jax.jit(lambda s, capacity: self.sampling.draw(s.seed, s.round, capacity), static_argnums=1)
 
     @cached_property
-    def _cohort_round(self) -> Callable[[State, Arrays, Array, Array, PyTree], tuple[State, PyTree]]:
-        def round(state: State, arrays: Arrays, ids: Array, present: Array, own: PyTree) -> tuple[State, PyTree]:
+    def _cohort_round(self) -> Callable[[State, Samples, Array, Array, PyTree], tuple[State, PyTree]]:
+        def round(state: State, arrays: Samples, ids: Array, present: Array, own: PyTree) -> tuple[State, PyTree]:
             return self.cohort_round(state, arrays, ids, present, ids, own)
 
         return jax.jit(round, donate_argnums=(0, 4), out_shardings=self.devices.everywhere)

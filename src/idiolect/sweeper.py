@@ -13,7 +13,7 @@ import numpy as np
 
 from idiolect import tree
 from idiolect.algorithms.registry import ALGORITHMS
-from idiolect.batched import Member, Program, local_devices, member_of, signature
+from idiolect.batched import Member, Program, member_of, signature
 from idiolect.checkpoint import Checkpoint, load_checkpoint, save_checkpoint
 from idiolect.chunks import at_once
 from idiolect.config import Cell
@@ -139,7 +139,7 @@ class Sweeper:
         return simulation, member_of(simulation)
 
     def _run_group(self, group: Sequence[_Run], until: int, splits: Sequence[str], place: tuple[int, int]) -> None:
-        program = self._program(group, local_devices(len(group)))
+        program = self._program(group, Devices(clients=len(group)))
         keys = jax.vmap(jax.random.key)(jnp.asarray([run.entry.seed for run in group]))
         capacity, names = program.capacity(keys, until), program.like.algorithm.model_names[:1]
         size = at_once(
@@ -149,7 +149,7 @@ class Sweeper:
             lambda rows: program.bytes_compiled(rows, capacity, splits, names),
         )
         if size < len(program.devices):
-            program = self._program(group, local_devices(size))
+            program = self._program(group, Devices(clients=size))
         chunks = math.ceil(len(group) / size)
         for chunk in range(chunks):
             # A last chunk that is not full runs its last member more than once: the program is compiled once.

@@ -18,6 +18,7 @@ from idiolect.config import Cell, Experiment, Method, digest
 from idiolect.data import registry as sources
 from idiolect.data.federated import FederatedData
 from idiolect.errors import ConfigError, require
+from idiolect.evaluate import evaluated_clients
 from idiolect.models import build as build_model
 from idiolect.models import check_model, l2_of
 from idiolect.objective import objective_of
@@ -69,7 +70,7 @@ class Workbench:
 
     def simulation(self, cell: Cell, method: Method, data: FederatedData, model: eqx.Module) -> Simulation:
         """Compile-ready: one method on one federation."""
-        if cell.select == "best-validation" and len(data.validation.y) == 0:
+        if cell.select == "best-validation" and data.validation.count == 0:
             raise ConfigError(
                 "select = 'best-validation', but the data have no validation split; set data.validation=0.15, say"
             )
@@ -131,7 +132,7 @@ class Workbench:
                 **provenance(),
                 "data": dict(data.provenance),
                 "notes": [*data.notes, *small_clients(methods.build(method.spec), data)],
-                "clients": list(data.clients),
+                "clients": [data.clients[i] for i in evaluated_clients(data.num_clients, cell.eval_clients)],
                 "task": data.task,
             },
             status="running",

@@ -6,7 +6,7 @@ import pytest
 
 from idiolect.data import from_arrays
 from idiolect.data.aligned import aligned_empty, is_aligned
-from idiolect.simulate import to_device
+from idiolect.samples import to_device
 
 
 @pytest.mark.parametrize("shape", [7, (3, 5), (1000, 784)])

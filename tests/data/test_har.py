@@ -265,3 +265,11 @@ def test_real_files_random(real):
     assert data.feature_shape in ((561,), (265,))
     assert np.abs(data.train.x).max() <= 1
     assert 85 < leaked(data) < 93
+
+
+def test_the_features_of_people_who_are_held_out(small):
+    known, new = (har(small, split="subjects", new=new) for new in (False, True))
+    assert (known.clients, new.clients) == (("subject 01", "subject 03"), ("subject 12",))
+    trained = {row.tobytes() for split in ("train", "validation") for row in known.split(split).x}
+    assert not trained & {row.tobytes() for split in SPLITS for row in new.split(split).x}
+    assert known.test.sizes.sum() == ROWS

@@ -45,3 +45,9 @@ def test_what_cannot_be_packed_is_refused() -> None:
         LAYOUT.part(LAYOUT.pack(parts), "smell")
     with pytest.raises(ConfigError, match="share a name"):
         Modalities(("a", "a"), ((1,), (1,)))
+
+
+def test_no_samples_are_packed_to_no_rows() -> None:
+    empty = LAYOUT.pack({"signal": np.zeros((0, 4, 3)), "text": np.zeros((0, 5))})
+    assert empty.shape == (0, LAYOUT.width)
+    assert LAYOUT.part(empty, "signal").shape == (0, 4, 3)

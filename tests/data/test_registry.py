@@ -45,7 +45,7 @@ def test_data_of_a_specification_know_how_they_were_made(tiny_mnist, tmp_path, m
 @pytest.mark.parametrize(
     ("spec", "message"),
     [
-        ({}, r"needs a name: one of .*mnist.*synthetic, table"),
+        ({}, r"needs a name: one of .*mnist.*synthetic, synthetic-population, table"),
         ({"name": "mnits"}, "unknown data set 'mnits'; did you mean 'mnist'"),
         ({"name": "synthetic", "alhpa": 1}, "unknown key for data set 'synthetic' 'alhpa'; did you mean 'alpha'"),
         ({"name": "mnist", "partitoin": "iid"}, "'partitoin'; did you mean 'partition'"),
@@ -57,6 +57,9 @@ def test_data_of_a_specification_know_how_they_were_made(tiny_mnist, tmp_path, m
         ({"name": "fashion-mnist", "k": "two"}, "data set 'fashion-mnist': k='two'"),
         ({"name": "emnist", "variant": "byclass", "part": ["test"]}, "'part'; did you mean 'parts'"),
         ({"name": "cifar10", "concentraton": 0.1}, "'concentraton'; did you mean 'concentration'"),
+        ({"name": "har-modalities", "modality": "body_acc"}, "'modality'; did you mean 'modalities'"),
+        ({"name": "mosi", "missing": "often"}, "data set 'mosi': missing='often'"),
+        ({"name": "mosei", "mising": 0.3}, "'mising'; did you mean 'missing'"),
         ({"name": "omniglot", "partition": "iid"}, "unknown key for data set 'omniglot' 'partition'"),
     ],
 )

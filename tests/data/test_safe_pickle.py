@@ -77,17 +77,62 @@ def test_any_other_name_is_refused(content, name):
         load_dictionary(content, "f")
 
 
+@pytest.mark.parametrize("protocol", [0, 1, 2, 3, 4])
+def test_reads_arrays_of_texts_and_objects_at_any_depth(protocol):
+    values = {
+        "names": np.array([["video", "\xe9\u4e2d"], ["", "x" * 40]]),
+        "bytes": np.array([b"ab", b"c"]),
+        "objects": np.asfortranarray(np.array([[None, 1.5, "t"], [b"z", (1, 2), [3]]], dtype=object)),
+    }
+    nested = {"train": {**values, "many": [values["names"], (values["bytes"],)]}, "n": 3}
+    found = load_dictionary(pickle.dumps(nested, protocol), "f")
+    assert found["n"] == 3
+    for key, value in values.items():
+        assert found["train"][key].dtype == value.dtype
+        np.testing.assert_array_equal(found["train"][key], value)
+    np.testing.assert_array_equal(found["train"]["many"][0], values["names"])
+    np.testing.assert_array_equal(found["train"]["many"][1][0], values["bytes"])
+
+
+@pytest.mark.parametrize("protocol", [0, 2, 4])
+def test_code_is_refused_wherever_it_hides(tmp_path, protocol):
+    for hidden in (np.array([Runs(tmp_path / "made"), 1], dtype=object), {"deep": [(Runs(tmp_path / "made"),)]}):
+        with pytest.raises(DataError, match=r"refused: it asks for (posix|nt)\.mkdir"):
+            load_dictionary(pickle.dumps({"a": hidden}, protocol), "f")
+    assert not (tmp_path / "made").exists()
+
+
 @pytest.mark.parametrize(
-    "values",
+    "content",
     [
-        {"a": np.array([None, 1], dtype=object)},
-        {"a": np.array([(1, 2.0)], dtype=[("x", "i4"), ("y", "f8")])},
-        {"a": np.array(["text"])},
+        pickle.dumps({"a": np.array([(1, 2.0)], dtype=[("x", "i4"), ("y", "f8")])}, 2),
+        pickle.dumps({"a": np.array(["2020-01-01"], dtype="M8[D]")}, 2),
+        pickle.dumps({"a": np.array(["text"])}, 2).replace(b"t\x00\x00\x00", b"t\xff\xff\xff"),  # no character
+        pickle.dumps({"a": np.array([1.0])}, 2).replace(b"X\x01\x00\x00\x00<", b"X\x01\x00\x00\x00V"),
+        pickle.dumps({"a": np.array([None, 1], dtype=object)}, 2).replace(b"K\x02\x85", b"K\x03\x85"),
     ],
 )
-def test_only_arrays_of_numbers(values):
+def test_only_plain_arrays(content):
     with pytest.raises(DataError, match="damaged or not a pickle"):
-        load_dictionary(pickle.dumps(values, 2), "f")
+        load_dictionary(content, "f")
+
+
+def test_a_value_that_holds_itself_is_refused():
+    values: dict = {}
+    values["a"] = [values]
+    with pytest.raises(DataError, match="damaged or not a pickle"):
+        load_dictionary(pickle.dumps(values), "f")
+
+
+def test_a_value_that_is_shared_is_made_once():
+    value = [np.arange(3)]
+    for _ in range(60):  # 2^60 values, were each made by itself
+        value = [value, value]
+    found = load_dictionary(pickle.dumps({"a": value}), "f")["a"]
+    for _ in range(60):
+        assert found[0] is found[1]
+        found = found[0]
+    np.testing.assert_array_equal(found[0], np.arange(3))
 
 
 def test_no_codec_but_the_one_for_bytes():

@@ -51,3 +51,17 @@ def test_what_a_publisher_fitted_on_test_samples_stays_so():
     assert provenance_of("none", "as published", "unknown") == {"name": "as published", "fitted_on": "unknown"}
     assert provenance_of("zscore-train", "as published", "unknown") == {"name": "zscore-train", "fitted_on": "train"}
     assert provenance_of("zscore-train", "scaled", "all")["fitted_on"] == "all"
+
+
+def test_a_window_by_itself():
+    x = RNG.normal([1, -2], [3, 0.1], (6, 16, 2)).astype(np.float32)
+    x[0, :, 0] = 4  # constant: only centred
+    found = standardise("window", x, TRAIN)(x)
+    np.testing.assert_allclose(found.mean(axis=1), 0, atol=1e-6)
+    np.testing.assert_allclose(found.std(axis=1)[1:], 1, atol=2e-4)
+    np.testing.assert_array_equal(found[0, :, 0], 0)
+    np.testing.assert_array_equal(standardise("window", x, TRAIN)(x[2:3]), found[2:3])
+    with pytest.raises(ConfigError, match="needs signals"):
+        standardise("window", x[:, :, 0], TRAIN)
+    assert provenance_of("window", "none", "nothing") == {"name": "window", "fitted_on": "nothing"}
+    assert provenance_of("window", "scaled", "all")["fitted_on"] == "all"

@@ -9,9 +9,15 @@ from idiolect.data.emnist import emnist, read_emnist
 from idiolect.data.fashion_mnist import fashion_mnist, read_fashion_mnist
 from idiolect.data.federated import SPLITS, FederatedData, Split
 from idiolect.data.har import har
+from idiolect.data.har_fedmultimodal import har_fedmultimodal
+from idiolect.data.har_modalities import har_modalities
 from idiolect.data.image_set import ImageSet
 from idiolect.data.images import deal, federate
+from idiolect.data.missing import Pattern, without
 from idiolect.data.mnist import mnist, mnist_partition, read_mnist
+from idiolect.data.modalities import Modalities
+from idiolect.data.mosei import mosei
+from idiolect.data.mosi import mosi
 from idiolect.data.mtl import landmine, school
 from idiolect.data.omniglot import omniglot, omniglot_partition
 from idiolect.data.own_labels import number_own
@@ -29,7 +35,9 @@ __all__ = [
     "Audit",
     "FederatedData",
     "ImageSet",
+    "Modalities",
     "Partition",
+    "Pattern",
     "Split",
     "apply",
     "audit",
@@ -43,11 +51,15 @@ __all__ = [
     "from_arrays",
     "from_table",
     "har",
+    "har_fedmultimodal",
+    "har_modalities",
     "landmine",
     "load",
     "make",
     "mnist",
     "mnist_partition",
+    "mosei",
+    "mosi",
     "number_own",
     "omniglot",
     "omniglot_partition",
@@ -58,4 +70,5 @@ __all__ = [
     "school",
     "synthetic",
     "vehicle",
+    "without",
 ]

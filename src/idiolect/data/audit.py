@@ -8,6 +8,7 @@ import numpy as np
 from jaxtyping import Bool, Int, UInt64
 
 from idiolect.data.federated import SPLITS, FederatedData, Split
+from idiolect.data.generated import GeneratedSplit
 
 
 @dataclass(frozen=True)
@@ -98,7 +99,7 @@ def _share(count: int, total: int, what: str, where: str) -> str:
 def audit(data: FederatedData) -> Audit:
     """Look for leaks in the data as they will be used for training and testing."""
     # Where clients number their own classes, equal images may have different labels at two clients.
-    digests = [_digests(data.split(name), labelled=not data.own_labels) for name in SPLITS]
+    digests = [_digests(data.stored(name), labelled=not data.own_labels) for name in SPLITS]
     distinct, codes = np.unique(np.concatenate(digests), return_inverse=True)
     ends = np.cumsum([len(part) for part in digests])
     code: dict[str, Int[np.ndarray, "n"]] = dict(zip(SPLITS, np.split(codes.reshape(-1), ends[:-1]), strict=True))
@@ -137,6 +138,13 @@ def audit(data: FederatedData) -> Audit:
         fitted_on=str(normalisation.get("fitted_on", "unknown")),
         leaks=tuple(data.provenance.get("leaks", ())),
     )
+
+
+def audit_lines(data: FederatedData) -> list[str]:
+    """What the audit says of the data; of samples that are generated, that there is nothing to compare."""
+    if isinstance(data.train, GeneratedSplit):
+        return ["Not audited: samples are generated when they are used, each split by independent draws."]
+    return audit(data).lines()
 
 
 def _digests(split: Split, *, labelled: bool) -> UInt64[np.ndarray, "n"]:

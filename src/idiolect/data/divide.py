@@ -34,7 +34,7 @@ def counts(size: int, test: float, validation: float) -> tuple[int, int, int]:
     return kept - held, held, tested
 
 
-def _smallest(test: float) -> int:
+def smallest(test: float) -> int:
     """The smallest client that gets a training and a test sample."""
     return next(size for size in itertools.count(2) if min(counts(size, test, 0.0)[::2]) >= 1)
 
@@ -79,7 +79,7 @@ def divide(
         if min(counts(len(group), test, validation)[::2]) < 1:
             raise DataError(
                 f"client '{client}' has {len(group)} sample{'s' * (len(group) != 1)}, too few for a training and a "
-                f"test sample (test={test}); minimum={_smallest(test)} keeps clients this small out"
+                f"test sample (test={test}); minimum={smallest(test)} keeps clients this small out"
             )
     divided = [shuffled(group, i, split_seed, test, validation) for i, group in enumerate(groups)]
     return of_splits(
@@ -111,7 +111,12 @@ def large_enough(sizes: Mapping[str, int], minimum: int | None, where: str) -> t
     if not dropped:
         return kept, []
     count = f"{len(dropped)} of {len(sizes)} clients"
-    return kept, [f"{count} have fewer than minimum={minimum} samples and are dropped: {', '.join(dropped)}"]
+    return kept, [f"{count} have fewer than minimum={minimum} samples and are dropped: {listed(dropped)}"]
+
+
+def listed(names: Sequence[str], most: int = 40) -> str:
+    """The names for a note, cut where they are many."""
+    return ", ".join(names) if len(names) <= most else f"{', '.join(names[:most])} and {len(names) - most} more"
 
 
 def of_splits(

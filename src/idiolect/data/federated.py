@@ -9,6 +9,7 @@ from typing import Any, Literal
 import numpy as np
 from jaxtyping import Int, Shaped
 
+from idiolect.data.generated import GeneratedSplit, refuse
 from idiolect.data.modalities import Modalities
 from idiolect.errors import DataError, unknown
 
@@ -46,6 +47,28 @@ class Split:
         """Samples of each client."""
         return np.diff(self.offsets)
 
+    @property
+    def starts(self) -> Int[np.ndarray, "clients"]:
+        """Each client's first row."""
+        return self.offsets[:-1]
+
+    @property
+    def count(self) -> int:
+        """Samples of all clients."""
+        return len(self.y)
+
+    @property
+    def feature_shape(self) -> tuple[int, ...]:
+        """Shape of one sample's features."""
+        return tuple(self.x.shape[1:])
+
+    def digest(self, sha: "hashlib._Hash") -> None:
+        """Add every array to a hash."""
+        outputs = () if self.outputs is None else (self.outputs,)
+        for array in (self.x, self.y, self.offsets, *outputs):
+            sha.update(f"{array.dtype.str}{array.shape}".encode())
+            sha.update(np.ascontiguousarray(array).data)
+
     def client(self, index: int) -> tuple[Shaped[np.ndarray, "m ..."], Shaped[np.ndarray, "m"]]:
         """One client's samples: (features, labels)."""
         rows = slice(int(self.offsets[index]), int(self.offsets[index + 1]))
@@ -69,9 +92,9 @@ class FederatedData:
     """
 
     name: str
-    train: Split
-    validation: Split
-    test: Split
+    train: Split | GeneratedSplit
+    validation: Split | GeneratedSplit
+    test: Split | GeneratedSplit
     clients: tuple[str, ...]
     task: TaskKind
     classes: tuple[str, ...] = ()
@@ -81,20 +104,22 @@ class FederatedData:
 
     def __post_init__(self) -> None:
         for name in SPLITS:
-            count = len(self.split(name).offsets) - 1
+            count = len(self.split(name).sizes)
             if count != len(self.clients):
                 raise DataError(f"{self.name}: {len(self.clients)} clients but the {name} split has {count}")
-        for client, size in zip(self.clients, self.train.sizes, strict=True):
-            if size == 0:
-                raise DataError(f"{self.name}: client '{client}' has no training samples; drop it or merge it")
-        for client, size in zip(self.clients, self.test.sizes, strict=True):
-            if size == 0:
-                raise DataError(
-                    f"{self.name}: client '{client}' has no test samples; "
-                    "raise the test fraction or the minimum size of a client"
-                )
+        for empty in np.flatnonzero(self.train.sizes == 0):
+            raise DataError(
+                f"{self.name}: client '{self.clients[empty]}' has no training samples; drop it or merge it"
+            )
+        for empty in np.flatnonzero(self.test.sizes == 0):
+            raise DataError(
+                f"{self.name}: client '{self.clients[empty]}' has no test samples; "
+                "raise the test fraction or the minimum size of a client"
+            )
         for name in SPLITS:
             split = self.split(name)
+            if isinstance(split, GeneratedSplit):
+                continue
             for what, values in (("features", split.x), ("labels", split.y)):
                 if np.issubdtype(values.dtype, np.floating) and not np.isfinite(values).all():
                     finite = np.isfinite(values).reshape(len(values), -1).all(axis=1)
@@ -104,11 +129,16 @@ class FederatedData:
                         f"'{self.clients[split.owners[row]]}'; clean or impute the data first"
                     )
 
-    def split(self, name: str) -> Split:
+    def split(self, name: str) -> Split | GeneratedSplit:
         """The split called 'train', 'validation' or 'test'."""
         if name not in SPLITS:
             raise unknown("split", name, SPLITS)
         return getattr(self, name)
+
+    def stored(self, name: str) -> Split:
+        """The split, where its samples are stored; `DataError` where they are generated."""
+        split = self.split(name)
+        return refuse() if isinstance(split, GeneratedSplit) else split
 
     @property
     def own_labels(self) -> bool:
@@ -128,24 +158,20 @@ class FederatedData:
     @property
     def feature_shape(self) -> tuple[int, ...]:
         """Shape of one sample's features."""
-        return tuple(self.train.x.shape[1:])
+        return self.train.feature_shape
 
     @cached_property
     def fingerprint(self) -> str:
         """sha256 over every array and client name: equal exactly when the data are equal, bit for bit."""
         digest = hashlib.sha256("\0".join((*self.clients, *self.classes, self.task)).encode())
         for name in SPLITS:
-            split = self.split(name)
-            outputs = () if split.outputs is None else (split.outputs,)
-            for array in (split.x, split.y, split.offsets, *outputs):
-                digest.update(f"{array.dtype.str}{array.shape}".encode())
-                digest.update(np.ascontiguousarray(array).data)
+            self.split(name).digest(digest)
         return digest.hexdigest()
 
     def pooled(self) -> "FederatedData":
         """The same samples as one client that holds everything (what training without privacy would see)."""
         whole = {
-            name: Split((s := self.split(name)).x, s.y, np.array([0, len(s.y)], dtype=s.offsets.dtype))
+            name: Split((s := self.stored(name)).x, s.y, np.array([0, len(s.y)], dtype=s.offsets.dtype))
             for name in SPLITS
         }
         return replace(self, clients=("pooled",), **whole)
@@ -156,7 +182,8 @@ class FederatedData:
         if not chosen:
             raise DataError(f"{self.name}: no client is left after the selection")
 
-        def part(split: Split) -> Split:
+        def part(name: str) -> Split:
+            split = self.stored(name)
             rows = np.concatenate([np.arange(split.offsets[i], split.offsets[i + 1]) for i in chosen])
             sizes = split.sizes[chosen]
             outputs = None if split.outputs is None else split.outputs[chosen]
@@ -167,7 +194,7 @@ class FederatedData:
         return replace(
             self,
             clients=tuple(self.clients[i] for i in chosen),
-            train=part(self.train),
-            validation=part(self.validation),
-            test=part(self.test),
+            train=part("train"),
+            validation=part("validation"),
+            test=part("test"),
         )

@@ -3,18 +3,12 @@
 from collections.abc import Sequence
 from pathlib import Path
 
-import numpy as np
-
-from idiolect.data.by_time import by_time, overlapping
-from idiolect.data.divide import check_fractions, divide, of_splits
-from idiolect.data.downsample import downsample as downsampled
-from idiolect.data.federated import SPLITS, FederatedData
-from idiolect.data.har_files import CHANNELS, COMPLETE, KINDS, Windows, channels_of, read_windows
-from idiolect.data.partition import Indices, Partition, apply
+from idiolect.data.federated import FederatedData
+from idiolect.data.har_division import Division, divided, notes_on
+from idiolect.data.har_files import CHANNELS, KINDS, channels_of, read_windows
+from idiolect.data.partition import apply
 from idiolect.data.standardise import check_scaling, provenance_of, standardise
 from idiolect.errors import require, unknown
-
-DIVISIONS = ("blocked", "random")
 
 
 def har(
@@ -23,6 +17,8 @@ def har(
     *,
     signals: str | Sequence[str] | None = None,
     split: str = "blocked",
+    new: bool = False,
+    held_out: Sequence[int] | None = None,
     normalisation: str = "none",
     test: float = 0.25,
     validation: float = 0.1,
@@ -37,109 +33,50 @@ def har(
         windows of 128 samples x channels; without it 561 if they are there, else 265.
     signals: sensors (body_acc, body_gyro, total_acc) or single channels (total_acc_x); without it all nine channels.
     split: 'blocked' by time (of each activity of each person the first part trains, the last tests, and no window
-        of one split overlaps one of another) or 'random' as in the papers, where test windows overlap training ones.
-    normalisation: 'none', or 'zscore-train', each feature or channel by its mean and deviation in training.
+        of one split overlaps one of another), 'random' as in the papers, where test windows overlap training ones,
+        or 'subjects', where other people are tested than have trained: see `dealt_evenly`.
+    held_out, new: of split='subjects', the numbers of the people who are held out, without it those of the official
+        test files; new=True gives these people as clients, each by time, to test what a model trained on the others
+        does, before or after it has seen their training windows.
+    normalisation: 'none'; 'zscore-train', each feature or channel by its mean and deviation in training; or
+        'window', each channel of a window by its own.
     downsample: see `downsample`; the clients are drawn by split_seed, which also divides a random split.
     """
     kind = None if features is None else str(features)
     if kind is not None and kind not in KINDS:
         raise unknown("features", kind, KINDS)
-    if split not in DIVISIONS:
-        raise unknown("split", split, DIVISIONS)
+    how = Division(split, new, held_out, test, validation, split_seed, downsample, downsample_test)
     check_scaling(normalisation)
-    check_fractions(test, validation)
     chosen = CHANNELS
     if signals is not None:
         require(kind in (None, "signals"), f"signals goes with features='signals', not {kind}")
         kind, chosen = "signals", channels_of([signals] if isinstance(signals, str) else signals)
     windows = read_windows(folder, kind, chosen)
-    blocked = split == "blocked"
-    dealt = _blocked(windows, test, validation) if blocked else _random(windows, test, validation, split_seed)
-    dealt = downsampled(dealt, windows.y, downsample, test=downsample_test, seed=split_seed)
-    notes = [] if blocked else [_leak(windows, dealt)]
-    if len(windows.y) != COMPLETE:
-        notes.append(f"{len(windows.y):,} windows; the complete data set has {COMPLETE:,}")
+    division = divided(windows, how)
+    notes = notes_on(windows, division)
     if windows.kind == "265":
         notes.append("features are the first 265 of the 561 published ones (time domain)")
     raw = windows.kind == "signals"
-    scaled = provenance_of(normalisation, *(("none", "nothing") if raw else ("scaled by the publisher", "all")))
     return apply(
-        dealt,
+        division.partition,
         windows.x,
         windows.y,
-        name=f"har/{windows.kind}/{split}",
+        name=f"har/{windows.kind}/{split}{'/new' if new else ''}",
         task="classification",
         classes=windows.classes,
-        encode=standardise(normalisation, windows.x, dealt.train.index),
+        encode=standardise(normalisation, windows.x, division.fitted),
         notes=notes,
         provenance={
             "source": "har",
             "arguments": {
                 "features": windows.kind,
                 "signals": list(chosen) if raw else None,
-                "split": split,
                 "normalisation": normalisation,
-                "test": test,
-                "validation": validation,
-                "split_seed": split_seed,
-                "downsample": downsample,
-                "downsample_test": downsample_test,
+                **how.arguments,
             },
-            "normalisation": scaled,
-            "leaks": ["windows overlap by half and are split at random"] if not blocked else [],
+            "normalisation": provenance_of(
+                normalisation, *(("none", "nothing") if raw else ("scaled by the publisher", "all"))
+            ),
+            "leaks": list(division.leaks),
         },
-    )
-
-
-def _clients(windows: Windows) -> dict[str, Indices]:
-    """Each person's windows by name."""
-    people = np.unique(windows.subjects)
-    return {f"subject {person:02d}": np.flatnonzero(windows.subjects == person) for person in people}
-
-
-def _random(windows: Windows, test: float, validation: float, seed: int) -> Partition:
-    """Each person's windows at random, as in the papers."""
-    groups = _clients(windows)
-    return divide(
-        list(groups.values()),
-        windows.x,
-        windows.y,
-        name="random",
-        clients=list(groups),
-        test=test,
-        validation=validation,
-        split_seed=seed,
-    )
-
-
-def _leak(windows: Windows, dealt: Partition) -> str:
-    """What a random split lets through."""
-    leaked = overlapping(dealt.test.index, dealt.train.index, windows.overlaps).mean()
-    return (
-        f"windows overlap by half and are split at random, as in the papers: {leaked:.1%} of the test windows share "
-        "samples with a training window of the same person, which flatters accuracy; split='blocked' has no such leak"
-    )
-
-
-def _blocked(windows: Windows, test: float, validation: float) -> Partition:
-    """Each person's activities by time."""
-    groups = _clients(windows)
-    divided = [
-        by_time([rows[windows.y[rows] == k] for k in np.unique(windows.y[rows])], windows.overlaps, test, validation)
-        for rows in groups.values()
-    ]
-    dropped = len(windows.y) - sum(len(part) for parts in divided for part in parts)
-    how = "" if windows.measured else " (no signal files: all neighbours of one activity count as overlapping)"
-    note = (
-        "of each person's activity the first windows are for training, the last for testing; "
-        f"{dropped} windows that overlap a later split are left out{how}"
-    )
-    return of_splits(
-        dict(zip(SPLITS, zip(*divided, strict=True), strict=True)),
-        windows.x,
-        windows.y,
-        name="blocked",
-        clients=list(groups),
-        parameters={"clients": len(groups), "test": test, "validation": validation},
-        notes=[note],
     )

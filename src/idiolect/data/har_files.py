@@ -30,6 +30,7 @@ class Windows:
     """All windows, the official training files before the official test files, in the order of time for each subject.
 
     x: (n, 561), (n, 265) or (n, 128, channels); y: activities 0, 1, ...; classes: their names.
+    held: whether the window is of the official test files, whose people are not in the training files.
     overlaps: whether a window's first half is the second half of the window before it.
     measured: whether the overlap was seen in the signals; else every neighbour of the same subject and activity
         counts as overlapping.
@@ -38,6 +39,7 @@ class Windows:
     x: Float32[np.ndarray, "n ..."]
     y: Int32[np.ndarray, "n"]
     subjects: Int32[np.ndarray, "n"]
+    held: Bool[np.ndarray, "n"]
     overlaps: Bool[np.ndarray, "n"]
     measured: bool
     classes: tuple[str, ...]
@@ -77,6 +79,7 @@ def read_windows(folder: str | Path | None, kind: str | None, channels: Sequence
         x=np.concatenate(parts),
         y=np.concatenate(labels) - 1,
         subjects=np.concatenate(subjects),
+        held=np.repeat([False, True], [len(own) for own in labels]),
         overlaps=overlaps,
         measured=measured,
         classes=classes,

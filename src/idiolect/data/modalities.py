@@ -40,12 +40,15 @@ class Modalities:
             raise unknown("modality", name, self.names)
         return self.names.index(name)
 
-    def part(self, x: Samples, name: str) -> Samples:
-        """One modality of packed samples: (..., width) -> (..., *shape)."""
+    def columns(self, name: str) -> slice:
+        """Where a modality's numbers lie in a packed sample."""
         place = self.index(name)
         start = sum(map(prod, self.shapes[:place]))
-        shape = self.shapes[place]
-        return x[..., start : start + prod(shape)].reshape(*x.shape[:-1], *shape)
+        return slice(start, start + prod(self.shapes[place]))
+
+    def part(self, x: Samples, name: str) -> Samples:
+        """One modality of packed samples: (..., width) -> (..., *shape)."""
+        return x[..., self.columns(name)].reshape(*x.shape[:-1], *self.shapes[self.index(name)])
 
     def present(self, x: Samples, name: str) -> Samples:
         """1 where the modality is there, 0 where it is absent: (..., width) -> (...)."""
@@ -68,8 +71,7 @@ class Modalities:
                 raise DataError(f"modality '{name}' must have the shape {(count, *shape)}, it is {values.shape}")
             there = np.ones(count, bool) if present is None else present[name]
             kept = np.where(there.reshape(-1, *(1,) * len(shape)), values, 0)
-            start = sum(map(prod, self.shapes[: self.index(name)]))
-            packed[:, start : start + prod(shape)] = kept.reshape(count, -1)
+            packed[:, self.columns(name)] = kept.reshape(count, prod(shape))
             packed[:, self.width - len(self.names) + self.index(name)] = there
         empty = np.flatnonzero(packed[:, -len(self.names) :].sum(axis=1) == 0)
         if len(empty):

@@ -31,7 +31,7 @@ def number_own(data: FederatedData) -> FederatedData:
         data,
         classes=tuple(str(k) for k in range(most)),
         notes=notes,
-        **{name: numbered(data.split(name)) for name in SPLITS},
+        **{name: numbered(data.stored(name)) for name in SPLITS},
     )
 
 

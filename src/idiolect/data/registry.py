@@ -12,10 +12,15 @@ from idiolect.data.emnist import emnist
 from idiolect.data.fashion_mnist import fashion_mnist
 from idiolect.data.federated import FederatedData
 from idiolect.data.har import har
+from idiolect.data.har_fedmultimodal import har_fedmultimodal
+from idiolect.data.har_modalities import har_modalities
 from idiolect.data.keywords import check_keywords
 from idiolect.data.mnist import mnist
+from idiolect.data.mosei import mosei
+from idiolect.data.mosi import mosi
 from idiolect.data.mtl import landmine, school
 from idiolect.data.omniglot import omniglot
+from idiolect.data.population import synthetic_population
 from idiolect.data.synthetic import synthetic
 from idiolect.data.table import from_table
 from idiolect.data.vehicle import vehicle
@@ -23,12 +28,17 @@ from idiolect.errors import ConfigError, unknown
 
 SOURCES: dict[str, Callable[..., FederatedData]] = {
     "synthetic": synthetic,
+    "synthetic-population": synthetic_population,
     "mnist": mnist,
     "fashion-mnist": fashion_mnist,
     "emnist": emnist,
     "cifar10": cifar10,
     "omniglot": omniglot,
     "har": har,
+    "har-fedmultimodal": har_fedmultimodal,
+    "har-modalities": har_modalities,
+    "mosei": mosei,
+    "mosi": mosi,
     "vehicle": vehicle,
     "school": school,
     "landmine": landmine,

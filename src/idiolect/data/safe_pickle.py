@@ -12,7 +12,7 @@ from idiolect.errors import DataError
 
 
 def load_dictionary(content: bytes, where: str) -> dict[Any, Any]:
-    """The dictionary in a pickle whose values are plain Python values and arrays of numbers.
+    """The dictionary in a pickle whose values, at any depth, are plain Python values and arrays of these.
 
     Pickles name the functions that rebuild their objects. Here these names stand for a few small functions of our
     own, which rebuild arrays; any other name is refused before anything is imported or called. Texts of Python 2 are
@@ -21,7 +21,7 @@ def load_dictionary(content: bytes, where: str) -> dict[Any, Any]:
     try:
         found = _Unpickler(io.BytesIO(content), where).load()
         if isinstance(found, dict):
-            return {key: value.array() if isinstance(value, _Array) else value for key, value in found.items()}
+            return _rebuilt(found, {})
     except DataError:
         raise
     except Exception as error:  # the bytes of a damaged pickle are a random program
@@ -29,15 +29,34 @@ def load_dictionary(content: bytes, where: str) -> dict[Any, Any]:
     raise DataError(f"{where} holds a {type(found).__name__}, not a dictionary; download it again")
 
 
+def _rebuilt(value: Any, made: dict[int, Any]) -> Any:
+    """The value with every array in it made. made: what was, by identity: small files can share a value often."""
+    if id(value) not in made:
+        if isinstance(value, _Array):
+            made[id(value)] = value.array(made)
+        elif isinstance(value, dict):
+            made[id(value)] = {key: _rebuilt(item, made) for key, item in value.items()}
+        elif isinstance(value, list):
+            made[id(value)] = [_rebuilt(item, made) for item in value]
+        elif isinstance(value, tuple):
+            made[id(value)] = tuple(_rebuilt(item, made) for item in value)
+        else:
+            return value
+    return made[id(value)]
+
+
 class _Type:
-    """What stands for a numpy.dtype: only numbers, for a crafted state of a real one may corrupt memory."""
+    """What stands for a numpy.dtype: only numbers, texts and objects, and no state but the byte order, for a crafted
+    state of a real one may corrupt memory."""
 
     def __init__(self, name: str, *_: Any) -> None:
-        if not re.fullmatch("[biuf][1248]", name):
+        if not re.fullmatch("[biuf][1248]|[SU][0-9]{1,6}|O8?", name):
             raise ValueError(f"an array of type {name!r}")
         self.name = name
 
     def __setstate__(self, state: tuple[Any, ...]) -> None:
+        if state[1] not in ("<", ">", "=", "|"):
+            raise ValueError(f"an array of byte order {state[1]!r}")
         self.name = state[1].replace("|", "") + self.name
 
 
@@ -50,12 +69,20 @@ class _Array:
     def __setstate__(self, state: tuple[Any, ...]) -> None:
         self.state = state
 
-    def array(self) -> Shaped[np.ndarray, "..."]:
+    def array(self, made: dict[int, Any]) -> Shaped[np.ndarray, "..."]:
         """The array, in its own memory."""
         _, shape, kind, columns_first, content = self.state
+        if "O" in kind.name:  # a list of objects, the last index first, however the array lay in memory
+            objects = np.empty(len(content), dtype=object)
+            for place, item in enumerate(content):
+                objects[place] = _rebuilt(item, made)
+            return objects.reshape(shape)
         values = content.encode("latin1") if isinstance(content, str) else content
         order = "F" if columns_first else "C"
-        return np.frombuffer(values, np.dtype(kind.name)).reshape(shape, order=order).copy()
+        array = np.frombuffer(values, np.dtype(kind.name)).reshape(shape, order=order).copy()
+        if "U" in kind.name:
+            array.tolist()  # fails where a code is no character
+        return array
 
 
 def _encode(text: str, encoding: str) -> bytes:

@@ -110,10 +110,11 @@ def report_text(results: Results, command: str, figures: dict[str, list[tuple[st
 def _cell(results: Results, cell: Cell, figures: Sequence[tuple[str, str]]) -> list[str]:
     cohort = "all clients" if cell.cohort is None else f"{cell.cohort:g} clients"
     drawn = "" if cell.sampling == "fixed" else f" ({cell.sampling} sampling, on average)"
+    some = "" if cell.eval_clients is None else f", on {cell.eval_clients:,} clients drawn once for all methods"
     settings = [
         f"data: {_settings(cell.data)}",
         f"model: {_settings(cell.model)}",
-        f"{cell.rounds} rounds, {cohort} a round{drawn}, evaluated every {cell.eval_every} rounds",
+        f"{cell.rounds} rounds, {cohort} a round{drawn}, evaluated every {cell.eval_every} rounds{some}",
         *(_method(method) for method in cell.methods),
     ]
     warnings = [*results.notes(cell), *results.audit(cell)]

@@ -1,0 +1,103 @@
+"""Samples that exist only while they are used: made from a client's number, each time the same."""
+
+import hashlib
+from abc import abstractmethod
+from dataclasses import dataclass
+from typing import NoReturn
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jaxtyping import Array, Int, Shaped
+
+from idiolect.errors import DataError
+
+
+class Maker(eqx.Module):
+    """Makes the samples of one client in one split: a pure function of its number, written in JAX.
+
+    capacity: rows it makes, enough for any client; the first n_i of them are client i's.
+    """
+
+    capacity: eqx.AbstractVar[int]
+
+    @abstractmethod
+    def samples(self, client_id: Int[Array, ""]) -> tuple[Shaped[Array, "capacity ..."], Shaped[Array, "capacity"]]:
+        """Features (capacity, *feature_shape) and labels (capacity,)."""
+
+
+@dataclass(frozen=True, eq=False)
+class GeneratedSplit:
+    """One split of all clients, of which only the sizes are stored: memory for a number a client, whatever they hold.
+
+    What needs all samples at once (pooling, a graph by labels, an audit) is refused with `DataError`.
+    """
+
+    maker: Maker
+    sizes: Int[np.ndarray, "clients"]
+    outputs: None = None
+
+    def __post_init__(self) -> None:
+        if len(self.sizes) and not 0 <= int(self.sizes.min()) <= int(self.sizes.max()) <= self.maker.capacity:
+            raise DataError(f"generated clients must have from 0 to {self.maker.capacity} samples")
+
+    @property
+    def starts(self) -> Int[np.ndarray, "clients"]:
+        """Each client's first row among the rows that are made for it."""
+        return np.zeros(len(self.sizes), np.int64)
+
+    @property
+    def count(self) -> int:
+        """Samples of all clients."""
+        return int(self.sizes.sum())
+
+    @property
+    def feature_shape(self) -> tuple[int, ...]:
+        """Shape of one sample's features."""
+        x, _ = jax.eval_shape(self.maker.samples, jax.ShapeDtypeStruct((), np.int32))
+        return tuple(x.shape[1:])
+
+    def client(self, index: int) -> tuple[Shaped[np.ndarray, "m ..."], Shaped[np.ndarray, "m"]]:
+        """One client's samples: (features, labels)."""
+        x, y = _made(self.maker, np.asarray(index, np.int32))
+        return np.asarray(x)[: self.sizes[index]], np.asarray(y)[: self.sizes[index]]
+
+    def digest(self, sha: "hashlib._Hash") -> None:
+        """Add what the samples are made from to a hash."""
+        leaves, structure = jax.tree.flatten(self.maker)
+        sha.update(f"{type(self.maker).__name__}{structure}{[np.asarray(leaf).tolist() for leaf in leaves]}".encode())
+        sha.update(np.ascontiguousarray(self.sizes).data)
+
+    @property
+    def x(self) -> Shaped[np.ndarray, "n ..."]:
+        """Refused: the samples of all clients are never there together."""
+        refuse()
+
+    @property
+    def y(self) -> Shaped[np.ndarray, "n"]:
+        """Refused, as x."""
+        refuse()
+
+    @property
+    def offsets(self) -> Int[np.ndarray, "clients_plus_1"]:
+        """Refused, as x."""
+        refuse()
+
+    @property
+    def owners(self) -> Int[np.ndarray, "n"]:
+        """Refused, as x."""
+        refuse()
+
+
+@eqx.filter_jit
+def _made(maker: Maker, client_id: Int[Array | np.ndarray, ""]) -> tuple[Array, Array]:
+    return maker.samples(jnp.asarray(client_id))
+
+
+def refuse() -> NoReturn:
+    """Say that samples which are never stored cannot be had all at once."""
+    raise DataError(
+        "these clients' samples are generated when they are used and never stored together; what needs all of them "
+        "at once (pooling, graphs by data, folds) works on stored data sets only"
+    )
