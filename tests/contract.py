@@ -58,7 +58,7 @@ def ignores_padding(method: Algorithm, rounds: int = 1) -> None:
     @eqx.filter_jit
     def one_round(shared: Any, private: Any) -> tuple[Any, Any, Any]:
         messages, private = jax.vmap(lambda i, own: sent_by(algorithm, problem.client(i), shared, own))(ids, private)
-        spoilt = jax.tree.map(lambda leaf: leaf.at[2].set(jnp.nan), messages)
+        spoilt = jax.tree.map(lambda leaf: leaf.at[2].set(jnp.nan if eqx.is_inexact_array(leaf) else -1), messages)
         first = jax.tree.map(lambda leaf: leaf[:2], messages)
         return algorithm.aggregate(shared, padded, spoilt), algorithm.aggregate(shared, real, first), private
 

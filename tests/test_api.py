@@ -1,12 +1,14 @@
 """idiolect from Python: one method, several methods, own data and own models."""
 
 import jax
+import jax.numpy as jnp
 import numpy as np
 import pytest
 
 import idiolect
 from idiolect.data import from_arrays
 from idiolect.errors import ConfigError, DivergedError
+from tests.modalities import FLAT, MODEL, data_of
 
 METHODS = [
     {"name": "fedavg", "local_steps": 2, "batch_size": 4},
@@ -81,3 +83,27 @@ def test_settings_out_of_range_are_one_line(data):
 def test_a_diverging_run_names_round_and_client(data):
     with pytest.raises(DivergedError, match="diverged"):
         idiolect.run(data, {"name": "mlr", "l2": 10.0}, idiolect.FedAvg(rate=1e30, batch_size=4), rounds=5)
+
+
+def test_the_models_of_each_modality_are_compared_kept_and_loaded(tmp_path):
+    """mmFL's models are known only when it is prepared: the table, the figures and the files have them all."""
+    data = data_of((("acc",), ("text",), ("acc", "text")), sizes=(5, 4, 6))
+    method = {"name": "mmfl", "rates": 0.1, "local_steps": 1, "batch_size": 4}
+    published = {"published": [{"model": "acc", "value": 50.0}]}
+    spec = MODEL | FLAT
+    found = idiolect.compare(data, spec, [method | published], rounds=1, out=tmp_path, quiet=True)
+    names = ("global", "personal", "acc", "personal acc", "personal text", "text")
+    assert tuple(line.model for line in found.lines) == names
+    assert [line.published is not None for line in found.lines] == [name == "acc" for name in names]
+    store, row = found.results.store, found.results.started()[0]
+    for name in names:
+        scores = store.scores(row.id, 1, name, "test")
+        for index, client in enumerate(data.clients):
+            file = "global" if name == "global" else f"{name}/{client}"
+            model, (x, y) = idiolect.load_model(store.models_folder(row) / f"{file}.eqx"), data.test.client(index)
+            usable = jax.vmap(model.usable)(jnp.asarray(x)) > 0
+            right = (np.argmax(jax.vmap(model)(jnp.asarray(x)), axis=1) == y)[np.asarray(usable)]
+            assert scores.count[index] == len(right)
+            assert not len(right) or right.mean() == pytest.approx(scores.score[index], abs=1e-6)
+    with pytest.raises(ConfigError, match="unknown model of mmfl 'gyro'"):
+        idiolect.compare(data, spec, [method | {"published": [{"model": "gyro", "value": 1.0}]}], quiet=True)

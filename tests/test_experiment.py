@@ -115,7 +115,7 @@ def test_saved_models_are_of_the_round_that_validation_chose_and_score_as_the_st
     cell = spec.cells[0]
     data = Workbench().load(cell)
     for method in cell.methods:
-        for name in Results(store, spec).names(method):
+        for name in Results(store, spec).names(cell, method):
             row = store.run(f"cell/{method.title}/seed0")
             curve = store.curve(row.id, name, "validation")
             best = max(curve, key=lambda point: point[1])[0]

@@ -14,6 +14,7 @@ from idiolect.features import on_features
 from idiolect.models.parts import split
 from idiolect.objective import objective_of
 from tests.federations import Tanh, classification, client_of, federation, flat, split_of
+from tests.modalities import FLAT, close, problem, without
 
 KEY = jax.random.key(5)
 PROBLEM = classification((9, 1, 300, 4), l2=0.1)  # the third fills two tiles
@@ -94,3 +95,20 @@ def test_a_client_with_fewer_classes_has_a_head_with_fewer_rows():
         results.append((trained.second[:2], slope.first, slope.bias, slope.second[:2], scores))
     for a, b in zip(*map(jax.tree.leaves, results), strict=True):
         np.testing.assert_allclose(a, b, rtol=1e-5, atol=1e-6)
+
+
+def test_a_sample_that_the_whole_model_cannot_answer_counts_for_nothing_on_features_too():
+    given = problem(l2=0.1, **FLAT | {"modalities": ["acc"]})
+    client = given.client(2)
+    client = replace(client, x=client.x.at[::3].set(without(client.x[::3], "acc")))
+    body, head = split(given.params, "decoders")
+
+    @jax.jit
+    def both(body, head):
+        held = on_features(client, body, head)
+        batch, features = client.draw(KEY, 6), held.draw(KEY, 6)
+        plain = client.full_value_and_grad(head, body), client.grad(head, batch, body)
+        return plain, (held.full_value_and_grad(head), held.grad(head, features))
+
+    close(*both(body, head))
+    assert float(client.answered(given.params)) < float(client.size)

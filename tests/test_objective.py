@@ -4,8 +4,10 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from idiolect.objective import Batch, cross_entropy, half_squared_error, objective_of
+from idiolect.losses import cross_entropy, half_squared_error
+from idiolect.objective import Batch, objective_of
 from tests.federations import classification
+from tests.modalities import FLAT, close, problem, without
 
 LOGITS = np.array([[2.0, -1.0, 0.5], [0.0, 0.0, 0.0], [-3.0, 1.0, 1.5]])
 
@@ -107,3 +109,21 @@ def test_outputs_beyond_a_clients_classes_count_for_nothing():
     )
     assert float(scores.score) == float(narrow_scores.score)
     assert float(objective.scores(model, whole).score) == 0
+
+
+def test_samples_that_the_model_cannot_answer_count_for_nothing():
+    """Loss, gradient, exact gradient and scores are those on the other samples alone."""
+    given = problem(l2=0.1, **FLAT | {"modalities": ["acc"]})
+    client, count = given.client(2), 12
+    batch = client.take(jnp.arange(count))
+    lost = batch.x.at[::3].set(without(batch.x[::3], "acc"))
+    kept = jnp.asarray([i for i in range(count) if i % 3])
+    few = batch._replace(x=batch.x[kept], y=batch.y[kept], weight=batch.weight[kept])
+    some = batch._replace(x=lost)
+    value = jax.value_and_grad(given.objective.loss)
+    close(value(given.params, some), value(given.params, few))
+    close(given.objective.scores(given.params, some), given.objective.scores(given.params, few))
+    assert float(given.objective.scores(given.params, some).count) == len(kept)
+    own = eqx.tree_at(lambda c: (c.x, c.y, c.start), client, (lost, batch.y, jnp.zeros_like(client.start)))
+    close(own.full_value_and_grad(given.params, tile=5), value(given.params, few))
+    assert float(own.answered(given.params)) == len(kept)

@@ -1,4 +1,6 @@
-"""idiolect itself, in a process like any other system's."""
+"""idiolect itself, in a process like any other system's, on all cores."""
+
+from contextlib import suppress
 
 import jax
 import numpy as np
@@ -7,6 +9,8 @@ from benchmarks.beginning import SEED, simulated, to_torch
 from benchmarks.peers import System
 from benchmarks.samples import Given
 from benchmarks.workloads import Workload
+from idiolect.devices import use_cores
+from idiolect.errors import ConfigError
 from idiolect.evaluate import Evaluator
 from idiolect.simulate import State
 
@@ -54,5 +58,7 @@ class Scores(Rounds):
 
 
 def make(work: Workload, given: Given) -> System:
-    """The simulation of a workload."""
+    """The simulation of a workload, as the command line runs it: each core a device."""
+    with suppress(ConfigError):  # inside a program that computed with JAX before, its devices stay as they are
+        use_cores()
     return (Scores if work.evaluates else Rounds)(work, given)

@@ -17,6 +17,8 @@ from idiolect.algorithms.fedsgd import FedSGD
 from idiolect.algorithms.fedu import DFedU, FedU
 from idiolect.algorithms.l2gd import L2GD
 from idiolect.algorithms.local import Global, Local
+from idiolect.algorithms.mmfl import MmFL
+from idiolect.algorithms.mmfl_fusion import MmFLFusion
 from idiolect.algorithms.mocha import Mocha
 from idiolect.algorithms.oneshot import OneShot
 from idiolect.algorithms.perfedavg import PerFedAvg
@@ -30,6 +32,7 @@ from idiolect.data.federated import FederatedData
 from idiolect.devices import use_cores
 from idiolect.errors import ConfigError, DataError, DivergedError, IdiolectError, StoreError
 from idiolect.models import load_model, save_model
+from idiolect.split import SplitRun
 from idiolect.sweeps import SweepResult, sweep
 
 __version__ = "0.1.0"
@@ -66,6 +69,8 @@ __all__ = [
     "IdiolectError",
     "LGFedAvg",
     "Local",
+    "MmFL",
+    "MmFLFusion",
     "Mocha",
     "OneShot",
     "PFedMe",
@@ -73,6 +78,7 @@ __all__ = [
     "Reptile",
     "Run",
     "Scaffold",
+    "SplitRun",
     "StoreError",
     "SweepResult",
     "compare",

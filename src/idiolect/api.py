@@ -2,12 +2,12 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from functools import cached_property
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any, Literal
 
 import equinox as eqx
+import numpy as np
 from rich.console import Console
 from rich.table import Table
 
@@ -19,8 +19,9 @@ from idiolect.errors import ConfigError, unknown
 from idiolect.evaluate import ClientScores, Evaluator
 from idiolect.fit import Evaluated, Memory, fit
 from idiolect.launch import launch, raise_diverged
-from idiolect.models import build, check_model, l2_of
-from idiolect.objective import SampleLoss, objective_of
+from idiolect.losses import SampleLoss
+from idiolect.models import build, check_model, l2_of, loss_of
+from idiolect.objective import objective_of
 from idiolect.random import model_key
 from idiolect.report.table import rich_table
 from idiolect.results import Line, Results
@@ -55,22 +56,18 @@ class Run:
                 return scores, summary
         raise unknown("model/split", f"{model}/{split}", {f"{s.model}/{s.split}" for s, _ in results})
 
-    @cached_property
-    def _params(self) -> dict[str, Any]:
-        names = self.evaluator.simulation.algorithm.model_names
-        return self.evaluator.client_params(self.state, names)
-
     def client_model(self, model: str, client: str | int) -> eqx.Module:
         """One client's model, ready to call on one sample. client: its name or number."""
-        if model not in self._params:
-            raise unknown("model", model, self._params)
+        names = self.evaluator.simulation.algorithm.offered
+        if model not in names:
+            raise unknown("model", model, names)
         if isinstance(client, str):
             if client not in self.data.clients:
                 raise unknown("client", client, self.data.clients)
             client = self.data.clients.index(client)
         elif not 0 <= client < self.data.num_clients:
             raise ConfigError(f"client {client} is not one of 0..{self.data.num_clients - 1}")
-        own = tree.gather(self._params[model], client)
+        own = tree.gather(self.evaluator.client_params(self.state, [model], np.array([client]))[model], 0)
         return eqx.combine(own, eqx.filter(self.model, eqx.is_inexact_array, inverse=True))
 
     def show(self) -> None:
@@ -84,12 +81,13 @@ class Run:
         Console().print(table)
 
 
-def _model_of(model: ModelSpec, data: FederatedData, seed: int) -> tuple[eqx.Module, float]:
+def _model_of(model: ModelSpec, data: FederatedData, seed: int) -> tuple[eqx.Module, float, SampleLoss | None]:
     if isinstance(model, eqx.Module):
         check_model(model, data.feature_shape, data.num_outputs)
-        return model, 0.0
+        return model, 0.0, None
     spec = model if isinstance(model, str) else dict(model)
-    return build(spec, data.feature_shape, data.num_outputs, data.task, model_key(seed)), l2_of(spec)
+    shape = (data.feature_shape, data.num_outputs, data.task, model_key(seed), data.modalities)
+    return build(spec, *shape), l2_of(spec), loss_of(spec)
 
 
 def run(
@@ -107,25 +105,29 @@ def run(
     loss: SampleLoss | None = None,
     block: int | None = None,
     private: str | Path | None = None,
+    eval_clients: int | None = None,
     debug: bool = False,
 ) -> Run:
     """Run one method and keep everything in memory.
 
     model: any Equinox module that maps one sample to outputs, or a name or specification of the zoo ("mlr").
-    cohort: clients a round, all by default. loss: of one sample, (output, label) -> scalar; cross-entropy or
-    half squared error by default. l2: weight of the L2 term. block, debug: see `Simulation`. private: a file for the
-    clients' private states, where there are too many for memory.
+    cohort: clients a round, all by default. loss: of one sample, (output, label) -> scalar; the specification's, or
+    cross-entropy or half squared error by default. l2: weight of the L2 term. block, debug: see `Simulation`.
+    private: a file for the clients' private states, where there are too many for memory. eval_clients: evaluate so
+    many clients only, drawn once (`run.evaluator.ids`).
     Raises `ConfigError` for settings out of range, `DivergedError` at the first NaN or infinity.
     """
     if rounds < 1 or eval_every < 1:
         raise ConfigError(f"rounds = {rounds} and eval_every = {eval_every} must be at least 1")
-    module, spec_l2 = _model_of(model, data, seed)
+    if eval_clients is not None and eval_clients < 1:
+        raise ConfigError(f"eval_clients = {eval_clients} must be at least 1")
+    module, spec_l2, spec_loss = _model_of(model, data, seed)
     params = eqx.filter(module, eqx.is_inexact_array)
-    objective = objective_of(module, data.task, spec_l2 if l2 is None else l2, loss)
+    objective = objective_of(module, data.task, spec_l2 if l2 is None else l2, loss or spec_loss)
     simulation = Simulation(
         data, objective, params, algorithm, cohort=cohort, sampling=sampling, rounds=rounds, block=block, debug=debug
     )
-    evaluator, memory = Evaluator(simulation), Memory()
+    evaluator, memory = Evaluator(simulation, eval_clients), Memory()
     used = [split for split in splits if data.split(split).count]
     state = fit(
         simulation,

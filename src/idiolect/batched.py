@@ -96,7 +96,7 @@ class Program:
         require(block is None or block >= 1, f"block = {block} must be at least 1 run")
         self.like = max(simulations, key=lambda sim: int(sim.training.train.sizes.max()))
         self.block = block or default_members(self.like)
-        self.devices = devices or Devices(clients=len(members))
+        self.devices = devices or Devices(rows=len(members))
         self._structure = jax.tree.structure(members[0])
         columns = list(zip(*(jax.tree.leaves(member) for member in members), strict=True))
         self._varies = [not _all_equal(column) for column in columns]
@@ -232,8 +232,8 @@ class Program:
         like = self.like
         state = jax.eval_shape(like.init, 0)
         size, cohort = _bytes((state.shared, state.private)), int(np.ceil(like.sampling.size))
-        together, numbers = min(like.block or 1, cohort), math.prod(like.training.feature_shape)
-        samples = together * int(like.training.train.sizes.max()) * numbers * 4
+        together, train = min(like.block or 1, cohort), like.training.train
+        samples = together * int(train.sizes.max()) * math.prod(train.x.shape[1:]) * train.x.dtype.itemsize
         models = (cohort + like.data.num_clients) * _bytes(like.params)
         working = min(rows, self.block * len(self.devices))
         return 2 * rows * size + working * (size + models + samples)

@@ -125,6 +125,18 @@ class Client(eqx.Module):
 
         return jax.lax.fori_loop(0, (self.size + tile - 1) // tile, write, empty)
 
+    def answered(self, params: Params) -> Float[Array, ""]:
+        """How many of the client's training samples the model with these parameters can answer."""
+        if not self.objective.selective:
+            return self.size.astype(jnp.result_type(float))
+        tile = self.tile
+
+        def add(index: Array, count: Array) -> Array:
+            part = self.take(index * tile + jnp.arange(tile))
+            return count + jnp.sum(self.objective.answered(params, part).weight)
+
+        return jax.lax.fori_loop(0, self.passes(tile), add, jnp.zeros((), jnp.result_type(float)))
+
     def loss(self, params: Params, batch: Batch) -> Float[Array, ""]:
         """f_i on a mini-batch, L2 included."""
         return self.objective.loss(params, batch)
@@ -157,15 +169,21 @@ class Client(eqx.Module):
         batch: Callable[[Int[Array, ""]], Batch],
         tile: int = TILE,
     ) -> tuple[Float[Array, ""], Params]:
-        """(1/n_i) sum over tiles of loss(params, batch(tile)) plus the L2 term, and its gradient."""
+        """(1/n_i) sum over tiles of loss(params, batch(tile)) plus the L2 term, and its gradient.
 
-        def add(index: Array, total: tuple[Array, Params]) -> tuple[Array, Params]:
-            value, gradient = jax.value_and_grad(loss)(params, batch(index))
-            return total[0] + value, tree.add_scaled(total[1], 1.0, gradient)
+        n_i: the samples that the model can answer, all of them for most models.
+        """
 
-        zero = (jnp.zeros((), jnp.result_type(float)), jax.tree.map(jnp.zeros_like, params))
-        value, gradient = jax.lax.fori_loop(0, (self.size + tile - 1) // tile, add, zero)
-        scale = 1.0 / jnp.maximum(self.size, 1)
+        def add(index: Array, total: tuple[Array, Array, Params]) -> tuple[Array, Array, Params]:
+            part = batch(index)
+            value, gradient = jax.value_and_grad(loss)(params, part)
+            count = jnp.sum(self.objective.answered(tree.merged(params, fixed), part).weight)
+            return total[0] + value, total[1] + count, tree.add_scaled(total[2], 1.0, gradient)
+
+        nothing = jnp.zeros((), jnp.result_type(float))
+        start = (nothing, nothing, jax.tree.map(jnp.zeros_like, params))
+        value, count, gradient = jax.lax.fori_loop(0, (self.size + tile - 1) // tile, add, start)
+        scale = 1.0 / jnp.maximum(count, 1)
         penalty, slope = jax.value_and_grad(lambda p: self.objective.penalty(tree.merged(p, fixed)))(params)
         mean = jax.tree.map(lambda g, p: g * scale.astype(g.dtype) + p, gradient, slope)
         return value * scale + penalty, mean

@@ -65,13 +65,12 @@ def are_cores() -> bool:
 class Devices:
     """An axis of devices over which clients are divided. chosen: all that JAX has, over all processes, by default.
 
-    clients: how many are to be divided; of one process's devices no more are taken than shorten the work.
+    rows: how many clients (or runs) are to be divided; of one process's devices no more are taken than shorten it.
     """
 
-    def __init__(self, chosen: Sequence[Any] | None = None, clients: float = math.inf) -> None:
+    def __init__(self, chosen: Sequence[Any] | None = None, rows: float = math.inf) -> None:
         self.all = tuple(jax.devices() if chosen is None else chosen)
-        if chosen is None and jax.process_count() == 1 and clients < math.inf:
-            rows = math.ceil(clients)
+        if chosen is None and jax.process_count() == 1 and rows < math.inf:
             each = math.ceil(rows / len(self.all))
             self.all = self.all[: math.ceil(rows / each)]
 

@@ -164,8 +164,8 @@ class Evaluator:
     def _check(self, names: Sequence[str]) -> None:
         algorithm = self.simulation.algorithm
         for name in names:
-            if name not in algorithm.model_names:
-                raise unknown(f"model of {algorithm.name}", name, algorithm.model_names)
+            if name not in algorithm.offered:
+                raise unknown(f"model of {algorithm.name}", name, algorithm.offered)
 
     def _chunk(self, state: State, names: Sequence[str], clients: int) -> int:
         """Of so many clients, how many at a time: all, or as many as a bounded memory has models for."""
@@ -174,10 +174,12 @@ class Evaluator:
         model = sum(leaf.nbytes for leaf in jax.tree.leaves(self.simulation.params))
         return int(np.clip(CHUNK_BYTES // max(model * len(names), 1), 1, clients))
 
-    def _chunks(self, state: State, chunk: int) -> Iterator[tuple[int, Int[np.ndarray, "chunk"], PyTree]]:
-        """(first place, client numbers, their private states) of those evaluated; the last chunk is filled up."""
-        for begin in range(0, len(self.ids), chunk):
-            ids = self.ids[np.minimum(np.arange(begin, begin + chunk), len(self.ids) - 1)]
+    def _chunks(
+        self, state: State, clients: Int[np.ndarray, "clients"], chunk: int
+    ) -> Iterator[tuple[int, Int[np.ndarray, "chunk"], PyTree]]:
+        """(first place, client numbers, their private states) of some clients; the last chunk is filled up."""
+        for begin in range(0, len(clients), chunk):
+            ids = clients[np.minimum(np.arange(begin, begin + chunk), len(clients) - 1)]
             yield begin, ids, self.private_of(state, ids)
 
     def private_of(self, state: State, ids: Int[np.ndarray, "n"]) -> PyTree:
@@ -190,11 +192,17 @@ class Evaluator:
         everyone = len(ids) == sim.training.num_clients and (rows == np.arange(len(ids))).all()
         return state.private if everyone else tree.gather(state.private, rows)
 
-    def client_params(self, state: State, names: Sequence[str]) -> dict[str, PyTree]:
-        """The named models of the evaluated clients, leaves (n, ...); each is made from training data only."""
+    def client_params(
+        self, state: State, names: Sequence[str], ids: Int[np.ndarray, "n"] | None = None
+    ) -> dict[str, PyTree]:
+        """The named models of some clients, leaves (n, ...); each is made from training data only.
+
+        ids: their numbers; those that are evaluated by default.
+        """
         self._check(names)
-        clients, core, train = len(self.ids), replace(state, private=None), self._train
-        parts = self._chunks(state, self._chunk(state, names, clients))
+        chosen = self.ids if ids is None else ids.astype(np.int32)
+        clients, core, train = len(chosen), replace(state, private=None), self._train
+        parts = self._chunks(state, chosen, self._chunk(state, names, clients))
         made = [self._models(core, ids, own, train, tuple(names)) for _, ids, own in parts]
         if len(made) == 1:
             return made[0]
@@ -230,7 +238,7 @@ class Evaluator:
         self, state: State, names: Sequence[str] | None = None, splits: Sequence[str] = ("test",)
     ) -> list[ClientScores]:
         """Scores of every evaluated client for each named model (all by default) on each split."""
-        chosen = tuple(names or self.simulation.algorithm.model_names)
+        chosen = tuple(names or self.simulation.algorithm.offered)
         self._check(chosen)
         data = {split: self._split(split) for split in splits}
         key = (chosen, tuple(splits))
@@ -241,7 +249,7 @@ class Evaluator:
         flat = {split: samples for split, (samples, _) in data.items()}
         lengths = {split: tiles.most(clients, chunk) for split, (_, tiles) in data.items()}
         parts: list[PyTree] = []
-        for begin, ids, own in self._chunks(state, chunk):
+        for begin, ids, own in self._chunks(state, self.ids, chunk):
             end = min(begin + chunk, clients)
             where = {split: tiles.of(begin, end, lengths[split]) for split, (_, tiles) in data.items()}
             sums = self._compiled[key](replace(state, private=None), ids, own, train, flat, where)

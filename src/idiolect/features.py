@@ -19,7 +19,10 @@ from idiolect.tree import Params
 
 
 class HeadObjective(Objective):
-    """f_i as a function of the head, over features; the body's share of the L2 term is in it, as a constant."""
+    """f_i as a function of the head, over features; the body's share of the L2 term is in it, as a constant.
+
+    A sample is (features, whether the whole model can answer it).
+    """
 
     body: Params
     fixed: list[ArrayLike]
@@ -27,7 +30,11 @@ class HeadObjective(Objective):
 
     def outputs(self, params: Params, x: PyTree[Array]) -> Float[Array, "b ..."]:
         """The model's outputs on a batch of features. params: the head."""
-        return jax.vmap(lambda features: self.staged.finish(params, self.fixed, features))(x)
+        return jax.vmap(lambda features: self.staged.finish(params, self.fixed, features))(x[0])
+
+    def usable(self, params: Params, x: PyTree[Array]) -> Float[Array, "b"]:
+        """As it was found with the whole model."""
+        return x[1]
 
     def penalty(self, params: Params) -> Float[Array, ""]:
         """(l2 / 2) ||(body, head)||^2."""
@@ -45,7 +52,9 @@ def on_features(client: Client, body: Params, head: Params) -> Client:
 
     def rows(position: Int[Array, "b"]) -> tuple[PyTree[Array], Array]:
         batch = client.take(position)
-        return jax.vmap(staged.features, in_axes=(None, 0))(body, batch.x), batch.y
+        features = jax.vmap(staged.features, in_axes=(None, 0))(body, batch.x)
+        usable = whole.usable(tree.merged(head, body), batch.x) if whole.selective else None
+        return (features, usable), batch.y
 
     x, y = client.collect(rows)
     objective = HeadObjective(

@@ -50,5 +50,6 @@ def save_client_models(
             feature_shape=data.feature_shape,
             num_outputs=data.num_outputs,
             task=data.task,
+            modalities=data.modalities,
             extra=details if shared else {**details, "client": client},
         )

@@ -1,19 +1,16 @@
 """The objective f_i of one client: a model, a loss for one sample, and an L2 term."""
 
-from collections.abc import Callable
 from typing import NamedTuple
 
 import equinox as eqx
 import jax
 import jax.numpy as jnp
-import optax
 from jaxtyping import Array, Float, Int, PyTree, Shaped
 
 from idiolect import tree
 from idiolect.data.federated import TaskKind
+from idiolect.losses import SampleLoss, cross_entropy, half_squared_error, lowest
 from idiolect.tree import Params
-
-SampleLoss = Callable[[Array, Array], Float[Array, ""]]
 
 
 class Batch(NamedTuple):
@@ -37,16 +34,6 @@ class Scores(NamedTuple):
     count: Float[Array, "*clients"]  # pyright: ignore[reportIncompatibleMethodOverride]
 
 
-def cross_entropy(logits: Float[Array, "classes"], label: Array) -> Float[Array, ""]:
-    """-log softmax(logits)[label]."""
-    return optax.softmax_cross_entropy_with_integer_labels(logits, label)
-
-
-def half_squared_error(output: Float[Array, "..."], target: Array) -> Float[Array, ""]:
-    """(output - target)^2 / 2 for a scalar output of shape () or (1,)."""
-    return 0.5 * jnp.sum((output.reshape(()) - target) ** 2)
-
-
 def own_outputs(outputs: Float[Array, "b ..."], batch: Batch) -> Float[Array, "b ..."]:
     """The outputs, where those beyond the client's K_i classes are so low that softmax gives them nothing.
 
@@ -54,8 +41,7 @@ def own_outputs(outputs: Float[Array, "b ..."], batch: Batch) -> Float[Array, "b
     """
     if batch.outputs is None:
         return outputs
-    lowest = jnp.finfo(outputs.dtype).min / 2  # finite: -inf - -inf is NaN
-    return jnp.where(jnp.arange(outputs.shape[-1]) < batch.outputs, outputs, lowest)
+    return jnp.where(jnp.arange(outputs.shape[-1]) < batch.outputs, outputs, lowest(outputs))
 
 
 class Objective(eqx.Module):
@@ -70,9 +56,24 @@ class Objective(eqx.Module):
     sample_loss: SampleLoss = eqx.field(static=True)
     task: TaskKind = eqx.field(static=True)
 
+    @property
+    def selective(self) -> bool:
+        """Whether there may be samples that the model cannot answer: it has a method usable(x), 1 or 0."""
+        return callable(getattr(self.static, "usable", None))
+
     def outputs(self, params: Params, x: PyTree[Array]) -> Float[Array, "b ..."]:
         """The model's outputs on a batch."""
         return jax.vmap(eqx.combine(params, self.static))(x)
+
+    def usable(self, params: Params, x: PyTree[Array]) -> Float[Array, "b"]:
+        """1 for each sample that the model can answer, 0 for one that it cannot; asked where `selective`."""
+        return jax.vmap(eqx.combine(params, self.static).usable)(x)
+
+    def answered(self, params: Params, batch: Batch) -> Batch:
+        """The batch in which samples that the model cannot answer have weight 0: they count for nothing."""
+        if not self.selective:
+            return batch
+        return batch._replace(weight=batch.weight * self.usable(params, batch.x))
 
     def output_loss(self, outputs: Float[Array, "b ..."], batch: Batch) -> Float[Array, ""]:
         """Sum of weight * loss over a batch of which the outputs are known."""
@@ -80,7 +81,7 @@ class Objective(eqx.Module):
 
     def data_loss(self, params: Params, batch: Batch) -> Float[Array, ""]:
         """Sum of weight * loss over the batch: no mean, no L2."""
-        return self.output_loss(self.outputs(params, batch.x), batch)
+        return self.output_loss(self.outputs(params, batch.x), self.answered(params, batch))
 
     def penalty(self, params: Params) -> Float[Array, ""]:
         """(l2 / 2) ||params||^2."""
@@ -88,12 +89,14 @@ class Objective(eqx.Module):
 
     def loss(self, params: Params, batch: Batch) -> Float[Array, ""]:
         """Weighted mean loss of the batch plus the L2 term."""
-        mean = self.data_loss(params, batch) / jnp.maximum(jnp.sum(batch.weight), 1)
+        batch = self.answered(params, batch)
+        mean = self.output_loss(self.outputs(params, batch.x), batch) / jnp.maximum(jnp.sum(batch.weight), 1)
         # A Python 0 is known before compilation: the term then costs nothing.
         return mean if isinstance(self.l2, float | int) and self.l2 == 0 else mean + self.penalty(params)
 
     def scores(self, params: Params, batch: Batch) -> Scores:
         """Sums for evaluation: loss; correct predictions (classification) or squared error (regression)."""
+        batch = self.answered(params, batch)
         outputs = own_outputs(self.outputs(params, batch.x), batch)
         losses = jax.vmap(self.sample_loss)(outputs, batch.y)
         if self.task == "classification":

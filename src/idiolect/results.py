@@ -8,7 +8,7 @@ from typing import Literal
 
 import numpy as np
 
-from idiolect.algorithms.registry import ALGORITHMS
+from idiolect.algorithms.registry import ALGORITHMS, offers_more
 from idiolect.config import Cell, Experiment, Gap, Method, Published
 from idiolect.data.federated import TaskKind
 from idiolect.evaluate import ClientScores
@@ -232,9 +232,14 @@ class Results:
             failed=failed,
         )
 
-    def names(self, method: Method) -> tuple[str, ...]:
-        """The named models of a method."""
-        return ALGORITHMS[method.name].model_names
+    def names(self, cell: Cell, method: Method) -> tuple[str, ...]:
+        """The named models of a method in a cell, the method's own first, then by name."""
+        always = ALGORITHMS[method.name].model_names
+        if not offers_more(ALGORITHMS[method.name]):
+            return always
+        runs = (run_id(cell.id, method.title, seed) for seed in self.experiment.seed_list)
+        found = {name for run in runs if run in self.rows for name in self.store.models(run)}
+        return (*always, *sorted(found.difference(always)))
 
     @cached_property
     def lines(self) -> list[Line]:
@@ -243,7 +248,7 @@ class Results:
             self.line(cell, method, model)
             for cell in self.experiment.cells
             for method in cell.methods
-            for model in self.names(method)
+            for model in self.names(cell, method)
         ]
 
     def gaps(self, cell: Cell) -> list[GapLine]:
@@ -270,7 +275,7 @@ class Results:
         """The courses over rounds of a cell's named models on one split, over the seeds that have finished."""
         found: list[Curve] = []
         for method in cell.methods:
-            for model in self.names(method):
+            for model in self.names(cell, method):
                 if models is not None and model not in models:
                     continue
                 runs = [self.store.curve(row.id, model, split) for row in self.finished(cell, method)]

@@ -87,7 +87,7 @@ class Simulation:
         self.rounds, self.train, self.debug = rounds, train, debug
         require(block is None or block >= 1, f"block = {block} must be at least 1 client")
         self.block = 0 if debug else block or default_block(params)
-        self.devices = Devices(jax.local_devices()[:1]) if debug else devices or Devices(clients=self.sampling.size)
+        self.devices = Devices(jax.local_devices()[:1]) if debug else devices or Devices(rows=self.sampling.size)
 
     @cached_property
     def arrays(self) -> Samples:

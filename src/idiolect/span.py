@@ -120,7 +120,8 @@ def problem(
     """
     points = tuple(points)
     plain = Problem(points, lambda params: client.grad(params, batch, fixed), lambda params: params)
-    if type(client.objective) is not Objective or steps < 2:  # features have a span of their own
+    # Features have a span of their own; a model that leaves samples out divides by those it answers.
+    if type(client.objective) is not Objective or client.objective.selective or steps < 2:
         return plain
     sample = jax.tree.map(lambda a: jax.ShapeDtypeStruct(a.shape[1:], a.dtype), client.x)
     layer = first_layer(client.objective, points[0], fixed, sample)

@@ -139,7 +139,7 @@ class Sweeper:
         return simulation, member_of(simulation)
 
     def _run_group(self, group: Sequence[_Run], until: int, splits: Sequence[str], place: tuple[int, int]) -> None:
-        program = self._program(group, Devices(clients=len(group)))
+        program = self._program(group, Devices(rows=len(group)))
         keys = jax.vmap(jax.random.key)(jnp.asarray([run.entry.seed for run in group]))
         capacity, names = program.capacity(keys, until), program.like.algorithm.model_names[:1]
         size = at_once(
@@ -149,7 +149,7 @@ class Sweeper:
             lambda rows: program.bytes_compiled(rows, capacity, splits, names),
         )
         if size < len(program.devices):
-            program = self._program(group, Devices(clients=size))
+            program = self._program(group, Devices(rows=size))
         chunks = math.ceil(len(group) / size)
         for chunk in range(chunks):
             # A last chunk that is not full runs its last member more than once: the program is compiled once.

@@ -37,7 +37,7 @@ def chosen(results: Results, cell: Cell) -> list[Chosen]:
     best: dict[str, Chosen] = {}
     sign = 1 if higher_is_better(results.task(cell)) else -1
     for method in cell.methods:
-        model = results.names(method)[0]
+        model = results.names(cell, method)[0]
         score = validation_score(results, cell, method, model)
         if score.seeds == 0:
             continue

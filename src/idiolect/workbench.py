@@ -17,10 +17,10 @@ from idiolect.algorithms.base import Algorithm
 from idiolect.config import Cell, Experiment, Method, digest
 from idiolect.data import registry as sources
 from idiolect.data.federated import FederatedData
-from idiolect.errors import ConfigError, require
+from idiolect.errors import ConfigError, require, unknown
 from idiolect.evaluate import evaluated_clients
 from idiolect.models import build as build_model
-from idiolect.models import check_model, l2_of
+from idiolect.models import check_model, l2_of, loss_of
 from idiolect.objective import objective_of
 from idiolect.provenance import provenance
 from idiolect.random import model_key
@@ -66,7 +66,8 @@ class Workbench:
         if self.model is not None:
             return self.model
         key = model_key(0 if cell.shared_init else seed)
-        return build_model(cell.model, data.feature_shape, data.num_outputs, data.task, key)
+        shape = (data.feature_shape, data.num_outputs, data.task, key, data.modalities)
+        return build_model(cell.model, *shape)
 
     def simulation(self, cell: Cell, method: Method, data: FederatedData, model: eqx.Module) -> Simulation:
         """Compile-ready: one method on one federation."""
@@ -74,7 +75,8 @@ class Workbench:
             raise ConfigError(
                 "select = 'best-validation', but the data have no validation split; set data.validation=0.15, say"
             )
-        objective = objective_of(model, data.task, l2_of(cell.model) if self.model is None else 0.0)
+        l2, loss = (l2_of(cell.model), loss_of(cell.model)) if self.model is None else (0.0, None)
+        objective = objective_of(model, data.task, l2, loss)
         return Simulation(
             data,
             objective,
@@ -104,7 +106,10 @@ class Workbench:
                 if self.model is not None:
                     check_model(self.model, data.feature_shape, data.num_outputs)
                 for method in cell.methods:
-                    self.simulation(cell, method, data, model)
+                    offered = self.simulation(cell, method, data, model).algorithm.offered
+                    for value in method.published:
+                        if value.model not in offered:
+                            raise unknown(f"model of {method.name}", value.model, offered)
             except ConfigError as error:
                 raise ConfigError(f"cell '{cell.id}': {error}") from None
             rows += [self.row(cell, m, data, seed) for m in cell.methods for seed in experiment.seed_list]

@@ -16,6 +16,7 @@ from idiolect.errors import ConfigError
 from idiolect.models import build as build_model
 from idiolect.objective import objective_of
 from idiolect.simulate import Simulation
+from tests.modalities import FLAT, problem
 
 KEEPS = [name for name, cls in ALGORITHMS.items() if cls.init_private is not Algorithm.init_private]
 # Their papers have the clients send the very models that they go on from, to be averaged.
@@ -40,7 +41,7 @@ def trainable(name: str) -> Simulation:
             return Simulation(data, objective_of(model, data.task), params, build(name))
         except ConfigError:
             continue
-    raise AssertionError(f"{name} takes no model")
+    return problem(fusion="attention", **FLAT).simulation(build(name))
 
 
 def one_round(name: str) -> tuple[Any, Any, Any]:

@@ -6,7 +6,10 @@ from idiolect.errors import ConfigError
 
 @pytest.mark.parametrize(
     ("value", "default"),
-    [(True, False), (3, 1), (3.0, 1), (3, 1.0), (0.5, 1.0), ("a", "b"), (None, None), (0.5, None), ("adam", None)],
+    [
+        *[(True, False), (3, 1), (3.0, 1), (3, 1.0), (0.5, 1.0), ("a", "b"), (None, None), (0.5, None)],
+        *[("adam", None), ([0.1, 1], (0.1,)), (0.1, (0.1,)), ("acc", ()), (["acc", "gyro"], ())],
+    ],
 )
 def test_a_value_of_the_default_s_type_passes(value, default):
     check_type("fedavg: key", value, default)
@@ -24,6 +27,8 @@ def test_a_value_of_the_default_s_type_passes(value, default):
         (False, 1.0, "a number"),
         (1, "name", "a name"),
         ([], None, "a number, a name or null"),
+        ([None], (0.1,), "a list"),
+        (True, (0.1,), "a list"),
     ],
 )
 def test_a_value_of_another_type_is_refused(value, default, wanted):

@@ -9,9 +9,11 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
+from idiolect.data.modalities import Modalities
 from idiolect.errors import ConfigError, StoreError
 from idiolect.files import atomic_write
 from idiolect.models.files import load_model, read_header, save_model
+from idiolect.models.multimodal import branches
 from idiolect.models.registry import build, resolve
 
 KEY = jax.random.key(0)
@@ -45,6 +47,24 @@ def test_a_zoo_model_loads_in_one_line_bit_for_bit(tmp_path, spec):
     assert header["extra"] == {"classes": ["a", "b", "ü"]}
     assert (tuple(header["feature_shape"]), header["num_outputs"], header["task"]) == tuple(DATA.values())
     assert [p.name for p in tmp_path.iterdir()] == ["client 7.model"]
+
+
+def test_a_model_of_several_modalities_loads_whole_and_branch_by_branch(tmp_path):
+    layout = Modalities(("acc", "text"), ((8, 3), (5,)))
+    spec = {"name": "multimodal", "channels": [2], "features": 3, "fusion": "concat"}
+    shapes = {"feature_shape": (layout.width,), "num_outputs": 3, "task": "classification"}
+    model = build(spec, *shapes.values(), KEY, layout)
+    x = jnp.ones(layout.width)
+    for index, part in enumerate((model, *branches(model).values())):
+        path = tmp_path / f"{index}.model"
+        save_model(path, part, spec=spec, **shapes, modalities=layout)
+        loaded = load_model(path)
+        assert eqx.tree_equal(loaded, part)
+        np.testing.assert_array_equal(loaded(x), part(x))
+    with pytest.raises(ConfigError, match="is not what model multimodal builds"):
+        save_model(
+            path, build(spec | {"features": 4}, *shapes.values(), KEY, layout), spec=spec, **shapes, modalities=layout
+        )
 
 
 def test_the_header_is_one_line_of_json_that_any_program_reads(saved):

@@ -5,11 +5,12 @@ import numpy as np
 import pytest
 
 from idiolect.errors import ConfigError
+from idiolect.losses import LOSSES
 from idiolect.models.check import check_model
 from idiolect.models.cnn import CNN
 from idiolect.models.linear import LinearRegression, MultinomialLogistic
 from idiolect.models.mlp import MLP
-from idiolect.models.registry import MODELS, build, describe, l2_of, resolve
+from idiolect.models.registry import MODELS, build, describe, l2_of, loss_of, resolve
 
 KEY = jax.random.key(0)
 SMALL_CNN = {"name": "cnn", "channels": [2, 3], "kernel": 3, "dense": 4}
@@ -92,7 +93,7 @@ def test_a_key_makes_one_model_and_the_default_is_pytorchs():
 
 def test_resolve_fills_in_every_key_and_is_its_own_fixed_point():
     full = resolve({"name": "mlp", "hidden": 50})
-    assert full == {"name": "mlp", "hidden": [50], "activation": "relu", "init": "pytorch", "l2": 0.0}
+    assert full == {"name": "mlp", "hidden": [50], "activation": "relu", "init": "pytorch", "l2": 0.0, "loss": None}
     for name in MODELS:
         assert resolve(resolve(name)) == resolve(name)
     given = {"name": "mlr", "l2": 1}
@@ -110,6 +111,15 @@ def test_l2_is_validated_and_belongs_to_the_objective():
     for value in (-1, float("nan"), "x"):
         with pytest.raises(ConfigError, match=r"model\.l2"):
             build({"name": "mlr", "l2": value}, (4,), 2, "classification", KEY)
+
+
+def test_a_loss_is_named_beside_the_model_and_for_classification_alone():
+    assert loss_of("mlr") is None
+    assert loss_of({"name": "mlr", "loss": "bce"}) is LOSSES["bce"]
+    with pytest.raises(ConfigError, match="unknown loss 'mae'"):
+        resolve({"name": "mlr", "loss": "mae"})
+    with pytest.raises(ConfigError, match="loss 'mse' is for classification"):
+        build({"name": "mlp", "loss": "mse"}, (4,), 1, "regression", KEY)
 
 
 @pytest.mark.parametrize(

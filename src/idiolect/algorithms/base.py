@@ -19,6 +19,7 @@ from abc import abstractmethod
 from typing import Any, ClassVar, Literal, NamedTuple
 
 import equinox as eqx
+import jax
 import jax.numpy as jnp
 import numpy as np
 from jax.core import Tracer
@@ -60,6 +61,7 @@ class Algorithm(eqx.Module):
     summary: ClassVar[str]
     source: ClassVar[str]
     model_names: ClassVar[tuple[str, ...]] = ("global",)
+    """The models that every client can be evaluated with, the method's own first."""
     everyone: ClassVar[bool] = False
     """All clients must take part in every round: there is no server that could choose some."""
 
@@ -87,9 +89,14 @@ class Algorithm(eqx.Module):
         """Combine the cohort's messages, leaves (S, ...), into the server's next state."""
 
     def models(self, view: PyTree, private: PyTree, client: Client, key: PRNGKeyArray) -> dict[str, Params]:
-        """The client's models by name, `model_names` in this order; what nobody asks for is never computed."""
+        """The client's models by name, those that are `offered`; what nobody asks for is never computed."""
         del private, client, key
         return {"global": view}
+
+    @property
+    def offered(self) -> tuple[str, ...]:
+        """`model_names`, and what else the method offers once it is prepared: mmFL a model for each modality."""
+        return self.model_names
 
     def prepared(self, data: FederatedData, params: PyTree) -> "Algorithm":
         """The method made ready for a federation and a model, from what a server may know before the first round.
@@ -114,15 +121,15 @@ def check(owner: Algorithm, **bounds: Any) -> None:
     """Check hyper-parameters: field=a tuple of allowed values, or the name of a range.
 
     "positive", "nonnegative"; "share": 0 to 1; "decay": 0 to below 1; "count": a whole number of at least 1;
-    "whole": one that may be 0. Arrays are checked entry by entry; traced values (a sweep's batch axis inside a
-    compiled function) by whoever made them.
+    "whole": one that may be 0. Arrays and tuples are checked entry by entry; traced values (a sweep's batch axis
+    inside a compiled function) by whoever made them.
     """
     for field, bound in bounds.items():
         value = getattr(owner, field)
         label = f"{owner.name}: {field} = {value!r}"
         if isinstance(bound, tuple):
             require(value in bound, f"{label} is not one of {', '.join(map(repr, bound))}")
-        elif isinstance(value, Tracer):
+        elif any(isinstance(leaf, Tracer) for leaf in jax.tree.leaves(value)):
             continue
         elif bound in ("count", "whole"):
             require(isinstance(value, int), f"{label} must be a whole number")

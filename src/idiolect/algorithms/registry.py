@@ -20,6 +20,8 @@ from idiolect.algorithms.fedsgd import FedSGD
 from idiolect.algorithms.fedu import DFedU, FedU
 from idiolect.algorithms.l2gd import L2GD
 from idiolect.algorithms.local import Global, Local
+from idiolect.algorithms.mmfl import MmFL
+from idiolect.algorithms.mmfl_fusion import MmFLFusion
 from idiolect.algorithms.mocha import Mocha
 from idiolect.algorithms.oneshot import OneShot
 from idiolect.algorithms.perfedavg import PerFedAvg
@@ -59,6 +61,8 @@ ALGORITHMS: dict[str, type[Algorithm]] = {
         FedRep,
         FedBABU,
         FedRecon,
+        MmFL,
+        MmFLFusion,
         Local,
         Global,
     )
@@ -89,6 +93,11 @@ def build(spec: Mapping[str, Any] | str) -> Algorithm:
 def hyperparameters(cls: type[Algorithm]) -> dict[str, Any]:
     """Every hyper-parameter of a method with its default."""
     return {f.name: f.default for f in fields(cls) if f.init and f.default is not MISSING}
+
+
+def offers_more(cls: type[Algorithm]) -> bool:
+    """Whether the method has models that are known only when it is prepared for data and a model."""
+    return cls.offered is not Algorithm.offered
 
 
 def describe() -> dict[str, str]:

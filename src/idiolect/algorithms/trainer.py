@@ -11,14 +11,13 @@ from idiolect.client import BATCH_ORDERS, BatchOrder, Client
 from idiolect.tree import Params, Scalar
 
 
-class Trainer(Algorithm):
-    """A method whose clients run SGD: `local_steps` steps a round, or, if epochs > 0, that many passes.
+class LocalSteps(Algorithm):
+    """A method whose clients make `local_steps` steps a round, or, if epochs > 0, that many passes.
 
-    rate: learning rate. batch_size: samples of a mini-batch; 0: all the client's samples, exact gradient
-    descent (an epoch is then one step). batches: see `Client.batch`.
+    batch_size: samples of a mini-batch; 0: all the client's samples, exact gradient descent (an epoch is then one
+    step). batches: see `Client.batch`.
     """
 
-    rate: Scalar = 0.02
     local_steps: int = eqx.field(static=True, default=20)
     epochs: int = eqx.field(static=True, default=0)
     batch_size: int = eqx.field(static=True, default=20)
@@ -26,11 +25,21 @@ class Trainer(Algorithm):
 
     def __check_init__(self) -> None:
         """Raise `ConfigError` naming the hyper-parameter that is out of range."""
-        check(self, rate="positive", local_steps="count", epochs="whole", batch_size="whole", batches=BATCH_ORDERS)
+        check(self, local_steps="count", epochs="whole", batch_size="whole", batches=BATCH_ORDERS)
 
     def step_count(self, client: Client) -> Int[Array, ""] | int:
-        """K_i, the number of steps that `train` makes on a client."""
+        """K_i, the number of a round's steps on a client."""
         return step_count(client, steps=self.local_steps, batch_size=self.batch_size, epochs=self.epochs)
+
+
+class Trainer(LocalSteps):
+    """A method whose clients run SGD with the learning rate `rate`, see `LocalSteps`."""
+
+    rate: Scalar = 0.02
+
+    def __check_init__(self) -> None:
+        """Raise `ConfigError` naming the hyper-parameter that is out of range."""
+        check(self, rate="positive")
 
     def train(
         self,

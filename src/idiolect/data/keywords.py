@@ -43,6 +43,10 @@ def check_type(label: str, value: Any, default: Any) -> None:
         good, wanted = number and float(value).is_integer(), "a whole number"
     elif isinstance(default, float):
         good, wanted = number, "a number"
+    elif isinstance(default, tuple):
+        entries = value if isinstance(value, list | tuple) else [value]
+        good = all(isinstance(entry, int | float | str) and not isinstance(entry, bool) for entry in entries)
+        wanted = "a list"
     elif isinstance(default, str):
         good, wanted = isinstance(value, str), "a name"
     else:  # default None: a rate or the name of an optimiser

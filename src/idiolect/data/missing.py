@@ -116,7 +116,7 @@ def _draws(data: FederatedData, split: str, modalities: int, pattern: Pattern) -
 
 def _taken(data: FederatedData, layout: Modalities, split: str, pattern: Pattern) -> Split:
     """One split with what is lost set to zero."""
-    whole = data.split(split)
+    whole = data.stored(split)
     there = np.stack([np.asarray(layout.present(whole.x, name)) > 0 for name in layout.names], axis=1)
     draws = _draws(data, split, len(layout.names), pattern)
     lost = there & (draws < pattern.missing)

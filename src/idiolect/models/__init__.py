@@ -7,7 +7,8 @@ from idiolect.models.files import load_model, read_header, save_model
 from idiolect.models.init import INITIALISATIONS, initialise
 from idiolect.models.linear import LinearRegression, MultinomialLogistic
 from idiolect.models.mlp import MLP
-from idiolect.models.registry import MODELS, build, describe, l2_of, resolve
+from idiolect.models.multimodal import Multimodal
+from idiolect.models.registry import MODELS, build, describe, l2_of, loss_of, resolve
 
 __all__ = [
     "CNN",
@@ -16,6 +17,7 @@ __all__ = [
     "MODELS",
     "Conv2d",
     "LinearRegression",
+    "Multimodal",
     "MultinomialLogistic",
     "build",
     "check_model",
@@ -24,6 +26,7 @@ __all__ = [
     "initialise",
     "l2_of",
     "load_model",
+    "loss_of",
     "max_pool",
     "read_header",
     "resolve",

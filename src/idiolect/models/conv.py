@@ -67,14 +67,19 @@ def convolve_lax(
 
 
 def max_pool(
-    x: Float[Array, "height width channels"], size: int = 2, *, stride: int = 2, padding: Padding = "VALID"
+    x: Float[Array, "height width channels"],
+    size: int | tuple[int, int] = 2,
+    *,
+    stride: int = 2,
+    padding: Padding = "VALID",
 ) -> Float[Array, "rows columns channels"]:
-    """Maximum over size x size windows, `stride` apart; what SAME adds at the borders is never the maximum.
+    """Maximum over windows of this side, or of these two, `stride` apart; what SAME adds is never the maximum.
 
     By element-wise maxima of shifted slices: on a CPU its gradient is 3 to 15 times faster than that of
     `lax.reduce_window`. Equal maxima share the gradient.
     """
-    return reduce(jnp.maximum, _windows(x, (size, size), stride, padding, -jnp.inf))
+    window = (size, size) if isinstance(size, int) else size
+    return reduce(jnp.maximum, _windows(x, window, stride, padding, -jnp.inf))
 
 
 def _windows(

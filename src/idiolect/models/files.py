@@ -8,7 +8,7 @@ import hashlib
 import io
 import json
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -16,6 +16,7 @@ import equinox as eqx
 import jax
 
 from idiolect.data.federated import TaskKind
+from idiolect.data.modalities import Modalities
 from idiolect.errors import ConfigError, IdiolectError, StoreError
 from idiolect.files import atomic_write
 from idiolect.models.registry import build, resolve
@@ -35,19 +36,24 @@ def save_model(
     feature_shape: Sequence[int],
     num_outputs: int,
     task: TaskKind,
+    modalities: Modalities | None = None,
     extra: Mapping[str, Any] | None = None,
 ) -> None:
     """Write a model to one file, completely or not at all.
 
     spec: how the zoo builds it, or None for a user's own module, which is then loaded with `like`.
+    modalities: how the features are made of several, if they are. A model that holds a part of the arrays, as the
+    model of one modality does, is written and loaded as that part.
     extra: anything JSON can hold that a reader should know (class names, client, method).
     Raises `ConfigError` if the model is not what `spec` builds or `extra` is not JSON, `StoreError` if the
     file cannot be written.
     """
     complete = None if spec is None else resolve(spec)
+    absent: list[str] = []
     if complete is not None:
-        skeleton = _skeleton(complete, tuple(feature_shape), num_outputs, task)
-        if _layout(skeleton) != _layout(model):
+        skeleton = _skeleton(complete, tuple(feature_shape), num_outputs, task, modalities)
+        absent = sorted(_paths(skeleton) - _paths(model))
+        if _layout(_without(skeleton, absent)) != _layout(model):
             raise ConfigError(
                 f"this {type(model).__name__} is not what model {complete['name']} builds for features "
                 f"{tuple(feature_shape)} and {num_outputs} outputs: other arrays, shapes or types"
@@ -62,6 +68,8 @@ def save_model(
         "feature_shape": [int(size) for size in feature_shape],
         "num_outputs": int(num_outputs),
         "task": task,
+        "modalities": None if modalities is None else [list(modalities.names), list(modalities.shapes)],
+        "absent": absent,
         "extra": dict(extra or {}),
         "bytes": len(payload),
     }
@@ -87,8 +95,12 @@ def load_model(path: _PathLike, like: eqx.Module | None = None) -> eqx.Module:
                 f"{path} holds a user's own module; pass like=, a module of the same structure, to load it"
             )
         try:
-            shape = tuple(header["feature_shape"])
-            like = _skeleton(header["spec"], shape, header["num_outputs"], header["task"])
+            shape, modalities = tuple(header["feature_shape"]), header.get("modalities")
+            if modalities is not None:
+                names, shapes = modalities
+                modalities = Modalities(tuple(names), tuple(map(tuple, shapes)))
+            like = _skeleton(header["spec"], shape, header["num_outputs"], header["task"], modalities)
+            like = _without(like, header.get("absent", ()))
         except IdiolectError as error:
             raise StoreError(f"{path} describes a model this version cannot build: {error}") from error
     stream = io.BytesIO(payload)
@@ -137,9 +149,23 @@ def _digest(header: Mapping[str, Any], payload: bytes) -> str:
     return hashlib.sha256(json.dumps(header).encode() + b"\n" + payload).hexdigest()
 
 
-def _skeleton(spec: Spec, feature_shape: tuple[int, ...], num_outputs: int, task: TaskKind) -> eqx.Module:
+def _skeleton(
+    spec: Spec, feature_shape: tuple[int, ...], num_outputs: int, task: TaskKind, modalities: Modalities | None
+) -> eqx.Module:
     """The zoo's model with shapes in place of arrays; nothing is computed."""
-    return eqx.filter_eval_shape(lambda: build(spec, feature_shape, num_outputs, task, jax.random.key(0)))
+    return eqx.filter_eval_shape(lambda: build(spec, feature_shape, num_outputs, task, jax.random.key(0), modalities))
+
+
+def _paths(model: eqx.Module) -> set[str]:
+    """Where the model's leaves lie."""
+    return {jax.tree_util.keystr(path) for path, _ in jax.tree_util.tree_leaves_with_path(model)}
+
+
+def _without(model: eqx.Module, absent: Collection[str]) -> eqx.Module:
+    """The model with None in these places."""
+    return jax.tree_util.tree_map_with_path(
+        lambda path, leaf: None if jax.tree_util.keystr(path) in absent else leaf, model
+    )
 
 
 def _layout(model: eqx.Module) -> tuple[Any, list[tuple[tuple[int, ...], str]]]:

@@ -10,11 +10,14 @@ import equinox as eqx
 from jaxtyping import PRNGKeyArray
 
 from idiolect.data.federated import TaskKind
+from idiolect.data.modalities import Modalities
 from idiolect.errors import ConfigError, require, unknown
+from idiolect.losses import LOSSES, SampleLoss
 from idiolect.models.cnn import CNN
 from idiolect.models.init import initialise
 from idiolect.models.linear import LinearRegression, MultinomialLogistic
 from idiolect.models.mlp import ACTIVATIONS, MLP
+from idiolect.models.packed import LSTM_KEYS, MULTIMODAL_KEYS, lstm, multimodal
 from idiolect.models.spec import (
     Reader,
     Spec,
@@ -22,14 +25,15 @@ from idiolect.models.spec import (
     image,
     initialisation,
     layers,
+    loss,
     padding,
     penalty,
     positive,
     widths,
 )
 
-Builder: TypeAlias = Callable[[Spec, tuple[int, ...], int, PRNGKeyArray], eqx.Module]
-"""From (complete spec, feature shape, number of outputs, key) to a model."""
+Builder: TypeAlias = Callable[[Spec, Any, int, PRNGKeyArray], eqx.Module]
+"""From (complete spec, feature shape, number of outputs, key) to a model; with `packed`, modalities for the shape."""
 
 
 @dataclass(frozen=True)
@@ -41,6 +45,7 @@ class ModelEntry:
     keys: Mapping[str, tuple[Any, Reader]] = field(default_factory=dict[str, tuple[Any, Reader]])
     tasks: tuple[TaskKind, ...] = get_args(TaskKind)
     instead: str = ""
+    packed: bool = False
 
 
 def _mlr(spec: Spec, feature_shape: tuple[int, ...], num_outputs: int, key: PRNGKeyArray) -> eqx.Module:  # noqa: ARG001
@@ -78,7 +83,11 @@ _CNN_KEYS: dict[str, tuple[Any, Reader]] = {
 # The networks of Table 4 in PFLEGO (Nikoloutsopoulos, Koutsopoulos, Titsias).
 _OMNIGLOT = {"channels": [64] * 4, "kernel": 3, "padding": "SAME", "dense": []}
 _PFLEGO_CIFAR = {"channels": [64, 64], "padding": "SAME", "pool": 3, "pool_padding": "SAME", "dense": [384, 192]}
-_SHARED_KEYS: dict[str, tuple[Any, Reader]] = {"init": ("pytorch", initialisation), "l2": (0.0, penalty)}
+_SHARED_KEYS: dict[str, tuple[Any, Reader]] = {
+    "init": ("pytorch", initialisation),
+    "l2": (0.0, penalty),
+    "loss": (None, loss),
+}
 
 MODELS: dict[str, ModelEntry] = {
     "mlr": ModelEntry(
@@ -92,6 +101,13 @@ MODELS: dict[str, ModelEntry] = {
     "pflego-cifar-cnn": ModelEntry(
         "cnn with the sizes that PFLEGO takes for CIFAR-10", _cnn, _cnn_keys(_PFLEGO_CIFAR)
     ),
+    "multimodal": ModelEntry(
+        "an encoder and a decoder for each modality; late fusion, or a fusion head",
+        multimodal,
+        MULTIMODAL_KEYS,
+        packed=True,
+    ),
+    "lstm": ModelEntry("one LSTM over all modalities joined at each time", lstm, LSTM_KEYS, packed=True),
 }
 
 
@@ -115,11 +131,17 @@ def resolve(spec: Spec | str) -> dict[str, Any]:
 
 
 def build(
-    spec: Spec | str, feature_shape: tuple[int, ...], num_outputs: int, task: TaskKind | str, key: PRNGKeyArray
+    spec: Spec | str,
+    feature_shape: tuple[int, ...],
+    num_outputs: int,
+    task: TaskKind | str,
+    key: PRNGKeyArray,
+    modalities: Modalities | None = None,
 ) -> eqx.Module:
     """Build a model of the zoo for data of this shape, initialised from `key`.
 
-    The model maps one sample, (*feature_shape,), to (num_outputs,), or to () for `linear`. Raises
+    The model maps one sample, (*feature_shape,), to (num_outputs,), or to () for `linear`. modalities: how such a
+    sample is made of several, if it is. Raises
     `ConfigError` on a specification that `resolve` refuses, a model that cannot do the task, and shapes that
     do not fit it.
     """
@@ -136,20 +158,31 @@ def build(
         require(num_outputs >= 2, f"classification needs at least two classes, but the data have {num_outputs}")
     else:
         require(num_outputs == 1, f"regression has one output, not {num_outputs}")
-    return _make(json.dumps(complete), tuple(feature_shape), num_outputs, key)
+        require(complete["loss"] is None, f"loss '{complete['loss']}' is for classification; leave it out")
+    if not entry.packed:
+        return _make(json.dumps(complete), tuple(feature_shape), num_outputs, key)
+    if modalities is None or (modalities.width,) != tuple(feature_shape):
+        raise ConfigError(f"model {complete['name']} needs data of several modalities, which these are not; use mlp")
+    return _make(json.dumps(complete), modalities, num_outputs, key)
 
 
 @eqx.filter_jit
-def _make(spec: str, feature_shape: tuple[int, ...], num_outputs: int, key: PRNGKeyArray) -> eqx.Module:
+def _make(spec: str, shape: tuple[int, ...] | Modalities, num_outputs: int, key: PRNGKeyArray) -> eqx.Module:
     """Build and initialise as one program, kept for the next seed; the draws that initialise replaces vanish."""
     complete = json.loads(spec)
-    model = MODELS[complete["name"]].builder(complete, feature_shape, num_outputs, key)
+    model = MODELS[complete["name"]].builder(complete, shape, num_outputs, key)
     return initialise(model, complete["init"], key)
 
 
 def l2_of(spec: Spec | str) -> float:
     """The weight of the L2 penalty; it belongs to the objective, but is written beside the model."""
     return resolve(spec)["l2"]
+
+
+def loss_of(spec: Spec | str) -> SampleLoss | None:
+    """The loss of one sample that is written beside the model; None for the task's own."""
+    name = resolve(spec)["loss"]
+    return None if name is None else LOSSES[name]
 
 
 def describe() -> dict[str, str]:

@@ -8,6 +8,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any, TypeAlias
 
 from idiolect.errors import ConfigError, unknown
+from idiolect.losses import LOSSES
 from idiolect.models.conv import PADDINGS
 from idiolect.models.init import INITIALISATIONS
 from idiolect.models.mlp import ACTIVATIONS
@@ -67,6 +68,12 @@ def one_of(kind: str, known: Sequence[str]) -> Reader:
     return read
 
 
+def loss(key: str, value: Any) -> str | None:
+    """The name of a loss, or nothing: the task's own."""
+    return None if value is None else _named_loss(key, value)
+
+
+_named_loss = one_of("loss", tuple(LOSSES))
 activation = one_of("activation", tuple(ACTIVATIONS))
 padding = one_of("padding", PADDINGS)
 initialisation = one_of("initialisation", tuple(INITIALISATIONS))

@@ -45,7 +45,7 @@ def statuses(results: Results, cell: Cell, method: Method) -> Counter[str]:
 def table_of(results: Results, cell: Cell) -> Table:
     """Every named model of every method of a cell; published values where the cell has any."""
     lines = {(line.method, line.model): line for line in results.lines if line.cell == cell.id}
-    grouped = [[lines[m.title, name] for name in results.names(m)] for m in cell.methods]
+    grouped = [[lines[m.title, name] for name in results.names(cell, m)] for m in cell.methods]
     task = results.task(cell)
     metric = metric_name(task)
     compared = any(line.published is not None for line in lines.values())

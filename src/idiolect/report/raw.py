@@ -50,7 +50,7 @@ def _clients(results: Results) -> Iterable[Sequence[object]]:
     for cell in results.experiment.cells:
         names = results.clients(cell)
         for method in cell.methods:
-            for model in results.names(method):
+            for model in results.names(cell, method):
                 for row in results.finished(cell, method):
                     found = results.selected(cell, row, model)
                     if found is None:

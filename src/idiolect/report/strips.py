@@ -48,7 +48,7 @@ def clients_figure(results: Results, cell: Cell) -> Figure:
     for i, (method, found) in enumerate(strips):
         shown, hurt = unit * found.scores, found.hurt
         height = i + spread(shown, span / _BINS)
-        line = lines[method.title, results.names(method)[0]]
+        line = lines[method.title, results.names(cell, method)[0]]
         mean, worst = unit * line.mean.mean, unit * line.worst10.mean
         axes.plot([mean, mean], [i - 0.42, i + 0.42], color="black", linewidth=2, solid_capstyle="butt", zorder=1.5)
         axes.scatter(shown[~hurt], height[~hurt], s=size, color=HIT, alpha=0.55, linewidths=0, zorder=2)
@@ -56,7 +56,7 @@ def clients_figure(results: Results, cell: Cell) -> Figure:
             shown[hurt], height[hurt], s=1.2 * size, color=MISS, alpha=0.8, marker="x", linewidths=0.9, zorder=2
         )
         axes.plot([worst], [i + 0.28], color="black", marker="^", markersize=6, linestyle="none", clip_on=False)
-    names = [f"{wrapped(m.title)}\n({results.names(m)[0]})" for m, _ in strips]
+    names = [f"{wrapped(m.title)}\n({results.names(cell, m)[0]})" for m, _ in strips]
     axes.set_yticks(range(len(strips)), names, fontsize=9)
     axes.set_ylim(len(strips) - 0.45, -0.55)
     label = "test accuracy of each client, %" if unit == 100 else "test mse of each client"
@@ -67,7 +67,7 @@ def clients_figure(results: Results, cell: Cell) -> Figure:
 
 def strip(results: Results, cell: Cell, method: Method) -> Strip | None:
     """A method's strip; None before any run has finished. Clients without test samples have no mark."""
-    model, task = results.names(method)[0], results.task(cell)
+    model, task = results.names(cell, method)[0], results.task(cell)
     scores: list[np.ndarray] = []
     hurt: list[np.ndarray] = []
     for row in results.finished(cell, method):

@@ -1,0 +1,84 @@
+"""mmFL with a private fusion head: each client's own way to one prediction from the encoders that all share."""
+
+from typing import ClassVar
+
+import equinox as eqx
+import jax
+from jaxtyping import PRNGKeyArray, PyTree
+
+from idiolect import tree
+from idiolect.algorithms.base import check
+from idiolect.algorithms.mmfl import MmFL, Trained
+from idiolect.algorithms.parted import train_head
+from idiolect.client import Client
+from idiolect.data.federated import FederatedData
+from idiolect.errors import require
+from idiolect.models.multimodal import Multimodal, joined
+from idiolect.models.parts import split
+from idiolect.tree import Params, Scalar
+
+_HEAD = 0x68  # the purpose of the head's mini-batches, beside the others' draws
+
+
+class MmFLFusion(MmFL):
+    """mmFL, and beside it a fusion head h_n of each client, over whichever modalities a sample has.
+
+    A round of client n: mmFL's, and, with the encoders phi as they came from the server and held,
+        head_steps times, on a mini-batch: h_n <- h_n - beta grad_h F(h_n(phi_1(x_1), .., phi_M(x_M)))
+
+    The paper has no fusion; the model's head ("concat" or "attention") is private here and never sent.
+
+    head_rate: beta. head_steps: mini-batches of batch_size samples. The others: see `MmFL`, which is unchanged.
+
+    Models: `fused` is h_n on the server's encoders; `global`, `personal` and those of each modality as `MmFL`'s.
+
+    Source: beyond Rahman, Nguyen, "Multimodal Federated Learning with Model Personalization", 2024.
+    """
+
+    name: ClassVar[str] = "mmfl-fusion"
+    summary: ClassVar[str] = "mmFL, and private heads that fuse what a client's modalities have to say"
+    source: ClassVar[str] = "beyond Rahman, Nguyen, 2024"
+    model_names: ClassVar[tuple[str, ...]] = ("fused", "global", "personal")
+
+    head_rate: Scalar = 0.1
+    head_steps: int = eqx.field(static=True, default=20)
+
+    def __check_init__(self) -> None:
+        """Raise `ConfigError` naming the hyper-parameter that is out of range."""
+        check(self, head_rate="positive", head_steps="count")
+
+    def prepared(self, data: FederatedData, params: PyTree) -> "MmFLFusion":
+        """As mmFL; refuses a model without a fusion head."""
+        there = isinstance(params, Multimodal) and params.fusion is not None
+        require(there, "mmfl-fusion needs a model with a fusion head: set fusion = 'concat' or 'attention'")
+        method = super().prepared(data, params)
+        assert isinstance(method, MmFLFusion)
+        return method
+
+    def init_private(self, params: Params, key: PRNGKeyArray) -> Params:
+        """The client's fusion head, as the initial model has it."""
+        del key
+        return split(params, "fusion")[1]
+
+    def local(
+        self, view: dict[str, Params], private: Params, client: Client, key: PRNGKeyArray
+    ) -> tuple[dict[str, Trained], Params]:
+        """Message: mmFL's. Private: the fusion head."""
+        message, _ = super().local(view, None, client, key)
+        head = train_head(
+            client,
+            joined(view),
+            private,
+            jax.random.fold_in(key, _HEAD),
+            rate=self.head_rate,
+            steps=self.head_steps,
+            batch_size=self.batch_size,
+        )
+        return message, head
+
+    def models(
+        self, view: dict[str, Params], private: Params, client: Client, key: PRNGKeyArray
+    ) -> dict[str, Params]:
+        """The fused model, and mmFL's."""
+        others: PyTree = super().models(view, None, client, key)
+        return {"fused": tree.merged(private, joined(view)), **others}

@@ -1,0 +1,52 @@
+"""Losses of one sample: (outputs, label) -> a number."""
+
+from collections.abc import Callable
+
+import jax
+import jax.numpy as jnp
+import optax
+from jaxtyping import Array, Float
+
+SampleLoss = Callable[[Array, Array], Float[Array, ""]]
+
+
+def lowest(outputs: Float[Array, "..."]) -> float:
+    """What stands for the output of a class that a client does not have: its probability is 0, and it is finite."""
+    return float(jnp.finfo(outputs.dtype).min / 2)  # -inf - -inf would be NaN
+
+
+def cross_entropy(outputs: Float[Array, "classes"], label: Array) -> Float[Array, ""]:
+    """-log softmax(outputs)[label]."""
+    return optax.softmax_cross_entropy_with_integer_labels(outputs, label)
+
+
+def squared_probabilities(outputs: Float[Array, "classes"], label: Array) -> Float[Array, ""]:
+    """The mean over the classes of (softmax(outputs)_c - [c = label])^2."""
+    return _mean((jax.nn.softmax(outputs) - _one_hot(outputs, label)) ** 2, outputs)
+
+
+def binary_cross_entropy(outputs: Float[Array, "classes"], label: Array) -> Float[Array, ""]:
+    """The mean over the classes of the cross-entropy of sigmoid(outputs)_c against [c = label]."""
+    return _mean(optax.sigmoid_binary_cross_entropy(outputs, _one_hot(outputs, label)), outputs)
+
+
+def half_squared_error(output: Float[Array, "..."], target: Array) -> Float[Array, ""]:
+    """(output - target)^2 / 2 for a scalar output of shape () or (1,)."""
+    return 0.5 * jnp.sum((output.reshape(()) - target) ** 2)
+
+
+LOSSES: dict[str, SampleLoss] = {
+    "cross-entropy": cross_entropy,
+    "mse": squared_probabilities,
+    "bce": binary_cross_entropy,
+}
+
+
+def _one_hot(outputs: Float[Array, "classes"], label: Array) -> Float[Array, "classes"]:
+    return jax.nn.one_hot(label, outputs.shape[-1], dtype=outputs.dtype)
+
+
+def _mean(values: Float[Array, "classes"], outputs: Float[Array, "classes"]) -> Float[Array, ""]:
+    """The mean over the classes that the client has."""
+    own = outputs > lowest(outputs)
+    return jnp.sum(jnp.where(own, values, 0)) / jnp.sum(own)

@@ -1,0 +1,108 @@
+"""The zoo's models of packed samples: how a specification and the modalities' shapes make them."""
+
+from collections.abc import Mapping
+from typing import Any, cast
+
+import equinox as eqx
+import jax
+from jaxtyping import PRNGKeyArray
+
+from idiolect.data.modalities import Modalities
+from idiolect.errors import ConfigError, require, unknown
+from idiolect.models.encoders import Dense, Encoder, Signal
+from idiolect.models.fusion import FUSIONS
+from idiolect.models.mlp import MLP
+from idiolect.models.multimodal import EarlyLSTM, Multimodal
+from idiolect.models.recurrent import LSTM
+from idiolect.models.spec import Reader, Spec, layers, one_of, positive
+
+ENCODERS = ("signal", "gru", "mlp")
+
+
+def multimodal(spec: Spec, modalities: Modalities, num_outputs: int, key: PRNGKeyArray) -> eqx.Module:
+    """A `Multimodal`: an encoder and a decoder for each modality, and the fusion head if one is wanted."""
+    names, (first, second, third) = chosen(spec, modalities), jax.random.split(key, 3)
+    kinds: Any = spec["encoder"] if isinstance(spec["encoder"], Mapping) else dict.fromkeys(names, spec["encoder"])
+    for name in kinds:
+        modalities.index(name)
+    places = {name: modalities.index(name) for name in names}
+    encoders = {
+        name: _encoder(spec, kinds.get(name, "auto"), name, modalities.shapes[i], jax.random.fold_in(first, i))
+        for name, i in places.items()
+    }
+    decoders = {
+        name: MLP(spec["features"], spec["decoder"], num_outputs, key=jax.random.fold_in(second, i))
+        for name, i in places.items()
+    }
+    fusion = FUSIONS.get(spec["fusion"])
+    head = None if fusion is None else fusion(names, spec["features"], spec["decoder"], num_outputs, key=third)
+    return Multimodal(encoders, cast(dict[str, Encoder], decoders), head, modalities)
+
+
+def lstm(spec: Spec, modalities: Modalities, num_outputs: int, key: PRNGKeyArray) -> eqx.Module:
+    """An `EarlyLSTM`."""
+    names, (first, second) = chosen(spec, modalities), jax.random.split(key)
+    shapes = [modalities.shapes[modalities.index(name)] for name in names]
+    times = sorted({shape[0] for shape in shapes if len(shape) == 2})
+    require(
+        len(times) < 2 and all(len(shape) <= 2 for shape in shapes),
+        f"model lstm joins modalities of one length at each time; these have the shapes {shapes}; use multimodal",
+    )
+    recurrent = LSTM(sum(shape[-1] for shape in shapes), spec["features"], key=first)
+    decoder = MLP(spec["features"], spec["decoder"], num_outputs, key=second)
+    return EarlyLSTM(recurrent, decoder, names, modalities)
+
+
+def chosen(spec: Spec, modalities: Modalities) -> tuple[str, ...]:
+    """The modalities that the specification names, in the samples' order; all if it names none."""
+    wanted = spec["modalities"] or modalities.names
+    for name in wanted:
+        modalities.index(name)
+    return tuple(name for name in modalities.names if name in wanted)
+
+
+def _encoder(spec: Spec, kind: str, name: str, shape: tuple[int, ...], key: PRNGKeyArray) -> Encoder:
+    if kind == "auto":
+        kind = "signal" if len(shape) == 2 else "mlp"
+    width = spec["features"]
+    if kind == "mlp":
+        return Dense(shape, width, hidden=spec["dense"], key=key)
+    require(len(shape) == 2, f"encoder '{kind}' needs (time, channels), but modality '{name}' is {shape}; use mlp")
+    channels = spec["channels"] if kind == "signal" else ()
+    return Signal(shape, width, channels=channels, kernel=spec["kernel"], pool=spec["pool"], key=key)
+
+
+def names(key: str, value: Any) -> list[str] | None:
+    """Names of modalities; a lone one stands for a list of one; nothing for all."""
+    if value is None:
+        return None
+    values = [value] if isinstance(value, str) else value
+    if not isinstance(values, list | tuple) or not values or not all(isinstance(name, str) for name in values):
+        raise ConfigError(f"{key} must be a list of names, not {value!r}")
+    return list(values)
+
+
+def encoders(key: str, value: Any) -> str | dict[str, str]:
+    """The kind of every encoder, or a table of kinds by modality."""
+    table = dict(value) if isinstance(value, Mapping) else {"": value}
+    for kind in table.values():
+        if kind not in ("auto", *ENCODERS):
+            raise unknown(f"encoder in {key},", str(kind), ("auto", *ENCODERS))
+    return table if isinstance(value, Mapping) else value
+
+
+_BOTH: dict[str, tuple[Any, Reader]] = {
+    "modalities": (None, names),
+    "features": (32, positive),
+    "decoder": ([32], layers),
+}
+LSTM_KEYS = _BOTH
+MULTIMODAL_KEYS: dict[str, tuple[Any, Reader]] = {
+    **_BOTH,
+    "encoder": ("auto", encoders),
+    "channels": ([16, 32, 32], layers),
+    "kernel": (5, positive),
+    "pool": (2, positive),
+    "dense": ([64], layers),
+    "fusion": ("late", one_of("fusion", ("late", *FUSIONS))),
+}

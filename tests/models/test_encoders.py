@@ -1,0 +1,49 @@
+"""The encoders: sizes, and a signal through lax's own convolution and pooling."""
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+from idiolect.errors import ConfigError
+from idiolect.models.encoders import Dense, Signal
+
+KEY = jax.random.key(0)
+
+
+def test_the_published_sizes_have_the_published_number_of_parameters():
+    encoder = Signal((128, 3), 128, channels=(32, 64, 128), key=KEY)
+    assert sum(leaf.size for leaf in jax.tree.leaves(encoder)) == 150_976
+
+
+@pytest.mark.parametrize("pool", [1, 2, 3])
+def test_a_signal_is_convolved_pooled_and_averaged_over_the_states(pool):
+    encoder = Signal((11, 2), 4, channels=(3, 5), kernel=4, pool=pool, key=KEY)
+    x = jax.random.normal(jax.random.key(1), (11, 2))
+    h = x
+    for layer in encoder.convolutions:
+        layout = ("NHC", "HIO", "NHC")
+        h = jax.lax.conv_general_dilated(h[None], layer.weight[:, 0], (1,), "SAME", dimension_numbers=layout)[0]
+        h = jax.nn.relu(h + layer.bias)
+        h = jnp.stack([h[i : i + pool].max(axis=0) for i in range(0, len(h) - pool + 1, pool)])
+    np.testing.assert_allclose(encoder(x), encoder.recurrent(h).mean(axis=0), atol=1e-6)
+
+
+def test_without_convolutions_it_is_the_gru_alone():
+    encoder, x = Signal((5, 3), 4, channels=(), key=KEY), jax.random.normal(KEY, (5, 3))
+    np.testing.assert_allclose(encoder(x), encoder.recurrent(x).mean(axis=0), atol=1e-6)
+
+
+def test_a_feature_vector_goes_through_a_perceptron_with_relu():
+    encoder, x = Dense((5,), 4, hidden=(6,), key=KEY), jax.random.normal(KEY, (5,))
+    first, second = encoder.layers.layers
+    expected = np.maximum(second(jax.nn.relu(first(x))), 0)
+    np.testing.assert_allclose(encoder(x), expected, atol=1e-6)
+    assert (expected == 0).any()
+
+
+def test_what_does_not_fit_is_refused():
+    with pytest.raises(ConfigError, match="a signal of 7 times is too short for 3 poolings of 2"):
+        Signal((7, 3), 4, channels=(2, 2, 2), key=KEY)
+    with pytest.raises(ConfigError, match=r"a signal must be \(time, channels\), not \(7,\)"):
+        Signal((7,), 4, key=KEY)
