@@ -7,6 +7,7 @@ import subprocess
 import sys
 from pathlib import Path
 
+import jax
 import pytest
 
 from idiolect import cli
@@ -34,9 +35,10 @@ def killed(arguments, out, instant, count):
     log = out.with_suffix(".log")
     log.write_text("")
     paths = os.pathsep.join([str(ROOT / "src"), str(ROOT)])
+    devices = f"--xla_force_host_platform_device_count={jax.local_device_count()}"  # as many as this process has
     ended = subprocess.run(
         [sys.executable, "-m", "tests.killed_sweep", str(log), instant, str(count), *arguments, "--out", str(out)],
-        env={**os.environ, "PYTHONPATH": paths},
+        env={**os.environ, "PYTHONPATH": paths, "XLA_FLAGS": devices},
         cwd=ROOT,
         capture_output=True,
         text=True,

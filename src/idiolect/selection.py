@@ -149,7 +149,7 @@ def tune(
     """
     task, rounds = sweeper.data.task, experiment.cells[0].rounds
     seeds, folds = experiment.seed_list, sweeper.folds
-    has = folds is not None or len(sweeper.data.validation.y) > 0
+    has = folds is not None or sweeper.data.validation.count > 0
     require(has, "the data have no validation split to choose on; set data.validation=0.15, say, or cross-validate")
     spent: dict[str, dict[str, int]] = {}
     results: list[Tried] = []
@@ -173,7 +173,8 @@ def tune(
     sweeper.run([Entry(results[i].setting, seed) for i in wanted for seed in seeds], rounds, ("test",))
     for i in wanted:
         results[i] = _with_test(sweeper, results[i], seeds, rounds, i in winners)
-    return Swept(experiment, task, tuple(results), spent)
+    names = list(spent)  # methods one after the other, each in the order in which its settings were tried
+    return Swept(experiment, task, tuple(sorted(results, key=lambda t: names.index(t.setting.method))), spent)
 
 
 def _entries(settings: Sequence[Setting], seeds: Sequence[int], folds: Folds | None) -> Iterator[Entry]:

@@ -135,7 +135,7 @@ def launch_sweep(
     cell = experiment.cells[0]
     settings = [] if search == "optuna" else settings_of(experiment, spaces, budget=budget, seed=search_seed)
     data = bench.load(cell)
-    has = search == "cv" or len(data.validation.y) > 0
+    has = search == "cv" or data.validation.count > 0
     require(has, "the data have no validation split to choose on; set data.validation=0.15, say, or cross-validate")
     propose = all_of(settings)
     if search == "optuna" and budget is not None:

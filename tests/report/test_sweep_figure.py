@@ -9,17 +9,21 @@ from idiolect.selection import NONE, Swept, Tried, setting_of
 from idiolect.summary import over_seeds
 
 
-def swept(settings, chosen=0, diverged=(), seeds=2):
+def swept(settings, chosen=0, diverged=(), seeds=2, scores=None, task="classification"):
     """A sweep of (method, values) pairs with made-up scores."""
     methods = list(dict.fromkeys(method for method, _ in settings))
     experiment = comparison_of("d", {"name": "synthetic"}, {"name": "mlr"}, methods, seeds=seeds)
     tried = []
+
+    def mean(i):
+        return 0.5 + 0.01 * i if scores is None else scores[i]
+
     for i, (method, values) in enumerate(settings):
-        score = NONE if i in diverged else over_seeds([0.5 + 0.01 * i + 0.002 * s for s in range(seeds)])
+        score = NONE if i in diverged else over_seeds([mean(i) + 0.002 * s for s in range(seeds)])
         setting = setting_of(experiment.cells[0], {"name": method}, values)
         failures = ("why",) if i in diverged else ()
         tried.append(Tried(setting, score, 10, failures, i == chosen))
-    return Swept(experiment, "classification", tuple(tried), {})
+    return Swept(experiment, task, tuple(tried), {})
 
 
 def points(axes, marker):
@@ -65,3 +69,21 @@ def test_a_single_setting_and_a_single_seed_are_drawn():
     (axes,) = sweep_figure(swept([("fedavg", {})], seeds=1)).axes
     assert [t.get_text() for t in axes.get_xticklabels()] == ["defaults"]
     assert points(axes, "*") == [(0, pytest.approx(50))]
+
+
+@pytest.mark.parametrize(
+    ("task", "scores", "marker"),
+    [("classification", [0.9, 0.02, 0.91, 0.89, 0.9], "v"), ("regression", [1.0, 900.0, 1.1, 1.2, 1.05], "^")],
+)
+def test_one_bad_setting_does_not_hide_the_differences_between_the_others(task, scores, marker):
+    settings = [("fedavg", {"rate": 0.1 * (i + 1)}) for i in range(5)]
+    best = int(np.argmax(scores) if task == "classification" else np.argmin(scores))
+    figure = sweep_figure(swept(settings, chosen=best, scores=scores, task=task))
+    (axes,) = figure.axes
+    low, high = axes.get_ylim()
+    unit = 100 if task == "classification" else 1
+    good = [unit * score for i, score in enumerate(scores) if i != 1]
+    assert low < min(good) < max(good) < high
+    assert max(good) - min(good) > (high - low) / 4
+    assert [round(x) for x, _ in points(axes, marker)] == [1]
+    assert "worse than the axis shows" in [text.get_text() for text in figure.legends[0].get_texts()]

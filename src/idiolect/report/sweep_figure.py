@@ -8,9 +8,10 @@ from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 from matplotlib.ticker import NullFormatter
 
+from idiolect.data.federated import TaskKind
 from idiolect.report.style import GREY, HIT, MISS, beside, blank, tidy
 from idiolect.selection import Swept, Tried
-from idiolect.summary import metric_name
+from idiolect.summary import higher_is_better, metric_name
 
 _FEW = 10  # so many values stand side by side, each with its name; more lie on a scale
 _WIDE = 50  # a scale is logarithmic where the largest value is so many times the smallest
@@ -19,7 +20,8 @@ _WIDE = 50  # a scale is logarithmic where the largest value is so many times th
 def sweep_figure(swept: Swept) -> Figure:
     """One row a method, one panel a hyper-parameter: mean over seeds, bars of one standard deviation.
 
-    Settings that share a value stand side by side above it; what diverged is a cross at the bottom.
+    Settings that share a value stand side by side above it; what diverged is a cross at the bottom, and what is far
+    worse than most a triangle at the axis's end.
     """
     methods = list(dict.fromkeys(one.setting.method for one in swept.tried))
     rows = [[one for one in swept.tried if one.setting.method == method] for method in methods]
@@ -28,16 +30,32 @@ def sweep_figure(swept: Swept) -> Figure:
     figure = blank(1.6 + 3.1 * columns, 0.3 + 2.7 * len(rows))
     grid = figure.subplots(len(rows), columns, squeeze=False, sharey="row")
     unit, name = (100, "accuracy, %") if swept.task == "classification" else (1, metric_name(swept.task))
+    beyond = False
     for row, method, mine, panels in zip(grid, methods, rows, keys, strict=True):
+        worst = _worst_shown([unit * t.validation.mean for t in mine if t.validation.seeds], swept.task)
+        beyond |= worst is not None
         for axes, key in zip(row, panels, strict=False):
-            _panel(axes, mine, key, unit)
+            _panel(axes, mine, key, unit, worst)
             axes.set_xlabel(key, fontsize=10)
         for axes in row[len(panels) :]:
             axes.set_axis_off()
         row[0].set_ylabel(f"validation {name}", fontsize=10)
         row[0].set_title(method, fontsize=10, loc="left", fontweight="bold")
-    beside(figure, _legend(swept))
+        if worst is not None:
+            row[0].set_ylim(**{"bottom" if higher_is_better(swept.task) else "top": worst})
+    beside(figure, _legend(swept, beyond))
     return figure
+
+
+def _worst_shown(values: Sequence[float], task: TaskKind) -> float | None:
+    """Where the axis ends, if a few settings are so bad that the others could not be told apart."""
+    sign = 1 if higher_is_better(task) else -1
+    order = sorted((sign * v for v in values), reverse=True)
+    if len(order) < 4:
+        return None
+    best, usual = order[0], order[3 * len(order) // 4]
+    end = usual - 1.5 * (best - usual)
+    return sign * end if best > usual and order[-1] < end else None
 
 
 def _swept_keys(tried: Sequence[Tried]) -> list[str]:
@@ -46,17 +64,28 @@ def _swept_keys(tried: Sequence[Tried]) -> list[str]:
     return [key for key in known if len({repr(one.setting.values[key]) for one in tried}) > 1] or known[:1] or [""]
 
 
-def _panel(axes: Axes, tried: Sequence[Tried], key: str, unit: float) -> None:
+def _panel(axes: Axes, tried: Sequence[Tried], key: str, unit: float, worst: float | None) -> None:
     places = _places(axes, [one.setting.values.get(key, "defaults") for one in tried])
+    best = max((unit * one.validation.mean for one in tried if one.chosen), default=0.0)
     for one, x in zip(tried, places, strict=True):
-        if one.validation.seeds:
+        y = unit * one.validation.mean
+        colour, marker, size = (MISS, "*", 12) if one.chosen else (HIT, "o", 4.5)
+        if one.failures:
+            _at_end(axes, x, "x", GREY, 0.04)
+        elif worst is not None and (y - worst) * (best - worst) < 0:
+            down = best > worst
+            _at_end(axes, x, "v" if down else "^", HIT, 0.04 if down else 0.96)
+        elif one.validation.seeds:
             bar = unit * one.validation.std if one.validation.seeds > 1 else None
-            colour, marker, size = (MISS, "*", 12) if one.chosen else (HIT, "o", 4.5)
-            axes.errorbar([x], [unit * one.validation.mean], yerr=bar, color=colour, marker=marker, markersize=size,
-                          linestyle="none", elinewidth=0.9, zorder=4 if one.chosen else 3)  # fmt: skip
-        elif one.failures:
-            axes.plot([x], [0.04], "x", color=GREY, transform=axes.get_xaxis_transform(), clip_on=False)
+            axes.errorbar([x], [y], yerr=bar, color=colour, marker=marker, markersize=size, linestyle="none",
+                          elinewidth=0.9, zorder=4 if one.chosen else 3)  # fmt: skip
     tidy(axes)
+    axes.margins(x=0.06)
+
+
+def _at_end(axes: Axes, x: float, marker: str, colour: str, height: float) -> None:
+    """A mark at the axis's end, for what has no height of its own."""
+    axes.plot([x], [height], marker, color=colour, markersize=6, transform=axes.get_xaxis_transform(), clip_on=False)
 
 
 def _places(axes: Axes, values: Sequence[Any]) -> list[float]:
@@ -80,11 +109,13 @@ def _aside(nth: int, of: int) -> float:
     return (nth - (of - 1) / 2) * min(0.12, 0.8 / of)
 
 
-def _legend(swept: Swept) -> list[Line2D]:
+def _legend(swept: Swept, beyond: bool) -> list[Line2D]:
     seeds = max(one.validation.seeds for one in swept.tried)
     tried = f"tried (mean ± std, {seeds} seeds)" if seeds > 1 else "tried"
-    looks = [("o", HIT, 4.5, tried), ("*", MISS, 12, "chosen"), ("x", GREY, 6, "diverged")]
-    there = [True, bool(swept.chosen), any(one.failures for one in swept.tried)]
+    end = "v" if higher_is_better(swept.task) else "^"
+    looks = [("o", HIT, 4.5, tried), ("*", MISS, 12, "chosen"), (end, HIT, 6, "worse than the axis shows")]
+    looks.append(("x", GREY, 6, "diverged"))
+    there = [True, bool(swept.chosen), beyond, any(one.failures for one in swept.tried)]
     return [
         Line2D([], [], linestyle="none", marker=marker, color=colour, markersize=size, label=label)
         for (marker, colour, size, label), shown in zip(looks, there, strict=True)
