@@ -79,3 +79,50 @@ def test_one_process_agrees_with_itself():
     assert devices.is_leader()
     assert devices.agreed_text("cohort") == "cohort"
     assert devices.agreed(np.asarray(3)) == 3
+
+
+CORES = """
+import sys, jax, numpy as np, idiolect
+first = idiolect.use_cores(3)
+again = idiolect.use_cores(3)
+devices = idiolect.devices.Devices()
+samples = jax.device_put(np.arange(10_000.0))
+shared = devices.share({"x": samples, "n": 2})
+where = {part.data.unsafe_buffer_pointer() for part in shared["x"].addressable_shards}
+assert where == {samples.unsafe_buffer_pointer()}, where
+copied = devices.place(samples)
+assert len({part.data.unsafe_buffer_pointer() for part in copied.addressable_shards}) == 3
+used = [len(idiolect.devices.Devices(rows=rows)) for rows in (1, 2, 3, 4, 5.5, 7)]
+try:
+    idiolect.use_cores(2)
+except idiolect.ConfigError as error:
+    print(first, again, jax.device_count(), *used, idiolect.devices.are_cores(), error, sep=";")
+"""
+
+
+def printed(program, **environment):
+    paths = os.pathsep.join([str(ROOT / "src"), str(ROOT)])
+    done = subprocess.run(
+        [sys.executable, "-c", program],
+        env={**os.environ, "PYTHONPATH": paths, **environment},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.returncode == 0, done.stderr[-2000:]
+    return done.stdout.strip()
+
+
+def test_cores_are_devices_that_read_one_copy_and_no_more_of_them_than_help():
+    """Of 3: one client needs 1, four clients are two and two on 2, six (5.5 expected) two on each of 3."""
+    numbers, error = printed(CORES).rsplit(";", 1)
+    assert numbers == "3;3;3;1;2;3;2;3;3;True"
+    assert "comes too late" in error
+
+
+@pytest.mark.parametrize(
+    "environment", [{"JAX_NUM_CPU_DEVICES": "2"}, {"XLA_FLAGS": "--xla_force_host_platform_device_count=2"}]
+)
+def test_devices_that_were_chosen_otherwise_stay(environment):
+    program = "import jax, idiolect; print(idiolect.use_cores(5), jax.device_count(), idiolect.devices.are_cores())"
+    assert printed(program, **environment) == "2 2 False"
