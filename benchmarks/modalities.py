@@ -51,9 +51,9 @@ class Both:
         assert isinstance(model, Multimodal)
         self.model = model
 
-    def own(self, rates: tuple[float, ...], candidates: str = "loop") -> Simulation:
+    def own(self, rates: tuple[float, ...]) -> Simulation:
         """idiolect's."""
-        method = build({"name": "mmfl", "rates": rates, "candidates": candidates})
+        method = build({"name": "mmfl", "rates": rates})
         data = federation(self.x, self.y, CLASSES)
         params = eqx.filter(self.model, eqx.is_inexact_array)
         return Simulation(data, objective_of(self.model, "classification"), params, method)
@@ -105,7 +105,7 @@ def gap(both: Both, rounds: int = 2) -> tuple[float, float]:
 def timed(both: Both, repeats: int) -> dict[str, float]:
     """Median seconds of a round of each, in turn, compilation left out."""
     loop = both.loop()
-    sims = {"3 candidates": both.own(RATES), "side by side": both.own(RATES, "vmap"), "1 rate": both.own(RATES[:1])}
+    sims = {"3 candidates": both.own(RATES), "1 rate": both.own(RATES[:1])}
     states = {name: sim.advance(sim.init(0), 1) for name, sim in sims.items()}
     seconds: dict[str, list[float]] = {name: [] for name in (*sims, "PyTorch loop, 3 candidates")}
     for _ in range(repeats):
