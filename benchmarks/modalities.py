@@ -39,13 +39,21 @@ PUBLISHED: dict[str, Any] = {"channels": [32, 64, 128], "features": 128}
 
 
 class Both:
-    """The same federation, start and settings for idiolect and for the loop."""
+    """The same federation, start and settings for idiolect and for the loop. names: of the model's modalities."""
 
-    def __init__(self, sizes: dict[str, Any], clients: int, each: int, *, alike: bool = False) -> None:
-        self.sizes, self.clients, self.each = sizes, clients, each
+    def __init__(
+        self,
+        sizes: dict[str, Any],
+        clients: int,
+        each: int,
+        *,
+        alike: bool = False,
+        names: tuple[str, ...] = LAYOUT.names,
+    ) -> None:
+        self.sizes, self.names = sizes, names
         self.x, self.y = samples(clients, each, (LAYOUT.width,), CLASSES, alike=alike)
         self.x[..., -len(LAYOUT.names) :] = 1
-        spec = {"name": "multimodal", "decoder": [HIDDEN], **sizes}
+        spec = {"name": "multimodal", "decoder": [HIDDEN], "modalities": list(names), **sizes}
         key = jax.random.key(0)
         model = build_model(spec, (LAYOUT.width,), CLASSES, "classification", key, LAYOUT)
         assert isinstance(model, Multimodal)
@@ -60,8 +68,8 @@ class Both:
 
     def loop(self) -> MmFL:
         """The loop, with the number of threads that is faster for it."""
-        x = {m: np.ascontiguousarray(np.moveaxis(LAYOUT.part(self.x, m), -1, -2)) for m in LAYOUT.names}
-        nets = {m: Branch(self.sizes["channels"], self.sizes["features"], HIDDEN, CLASSES) for m in LAYOUT.names}
+        x = {m: np.ascontiguousarray(np.moveaxis(LAYOUT.part(self.x, m), -1, -2)) for m in self.names}
+        nets = {m: Branch(self.sizes["channels"], self.sizes["features"], HIDDEN, CLASSES) for m in self.names}
         for m, net in nets.items():
             net.load(by_name(self.model, m))
         settings: dict[str, Any] = {"rates": RATES, "steps": 20, "batch": 20, "meta": 32}
