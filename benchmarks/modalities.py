@@ -66,15 +66,13 @@ class Both:
         params = eqx.filter(self.model, eqx.is_inexact_array)
         return Simulation(data, objective_of(self.model, "classification"), params, method)
 
-    def loop(self) -> MmFL:
-        """The loop, with the number of threads that is faster for it."""
+    def loop(self, *, timed: bool) -> MmFL:
+        """The loop; if it is timed, with the number of threads that is faster for it."""
         x = {m: np.ascontiguousarray(np.moveaxis(LAYOUT.part(self.x, m), -1, -2)) for m in self.names}
         nets = {m: Branch(self.sizes["channels"], self.sizes["features"], HIDDEN, CLASSES) for m in self.names}
-        for m, net in nets.items():
-            net.load(by_name(self.model, m))
         settings: dict[str, Any] = {"rates": RATES, "steps": 20, "batch": 20, "meta": 32}
-        first = MmFL({m: part[:2] for m, part in x.items()}, self.y[:2], nets, **settings)
-        use_faster_threads(first.round)
+        if timed:
+            use_faster_threads(MmFL({m: part[:2] for m, part in x.items()}, self.y[:2], nets, **settings).round)
         for m, net in nets.items():
             net.load(by_name(self.model, m))
         return MmFL(x, self.y, nets, **settings)
@@ -97,7 +95,7 @@ def by_name(model: Any, modality: str) -> dict[str, np.ndarray]:
 
 def gap(both: Both, rounds: int = 2) -> tuple[float, float]:
     """(the largest difference of the two systems' weights, the largest distance that a weight has come)."""
-    sim, loop = both.own(RATES), both.loop()
+    sim, loop = both.own(RATES), both.loop(timed=False)
     state = sim.advance(sim.init(0), rounds)
     for _ in range(rounds):
         loop.round()
@@ -112,7 +110,7 @@ def gap(both: Both, rounds: int = 2) -> tuple[float, float]:
 
 def timed(both: Both, repeats: int) -> dict[str, float]:
     """Median seconds of a round of each, in turn, compilation left out."""
-    loop = both.loop()
+    loop = both.loop(timed=True)
     sims = {"3 candidates": both.own(RATES), "1 rate": both.own(RATES[:1])}
     states = {name: sim.advance(sim.init(0), 1) for name, sim in sims.items()}
     seconds: dict[str, list[float]] = {name: [] for name in (*sims, "PyTorch loop, 3 candidates")}
