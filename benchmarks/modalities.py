@@ -39,34 +39,40 @@ PUBLISHED: dict[str, Any] = {"channels": [32, 64, 128], "features": 128}
 
 
 class Both:
-    """The same federation, start and settings for idiolect and for the loop."""
+    """The same federation, start and settings for idiolect and for the loop. names: of the model's modalities."""
 
-    def __init__(self, sizes: dict[str, Any], clients: int, each: int, *, alike: bool = False) -> None:
-        self.sizes, self.clients, self.each = sizes, clients, each
+    def __init__(
+        self,
+        sizes: dict[str, Any],
+        clients: int,
+        each: int,
+        *,
+        alike: bool = False,
+        names: tuple[str, ...] = LAYOUT.names,
+    ) -> None:
+        self.sizes, self.names = sizes, names
         self.x, self.y = samples(clients, each, (LAYOUT.width,), CLASSES, alike=alike)
         self.x[..., -len(LAYOUT.names) :] = 1
-        spec = {"name": "multimodal", "decoder": [HIDDEN], **sizes}
+        spec = {"name": "multimodal", "decoder": [HIDDEN], "modalities": list(names), **sizes}
         key = jax.random.key(0)
         model = build_model(spec, (LAYOUT.width,), CLASSES, "classification", key, LAYOUT)
         assert isinstance(model, Multimodal)
         self.model = model
 
-    def own(self, rates: tuple[float, ...], candidates: str = "loop") -> Simulation:
+    def own(self, rates: tuple[float, ...]) -> Simulation:
         """idiolect's."""
-        method = build({"name": "mmfl", "rates": rates, "candidates": candidates})
+        method = build({"name": "mmfl", "rates": rates})
         data = federation(self.x, self.y, CLASSES)
         params = eqx.filter(self.model, eqx.is_inexact_array)
         return Simulation(data, objective_of(self.model, "classification"), params, method)
 
-    def loop(self) -> MmFL:
-        """The loop, with the number of threads that is faster for it."""
-        x = {m: np.ascontiguousarray(np.moveaxis(LAYOUT.part(self.x, m), -1, -2)) for m in LAYOUT.names}
-        nets = {m: Branch(self.sizes["channels"], self.sizes["features"], HIDDEN, CLASSES) for m in LAYOUT.names}
-        for m, net in nets.items():
-            net.load(by_name(self.model, m))
+    def loop(self, *, timed: bool) -> MmFL:
+        """The loop; if it is timed, with the number of threads that is faster for it."""
+        x = {m: np.ascontiguousarray(np.moveaxis(LAYOUT.part(self.x, m), -1, -2)) for m in self.names}
+        nets = {m: Branch(self.sizes["channels"], self.sizes["features"], HIDDEN, CLASSES) for m in self.names}
         settings: dict[str, Any] = {"rates": RATES, "steps": 20, "batch": 20, "meta": 32}
-        first = MmFL({m: part[:2] for m, part in x.items()}, self.y[:2], nets, **settings)
-        use_faster_threads(first.round)
+        if timed:
+            use_faster_threads(MmFL({m: part[:2] for m, part in x.items()}, self.y[:2], nets, **settings).round)
         for m, net in nets.items():
             net.load(by_name(self.model, m))
         return MmFL(x, self.y, nets, **settings)
@@ -89,7 +95,7 @@ def by_name(model: Any, modality: str) -> dict[str, np.ndarray]:
 
 def gap(both: Both, rounds: int = 2) -> tuple[float, float]:
     """(the largest difference of the two systems' weights, the largest distance that a weight has come)."""
-    sim, loop = both.own(RATES), both.loop()
+    sim, loop = both.own(RATES), both.loop(timed=False)
     state = sim.advance(sim.init(0), rounds)
     for _ in range(rounds):
         loop.round()
@@ -104,8 +110,8 @@ def gap(both: Both, rounds: int = 2) -> tuple[float, float]:
 
 def timed(both: Both, repeats: int) -> dict[str, float]:
     """Median seconds of a round of each, in turn, compilation left out."""
-    loop = both.loop()
-    sims = {"3 candidates": both.own(RATES), "side by side": both.own(RATES, "vmap"), "1 rate": both.own(RATES[:1])}
+    loop = both.loop(timed=True)
+    sims = {"3 candidates": both.own(RATES), "1 rate": both.own(RATES[:1])}
     states = {name: sim.advance(sim.init(0), 1) for name, sim in sims.items()}
     seconds: dict[str, list[float]] = {name: [] for name in (*sims, "PyTorch loop, 3 candidates")}
     for _ in range(repeats):

@@ -81,14 +81,11 @@ def test_sequential_and_simultaneous_steps_differ_by_the_square_of_the_rate(x64)
     assert abs(slope - 2) < 0.1
 
 
-@pytest.mark.parametrize("candidates", ["loop", "vmap"])
 @pytest.mark.parametrize("select_on", ["same", "held-out"])
-def test_the_chosen_rate_is_the_argmin_by_brute_force(select_on, candidates):
+def test_the_chosen_rate_is_the_argmin_by_brute_force(select_on):
     given = problem(l2=0.1, **FLAT | {"modalities": ["acc"]})
     start, rates = branches(given.params)["acc"], (3e-3, 0.4, 0.8, 1.6, 3.2, 1e30)
-    method = prepared(
-        given, rates=rates, meta_size=4, meta_steps=3, select_on=select_on, candidates=candidates, modalities="acc"
-    )
+    method = prepared(given, rates=rates, meta_size=4, meta_steps=3, select_on=select_on, modalities="acc")
     found = set()
     for index in range(len(SIZES)):
         for key in jax.random.split(KEY, 2):

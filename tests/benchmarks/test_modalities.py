@@ -8,6 +8,6 @@ from benchmarks.modalities import Both, gap
 
 
 def test_the_loop_makes_what_idiolect_makes() -> None:
-    worst, moved = gap(Both({"channels": [4, 4], "features": 5}, 2, 40, alike=True))
+    worst, moved = gap(Both({"channels": [4, 4, 4], "features": 5}, 2, 40, alike=True, names=("accelerometer",)))
     assert worst < moved / 100
     assert moved > 1e-3

@@ -24,7 +24,6 @@ from idiolect.split import Update
 from idiolect.tree import Params, Scalar
 
 SelectOn = Literal["same", "held-out"]
-Candidates = Literal["loop", "vmap"]
 WHOLE = ""  # the one cluster of a model that is not made of modalities
 _DRAW = 0x64  # the purpose of d, beside the mini-batches' draws
 
@@ -71,8 +70,7 @@ class MmFL(LocalSteps):
     select_on: "held-out" compares the losses on as many other samples instead of d; a client with fewer than twice
     meta_size samples halves them. decoder: which part of the model that is, see `models.parts.split`; "model": the
     decoders of a multimodal model, the last layer of any other. weighting: "uniform" as (8); "size": by samples of m.
-    candidates: how they are tried, one after the other or side by side; it changes nothing but the time. modalities:
-    those that are trained, all of the model's by default.
+    modalities: those that are trained, all of the model's by default.
 
     A client is in the cluster of m if any of its training samples has m; samples without m count for nothing. The
     clusters do not meet: each modality trains as it would alone. A modality that no client of a cohort has stays as
@@ -96,14 +94,13 @@ class MmFL(LocalSteps):
     select_on: SelectOn = eqx.field(static=True, default="same")
     decoder: Head = eqx.field(static=True, default="model")
     weighting: Weighting = eqx.field(static=True, default="uniform")
-    candidates: Candidates = eqx.field(static=True, default="loop")
     modalities: tuple[str, ...] = eqx.field(static=True, default=(), converter=_several)
 
     def __check_init__(self) -> None:
         """Raise `ConfigError` naming the hyper-parameter that is out of range."""
         require(len(self.rates) > 0, f"{self.name}: rates must hold at least one rate")
         check(self, rates="positive", meta_size="count", meta_steps="count", update=get_args(Update))
-        check(self, select_on=get_args(SelectOn), weighting=get_args(Weighting), candidates=get_args(Candidates))
+        check(self, select_on=get_args(SelectOn), weighting=get_args(Weighting))
 
     @property
     def offered(self) -> tuple[str, ...]:
@@ -194,7 +191,7 @@ class MmFL(LocalSteps):
             return client.loss(params, judge)
 
         rates = jnp.stack([jnp.asarray(rate, jnp.result_type(float)) for rate in self.rates])
-        return jax.vmap(tried)(rates) if self.candidates == "vmap" else jax.lax.map(tried, rates)
+        return jax.vmap(tried)(rates)
 
     def samples(self, client: Client, key: PRNGKeyArray) -> tuple[Batch, Batch]:
         """d, drawn without replacement, and the samples on which the candidates are compared."""
