@@ -232,8 +232,8 @@ class Program:
         like = self.like
         state = jax.eval_shape(like.init, 0)
         size, cohort = _bytes((state.shared, state.private)), int(np.ceil(like.sampling.size))
-        together, train = min(like.block or 1, cohort), like.training.train
-        samples = together * int(train.sizes.max()) * math.prod(train.x.shape[1:]) * train.x.dtype.itemsize
+        together, numbers = min(like.block or 1, cohort), math.prod(like.training.feature_shape)
+        samples = together * int(like.training.train.sizes.max()) * numbers * 4  # float32; nothing is generated here
         models = (cohort + like.data.num_clients) * _bytes(like.params)
         working = min(rows, self.block * len(self.devices))
         return 2 * rows * size + working * (size + models + samples)
