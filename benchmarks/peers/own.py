@@ -44,7 +44,7 @@ class Scores(Rounds):
         super().__init__(work, given)
         state = self.state
         own = jax.tree.unflatten(jax.tree.structure(state.private), [jax.numpy.asarray(w) for w in given.weights])
-        self.state = State(state.shared, own, state.round, state.seed, state.fault)
+        self.state = self.sim.devices.place(State(state.shared, own, state.round, state.seed, state.fault))
         self.evaluator = Evaluator(self.sim)
 
     def rounds(self, count: int) -> None:

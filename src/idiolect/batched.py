@@ -172,7 +172,7 @@ class Program:
             splits: tuple[str, ...],
         ) -> PyTree:
             chosen = {name: member.scored[name][0] for name in splits}
-            tiles = {name: member.scored[name][1] for name in splits}
+            tiles = {name: jax.tree.map(lambda a: a[None], member.scored[name][1]) for name in splits}  # one device
             evaluator = Evaluator(simulation)
             core, own = replace(state, private=None), evaluator.private_of(state, evaluator.ids)
             return evaluator.sums(names, core, jnp.asarray(evaluator.ids), own, member.own, chosen, tiles)

@@ -130,7 +130,8 @@ class Devices:
             return mapped(seen, *arguments)
         rows = jax.tree.leaves(arguments)[0].shape[0]
         filled = -(-rows // len(self)) * len(self)
-        padded = tree.gather(arguments, np.minimum(np.arange(filled), rows - 1))
+        if filled > rows:
+            arguments = tree.gather(arguments, np.minimum(np.arange(filled), rows - 1))
         apart = jax.shard_map(
             lambda seen, arguments: mapped(seen, *arguments),
             mesh=self._mesh,
@@ -138,7 +139,7 @@ class Devices:
             out_specs=PartitionSpec(AXIS),
             check_vma=False,
         )
-        return jax.tree.map(lambda leaf: leaf[:rows], apart(seen, padded))
+        return jax.tree.map(lambda leaf: leaf[:rows], apart(seen, arguments))
 
 
 def is_leader() -> bool:

@@ -3,6 +3,7 @@
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property, partial
+from itertools import pairwise
 
 import equinox as eqx
 import jax
@@ -15,7 +16,7 @@ from idiolect.blocks import map_blocks
 from idiolect.data.federated import Split
 from idiolect.data.generated import GeneratedSplit
 from idiolect.errors import DataError, unknown
-from idiolect.objective import Batch, Scores
+from idiolect.objective import Batch, Objective, Scores
 from idiolect.private_rows import PrivateRows
 from idiolect.random import permuted, stream
 from idiolect.samples import Samples, to_device
@@ -73,10 +74,14 @@ class Tiles(eqx.Module):
         first[: high - low], size[: high - low] = self.first[low:high], self.size[low:high]
         return Tiles(owner, first, size, self.rows)
 
-    def most(self, clients: int, chunk: int) -> int:
-        """The most tiles that `chunk` clients in a row, counted from the first, have."""
-        edges = np.searchsorted(self.owner, [*range(0, clients, chunk), clients])
-        return int(np.diff(edges).max())
+    def parts(self, edges: Sequence[int], length: int) -> "Tiles":
+        """The tiles of each part of the clients, from one edge to the next, see `of`; leaves (parts, length)."""
+        parts = [self.of(a, b, length) for a, b in pairwise(edges)]
+        return jax.tree.map(lambda *leaves: np.stack(leaves), *parts)
+
+    def most(self, edges: Sequence[int]) -> int:
+        """The most tiles of any part of the clients."""
+        return int(np.diff(np.searchsorted(self.owner, edges)).max())
 
 
 def tiles_of(
@@ -88,16 +93,11 @@ def tiles_of(
 
 
 def score_tiles(
-    sim: Simulation,
-    params: PyTree,
-    samples: Samples,
-    ids: Int[Array, "clients"],
-    tiles: Tiles,
+    objective: Objective, params: PyTree, samples: Samples, ids: Int[Array, "clients"], tiles: Tiles
 ) -> Scores:
     """Sums of loss and score, and counts, of the clients `ids`. params: leaves (clients, ...)."""
 
-    def one(seen: tuple[PyTree, Samples, Array], owner: Array, first: Array, size: Array) -> Scores:
-        params, samples, ids = seen
+    def one(owner: Array, first: Array, size: Array) -> Scores:
         x, y, _ = samples.of(ids[owner])
         # A slice near the end is moved back to fit; the weights then select the rows that were meant.
         begin = jnp.minimum(first, y.shape[0] - tiles.rows)
@@ -109,13 +109,9 @@ def score_tiles(
             weight,
             None if samples.outputs is None else samples.outputs[ids[owner]],
         )
-        return sim.objective.scores(tree.gather(params, owner), part)
+        return objective.scores(tree.gather(params, owner), part)
 
-    def mapped(seen: PyTree, *part: Array) -> Scores:
-        return map_blocks(lambda *row: one(seen, *row), 1, *part)
-
-    seen = (sim.devices.kept_everywhere(params), samples, ids)
-    sums = sim.devices.map(mapped, seen, tiles.owner, tiles.first, tiles.size)
+    sums = map_blocks(one, 1, tiles.owner, tiles.first, tiles.size)
     return jax.tree.map(lambda a: jnp.zeros(len(ids), a.dtype).at[tiles.owner].add(a), sums)
 
 
@@ -220,19 +216,20 @@ class Evaluator:
     def _make_models(
         self, state: State, ids: Array, own: PyTree, train: Samples, names: tuple[str, ...]
     ) -> dict[str, PyTree]:
-        sim, algorithm = self.simulation, self.simulation.algorithm
+        return self.simulation.map(partial(self._own_models, names), (state, train), ids, own)
 
-        def one(seen: tuple[State, Samples], client_id: Array, private: PyTree) -> dict[str, PyTree]:
-            state, train = seen
-            models = algorithm.models(
-                algorithm.view(state.shared, client_id),
-                private,
-                sim.client(train, client_id, state.round),
-                stream(state.seed, "local", state.round, client_id),
-            )
-            return {name: models[name] for name in names}
-
-        return sim.map(one, (state, train), ids, own)
+    def _own_models(
+        self, names: tuple[str, ...], seen: tuple[State, Samples], client_id: Array, private: PyTree
+    ) -> dict[str, PyTree]:
+        """One client's models."""
+        (state, train), algorithm = seen, self.simulation.algorithm
+        models = algorithm.models(
+            algorithm.view(state.shared, client_id),
+            private,
+            self.simulation.client(train, client_id, state.round),
+            stream(state.seed, "local", state.round, client_id),
+        )
+        return {name: models[name] for name in names}
 
     def __call__(
         self, state: State, names: Sequence[str] | None = None, splits: Sequence[str] = ("test",)
@@ -245,14 +242,16 @@ class Evaluator:
         if key not in self._compiled:
             scorer = partial(self.sums, chosen)
             self._compiled[key] = jax.jit(scorer, out_shardings=self.simulation.devices.everywhere)
-        clients, chunk, train = len(self.ids), self._chunk(state, chosen, len(self.ids)), self._train
+        clients, devices = len(self.ids), len(self.simulation.devices)
+        each = -(-self._chunk(state, chosen, clients) // devices)  # clients of one device at a time
+        edges = [min(edge, clients) for edge in range(0, clients + each * devices, each)]
         flat = {split: samples for split, (samples, _) in data.items()}
-        lengths = {split: tiles.most(clients, chunk) for split, (_, tiles) in data.items()}
+        lengths = {split: tiles.most(edges) for split, (_, tiles) in data.items()}
         parts: list[PyTree] = []
-        for begin, ids, own in self._chunks(state, self.ids, chunk):
-            end = min(begin + chunk, clients)
-            where = {split: tiles.of(begin, end, lengths[split]) for split, (_, tiles) in data.items()}
-            sums = self._compiled[key](replace(state, private=None), ids, own, train, flat, where)
+        for begin, ids, own in self._chunks(state, self.ids, each * devices):
+            mine = edges[begin // each : begin // each + devices + 1]
+            where = {split: tiles.parts(mine, lengths[split]) for split, (_, tiles) in data.items()}
+            sums = self._compiled[key](replace(state, private=None), ids, own, self._train, flat, where)
             parts.append(jax.tree.map(lambda a: np.asarray(a, np.float64), sums))
         totals = jax.tree.map(lambda *rows: np.concatenate(rows)[:clients], *parts)
         return client_scores({name: {split: totals[name][split] for split in splits} for name in chosen})
@@ -267,10 +266,27 @@ class Evaluator:
         samples: dict[str, Samples],
         tiles: dict[str, Tiles],
     ) -> dict[str, dict[str, Scores]]:
-        """Sums of every client in `ids`, with these private states, for each named model on each split."""
-        params = self._make_models(state, ids, own, train, names)
-        found: dict[str, dict[str, Scores]] = {name: {} for name in names}
-        for split in samples:
-            for name in names:
-                found[name][split] = score_tiles(self.simulation, params[name], samples[split], ids, tiles[split])
-        return found
+        """Sums of every client in `ids`, with these private states, for each named model on each split.
+
+        tiles: of each device's part of the clients, leaves (devices, ...). A device makes its clients' models and
+        scores them: no model goes from one to another.
+        """
+        sim = self.simulation
+
+        def mapped(seen: PyTree, *mine: PyTree) -> dict[str, dict[str, Scores]]:
+            state, train, samples = seen
+            ids, own, tiles = tree.gather(mine, 0)
+            one = partial(self._own_models, names, (state, train))
+            params = map_blocks(one, sim.block, ids, own)
+            found = {
+                name: {
+                    split: score_tiles(sim.objective, params[name], samples[split], ids, tiles[split])
+                    for split in samples
+                }
+                for name in names
+            }
+            return jax.tree.map(lambda a: a[None], found)
+
+        apart = jax.tree.map(lambda a: a.reshape(len(sim.devices), -1, *a.shape[1:]), (ids, own))
+        found = sim.devices.map(mapped, (state, train, samples), *apart, tiles)
+        return jax.tree.map(lambda a: a.reshape(-1), found)
