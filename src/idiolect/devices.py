@@ -35,7 +35,7 @@ def cores() -> list[int]:
 
 
 def use_cores(count: int | None = None) -> int:
-    """Make each CPU core a device, so that clients are trained side by side: 1.5 to 3 times as fast on two cores.
+    """Make each CPU core a device, so that clients are trained side by side: up to 1.7 times as fast on two.
 
     A cohort divides over cores better than one client's small products do. count: all cores by default. Call it
     before anything is computed with JAX; where devices were set otherwise (JAX_NUM_CPU_DEVICES, XLA_FLAGS, several

@@ -51,7 +51,7 @@ def test_unknown_models_get_styles_of_their_own():
 def test_palette_starts_again_with_markers():
     looks = Looks([str(i) for i in range(len(COLOURS) + 1)], ["global"])
     last = str(len(COLOURS))
-    assert looks.colour(last) == looks.colour("0")
+    assert looks.colour(last, "global") == looks.colour("0", "global")
     assert looks.marker(last) != looks.marker("0")
 
 
@@ -60,3 +60,15 @@ def test_legend_joins_models_with_one_style():
     figure.subplots()
     Looks(["a"], ["personal", "adapted", "global"]).legend(figure)
     assert [t.get_text() for t in figure.legends[0].get_texts()][-2:] == ["personal, adapted", "global"]
+
+
+def test_many_models_of_one_method_are_told_apart():
+    """mmFL on three modalities has eight; with two methods the colours are the methods'."""
+    models = ["global", "personal", *(f"{kind}{m}" for m in "abc" for kind in ("", "personal "))]
+    alone, two = Looks(["mmfl"], models), Looks(["mmfl", "fedavg"], models)
+    seen = {(alone.colour("mmfl", model), str(alone.style(model))) for model in models}
+    assert len(seen) == len(models)
+    assert {two.colour("mmfl", model) for model in models} == {COLOURS[0]}
+    figure = blank(4, 3)
+    alone.legend(figure)
+    assert [text.get_text() for text in figure.legends[0].get_texts()][4:] == models

@@ -80,7 +80,7 @@ def _panel(axes: Axes, courses: Sequence[_Course], looks: Looks, *, rising: bool
         axes.text(0.5, 0.5, "no finished run", ha="center", va="center", transform=axes.transAxes, fontsize=10)
         return
     for course in courses:
-        colour, marker = looks.colour(course.method), looks.marker(course.method)
+        colour, marker = looks.colour(course.method, course.model), looks.marker(course.method)
         few = len(course.rounds) == 1
         axes.plot(
             course.rounds,

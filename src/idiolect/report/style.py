@@ -23,15 +23,20 @@ DPI = 150
 
 
 class Looks:
-    """Colour and marker by method, line style by model: the same in every panel of a figure."""
+    """Colour and marker by method, line style by model: the same in every panel of a figure.
+
+    Where there are more models than line styles and one method alone, colours tell the models apart.
+    """
 
     def __init__(self, methods: Sequence[str], models: Sequence[str]) -> None:
         self.methods, self.models = tuple(dict.fromkeys(methods)), tuple(dict.fromkeys(models))
         self._others = [m for m in self.models if m not in STYLES]
+        self._by_model = len(self.methods) == 1 and len(self._others) > len(OTHER_STYLES)
 
-    def colour(self, method: str) -> str:
-        """The method's colour; after the last one the palette starts again, with markers."""
-        return COLOURS[self.methods.index(method) % len(COLOURS)]
+    def colour(self, method: str, model: str) -> str:
+        """The line's colour; after the last one the palette starts again, with markers."""
+        place = self.models.index(model) if self._by_model else self.methods.index(method)
+        return COLOURS[place % len(COLOURS)]
 
     def marker(self, method: str) -> str:
         """None for the first methods; what tells later ones with the same colour apart."""
@@ -45,16 +50,18 @@ class Looks:
         """Two short lists outside the panels: methods by colour, models by line style."""
         handles: list[Artist] = [_heading("method")]
         for name in self.methods:
-            line = Line2D([], [], color=self.colour(name), linewidth=3, marker=self.marker(name), label=wrapped(name))
+            colour = GREY if self._by_model else self.colour(name, self.models[0])
+            line = Line2D([], [], color=colour, linewidth=3, marker=self.marker(name), label=wrapped(name))
             handles.append(line)
-        alike: dict[Any, list[str]] = {}
+        alike: dict[tuple[str, Any], list[str]] = {}
         for model in self.models:
-            alike.setdefault(self.style(model), []).append(model)
+            colour = self.colour(self.methods[0], model) if self._by_model else GREY
+            alike.setdefault((colour, self.style(model)), []).append(model)
         if alike:
             handles += [_heading(""), _heading("model")]
-        for style, names in alike.items():
+        for (colour, style), names in alike.items():
             handles.append(
-                Line2D([], [], color=GREY, linestyle=style, linewidth=1.8, label=wrapped(", ".join(names)))
+                Line2D([], [], color=colour, linestyle=style, linewidth=1.8, label=wrapped(", ".join(names)))
             )
         beside(figure, [*handles, *extra])
 
