@@ -25,7 +25,7 @@ from tests import engine
 if __name__ == "__main__":
     engine.run(engine.experiment(engine.LOCAL, seeds=2, rounds={rounds}), Path(sys.argv[1]), jobs=2)
 """
-ROUNDS = 300
+ROUNDS = 120
 
 
 def start(out: Path, program: Path) -> subprocess.Popen:
