@@ -51,7 +51,8 @@ def weighted_mean(stack: Params, weights: Float[Array, "clients"]) -> Params:
     def mean(leaf: Array) -> Array:
         shape = (-1,) + (1,) * (leaf.ndim - 1)
         kept = jnp.where((weights > 0).reshape(shape), leaf, 0)
-        return jnp.sum(kept * share.astype(leaf.dtype).reshape(shape), axis=0)
+        # A product, since XLA's sum over a leading axis is many times slower on a CPU.
+        return jnp.tensordot(share.astype(leaf.dtype), kept, axes=1, precision="highest")
 
     return jax.tree.map(mean, stack)
 
