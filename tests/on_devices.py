@@ -22,21 +22,20 @@ METHODS: dict[str, dict[str, Any]] = {
     "fedu": {"name": "fedu", "graph": "ring", "local_steps": 4, "batch_size": 4},
     "local": {"name": "local", "local_steps": 4, "batch_size": 4},
 }
-COHORTS = {"fixed": 5, "binomial": 3.5}
-BINOMIAL = ("pfedme", "scaffold")  # one with private states, one whose server counts clients: the rest is alike
+SAMPLINGS = {"fixed": 5, "binomial": 3.5}
 
 
 def numbers() -> dict[str, np.ndarray]:
     """The state after three rounds and every client's test loss, for each method and way to sample."""
     problem = classification((9, 1, 14, 4, 6, 3, 8))
     found: dict[str, np.ndarray] = {}
-    for name, sampling in [*((name, "fixed") for name in METHODS), *((name, "binomial") for name in BINOMIAL)]:
-        algorithm, cohort = build(METHODS[name]), COHORTS[sampling]
-        sim = problem.simulation(algorithm, cohort=cohort, sampling=sampling, block=2, rounds=3)
-        state = sim.advance(sim.init(3), 3)
-        scores = Evaluator(sim)(state)
-        found[f"{name} {sampling} state"] = flat((state.shared, state.private))
-        found[f"{name} {sampling} loss"] = np.stack([s.loss for s in scores])
+    for name, spec in METHODS.items():
+        for sampling, cohort in SAMPLINGS.items():
+            sim = problem.simulation(build(spec), cohort=cohort, sampling=sampling, block=2, rounds=3)
+            state = sim.advance(sim.init(3), 3)
+            scores = Evaluator(sim)(state)
+            found[f"{name} {sampling} state"] = flat((state.shared, state.private))
+            found[f"{name} {sampling} loss"] = np.stack([s.loss for s in scores])
     return found
 
 

@@ -12,7 +12,7 @@ import pytest
 from idiolect import devices
 from idiolect.devices import Devices
 from idiolect.distributed import COORDINATOR, PROCESS, PROCESSES, free_port
-from tests.on_devices import BINOMIAL, METHODS, numbers
+from tests.on_devices import METHODS, SAMPLINGS, numbers
 
 ROOT = Path(__file__).parents[1]
 
@@ -43,7 +43,7 @@ def kept(file, *children):
 
 def assert_same(found, alone):
     assert found.keys() - {"devices", "processes"} == alone.keys()
-    assert len(alone) == 2 * (len(METHODS) + len(BINOMIAL))
+    assert len(alone) == 2 * len(METHODS) * len(SAMPLINGS)
     for name, expected in alone.items():
         np.testing.assert_allclose(found[name], expected, rtol=1e-5, atol=2e-6, err_msg=name)
 

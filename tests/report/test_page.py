@@ -39,7 +39,7 @@ def test_page(written, toy):
         "| pfedme | personal | not run |",
         "## Runs that diverged\n\n- cell0/fedavg/seed1: round 7, client south: the loss is NaN",
         "- git commit: 0123456789ab\n- Python: 3.11.7",
-        "- fedavg (local_steps = 20,",
+        "- fedavg (rate = 0.02, local_steps = 20,",
         "- 20 rounds, all clients a round, evaluated every 10 rounds",
     ):
         assert part in page
