@@ -54,8 +54,8 @@ class Simulation:
     cohort: clients a round (S); block: clients vmapped together (None: chosen by the size of the model);
     train: "cohort" trains only the clients that are aggregated; "all" trains everyone and throws the rest away,
     which changes no result and exists to show that it does not. debug: no jit, one client after the other, so
-    that a breakpoint or a print inside a method sees numbers. devices: over which a cohort is divided, all by
-    default.
+    that a breakpoint or a print inside a method sees numbers. devices: over which a cohort is divided, by
+    default as many as shorten its work.
     """
 
     def __init__(
