@@ -18,19 +18,22 @@ from idiolect.workbench import Workbench
 from tests.engine import LOCAL, content, experiment, run
 
 ROOT = Path(__file__).parents[1]
-PROGRAM = """
+ROUNDS = 40
+PROGRAM = f"""
 from pathlib import Path
 import sys
+import time
+from idiolect.store import Store
 from tests import engine
+Store.record = engine.dies(Store.record, 12, lambda: time.sleep(600))  # every process stands still, mid-run
 if __name__ == "__main__":
-    engine.run(engine.experiment(engine.LOCAL, seeds=2, rounds={rounds}), Path(sys.argv[1]), jobs=2)
+    engine.run(engine.experiment(engine.LOCAL, seeds=2, rounds={ROUNDS}), Path(sys.argv[1]), jobs=2)
 """
-ROUNDS = 120
 
 
 def start(out: Path, program: Path) -> subprocess.Popen:
     """The program, in a process group of its own."""
-    program.write_text(PROGRAM.format(rounds=ROUNDS))
+    program.write_text(PROGRAM)
     environment = {**os.environ, "PYTHONPATH": str(ROOT)}
     return subprocess.Popen(
         [sys.executable, str(program), str(out)], cwd=ROOT, env=environment, start_new_session=True

@@ -119,8 +119,6 @@ def run(
     """
     if rounds < 1 or eval_every < 1:
         raise ConfigError(f"rounds = {rounds} and eval_every = {eval_every} must be at least 1")
-    if eval_clients is not None and eval_clients < 1:
-        raise ConfigError(f"eval_clients = {eval_clients} must be at least 1")
     module, spec_l2, spec_loss = _model_of(model, data, seed)
     params = eqx.filter(module, eqx.is_inexact_array)
     objective = objective_of(module, data.task, spec_l2 if l2 is None else l2, loss or spec_loss)

@@ -15,7 +15,7 @@ from idiolect import tree
 from idiolect.blocks import map_blocks
 from idiolect.data.federated import Split
 from idiolect.data.generated import GeneratedSplit
-from idiolect.errors import DataError, unknown
+from idiolect.errors import DataError, require, unknown
 from idiolect.objective import Batch, Objective, Scores
 from idiolect.private_rows import PrivateRows
 from idiolect.random import permuted, stream
@@ -131,6 +131,7 @@ def evaluated_clients(population: int, clients: int | None) -> Int[np.ndarray, "
 
     The draw depends on nothing but the two numbers, so every method and every seed is evaluated on the same clients.
     """
+    require(clients is None or clients >= 1, f"eval_clients = {clients} must be at least 1")
     if clients is None or clients >= population:
         return np.arange(population, dtype=np.int32)
     drawn = permuted(jax.random.key(0), jnp.arange(clients), population)
@@ -211,12 +212,12 @@ class Evaluator:
 
     @cached_property
     def _models(self) -> Callable[[State, Array | np.ndarray, PyTree, Samples, tuple[str, ...]], dict[str, PyTree]]:
-        return jax.jit(self._make_models, static_argnums=4, out_shardings=self.simulation.devices.everywhere)
+        def models(
+            state: State, ids: Array, own: PyTree, train: Samples, names: tuple[str, ...]
+        ) -> dict[str, PyTree]:
+            return self.simulation.map(partial(self._own_models, names), (state, train), ids, own)
 
-    def _make_models(
-        self, state: State, ids: Array, own: PyTree, train: Samples, names: tuple[str, ...]
-    ) -> dict[str, PyTree]:
-        return self.simulation.map(partial(self._own_models, names), (state, train), ids, own)
+        return jax.jit(models, static_argnums=4, out_shardings=self.simulation.devices.everywhere)
 
     def _own_models(
         self, names: tuple[str, ...], seen: tuple[State, Samples], client_id: Array, private: PyTree

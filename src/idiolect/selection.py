@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from idiolect.config import Cell, Experiment, experiment_of
-from idiolect.data.federated import TaskKind
+from idiolect.data.federated import FederatedData, TaskKind
 from idiolect.errors import ConfigError, require
 from idiolect.folds import Folds
 from idiolect.space import L2, check_l2, drawn, grid, shown, space_of
@@ -75,6 +75,12 @@ def settings_of(
         told = ", ".join(f"{title} {count}" for title, count in counts.items())
         raise ConfigError(f"unequal tuning budgets ({told} settings); give --budget, the same number for each")
     return found
+
+
+def check_choosable(data: FederatedData, folded: bool) -> None:
+    """Refuse data on which nothing can be chosen: without a validation split, and not in folds."""
+    has = folded or data.validation.count > 0
+    require(has, "the data have no validation split to choose on; set data.validation=0.15, say, or cross-validate")
 
 
 def check_swept(cell: Cell, spaces: Mapping[str, Any]) -> None:
@@ -149,8 +155,7 @@ def tune(
     """
     task, rounds = sweeper.data.task, experiment.cells[0].rounds
     seeds, folds = experiment.seed_list, sweeper.folds
-    has = folds is not None or sweeper.data.validation.count > 0
-    require(has, "the data have no validation split to choose on; set data.validation=0.15, say, or cross-validate")
+    check_choosable(sweeper.data, folds is not None)
     spent: dict[str, dict[str, int]] = {}
     results: list[Tried] = []
     alive: list[int] = []  # tried to the last round

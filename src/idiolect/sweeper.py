@@ -121,11 +121,13 @@ class Sweeper:
         self._earlier, self._compiled = self._compiled, {}  # what the last entries compiled, these may use
         groups: dict[Any, list[_Run]] = {}
         made: dict[tuple[str, int | None], tuple[Simulation, Member]] = {}
+        signed: dict[tuple[str, int | None], Any] = {}
         for entry, row, finished in zip(ordered, rows, done, strict=True):
             key = (row.label, entry.fold)
             if key not in made:
                 made[key] = self._made(entry)
-            groups.setdefault(signature(*made[key]), []).append(_Run(entry, row, *made[key], finished))
+                signed[key] = signature(*made[key])
+            groups.setdefault(signed[key], []).append(_Run(entry, row, *made[key], finished))
         for place, group in enumerate(groups.values()):
             if not all(run.done for run in group):
                 self._run_group(group, until, splits, (place, len(groups)))

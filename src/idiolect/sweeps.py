@@ -21,7 +21,7 @@ from idiolect.files import alone, clear_scratch
 from idiolect.folds import Folds
 from idiolect.parallel import use_compilation_cache
 from idiolect.report.sweeps import frame, rich_sweep
-from idiolect.selection import Swept, Tried, all_of, settings_of, tune
+from idiolect.selection import Swept, Tried, all_of, check_choosable, settings_of, tune
 from idiolect.store import Store
 from idiolect.sweeper import Sweeper
 from idiolect.trials import BATCH, Trials, check_installed
@@ -135,8 +135,7 @@ def launch_sweep(
     cell = experiment.cells[0]
     settings = [] if search == "optuna" else settings_of(experiment, spaces, budget=budget, seed=search_seed)
     data = bench.load(cell)
-    has = search == "cv" or data.validation.count > 0
-    require(has, "the data have no validation split to choose on; set data.validation=0.15, say, or cross-validate")
+    check_choosable(data, search == "cv")
     propose = all_of(settings)
     if search == "optuna" and budget is not None:
         propose = Trials(cell, spaces, data.task, budget, BATCH if batch is None else batch, search_seed)

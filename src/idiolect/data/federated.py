@@ -184,9 +184,7 @@ class FederatedData:
             f"clients = {count} must lie between 1 and {self.num_clients}, with the same classes for all",
         )
         edges = [self.num_clients * i // count for i in range(count + 1)]
-        splits = {
-            name: Split((s := self.stored(name)).x, s.y, s.offsets[edges].astype(s.offsets.dtype)) for name in SPLITS
-        }
+        splits = {name: Split((s := self.stored(name)).x, s.y, s.offsets[edges]) for name in SPLITS}
         names = tuple(
             self.clients[a] if b == a + 1 else f"{self.clients[a]} to {self.clients[b - 1]}"
             for a, b in pairwise(edges)

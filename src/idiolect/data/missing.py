@@ -127,5 +127,5 @@ def _taken(data: FederatedData, layout: Modalities, split: str, pattern: Pattern
     x[...] = whole.x
     for number, name in enumerate(layout.names):
         x[lost[:, number], layout.columns(name)] = 0
-        x[lost[:, number], layout.width - len(layout.names) + number] = 0
+        x[lost[:, number], layout.flag(name)] = 0
     return replace(whole, x=x)

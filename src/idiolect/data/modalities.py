@@ -46,13 +46,17 @@ class Modalities:
         start = sum(map(prod, self.shapes[:place]))
         return slice(start, start + prod(self.shapes[place]))
 
+    def flag(self, name: str) -> int:
+        """Where a modality's flag lies in a packed sample."""
+        return self.width - len(self.names) + self.index(name)
+
     def part(self, x: Samples, name: str) -> Samples:
         """One modality of packed samples: (..., width) -> (..., *shape)."""
         return x[..., self.columns(name)].reshape(*x.shape[:-1], *self.shapes[self.index(name)])
 
     def present(self, x: Samples, name: str) -> Samples:
         """1 where the modality is there, 0 where it is absent: (..., width) -> (...)."""
-        return x[..., self.width - len(self.names) + self.index(name)]
+        return x[..., self.flag(name)]
 
     def pack(
         self,
@@ -72,7 +76,7 @@ class Modalities:
             there = np.ones(count, bool) if present is None else present[name]
             kept = np.where(there.reshape(-1, *(1,) * len(shape)), values, 0)
             packed[:, self.columns(name)] = kept.reshape(count, prod(shape))
-            packed[:, self.width - len(self.names) + self.index(name)] = there
+            packed[:, self.flag(name)] = there
         empty = np.flatnonzero(packed[:, -len(self.names) :].sum(axis=1) == 0)
         if len(empty):
             raise DataError(f"sample {empty[0]} has no modality at all; leave it out")

@@ -9,7 +9,7 @@ from jaxtyping import Array, Float, Int, UInt32
 from idiolect.data.divide import check_fractions, counts
 from idiolect.data.federated import SPLITS, FederatedData
 from idiolect.data.generated import GeneratedSplit, Maker
-from idiolect.data.synthetic import CLASSES, FEATURES
+from idiolect.data.synthetic import CLASSES, FEATURES, check_spread
 from idiolect.errors import require
 
 _MODEL, _INPUTS, _SAMPLES = 0, 1, 2  # a client's streams; each split has its own from _SAMPLES on
@@ -59,8 +59,7 @@ def synthetic_population(
 
     scale, max_size: client i has scale (int(lognormal(4, 2)) + 50) samples, rounded up and at most max_size.
     """
-    require(alpha >= 0, f"alpha must not be negative, it is {alpha}")
-    require(beta >= 0, f"beta must not be negative, it is {beta}")
+    check_spread(alpha, beta)
     require(0 <= seed < 2**31, f"seed must lie between 0 and 2^31 - 1, it is {seed}")
     require(1 <= clients < 2**31, f"clients must lie between 1 and 2^31 - 1, it is {clients}")
     require(scale > 0, f"scale must be greater than 0, it is {scale}")

@@ -15,6 +15,12 @@ FEATURES = 60
 CLASSES = 10
 
 
+def check_spread(alpha: float, beta: float) -> None:
+    """The two standard deviations must not be negative."""
+    require(alpha >= 0, f"alpha must not be negative, it is {alpha}")
+    require(beta >= 0, f"beta must not be negative, it is {beta}")
+
+
 def synthetic(
     alpha: float = 0.5,
     beta: float = 0.5,
@@ -33,8 +39,7 @@ def synthetic(
 
     alpha, beta: standard deviations. max_size: cap on a client's samples, for demonstrations.
     """
-    require(alpha >= 0, f"alpha must not be negative, it is {alpha}")
-    require(beta >= 0, f"beta must not be negative, it is {beta}")
+    check_spread(alpha, beta)
     require(0 <= seed < 2**32, f"seed must lie between 0 and 2^32 - 1, it is {seed}")
     require(clients >= 1, f"clients must be at least 1, it is {clients}")
     require(max_size is None or max_size >= 10, f"max_size must be at least 10, it is {max_size}")
