@@ -24,7 +24,13 @@ def pool(**changes):
 
 
 def options(**changes):
-    plain = {"modalities": ["text", "audio"], "split": "within", "new": False, "normalisation": "none"}
+    plain = {
+        "modalities": ["text", "audio"],
+        "clients": None,
+        "split": "within",
+        "new": False,
+        "normalisation": "none",
+    }
     rest = {"minimum": None, "test": 0.25, "validation": 0.2, "split_seed": 0}
     return Options(**{**plain, **rest, **changes})
 
@@ -62,6 +68,20 @@ def test_new_clients_are_the_published_test_videos():
     data = federate(pool(), options(split="published", new=True), Pattern(), source="made")
     assert data.clients == ("d", "e")
     assert sorted(row for split in SPLITS for row in rows(data, split)) == list(range(15, 28))
+
+
+def test_videos_merged_into_fewer_clients_keep_their_utterances_and_splits():
+    whole, few = (federate(pool(), options(clients=count), Pattern(), source="made") for count in (None, 2))
+    assert few.clients == ("a to b", "c to e")
+    for split in SPLITS:
+        for client, videos in enumerate(((0, 1), (2, 3, 4))):
+            parts = [whole.split(split).client(video) for video in videos]
+            for k in (0, 1):
+                np.testing.assert_array_equal(
+                    few.split(split).client(client)[k], np.concatenate([p[k] for p in parts])
+                )
+    with pytest.raises(ConfigError, match="clients = 6 must lie between 1 and 5"):
+        federate(pool(), options(clients=6), Pattern(), source="made")
 
 
 def test_one_modality_is_taken_from_its_columns():

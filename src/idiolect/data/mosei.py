@@ -32,6 +32,7 @@ def mosei(
     *,
     labels: str = "two",
     times: str = "mean",
+    clients: int | None = None,
     split: str = "within",
     new: bool = False,
     normalisation: str = "zscore-train",
@@ -51,12 +52,12 @@ def mosei(
         strongest of six), where utterances without a row are left out.
     times: each modality's features as their 'mean' over an utterance, or the 'series' of shape (50, features), which
         needs some 10 GB of memory for the complete data set.
-    split, new, minimum: see `Options`. normalisation: see `har`. absence: see `Missing`.
+    clients, split, new, minimum: see `Options`. normalisation: see `har`. absence: see `Missing`.
 
     A modality whose features are all zero in an utterance is absent there; an utterance without any is left out.
     """
     pattern = Pattern(**absence)
-    how = Options(modalities, split, new, normalisation, minimum, test, validation, split_seed)
+    how = Options(modalities, clients, split, new, normalisation, minimum, test, validation, split_seed)
     for name, value, known in (("labels", labels, LABELS), ("times", times, TIMES)):
         if value not in known:
             raise unknown(name, value, known)

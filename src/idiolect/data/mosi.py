@@ -36,6 +36,7 @@ def mosi(
     folder: str | Path | None = None,
     modalities: str | Sequence[str] = tuple(FEATURES),
     *,
+    clients: int | None = None,
     split: str = "within",
     new: bool = False,
     normalisation: str = "zscore-train",
@@ -49,12 +50,13 @@ def mosi(
 
     folder: holds `mosi/` with the file of utterance features; else the environment variable IDIOLECT_DATA.
     modalities: any of text (100 features), audio (73) and video (100).
-    split, new, minimum: see `Options`; the published split has 62 videos for training and 31, of other speakers,
-        for testing. normalisation: 'none', or 'zscore-train', each feature by its mean and deviation in training.
+    clients, split, new, minimum: see `Options`; the published split has 62 videos for training and 31, of other
+        speakers, for testing.
+    normalisation: 'none', or 'zscore-train', each feature by its mean and deviation in training.
     absence: see `Missing`.
     """
     pattern = Pattern(**absence)
-    how = Options(modalities, split, new, normalisation, minimum, test, validation, split_seed)
+    how = Options(modalities, clients, split, new, normalisation, minimum, test, validation, split_seed)
     return federate(read_mosi(folder), how, pattern, source="mosi")
 
 

@@ -59,9 +59,11 @@ class Options:
     new: of split='published', the held-out videos as clients, each divided within, to test what a model trained on
         the others does, before or after it has seen their training utterances.
     minimum: clients with fewer utterances are dropped; by default those that are too small to be divided.
+    clients: so many, each of several videos; every video is one by default.
     """
 
     modalities: str | Sequence[str]
+    clients: int | None
     split: str
     new: bool
     normalisation: str
@@ -115,7 +117,7 @@ def federate(
             "normalisation": provenance_of(how.normalisation, "as published", "unknown"),
         },
     )
-    return without(data, pattern)
+    return without(data if how.clients is None else data.merged(how.clients), pattern)
 
 
 def _videos(pool: Utterances, *parts: str) -> dict[str, Indices]:
