@@ -177,7 +177,10 @@ def _uninterrupted() -> Generator[None, None, None]:
 
 
 def use_compilation_cache() -> None:
-    """Keep compiled programs between processes, in the user's cache folder; IDIOLECT_CACHE="" turns it off."""
+    """Keep compiled programs between processes, in the user's cache folder; IDIOLECT_CACHE="" turns it off.
+
+    What compiles in less than half a second is not kept, unless JAX's own variable for that is set.
+    """
     default = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "idiolect" / "xla"
     folder = os.environ.get("IDIOLECT_CACHE", str(default))
     if not folder:
