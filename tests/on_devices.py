@@ -1,10 +1,6 @@
-"""Small federations on whatever devices this process has, their numbers kept.
-
-python -m tests.on_devices FILE.npz SAMPLING ...
-"""
+"""Small federations on whatever devices this process has; `python -m tests.on_devices FILE.npz` keeps the numbers."""
 
 import sys
-from collections.abc import Iterable
 from typing import Any
 
 import jax
@@ -27,26 +23,24 @@ METHODS: dict[str, dict[str, Any]] = {
     "local": {"name": "local", "local_steps": 4, "batch_size": 4},
 }
 SAMPLINGS = {"fixed": 5, "binomial": 3.5}
-EVALUATED = "binomial"
 
 
-def numbers(samplings: Iterable[str] = SAMPLINGS) -> dict[str, np.ndarray]:
-    """The state after three rounds for each method and way to sample; for each method, every client's test loss."""
+def numbers() -> dict[str, np.ndarray]:
+    """The state after three rounds and every client's test loss, for each method and way to sample."""
     problem = classification((9, 1, 14, 4, 6, 3, 8))
     found: dict[str, np.ndarray] = {}
     for name, spec in METHODS.items():
-        for sampling in samplings:
-            cohort = SAMPLINGS[sampling]
+        for sampling, cohort in SAMPLINGS.items():
             sim = problem.simulation(build(spec), cohort=cohort, sampling=sampling, block=2, rounds=3)
             state = sim.advance(sim.init(3), 3)
+            scores = Evaluator(sim)(state)
             found[f"{name} {sampling} state"] = flat((state.shared, state.private))
-            if sampling == EVALUATED:  # how a state came about is nothing to the evaluation
-                found[f"{name} {sampling} loss"] = np.stack([s.loss for s in Evaluator(sim)(state)])
+            found[f"{name} {sampling} loss"] = np.stack([s.loss for s in scores])
     return found
 
 
 if __name__ == "__main__":
     distributed.join()
-    found = numbers(sys.argv[2:])
+    found = numbers()
     if is_leader():
         np.savez(sys.argv[1], devices=jax.device_count(), processes=jax.process_count(), **found)
