@@ -1,6 +1,6 @@
 # Everything sets itself up: `make demo` and `make test` work in a fresh clone.
 PYTHON ?= python3
-PYTEST_ARGS ?= -n auto --dist loadfile
+PYTEST_ARGS ?= -n auto --dist loadfile --no-loadscope-reorder
 VENV := .venv
 BIN := $(VENV)/bin
 STAMP := $(VENV)/.installed

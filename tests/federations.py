@@ -199,7 +199,7 @@ class Problem:
 
     def sgd(self, client: Client, key: Any, w: Any, rate: float, steps: int, order: Any = "fresh") -> Any:
         """Mini-batch SGD with batches of 4, written as a Python loop."""
-        batches = _batches(client, key, steps, order)
+        batches = batches_of(client, key, steps, order)
         for step in range(steps):
             w = _descend(client.objective.l2, w, jax.tree.map(lambda a, step=step: a[step], batches), rate)
         return w
@@ -209,7 +209,8 @@ class Problem:
 
 
 @eqx.filter_jit
-def _batches(client: Client, key: Any, steps: int, order: Any) -> Any:
+def batches_of(client: Client, key: Any, steps: int, order: Any) -> Any:
+    """The mini-batches of 4 of a round, compiled."""
     return client.batches(key, steps, 4, order)
 
 

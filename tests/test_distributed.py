@@ -16,6 +16,7 @@ from idiolect.errors import ConfigError, IdiolectError
 ROOT = Path(__file__).parents[1]
 IDIOLECT = [sys.executable, "-m", "idiolect"]
 FEDERATION = ["--data", "synthetic", "--set", "data.clients=9", "--methods", "ditto,local", "--cohort", "5"]
+ROUNDS = ["--rounds", "60"]
 
 
 def environment(**more):
@@ -85,7 +86,7 @@ def test_at_least_one_process():
 @pytest.fixture(scope="module")
 def whole(tmp_path_factory):
     """The same run, undisturbed, in one process."""
-    return compared(["compare", *FEDERATION, "--rounds", "400"], tmp_path_factory.mktemp("whole") / "run")
+    return compared(["compare", *FEDERATION, *ROUNDS], tmp_path_factory.mktemp("whole") / "run")
 
 
 def compared(arguments, out, *before):
@@ -107,7 +108,7 @@ def scores(report):
 
 def test_two_processes_report_what_one_reports(tmp_path, whole):
     both = ["launch", "-n", "2", "--"]
-    found = compared(["compare", *FEDERATION, "--rounds", "400"], tmp_path / "run", *both)
+    found = compared(["compare", *FEDERATION, *ROUNDS], tmp_path / "run", *both)
     assert found.keys() == whole.keys()
     assert found == pytest.approx(whole, abs=2e-3)
     assert (tmp_path / "run" / "models").is_dir()
@@ -116,7 +117,7 @@ def test_two_processes_report_what_one_reports(tmp_path, whole):
 def test_a_run_that_lost_a_process_goes_on_with_another_number_of_devices(tmp_path, whole):
     out = tmp_path / "run"
     running = subprocess.Popen(
-        [*IDIOLECT, "launch", "-n", "2", "--", "compare", *FEDERATION, "--rounds", "400", "--out", str(out)],
+        [*IDIOLECT, "launch", "-n", "2", "--", "compare", *FEDERATION, *ROUNDS, "--out", str(out)],
         env=environment(),
         stdout=subprocess.DEVNULL,
         stderr=subprocess.PIPE,

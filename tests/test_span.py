@@ -1,5 +1,7 @@
 """Steps in the span of the samples against the same steps on the weights."""
 
+from functools import cache
+
 import equinox as eqx
 import jax
 import jax.numpy as jnp
@@ -92,17 +94,13 @@ def is_in_span(leaf):
     return isinstance(leaf, span.InSpan)
 
 
-@pytest.mark.parametrize(
-    ("name", "which"), [*((name, "sgd") for name in MODELS), *(("mlp", which) for which in LINEAR[1:])]
-)
-@pytest.mark.parametrize(("index", "batch_size"), [(0, 0), (1, 0), (2, 0), (2, 6), (3, 6)])
-def test_the_steps_are_the_same(x64, name, which, index, batch_size):
-    data, objective, start = problem_of(name, l2=0.3)
-    client = client_of(data, objective, index)
-    anchor = jax.tree.map(lambda a: a + 0.1 * jnp.cos(jnp.arange(a.size)).reshape(a.shape), start)
+@cache
+def both_ways(name, which, batch_size):
+    """A model's problem, and a compiled call for any of its clients: steps in the span, steps on the weights."""
+    problem = problem_of(name, l2=0.3)
 
-    @jax.jit
-    def ends(start, anchor):
+    @eqx.filter_jit
+    def ends(client, start, anchor):
         batch = client.draw(KEY, batch_size) if batch_size else None
         found, inside = entered(client, (start, anchor), batch)
         assert inside
@@ -116,7 +114,17 @@ def test_the_steps_are_the_same(x64, name, which, index, batch_size):
         apart = found.restore(descend(found.points, found.gradient))
         return apart, descend((start, anchor), lambda p: client.grad(p, batch)), found.restore(found.points[1])
 
-    apart, plain, kept = ends(start, anchor)
+    return problem, ends
+
+
+@pytest.mark.parametrize(
+    ("name", "which"), [*((name, "sgd") for name in MODELS), *(("mlp", which) for which in LINEAR[1:])]
+)
+@pytest.mark.parametrize(("index", "batch_size"), [(0, 0), (1, 0), (2, 0), (2, 6), (3, 6)])
+def test_the_steps_are_the_same(x64, name, which, index, batch_size):
+    (data, objective, start), ends = both_ways(name, which, batch_size)
+    anchor = jax.tree.map(lambda a: a + 0.1 * jnp.cos(jnp.arange(a.size)).reshape(a.shape), start)
+    apart, plain, kept = ends(client_of(data, objective, index), start, anchor)
     np.testing.assert_allclose(flat(apart), flat(plain), atol=1e-12)
     np.testing.assert_array_equal(flat(kept), flat(anchor))
     assert np.abs(flat(plain) - flat(start)).max() > 0.01

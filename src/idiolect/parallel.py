@@ -177,7 +177,10 @@ def _uninterrupted() -> Generator[None, None, None]:
 
 
 def use_compilation_cache() -> None:
-    """Keep compiled programs between processes, in the user's cache folder; IDIOLECT_CACHE="" turns it off."""
+    """Keep compiled programs between processes, in the user's cache folder; IDIOLECT_CACHE="" turns it off.
+
+    What compiles in less than half a second is not kept, unless JAX's own variable for that is set.
+    """
     default = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "idiolect" / "xla"
     folder = os.environ.get("IDIOLECT_CACHE", str(default))
     if not folder:
@@ -185,4 +188,5 @@ def use_compilation_cache() -> None:
     with suppress(OSError):  # a home that cannot be written to costs compile time, nothing else
         Path(folder).mkdir(parents=True, exist_ok=True)
         jax.config.update("jax_compilation_cache_dir", folder)
-        jax.config.update("jax_persistent_cache_min_compile_time_secs", 0.5)
+        if "JAX_PERSISTENT_CACHE_MIN_COMPILE_TIME_SECS" not in os.environ:
+            jax.config.update("jax_persistent_cache_min_compile_time_secs", 0.5)

@@ -28,6 +28,11 @@ def bits_of(params):
     return [np.asarray(leaf).tobytes() for leaf in jax.tree.leaves(params)]
 
 
+@eqx.filter_jit
+def outputs(model, x):
+    return jax.vmap(model)(x)
+
+
 @cache
 def held():
     """A federation in which modalities are absent, and its simulation, compiled once for several tests."""
@@ -111,16 +116,15 @@ def test_every_named_model_is_evaluated_where_it_has_something_to_say():
             close(own, end.params if counts[i] else served)
             if counts[i]:
                 x, y = given.data.test.client(i)
-                model = eqx.combine(served, given.objective.static)
-                right = np.argmax(jax.vmap(model)(x), axis=1) == y
+                right = np.argmax(outputs(eqx.combine(served, given.objective.static), x), axis=1) == y
                 assert scores[name].score[i] == pytest.approx(right.mean())
     fused = eqx.combine(tree.gather(params["global"], 2), given.objective.static)
     x, _ = given.data.test.client(2)
     probabilities = [
-        jax.nn.log_softmax(jax.vmap(eqx.combine(state.shared.params[name], given.objective.static))(x))
+        jax.nn.log_softmax(outputs(eqx.combine(state.shared.params[name], given.objective.static), x))
         for name in HELD[2]
     ]
-    close(jax.nn.softmax(jax.vmap(fused)(x)), jax.nn.softmax(sum(probabilities) / 2), atol=1e-6)
+    close(jax.nn.softmax(outputs(fused, x)), jax.nn.softmax(sum(probabilities) / 2), atol=1e-6)
     np.testing.assert_array_equal(scores["global"].count, SIZES)
 
 

@@ -13,7 +13,7 @@ from idiolect.models.multimodal import joined
 from idiolect.models.parts import split
 from idiolect.random import stream
 from tests.contract import sent_by
-from tests.federations import run
+from tests.federations import batches_of, run
 from tests.modalities import FLAT, SIZES, close, data_of, problem, value_and_slope
 
 HELD = (("acc", "gyro"), ("text",), ("acc", "text"), ("acc", "gyro", "text"))
@@ -30,7 +30,7 @@ def test_mmfl_is_unchanged_and_the_head_takes_sgd_steps_on_held_encoders():
     body = joined(start.shared.params)
     for index in range(len(SIZES)):
         key = jax.random.fold_in(stream(jax.random.key(0), "local", 0, index), 0x68)
-        batches = given.client(index).batches(key, 3, 4, "fresh")
+        batches = batches_of(given.client(index), key, 3, "fresh")
         head = tree.gather(start.private, index)
         for step in range(3):
             batch = jax.tree.map(lambda leaf, step=step: leaf[step], batches)

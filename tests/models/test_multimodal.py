@@ -18,12 +18,19 @@ X, Y = (jnp.asarray(part) for part in samples(5, LAYOUT.names, RNG))
 
 
 def made(**changes):
-    return build(MODEL | changes, (LAYOUT.width,), 3, "classification", KEY, LAYOUT)
+    return eqx.filter_jit(lambda: build(MODEL | changes, (LAYOUT.width,), 3, "classification", KEY, LAYOUT))()
 
 
-def alone(model, name, x=X):
+@eqx.filter_jit
+def outputs(model, x):
+    """The model's outputs for samples."""
+    return jax.vmap(model)(x)
+
+
+@eqx.filter_jit
+def alone(model, name):
     """One branch's outputs, from its encoder and its decoder."""
-    return jax.vmap(lambda x: model.decoders[name](model.encoders[name](LAYOUT.part(x, name))))(x)
+    return jax.vmap(lambda x: model.decoders[name](model.encoders[name](LAYOUT.part(x, name))))(X)
 
 
 def spoilt(x, name):
@@ -41,7 +48,7 @@ def test_it_fits_the_data(fusion):
 def test_late_fusion_has_the_probabilities_of_the_mean_of_the_log_probabilities():
     model = made()
     logs = [jax.nn.log_softmax(alone(model, name)) for name in LAYOUT.names]
-    close(jax.nn.softmax(jax.vmap(model)(X)), jax.nn.softmax(sum(logs) / 3))
+    close(jax.nn.softmax(outputs(model, X)), jax.nn.softmax(sum(logs) / 3))
 
 
 def test_a_tree_of_some_branches_is_the_model_of_these():
@@ -50,10 +57,10 @@ def test_a_tree_of_some_branches_is_the_model_of_these():
     assert list(parts) == list(LAYOUT.names)
     for name, part in parts.items():
         assert part.branches == (name,)
-        close(jax.vmap(part)(X), alone(model, name))
+        close(outputs(part, X), alone(model, name))
     both = joined({name: parts[name] for name in ("acc", "text")})
-    close(jax.vmap(both)(X), (alone(model, "acc") + alone(model, "text")) / 2)
-    close(jax.vmap(joined(parts))(X), jax.vmap(model)(X))
+    close(outputs(both, X), (alone(model, "acc") + alone(model, "text")) / 2)
+    close(outputs(joined(parts), X), outputs(model, X))
     trees = (jax.tree.leaves(branch(model, name)) for name in LAYOUT.names)
     assert sum(map(len, trees)) == len(jax.tree.leaves(model))
     with pytest.raises(ConfigError, match="no modality with both"):
@@ -66,8 +73,8 @@ def test_an_absent_modality_changes_no_output_and_gets_no_gradient(fusion):
     params, static = eqx.partition(model, eqx.is_inexact_array)
     gone = spoilt(X, "gyro")
     rest = without(X, "gyro")
-    np.testing.assert_array_equal(jax.vmap(model)(gone), jax.vmap(model)(rest))
-    slope = jax.grad(lambda p: jnp.sum(jax.vmap(eqx.combine(p, static))(gone) ** 2))(params)
+    np.testing.assert_array_equal(outputs(model, gone), outputs(model, rest))
+    slope = jax.jit(jax.grad(lambda p: jnp.sum(jax.vmap(eqx.combine(p, static))(gone) ** 2)))(params)
     for part in (slope.encoders["gyro"], slope.decoders["gyro"]):
         assert not any(np.asarray(leaf).any() for leaf in jax.tree.leaves(part))
     assert all(np.isfinite(leaf).all() for leaf in jax.tree.leaves(slope))
@@ -81,8 +88,8 @@ def test_one_modality_that_is_left_has_all_the_weight(fusion):
     if fusion == "late":
         expected = alone(model, "acc")
     else:
-        expected = jax.vmap(lambda x: model.fusion.head(model.encoders["acc"](LAYOUT.part(x, "acc"))))(X)
-    close(jax.vmap(model)(only), expected)
+        expected = jax.jit(jax.vmap(lambda x: model.fusion.head(model.encoders["acc"](LAYOUT.part(x, "acc")))))(X)
+    close(outputs(model, only), expected)
 
 
 def test_a_sample_is_usable_if_it_has_one_of_the_models_modalities():
