@@ -11,7 +11,6 @@ import pytest
 
 import idiolect.experiment as module
 from idiolect import load_model
-from idiolect.data.federated import FederatedData
 from idiolect.errors import ConfigError, StoreError
 from idiolect.experiment import claim, stored_experiment
 from idiolect.files import file_names
@@ -126,7 +125,7 @@ def test_a_published_macro_f1_needs_classes_in_common():
     own = {name: replace(data.split(name), outputs=np.full(5, 3)) for name in ("train", "validation", "test")}
     assert len(Workbench(data=data).check(spec)) == 1
     with pytest.raises(ConfigError, match=r"cell 'cell': local: a published macro-f1 .* leave metric out"):
-        Workbench(data=FederatedData(**vars(data) | own)).check(spec)
+        Workbench(data=replace(data, **own)).check(spec)
 
 
 def test_models_asked_for_later_are_written_from_the_checkpoint(local, tmp_path):
