@@ -26,7 +26,7 @@ SAMPLINGS = {"fixed": 5, "binomial": 3.5}
 
 
 def numbers() -> dict[str, np.ndarray]:
-    """The state after three rounds and every client's test loss, for each method and way to sample."""
+    """The state after three rounds and the test loss and table of classes, for each method and way to sample."""
     problem = classification((9, 1, 14, 4, 6, 3, 8))
     found: dict[str, np.ndarray] = {}
     for name, spec in METHODS.items():
@@ -36,6 +36,8 @@ def numbers() -> dict[str, np.ndarray]:
             scores = Evaluator(sim)(state)
             found[f"{name} {sampling} state"] = flat((state.shared, state.private))
             found[f"{name} {sampling} loss"] = np.stack([s.loss for s in scores])
+            tables = [s.classes for s in scores if s.classes is not None]
+            found[f"{name} {sampling} classes"] = np.stack(tables).astype(float)
     return found
 
 

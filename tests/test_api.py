@@ -8,6 +8,7 @@ import pytest
 import idiolect
 from idiolect.data import from_arrays
 from idiolect.errors import ConfigError, DivergedError
+from idiolect.summary import macro_f1
 from tests.modalities import FLAT, MODEL, data_of
 
 METHODS = [
@@ -38,6 +39,16 @@ def test_a_runs_client_models_give_its_scores(finished, data):
         right = np.argmax(jax.vmap(model)(x), axis=1) == y
         assert right.mean() == pytest.approx(scores.score[index], abs=1e-6)
     assert finished.summary("local").weighted > 0.8
+    assert finished.summary("local").macro_f1 == macro_f1(scores.classes) > 0.8
+    assert scores.classes[2].sum() == data.test.sizes.sum()
+
+
+def test_what_is_shown_of_a_run(finished, capsys):
+    finished.show()
+    shown = " ".join(capsys.readouterr().out.split())
+    assert "model ┃ accuracy ┃ macro-F1 ┃ client mean" in shown
+    summary = finished.summary("local")
+    assert f"{summary.weighted:.4f} │ {summary.macro_f1:.4f} │ {summary.mean:.4f} │ {summary.std:.4f}" in shown
 
 
 @pytest.mark.parametrize(

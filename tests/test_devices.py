@@ -43,7 +43,7 @@ def kept(file, *children):
 
 def assert_same(found, alone):
     assert found.keys() - {"devices", "processes"} == alone.keys()
-    assert len(alone) == 2 * len(METHODS) * len(SAMPLINGS)
+    assert len(alone) == 3 * len(METHODS) * len(SAMPLINGS)
     for name, expected in alone.items():
         np.testing.assert_allclose(found[name], expected, rtol=1e-5, atol=2e-6, err_msg=name)
 

@@ -1,19 +1,28 @@
 """Evaluation against plain numpy, client by client."""
 
+from dataclasses import replace
+
 import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
 
+from idiolect import evaluate
 from idiolect.algorithms.fedavg import FedAvg, FedAvgFineTuned
 from idiolect.algorithms.local import Local
 from idiolect.data.federated import Split
+from idiolect.data.registry import load
 from idiolect.errors import ConfigError, DataError
 from idiolect.evaluate import TILE, Evaluator
+from idiolect.models import build
 from idiolect.objective import objective_of
+from idiolect.samples import to_device
 from idiolect.simulate import Simulation
+from idiolect.summary import summarise
 from tests.federations import bits, classification, federation, labelled, split_of
+from tests.modalities import FLAT, data_of
+from tests.modalities import problem as modal
 
 SIZES = (1, 5, TILE, 2 * TILE + 90, TILE + 1, 3)
 
@@ -60,6 +69,82 @@ def test_tiles_equal_numpy_client_by_client(problem):
     assert len(set(scores[0].loss)) == 6
 
 
+def pooled(split, scales, params, clients=range(6)):
+    """The table of classes from every sample's prediction, one at a time."""
+    table = np.zeros((3, 3), int)
+    for index in clients:
+        first, bias, second = (
+            np.asarray(p, float) * scales[index] for p in (params.first, params.bias, params.second)
+        )
+        for x, y in zip(*split.client(index), strict=True):
+            said = int((np.tanh(x @ first.T + bias) @ second.T).argmax())
+            table[0, y] += said == y
+            table[1, said] += 1
+            table[2, y] += 1
+    return table
+
+
+def test_the_table_of_classes_is_of_all_clients_samples(problem):
+    """Whatever the split, of all clients or of those that are evaluated."""
+    simulation, state = own_models(problem)
+    for clients in (None, 4):
+        evaluator = Evaluator(simulation, clients)
+        for result in evaluator(state, splits=("test", "train")):
+            split = problem.data.split(result.split)
+            expected = pooled(split, np.arange(1.0, 7.0), problem.params, evaluator.ids.tolist())
+            np.testing.assert_array_equal(result.classes, expected)
+            assert result.classes.dtype == np.int64
+            assert result.classes[2].sum() == split.sizes[evaluator.ids].sum()
+            np.testing.assert_allclose(result.classes[0].sum(), np.nansum(result.score * result.count), rtol=1e-6)
+
+
+def test_a_table_in_chunks_of_clients_and_of_generated_samples(tmp_path, monkeypatch):
+    """40 clients in chunks of 16, the last filled up, as the samples say one client after the other."""
+    data = load({"name": "synthetic-population", "clients": 40, "max_size": 30})
+    model = build({"name": "mlr"}, data.feature_shape, data.num_outputs, data.task, jax.random.key(0))
+    params = eqx.filter(model, eqx.is_inexact_array)
+    simulation = Simulation(data, objective_of(model, data.task), params, Local())
+    evaluator = Evaluator(simulation)
+    monkeypatch.setattr(evaluate, "CHUNK_BYTES", 16 * sum(leaf.nbytes for leaf in jax.tree.leaves(params)))
+    state, own = simulation.init(0, rows=tmp_path / "rows"), np.random.default_rng(0)
+    state.private.write(np.arange(40), jax.tree.map(lambda p: own.normal(size=(40, *p.shape)).astype("f4"), params))
+    (result,) = evaluator(state)
+    models = evaluator.client_params(state, ("local",))["local"].linear
+    table = np.zeros_like(result.classes)
+    samples = jax.jit(jax.vmap(to_device(data.test).of))(jnp.arange(40))
+    for i, (xs, ys, _) in enumerate(zip(*map(np.asarray, samples), strict=True)):
+        x, y = xs[: data.test.sizes[i]], ys[: data.test.sizes[i]]
+        said = (x @ np.asarray(models.weight[i]).T + np.asarray(models.bias[i])).argmax(axis=1)
+        table += [np.bincount(part, minlength=data.num_outputs) for part in (y[said == y], said, y)]
+    np.testing.assert_array_equal(result.classes, table)
+
+
+def test_samples_that_a_model_cannot_answer_are_in_no_table():
+    data = data_of([("acc", "text"), ("text",), ("acc",), ("acc", "gyro")])
+    given = modal(data, **FLAT | {"modalities": ["acc"]})
+    simulation = given.simulation(FedAvg())
+    (result,) = Evaluator(simulation)(simulation.init(0))
+    answered = [index for index in range(4) if index != 1]
+    np.testing.assert_array_equal(result.count, data.test.sizes * (np.arange(4) != 1))
+    model = jax.jit(jax.vmap(eqx.combine(given.params, given.objective.static)))
+    table = np.zeros((3, 3), int)
+    for index in answered:
+        x, y = data.test.client(index)
+        said = np.asarray(model(x)).argmax(axis=1)
+        table += [np.bincount(part, minlength=3) for part in (y[said == y], said, y)]
+    np.testing.assert_array_equal(result.classes, table)
+
+
+def test_clients_that_number_their_own_classes_have_no_table_in_common(problem):
+    data = problem.data
+    own = {name: replace(data.split(name), outputs=np.full(6, 3)) for name in ("train", "validation", "test")}
+    data = type(data)(**vars(data) | own)
+    simulation, state = own_models(problem, data)
+    (result,) = Evaluator(simulation)(state)
+    assert result.classes is None
+    assert np.isnan(summarise(result, "classification").macro_f1)
+
+
 def test_the_order_of_the_clients_is_the_order_of_the_results(problem):
     order = [4, 0, 5, 1, 3, 2]
     moved = split_of([problem.data.test.client(i) for i in order])
@@ -88,6 +173,8 @@ def test_regression_scores_are_mean_squared_errors():
     errors = [np.mean((2 * x[:, 0] - y) ** 2) for x, y in parts]
     np.testing.assert_allclose(result.score, errors, rtol=1e-6)
     np.testing.assert_allclose(result.loss, np.array(errors) / 2, rtol=1e-6)  # no L2 term in an evaluated loss
+    assert result.classes is None
+    assert np.isnan(summarise(result, "regression").macro_f1)
 
 
 def test_a_client_without_samples_of_a_split_has_no_score(problem):

@@ -1,6 +1,7 @@
 import shutil
 import subprocess
 import sys
+from dataclasses import replace
 from pathlib import Path
 
 import jax
@@ -10,14 +11,15 @@ import pytest
 
 import idiolect.experiment as module
 from idiolect import load_model
-from idiolect.errors import StoreError
+from idiolect.errors import ConfigError, StoreError
 from idiolect.experiment import claim, stored_experiment
 from idiolect.files import file_names
 from idiolect.models.files import read_header
-from idiolect.results import Results
+from idiolect.results import Results, mean_scores
 from idiolect.store import Store
 from idiolect.workbench import Workbench
 from tests.engine import DATA, FEDAVG, LOCAL, content, dies, experiment, leftovers, run
+from tests.federations import classification
 from tests.killed import INSTANTS, POPULATION, ROWS, SETTINGS
 
 ROOT = Path(__file__).parents[1]
@@ -86,6 +88,44 @@ def test_finished_runs_are_not_run_again_and_more_seeds_continue(local, tmp_path
     assert stored_experiment(Store(out)).seeds == 2
     run(experiment(LOCAL), out)  # fewer seeds: nothing is lost
     assert stored_experiment(Store(out)).seeds == 2
+
+
+def test_a_folder_from_before_macro_f1_is_continued(tmp_path, fitted):
+    """It has no table of classes, and its published values do not say of which metric they are."""
+    out, published = tmp_path / "out", {"model": "local", "value": 50.0, "within": 100.0}
+    spec = experiment({**LOCAL, "published": [published]})
+    run(spec, out)
+    before = content(out)
+    store = Store(out)
+    store._db.execute("DROP TABLE classes")
+    old = store.fact("experiment")
+    assert old["cells"][0]["methods"][0]["published"][0].pop("metric") == "score"
+    store.set_fact("experiment", old)
+    store.close()
+    assert run(spec, out).lines[0].verdict == "reproduced"
+    now = experiment({**LOCAL, "published": [{**published, "metric": "macro-f1"}]}, seeds=2)
+    results = run(now, out)
+    assert fitted == [0, 1]
+    assert results.lines[0].verdict == "not measured"
+    assert [name for name, *_ in content(out)["runs"]] == ["cell/local/seed0", "cell/local/seed1"]
+    assert content(out)["runs"][0] == before["runs"][0]
+    assert content(out)["metrics"][: len(before["metrics"])] == before["metrics"]
+    ours = Store(out).scores("cell/local/seed1", 6, "local", "test").classes
+    assert ours[2].sum() == Store(out).scores("cell/local/seed0", 6, "local", "test").count.sum()
+    assert {row[0] for row in content(out)["classes"]} == {"cell/local/seed1"}
+
+
+def test_a_published_macro_f1_needs_classes_in_common():
+    data, spec = (
+        classification().data,
+        experiment(
+            {**LOCAL, "published": [{"model": "local", "value": 50.0, "metric": "macro-f1"}]}, splits=["test"]
+        ),
+    )
+    own = {name: replace(data.split(name), outputs=np.full(5, 3)) for name in ("train", "validation", "test")}
+    assert len(Workbench(data=data).check(spec)) == 1
+    with pytest.raises(ConfigError, match=r"cell 'cell': local: a published macro-f1 .* leave metric out"):
+        Workbench(data=replace(data, **own)).check(spec)
 
 
 def test_models_asked_for_later_are_written_from_the_checkpoint(local, tmp_path):
@@ -247,6 +287,8 @@ def test_last_10_is_each_clients_mean_over_the_last_ten_rounds(tmp_path):
         rounds = np.stack([getattr(s, field) for s in each])
         assert np.ptp(rounds, axis=0).max() > 0.01
         np.testing.assert_allclose(getattr(scores, field), rounds.mean(axis=0), rtol=1e-12)
+    np.testing.assert_array_equal(scores.classes, sum(s.classes for s in each))
+    assert mean_scores([*each, replace(each[0], classes=None)]).classes is None
 
 
 def test_cohorts_are_the_same_for_every_method_with_one_seed():

@@ -68,6 +68,10 @@ def test_scores_of_a_classifier_sum_over_real_rows():
     np.testing.assert_allclose(scores.loss, -log_softmax(logits)[[0, 2], [0, 2]].sum(), rtol=1e-6)
     assert float(scores.score) == (logits.argmax(axis=1) == np.arange(3))[[0, 2]].sum()
     assert float(scores.count) == 2
+    predicted, actual = logits.argmax(axis=1)[[0, 2]], np.array([0, 2])
+    counts = [np.bincount(part, minlength=3) for part in (actual[predicted == actual], predicted, actual)]
+    np.testing.assert_array_equal(scores.classes, counts)
+    assert scores.classes.dtype == jnp.int32
 
 
 def test_a_padded_row_may_hold_anything():
@@ -81,6 +85,7 @@ def test_scores_of_a_regression_are_squared_errors():
     objective = objective_of(model, "regression")
     scores = objective.scores(model, Batch(jnp.array([[1.0], [2.0]]), jnp.array([0.0, 7.0]), jnp.ones(2)))
     assert (float(scores.loss), float(scores.score)) == (6.5, 13.0)
+    assert scores.classes is None
 
 
 def test_the_users_own_loss_replaces_the_default():
@@ -109,6 +114,7 @@ def test_outputs_beyond_a_clients_classes_count_for_nothing():
     )
     assert float(scores.score) == float(narrow_scores.score)
     assert float(objective.scores(model, whole).score) == 0
+    assert scores.classes is None  # a client's own classes are nobody else's
 
 
 def test_samples_that_the_model_cannot_answer_count_for_nothing():

@@ -131,6 +131,7 @@ def test_a_federation_is_the_same(tmp_path, monkeypatch, name, sampling, cohort)
         np.testing.assert_allclose(a.loss, b.loss, rtol=1e-6)
         np.testing.assert_array_equal(a.score, b.score)
         np.testing.assert_array_equal(a.count, problem.data.test.sizes)
+        np.testing.assert_array_equal(a.classes, b.classes)
     names = sim.algorithm.model_names
     for a, b in zip(*(jax.tree.leaves(evaluator.client_params(s, names)) for s in (on_disk, memory)), strict=True):
         np.testing.assert_allclose(a, b, rtol=1e-6)

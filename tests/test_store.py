@@ -13,7 +13,8 @@ ROW = RunRow("c/local/seed0", "c", "local", "local", 0, CONFIG, "h", "d", {"n": 
 
 
 def scores(value: float = 0.5) -> ClientScores:
-    return ClientScores("local", "test", np.array([value, np.nan]), np.array([value, np.nan]), np.array([4, 0]))
+    each = np.array([value, np.nan])
+    return ClientScores("local", "test", each, each, np.array([4, 0]), np.array([[2, 0], [3, 1], [2, 2]]))
 
 
 SUMMARY = {"weighted": 0.5, "mean": 0.5, "worst10": 0.5, "loss": 0.5}
@@ -46,9 +47,12 @@ def test_scores_come_back_to_the_last_bit(store):
     found = store.scores(ROW.id, 2, "local", "test")
     assert found.score.tobytes() == scores(1 / 3).score.tobytes()
     assert found.count.tolist() == [4, 0]
-    assert store.curve(ROW.id, "local", "test") == [(2, 0.5, 0.5)]
+    assert found.classes.tolist() == [[2, 0], [3, 1], [2, 2]]
+    store.record(ROW.id, 4, [(replace(scores(), classes=None), SUMMARY)], seconds=1.0, compile_seconds=1.0)
+    assert store.scores(ROW.id, 4, "local", "test").classes is None
+    assert store.curve(ROW.id, "local", "test") == [(2, 0.5, 0.5), (4, 0.5, 0.5)]
     assert store.models(ROW.id) == ["local"]
-    assert store.scores(ROW.id, 4, "local", "test") is None
+    assert store.scores(ROW.id, 6, "local", "test") is None
 
 
 def test_rewind_forgets_what_came_after(store):
@@ -57,6 +61,7 @@ def test_rewind_forgets_what_came_after(store):
         record(store, round)
     store.rewind(ROW.id, 2)
     assert store.evaluated(ROW.id) == [0, 2]
+    assert store._db.execute("SELECT run, round FROM classes").fetchall() == [(ROW.id, 0), (ROW.id, 2)]
     assert store.run(ROW.id).round == 2
     store.rewind(ROW.id, -1)
     assert store.evaluated(ROW.id) == []
@@ -86,18 +91,27 @@ def test_diagnostics_come_back_and_are_rewound(store):
     assert store.diagnostics(ROW.id) == {}
 
 
-def test_a_folder_from_before_there_were_diagnostics(store, monkeypatch):
+def test_a_folder_from_before_there_were_diagnostics_and_tables_of_classes(store, monkeypatch):
     store.start(ROW)
     record(store, 0)
-    store._db.execute("DROP TABLE diagnostics")
+    for table in ("diagnostics", "classes"):
+        store._db.execute(f"DROP TABLE {table}")
     store.close()
-    assert Store(store.folder, create=False).diagnostics(ROW.id) == {}
+
+    def is_read(old):
+        assert old.diagnostics(ROW.id) == {}
+        found = old.scores(ROW.id, 0, "local", "test")
+        assert (found.score[0], found.classes) == (0.5, None)
+
+    is_read(Store(store.folder, create=False))
     with monkeypatch.context() as patch:
         patch.setattr("idiolect.store.os.access", lambda *_: False)
-        assert Store(store.folder, create=False).diagnostics(ROW.id) == {}
+        is_read(Store(store.folder, create=False))
     again = Store(store.folder)  # as for a run that goes on
+    is_read(again)
     again.rewind(ROW.id, 0)
     again.record(ROW.id, 2, [(scores(), SUMMARY)], seconds=1, compile_seconds=1, diagnostics={"gap": 0.5})
+    assert again.scores(ROW.id, 2, "local", "test").classes.tolist() == scores().classes.tolist()
     assert again.diagnostics(ROW.id) == {"gap": [(2, 0.5)]}
     assert again.evaluated(ROW.id) == [0, 2]
 

@@ -1,5 +1,6 @@
 """idiolect from Python: `run` one method, `compare` several, on your own data and model."""
 
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -73,11 +74,16 @@ class Run:
     def show(self) -> None:
         """Print every named model's summary on test data."""
         table = Table(title=f"{self.evaluator.simulation.algorithm.name} on {self.data.name}, test data, last round")
-        for column in ("model", metric_name(self.data.task), "client mean", "std", "worst 10 %", "loss"):
-            table.add_column(column, justify="left" if column == "model" else "right")
-        for scores, s in self.history[-1].results:
-            if scores.split == "test":
-                table.add_row(scores.model, *(f"{v:.4f}" for v in (s.weighted, s.mean, s.std, s.worst10, s.loss)))
+        shown = [(scores.model, s) for scores, s in self.history[-1].results if scores.split == "test"]
+        columns = {metric_name(self.data.task): "weighted", "macro-F1": "macro_f1", "client mean": "mean"}
+        columns |= {"std": "std", "worst 10 %": "worst10", "loss": "loss"}
+        if all(math.isnan(s.macro_f1) for _, s in shown):
+            del columns["macro-F1"]
+        table.add_column("model")
+        for column in columns:
+            table.add_column(column, justify="right")
+        for model, s in shown:
+            table.add_row(model, *(f"{getattr(s, name):.4f}" for name in columns.values()))
         Console().print(table)
 
 

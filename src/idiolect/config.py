@@ -26,7 +26,8 @@ class Strict(BaseModel):
 class Published(Strict):
     """A published number: which named model it is of, the value, its standard deviation, the tolerance.
 
-    value, std and within are in per cent (accuracy) or in the data's units (mse).
+    value, std and within are in per cent (accuracy, macro-F1) or in the data's units (mse). metric: what it is a
+    value of, "score" (accuracy or mse) or "macro-f1".
     """
 
     model: str
@@ -34,6 +35,7 @@ class Published(Strict):
     std: float | None = None
     within: float = 1.0
     row: str = ""
+    metric: Literal["score", "macro-f1"] = "score"
 
 
 class Gap(Strict):

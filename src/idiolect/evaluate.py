@@ -12,7 +12,7 @@ import numpy as np
 from jaxtyping import Array, Float, Int, PyTree
 
 from idiolect import tree
-from idiolect.blocks import map_blocks
+from idiolect.blocks import map_blocks, map_pooled
 from idiolect.data.federated import Split
 from idiolect.data.generated import GeneratedSplit
 from idiolect.errors import DataError, require, unknown
@@ -31,7 +31,8 @@ class ClientScores:
     """One named model on one split: a value for every client, in the federation's order.
 
     loss: mean loss without the L2 term. score: accuracy in [0, 1], or mean squared error for regression.
-    count: samples; a client without samples has NaN loss and score and does not enter any summary.
+    count: samples; a client without samples has NaN loss and score and does not enter any summary. classes: of ALL
+    clients' samples together, how many are predicted rightly, predicted, and there; None without common classes.
     """
 
     model: str
@@ -39,6 +40,7 @@ class ClientScores:
     loss: Float[np.ndarray, "clients"]
     score: Float[np.ndarray, "clients"]
     count: Int[np.ndarray, "clients"]
+    classes: Int[np.ndarray, "3 classes"] | None = None
 
 
 class Tiles(eqx.Module):
@@ -95,9 +97,9 @@ def tiles_of(
 def score_tiles(
     objective: Objective, params: PyTree, samples: Samples, ids: Int[Array, "clients"], tiles: Tiles
 ) -> Scores:
-    """Sums of loss and score, and counts, of the clients `ids`. params: leaves (clients, ...)."""
+    """Sums of each of the clients `ids`, and `classes` of all of them, (1, 3, C). params: leaves (clients, ...)."""
 
-    def one(owner: Array, first: Array, size: Array) -> Scores:
+    def one(owner: Array, first: Array, size: Array) -> tuple[Scores, Array | None]:
         x, y, _ = samples.of(ids[owner])
         # A slice near the end is moved back to fit; the weights then select the rows that were meant.
         begin = jnp.minimum(first, y.shape[0] - tiles.rows)
@@ -109,21 +111,24 @@ def score_tiles(
             weight,
             None if samples.outputs is None else samples.outputs[ids[owner]],
         )
-        return objective.scores(tree.gather(params, owner), part)
+        sums = objective.scores(tree.gather(params, owner), part)
+        return sums._replace(classes=None), sums.classes
 
-    sums = map_blocks(one, 1, tiles.owner, tiles.first, tiles.size)
-    return jax.tree.map(lambda a: jnp.zeros(len(ids), a.dtype).at[tiles.owner].add(a), sums)
+    sums, classes = map_pooled(one, tiles.owner, tiles.first, tiles.size)
+    each = jax.tree.map(lambda a: jnp.zeros(len(ids), a.dtype).at[tiles.owner].add(a), sums)
+    return each._replace(classes=None if classes is None else classes[None])
 
 
 def client_scores(sums: Mapping[str, Mapping[str, Scores]]) -> list[ClientScores]:
-    """Each client's means from its sums, by named model and split."""
-    results: list[ClientScores] = []
-    for name, by_split in sums.items():
-        for split, scores in by_split.items():
-            loss, score, count = (np.asarray(v, np.float64) for v in scores)
-            with np.errstate(invalid="ignore", divide="ignore"):
-                results.append(ClientScores(name, split, loss / count, score / count, count.astype(np.int64)))
-    return results
+    """Each client's means from its sums, by named model and split; `classes` is added up over its parts."""
+    return [_means(name, split, scores) for name, by_split in sums.items() for split, scores in by_split.items()]
+
+
+def _means(model: str, split: str, sums: Scores) -> ClientScores:
+    loss, score, count = (np.asarray(v, np.float64) for v in sums[:3])
+    classes = None if sums.classes is None else np.asarray(sums.classes, np.int64).sum(axis=0)
+    with np.errstate(invalid="ignore", divide="ignore"):
+        return ClientScores(model, split, loss / count, score / count, count.astype(np.int64), classes)
 
 
 def evaluated_clients(population: int, clients: int | None) -> Int[np.ndarray, "chosen"]:
@@ -254,6 +259,7 @@ class Evaluator:
             where = {split: tiles.parts(mine, lengths[split]) for split, (_, tiles) in data.items()}
             sums = self._compiled[key](replace(state, private=None), ids, own, self._train, flat, where)
             parts.append(jax.tree.map(lambda a: np.asarray(a, np.float64), sums))
+        # Of `classes` each row is a device's part of the clients: those beyond the clients are empty.
         totals = jax.tree.map(lambda *rows: np.concatenate(rows)[:clients], *parts)
         return client_scores({name: {split: totals[name][split] for split in splits} for name in chosen})
 
@@ -290,4 +296,4 @@ class Evaluator:
 
         apart = jax.tree.map(lambda a: a.reshape(len(sim.devices), -1, *a.shape[1:]), (ids, own))
         found = sim.devices.map(mapped, (state, train, samples), *apart, tiles)
-        return jax.tree.map(lambda a: a.reshape(-1), found)
+        return jax.tree.map(lambda a: a.reshape(-1, *a.shape[2:]), found)

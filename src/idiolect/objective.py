@@ -5,7 +5,7 @@ from typing import NamedTuple
 import equinox as eqx
 import jax
 import jax.numpy as jnp
-from jaxtyping import Array, Float, Int, PyTree, Shaped
+from jaxtyping import Array, Bool, Float, Int, PyTree, Shaped
 
 from idiolect import tree
 from idiolect.data.federated import TaskKind
@@ -27,11 +27,24 @@ class Batch(NamedTuple):
 
 
 class Scores(NamedTuple):
-    """Sums over samples: loss (without L2), score (correct, or squared error), and the count."""
+    """Sums over samples: loss (without L2), score (correct, or squared error), the count, and all of that by class.
+
+    classes: see `by_class`, of all clients together; None where they have no classes in common.
+    """
 
     loss: Float[Array, "*clients"]
     score: Float[Array, "*clients"]
     count: Float[Array, "*clients"]  # pyright: ignore[reportIncompatibleMethodOverride]
+    classes: Int[Array, "*parts 3 classes"] | None = None
+
+
+def by_class(
+    predicted: Int[Array, "b"], actual: Int[Array, "b"], keep: Bool[Array, "b"], classes: int
+) -> Int[Array, "3 classes"]:
+    """Of each class, how many samples are predicted rightly, predicted, and there."""
+    of = jnp.arange(classes)
+    said, true = ((labels[:, None] == of) & keep[:, None] for labels in (predicted, actual))
+    return jnp.sum(jnp.stack([said & true, said, true]), axis=1, dtype=jnp.int32)
 
 
 def own_outputs(outputs: Float[Array, "b ..."], batch: Batch) -> Float[Array, "b ..."]:
@@ -99,13 +112,17 @@ class Objective(eqx.Module):
         batch = self.answered(params, batch)
         outputs = own_outputs(self.outputs(params, batch.x), batch)
         losses = jax.vmap(self.sample_loss)(outputs, batch.y)
+        keep, classes = batch.weight > 0, None
         if self.task == "classification":
-            score = (jnp.argmax(outputs, axis=-1) == batch.y).astype(losses.dtype)
+            predicted = jnp.argmax(outputs, axis=-1)
+            score = (predicted == batch.y).astype(losses.dtype)
+            if batch.outputs is None:
+                classes = by_class(predicted, batch.y, keep, outputs.shape[-1])
         else:
             score = (outputs.reshape(batch.y.shape) - batch.y) ** 2
         # where, not *: a padded row may hold anything, and 0 * inf is NaN.
-        keep = batch.weight > 0
-        return Scores(jnp.sum(jnp.where(keep, losses, 0)), jnp.sum(jnp.where(keep, score, 0)), jnp.sum(batch.weight))
+        loss, score = (jnp.sum(jnp.where(keep, part, 0)) for part in (losses, score))
+        return Scores(loss, score, jnp.sum(batch.weight), classes)
 
 
 def objective_of(model: eqx.Module, task: TaskKind, l2: float = 0.0, loss: SampleLoss | None = None) -> Objective:

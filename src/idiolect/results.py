@@ -16,7 +16,7 @@ from idiolect.experiment import run_id
 from idiolect.store import RunRow, Store
 from idiolect.summary import OverSeeds, Summary, higher_is_better, hurt_fraction, over_seeds, summarise
 
-Verdict = Literal["reproduced", "differs", "no published value", "not run", "diverged"]
+Verdict = Literal["reproduced", "differs", "no published value", "not run", "diverged", "not measured"]
 
 
 @dataclass(frozen=True)
@@ -24,10 +24,10 @@ class Line:
     """One named model of one method in one cell, on test data, over seeds.
 
     weighted: mean over samples; mean: mean over clients; worst10: mean of the worst tenth of the clients; all are
-    fractions (accuracy) or mse, as the task says. hurt_local, hurt_global: fraction of clients worse off than with
-    Local, and than with the plain global model (FedAvg's if it was run, else this method's own); None where there
-    is none. rounds: the rounds whose models are shown, one a seed. seconds: training time a run, compilation left
-    out. failed: seeds that diverged.
+    fractions (accuracy) or mse, as the task says. macro_f1: a fraction, NaN if a seed has none. hurt_local,
+    hurt_global: fraction of clients worse off than with Local, and than with the plain global model (FedAvg's if it
+    was run, else this method's own); None where there is none. rounds: the rounds whose models are shown, one a
+    seed. seconds: training time a run, compilation left out. failed: seeds that diverged.
     """
 
     cell: str
@@ -40,6 +40,7 @@ class Line:
     worst10: OverSeeds
     worst: OverSeeds
     loss: OverSeeds
+    macro_f1: OverSeeds
     hurt_local: OverSeeds | None
     hurt_global: OverSeeds | None
     rounds: tuple[int, ...]
@@ -49,19 +50,22 @@ class Line:
 
     @property
     def difference(self) -> float | None:
-        """Measured minus published, in the published value's units (per cent for accuracy)."""
-        if self.published is None or math.isnan(self.weighted.mean):
+        """Measured minus published, in the published value's units (per cent for accuracy and macro-F1)."""
+        if self.published is None:
             return None
+        measured = (self.macro_f1 if self.published.metric == "macro-f1" else self.weighted).mean
         unit = 100 if self.task == "classification" else 1
-        return unit * self.weighted.mean - self.published.value
+        return None if math.isnan(measured) else unit * measured - self.published.value
 
     @property
     def verdict(self) -> Verdict:
         """Whether the mean over seeds is within the published value's tolerance."""
         if self.weighted.seeds == 0:
             return "diverged" if self.failed else "not run"
-        if self.published is None or self.difference is None:
+        if self.published is None:
             return "no published value"
+        if self.difference is None:
+            return "not measured"
         return "reproduced" if abs(self.difference) <= self.published.within else "differs"
 
 
@@ -99,10 +103,15 @@ class GapLine:
 
 
 def mean_scores(rounds: Sequence[ClientScores]) -> ClientScores:
-    """Every client's mean loss and score over several evaluated rounds of one model on one split."""
+    """Every client's mean loss and score over several evaluated rounds of one model on one split.
+
+    classes: the sum over the rounds; None if one has none.
+    """
     loss = np.mean([scores.loss for scores in rounds], axis=0)
     score = np.mean([scores.score for scores in rounds], axis=0)
-    return replace(rounds[-1], loss=loss, score=score)
+    classes = [scores.classes for scores in rounds if scores.classes is not None]
+    total = np.sum(classes, axis=0) if len(classes) == len(rounds) else None
+    return replace(rounds[-1], loss=loss, score=score, classes=total)
 
 
 class Results:
@@ -210,8 +219,7 @@ class Results:
         failed = sum(row is not None and row.status == "diverged" for row in runs)
 
         def over(name: str) -> OverSeeds:
-            values = [getattr(s, name) for s in summaries]
-            return over_seeds(values) if values else OverSeeds(math.nan, math.nan, math.nan, 0)
+            return over_seeds([getattr(s, name) for s in summaries])
 
         return Line(
             cell=cell.id,
@@ -224,10 +232,11 @@ class Results:
             worst10=over("worst10"),
             worst=over("worst"),
             loss=over("loss"),
+            macro_f1=over("macro_f1"),
             hurt_local=over_seeds(hurt["local"]) if hurt["local"] else None,
             hurt_global=over_seeds(hurt["global"]) if hurt["global"] else None,
             rounds=tuple(rounds),
-            seconds=over_seeds([r.seconds for r in rows]) if rows else OverSeeds(math.nan, math.nan, math.nan, 0),
+            seconds=over_seeds([r.seconds for r in rows]),
             published=next((p for p in method.published if p.model == model), None),
             failed=failed,
         )
@@ -257,7 +266,7 @@ class Results:
         for gap in cell.gaps:
             larger, smaller = self._weighted(cell, gap.larger), self._weighted(cell, gap.smaller)
             both = [100 * (larger[seed] - smaller[seed]) for seed in larger if seed in smaller]
-            found.append(GapLine(gap, over_seeds(both) if both else OverSeeds(math.nan, math.nan, math.nan, 0)))
+            found.append(GapLine(gap, over_seeds(both)))
         return found
 
     def _weighted(self, cell: Cell, name: str) -> dict[int, float]:

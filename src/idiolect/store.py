@@ -39,6 +39,10 @@ CREATE TABLE IF NOT EXISTS diagnostics (
     run TEXT NOT NULL REFERENCES runs (id), round INTEGER NOT NULL, name TEXT NOT NULL, value REAL,
     PRIMARY KEY (run, round, name)
 ) WITHOUT ROWID;
+CREATE TABLE IF NOT EXISTS classes (
+    run TEXT NOT NULL REFERENCES runs (id), round INTEGER NOT NULL, model TEXT NOT NULL, split TEXT NOT NULL,
+    counts BLOB NOT NULL, PRIMARY KEY (run, round, model, split)
+) WITHOUT ROWID;
 """
 
 
@@ -177,7 +181,7 @@ class Store:
     def rewind(self, run_id: str, round: int) -> None:
         """Forget evaluations after `round`, the round of the checkpoint from which the run goes on (-1: none)."""
         with self._transaction() as db:
-            for table in ("metrics", "diagnostics"):
+            for table in ("metrics", "diagnostics", "classes"):
                 db.execute(f"DELETE FROM {table} WHERE run = ? AND round > ?", (run_id, round))
             db.execute(
                 "UPDATE runs SET status = 'running', round = ?, message = '' WHERE id = ?", (max(round, 0), run_id)
@@ -199,7 +203,7 @@ class Store:
         compile_seconds: float,
         diagnostics: Mapping[str, float] | None = None,
     ) -> None:
-        """Commit one evaluated round: per-client scores with their weighted, mean, worst10 and loss; diagnostics."""
+        """Commit one evaluated round: scores with their weighted, mean, worst10 and loss; diagnostics."""
         values = [
             (
                 *(run_id, round, s.model, s.split, int((s.count > 0).sum()), int(s.count.sum())),
@@ -210,6 +214,12 @@ class Store:
         ]
         with self._transaction() as db:
             db.executemany(f"INSERT OR REPLACE INTO metrics VALUES ({','.join('?' * 13)})", values)
+            counts = [
+                (run_id, round, s.model, s.split, s.classes.astype("<i8").tobytes())
+                for s, _ in rows
+                if s.classes is not None
+            ]
+            db.executemany("INSERT OR REPLACE INTO classes VALUES (?, ?, ?, ?, ?)", counts)
             said = [(run_id, round, name, value) for name, value in (diagnostics or {}).items()]
             db.executemany("INSERT OR REPLACE INTO diagnostics VALUES (?, ?, ?, ?)", said)  # NaN becomes NULL
             db.execute(
@@ -234,9 +244,8 @@ class Store:
         """What the method said of itself, by name: (round, value) of every evaluated round."""
         found: dict[str, list[tuple[int, float]]] = {}
         with self._guard():
-            known = self._db.execute("SELECT 1 FROM sqlite_master WHERE name = 'diagnostics'").fetchone()
             query = "SELECT name, round, value FROM diagnostics WHERE run = ? ORDER BY name, round"
-            for name, round, value in self._db.execute(query, (run_id,)) if known else ():  # older folders have none
+            for name, round, value in self._db.execute(query, (run_id,)) if self._has("diagnostics") else ():
                 found.setdefault(name, []).append((round, math.nan if value is None else value))
         return found
 
@@ -248,17 +257,21 @@ class Store:
 
     def scores(self, run_id: str, round: int, model: str, split: str) -> ClientScores | None:
         """Every client's scores in one evaluated round, or None."""
+        where, key = "WHERE run = ? AND round = ? AND model = ? AND split = ?", (run_id, round, model, split)
         with self._guard():
-            row = self._db.execute(
-                "SELECT loss_by_client, score_by_client, count_by_client FROM metrics "
-                "WHERE run = ? AND round = ? AND model = ? AND split = ?",
-                (run_id, round, model, split),
-            ).fetchone()
+            query = f"SELECT loss_by_client, score_by_client, count_by_client FROM metrics {where}"
+            row = self._db.execute(query, key).fetchone()
+            query = f"SELECT counts FROM classes {where}"
+            counts = self._db.execute(query, key).fetchone() if self._has("classes") else None
         if row is None:
             return None
-        return ClientScores(
-            model, split, np.frombuffer(row[0], "<f8"), np.frombuffer(row[1], "<f8"), np.frombuffer(row[2], "<i8")
-        )
+        loss, score, count = (np.frombuffer(b, t) for b, t in zip(row, ("<f8", "<f8", "<i8"), strict=True))
+        classes = None if counts is None else np.frombuffer(counts[0], "<i8").reshape(3, -1)
+        return ClientScores(model, split, loss, score, count, classes)
+
+    def _has(self, table: str) -> bool:
+        """Whether there is a table: older folders, and those that cannot be written to, may lack the later ones."""
+        return self._db.execute("SELECT 1 FROM sqlite_master WHERE name = ?", (table,)).fetchone() is not None
 
 
 def _run_row(row: Sequence[Any]) -> RunRow:

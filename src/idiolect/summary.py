@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 
 import numpy as np
-from jaxtyping import Float
+from jaxtyping import Float, Int
 from scipy import stats
 
 from idiolect.data.federated import TaskKind
@@ -31,6 +31,7 @@ class Summary:
     weighted: mean over samples (sum of correct / sum of samples); mean, std, median: over clients, each counting
     once; worst: the worst client; worst10: mean over the worst tenth of the clients, at least one client;
     deciles: nine values, ascending; loss: mean over samples. "Worst" is lowest accuracy or highest error.
+    macro_f1: see there, over all samples of all clients; NaN for a regression or classes not in common.
     """
 
     weighted: float
@@ -41,6 +42,7 @@ class Summary:
     worst10: float
     deciles: tuple[float, ...]
     loss: float
+    macro_f1: float
     clients: int
     samples: int
 
@@ -64,9 +66,19 @@ def summarise(scores: ClientScores, task: TaskKind) -> Summary:
         worst10=float(ordered[:tenth].mean()),
         deciles=tuple(float(q) for q in np.quantile(score, np.linspace(0.1, 0.9, 9))),
         loss=float(np.average(loss, weights=count)),
+        macro_f1=math.nan if scores.classes is None else macro_f1(scores.classes),
         clients=len(score),
         samples=int(count.sum()),
     )
+
+
+def macro_f1(classes: Int[np.ndarray, "3 classes"]) -> float:
+    """Mean over the classes that occur or are predicted of F1 = 2 right / (predicted + there); NaN if none does.
+
+    classes: by class, the samples that are predicted rightly, predicted, and there.
+    """
+    right, *either = classes[:, (classes[1:] > 0).any(axis=0)]
+    return float(np.mean(2 * right / np.sum(either, axis=0))) if len(right) else math.nan
 
 
 def hurt_fraction(
@@ -98,11 +110,11 @@ class OverSeeds:
 
 
 def over_seeds(values: Sequence[float], confidence: float = 0.95) -> OverSeeds:
-    """Summarise one number over seeds."""
+    """Summarise one number over seeds; NaN and 0 seeds if there are none."""
     array = np.asarray(values, dtype=np.float64)
     n = len(array)
     if n < 2:
-        return OverSeeds(float(array.mean()), math.nan, math.nan, n)
+        return OverSeeds(float(array.mean()) if n else math.nan, math.nan, math.nan, n)
     std = float(array.std(ddof=1))
     quantile = float(stats.t.ppf(0.5 + confidence / 2, n - 1))
     return OverSeeds(float(array.mean()), std, quantile * std / math.sqrt(n), n)

@@ -1,6 +1,5 @@
 """Tuning: among several settings of a method, the one that is best on validation data; test data have no say."""
 
-import math
 from dataclasses import dataclass
 
 from idiolect.config import Cell, Method
@@ -29,7 +28,7 @@ def validation_score(results: Results, cell: Cell, method: Method, model: str) -
         for row in results.finished(cell, method)
         if (curve := results.store.curve(row.id, model, "validation"))
     ]
-    return over_seeds(values) if values else OverSeeds(math.nan, math.nan, math.nan, 0)
+    return over_seeds(values)
 
 
 def chosen(results: Results, cell: Cell) -> list[Chosen]:

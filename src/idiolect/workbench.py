@@ -110,6 +110,11 @@ class Workbench:
                     for value in method.published:
                         if value.model not in offered:
                             raise unknown(f"model of {method.name}", value.model, offered)
+                        require(
+                            value.metric == "score" or (data.task == "classification" and not data.own_labels),
+                            f"{method.title}: a published macro-f1 is compared on classes that all clients share; "
+                            "these data have none, so leave metric out",
+                        )
             except ConfigError as error:
                 raise ConfigError(f"cell '{cell.id}': {error}") from None
             rows += [self.row(cell, m, data, seed) for m in cell.methods for seed in experiment.seed_list]

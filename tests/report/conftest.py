@@ -16,5 +16,10 @@ def said(tmp_path_factory):
 
 
 @pytest.fixture(scope="package")
+def by_class(tmp_path_factory):
+    return stores.by_class(tmp_path_factory.mktemp("by-class"))
+
+
+@pytest.fixture(scope="package")
 def cell(toy):
     return toy.experiment.cells[0]

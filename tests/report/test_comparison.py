@@ -124,6 +124,15 @@ def test_equal_scores_are_all_best(tmp_path):
     assert table_of(Results(store, exp), exp.cells[0]).best == {(0, 0), (1, 0)}
 
 
+def test_macro_f1_stands_beside_accuracy_and_its_published_value_is_marked(by_class):
+    table = table_of(by_class, by_class.experiment.cells[0])
+    assert table.columns[2:7] == ("accuracy", "macro-F1", "published", "difference", "verdict")
+    (row,) = rows(table)
+    assert (row["accuracy"], row["macro-F1"]) == ("72.50 ± 0.00", "53.33 ± 0.00")
+    assert (row["published"], row["difference"], row["verdict"]) == ("F1 54.00 ± 0.50", "-0.67", "reproduced")
+    assert table.notes == ("F1 before a published value: it is macro-F1, and so are its difference and verdict",)
+
+
 def test_the_title_is_the_cells(toy, cell):
     assert isinstance(cell, Cell)
     named = cell.model_copy(update={"title": "MNIST, clean"})

@@ -15,6 +15,7 @@ from idiolect.report.raw import (
     has_diagnostics,
     write_csv,
 )
+from tests.report.stores import MACRO_F1
 
 
 def test_every_number_survives(toy, tmp_path):
@@ -40,10 +41,19 @@ def test_known_values(toy, tmp_path):
     assert fedavg["difference"] == pytest.approx(2.5)
     assert (fedavg["rounds"], alone["rounds"]) == ("20", "20 20")
     assert math.isnan(fedavg["weighted_std"])
+    assert (fedavg["published_metric"], math.isnan(fedavg["macro_f1"])) == ("accuracy", True)
     # Student's t with one degree of freedom: 12.706 * std / sqrt(2)
     assert alone["weighted_std"] == pytest.approx(0.05 / math.sqrt(2))
     assert alone["weighted_ci95"] == pytest.approx(12.7062 * 0.05 / 2, rel=1e-4)
     assert table.loc[("pfedme", "local"), ["verdict", "seeds"]].tolist() == ["not run", 0]
+
+
+def test_macro_f1(by_class, tmp_path):
+    write_csv(by_class, tmp_path / "table.csv")
+    (row,) = pd.read_csv(tmp_path / "table.csv").to_dict("records")
+    assert [row["macro_f1"], row["macro_f1_std"]] == pytest.approx([MACRO_F1, 0])
+    assert (row["published_metric"], row["verdict"]) == ("macro-f1", "reproduced")
+    assert row["difference"] == pytest.approx(100 * MACRO_F1 - 54)
 
 
 def test_one_row_a_client(toy, tmp_path):

@@ -82,6 +82,17 @@ def test_rich_table_of_a_cell(toy, cell):
     assert "fedavg: over 1 of 2 seeds (1 diverged)" in shown
 
 
+def test_macro_f1_is_shown_where_there_is_room(by_class):
+    shown = rich_table(by_class, by_class.experiment.cells[0])
+    assert "53.33 ±0.00" in printed(shown, 160)
+    narrow = printed(shown, 75)
+    assert "no room here for: macro-F1, " in narrow
+    assert "53.33" not in narrow
+    assert "F1 before a published value" in " ".join(narrow.split())
+    markdown = markdown_table(by_class, by_class.experiment.cells[0])
+    assert "| fedavg | global | **72.50 ± 0.00** | 53.33 ± 0.00 | F1 54.00 ± 0.50 | -0.67 | reproduced |" in markdown
+
+
 def test_markdown(toy, cell):
     lines = markdown_table(toy, cell).splitlines()
     assert lines[:5] == [

@@ -21,7 +21,8 @@ def test_lines(toy):
     )
     assert fedavg["weighted"]["mean"] == pytest.approx(0.725)
     assert fedavg["weighted"]["std"] is None
-    assert fedavg["published"]["value"] == 70.0
+    assert (fedavg["published"]["value"], fedavg["published"]["metric"]) == (70.0, "score")
+    assert fedavg["macro_f1"]["mean"] is None
     assert fedavg["difference"] == pytest.approx(2.5)
     assert alone["rounds"] == [20, 20]
     assert [line["weighted"]["mean"] for line in absent] == [None, None, None]
@@ -41,7 +42,7 @@ def test_every_run_has_a_status(toy):
     }
     assert found["runs"][1]["message"] == "round 7, client south: the loss is NaN"
     assert found["runs"][0]["seconds"] == 1.25
-    assert found["verdicts"] == {"reproduced": 1, "differs": 0, "diverged": 0, "not run": 0}
+    assert found["verdicts"] == {"reproduced": 1, "differs": 0, "diverged": 0, "not run": 0, "not measured": 0}
 
 
 def test_every_run_has_its_diagnostics(toy, said):

@@ -1,7 +1,9 @@
+import pytest
+
 from idiolect.report.verdicts import verdict_sentence, verdict_summary
 from idiolect.results import Results
 from idiolect.store import Store
-from tests.report.stores import TRAINED, experiment, finished, start
+from tests.report.stores import CLASSES, MACRO_F1, TRAINED, experiment, finished, start
 
 
 def test_counts(tmp_path):
@@ -16,8 +18,33 @@ def test_counts(tmp_path):
         finished(store, exp, "cell0", label, 0, TRAINED)
     store.finish(start(store, exp, "cell0", "broken", 0), "diverged", "NaN")
     results = Results(store, exp)
-    assert verdict_summary(results) == {"reproduced": 1, "differs": 1, "diverged": 1, "not run": 1}
+    assert verdict_summary(results) == {
+        **{"reproduced": 1, "differs": 1, "diverged": 1},
+        **{"not run": 1, "not measured": 0},
+    }
     assert verdict_sentence(results) == "4 published values: 1 reproduced, 1 differ, 1 diverged, 1 not run."
+
+
+def test_of_macro_f1(tmp_path):
+    """The same runs: 72.5 % of the samples are right, and macro-F1 is 53.33 %; a run of before has none."""
+    store = Store(tmp_path)
+    values = {"accuracy": (72.0, "score"), "as f1": (72.0, "macro-f1"), "f1": (54.0, "macro-f1")}
+    methods = [
+        {"name": "fedavg", "label": label, "published": ({"model": "global", "value": value, "metric": metric},)}
+        for label, (value, metric) in {**values, "old": (54.0, "macro-f1")}.items()
+    ]
+    exp = experiment(methods, seeds=2)
+    for label in values:
+        for seed in (0, 1):
+            finished(store, exp, "cell0", label, seed, TRAINED, classes=CLASSES)
+    finished(store, exp, "cell0", "old", 0, TRAINED, classes=CLASSES)
+    finished(store, exp, "cell0", "old", 1, TRAINED)
+    results = Results(store, exp)
+    assert [line.verdict for line in results.lines] == ["reproduced", "differs", "reproduced", "not measured"]
+    expected = [0.5, 100 * MACRO_F1 - 72, 100 * MACRO_F1 - 54]
+    assert [line.difference for line in results.lines[:3]] == pytest.approx(expected)
+    assert results.lines[3].difference is None
+    assert verdict_sentence(results) == "4 published values: 2 reproduced, 1 differ, 1 not measured."
 
 
 def test_one(toy):

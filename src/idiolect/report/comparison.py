@@ -16,6 +16,7 @@ SELECTIONS = {
     "best-validation": "round chosen on validation data",
     "best-test": "BEST ROUND ON TEST DATA (as published; optimistic)",
 }
+MACRO_F1 = "macro-F1"
 WORDS = frozenset({"method", "model", "verdict"})  # columns of words, which stand left
 
 
@@ -51,13 +52,15 @@ def table_of(results: Results, cell: Cell) -> Table:
     compared = any(line.published is not None for line in lines.values())
     scale = "accuracy in %" if task == "classification" else "mean squared error (lower is better)"
     seeds = results.experiment.seeds
+    by_class = (MACRO_F1,) if any(not math.isnan(line.macro_f1.mean) for line in lines.values()) else ()
     beside = ("published", "difference", "verdict") if compared else ()
     spread = ("client mean", "worst 10 %", "hurt vs Local", "hurt vs global")
+    columns = ("method", "model", metric, *by_class, *beside, *spread, "seconds")
     return Table(
         title=f"{cell_title(cell)}: test {scale}, {SELECTIONS[cell.select]}, {seeds} seed{'s' if seeds > 1 else ''}",
-        columns=("method", "model", metric, *beside, *spread, "seconds"),
+        columns=columns,
         groups=tuple(
-            tuple(_row(line, first=i == 0, compared=compared, absent=absent) for i, line in enumerate(group))
+            tuple(_row(line, columns, first=i == 0, absent=absent) for i, line in enumerate(group))
             for group, absent in zip(grouped, (_absent(results, cell, m) for m in cell.methods), strict=True)
         ),
         best=_best(grouped),
@@ -65,24 +68,24 @@ def table_of(results: Results, cell: Cell) -> Table:
     )
 
 
-def _row(line: Line, *, first: bool, compared: bool, absent: str) -> tuple[str, ...]:
+def _row(line: Line, columns: tuple[str, ...], *, first: bool, absent: str) -> tuple[str, ...]:
     """One line; what belongs to the whole method stands in its first line only."""
     ran, task = line.weighted.seeds > 0, line.task
-    beside: list[str] = []
-    if compared:
-        verdict = "" if line.published is None else line.verdict
-        beside = [text.published(line.published, task), text.difference(line.difference, task), verdict]
-    return (
-        line.method if first else "",
-        line.model,
-        text.score(line.weighted, task) if ran else absent,
-        *beside,
-        text.score(line.mean, task),
-        text.score(line.worst10, task),
-        text.share(line.hurt_local),
-        text.share(line.hurt_global),
-        text.seconds(line.seconds) if first else "",
-    )
+    values = {
+        "method": line.method if first else "",
+        "model": line.model,
+        metric_name(task): text.score(line.weighted, task) if ran else absent,
+        MACRO_F1: text.score(line.macro_f1, task),
+        "published": text.published(line.published, task),
+        "difference": text.difference(line.difference, task),
+        "verdict": "" if line.published is None else line.verdict,
+        "client mean": text.score(line.mean, task),
+        "worst 10 %": text.score(line.worst10, task),
+        "hurt vs Local": text.share(line.hurt_local),
+        "hurt vs global": text.share(line.hurt_global),
+        "seconds": text.seconds(line.seconds) if first else "",
+    }
+    return tuple(values[column] for column in columns)
 
 
 def _absent(results: Results, cell: Cell, method: Method) -> str:
@@ -106,8 +109,10 @@ def _best(grouped: list[list[Line]]) -> frozenset[tuple[int, int]]:
 
 
 def _notes(results: Results, cell: Cell, grouped: list[list[Line]]) -> tuple[str, ...]:
-    """What the numbers do not show: seeds that are missing, and the rounds that a selection chose."""
+    """What the numbers do not show: of what a published value is, seeds that are missing, rounds that were chosen."""
     found: list[str] = []
+    if any(line.published is not None and line.published.metric == "macro-f1" for group in grouped for line in group):
+        found.append("F1 before a published value: it is macro-F1, and so are its difference and verdict")
     for method, group in zip(cell.methods, grouped, strict=True):
         counts = statuses(results, cell, method)
         seeds = results.experiment.seeds

@@ -28,6 +28,8 @@ CHOSEN = {
 COLUMNS = """\
 - **accuracy** or **mse**: over all test samples of all clients (every sample counts once), mean ± standard deviation
   over seeds. **client mean**: every client counts once. **worst 10 %**: the mean of the worst tenth of the clients.
+- **macro-F1**, of classes that all clients share: over all test samples of all clients, the mean over the classes of
+  2 right / (predicted + there). A published value after F1 is compared with it.
 - **hurt vs Local**: the share of clients that are worse off than with Local training on their own data alone.
   **hurt vs global**: the share worse off than with the plain global model (FedAvg's if it was run, else the method's
   own).

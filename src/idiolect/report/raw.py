@@ -10,11 +10,14 @@ from idiolect.files import atomic_write
 from idiolect.results import Line, Results
 from idiolect.summary import OverSeeds, metric_name
 
-OVER_SEEDS = ("weighted", "mean", "spread", "worst10", "worst", "loss", "hurt_local", "hurt_global", "seconds")
+OVER_SEEDS = (
+    *("weighted", "mean", "spread", "worst10", "worst", "loss", "macro_f1"),
+    *("hurt_local", "hurt_global", "seconds"),
+)
 LINE_COLUMNS = (
     *("cell", "method", "model", "metric", "seeds", "failed", "rounds"),
     *(name + suffix for name in OVER_SEEDS for suffix in ("", "_std", "_ci95")),
-    *("published", "published_std", "within", "difference", "verdict"),
+    *("published_metric", "published", "published_std", "within", "difference", "verdict"),
 )
 CLIENT_COLUMNS = ("cell", "method", "model", "seed", "round", "client", "n", "score", "loss")
 DIAGNOSTIC_COLUMNS = ("cell", "method", "seed", "diagnostic", "round", "value")
@@ -25,7 +28,8 @@ def write_csv(results: Results, path: str | Path) -> None:
 
     Scores are fractions (accuracy) or mse; NAME is the mean over seeds, NAME_std the sample standard deviation,
     NAME_ci95 the half width of the 95 % confidence interval. published, published_std, within and difference are
-    in per cent for accuracy. rounds: the rounds shown, one a seed.
+    in per cent for accuracy and macro-F1, of which published_metric is one, or mse. rounds: the rounds shown, one a
+    seed.
     """
     _write(path, LINE_COLUMNS, (_line(line) for line in results.lines))
 
@@ -37,7 +41,11 @@ def _line(line: Line) -> list[object]:
         value: OverSeeds | None = getattr(line, name)
         row += [None] * 3 if value is None else [value.mean, value.std, value.half_width]
     known = line.published
-    row += [None] * 3 if known is None else [known.value, known.std, known.within]
+    if known is None:
+        row += [None] * 4
+    else:
+        metric = metric_name(line.task) if known.metric == "score" else known.metric
+        row += [metric, known.value, known.std, known.within]
     return [*row, line.difference, line.verdict]
 
 

@@ -26,10 +26,11 @@ def value(value: float) -> str:
 
 
 def published(value: Published | None, task: TaskKind) -> str:
-    """A published value with its standard deviation, in the units in which it was published."""
+    """A published value with its standard deviation, in the units in which it was published; "F1" before macro-F1."""
     if value is None:
         return MISSING
-    return _with_std(value.value, math.nan if value.std is None else value.std, task)
+    shown = _with_std(value.value, math.nan if value.std is None else value.std, task)
+    return f"F1 {shown}" if value.metric == "macro-f1" else shown
 
 
 def difference(value: float | None, task: TaskKind) -> str:

@@ -13,8 +13,9 @@ from idiolect.summary import metric_name
 def to_dict(results: Results) -> dict[str, Any]:
     """Every line with all of its numbers, and every run with its status; NaN and infinity become null.
 
-    Scores are fractions (accuracy) or mse, each with mean, std, half_width (95 %) and seeds; a published value and
-    the difference to it are in per cent for accuracy. A run's diagnostics are lists of (round, value) by name.
+    Scores are fractions (accuracy, macro-F1) or mse, each with mean, std, half_width (95 %) and seeds; a published
+    value and the difference to it are in per cent for accuracy and macro-F1. A run's diagnostics are lists of
+    (round, value) by name.
     """
     experiment = results.experiment
     cells = [

@@ -6,9 +6,9 @@ from idiolect.results import Results
 
 
 def verdict_summary(results: Results) -> dict[str, int]:
-    """Lines with a published value: how many are reproduced, differ, diverged, were not run."""
+    """Lines with a published value: how many are reproduced, differ, diverged, were not run or not measured."""
     counts = Counter(line.verdict for line in results.lines if line.published is not None)
-    return {verdict: counts[verdict] for verdict in ("reproduced", "differs", "diverged", "not run")}
+    return {verdict: counts[verdict] for verdict in ("reproduced", "differs", "diverged", "not run", "not measured")}
 
 
 def verdict_sentence(results: Results) -> str:
@@ -17,8 +17,10 @@ def verdict_sentence(results: Results) -> str:
     total = sum(counts.values())
     if not total:
         return ""
-    said = {"reproduced": "reproduced", "differs": "differ", "diverged": "diverged", "not run": "not run"}
+    said = {"differs": "differ"}
     parts = ", ".join(
-        f"{n} {said[verdict]}" for verdict, n in counts.items() if n or verdict in ("reproduced", "differs")
+        f"{n} {said.get(verdict, verdict)}"
+        for verdict, n in counts.items()
+        if n or verdict in ("reproduced", "differs")
     )
     return f"{total} published value{'s' if total > 1 else ''}: {parts}."
