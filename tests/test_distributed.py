@@ -16,7 +16,7 @@ from idiolect.errors import ConfigError, IdiolectError
 ROOT = Path(__file__).parents[1]
 IDIOLECT = [sys.executable, "-m", "idiolect"]
 FEDERATION = ["--data", "synthetic", "--set", "data.clients=9", "--methods", "ditto,local", "--cohort", "5"]
-ROUNDS = ["--rounds", "60"]
+ROUNDS = ["--rounds", "150"]
 
 
 def environment(**more):
