@@ -11,43 +11,11 @@ from typing import Any, ClassVar, Literal
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
 
 from idiolect.algorithms import registry as methods
-from idiolect.errors import ConfigError, unknown
+from idiolect.errors import ConfigError, require, unknown
+from idiolect.published import Gap, Published, Strict
 
 Protocol = Literal["as-written", "as-published"]
 Selection = Literal["last", "last-10", "best-validation", "best-test"]
-
-
-class Strict(BaseModel):
-    """A frozen table that refuses keys it does not know."""
-
-    model_config = ConfigDict(extra="forbid", frozen=True)
-
-
-class Published(Strict):
-    """A published number: which named model it is of, the value, its standard deviation, the tolerance.
-
-    value, std and within are in per cent (accuracy, macro-F1) or in the data's units (mse). metric: what it is a
-    value of, "score" (accuracy or mse) or "macro-f1".
-    """
-
-    model: str
-    value: float
-    std: float | None = None
-    within: float = 1.0
-    row: str = ""
-    metric: Literal["score", "macro-f1"] = "score"
-
-
-class Gap(Strict):
-    """A published difference in accuracy between two models, in points: larger minus smaller.
-
-    larger, smaller: "method label/model".
-    """
-
-    larger: str
-    smaller: str
-    value: float
-    within: float = 0.5
 
 
 class Method(BaseModel):
@@ -114,6 +82,16 @@ class Cell(Strict):
         """The method with this title."""
         return next(method for method in self.methods if method.title == title)
 
+    def value(self, setting: str) -> float:
+        """The number under a dotted name such as `rounds`, `data.missing` or `model.l2`."""
+        inside = {f"{part}.{key}": v for part in ("data", "model") for key, v in getattr(self, part).items()}
+        found = {"rounds": self.rounds, "cohort": self.cohort, **inside}.get(setting)
+        require(
+            isinstance(found, int | float) and not isinstance(found, bool),
+            f"cell '{self.id}': across = '{setting}' must name a number that the cell sets, such as data.missing",
+        )
+        return float(found)
+
     @property
     def tail(self) -> int:
         """How many of the last rounds are all evaluated, whatever `eval_every`."""
@@ -145,7 +123,10 @@ class Cell(Strict):
 
 
 class Experiment(Strict):
-    """A set of cells, run with the same seeds."""
+    """A set of cells, run with the same seeds.
+
+    across: a setting in which the cells differ, `data.missing` say: the report draws the scores against it.
+    """
 
     name: str
     title: str = ""
@@ -154,6 +135,7 @@ class Experiment(Strict):
     description: str = ""
     seeds: int = Field(default=1, ge=1)
     first_seed: int = Field(default=0, ge=0)
+    across: str = ""
     cells: tuple[Cell, ...] = Field(min_length=1)
 
     @model_validator(mode="after")
@@ -167,6 +149,8 @@ class Experiment(Strict):
                     f"cell '{cell.id}': select = 'best-test' chooses a round by test data; it exists only in the "
                     "protocol 'as-published'. Use 'last' or 'best-validation'"
                 )
+            if self.across:
+                cell.value(self.across)
         return self
 
     @property
@@ -280,7 +264,7 @@ def override(experiment: Experiment, assignments: Mapping[str, Any]) -> Experime
                 raise unknown("method", head, {m["name"] for cell in cells for m in cell["methods"]})
             for method in hits:
                 method[rest] = value
-        elif key in ("name", "title", "source", "protocol", "description", "seeds", "first_seed"):
+        elif key in ("name", "title", "source", "protocol", "description", "seeds", "first_seed", "across"):
             values[key] = value
         elif key in Cell.model_fields:
             for cell in cells:

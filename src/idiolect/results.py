@@ -9,10 +9,11 @@ from typing import Literal
 import numpy as np
 
 from idiolect.algorithms.registry import ALGORITHMS, offers_more
-from idiolect.config import Cell, Experiment, Gap, Method, Published
+from idiolect.config import Cell, Experiment, Method
 from idiolect.data.federated import TaskKind
 from idiolect.evaluate import ClientScores
 from idiolect.experiment import run_id
+from idiolect.published import Gap, Published
 from idiolect.store import RunRow, Store
 from idiolect.summary import OverSeeds, Summary, higher_is_better, hurt_fraction, over_seeds, summarise
 

@@ -2,7 +2,7 @@ import math
 
 import pytest
 
-from idiolect.config import Published
+from idiolect.published import Published
 from idiolect.report import text
 from idiolect.summary import OverSeeds, over_seeds
 

@@ -9,6 +9,7 @@ from idiolect.algorithms.registry import ALGORITHMS, hyperparameters
 from idiolect.config import Cell, Method
 from idiolect.errors import StoreError
 from idiolect.files import atomic_write
+from idiolect.report.across import across_figure
 from idiolect.report.comparison import cell_title
 from idiolect.report.extras import diagnostics, extras, markdown_extra
 from idiolect.report.figures import clients_figure, curves_figure, save
@@ -36,6 +37,7 @@ COLUMNS = """\
 - **seconds**: training time of one run, without compilation.
 - Bold: the best score in its table.
 """
+ACROSS = "figures/across.png"
 
 
 def write_report(results: Results, folder: str | Path, command: str) -> list[Path]:
@@ -69,6 +71,9 @@ def write_report(results: Results, folder: str | Path, command: str) -> list[Pat
             save(figure, folder / name)
             written.append(folder / name)
             figures[cell.id].append((f"{cell_title(cell)}: {caption}", name))
+    if results.experiment.across:
+        written.append(folder / ACROSS)
+        save(across_figure(results), written[-1])
     page = folder / "report.md"
     with atomic_write(page) as file:
         file.write(report_text(results, command, figures).encode())
@@ -99,6 +104,7 @@ def report_text(results: Results, command: str, figures: dict[str, list[tuple[st
     parts = [f"# {experiment.title or experiment.name}", experiment.description.strip(), _bullets(facts)]
     parts += [f"**{sentence}**" if (sentence := verdict_sentence(results)) else ""]
     parts += ["\n\n".join(CHOSEN[select] for select in dict.fromkeys(c.select for c in experiment.cells))]
+    parts += [f"![Test scores against {experiment.across}]({ACROSS})" if experiment.across else ""]
     for cell in experiment.cells:
         parts += _cell(results, cell, figures.get(cell.id, []))
     parts += _diverged(results)

@@ -2,8 +2,8 @@
 
 import math
 
-from idiolect.config import Published
 from idiolect.data.federated import TaskKind
+from idiolect.published import Published
 from idiolect.summary import OverSeeds
 
 MISSING = "—"

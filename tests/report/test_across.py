@@ -1,0 +1,63 @@
+import numpy as np
+import pytest
+
+from idiolect.errors import ConfigError
+from idiolect.report.across import across_figure
+from idiolect.report.page import ACROSS, write_report
+from idiolect.results import Results
+from idiolect.store import Store
+from tests.report.stores import experiment, finished
+
+RATES = (0.5, 0.0, 0.25)
+
+
+def of_rates(**more):
+    """Three cells that differ in a number of their data, not in order."""
+    cells = [{"data": {"name": "synthetic", "alpha": rate}, **more} for rate in RATES]
+    return experiment([{"name": "fedavg-ft"}, {"name": "local"}], seeds=2, cells=cells, across="data.alpha")
+
+
+def course(level, *models):
+    return {20: dict.fromkeys(models, (level,) * 3 + (np.nan,))}
+
+
+@pytest.fixture
+def results(tmp_path):
+    store, exp = Store(tmp_path), of_rates()
+    for cell, rate in zip(exp.cells, RATES, strict=True):
+        for seed in (0, 1):
+            finished(store, exp, cell.id, "fedavg-ft", seed, course(0.9 - rate + 0.02 * seed, "adapted", "global"))
+    first = exp.cells[0].id
+    finished(store, exp, first, "local", 0, course(0.6, "local"))
+    return Results(store, exp)
+
+
+def test_scores_stand_at_the_cells_values_in_their_order(results):
+    (axes,) = across_figure(results).axes
+    lines = {line.get_label(): line.get_xydata() for line in axes.lines}
+    assert list(lines) == ["fedavg-ft, adapted", "fedavg-ft, global", "local, local"]
+    np.testing.assert_allclose(lines["fedavg-ft, global"], [(0, 91), (0.25, 66), (0.5, 41)])
+    np.testing.assert_allclose(lines["local, local"], [(0.5, 60)])  # the only cell in which it finished
+    assert (axes.get_xlabel(), axes.get_ylabel()) == ("data.alpha", "test accuracy, %")
+    band = axes.collections[0].get_paths()[0].vertices
+    assert band[:, 1].max() == pytest.approx(91 + 2**0.5)
+
+
+def test_the_report_shows_it_first(results, tmp_path):
+    folder = tmp_path / "report"
+    assert folder / ACROSS in write_report(results, folder, "")
+    page = (folder / "report.md").read_text()
+    assert page.index(f"]({ACROSS})") < page.index("## ")
+
+
+def test_drawn_models_alone(tmp_path):
+    store, exp = Store(tmp_path), of_rates(draw=["adapted"])
+    finished(store, exp, exp.cells[1].id, "fedavg-ft", 0, course(0.5, "adapted", "global"))
+    (axes,) = across_figure(Results(store, exp)).axes
+    assert [line.get_label() for line in axes.lines] == ["fedavg-ft, adapted"]
+
+
+@pytest.mark.parametrize("across", ["data.name", "data.beta", "rounds.x", "nothing"])
+def test_refuses_what_is_no_number_of_every_cell(across):
+    with pytest.raises(ConfigError, match=f"across = '{across}' must name a number"):
+        experiment([{"name": "local"}], cells=[{"data": {"name": "synthetic", "alpha": 1.0}}], across=across)
