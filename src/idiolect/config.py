@@ -11,7 +11,7 @@ from typing import Any, ClassVar, Literal
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
 
 from idiolect.algorithms import registry as methods
-from idiolect.errors import ConfigError, require, unknown
+from idiolect.errors import ConfigError, unknown
 from idiolect.published import Gap, Published, Strict
 
 Protocol = Literal["as-written", "as-published"]
@@ -86,10 +86,9 @@ class Cell(Strict):
         """The number under a dotted name such as `rounds`, `data.missing` or `model.l2`."""
         inside = {f"{part}.{key}": v for part in ("data", "model") for key, v in getattr(self, part).items()}
         found = {"rounds": self.rounds, "cohort": self.cohort, **inside}.get(setting)
-        require(
-            isinstance(found, int | float) and not isinstance(found, bool),
-            f"cell '{self.id}': across = '{setting}' must name a number that the cell sets, such as data.missing",
-        )
+        if not isinstance(found, int | float) or isinstance(found, bool):
+            told = f"across = '{setting}' must name a number that the cell sets, such as data.missing"
+            raise ConfigError(f"cell '{self.id}': {told}")
         return float(found)
 
     @property
