@@ -14,12 +14,13 @@ from idiolect.algorithms.local import Local
 from idiolect.data.federated import Split
 from idiolect.data.registry import load
 from idiolect.errors import ConfigError, DataError
-from idiolect.evaluate import TILE, Evaluator
+from idiolect.evaluate import Evaluator
 from idiolect.models import build
 from idiolect.objective import objective_of
 from idiolect.samples import to_device
 from idiolect.simulate import Simulation
 from idiolect.summary import summarise
+from idiolect.tiles import TILE
 from tests.federations import bits, classification, federation, labelled, split_of
 from tests.modalities import FLAT, data_of
 from tests.modalities import problem as modal

@@ -20,12 +20,13 @@ from idiolect.errors import ConfigError, unknown
 from idiolect.evaluate import ClientScores, Evaluator
 from idiolect.fit import Evaluated, Memory, fit
 from idiolect.launch import launch, raise_diverged
+from idiolect.lines import Line
 from idiolect.losses import SampleLoss
 from idiolect.models import build, check_model, l2_of, loss_of
 from idiolect.objective import objective_of
 from idiolect.random import model_key
 from idiolect.report.table import rich_table
-from idiolect.results import Line, Results
+from idiolect.results import Results
 from idiolect.simulate import Simulation, State
 from idiolect.summary import Summary, metric_name
 

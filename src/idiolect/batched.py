@@ -24,10 +24,11 @@ from idiolect.algorithms.base import Algorithm
 from idiolect.blocks import default_block, map_blocks
 from idiolect.devices import Devices
 from idiolect.errors import require
-from idiolect.evaluate import ClientScores, Evaluator, Tiles, client_scores, tiles_of
+from idiolect.evaluate import ClientScores, Evaluator, client_scores
 from idiolect.objective import Objective, Scores
 from idiolect.samples import Samples, to_device
 from idiolect.simulate import Simulation, State
+from idiolect.tiles import Tiles, tiles_of
 
 
 class Member(eqx.Module):

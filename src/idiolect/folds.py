@@ -15,9 +15,9 @@ from jaxtyping import Int
 from idiolect.batched import Member, member_of
 from idiolect.data.federated import FederatedData, Split
 from idiolect.errors import require
-from idiolect.evaluate import TILE, Tiles
 from idiolect.samples import Arrays, Samples, total_of
 from idiolect.simulate import Simulation
+from idiolect.tiles import TILE, Tiles
 
 
 class Folds:

@@ -1,10 +1,8 @@
 """Results: what a store's runs say about every method and named model, over seeds, beside published values."""
 
-import math
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import cached_property
-from typing import Literal
 
 import numpy as np
 
@@ -13,94 +11,9 @@ from idiolect.config import Cell, Experiment, Method
 from idiolect.data.federated import TaskKind
 from idiolect.evaluate import ClientScores
 from idiolect.experiment import run_id
-from idiolect.published import Gap, Published
+from idiolect.lines import Curve, GapLine, Line
 from idiolect.store import RunRow, Store
 from idiolect.summary import OverSeeds, Summary, higher_is_better, hurt_fraction, over_seeds, summarise
-
-Verdict = Literal["reproduced", "differs", "no published value", "not run", "diverged", "not measured"]
-
-
-@dataclass(frozen=True)
-class Line:
-    """One named model of one method in one cell, on test data, over seeds.
-
-    weighted: mean over samples; mean: mean over clients; worst10: mean of the worst tenth of the clients; all are
-    fractions (accuracy) or mse, as the task says. macro_f1: a fraction, NaN if a seed has none. hurt_local,
-    hurt_global: fraction of clients worse off than with Local, and than with the plain global model (FedAvg's if it
-    was run, else this method's own); None where there is none. rounds: the rounds whose models are shown, one a
-    seed. seconds: training time a run, compilation left out. failed: seeds that diverged.
-    """
-
-    cell: str
-    method: str
-    model: str
-    task: TaskKind
-    weighted: OverSeeds
-    mean: OverSeeds
-    spread: OverSeeds
-    worst10: OverSeeds
-    worst: OverSeeds
-    loss: OverSeeds
-    macro_f1: OverSeeds
-    hurt_local: OverSeeds | None
-    hurt_global: OverSeeds | None
-    rounds: tuple[int, ...]
-    seconds: OverSeeds
-    published: Published | None
-    failed: int
-
-    @property
-    def difference(self) -> float | None:
-        """Measured minus published, in the published value's units (per cent for accuracy and macro-F1)."""
-        if self.published is None:
-            return None
-        measured = (self.macro_f1 if self.published.metric == "macro-f1" else self.weighted).mean
-        unit = 100 if self.task == "classification" else 1
-        return None if math.isnan(measured) else unit * measured - self.published.value
-
-    @property
-    def verdict(self) -> Verdict:
-        """Whether the mean over seeds is within the published value's tolerance."""
-        if self.weighted.seeds == 0:
-            return "diverged" if self.failed else "not run"
-        if self.published is None:
-            return "no published value"
-        if self.difference is None:
-            return "not measured"
-        return "reproduced" if abs(self.difference) <= self.published.within else "differs"
-
-
-@dataclass(frozen=True)
-class Curve:
-    """One named model's course over rounds: mean and standard deviation over seeds. Arrays are (rounds,).
-
-    The standard deviations are NaN for a single seed.
-    """
-
-    cell: str
-    method: str
-    model: str
-    split: str
-    rounds: np.ndarray
-    score: np.ndarray
-    score_std: np.ndarray
-    loss: np.ndarray
-    loss_std: np.ndarray
-
-
-@dataclass(frozen=True)
-class GapLine:
-    """A published gap beside the measured one, both in points; paired by seed."""
-
-    gap: Gap
-    measured: OverSeeds
-
-    @property
-    def verdict(self) -> Verdict:
-        """Whether the mean gap is within the published value's tolerance."""
-        if self.measured.seeds == 0:
-            return "not run"
-        return "reproduced" if abs(self.measured.mean - self.gap.value) <= self.gap.within else "differs"
 
 
 def mean_scores(rounds: Sequence[ClientScores]) -> ClientScores:

@@ -3,7 +3,8 @@
 from dataclasses import dataclass
 
 from idiolect.config import Cell, Method
-from idiolect.results import Line, Results
+from idiolect.lines import Line
+from idiolect.results import Results
 from idiolect.summary import OverSeeds, higher_is_better, over_seeds
 
 

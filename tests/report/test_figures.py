@@ -1,8 +1,9 @@
 import numpy as np
 import pytest
 
+from idiolect.lines import Curve
 from idiolect.report.figures import curves_figure, panels_figure
-from idiolect.results import Curve, Results
+from idiolect.results import Results
 from idiolect.store import Store
 from tests.report.stores import NAN, experiment, finished
 

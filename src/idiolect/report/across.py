@@ -6,8 +6,9 @@ from itertools import groupby
 import numpy as np
 from matplotlib.figure import Figure
 
+from idiolect.lines import Line
 from idiolect.report.style import Looks, blank, tidy
-from idiolect.results import Line, Results
+from idiolect.results import Results
 
 
 def across_figure(results: Results) -> Figure:

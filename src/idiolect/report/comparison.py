@@ -6,8 +6,9 @@ from dataclasses import dataclass
 
 from idiolect.config import Cell, Method
 from idiolect.experiment import run_id
+from idiolect.lines import Line
 from idiolect.report import text
-from idiolect.results import Line, Results
+from idiolect.results import Results
 from idiolect.summary import metric_name
 
 SELECTIONS = {

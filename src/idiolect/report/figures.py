@@ -8,10 +8,11 @@ from matplotlib.figure import Figure
 from matplotlib.ticker import MaxNLocator
 
 from idiolect.config import Cell
+from idiolect.lines import Curve
 from idiolect.report.comparison import cell_title
 from idiolect.report.strips import clients_figure
 from idiolect.report.style import Looks, blank, save, tidy
-from idiolect.results import Curve, Results
+from idiolect.results import Results
 
 __all__ = ["clients_figure", "curves_figure", "panels_figure", "save"]
 

@@ -7,7 +7,8 @@ from collections.abc import Iterable, Sequence
 from pathlib import Path
 
 from idiolect.files import atomic_write
-from idiolect.results import Line, Results
+from idiolect.lines import Line
+from idiolect.results import Results
 from idiolect.summary import OverSeeds, metric_name
 
 OVER_SEEDS = (

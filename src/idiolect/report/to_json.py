@@ -5,8 +5,9 @@ from dataclasses import asdict
 from typing import Any
 
 from idiolect.experiment import run_id
+from idiolect.lines import Line
 from idiolect.report.verdicts import verdict_summary
-from idiolect.results import Line, Results
+from idiolect.results import Results
 from idiolect.summary import metric_name
 
 
