@@ -25,13 +25,13 @@ DPI = 150
 class Looks:
     """Colour and marker by method, line style by model: the same in every panel of a figure.
 
-    Where there are more models than line styles and one method alone, colours tell the models apart.
+    Of one method alone colours tell its models apart, where several have no line style of their own.
     """
 
     def __init__(self, methods: Sequence[str], models: Sequence[str]) -> None:
         self.methods, self.models = tuple(dict.fromkeys(methods)), tuple(dict.fromkeys(models))
         self._others = [m for m in self.models if m not in STYLES]
-        self._by_model = len(self.methods) == 1 and len(self._others) > len(OTHER_STYLES)
+        self._by_model = len(self.methods) == 1 and len(self._others) > 1
 
     def colour(self, method: str, model: str) -> str:
         """The line's colour; after the last one the palette starts again, with markers."""
