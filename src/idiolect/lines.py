@@ -8,7 +8,7 @@ import numpy as np
 
 from idiolect.data.federated import TaskKind
 from idiolect.published import Gap, Published
-from idiolect.summary import OverSeeds
+from idiolect.summary import OverSeeds, shown_unit
 
 Verdict = Literal["reproduced", "differs", "no published value", "not run", "diverged", "not measured"]
 
@@ -48,8 +48,7 @@ class Line:
         if self.published is None:
             return None
         measured = (self.macro_f1 if self.published.metric == "macro-f1" else self.weighted).mean
-        unit = 100 if self.task == "classification" else 1
-        return None if math.isnan(measured) else unit * measured - self.published.value
+        return None if math.isnan(measured) else shown_unit(self.task) * measured - self.published.value
 
     @property
     def verdict(self) -> Verdict:

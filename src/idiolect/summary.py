@@ -24,6 +24,11 @@ def metric_name(task: TaskKind) -> str:
     return "accuracy" if task == "classification" else "mse"
 
 
+def shown_unit(task: TaskKind) -> int:
+    """100 for accuracy, which people read in per cent; 1 for mean squared error."""
+    return 100 if task == "classification" else 1
+
+
 @dataclass(frozen=True)
 class Summary:
     """One model on one split over all clients that have samples there.

@@ -1,14 +1,16 @@
 """One figure across an experiment's cells: the scores against the setting by which the cells differ."""
 
-import math
 from itertools import groupby
 
 import numpy as np
 from matplotlib.figure import Figure
 
 from idiolect.lines import Line
+from idiolect.report import text
+from idiolect.report.figures import Course
 from idiolect.report.style import Looks, blank, tidy
 from idiolect.results import Results
+from idiolect.summary import shown_unit
 
 
 def across_figure(results: Results) -> Figure:
@@ -33,23 +35,11 @@ def across_figure(results: Results) -> Figure:
     for (method, model), group in groupby(sorted(lines, key=_name), _name):
         points = sorted(group, key=lambda line: where[line.cell])
         x = np.array([where[line.cell] for line in points])
-        unit = 100 if points[0].task == "classification" else 1
+        unit = shown_unit(points[0].task)
         mean, std = (unit * np.array([getattr(line.weighted, part) for line in points]) for part in ("mean", "std"))
-        colour = looks.colour(method, model)
-        axes.plot(
-            *(x, mean),
-            color=colour,
-            linestyle=looks.style(model),
-            linewidth=1.7,
-            marker=looks.marker(method) or "o",
-            markersize=4,
-            label=f"{method}, {model}",
-        )
-        if not all(map(math.isnan, std)):
-            spread = np.nan_to_num(std)
-            axes.fill_between(x, mean - spread, mean + spread, color=colour, alpha=0.15, linewidth=0)
-    score = "test accuracy, %" if all(line.task == "classification" for line in lines) else "test mse"
-    axes.set_ylabel(score, fontsize=10)
+        Course(method, model, x, mean, std).draw(axes, looks, dotted=True)
+    task = "classification" if all(line.task == "classification" for line in lines) else "regression"
+    axes.set_ylabel(text.score_axis(task), fontsize=10)
     axes.set_xlabel(experiment.across, fontsize=10)
     axes.set_xticks(sorted(set(where.values())))
     if lines:

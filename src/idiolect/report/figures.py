@@ -9,10 +9,12 @@ from matplotlib.ticker import MaxNLocator
 
 from idiolect.config import Cell
 from idiolect.lines import Curve
+from idiolect.report import text
 from idiolect.report.comparison import cell_title
 from idiolect.report.strips import clients_figure
 from idiolect.report.style import Looks, blank, save, tidy
 from idiolect.results import Results
+from idiolect.summary import shown_unit
 
 __all__ = ["clients_figure", "curves_figure", "panels_figure", "save"]
 
@@ -40,11 +42,12 @@ def panels_figure(results: Results, cells: Sequence[Cell], models: Sequence[str]
     grid = figure.subplots(len(cells), columns, squeeze=False)
     for i, cell in enumerate(cells):
         task = results.task(cell)
-        unit, name = (100, "test accuracy, %") if task == "classification" else (1, "test mse")
-        _panel(grid[i, 0], [_Course.score(c, unit) for c in test[i]], looks, rising=task == "classification")
-        grid[i, 0].set_ylabel(name, fontsize=10)
+        _panel(
+            grid[i, 0], [Course.score(c, shown_unit(task)) for c in test[i]], looks, rising=task == "classification"
+        )
+        grid[i, 0].set_ylabel(text.score_axis(task), fontsize=10)
         if columns > 1:
-            _panel(grid[i, 1], [_Course.loss(c) for c in train[i]], looks, rising=False)
+            _panel(grid[i, 1], [Course.loss(c) for c in train[i]], looks, rising=False)
             grid[i, 1].set_ylabel("training loss", fontsize=10)
         if len(cells) > 1:
             grid[i, 0].set_title(cell_title(cell), fontsize=10, loc="left", fontweight="bold")
@@ -57,54 +60,59 @@ def panels_figure(results: Results, cells: Sequence[Cell], models: Sequence[str]
     return figure
 
 
-class _Course:
-    """One line of a panel: rounds, mean, and the edges of its band."""
+class Course:
+    """One line of a panel: where its points stand, their means, and the edges of their band."""
 
-    def __init__(self, curve: Curve, mean: np.ndarray, std: np.ndarray) -> None:
-        self.method, self.model, self.rounds, self.mean = curve.method, curve.model, curve.rounds, mean
+    def __init__(self, method: str, model: str, x: np.ndarray, mean: np.ndarray, std: np.ndarray) -> None:
+        self.method, self.model, self.x, self.mean = method, model, x, mean
         self.banded = bool(np.isfinite(std).any())
         spread = np.nan_to_num(std)
         self.low, self.high = mean - spread, mean + spread
 
     @classmethod
-    def score(cls, curve: Curve, unit: float) -> "_Course":
-        return cls(curve, unit * curve.score, unit * curve.score_std)
+    def score(cls, curve: Curve, unit: float) -> "Course":
+        """A curve's scores."""
+        return cls(curve.method, curve.model, curve.rounds, unit * curve.score, unit * curve.score_std)
 
     @classmethod
-    def loss(cls, curve: Curve) -> "_Course":
-        return cls(curve, curve.loss, curve.loss_std)
+    def loss(cls, curve: Curve) -> "Course":
+        """A curve's losses."""
+        return cls(curve.method, curve.model, curve.rounds, curve.loss, curve.loss_std)
+
+    def draw(self, axes: Axes, looks: Looks, *, dotted: bool) -> None:
+        """The line and its band. dotted: its points are marked even where its method needs no marker."""
+        colour = looks.colour(self.method, self.model)
+        axes.plot(
+            self.x,
+            self.mean,
+            color=colour,
+            linestyle=looks.style(self.model),
+            linewidth=1.7,
+            marker=looks.marker(self.method) or ("o" if dotted else ""),
+            markersize=4,
+            markevery=1 if dotted else max(1, len(self.x) // 8),
+            label=f"{self.method}, {self.model}",
+        )
+        if self.banded:
+            axes.fill_between(self.x, self.low, self.high, color=colour, alpha=0.15, linewidth=0)
 
 
-def _panel(axes: Axes, courses: Sequence[_Course], looks: Looks, *, rising: bool) -> None:
+def _panel(axes: Axes, courses: Sequence[Course], looks: Looks, *, rising: bool) -> None:
     tidy(axes)
     if not courses:
         axes.text(0.5, 0.5, "no finished run", ha="center", va="center", transform=axes.transAxes, fontsize=10)
         return
     for course in courses:
-        colour, marker = looks.colour(course.method, course.model), looks.marker(course.method)
-        few = len(course.rounds) == 1
-        axes.plot(
-            course.rounds,
-            course.mean,
-            color=colour,
-            linestyle=looks.style(course.model),
-            linewidth=1.7,
-            marker=marker or ("o" if few else ""),
-            markersize=4,
-            markevery=max(1, len(course.rounds) // 8),
-            label=f"{course.method}, {course.model}",
-        )
-        if course.banded:
-            axes.fill_between(course.rounds, course.low, course.high, color=colour, alpha=0.15, linewidth=0)
+        course.draw(axes, looks, dotted=len(course.x) == 1)
     axes.set_ylim(*limits(courses, rising=rising))
     axes.xaxis.set_major_locator(MaxNLocator(nbins=8, integer=True, steps=[1, 2, 5, 10]))
 
 
-def limits(courses: Sequence[_Course], *, rising: bool) -> tuple[float, float]:
+def limits(courses: Sequence[Course], *, rising: bool) -> tuple[float, float]:
     """A y axis on which differences can be seen: the start, where every line climbs or falls, may lie outside."""
     low = np.concatenate([c.low for c in courses])
     high = np.concatenate([c.high for c in courses])
-    rounds = np.concatenate([c.rounds for c in courses])
+    rounds = np.concatenate([c.x for c in courses])
     finite = np.isfinite(low) & np.isfinite(high)
     if not finite.any():
         return 0.0, 1.0

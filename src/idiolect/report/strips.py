@@ -12,7 +12,7 @@ from idiolect.config import Cell, Method
 from idiolect.report.comparison import cell_title
 from idiolect.report.style import HIT, MISS, beside, blank, tidy, wrapped
 from idiolect.results import Results
-from idiolect.summary import higher_is_better
+from idiolect.summary import higher_is_better, shown_unit
 
 _BINS = 70  # dots closer than this share of the axis stand beside each other
 
@@ -31,7 +31,7 @@ def clients_figure(results: Results, cell: Cell) -> Figure:
     Crosses are clients worse off than with Local training in the same seed, where Local was run. A bar marks the
     mean over clients, a triangle the mean of the worst tenth.
     """
-    unit = 100 if results.task(cell) == "classification" else 1
+    unit = shown_unit(results.task(cell))
     strips = [(method, found) for method in cell.methods if (found := strip(results, cell, method)) is not None]
     lines = {(line.method, line.model): line for line in results.lines if line.cell == cell.id}
     figure = blank(8.6, max(2.6, 1.2 + 0.75 * len(strips)))

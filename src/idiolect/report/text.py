@@ -4,7 +4,7 @@ import math
 
 from idiolect.data.federated import TaskKind
 from idiolect.published import Published
-from idiolect.summary import OverSeeds
+from idiolect.summary import OverSeeds, shown_unit
 
 MISSING = "—"
 
@@ -16,13 +16,18 @@ def number(value: float, task: TaskKind) -> str:
 
 def score(value: OverSeeds, task: TaskKind) -> str:
     """A score over seeds, "95.62 ± 0.04"; without ± for a single seed, a dash for none."""
-    unit = 100 if task == "classification" else 1
+    unit = shown_unit(task)
     return _with_std(unit * value.mean, unit * value.std, task)
 
 
 def value(value: float) -> str:
     """Any number with four significant digits."""
     return MISSING if math.isnan(value) else f"{value:.4g}"
+
+
+def score_axis(task: TaskKind) -> str:
+    """What an axis of test scores is called."""
+    return "test accuracy, %" if task == "classification" else "test mse"
 
 
 def published(value: Published | None, task: TaskKind) -> str:
