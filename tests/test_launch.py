@@ -51,7 +51,7 @@ def test_a_folder_has_one_master(tmp_path):
 
 def test_options_are_kept_for_resume(tmp_path):
     store, spec = Store(tmp_path / "out"), experiment(LOCAL)
-    assert stored_options(store) == {"folder": None, "save_models": "first", "command": ""}
+    assert stored_options(store) == {"folder": None, "save_models": "first", "command": "", "jobs": None}
     for row in Workbench().check(spec):
         store.start(row)
         store.finish(row.id, "diverged", "why")
@@ -64,9 +64,26 @@ def test_options_are_kept_for_resume(tmp_path):
         quiet=True,
         figures=False,
     )
-    assert stored_options(store) == {"folder": str(tmp_path), "save_models": "none", "command": "c"}
+    after = {"folder": str(tmp_path), "save_models": "none", "command": "c", "jobs": None}
+    assert stored_options(store) == after
     with pytest.raises(DivergedError, match="cell/local/seed0: why"):
         raise_diverged(results)
+
+
+@pytest.mark.parametrize(("first", "then", "processes"), [(None, None, 2), (1, None, 1), (1, 2, 2), (2, None, 2)])
+def test_the_last_run_left_has_as_many_cores_as_it_would_have_had(tmp_path, monkeypatch, first, then, processes):
+    # A run's last bits depend on its number of devices: one process for both runs has all cores, two have half each.
+    spec, started = experiment(LOCAL, seeds=2), []
+    monkeypatch.setattr("idiolect.launch.default_jobs", lambda: 2)
+    monkeypatch.setattr("idiolect.launch.run_serial", lambda *_: started.append(1))
+    monkeypatch.setattr("idiolect.launch.run_parallel", lambda *_, jobs, **__: started.append(jobs))
+    store = Store(tmp_path / "out")
+    launch(spec, store.folder, jobs=first, quiet=True, figures=False)
+    row = Workbench().check(spec)[0]
+    store.start(row)
+    store.finish(row.id, "diverged", "why")
+    launch(spec, store.folder, jobs=then, quiet=True, figures=False)
+    assert started == [first or 2, processes]
 
 
 @pytest.mark.parametrize("width", [80, 100])

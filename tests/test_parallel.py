@@ -12,7 +12,7 @@ import pytest
 from idiolect.errors import DataError, StoreError
 from idiolect.experiment import groups, stored_experiment
 from idiolect.launch import launch
-from idiolect.parallel import divide, run_parallel
+from idiolect.parallel import divide, run_parallel, shares
 from idiolect.store import DATABASE, Store
 from idiolect.workbench import Workbench
 from tests.engine import LOCAL, content, experiment, run
@@ -87,6 +87,20 @@ def test_killed_with_two_processes_and_resumed_with_two_is_bit_identical_to_one_
     assert content(out) == content(whole)
     assert {row.id for row in done} == {"cell/local/seed0", "cell/local/seed1"}
     assert {(row.id, ROUNDS) for row in done} <= seen
+
+
+@pytest.mark.parametrize(
+    ("own", "jobs", "each"),
+    [
+        (range(4), 2, [[0, 1], [2, 3]]),
+        (range(3), 2, [[0], [1]]),
+        ([0, 2, 5, 7, 8], 2, [[0, 2], [5, 7]]),
+        (range(2), 3, 3 * [[0, 1]]),
+    ],
+)
+def test_every_process_has_equally_many_cores(monkeypatch, own, jobs, each):
+    monkeypatch.setattr("idiolect.parallel.cores", lambda: list(own))
+    assert shares(jobs) == each
 
 
 def test_the_error_of_a_worker_comes_back_and_no_worker_stays(tmp_path):

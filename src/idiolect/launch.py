@@ -41,10 +41,12 @@ def launch(
 
     Everything that can be known to be wrong beforehand is refused before the folder is created.
 
-    folder: where data sets that are read from files lie. save_models: client models of the "first" seed, of
-    "all", or "none". data, model: objects in place of specifications; these run in this process. A run that
-    diverges is recorded as such and stops no other; see `raise_diverged`. Of several processes that run together
-    only the leader returns; the others end when all is computed.
+    folder: where data sets that are read from files lie. jobs: processes at once; by default as many as the folder
+    had before, else one a core. A run's last bits depend on how many cores it has, so a resumed one has as many,
+    even where it is the only one left. save_models: client models of the "first" seed, of "all", or "none". data,
+    model: objects in place of specifications; these run in this process. A run that diverges is recorded as such and
+    stops no other; see `raise_diverged`. Of several processes that run together only the leader returns; the others
+    end when all is computed.
     """
     out = Path(out)
     use_compilation_cache()
@@ -59,19 +61,20 @@ def launch(
         clear_scratch(out)
         claim(store, experiment, runs)
         data_folder = str(Path(folder).resolve()) if folder else None
-        store.set_fact("options", {"folder": data_folder, "save_models": save_models, "command": command})
+        jobs = jobs if jobs is not None else stored_options(store)["jobs"]
+        options = {"folder": data_folder, "save_models": save_models, "command": command, "jobs": jobs}
+        store.set_fact("options", options)
         engine = Engine(store, bench, tuple(seeds))
         work = missing(engine, experiment)
         agreed_text(json.dumps([astuple(group) for group in work]))
-        left = sum(len(group.seeds) for group in work)
-        count = min(jobs if jobs is not None else default_jobs(), left) if jax.process_count() == 1 else 1
+        count = min(jobs if jobs is not None else default_jobs(), len(runs)) if jax.process_count() == 1 else 1
         display = Display(experiment, quiet)
         todo = {run_id(group.cell, group.title, seed) for group in work for seed in group.seeds}
         for row in store.runs():
             if row.id in display.rounds and row.id not in todo:
                 display.finished(row)
         with display.bars:
-            if count > 1 and data is None and model is None and not debug:
+            if work and count > 1 and data is None and model is None and not debug:
                 bench.forget()  # the workers load their own data
                 run_parallel(
                     out,
@@ -94,8 +97,9 @@ def launch(
 
 
 def stored_options(store: Store) -> dict[str, Any]:
-    """How a folder was launched: `folder`, `save_models` and `command`."""
-    return {"folder": None, "save_models": "first", "command": "", **(store.fact("options") or {})}
+    """How a folder was launched: `folder`, `save_models`, `command` and `jobs`, None for one process a core."""
+    before = store.fact("options") or {}
+    return {"folder": None, "save_models": "first", "command": "", "jobs": None, **before}
 
 
 def raise_diverged(results: Results) -> None:

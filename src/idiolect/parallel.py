@@ -9,7 +9,6 @@ from collections.abc import Callable, Generator
 from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, wait
 from contextlib import contextmanager, suppress
 from dataclasses import replace
-from itertools import pairwise
 from multiprocessing import active_children, get_context, parent_process
 from multiprocessing.connection import wait as wait_for
 from multiprocessing.queues import Queue
@@ -40,12 +39,15 @@ def default_jobs() -> int:
 
 
 def shares(jobs: int) -> list[list[int]]:
-    """The cores of each of `jobs` processes, as even as can be; with more processes than cores, all for each."""
+    """The cores of each of `jobs` processes; with more processes than cores, all for each.
+
+    All have equally many, and none takes what is left over: which process gets a run must not change its last bits.
+    """
     own = cores()
     if jobs > len(own):
         return [own] * jobs
-    edges = [len(own) * job // jobs for job in range(jobs + 1)]
-    return [own[a:b] for a, b in pairwise(edges)]
+    each = len(own) // jobs
+    return [own[job * each : (job + 1) * each] for job in range(jobs)]
 
 
 def divide(experiment: Experiment, work: list[Group], jobs: int) -> list[Group]:
