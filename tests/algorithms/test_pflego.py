@@ -134,8 +134,13 @@ def test_five_rounds_are_algorithm_1(changes):
     np.testing.assert_allclose(flat(state.shared.params), flat(body), atol=2e-5)
     for i in range(CLIENTS):
         np.testing.assert_allclose(flat(own(state, i)), flat(heads[i]), atol=2e-5)
-    personal = Evaluator(simulation).client_params(state, ("personal",))["personal"]
-    np.testing.assert_allclose(flat(tree.gather(personal, 0)), flat(tree.merged(heads[0], body)), atol=2e-5)
+    models = Evaluator(simulation).client_params(state, ("personal", "adapted"))
+    for i in range(CLIENTS):
+        caught_up = heads[i]
+        for _ in range(3):
+            caught_up = descend(caught_up, 0.2, slopes(problem, body, caught_up, i)[1])
+        for name, head in {"personal": heads[i], "adapted": caught_up}.items():
+            np.testing.assert_allclose(flat(tree.gather(models[name], i)), flat(tree.merged(head, body)), atol=2e-5)
 
 
 def test_the_published_weights_are_larger_by_the_share_of_the_cohorts_samples():

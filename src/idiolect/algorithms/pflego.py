@@ -39,7 +39,9 @@ class PFLEGO(Parted):
     The paper's published code differs: weighting="cohort" weighs g_i by n_i / sum_{j in S} n_j, and keeps I/r;
     head_init="uniform".
 
-    Model: `personal` is theta with the client's W_i.
+    Models: `personal` is theta with the client's W_i as it was kept; W_i has last seen the body of the round in which
+    the client took part. `adapted` is theta with W_i after another tau - 1 steps on theta, as its next round would
+    begin. The published code tests the clients of a round right after their steps, which `adapted` is nearest to.
 
     Source: Nikoloutsopoulos, Koutsopoulos, Titsias, "Personalized Federated Learning with Exact Stochastic Gradient
     Descent", 2022, Algorithm 1, eqs. (1) to (6).
@@ -48,6 +50,8 @@ class PFLEGO(Parted):
     name: ClassVar[str] = "pflego"
     summary: ClassVar[str] = "private heads on a shared body that takes exact stochastic gradient steps"
     source: ClassVar[str] = "Nikoloutsopoulos et al., 2022, Algorithm 1"
+
+    model_names: ClassVar[tuple[str, ...]] = ("personal", "adapted")
 
     head_rate: Scalar = 0.03
     rate: Scalar = 0.003
@@ -74,16 +78,7 @@ class PFLEGO(Parted):
 
     def local(self, view: Params, private: Params, client: Client, key: PRNGKeyArray) -> tuple[Params, Params]:
         """Message: g_i; private: W_i."""
-        head = train_head(
-            client,
-            view,
-            private,
-            key,
-            rate=self.head_rate,
-            steps=self.local_steps - 1,
-            batch_size=0,
-            cache=self.cache,
-        )
+        head = self._caught_up(view, private, client, key)
         _, slope = client.full_value_and_grad(tree.merged(head, view))
         for_body, for_head = self.part(slope)
         step = self.rate * client.federation.clients / client.federation.cohort
@@ -100,3 +95,12 @@ class PFLEGO(Parted):
         mean = tree.weighted_mean(messages, sizes)
         slope = jax.tree.map(lambda g: (scale * g).astype(g.dtype), mean)
         return shared.descend(optimizer(self.server_optimizer, self.rate), slope)
+
+    def models(self, view: Params, private: Params, client: Client, key: PRNGKeyArray) -> dict[str, Params]:
+        """personal: the body with the head as it was kept; adapted: with the head caught up."""
+        adapted = tree.merged(self._caught_up(view, private, client, key), view)
+        return {**super().models(view, private, client, key), "adapted": adapted}
+
+    def _caught_up(self, body: Params, head: Params, client: Client, key: PRNGKeyArray) -> Params:
+        steps = self.local_steps - 1
+        return train_head(client, body, head, key, rate=self.head_rate, steps=steps, batch_size=0, cache=self.cache)
