@@ -36,3 +36,15 @@ def test_a_modality_of_zeros_is_absent_and_not_fitted_on_if_so_wished():
     np.testing.assert_array_equal(LAYOUT.present(plain, "signal"), 1)
     for zeros in (True, False):
         assert packing(LAYOUT, x, "none", TRAIN, zeros_are_absent=zeros)(x[:0]).shape == (0, LAYOUT.width)
+
+
+def test_a_time_of_zeros_is_padding_if_so_wished():
+    x = RNG.normal(5, 2, (20, 6, 5)).astype(np.float32)
+    x[:, 4:, :3] = 0
+    found = packing(LAYOUT, x, "zscore-train", TRAIN, zeros_are_absent=True)(x)
+    expected = standardise("zscore-train", x[:, :4, :3], TRAIN)(x[:, :4, :3])
+    np.testing.assert_allclose(LAYOUT.part(found, "signal")[:, :4], expected, atol=1e-6)
+    np.testing.assert_array_equal(LAYOUT.part(found, "signal")[:, 4:], 0)
+    np.testing.assert_array_equal(
+        LAYOUT.part(found, "more"), standardise("zscore-train", x[..., 3:], TRAIN)(x[..., 3:])
+    )

@@ -65,3 +65,17 @@ def test_a_window_by_itself():
         standardise("window", x[:, :, 0], TRAIN)
     assert provenance_of("window", "none", "nothing") == {"name": "window", "fitted_on": "nothing"}
     assert provenance_of("window", "scaled", "all")["fitted_on"] == "all"
+
+
+@pytest.mark.parametrize("name", ["none", "zscore-train", "window"])
+def test_padding_counts_nowhere_and_stays_zero(name):
+    rng = np.random.default_rng(1)
+    long = rng.normal(3, 2, (8, 5, 2)).astype(np.float32)
+    padded = np.zeros((8, 9, 2), np.float32)
+    places = [1, 2, 4, 5, 8]
+    padded[:, places] = long
+    train = np.arange(6)
+    found = standardise(name, padded, train, padded=True)(padded)
+    np.testing.assert_allclose(found[:, places], standardise(name, long, train)(long), atol=1e-6)
+    np.testing.assert_array_equal(np.delete(found, places, axis=1), 0)
+    np.testing.assert_array_equal(standardise(name, padded, train, padded=True)(np.zeros_like(padded)), 0)

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from idiolect.errors import ConfigError
-from idiolect.models.encoders import Dense, Signal
+from idiolect.models.encoders import Dense, Signal, Text
 
 KEY = jax.random.key(0)
 
@@ -57,8 +57,22 @@ def test_a_feature_vector_goes_through_a_perceptron_with_relu():
     assert (expected == 0).any()
 
 
+def test_a_text_is_the_mean_of_the_states_over_its_words_wherever_padding_stands():
+    encoder, words = Text((9, 3), 4, key=KEY), np.random.default_rng(0).normal(size=(5, 3)).astype(np.float32)
+    expected = encoder.recurrent(jnp.asarray(words)).mean(axis=0)
+    for places in ([0, 1, 2, 3, 4], [4, 5, 6, 7, 8], [0, 2, 3, 5, 8]):
+        x = np.zeros((9, 3), np.float32)
+        x[places] = words
+        np.testing.assert_allclose(outputs(encoder, jnp.asarray(x)), expected, atol=1e-6)
+    np.testing.assert_array_equal(outputs(encoder, jnp.zeros((9, 3))), 0)
+    slope = jax.grad(lambda e: e(jnp.zeros((9, 3))).sum())(encoder)
+    assert all(not leaf.any() for leaf in jax.tree.leaves(slope))
+
+
 def test_what_does_not_fit_is_refused():
     with pytest.raises(ConfigError, match="a signal of 7 times is too short for 3 poolings of 2"):
         Signal((7, 3), 4, channels=(2, 2, 2), key=KEY)
     with pytest.raises(ConfigError, match=r"a signal must be \(time, channels\), not \(7,\)"):
         Signal((7,), 4, key=KEY)
+    with pytest.raises(ConfigError, match=r"a text must be \(words, numbers\), not \(7,\)"):
+        Text((7,), 4, key=KEY)

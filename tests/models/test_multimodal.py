@@ -9,6 +9,7 @@ import pytest
 from idiolect.errors import ConfigError
 from idiolect.models import build
 from idiolect.models.check import check_model
+from idiolect.models.encoders import Text
 from idiolect.models.multimodal import branch, branches, joined
 from tests.modalities import LAYOUT, MODEL, close, samples, without
 
@@ -103,6 +104,7 @@ def test_a_model_of_some_modalities_and_encoders_by_name():
     model = made(modalities=["text", "acc"], encoder={"acc": "gru"})
     assert list(model.encoders) == ["acc", "text"]
     assert not model.encoders["acc"].convolutions
+    assert isinstance(made(encoder={"acc": "text"}).encoders["acc"], Text)
     assert made(modalities="text").branches == ("text",)
     for changes, message in (
         ({"modalities": ["smell"]}, "unknown modality 'smell'"),

@@ -54,7 +54,8 @@ def mosei(
         needs some 10 GB of memory for the complete data set.
     clients, split, new, minimum: see `Options`. normalisation: see `har`. absence: see `Missing`.
 
-    A modality whose features are all zero in an utterance is absent there; an utterance without any is left out.
+    A modality whose features are all zero in an utterance is absent there; an utterance without any is left out. Such
+    a time in a series is padding: no normalisation counts it, it stays zero, and the encoder `text` passes over it.
     """
     pattern = Pattern(**absence)
     how = Options(modalities, clients, split, new, normalisation, minimum, test, validation, split_seed)

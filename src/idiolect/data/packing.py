@@ -22,7 +22,8 @@ def packing(
     """The function from rows of the pool to packed samples, each modality normalised by itself, see `standardise`.
 
     x: (pool, ..., features of all modalities in their order); a modality's shape ends in its number of features.
-    fitted: the rows that normalisation may see. zeros_are_absent: a modality whose numbers are all zero is absent.
+    fitted: the rows that normalisation may see. zeros_are_absent: a modality whose numbers are all zero is absent,
+    and a time of a series whose numbers are all zero is padding.
     """
     ends = np.cumsum([shape[-1] for shape in layout.shapes])[:-1]
 
@@ -35,7 +36,12 @@ def packing(
             present &= (part != 0).any(axis=tuple(range(1, part.ndim)))
         return present
 
-    scale = {name: standardise(normalisation, part, fitted[there(part)[fitted]]) for name, part in parts(x).items()}
+    scale = {
+        name: standardise(
+            normalisation, part, fitted[there(part)[fitted]], padded=zeros_are_absent and part.ndim == 3
+        )
+        for name, part in parts(x).items()
+    }
 
     def encode(rows: Rows) -> Float32[np.ndarray, "n width"]:
         split = parts(rows)

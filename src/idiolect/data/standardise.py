@@ -4,7 +4,7 @@ from collections.abc import Callable
 from typing import Any, Literal, get_args
 
 import numpy as np
-from jaxtyping import Float, Float32, Int
+from jaxtyping import Bool, Float, Float32, Int
 
 from idiolect.data.aligned import aligned_empty
 from idiolect.data.partition import as_float32
@@ -22,8 +22,12 @@ def check_scaling(name: str) -> None:
         raise unknown("normalisation", name, get_args(Scaling))
 
 
-def standardise(name: str, x: Float[np.ndarray, "pool ... features"], train: Int[np.ndarray, "_"]) -> _Encode:
+def standardise(
+    name: str, x: Float[np.ndarray, "pool ... features"], train: Int[np.ndarray, "_"], *, padded: bool = False
+) -> _Encode:
     """The function from rows of the pool to float32 features.
+
+    padded: of samples (times, features), times whose numbers are all zero are padding; they count nowhere and stay 0.
 
     none: as they are;
     zscore-train: (x - mean) / std of each feature, the last axis, over all training rows of all clients; a feature
@@ -36,9 +40,11 @@ def standardise(name: str, x: Float[np.ndarray, "pool ... features"], train: Int
         return as_float32
     if name == "window":
         require(x.ndim == 3, "normalisation 'window' needs signals, samples of shape (times, channels)")
-        return _of_own
-    axes = tuple(range(x.ndim - 1))
+        return _of_own_padded if padded else _of_own
     rows = x[train].astype(np.float64)
+    if padded:
+        rows = rows[_there(rows)]
+    axes = tuple(range(rows.ndim - 1))
     centre, scale = rows.mean(axis=axes), rows.std(axis=axes)
     # A constant column's deviation is rounding, not zero.
     scale[scale <= 1e-9 * np.maximum(np.abs(centre), 1e-30)] = 1.0
@@ -46,15 +52,30 @@ def standardise(name: str, x: Float[np.ndarray, "pool ... features"], train: Int
     def encode(part: Float[np.ndarray, "n ..."]) -> Float32[np.ndarray, "n ..."]:
         out = aligned_empty(part.shape)
         out[...] = (part - centre) / scale
+        if padded:
+            out[~_there(part)] = 0
         return out
 
     return encode
+
+
+def _there(x: Float[np.ndarray, "n times features"]) -> Bool[np.ndarray, "n times"]:
+    return (x != 0).any(axis=-1)
 
 
 def _of_own(part: Float[np.ndarray, "n times channels"]) -> Float32[np.ndarray, "n times channels"]:
     rows = part.astype(np.float64)
     out = aligned_empty(part.shape)
     out[...] = (rows - rows.mean(axis=1, keepdims=True)) / (rows.std(axis=1, keepdims=True) + 1e-5)
+    return out
+
+
+def _of_own_padded(part: Float[np.ndarray, "n times channels"]) -> Float32[np.ndarray, "n times channels"]:
+    rows, there = part.astype(np.float64), _there(part)[..., None]
+    count = np.maximum(there.sum(axis=1, keepdims=True), 1)
+    centred = np.where(there, rows - rows.sum(axis=1, keepdims=True) / count, 0)
+    out = aligned_empty(part.shape)
+    out[...] = centred / (np.sqrt((centred**2).sum(axis=1, keepdims=True) / count) + 1e-5)
     return out
 
 

@@ -69,3 +69,22 @@ class Signal(eqx.Module):
         for convolution in self.convolutions:
             h = jax.nn.relu(max_pool(convolution(h), (self.pool, 1), stride=self.pool))
         return jnp.mean(self.recurrent(h[:, 0, :]), axis=0)
+
+
+class Text(eqx.Module):
+    """Encoder of a text: word vectors through a GRU, the mean of its states over the words.
+
+    A word whose numbers are all zero is padding, wherever it stands: neither the states nor the mean see it.
+    x: (words, numbers); features: (width,), zeros for a text without words.
+    """
+
+    recurrent: GRU
+
+    def __init__(self, shape: tuple[int, ...], width: int, *, key: PRNGKeyArray) -> None:
+        require(len(shape) == 2, f"a text must be (words, numbers), not {shape}")
+        self.recurrent = GRU(shape[1], width, key=key)
+
+    def __call__(self, x: Float[Array, "words numbers"]) -> Float[Array, "width"]:
+        """The features of one text."""
+        there = jnp.any(x != 0, axis=1)
+        return there @ self.recurrent(x, there) / jnp.maximum(jnp.sum(there), 1)

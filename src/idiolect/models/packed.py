@@ -9,14 +9,14 @@ from jaxtyping import PRNGKeyArray
 
 from idiolect.data.modalities import Modalities
 from idiolect.errors import ConfigError, require, unknown
-from idiolect.models.encoders import Dense, Encoder, Signal
+from idiolect.models.encoders import Dense, Encoder, Signal, Text
 from idiolect.models.fusion import FUSIONS
 from idiolect.models.mlp import MLP
 from idiolect.models.multimodal import EarlyLSTM, Multimodal
 from idiolect.models.recurrent import LSTM
 from idiolect.models.spec import Reader, Spec, layers, one_of, positive
 
-ENCODERS = ("signal", "gru", "mlp")
+ENCODERS = ("signal", "gru", "text", "mlp")
 
 
 def multimodal(spec: Spec, modalities: Modalities, num_outputs: int, key: PRNGKeyArray) -> eqx.Module:
@@ -68,6 +68,8 @@ def _encoder(spec: Spec, kind: str, name: str, shape: tuple[int, ...], key: PRNG
     if kind == "mlp":
         return Dense(shape, width, hidden=spec["dense"], key=key)
     require(len(shape) == 2, f"encoder '{kind}' needs (time, channels), but modality '{name}' is {shape}; use mlp")
+    if kind == "text":
+        return Text(shape, width, key=key)
     channels = spec["channels"] if kind == "signal" else ()
     return Signal(shape, width, channels=channels, kernel=spec["kernel"], pool=spec["pool"], key=key)
 

@@ -8,7 +8,7 @@ from math import sqrt
 import equinox as eqx
 import jax
 import jax.numpy as jnp
-from jaxtyping import Array, Float, PRNGKeyArray
+from jaxtyping import Array, Bool, Float, PRNGKeyArray
 
 from idiolect.errors import require
 
@@ -47,7 +47,7 @@ class _Gates(eqx.Module):
 class GRU(eqx.Module):
     """h_t = (1 - z) n + z h_{t-1}, r, z = sigmoid(W x_t + U h_{t-1}), n = tanh(W_n x_t + b + r (U_n h_{t-1} + c)).
 
-    (time, in) -> (time, width), h_0 = 0. As PyTorch's, with its two biases.
+    (time, in) -> (time, width), h_0 = 0. As PyTorch's, with its two biases. there: h_t = h_{t-1} where it is false.
 
     Source: Cho et al., "Learning Phrase Representations using RNN Encoder-Decoder", EMNLP 2014.
     """
@@ -57,19 +57,23 @@ class GRU(eqx.Module):
     def __init__(self, inputs: int, width: int, *, key: PRNGKeyArray) -> None:
         self.gates = _Gates(inputs, width, 3, key)
 
-    def __call__(self, x: Float[Array, "time in"]) -> Float[Array, "time width"]:
+    def __call__(
+        self, x: Float[Array, "time in"], there: Bool[Array, "time"] | None = None
+    ) -> Float[Array, "time width"]:
         """The states at all times."""
         width = self.gates.width
 
-        def step(h: Array, given: Array) -> tuple[Array, Array]:
+        def step(h: Array, given: tuple[Array, Array | None]) -> tuple[Array, Array]:
+            inputs, now = given
             own = self.gates.state(h)
-            reset, update = jnp.split(jax.nn.sigmoid(given[: 2 * width] + own[: 2 * width]), 2)
-            new = jnp.tanh(given[2 * width :] + reset * own[2 * width :])
-            h = new + update * (h - new)
+            reset, update = jnp.split(jax.nn.sigmoid(inputs[: 2 * width] + own[: 2 * width]), 2)
+            new = jnp.tanh(inputs[2 * width :] + reset * own[2 * width :])
+            new = new + update * (h - new)
+            h = new if now is None else jnp.where(now, new, h)
             return h, h
 
-        given = self.gates.inputs(x)
-        return jax.lax.scan(step, jnp.zeros(width, given.dtype), given)[1]
+        inputs = self.gates.inputs(x)
+        return jax.lax.scan(step, jnp.zeros(width, inputs.dtype), (inputs, there))[1]
 
 
 class LSTM(eqx.Module):
