@@ -174,7 +174,7 @@ class Evaluator:
     ) -> dict[str, PyTree]:
         """One client's models."""
         (state, train), algorithm = seen, self.simulation.algorithm
-        models = algorithm.models(
+        models = algorithm.evaluated(
             algorithm.view(state.shared, client_id),
             private,
             self.simulation.client(train, client_id, state.round),

@@ -6,7 +6,7 @@ from functools import cached_property
 
 import numpy as np
 
-from idiolect.algorithms.registry import ALGORITHMS, offers_more
+from idiolect.algorithms.registry import ALGORITHMS, build, offers_more
 from idiolect.config import Cell, Experiment, Method
 from idiolect.data.federated import TaskKind
 from idiolect.evaluate import ClientScores
@@ -157,7 +157,7 @@ class Results:
 
     def names(self, cell: Cell, method: Method) -> tuple[str, ...]:
         """The named models of a method in a cell, the method's own first, then by name."""
-        always = ALGORITHMS[method.name].model_names
+        always = build(method.spec).offered
         if not offers_more(ALGORITHMS[method.name]):
             return always
         runs = (run_id(cell.id, method.title, seed) for seed in self.experiment.seed_list)

@@ -129,7 +129,11 @@ PFLEGO = {
     "FedAvg": "fedavg/global",
     "FedProx": "fedprox/global",
 }
-AFTER_THEIR_STEPS = {"as-written": {}, "as-published": {"PFLEGO": "pflego/adapted"}}
+TRAINED = {"FedPer": "fedper", "FedRep": "fedrep", "FedBabu": "fedbabu", "FedAvg": "fedavg", "FedProx": "fedprox"}
+AFTER_THEIR_STEPS = {
+    "as-written": {},
+    "as-published": {"PFLEGO": "pflego/adapted", **{row: f"{name}/trained" for row, name in TRAINED.items()}},
+}
 """The published code tests clients right after their local steps."""
 TABLES = [
     ("FedU", "Table I", "fedu/table1", 52),

@@ -93,9 +93,13 @@ class Algorithm(eqx.Module):
         del private, client, key
         return {"global": view}
 
+    def evaluated(self, view: PyTree, private: PyTree, client: Client, key: PRNGKeyArray) -> dict[str, Params]:
+        """`models`, and what else is evaluated by the method's settings."""
+        return self.models(view, private, client, key)
+
     @property
     def offered(self) -> tuple[str, ...]:
-        """`model_names`, and what else the method offers once it is prepared: mmFL a model for each modality."""
+        """`model_names`, and what else the method offers by its settings and the data, as mmFL does by modality."""
         return self.model_names
 
     def prepared(self, data: FederatedData, params: PyTree) -> "Algorithm":

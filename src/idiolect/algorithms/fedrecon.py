@@ -12,6 +12,7 @@ from idiolect.algorithms.base import Cohort, check
 from idiolect.algorithms.parted import OneStart, Parted, train_head
 from idiolect.algorithms.trainer import Trainer
 from idiolect.client import Client
+from idiolect.errors import require
 from idiolect.tree import Params, Scalar
 
 Split = Literal["random", "none"]
@@ -57,6 +58,7 @@ class FedRecon(OneStart, Trainer):
         """Raise `ConfigError` naming the hyper-parameter that is out of range."""
         check(self, recon_rate="positive", support="share", recon_steps="whole", split_seed="whole")
         check(self, split=get_args(Split), rebuild_on=get_args(Rebuilt))
+        require(not self.trained, f"{self.name}: trained is not for it: its private part is rebuilt for every test")
 
     def init_private(self, params: Params, key: PRNGKeyArray) -> PyTree:
         """Nothing, unless private parts are kept."""

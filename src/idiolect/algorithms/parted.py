@@ -55,6 +55,11 @@ class Parted(Algorithm):
         """personal: the body with the client's own head."""
         return {"personal": tree.merged(private, view)}
 
+    def whole(self, sent: Params, kept: Params, view: Params) -> Params:
+        """The model of which a client sends the body and keeps the head."""
+        del view
+        return tree.merged(kept, sent)
+
 
 class Announced(eqx.Module):
     """The shared state of a method that announces a head to start from. server: the body's."""
@@ -77,6 +82,10 @@ class OneStart(Parted, Averaging):
     def view(self, shared: PyTree, client_id: PyTree) -> Params:
         """The body with the announced head."""
         return tree.merged(shared.head, super().view(shared.server, client_id))
+
+    def whole(self, sent: Params, kept: PyTree, view: Params) -> Params:
+        """The body that a client sends, with the announced head."""
+        return Averaging.whole(self, sent, kept, view)
 
     def aggregate(self, shared: PyTree, cohort: Cohort, messages: Params) -> PyTree:
         """The mean of the cohort's bodies; the head stays."""

@@ -97,7 +97,7 @@ def hyperparameters(cls: type[Algorithm]) -> dict[str, Any]:
 
 def offers_more(cls: type[Algorithm]) -> bool:
     """Whether the method has models that are known only when it is prepared for data and a model."""
-    return cls.offered is not Algorithm.offered
+    return cls.offered is not Algorithm.offered and cls.prepared is not Algorithm.prepared
 
 
 def describe() -> dict[str, str]:
