@@ -2,8 +2,9 @@
 
 import os
 import shutil
+import sys
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 
 # Nearly all the time of the tests is XLA's: what one has compiled, no other test, worker or started program compiles
 # again. The folder is new in every run, and the workers get it from the process that starts them.
@@ -24,7 +25,12 @@ import tests.checking  # noqa: E402, F401  the hook below looks it up by name
 install_import_hook("idiolect", "tests.checking.checked")
 
 import jax  # noqa: E402
+import numpy as np  # noqa: E402
 import pytest  # noqa: E402
+
+from idiolect import cli  # noqa: E402
+from idiolect.data import from_arrays  # noqa: E402
+from idiolect.data.federated import FederatedData  # noqa: E402
 
 
 @pytest.fixture
@@ -32,6 +38,36 @@ def x64() -> Iterator[None]:
     """Double precision inside one test."""
     with jax.enable_x64(True):
         yield
+
+
+Call = Callable[..., tuple[int, str, str]]
+
+
+@pytest.fixture
+def commandline(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> Callable[..., tuple[int, str, str]]:
+    """The command line, as a person sees it: (exit code, stdout, stderr)."""
+
+    def call(*arguments: object) -> tuple[int, str, str]:
+        monkeypatch.setattr(sys, "argv", ["idiolect", *map(str, arguments)])
+        capsys.readouterr()
+        with pytest.raises(SystemExit) as ended:
+            cli.main()
+        out, err = capsys.readouterr()
+        return int(ended.value.code or 0), out, err
+
+    return call
+
+
+@pytest.fixture(scope="session")
+def three_clients() -> FederatedData:
+    """24, 40 and 31 samples of four features and three classes, each client's by a linear model of its own."""
+    rng, parts = np.random.default_rng(0), {}
+    for i, n in enumerate((24, 40, 31)):
+        x = rng.normal(size=(n, 4)).astype("f4")
+        parts[f"c{i}"] = x, (x @ rng.normal(size=(4, 3))).argmax(axis=1)
+    return from_arrays(parts, validation=0.25)
 
 
 def pytest_unconfigure() -> None:

@@ -21,19 +21,10 @@ COMPARE = ["compare", "--data", "synthetic", "--methods", "local", *SMALL]
 
 
 @pytest.fixture
-def idiolect(monkeypatch, capsys, tmp_path):
-    """What a person sees: (exit code, stdout, stderr)."""
+def idiolect(commandline, monkeypatch, tmp_path):
+    """The command line in an empty folder."""
     monkeypatch.chdir(tmp_path)
-
-    def call(*arguments: str) -> tuple[int, str, str]:
-        monkeypatch.setattr(sys, "argv", ["idiolect", *map(str, arguments)])
-        capsys.readouterr()
-        with pytest.raises(SystemExit) as ended:
-            cli.main()
-        out, err = capsys.readouterr()
-        return int(ended.value.code or 0), out, err
-
-    return call
+    return commandline
 
 
 @pytest.fixture(scope="module")

@@ -1,11 +1,9 @@
 """The command `idiolect sweep`: what it writes, and what it says of bad input."""
 
 import json
-import sys
 
 import pytest
 
-from idiolect import cli
 from idiolect.cli_sweep import divided
 from idiolect.config import load_experiment
 
@@ -13,17 +11,9 @@ SMALL = ["sweep", "--data", "synthetic", "--methods", "fedavg", "--rounds", "2",
          "--set", "data.max_size=30", "--set", "data.validation=0.2", "--set", "fedavg.local_steps=2"]  # fmt: skip
 
 
-def call(monkeypatch, capsys, *arguments):
-    monkeypatch.setattr(sys, "argv", ["idiolect", *map(str, arguments)])
-    with pytest.raises(SystemExit) as ended:
-        cli.main()
-    out, err = capsys.readouterr()
-    return int(ended.value.code or 0), out, err
-
-
-def test_a_sweep_prints_json_and_writes_its_files(monkeypatch, capsys, tmp_path):
+def test_a_sweep_prints_json_and_writes_its_files(commandline, tmp_path):
     more = ["--set", "fedavg.rate=log(0.01,0.1,2)", "--json", "--out", tmp_path]
-    code, out, _ = call(monkeypatch, capsys, *SMALL, *more)
+    code, out, _ = commandline(*SMALL, *more)
     assert code == 0
     said = json.loads(out)
     assert [row["rate"] for row in said["settings"]] == [0.01, 0.1]
@@ -49,9 +39,9 @@ def test_a_sweep_prints_json_and_writes_its_files(monkeypatch, capsys, tmp_path)
         (["--memory", "-1"], "memory = -1"),
     ],
 )
-def test_bad_input_is_one_line_and_nothing_is_written(monkeypatch, capsys, tmp_path, arguments, words):
+def test_bad_input_is_one_line_and_nothing_is_written(commandline, tmp_path, arguments, words):
     out = tmp_path / "out"
-    code, _, err = call(monkeypatch, capsys, *SMALL, *arguments, "--out", out)
+    code, _, err = commandline(*SMALL, *arguments, "--out", out)
     assert code == 1
     assert words in err
     assert err.count("\n") == 1

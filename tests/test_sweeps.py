@@ -20,22 +20,12 @@ SMALL = {"name": "fedavg", "local_steps": 2, "batch_size": 5}
 
 
 @pytest.fixture(scope="module")
-def data():
-    rng = np.random.default_rng(0)
-    parts = {}
-    for i, n in enumerate((24, 40, 31)):
-        x = rng.normal(size=(n, 4)).astype("f4")
-        parts[f"c{i}"] = x, (x @ rng.normal(size=(4, 3))).argmax(axis=1)
-    return from_arrays(parts, validation=0.25)
-
-
-@pytest.fixture(scope="module")
-def halved(data, tmp_path_factory):
+def halved(three_clients, tmp_path_factory):
     """Successive halving over three settings, one of which diverges."""
     out = tmp_path_factory.mktemp("sweep")
     space = {"rate": [0.3, 0.001, 1e38], "model.l2": [0.01]}
     options = {"space": space, "seeds": 2, "rounds": 4, "eval_every": 4, "search": "halving", "eta": 2}
-    return options, sweep(data, "mlr", SMALL, out=out, **options), out
+    return options, sweep(three_clients, "mlr", SMALL, out=out, **options), out
 
 
 def cell_of(methods=("fedavg",)):
@@ -60,17 +50,17 @@ def test_halving_drops_settings_and_records_what_it_spent(halved):
     assert result.swept.budget == {"fedavg": {"settings": 3, "rounds x runs": 2 * 3 * 2 + 2 * 1 * 2}}
 
 
-def test_a_finished_sweep_runs_no_round_again(halved, data, monkeypatch):
+def test_a_finished_sweep_runs_no_round_again(halved, three_clients, monkeypatch):
     options, result, out = halved
     monkeypatch.setattr(batched.Program, "advance", None)
-    again = sweep(data, "mlr", SMALL, out=out, **options)
+    again = sweep(three_clients, "mlr", SMALL, out=out, **options)
     assert again.table().equals(result.table())
 
 
-def test_the_chosen_setting_has_the_scores_of_a_comparison_with_it(halved, data):
+def test_the_chosen_setting_has_the_scores_of_a_comparison_with_it(halved, three_clients):
     _, result, _ = halved
     method = {**SMALL, "rate": 0.3}
-    line = compare(data, {"name": "mlr", "l2": 0.01}, [method], rounds=4, seeds=2, quiet=True).lines[0]
+    line = compare(three_clients, {"name": "mlr", "l2": 0.01}, [method], rounds=4, seeds=2, quiet=True).lines[0]
     assert result.best.test.mean == pytest.approx(line.weighted.mean, abs=1e-6)
     assert result.best.test.std == pytest.approx(line.weighted.std, abs=1e-6)
 
@@ -117,7 +107,7 @@ def test_budgets_are_equal_and_settings_checked_before_anything_runs():
         settings_of(cell_of(), {"pfedme": {"rate": "1"}})
 
 
-def test_a_budget_too_small_for_two_runs_gives_the_same_numbers_one_run_at_a_time(data, monkeypatch):
+def test_a_budget_too_small_for_two_runs_gives_the_same_numbers_one_run_at_a_time(three_clients, monkeypatch):
     at_once, advance = [], batched.Program.advance
 
     def watched(self, rows, *more):
@@ -126,10 +116,10 @@ def test_a_budget_too_small_for_two_runs_gives_the_same_numbers_one_run_at_a_tim
 
     monkeypatch.setattr(batched.Program, "advance", watched)
     options = {"space": {"rate": [0.3, 0.01]}, "seeds": 2, "rounds": 3, "eval_every": 3}
-    together = sweep(data, "mlr", SMALL, **options).table()
+    together = sweep(three_clients, "mlr", SMALL, **options).table()
     assert at_once == [4, 2]  # all runs, then the chosen setting's, for its test scores
     at_once.clear()
-    one_by_one = sweep(data, "mlr", SMALL, memory=1, **options).table()
+    one_by_one = sweep(three_clients, "mlr", SMALL, memory=1, **options).table()
     assert at_once == [1] * 6
     assert together["validation"].tolist() == pytest.approx(one_by_one["validation"].tolist(), abs=1e-6)
     assert together["chosen"].tolist() == one_by_one["chosen"].tolist()
@@ -156,7 +146,9 @@ def test_several_processes_are_told_what_to_do_instead(tmp_path, monkeypatch):
     assert not (tmp_path / "out").exists()
 
 
-def test_without_validation_data_nothing_is_chosen(data):
-    bare = from_arrays({name: data.train.client(i) for i, name in enumerate(data.clients)}, validation=0.0)
+def test_without_validation_data_nothing_is_chosen(three_clients):
+    bare = from_arrays(
+        {name: three_clients.train.client(i) for i, name in enumerate(three_clients.clients)}, validation=0.0
+    )
     with pytest.raises(ConfigError, match="no validation split"):
         sweep(bare, "mlr", SMALL, space={"rate": [0.1, 0.2]})

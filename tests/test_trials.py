@@ -7,9 +7,8 @@ import sys
 import numpy as np
 import pytest
 
-from idiolect import cli, sweep
+from idiolect import sweep
 from idiolect.batched import Program
-from idiolect.data import from_arrays
 from idiolect.errors import ConfigError
 from idiolect.space import space_of
 from idiolect.store import Store
@@ -66,16 +65,6 @@ def test_each_setting_of_a_small_space_is_asked_for_once():
     assert len({*asked}) == 12
 
 
-@pytest.fixture(scope="module")
-def data():
-    rng = np.random.default_rng(0)
-    parts = {}
-    for i, n in enumerate((24, 40, 31)):
-        x = rng.normal(size=(n, 4)).astype("f4")
-        parts[f"c{i}"] = x, (x @ rng.normal(size=(4, 3))).argmax(axis=1)
-    return from_arrays(parts, validation=0.25)
-
-
 OPTIONS = {"rounds": 2, "eval_every": 2, "seeds": 2, "search": "optuna", "budget": 6, "batch": 3, "search_seed": 3}
 
 
@@ -92,9 +81,9 @@ def watched(monkeypatch):
     return seen
 
 
-def test_a_batch_is_one_program_and_the_next_one_uses_it(data, monkeypatch, tmp_path):
+def test_a_batch_is_one_program_and_the_next_one_uses_it(three_clients, monkeypatch, tmp_path):
     seen = watched(monkeypatch)
-    result = sweep(data, "mlr", {**SMALL, "local_steps": 2}, space=RATE, out=tmp_path, **OPTIONS)
+    result = sweep(three_clients, "mlr", {**SMALL, "local_steps": 2}, space=RATE, out=tmp_path, **OPTIONS)
     trained = [call for call in seen if call[2]]
     assert [call[1:] for call in trained] == [(6, 12), (6, 12)]  # 3 settings x 2 seeds, 2 rounds
     assert len({call[0] for call in trained}) == 1
@@ -104,17 +93,19 @@ def test_a_batch_is_one_program_and_the_next_one_uses_it(data, monkeypatch, tmp_
     assert result.best.validation.mean == max(t.validation.mean for t in tried)
     assert [t.test is not None for t in tried] == [t.chosen for t in tried]
     seen.clear()
-    more = sweep(data, "mlr", {**SMALL, "local_steps": 2}, space=RATE, out=tmp_path, **{**OPTIONS, "budget": 8})
+    more = sweep(
+        three_clients, "mlr", {**SMALL, "local_steps": 2}, space=RATE, out=tmp_path, **{**OPTIONS, "budget": 8}
+    )
     assert [t.setting.values for t in more.swept.tried[:6]] == [t.setting.values for t in tried]
     assert sum(call[2] for call in seen) == 2 * 2 * 2  # two new settings, and nothing again
 
 
 def test_whole_numbers_divide_a_batch_into_programs_and_a_stopped_sweep_asks_for_the_same(
-    data, monkeypatch, tmp_path
+    three_clients, monkeypatch, tmp_path
 ):
     space = {"rate": "loguniform(0.001,1)", "local_steps": "1,2"}
     options = {**OPTIONS, "seeds": 1, "space": space}
-    whole = sweep(data, "mlr", SMALL, out=tmp_path / "whole", **options)
+    whole = sweep(three_clients, "mlr", SMALL, out=tmp_path / "whole", **options)
     assert {t.setting.values["local_steps"] for t in whole.swept.tried} == {1, 2}
 
     def stop():
@@ -124,8 +115,8 @@ def test_whole_numbers_divide_a_batch_into_programs_and_a_stopped_sweep_asks_for
     with monkeypatch.context() as patched:
         patched.setattr(Store, "record", dies(Store.record, 4, stop))
         with pytest.raises(KeyboardInterrupt):
-            sweep(data, "mlr", SMALL, out=tmp_path / "out", **options)
-    again = sweep(data, "mlr", SMALL, out=tmp_path / "out", **options)
+            sweep(three_clients, "mlr", SMALL, out=tmp_path / "out", **options)
+    again = sweep(three_clients, "mlr", SMALL, out=tmp_path / "out", **options)
     assert again.table().equals(whole.table())
     assert sum(call[2] for call in seen) <= 6 * 2 + 3 * 2  # at most the stopped batch again
 
@@ -134,18 +125,10 @@ SWEEP = ["sweep", "--data", "synthetic", "--rounds", "1", "--set", "data.clients
          "--set", "data.validation=0.2", "--search", "optuna"]  # fmt: skip
 
 
-def call(monkeypatch, capsys, *arguments):
-    monkeypatch.setattr(sys, "argv", ["idiolect", *map(str, arguments)])
-    with pytest.raises(SystemExit) as ended:
-        cli.main()
-    out, err = capsys.readouterr()
-    return int(ended.value.code or 0), out, err
-
-
-def test_the_command_gives_each_method_the_same_budget(monkeypatch, capsys, tmp_path):
+def test_the_command_gives_each_method_the_same_budget(commandline, tmp_path):
     both = ["--methods", "fedavg,local", "--set", "fedavg.rate=loguniform(0.01,1)", "--set", "local.rate=0.1,0.2,0.3",
             "--set", "fedavg.local_steps=2", "--set", "local.local_steps=2"]  # fmt: skip
-    code, out, _ = call(monkeypatch, capsys, *SWEEP, *both, "--budget", 3, "--batch", 3, "--json", "--out", tmp_path)
+    code, out, _ = commandline(*SWEEP, *both, "--budget", 3, "--batch", 3, "--json", "--out", tmp_path)
     assert code == 0
     said = json.loads(out)
     assert said["budget"] == {name: {"settings": 3, "rounds x runs": 3} for name in ("fedavg", "local")}
@@ -162,24 +145,24 @@ def test_the_command_gives_each_method_the_same_budget(monkeypatch, capsys, tmp_
         (["--set", "fedavg.raet=uniform(0,1)", "--budget", "3"], "did you mean 'rate'"),
     ],
 )
-def test_bad_input_is_one_line_and_nothing_is_written(monkeypatch, capsys, tmp_path, arguments, words):
+def test_bad_input_is_one_line_and_nothing_is_written(commandline, tmp_path, arguments, words):
     out = tmp_path / "out"
-    code, _, err = call(monkeypatch, capsys, *SWEEP, "--methods", "fedavg", *arguments, "--out", out)
+    code, _, err = commandline(*SWEEP, "--methods", "fedavg", *arguments, "--out", out)
     assert code == 1
     assert words in err
     assert err.count("\n") == 1
     assert not out.exists()
 
 
-def test_without_optuna_one_line_says_how_to_install_it(monkeypatch, capsys, tmp_path):
+def test_without_optuna_one_line_says_how_to_install_it(commandline, monkeypatch, tmp_path):
     monkeypatch.setitem(sys.modules, "optuna", None)  # as if it were not installed
     arguments = ["--methods", "fedavg", "--set", "fedavg.rate=uniform(0.1,1)", "--budget", "3"]
-    code, _, err = call(monkeypatch, capsys, *SWEEP, *arguments, "--out", tmp_path / "out")
+    code, _, err = commandline(*SWEEP, *arguments, "--out", tmp_path / "out")
     assert code == 1
     assert err == "error: search = 'optuna' needs Optuna: pip install 'idiolect[optuna]'\n"
     assert not (tmp_path / "out").exists()
 
 
-def test_a_batch_has_at_least_one_setting(data):
+def test_a_batch_has_at_least_one_setting(three_clients):
     with pytest.raises(ConfigError, match="batch = 0 must be at least 1"):
-        sweep(data, "mlr", SMALL, space=RATE, **{**OPTIONS, "batch": 0})
+        sweep(three_clients, "mlr", SMALL, space=RATE, **{**OPTIONS, "batch": 0})
