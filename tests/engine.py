@@ -1,5 +1,6 @@
 """A tiny experiment for tests of the engine, and what its folder holds, to the last bit."""
 
+import os
 import sqlite3
 from collections.abc import Callable
 from pathlib import Path
@@ -55,6 +56,11 @@ def content(out: Path) -> dict[str, Any]:
 def leftovers(out: Path) -> list[Path]:
     """Half-written files that a killed writer left under its own name; nothing reads them."""
     return [f for f in out.rglob("*") if f.name.endswith(".tmp")]
+
+
+def devices_flags(count: int) -> str:
+    """XLA_FLAGS of a process with so many CPU devices, which compiles as this one does."""
+    return f"{os.environ.get('XLA_FLAGS', '')} --xla_force_host_platform_device_count={count}"
 
 
 def dies(action: Callable[..., Any], at: int, death: Callable[[], None]) -> Callable[..., Any]:

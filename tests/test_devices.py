@@ -12,6 +12,7 @@ import pytest
 from idiolect import devices
 from idiolect.devices import Devices
 from idiolect.distributed import COORDINATOR, PROCESS, PROCESSES, free_port
+from tests.engine import devices_flags
 from tests.on_devices import EVALUATED, METHODS, SAMPLINGS, numbers
 
 ROOT = Path(__file__).parents[1]
@@ -49,8 +50,7 @@ def assert_same(found, alone):
 
 def test_eight_devices_are_one(tmp_path, alone):
     """Cohorts of 5 and of 1 to 7 clients, of 7, on 8 devices: some devices have nothing to do."""
-    flags = f"{os.environ.get('XLA_FLAGS', '')} --xla_force_host_platform_device_count=8"
-    found = kept(tmp_path / "eight.npz", child(tmp_path / "eight.npz", *SAMPLINGS, XLA_FLAGS=flags))
+    found = kept(tmp_path / "eight.npz", child(tmp_path / "eight.npz", *SAMPLINGS, XLA_FLAGS=devices_flags(8)))
     assert (found["devices"], found["processes"]) == (8, 1)
     assert found.keys() >= alone.keys()
     assert_same(found, alone)

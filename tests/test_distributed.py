@@ -12,6 +12,7 @@ import pytest
 
 from idiolect.distributed import COORDINATOR, PROCESS, PROCESSES, join, start, watch
 from idiolect.errors import ConfigError, IdiolectError
+from tests.engine import devices_flags
 
 ROOT = Path(__file__).parents[1]
 IDIOLECT = [sys.executable, "-m", "idiolect"]
@@ -131,10 +132,9 @@ def test_a_run_that_lost_a_process_goes_on_with_another_number_of_devices(tmp_pa
     assert running.returncode == 1
     assert "process 1 of 2 was killed (SIGKILL)" in errors or "another process of this run was lost" in errors
     assert "Traceback" not in errors
-    flags = f"{os.environ.get('XLA_FLAGS', '')} --xla_force_host_platform_device_count=3"
     done = subprocess.run(
         [*IDIOLECT, "resume", str(out), "--json"],
-        env=environment(XLA_FLAGS=flags),
+        env=environment(XLA_FLAGS=devices_flags(3)),
         capture_output=True,
         text=True,
         check=False,

@@ -8,6 +8,8 @@ from pathlib import Path
 
 import numpy as np
 
+from tests.engine import devices_flags
+
 ROOT = Path(__file__).parents[1]
 
 
@@ -25,7 +27,7 @@ def python(*arguments, **environment):
 
 def table(file, devices):
     """The table of the sweep in a process with so many devices."""
-    ended = python("tests.sweep_on_devices", file, XLA_FLAGS=f"--xla_force_host_platform_device_count={devices}")
+    ended = python("tests.sweep_on_devices", file, XLA_FLAGS=devices_flags(devices))
     assert ended.returncode == 0, ended.stderr[-3000:]
     return json.loads(file.read_text())
 

@@ -12,7 +12,7 @@ import pytest
 
 from idiolect import cli
 from idiolect.batched import Program
-from tests.engine import content
+from tests.engine import content, devices_flags
 from tests.killed_sweep import RECORDED, SAVED, counted
 
 ROOT = Path(__file__).parents[1]
@@ -35,7 +35,7 @@ def killed(arguments, out, instant, count):
     log = out.with_suffix(".log")
     log.write_text("")
     paths = os.pathsep.join([str(ROOT / "src"), str(ROOT)])
-    devices = f"--xla_force_host_platform_device_count={jax.local_device_count()}"  # as many as this process has
+    devices = devices_flags(jax.local_device_count())
     ended = subprocess.run(
         [sys.executable, "-m", "tests.killed_sweep", str(log), instant, str(count), *arguments, "--out", str(out)],
         env={**os.environ, "PYTHONPATH": paths, "XLA_FLAGS": devices},
