@@ -5,7 +5,7 @@ from matplotlib import get_backend, rcParams
 
 from idiolect.errors import StoreError
 from idiolect.report.figures import clients_figure, curves_figure, save
-from idiolect.report.style import COLOURS, Looks, blank
+from idiolect.report.style import COLOURS, STYLES, Looks, blank
 
 
 def size(path):
@@ -44,12 +44,14 @@ def test_global_state_is_left_alone(toy, cell, tmp_path):
 
 
 def test_unknown_models_get_styles_of_their_own():
-    looks = Looks(["a"], ["personal", "first", "second"])
+    looks = Looks([("a", "personal"), ("a", "first"), ("a", "second")])
     assert len({str(looks.style(m)) for m in looks.models}) == 3
+    plain = Looks([("a", "first"), ("b", "second")])
+    assert [plain.style(m) for m in plain.models] == ["-", STYLES["global"]]
 
 
 def test_palette_starts_again_with_markers():
-    looks = Looks([str(i) for i in range(len(COLOURS) + 1)], ["global"])
+    looks = Looks([(str(i), "global") for i in range(len(COLOURS) + 1)])
     last = str(len(COLOURS))
     assert looks.colour(last, "global") == looks.colour("0", "global")
     assert looks.marker(last) != looks.marker("0")
@@ -58,14 +60,21 @@ def test_palette_starts_again_with_markers():
 def test_legend_joins_models_with_one_style():
     figure = blank(4, 3)
     figure.subplots()
-    Looks(["a"], ["personal", "adapted", "global"]).legend(figure)
+    Looks([("a", "personal"), ("b", "adapted"), ("b", "global")]).legend(figure)
     assert [t.get_text() for t in figure.legends[0].get_texts()][-2:] == ["personal, adapted", "global"]
+
+
+def test_adapted_and_personal_of_one_method_are_told_apart():
+    looks = Looks([("a", "personal"), ("a", "adapted"), ("b", "global")])
+    assert len({str(looks.style(model)) for model in looks.models}) == 3
 
 
 def test_many_models_of_one_method_are_told_apart():
     """mmFL on three modalities has eight; with two methods the colours are the methods'."""
     models = ["global", "personal", *(f"{kind}{m}" for m in "abc" for kind in ("", "personal "))]
-    alone, two = Looks(["mmfl"], models), Looks(["mmfl", "fedavg"], models)
+    alone, two = (
+        Looks([(m, model) for m in methods for model in models]) for methods in (["mmfl"], ["mmfl", "fedavg"])
+    )
     seen = {(alone.colour("mmfl", model), str(alone.style(model))) for model in models}
     assert len(seen) == len(models)
     assert {two.colour("mmfl", model) for model in models} == {COLOURS[0]}

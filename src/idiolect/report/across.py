@@ -27,7 +27,7 @@ def across_figure(results: Results) -> Figure:
         for line in results.lines
         if line.weighted.seeds and (not shown[line.cell] or line.model in shown[line.cell])
     ]
-    looks = Looks([line.method for line in lines], [line.model for line in lines])
+    looks = Looks([(line.method, line.model) for line in lines])
     entries = len(looks.methods) + len(looks.models) + 3
     figure = blank(6.6, max(3.9, 0.21 * entries + 0.3))
     axes = figure.subplots()

@@ -34,7 +34,7 @@ def panels_figure(results: Results, cells: Sequence[Cell], models: Sequence[str]
     test = [results.curves(cell, "test", models) for cell in cells]
     train = [results.curves(cell, "train", models) for cell in cells]
     drawn = [curve for row in test for curve in row]
-    looks = Looks([c.method for c in drawn], [c.model for c in drawn])
+    looks = Looks([(c.method, c.model) for c in drawn])
     columns = 2 if any(train) else 1
     entries = len(looks.methods) + len(looks.models) + 3 + sum(len(name) // 27 for name in looks.methods)
     height = max((3.3 if len(cells) > 1 else 3.7) * len(cells) + 0.4, 0.21 * entries + 0.3)

@@ -25,13 +25,22 @@ DPI = 150
 class Looks:
     """Colour and marker by method, line style by model: the same in every panel of a figure.
 
-    Of one method alone colours tell its models apart, where several have no line style of their own.
+    lines: (method, model). Models without a line style of their own take those that the figure's others leave free,
+    the plainest first; so does `adapted` where a method has `personal` beside it. Of one method alone colours tell
+    its models apart, where several have no line style of their own.
     """
 
-    def __init__(self, methods: Sequence[str], models: Sequence[str]) -> None:
-        self.methods, self.models = tuple(dict.fromkeys(methods)), tuple(dict.fromkeys(models))
-        self._others = [m for m in self.models if m not in STYLES]
-        self._by_model = len(self.methods) == 1 and len(self._others) > 1
+    def __init__(self, lines: Sequence[tuple[str, str]]) -> None:
+        self.methods = tuple(dict.fromkeys(method for method, _ in lines))
+        self.models = tuple(dict.fromkeys(model for _, model in lines))
+        both = any((method, "personal") in lines and model == "adapted" for method, model in lines)
+        own = {
+            name: style for name, style in STYLES.items() if name in self.models and not (both and name == "adapted")
+        }
+        others = [model for model in self.models if model not in own]
+        free = [style for style in dict.fromkeys(STYLES.values()) if style not in own.values()] + list(OTHER_STYLES)
+        self._styles = own | {model: free[i % len(free)] for i, model in enumerate(others)}
+        self._by_model = len(self.methods) == 1 and len(others) > 1
 
     def colour(self, method: str, model: str) -> str:
         """The line's colour; after the last one the palette starts again, with markers."""
@@ -44,7 +53,7 @@ class Looks:
 
     def style(self, model: str) -> Any:
         """The model's line style."""
-        return STYLES[model] if model in STYLES else OTHER_STYLES[self._others.index(model) % len(OTHER_STYLES)]
+        return self._styles[model]
 
     def legend(self, figure: Figure, extra: Sequence[Artist] = ()) -> None:
         """Two short lists outside the panels: methods by colour, models by line style."""
