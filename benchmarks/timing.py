@@ -57,9 +57,13 @@ def advance(sim: Simulation, state: State, rounds: int = 1) -> tuple[State, floa
 
 
 def medians(
-    sims: Sequence[Simulation], names: Sequence[str], repeats: int, report: Callable[[str], None], rounds: int = 1
+    sims: Sequence[Simulation],
+    names: Sequence[str],
+    repeats: int,
+    report: Callable[[str], None],
+    rounds: Sequence[int] | None = None,
 ) -> list[float]:
-    """Median seconds of a round of each, timed in turn, compilation left out."""
+    """Median seconds of a round of each, timed in turn, compilation left out. rounds: of each in one call, 1."""
     states: list[State] = []
     for name, sim in zip(names, sims, strict=True):
         report(f"compiling {name}")
@@ -68,6 +72,6 @@ def medians(
     for repeat in range(repeats):
         report(f"round {repeat + 1} of {repeats}")
         for i, sim in enumerate(sims):
-            states[i], took = advance(sim, states[i], rounds)
+            states[i], took = advance(sim, states[i], rounds[i] if rounds else 1)
             seconds[i].append(took)
     return [statistics.median(s) for s in seconds]
