@@ -19,13 +19,17 @@ Selection = Literal["last", "last-10", "best-validation", "best-test"]
 
 
 class Method(BaseModel):
-    """One method in a cell: its name, a label for tables, its hyper-parameters, its published values."""
+    """One method in a cell: its name, a label for tables, its hyper-parameters, its published values.
+
+    published_seconds: what a round took on the paper's machine; of several methods only the ratios compare.
+    """
 
     model_config = ConfigDict(extra="allow", frozen=True)
 
     name: str
     label: str = ""
     published: tuple[Published, ...] = ()
+    published_seconds: float | None = Field(default=None, gt=0)
 
     @model_validator(mode="after")
     def _check(self) -> "Method":

@@ -155,6 +155,10 @@ class Results:
             failed=failed,
         )
 
+    def round_seconds(self, cell: Cell, method: Method) -> OverSeeds:
+        """Training time of one round of a method, compilation left out."""
+        return over_seeds([row.seconds / row.round for row in self.finished(cell, method)])
+
     def names(self, cell: Cell, method: Method) -> tuple[str, ...]:
         """The named models of a method in a cell, the method's own first, then by name."""
         always = build(method.spec).offered

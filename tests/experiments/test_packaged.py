@@ -174,6 +174,15 @@ def test_tables_have_the_papers_values(paper, table, name, count, protocol):
     assert found == targets
 
 
+def test_pflego_table3_has_the_papers_seconds_and_table2s_settings():
+    targets = {PFLEGO[row["algorithm"]].split("/")[0]: float(row["value"]) for row in rows("Table 3", "PFLEGO")}
+    assert len(targets) == 7
+    (cell,), (long,) = packaged("pflego/table3").cells, packaged("pflego/table2").cells
+    assert {method.name: method.published_seconds for method in cell.methods} == targets
+    assert (cell.data, cell.model, cell.cohort) == (long.data, long.model, long.cohort)
+    assert all(method.spec == long.method(method.title).spec for method in cell.methods)
+
+
 def test_mmfl_table1_has_the_papers_values_of_har():
     targets = {
         (row["dataset"], row["setting"].split("; ")[1].removesuffix(" loss").lower(), row["algorithm"]): float(

@@ -1,6 +1,6 @@
-"""Small tables beside a cell's main one: published gaps, and settings that validation data chose."""
+"""Small tables beside a cell's main one: published gaps, published times, settings that validation data chose."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from rich.table import Table
@@ -39,6 +39,8 @@ def extras(results: Results, cell: Cell) -> list[Extra]:
         found.append(
             Extra("Published gaps, in points", ("gap", "measured", "published", "difference", "verdict"), rows)
         )
+    if any(method.published_seconds for method in cell.methods):
+        found.append(_times(results, cell))
     if cell.tune:
         task = results.task(cell)
         rows = tuple(
@@ -57,6 +59,30 @@ def extras(results: Results, cell: Cell) -> list[Extra]:
         header = ("method", "tried", "chosen", "model", "validation", "test", "test, client mean", "test, worst 10 %")
         found.append(Extra("Settings chosen on validation data", header, rows))
     return found
+
+
+def _times(results: Results, cell: Cell) -> Extra:
+    """Seconds a round, and as multiples of the method that is the fastest in the paper."""
+    published = {method.title: method.published_seconds for method in cell.methods if method.published_seconds}
+    measured = {method.title: results.round_seconds(cell, method) for method in cell.methods}
+    base = min(published, key=lambda title: published[title])
+
+    def times(seconds: Mapping[str, float], title: str) -> str:
+        return f"{seconds[title] / seconds[base]:.2f}" if {title, base} <= seconds.keys() else text.MISSING
+
+    ran = {title: value.mean for title, value in measured.items() if value.seeds}
+    rows = tuple(
+        (
+            title,
+            text.value(measured[title].mean),
+            times(ran, title),
+            f"{published[title]:g}" if title in published else text.MISSING,
+            times(published, title),
+        )
+        for title in measured
+    )
+    header = ("method", "measured", f"times {base}", "published", f"times {base}, published")
+    return Extra("Seconds a round, without compiling; on another machine only the ratios compare", header, rows)
 
 
 def diagnostics(results: Results, cell: Cell) -> Extra | None:
