@@ -1,5 +1,6 @@
 from dataclasses import replace
 
+import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -118,6 +119,26 @@ def test_the_full_gradient_is_that_of_the_mean_loss(index, tile, l2):
     np.testing.assert_allclose(value, expected, rtol=1e-5)
     np.testing.assert_allclose(flat(gradient), flat(slope), rtol=1e-4, atol=1e-6)
     np.testing.assert_allclose(flat(whole), flat(slope), rtol=1e-4, atol=1e-6)
+
+
+@pytest.mark.parametrize("outputs", [None, 2])
+def test_a_mini_batch_of_more_rows_than_a_tile_has_the_same_gradient(outputs):
+    problem = classification(SIZES, l2=0.1)
+    client = problem.client(2)
+    batch = client.take(jnp.array([3, 0, 5, 999, 1, 2, 4, 7]))._replace(outputs=outputs)  # of seven, and padding
+    few = replace(client, federation=replace(client.federation, tile=3))
+    head, body = eqx.partition(problem.params, lambda leaf: leaf.ndim == 2)
+    for params, fixed in ((problem.params, None), (head, body)):
+        whole, tiled = (jax.jit(lambda p, c=c, f=fixed: c.grad(p, batch, f))(params) for c in (client, few))
+        np.testing.assert_allclose(flat(tiled), flat(whole), rtol=1e-5, atol=1e-7)
+        assert "scan" in str(jax.make_jaxpr(lambda p, f=fixed: few.grad(p, batch, f))(params))
+
+
+def test_the_tiles_of_a_batch_are_its_samples_in_order_and_copies_without_weight(problem):
+    batch = problem.client(2).take(jnp.arange(5))
+    tiles = batch.tiles(2)
+    np.testing.assert_array_equal(tiles.weight, [[1, 1], [1, 1], [1, 0]])
+    np.testing.assert_array_equal(tiles.x.reshape(6, -1), batch.x[jnp.array([0, 1, 2, 3, 4, 4])].reshape(6, -1))
 
 
 @pytest.mark.parametrize(("capacity", "tile"), [(1, 1), (30, 30), (256, 256), (257, 129), (600, 200), (0, 1)])

@@ -53,7 +53,7 @@ def member_of(simulation: Simulation, splits: Sequence[str] = ("validation", "te
         simulation.objective,
         to_device(simulation.training.train),
         to_device(simulation.data.train),
-        {name: (to_device(split), tiles_of(split)) for name, split in used.items()},
+        {name: (to_device(split), tiles_of(split, simulation.tile)) for name, split in used.items()},
     )
 
 

@@ -12,24 +12,26 @@ from jaxtyping import Array, ArrayLike, Float, Int, PRNGKeyArray, PyTree, Shaped
 from idiolect import tree
 from idiolect.objective import Batch, Objective
 from idiolect.random import permuted
+from idiolect.tiles import TILE, equal_tiles
 from idiolect.tree import Params
 
 BatchOrder = Literal["fresh", "epoch", "cyclic"]
 BATCH_ORDERS: tuple[BatchOrder, ...] = ("fresh", "epoch", "cyclic")
-TILE = 256  # rows that full-batch work takes at a time, at most
 
 
 class Federation(eqx.Module):
     """What every client may know of the others, because the server announces it.
 
     clients: N; samples: training samples of all; cohort: S, the expected number of clients a round.
-    capacity: rows that hold any one client's training samples.
+    capacity: rows that hold any one client's training samples. tile: how many rows a gradient takes at a time, at
+    most.
     """
 
     samples: Float[Array, ""]
     clients: int = eqx.field(static=True)
     cohort: float = eqx.field(static=True)
     capacity: int = eqx.field(static=True)
+    tile: int = eqx.field(static=True, default=TILE)
 
 
 class Client(eqx.Module):
@@ -53,8 +55,7 @@ class Client(eqx.Module):
     @property
     def tile(self) -> int:
         """Rows that full-batch work takes at a time: the largest client's samples in equal tiles."""
-        rows = max(self.federation.capacity, 1)
-        return -(-rows // -(-rows // TILE))
+        return equal_tiles(self.federation.capacity, self.federation.tile)
 
     def take(self, position: Int[Array, "b"]) -> Batch:
         """The client's samples at these positions; positions outside 0..size-1 get weight 0."""
@@ -148,18 +149,23 @@ class Client(eqx.Module):
         """
         if batch is None:
             return self.full_value_and_grad(params, fixed)[1]
-        return jax.grad(lambda p: self.objective.loss(tree.merged(p, fixed), batch))(params)
+        rows = batch.weight.shape[0]
+        if rows <= self.federation.tile:
+            return jax.grad(lambda p: self.objective.loss(tree.merged(p, fixed), batch))(params)
+        tile = equal_tiles(rows, self.federation.tile)
+        parts = batch.tiles(tile)
+        return self.over_tiles(self._data_loss(fixed), params, fixed, lambda i: tree.gather(parts, i), tile, rows)[1]
 
     def full_value_and_grad(
         self, params: Params, fixed: Params | None = None, tile: int | None = None
     ) -> tuple[Float[Array, ""], Params]:
         """f_i and its exact gradient over all the client's training samples, tile by tile; `fixed` as in `grad`."""
         tile = tile or self.tile
-
-        def loss(p: Params, batch: Batch) -> Float[Array, ""]:
-            return self.objective.data_loss(tree.merged(p, fixed), batch)
-
+        loss = self._data_loss(fixed)
         return self.over_tiles(loss, params, fixed, lambda index: self.take(index * tile + jnp.arange(tile)), tile)
+
+    def _data_loss(self, fixed: Params | None) -> Callable[[Params, Batch], Float[Array, ""]]:
+        return lambda params, batch: self.objective.data_loss(tree.merged(params, fixed), batch)
 
     def over_tiles(
         self,
@@ -167,11 +173,12 @@ class Client(eqx.Module):
         params: Params,
         fixed: Params | None,
         batch: Callable[[Int[Array, ""]], Batch],
-        tile: int = TILE,
+        tile: int,
+        rows: int | None = None,
     ) -> tuple[Float[Array, ""], Params]:
-        """(1/n_i) sum over tiles of loss(params, batch(tile)) plus the L2 term, and its gradient.
+        """(1/n) sum over tiles of loss(params, batch(tile)) plus the L2 term, and its gradient.
 
-        n_i: the samples that the model can answer, all of them for most models.
+        rows: in all tiles together, by default the client's samples; n: those that the model can answer, mostly all.
         """
 
         def add(index: Array, total: tuple[Array, Array, Params]) -> tuple[Array, Array, Params]:
@@ -182,7 +189,8 @@ class Client(eqx.Module):
 
         nothing = jnp.zeros((), jnp.result_type(float))
         start = (nothing, nothing, jax.tree.map(jnp.zeros_like, params))
-        value, count, gradient = jax.lax.fori_loop(0, (self.size + tile - 1) // tile, add, start)
+        tiles = ((self.size if rows is None else rows) + tile - 1) // tile
+        value, count, gradient = jax.lax.fori_loop(0, tiles, add, start)
         scale = 1.0 / jnp.maximum(count, 1)
         penalty, slope = jax.value_and_grad(lambda p: self.objective.penalty(tree.merged(p, fixed)))(params)
         mean = jax.tree.map(lambda g, p: g * scale.astype(g.dtype) + p, gradient, slope)

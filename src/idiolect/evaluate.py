@@ -105,7 +105,8 @@ class Evaluator:
             split = self.simulation.data.split(name)
             if split.count == 0:
                 raise DataError(f"{self.simulation.data.name}: the {name} split is empty, nothing to evaluate on")
-            self._splits[name] = (self.simulation.devices.share(to_device(split)), tiles_of(split, self.ids))
+            tiles = tiles_of(split, self.simulation.tile, self.ids)
+            self._splits[name] = (self.simulation.devices.share(to_device(split)), tiles)
         return self._splits[name]
 
     def _check(self, names: Sequence[str]) -> None:

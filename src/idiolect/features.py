@@ -15,6 +15,7 @@ from idiolect import tree
 from idiolect.client import Client
 from idiolect.objective import Objective
 from idiolect.staged import Staged
+from idiolect.tiles import TILE
 from idiolect.tree import Params
 
 
@@ -66,4 +67,5 @@ def on_features(client: Client, body: Params, head: Params) -> Client:
         fixed=staged.fixed(body),
         staged=staged,
     )
-    return replace(client, x=x, y=y, start=jnp.zeros_like(client.start), objective=objective)
+    federation = replace(client.federation, tile=TILE)  # the body's wide values are behind it
+    return replace(client, x=x, y=y, start=jnp.zeros_like(client.start), objective=objective, federation=federation)

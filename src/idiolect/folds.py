@@ -17,7 +17,7 @@ from idiolect.data.federated import FederatedData, Split
 from idiolect.errors import require
 from idiolect.samples import Arrays, Samples, total_of
 from idiolect.simulate import Simulation
-from idiolect.tiles import TILE, Tiles
+from idiolect.tiles import Tiles
 
 
 class Folds:
@@ -87,7 +87,7 @@ class Folds:
         if simulation.training is not simulation.data:
             return member_of(simulation, ("validation",))
         mine = self._arrays(*self.left(fold))
-        rows = min(TILE, int(self.sizes.max()))
+        rows = min(simulation.tile, int(self.sizes.max()))
         tiles = Tiles.cut(*self.held(fold), rows, self.sizes.max(axis=1))
         scored: dict[str, tuple[Samples, Tiles]] = {"validation": (self._arrays(*self.held(fold)), tiles)}
         return Member(simulation.algorithm, simulation.objective, mine, mine, scored)

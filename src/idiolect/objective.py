@@ -25,6 +25,19 @@ class Batch(NamedTuple):
     weight: Float[Array, "b"]
     outputs: Int[Array, ""] | None = None
 
+    def tiles(self, rows: int) -> "Batch":
+        """The batch in tiles of so many rows, leaves (tiles, rows, ...); what fills up the last has weight 0."""
+        count = -(-self.weight.shape[0] // rows)
+
+        def cut(a: Array, **how: str) -> Array:
+            filled = jnp.pad(a, [(0, count * rows - a.shape[0])] + [(0, 0)] * (a.ndim - 1), **how)
+            return filled.reshape(count, rows, *a.shape[1:])
+
+        # With copies of the last sample: of zeros a model may make NaN.
+        x, y = jax.tree.map(lambda a: cut(a, mode="edge"), (self.x, self.y))
+        outputs = None if self.outputs is None else jnp.broadcast_to(self.outputs, (count,))
+        return Batch(x, y, cut(self.weight), outputs)
+
 
 class Scores(NamedTuple):
     """Sums over samples: loss (without L2), score (correct, or squared error), the count, and all of that by class.

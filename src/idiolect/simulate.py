@@ -28,6 +28,7 @@ from idiolect.private_rows import PrivateRows
 from idiolect.random import stream
 from idiolect.samples import Samples, to_device
 from idiolect.sampling import Sampling
+from idiolect.tiles import most_rows
 
 _ONLY_IN_MEMORY = "private states in a file go with one process, without debug, and with train = 'cohort' alone"
 STAGES = {1: "local training", 2: "aggregation"}
@@ -94,6 +95,13 @@ class Simulation:
         """The training split on the devices."""
         return self.devices.share(to_device(self.training.train))
 
+    @cached_property
+    def tile(self) -> int:
+        """Rows that gradients and scores take at a time, at most."""
+        rows = jax.eval_shape(lambda: self.arrays.of(jnp.asarray(0))[0])
+        sample = jax.tree.map(lambda a: jax.ShapeDtypeStruct(a.shape[1:], a.dtype), rows)
+        return most_rows(self.objective, self.params, sample)
+
     def map(self, function: Callable[..., Any], seen: PyTree, *arguments: PyTree) -> Any:
         """function(seen, *row) over clients: each device its part, in blocks, see `map_blocks`."""
 
@@ -128,7 +136,7 @@ class Simulation:
         x, y, start = arrays.of(client_id)
         outputs = None if arrays.outputs is None else arrays.outputs[client_id]
         population, capacity = self.training.num_clients, int(self.training.train.sizes.max())
-        federation = Federation(arrays.total, population, self.sampling.size, capacity)
+        federation = Federation(arrays.total, population, self.sampling.size, capacity, self.tile)
         return Client(x, y, start, arrays.sizes[client_id], client_id, round, self.objective, federation, outputs)
 
     def _one_round(self, state: State, arrays: Samples, capacity: int) -> State:
