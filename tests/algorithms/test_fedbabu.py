@@ -54,6 +54,27 @@ def test_a_round_averages_bodies_trained_under_the_fixed_head():
     np.testing.assert_array_equal(flat(state.shared.head), flat(head))
 
 
+def test_momentum_is_that_of_heavy_ball_steps_and_starts_anew_in_training_and_in_fine_tuning():
+    problem = parted.problem()
+    options = OPTIONS | {"local_steps": 3, "momentum": 0.8, "finetune": "body", "finetune_steps": 2}
+    simulation = problem.simulation(FedBABU(**options))
+    state = run(simulation)
+
+    def heavy(body, head, i, steps):
+        velocity = jax.tree.map(jnp.zeros_like, body)
+        for _ in range(steps):
+            velocity = jax.tree.map(lambda v, g: 0.8 * v + g, velocity, slopes(problem, body, head, i)[0])
+            body = descend(body, 0.3, velocity)
+        return body
+
+    body, head = parted.start(problem)
+    mean = parted.mean([heavy(body, head, i, 3) for i in range(CLIENTS)], SIZES)
+    np.testing.assert_allclose(flat(state.shared.server.params), flat(mean), atol=1e-5)
+    adapted = Evaluator(simulation).client_params(state, ("adapted",))["adapted"]
+    expected = [flat(tree.merged(head, heavy(mean, head, i, 2))) for i in range(CLIENTS)]
+    np.testing.assert_allclose(rows(adapted), expected, atol=1e-5)
+
+
 @pytest.mark.parametrize("part", ["all", "head", "body"])
 def test_the_adapted_model_is_fine_tuned_on_the_part_that_was_asked_for(part):
     """Three exact steps of the fine-tuning rate; `global` stays as it came, and training knows nothing of it."""
@@ -107,6 +128,7 @@ def test_execution_and_padding_change_nothing():
         ("finetune_rate", 0.0),
         ("finetune_steps", 0),
         ("finetune_epochs", -1),
+        ("momentum", 1.0),
         ("finetune", "tail"),
         ("head_init", "ones"),
         ("local_steps", 0),

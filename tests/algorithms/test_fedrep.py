@@ -44,6 +44,25 @@ def test_five_rounds_are_algorithm_1(changes):
     np.testing.assert_allclose(rows(personal), [flat(tree.merged(h, body)) for h in heads], atol=1e-5)
 
 
+@pytest.mark.parametrize(("given", "decays"), [({}, (0.7, 0.7)), ({"head_momentum": 0.0}, (0.0, 0.7))])
+def test_momentum_is_that_of_heavy_ball_steps_and_starts_anew_in_each_part(given, decays):
+    problem = parted.problem()
+    options = FULL | {"head_steps": 3, "body_steps": 3, "momentum": 0.7} | given
+    state = run(problem.simulation(FedRep(**options)), 1)
+    start, bodies = parted.start(problem), []
+    for i in range(CLIENTS):
+        mine = list(start)
+        for part, rate, decay in ((1, 0.2, decays[0]), (0, 0.3, decays[1])):
+            velocity = jax.tree.map(np.zeros_like, mine[part])
+            for _ in range(3):
+                slope = slopes(problem, *mine, i)[part]
+                velocity = jax.tree.map(lambda v, g, decay=decay: decay * v + g, velocity, slope)
+                mine[part] = descend(mine[part], rate, velocity)
+        bodies.append(mine[0])
+        np.testing.assert_allclose(flat(own(state, i)), flat(mine[1]), atol=1e-5)
+    np.testing.assert_allclose(flat(state.shared.params), flat(parted.mean(bodies, SIZES)), atol=1e-5)
+
+
 @pytest.mark.parametrize("batch_size", [0, 4])
 @pytest.mark.parametrize("resting", ["body", "head"])
 def test_a_part_without_steps_rests(resting, batch_size):
@@ -105,6 +124,8 @@ def test_execution_and_padding_change_nothing():
         ("body_steps", -1),
         ("head_epochs", -1),
         ("body_epochs", -2),
+        ("momentum", 1.0),
+        ("head_momentum", -0.1),
         ("batch_size", -1),
         ("batches", "shuffled"),
         ("weighting", "none"),

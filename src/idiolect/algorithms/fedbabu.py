@@ -26,7 +26,8 @@ class FedBABU(OneStart, Trainer):
     head_init: how the server draws W_0 ("orthogonal"; "model": as the initial model has it); head: see `Parted`.
     rate, local_steps, epochs, batch_size, batches: the clients' SGD, see `Trainer`. weighting, server_optimizer,
     server_rate: see `Averaging`. finetune: what is fine-tuned, "all", "head" or "body", by finetune_steps mini-batch
-    steps or, where > 0, finetune_epochs passes of rate finetune_rate (None: `rate`).
+    steps or, where > 0, finetune_epochs passes of rate finetune_rate (None: `rate`). momentum: of training and of
+    fine-tuning, see `sgd`; the algorithm has none.
 
     Models: `adapted` is (theta, W_0) fine-tuned on the client's training data; `global` is (theta, W_0).
 
@@ -44,10 +45,11 @@ class FedBABU(OneStart, Trainer):
     finetune_steps: int = eqx.field(static=True, default=100)
     finetune_epochs: int = eqx.field(static=True, default=0)
     finetune: FineTuned = eqx.field(static=True, default="all")
+    momentum: Scalar = 0.0
 
     def __check_init__(self) -> None:
         """Raise `ConfigError` naming the hyper-parameter that is out of range."""
-        check(self, finetune_steps="count", finetune_epochs="whole", finetune=get_args(FineTuned))
+        check(self, finetune_steps="count", finetune_epochs="whole", finetune=get_args(FineTuned), momentum="decay")
         if self.finetune_rate is not None:
             check(self, finetune_rate="positive")
 
@@ -59,7 +61,7 @@ class FedBABU(OneStart, Trainer):
     def local(self, view: Params, private: PyTree, client: Client, key: PRNGKeyArray) -> tuple[Params, PyTree]:
         """Message: theta_i."""
         body, head = self.part(view)
-        return self.train(body, client, key, fixed=head), private
+        return self.train(body, client, key, momentum=self.momentum, fixed=head), private
 
     def models(self, view: Params, private: PyTree, client: Client, key: PRNGKeyArray) -> dict[str, Params]:
         """adapted: fine-tuned on training data; global: as it came."""
@@ -76,5 +78,6 @@ class FedBABU(OneStart, Trainer):
             epochs=self.finetune_epochs,
             batch_size=self.batch_size,
             order=self.batches,
+            momentum=self.momentum,
         )
         return {"adapted": tree.merged(tuned, fixed), "global": view}

@@ -24,7 +24,8 @@ class FedRep(Parted, Averaging):
 
     rate: alpha of the body; head_rate: of the head (None: the same). head_steps: tau; body_steps: 1 in the paper's
     algorithm. head_epochs, body_epochs: passes over the data instead, where > 0 (the paper's experiments make 10 and
-    1 to 5). batch_size, batches: see `Trainer`. head, head_init: see `Parted`. weighting, server_optimizer,
+    1 to 5). momentum: of the body's steps, head_momentum: of the head's (None: the same), see `sgd`; the algorithm
+    has none. batch_size, batches: see `Trainer`. head, head_init: see `Parted`. weighting, server_optimizer,
     server_rate: see `Averaging`; the paper averages equally ("uniform").
 
     Model: `personal` is phi with the client's h_i.
@@ -45,13 +46,17 @@ class FedRep(Parted, Averaging):
     body_epochs: int = eqx.field(static=True, default=0)
     batch_size: int = eqx.field(static=True, default=20)
     batches: BatchOrder = eqx.field(static=True, default="fresh")
+    momentum: Scalar = 0.0
+    head_momentum: Scalar | None = None
 
     def __check_init__(self) -> None:
         """Raise `ConfigError` naming the hyper-parameter that is out of range."""
-        check(self, rate="positive", batch_size="whole", batches=BATCH_ORDERS)
+        check(self, rate="positive", momentum="decay", batch_size="whole", batches=BATCH_ORDERS)
         check(self, head_steps="whole", body_steps="whole", head_epochs="whole", body_epochs="whole")
         if self.head_rate is not None:
             check(self, head_rate="positive")
+        if self.head_momentum is not None:
+            check(self, head_momentum="decay")
 
     def local(self, view: Params, private: Params, client: Client, key: PRNGKeyArray) -> tuple[Params, Params]:
         """Message: phi_i; private: h_i."""
@@ -66,6 +71,7 @@ class FedRep(Parted, Averaging):
             epochs=self.head_epochs,
             batch_size=self.batch_size,
             order=self.batches,
+            momentum=self.momentum if self.head_momentum is None else self.head_momentum,
         )
         body = sgd(
             client,
@@ -76,6 +82,7 @@ class FedRep(Parted, Averaging):
             epochs=self.body_epochs,
             batch_size=self.batch_size,
             order=self.batches,
+            momentum=self.momentum,
             fixed=head,
         )
         return body, head

@@ -103,6 +103,7 @@ def train_head(
     batch_size: int,
     order: BatchOrder = "fresh",
     epochs: int = 0,
+    momentum: Scalar = 0.0,
     cache: bool = True,
 ) -> Params:
     """SGD on the head, see `sgd`, with the body held.
@@ -121,5 +122,6 @@ def train_head(
         batch_size=batch_size,
         order=order,
         epochs=epochs,
+        momentum=momentum,
         fixed=None if kept else body,
     )

@@ -14,7 +14,7 @@ from idiolect.client import BatchOrder, Client
 from idiolect.errors import unknown
 from idiolect.objective import Batch
 from idiolect.span import problem
-from idiolect.tree import Params
+from idiolect.tree import Params, Scalar
 
 MakeOptimizer = Callable[[Any], optax.GradientTransformation]  # rate -> optimiser
 Adjust = Callable[..., Params]  # (gradient, params, *anchors) -> the gradient to descend
@@ -90,6 +90,7 @@ def sgd(
     order: BatchOrder = "fresh",
     epochs: int = 0,
     which: str | MakeOptimizer = "sgd",
+    momentum: Scalar = 0.0,
     adjust: Adjust | None = None,
     anchors: Sequence[Params] = (),
     fixed: Params | None = None,
@@ -98,15 +99,17 @@ def sgd(
 
     batch_size, epochs, order: see `over_batches`. The optimiser's state starts anew: nothing but the parameters
     outlives a round.
+    momentum: m of heavy-ball steps, v <- m v + grad, params <- params - rate v, in the place of `which`.
     adjust: (gradient, params, *anchors) -> the gradient to descend (FedProx's and SCAFFOLD's terms). With anchors it
     must be a sum of multiples of its arguments and see no other point: steps on all the samples may be taken in
     other coordinates, see `idiolect.span`.
     fixed: the rest of the model where `params` is a part of it (a head, a body); it is not trained.
     """
-    solver = optimizer(which, rate)
+    heavy = not isinstance(momentum, float | int) or momentum != 0
+    solver = optax.sgd(rate, momentum) if heavy else optimizer(which, rate)  # pyright: ignore[reportArgumentType]
     points, whole = (params, *anchors), None
     if batch_size == 0:
-        linear = is_linear(which) and (adjust is None or len(anchors) > 0)
+        linear = (heavy or is_linear(which)) and (adjust is None or len(anchors) > 0)
         whole = problem(client, points, None, steps=(epochs or steps) if linear else 0, fixed=fixed)
         points = whole.points
 

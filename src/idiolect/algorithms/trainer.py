@@ -53,11 +53,12 @@ class Trainer(LocalSteps, Rated):
         *,
         rate: Scalar | None = None,
         steps: int | None = None,
+        momentum: Scalar = 0.0,
         adjust: Adjust | None = None,
         anchors: Sequence[Params] = (),
         fixed: Params | None = None,
     ) -> Params:
-        """SGD from `params`; see `sgd`. rate: instead of `rate`; steps: instead of local_steps or epochs."""
+        """SGD from `params`, see `sgd`. rate: instead of `rate`; steps: instead of local_steps or epochs."""
         return sgd(
             client,
             params,
@@ -67,6 +68,7 @@ class Trainer(LocalSteps, Rated):
             batch_size=self.batch_size,
             order=self.batches,
             epochs=self.epochs if steps is None else 0,
+            momentum=momentum,
             adjust=adjust,
             anchors=anchors,
             fixed=fixed,
