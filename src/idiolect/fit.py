@@ -34,6 +34,7 @@ class Progress:
 class Evaluated:
     """One evaluated round: every client's scores with their summaries, the state, and the time spent so far.
 
+    state: the arrays of the run itself, which training gives up when it goes on: read them at once or copy them.
     diagnostics: what the method says of itself; NaN where it does not know.
     """
 
