@@ -1,5 +1,6 @@
 """Steps in the span of the samples against the same steps on the weights."""
 
+from dataclasses import replace
 from functools import cache
 
 import equinox as eqx
@@ -74,8 +75,9 @@ def problem_of(name, l2=0.0):
 
 @pytest.fixture(autouse=True)
 def narrow(monkeypatch):
-    """Small layers count too."""
+    """Small layers count too, and 256 rows make a tile."""
     monkeypatch.setattr(span, "SMALLEST", 1)
+    monkeypatch.setattr(span, "ROWS", 256)
 
 
 @pytest.fixture
@@ -201,16 +203,52 @@ METHODS = {
 }
 
 
+@pytest.mark.parametrize("block", [1, 2])
 @pytest.mark.parametrize("name", METHODS)
-def test_a_method_gives_the_same_federation(x64, plainly, name):
+def test_a_method_gives_the_same_federation(x64, plainly, name, block):
     data, objective, params = problem_of("wide", l2=0.01)
-    options = {"cohort": 3, "block": 2}
+    options = {"cohort": 3, "block": block}
     states = [run(Simulation(data, objective, params, METHODS[name], **options), rounds=2)]
     plainly()
     states.append(run(Simulation(data, objective, params, METHODS[name], **options), rounds=2))
     shared, plain = (flat(jax.tree.map(jnp.asarray, (s.shared, s.private))) for s in states)
     np.testing.assert_allclose(shared, plain, atol=1e-11)
     assert bits(states[0]) != bits(states[1])  # else the span was not taken
+
+
+def sized(sizes, index):
+    data, objective, params = problem_of("mlp")
+    client = client_of(data, objective, index)
+    return replace(client, federation=replace(client.federation, sizes=sizes)), params
+
+
+def capacity_at(client, params, steps):
+    """At which capacity a client is solved."""
+    found = span.by_size(
+        client,
+        (params,),
+        lambda client: jax.tree.map(lambda a: jnp.full_like(a, client.federation.capacity), params),
+        steps=steps,
+    )
+    (capacity,) = set(flat(found))
+    return capacity
+
+
+@pytest.mark.parametrize(("index", "capacity"), [(0, 40), (1, 8), (2, 300), (3, 8)])
+def test_a_client_is_solved_at_the_smallest_capacity_that_holds_it(x64, index, capacity):
+    assert capacity_at(*sized((8, 40, 300), index), steps=100) == capacity
+
+
+@pytest.mark.parametrize(("sizes", "steps"), [((), 100), ((300,), 100), ((40, 300), 1)])
+def test_one_program_where_there_is_one_size_or_no_span(x64, sizes, steps):
+    assert capacity_at(*sized(sizes, 1), steps=steps) == 300
+
+
+def test_batched_clients_have_one_program(x64):
+    data, objective, params = problem_of("wide")
+    alone, batched = (Simulation(data, objective, params, METHODS["fedavg"], block=block) for block in (1, 2))
+    clients = [s.client(s.arrays, jnp.asarray(0), jnp.asarray(0)) for s in (alone, batched)]
+    assert [client.federation.sizes for client in clients] == [(8, 40, 300), ()]
 
 
 def test_a_step_costs_fewer_operations(plainly):

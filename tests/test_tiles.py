@@ -9,7 +9,7 @@ from idiolect.evaluate import Evaluator
 from idiolect.models import build
 from idiolect.objective import objective_of
 from idiolect.simulate import Simulation
-from idiolect.tiles import CACHE, TILE, equal_tiles, most_rows
+from idiolect.tiles import CACHE, TILE, capacities, equal_tiles, most_rows
 from tests.federations import classification, flat
 
 
@@ -54,6 +54,20 @@ def test_accelerators_take_whole_tiles(monkeypatch):
 @pytest.mark.parametrize(("rows", "most", "tile"), [(0, 8, 1), (8, 8, 8), (9, 8, 5), (600, 256, 200)])
 def test_tiles_are_as_few_as_fit_and_alike(rows, most, tile):
     assert equal_tiles(rows, most) == tile
+
+
+@pytest.mark.parametrize(
+    ("sizes", "expected"),
+    [
+        ([600] * 5, (600,)),
+        ([590, 600, 600], (600,)),  # too close for another program
+        ([463, 547, 593, 659, 846], (552, 600, 664, 846)),
+        ([1, 7, 40, 300], (8, 40, 300)),
+        ([0, 0, 0, 5], (5,)),
+    ],
+)
+def test_capacities_hold_a_quarter_a_half_three_quarters_and_all(sizes, expected):
+    assert capacities(np.array(sizes)) == expected
 
 
 def test_training_and_scores_do_not_depend_on_the_tile(monkeypatch):

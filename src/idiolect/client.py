@@ -24,7 +24,8 @@ class Federation(eqx.Module):
 
     clients: N; samples: training samples of all; cohort: S, the expected number of clients a round.
     capacity: rows that hold any one client's training samples. tile: how many rows a gradient takes at a time, at
-    most.
+    most. sizes: capacities that hold growing shares of the clients, up to all, for what is compiled for each; none
+    where clients are batched, and so have one program.
     """
 
     samples: Float[Array, ""]
@@ -32,6 +33,7 @@ class Federation(eqx.Module):
     cohort: float = eqx.field(static=True)
     capacity: int = eqx.field(static=True)
     tile: int = eqx.field(static=True, default=TILE)
+    sizes: tuple[int, ...] = eqx.field(static=True, default=())
 
 
 class Client(eqx.Module):

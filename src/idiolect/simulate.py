@@ -28,7 +28,7 @@ from idiolect.private_rows import PrivateRows
 from idiolect.random import stream
 from idiolect.samples import Samples, to_device
 from idiolect.sampling import Sampling
-from idiolect.tiles import most_rows
+from idiolect.tiles import capacities, most_rows
 
 _ONLY_IN_MEMORY = "private states in a file go with one process, without debug, and with train = 'cohort' alone"
 STAGES = {1: "local training", 2: "aggregation"}
@@ -102,6 +102,11 @@ class Simulation:
         sample = jax.tree.map(lambda a: jax.ShapeDtypeStruct(a.shape[1:], a.dtype), rows)
         return most_rows(self.objective, self.params, sample)
 
+    @cached_property
+    def sizes(self) -> tuple[int, ...]:
+        """Capacities for the smallest quarter of the clients, half, three quarters, all."""
+        return capacities(self.training.train.sizes)
+
     def map(self, function: Callable[..., Any], seen: PyTree, *arguments: PyTree) -> Any:
         """function(seen, *row) over clients: each device its part, in blocks, see `map_blocks`."""
 
@@ -135,8 +140,14 @@ class Simulation:
         """One client's side of one round."""
         x, y, start = arrays.of(client_id)
         outputs = None if arrays.outputs is None else arrays.outputs[client_id]
-        population, capacity = self.training.num_clients, int(self.training.train.sizes.max())
-        federation = Federation(arrays.total, population, self.sampling.size, capacity, self.tile)
+        federation = Federation(
+            arrays.total,
+            self.training.num_clients,
+            self.sampling.size,
+            capacity=int(self.training.train.sizes.max()),
+            tile=self.tile,
+            sizes=self.sizes if self.block == 1 else (),
+        )
         return Client(x, y, start, arrays.sizes[client_id], client_id, round, self.objective, federation, outputs)
 
     def _one_round(self, state: State, arrays: Samples, capacity: int) -> State:

@@ -92,6 +92,16 @@ class Tiles(eqx.Module):
         return int(np.diff(np.searchsorted(self.owner, edges)).max())
 
 
+def capacities(sizes: Int[np.ndarray, "clients"]) -> tuple[int, ...]:
+    """Rows that hold the smallest quarter of the clients, half, three quarters, all; none close below another."""
+    found: list[int] = [int(sizes.max())]
+    for share in (0.75, 0.5, 0.25):
+        rows = -(-int(np.quantile(sizes, share, method="higher")) // 8) * 8
+        if 0 < rows < 0.95 * found[0]:
+            found.insert(0, rows)
+    return tuple(found)
+
+
 def tiles_of(
     split: Split | GeneratedSplit, tile: int, clients: Int[np.ndarray, "chosen"] | slice = slice(None)
 ) -> Tiles:

@@ -13,7 +13,7 @@ from idiolect import tree
 from idiolect.client import BatchOrder, Client
 from idiolect.errors import unknown
 from idiolect.objective import Batch
-from idiolect.span import problem
+from idiolect.span import by_size, problem
 from idiolect.tree import Params, Scalar
 
 MakeOptimizer = Callable[[Any], optax.GradientTransformation]  # rate -> optimiser
@@ -107,24 +107,31 @@ def sgd(
     """
     heavy = not isinstance(momentum, float | int) or momentum != 0
     solver = optax.sgd(rate, momentum) if heavy else optimizer(which, rate)  # pyright: ignore[reportArgumentType]
-    points, whole = (params, *anchors), None
-    if batch_size == 0:
-        linear = (heavy or is_linear(which)) and (adjust is None or len(anchors) > 0)
-        whole = problem(client, points, None, steps=(epochs or steps) if linear else 0, fixed=fixed)
-        points = whole.points
+    given, budget = (params, *anchors), epochs or steps
+    linear = batch_size == 0 and (heavy or is_linear(which)) and (adjust is None or len(anchors) > 0)
 
-    def step(
-        carry: tuple[Params, optax.OptState], batch: Batch | None, _: ArrayLike
-    ) -> tuple[Params, optax.OptState]:
-        params, state = carry
-        slope = client.grad(params, batch, fixed) if whole is None else whole.gradient(params)
-        slope = slope if adjust is None else adjust(slope, params, *points[1:])
-        updates, state = solver.update(slope, state, params)
-        return tree.add_scaled(params, 1.0, updates), state
+    def solve(client: Client) -> Params:
+        points, whole = given, None
+        if linear:
+            whole = problem(client, points, None, steps=budget, fixed=fixed)
+            points = whole.points
 
-    start = (points[0], solver.init(points[0]))
-    end = over_batches(client, key, step, start, steps=steps, batch_size=batch_size, order=order, epochs=epochs)[0]
-    return end if whole is None else whole.restore(end)
+        def step(
+            carry: tuple[Params, optax.OptState], batch: Batch | None, _: ArrayLike
+        ) -> tuple[Params, optax.OptState]:
+            params, state = carry
+            slope = client.grad(params, batch, fixed) if whole is None else whole.gradient(params)
+            slope = slope if adjust is None else adjust(slope, params, *points[1:])
+            updates, state = solver.update(slope, state, params)
+            return tree.add_scaled(params, 1.0, updates), state
+
+        start = (points[0], solver.init(points[0]))
+        end = over_batches(client, key, step, start, steps=steps, batch_size=batch_size, order=order, epochs=epochs)[
+            0
+        ]
+        return end if whole is None else whole.restore(end)
+
+    return by_size(client, given, solve, steps=budget, fixed=fixed) if linear else solve(client)
 
 
 def minimise(
