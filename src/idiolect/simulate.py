@@ -98,8 +98,7 @@ class Simulation:
     @cached_property
     def tile(self) -> int:
         """Rows that gradients and scores take at a time, at most."""
-        rows = jax.eval_shape(lambda: self.arrays.of(jnp.asarray(0))[0])
-        sample = jax.tree.map(lambda a: jax.ShapeDtypeStruct(a.shape[1:], a.dtype), rows)
+        sample = jax.ShapeDtypeStruct(self.training.feature_shape, jnp.result_type(float))
         return most_rows(self.objective, self.params, sample)
 
     @cached_property
