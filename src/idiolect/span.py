@@ -147,8 +147,14 @@ def worthwhile(
     return layer if apart <= 0.7 * steps * 4 * rows * inputs * outputs else None
 
 
-def by_size(client: Client, points: Sequence[Params], solve: Callable[[Client], Params], *,
-            steps: int, fixed: Params | None = None) -> Params:  # fmt: skip
+def by_size(
+    client: Client,
+    points: Sequence[Params],
+    solve: Callable[[Client], Params],
+    *,
+    steps: int,
+    fixed: Params | None = None,
+) -> Params:
     """solve(client), whose steps on all its samples may be in their span, compiled for several sizes of clients.
 
     A Gram matrix that holds the largest client's samples costs every client as much; see `Federation.sizes`.

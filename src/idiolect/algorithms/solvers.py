@@ -126,9 +126,9 @@ def sgd(
             return tree.add_scaled(params, 1.0, updates), state
 
         start = (points[0], solver.init(points[0]))
-        end = over_batches(client, key, step, start, steps=steps, batch_size=batch_size, order=order, epochs=epochs)[
-            0
-        ]
+        end, _ = over_batches(
+            client, key, step, start, steps=steps, batch_size=batch_size, order=order, epochs=epochs
+        )
         return end if whole is None else whole.restore(end)
 
     return by_size(client, given, solve, steps=budget, fixed=fixed) if linear else solve(client)
