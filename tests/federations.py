@@ -227,23 +227,28 @@ def _descend(l2: float, w: Any, batch: Any, rate: Any) -> Any:
     return jax.tree.map(lambda p, g: p - rate * g, w, jax.grad(loss)(w))
 
 
-def labelled(sizes: tuple[int, ...], rng: np.random.Generator, dtype: Any = np.float32) -> Split:
-    """Clients with 3 features and 3 classes, each with its own centre and its own labelling rule."""
+def labelled(sizes: tuple[int, ...], rng: np.random.Generator, dtype: Any = np.float32, features: int = 3) -> Split:
+    """Clients with some features and 3 classes, each with its own centre and its own labelling rule."""
     parts = []
     for size in sizes:
-        x = rng.normal(size=(size, 3)) + rng.normal(size=3)
-        y = (x @ rng.normal(size=(3, 3))).argmax(axis=1)
+        x = rng.normal(size=(size, features)) + rng.normal(size=features)
+        y = (x @ rng.normal(size=(features, 3))).argmax(axis=1)
         parts.append((x.astype(dtype), y.astype(np.int32)))
     return split_of(parts)
 
 
 def classification(
-    sizes: tuple[int, ...] = (9, 1, 30, 4, 17), seed: int = 0, l2: float = 0.0, dtype: Any = np.float32
+    sizes: tuple[int, ...] = (9, 1, 30, 4, 17),
+    seed: int = 0,
+    l2: float = 0.0,
+    dtype: Any = np.float32,
+    features: int = 3,
+    hidden: int = 4,
 ) -> Problem:
     """A classification federation and a two-layer model."""
     rng = np.random.default_rng(seed)
-    train, test = labelled(sizes, rng, dtype), labelled(sizes[::-1], rng, dtype)
+    train, test = labelled(sizes, rng, dtype, features), labelled(sizes[::-1], rng, dtype, features)
     data = federation(train, test, task="classification", classes=("a", "b", "c"))
-    shapes = ((4, 3), (4,), (3, 4))
+    shapes = ((hidden, features), (hidden,), (3, hidden))
     params = Tanh(*(jnp.asarray(0.5 * rng.normal(size=shape), dtype) for shape in shapes))
     return Problem(data, objective_of(params, "classification", l2=l2), params)

@@ -9,11 +9,11 @@ import jax
 import numpy as np
 import pytest
 
-from idiolect import devices
+from idiolect import devices, span
 from idiolect.devices import Devices
 from idiolect.distributed import COORDINATOR, PROCESS, PROCESSES, free_port
 from tests.engine import devices_flags
-from tests.on_devices import EVALUATED, METHODS, SAMPLINGS, numbers
+from tests.on_devices import EVALUATED, EXACT, METHODS, SAMPLINGS, exact, numbers
 
 ROOT = Path(__file__).parents[1]
 
@@ -43,9 +43,16 @@ def kept(file, *children):
 
 
 def assert_same(found, alone):
-    assert len(alone) == (len(SAMPLINGS) + 2) * len(METHODS)
+    assert len(alone) == (len(SAMPLINGS) + 2) * len(METHODS) + 1
     for name in found.keys() - {"devices", "processes"}:
         np.testing.assert_allclose(found[name], alone[name], rtol=1e-5, atol=2e-6, err_msg=name)
+
+
+def test_exact_steps_are_in_the_span_of_the_samples(alone, monkeypatch):
+    monkeypatch.setattr(span, "SMALLEST", 10**12)
+    plain = exact()
+    np.testing.assert_allclose(alone[EXACT], plain, atol=1e-5)
+    assert alone[EXACT].tobytes() != plain.tobytes()
 
 
 def test_eight_devices_are_one(tmp_path, alone):
@@ -64,7 +71,7 @@ def test_two_processes_are_one(tmp_path, alone):
     ]
     found = kept(tmp_path / "two.npz", *both)
     assert (found["devices"], found["processes"]) == (2, 2)
-    assert len(found) == 2 + 3 * len(METHODS)
+    assert len(found) == 2 + 3 * len(METHODS) + 1
     assert_same(found, alone)
 
 
@@ -101,15 +108,19 @@ except idiolect.ConfigError as error:
 """
 
 
-def printed(program, **environment):
+def python(program, *arguments, **environment):
     paths = os.pathsep.join([str(ROOT / "src"), str(ROOT)])
-    done = subprocess.run(
-        [sys.executable, "-c", program],
+    return subprocess.run(
+        [sys.executable, "-c", program, *arguments],
         env={**os.environ, "PYTHONPATH": paths, **environment},
         capture_output=True,
         text=True,
         check=False,
     )
+
+
+def printed(program, **environment):
+    done = python(program, **environment)
     assert done.returncode == 0, done.stderr[-2000:]
     return done.stdout.strip()
 
@@ -127,3 +138,38 @@ def test_cores_are_devices_that_read_one_copy_and_no_more_of_them_than_help():
 def test_devices_that_were_chosen_otherwise_stay(environment):
     program = "import jax, idiolect; print(idiolect.use_cores(5), jax.device_count(), idiolect.devices.are_cores())"
     assert printed(program, **environment) == "2 2 False"
+
+
+UNEVEN = """
+import os, time, jax, jax.numpy as jnp, numpy as np, idiolect
+{}
+idiolect.use_cores(2)
+devices = idiolect.devices.Devices()
+
+def slow(row):
+    time.sleep(4 * float(row))
+    return row
+
+def program(rows):
+    one = lambda row: jax.pure_callback(slow, jax.ShapeDtypeStruct((), jnp.float32), row)
+    return devices.map(lambda _, rows: jax.lax.map(one, rows), None, rows).sum()
+
+print(float(jax.jit(program)(devices.place(np.asarray([0.0, 1.0], np.float32)))), os.environ["XLA_FLAGS"])
+"""
+LIMITS = ("xla_cpu_collective_call_warn_stuck_timeout_seconds", "xla_cpu_collective_call_terminate_timeout_seconds")
+
+
+def test_a_core_waits_for_another_as_long_as_it_takes():
+    """One device has nothing to do, the other takes 4 s; limits of 1 and 2 s would end the process."""
+    ended = python(UNEVEN.format(f"idiolect.devices.WAITING = dict(zip({LIMITS}, (1, 2)))"))
+    assert ended.returncode != 0
+    assert "Termination timeout" in ended.stderr
+    assert min(devices.WAITING[name] for name in LIMITS) >= 24 * 3600
+
+
+def test_limits_that_were_chosen_otherwise_stay():
+    own = f"--{LIMITS[0]}=1 --{LIMITS[1]}=6"
+    ended = python(UNEVEN.format(""), XLA_FLAGS=own)
+    assert ended.stdout.split() == ["1.0", *own.split()], ended.stderr[-2000:]
+    assert "waiting" in ended.stderr
+    assert "Termination" not in ended.stderr

@@ -63,3 +63,8 @@ def test_gather_takes_rows_of_every_leaf():
     stack = (jnp.arange(6).reshape(3, 2), None)
     np.testing.assert_array_equal(tree.gather(stack, jnp.array([2, 0]))[0], [[4, 5], [0, 1]])
     assert tree.gather(None, 1) is None
+
+
+@pytest.mark.parametrize(("setting", "off"), [(0, True), (0.0, True), (1e-9, False), (jnp.asarray(0.0), False)])
+def test_only_what_is_zero_before_compilation_is_off(setting, off):
+    assert tree.is_off(setting) is off

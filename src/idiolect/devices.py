@@ -21,6 +21,11 @@ from idiolect import tree
 from idiolect.errors import ConfigError, require
 
 AXIS = "clients"
+# XLA ends a process in which a core waits 40 s for another, as it may for one large client: not for a week.
+WAITING = {
+    "xla_cpu_collective_call_warn_stuck_timeout_seconds": 86_400,
+    "xla_cpu_collective_call_terminate_timeout_seconds": 604_800,
+}
 Tree = TypeVar("Tree")
 
 
@@ -39,10 +44,12 @@ def use_cores(count: int | None = None) -> int:
 
     A cohort divides over cores better than one client's small products do. count: all cores by default. Call it
     before anything is computed with JAX; where devices were set otherwise (JAX_NUM_CPU_DEVICES, XLA_FLAGS, several
-    processes) it leaves them. Returns the number of CPU devices. Raises `ConfigError` if it comes too late.
+    processes) it leaves them. XLA_FLAGS gets `WAITING`, unless it says otherwise. Returns the number of CPU devices.
+    Raises `ConfigError` if it comes too late.
     """
     global _cores_used
     require(count is None or count >= 1, f"count = {count} must be at least 1 core")
+    _wait_long()
     asked = jax.config.jax_num_cpu_devices  # pyright: ignore[reportAttributeAccessIssue]
     if "host_platform_device_count" in os.environ.get("XLA_FLAGS", "") or (asked > 0 and _cores_used == 1):
         return jax.local_device_count("cpu")
@@ -55,6 +62,12 @@ def use_cores(count: int | None = None) -> int:
         raise ConfigError("use_cores() comes too late: call it before anything is computed with JAX") from None
     _cores_used = wanted
     return wanted
+
+
+def _wait_long() -> None:
+    flags = os.environ.get("XLA_FLAGS", "")
+    missing = [f"--{name}={seconds}" for name, seconds in WAITING.items() if name not in flags]
+    os.environ["XLA_FLAGS"] = " ".join([*flags.split(), *missing])
 
 
 def are_cores() -> bool:

@@ -117,8 +117,7 @@ class Objective(eqx.Module):
         """Weighted mean loss of the batch plus the L2 term."""
         batch = self.answered(params, batch)
         mean = self.output_loss(self.outputs(params, batch.x), batch) / jnp.maximum(jnp.sum(batch.weight), 1)
-        # A Python 0 is known before compilation: the term then costs nothing.
-        return mean if isinstance(self.l2, float | int) and self.l2 == 0 else mean + self.penalty(params)
+        return mean if tree.is_off(self.l2) else mean + self.penalty(params)
 
     def scores(self, params: Params, batch: Batch) -> Scores:
         """Sums for evaluation: loss; correct predictions (classification) or squared error (regression)."""

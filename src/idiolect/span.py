@@ -236,8 +236,7 @@ def _in_span(client: Client, points: tuple[Params, ...], batch: Batch | None, la
             slopes, g = jax.lax.fori_loop(0, (client.size + tile - 1) // tile, add, nothing)
         slope = whole(slopes, InSpan(jnp.zeros_like(weight.along), g.T))
         slope = jax.tree.map(lambda leaf: leaf / jnp.maximum(count, 1).astype(leaf.dtype), slope)
-        l2 = objective.l2
-        return slope if isinstance(l2, float | int) and l2 == 0 else tree.add_scaled(slope, l2, params)
+        return slope if tree.is_off(objective.l2) else tree.add_scaled(slope, objective.l2, params)
 
     def restore(params: Params) -> Params:
         others = structure.flatten_up_to(params)

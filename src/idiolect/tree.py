@@ -10,6 +10,11 @@ Params = PyTree[Float[Array, "..."]]
 Scalar = Array | np.floating | float  # a hyper-parameter: a number, or traced in a sweep
 
 
+def is_off(setting: Scalar) -> bool:
+    """Whether a hyper-parameter is a Python 0: known before compilation, so that its term costs nothing."""
+    return isinstance(setting, float | int) and setting == 0
+
+
 def add_scaled(x: Params, scale: ArrayLike, y: Params) -> Params:
     """Return x + scale * y, in the dtype of x."""
     return jax.tree.map(lambda a, b: (a + jnp.asarray(scale, a.dtype) * b).astype(a.dtype), x, y)

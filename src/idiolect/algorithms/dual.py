@@ -14,7 +14,7 @@ from idiolect.data.federated import FederatedData
 from idiolect.errors import require
 from idiolect.objective import Batch
 from idiolect.random import permuted
-from idiolect.tree import Params, Scalar
+from idiolect.tree import Params, Scalar, is_off
 
 CHUNK = 32  # samples whose products with each other are computed at once
 
@@ -154,7 +154,7 @@ class Subproblem(eqx.Module):
         def sweep(done: Array, duals: Duals, image: Matrix) -> tuple[Duals, Matrix]:
             return self.sweep(duals, image, jax.random.fold_in(key, done))
 
-        if isinstance(theta, float | int) and theta == 0:
+        if is_off(theta):
             return jax.lax.fori_loop(0, passes, lambda i, carry: sweep(i, *carry), (duals, zero))
 
         def unfinished(carry: tuple[Array, Duals, Matrix, Totals]) -> Array:

@@ -71,16 +71,13 @@ class PFedMe(Algorithm):
 
     def prox(self, client: Client, w: Params, start: Params, batch: Batch) -> Params:
         """Approximate prox_{f_i / lambda}(w) on a mini-batch, eqs. (3), (7), (8), from `start`."""
-        hidden = self.hidden_l2
-        skip_hidden = isinstance(hidden, float | int) and hidden == 0
-
         linear = is_linear(self.inner_optimizer) and self.tolerance is None
         f = problem(client, (start, w), batch, steps=self.inner_steps if linear else 0)
         start, w = f.points
 
         def gradient(theta: Params) -> Params:
             slope = tree.add_scaled(f.gradient(theta), self.prox_weight, tree.subtract(theta, w))
-            return slope if skip_hidden else tree.add_scaled(slope, hidden, theta)
+            return slope if tree.is_off(self.hidden_l2) else tree.add_scaled(slope, self.hidden_l2, theta)
 
         theta = minimise(
             gradient,

@@ -105,7 +105,7 @@ def sgd(
     other coordinates, see `idiolect.span`.
     fixed: the rest of the model where `params` is a part of it (a head, a body); it is not trained.
     """
-    heavy = not isinstance(momentum, float | int) or momentum != 0
+    heavy = not tree.is_off(momentum)
     solver = optax.sgd(rate, momentum) if heavy else optimizer(which, rate)  # pyright: ignore[reportArgumentType]
     given, budget = (params, *anchors), epochs or steps
     linear = batch_size == 0 and (heavy or is_linear(which)) and (adjust is None or len(anchors) > 0)
