@@ -18,13 +18,11 @@ from tests.federations import classification, flat
 
 METHODS: dict[str, dict[str, Any]] = {
     "pfedme": {"name": "pfedme", "local_steps": 3, "inner_steps": 2, "batch_size": 4},
-    "fedavg": {"name": "fedavg", "local_steps": 4, "batch_size": 4},
     "scaffold": {"name": "scaffold", "local_steps": 4, "batch_size": 4},
     "ditto": {"name": "ditto", "local_steps": 4, "batch_size": 0},
     "afl": {"name": "afl", "local_steps": 4, "batch_size": 4},
     "pflego": {"name": "pflego", "head": "second", "local_steps": 4},
     "fedu": {"name": "fedu", "graph": "ring", "local_steps": 4, "batch_size": 4},
-    "local": {"name": "local", "local_steps": 4, "batch_size": 4},
 }
 EXACT = "fedavg in the span of all samples"  # of wide samples, compiled for several sizes of clients
 SIZES = (9, 1, 14, 4, 6, 3, 8)

@@ -161,7 +161,7 @@ LIMITS = ("xla_cpu_collective_call_warn_stuck_timeout_seconds", "xla_cpu_collect
 
 def test_a_core_waits_for_another_as_long_as_it_takes():
     """One device has nothing to do, the other takes 4 s; limits of 1 and 2 s would end the process."""
-    ended = python(UNEVEN.format(f"idiolect.devices.WAITING = dict(zip({LIMITS}, (1, 2)))"))
+    ended = python(UNEVEN.format(f"idiolect.devices.WAITING = dict(zip({LIMITS}, (1, 2)))"), XLA_FLAGS="")
     assert ended.returncode != 0
     assert "Termination timeout" in ended.stderr
     assert min(devices.WAITING[name] for name in LIMITS) >= 24 * 3600

@@ -49,7 +49,7 @@ def use_cores(count: int | None = None) -> int:
     """
     global _cores_used
     require(count is None or count >= 1, f"count = {count} must be at least 1 core")
-    _wait_long()
+    wait_long()
     asked = jax.config.jax_num_cpu_devices  # pyright: ignore[reportAttributeAccessIssue]
     if "host_platform_device_count" in os.environ.get("XLA_FLAGS", "") or (asked > 0 and _cores_used == 1):
         return jax.local_device_count("cpu")
@@ -64,7 +64,8 @@ def use_cores(count: int | None = None) -> int:
     return wanted
 
 
-def _wait_long() -> None:
+def wait_long() -> None:
+    """Add `WAITING` to XLA_FLAGS, for what has not been said there; it counts if nothing was computed with JAX."""
     flags = os.environ.get("XLA_FLAGS", "")
     missing = [f"--{name}={seconds}" for name, seconds in WAITING.items() if name not in flags]
     os.environ["XLA_FLAGS"] = " ".join([*flags.split(), *missing])
