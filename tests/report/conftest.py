@@ -21,5 +21,10 @@ def by_class(tmp_path_factory):
 
 
 @pytest.fixture(scope="package")
+def timed(tmp_path_factory):
+    return stores.timed(tmp_path_factory.mktemp("timed"))
+
+
+@pytest.fixture(scope="package")
 def cell(toy):
     return toy.experiment.cells[0]

@@ -114,3 +114,19 @@ def by_class(folder: Path) -> Results:
     for seed in (0, 1):
         finished(store, exp, "cell0", "fedavg", seed, TRAINED, classes=CLASSES)
     return Results(store, exp)
+
+
+def timed(folder: Path) -> Results:
+    """FedPer is the fastest in the paper, Ditto has not ended, Local is not in the paper."""
+    methods = [
+        {"name": "fedavg", "published_seconds": 16.5},
+        {"name": "fedper", "published_seconds": 5.5},
+        {"name": "ditto", "published_seconds": 33},
+        {"name": "local"},
+    ]
+    store, exp = Store(folder), experiment(methods)
+    for method, seconds in (("fedavg", (3.0, 5.0)), ("fedper", (1.0, 1.0)), ("local", (0.5, 1.5))):
+        for seed in (0, 1):
+            finished(store, exp, "cell0", method, seed, TRAINED, seconds=seconds[seed])
+    start(store, exp, "cell0", "ditto", 0)
+    return Results(store, exp)

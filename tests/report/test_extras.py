@@ -2,26 +2,7 @@ import pytest
 
 from idiolect.errors import ConfigError
 from idiolect.report.extras import extras
-from idiolect.results import Results
-from idiolect.store import Store
-from tests.report.stores import TRAINED, experiment, finished, start
-
-
-@pytest.fixture
-def timed(tmp_path):
-    """FedPer is the fastest in the paper, Ditto has not ended, Local is not in the paper."""
-    methods = [
-        {"name": "fedavg", "published_seconds": 16.5},
-        {"name": "fedper", "published_seconds": 5.5},
-        {"name": "ditto", "published_seconds": 33},
-        {"name": "local"},
-    ]
-    store, exp = Store(tmp_path), experiment(methods)
-    for method, seconds in (("fedavg", (3.0, 5.0)), ("fedper", (1.0, 1.0)), ("local", (0.5, 1.5))):
-        for seed in (0, 1):
-            finished(store, exp, "cell0", method, seed, TRAINED, seconds=seconds[seed])
-    start(store, exp, "cell0", "ditto", 0)
-    return Results(store, exp)
+from tests.report.stores import experiment
 
 
 def test_seconds_a_round_stand_beside_published_ones_as_multiples_of_the_papers_fastest(timed):

@@ -1,6 +1,6 @@
 """Small tables beside a cell's main one: published gaps, published times, settings that validation data chose."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
 from rich.table import Table
@@ -8,6 +8,7 @@ from rich.table import Table
 from idiolect.config import Cell
 from idiolect.report import text
 from idiolect.report.table import escaped
+from idiolect.report.times import Times, is_timed
 from idiolect.results import Results
 from idiolect.summary import OverSeeds
 from idiolect.tuning import chosen
@@ -39,7 +40,7 @@ def extras(results: Results, cell: Cell) -> list[Extra]:
         found.append(
             Extra("Published gaps, in points", ("gap", "measured", "published", "difference", "verdict"), rows)
         )
-    if any(method.published_seconds for method in cell.methods):
+    if is_timed(cell):
         found.append(_times(results, cell))
     if cell.tune:
         task = results.task(cell)
@@ -63,26 +64,23 @@ def extras(results: Results, cell: Cell) -> list[Extra]:
 
 def _times(results: Results, cell: Cell) -> Extra:
     """Seconds a round, and as multiples of the method that is the fastest in the paper."""
-    published = {method.title: method.published_seconds for method in cell.methods if method.published_seconds}
-    measured = {method.title: results.round_seconds(cell, method) for method in cell.methods}
-    base = min(published, key=lambda title: published[title])
+    times = Times.of(results, cell)
 
-    def times(seconds: Mapping[str, float], title: str) -> str:
-        return f"{seconds[title] / seconds[base]:.2f}" if {title, base} <= seconds.keys() else text.MISSING
+    def column(values: Mapping[str, float], form: Callable[[float], str]) -> list[str]:
+        return [form(values[m.title]) if m.title in values else text.MISSING for m in cell.methods]
 
-    ran = {title: value.mean for title, value in measured.items() if value.seeds}
-    rows = tuple(
-        (
-            title,
-            text.value(measured[title].mean),
-            times(ran, title),
-            f"{published[title]:g}" if title in published else text.MISSING,
-            times(published, title),
-        )
-        for title in measured
+    rows = zip(
+        [method.title for method in cell.methods],
+        column(times.measured, text.value),
+        column(times.multiples(times.measured), "{:.2f}".format),
+        column(times.published, "{:g}".format),
+        column(times.multiples(times.published), "{:.2f}".format),
+        strict=True,
     )
-    header = ("method", "measured", f"times {base}", "published", f"times {base}, published")
-    return Extra("Seconds a round, without compiling; on another machine only the ratios compare", header, rows)
+    header = ("method", "measured", f"times {times.base}", "published", f"times {times.base}, published")
+    return Extra(
+        "Seconds a round, without compiling; on another machine only the ratios compare", header, tuple(rows)
+    )
 
 
 def diagnostics(results: Results, cell: Cell) -> Extra | None:

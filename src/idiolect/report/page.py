@@ -5,6 +5,8 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
+from matplotlib.figure import Figure
+
 from idiolect.algorithms.registry import ALGORITHMS, hyperparameters
 from idiolect.config import Cell, Method
 from idiolect.errors import StoreError
@@ -16,6 +18,7 @@ from idiolect.report.figures import clients_figure, curves_figure, save
 from idiolect.report.made_with import expected_runs, made_with
 from idiolect.report.raw import clients_csv, diagnostics_csv, has_diagnostics, write_csv
 from idiolect.report.table import escaped, markdown_table
+from idiolect.report.times import is_timed, times_figure
 from idiolect.report.verdicts import verdict_sentence
 from idiolect.results import Results
 
@@ -63,10 +66,7 @@ def write_report(results: Results, folder: str | Path, command: str) -> list[Pat
         figures[cell.id] = []
         if not any(results.finished(cell, method) for method in cell.methods):
             continue
-        for kind, figure, caption in (
-            ("curves", curves_figure(results, cell, cell.draw or None), "test score and training loss over rounds"),
-            ("clients", clients_figure(results, cell), "test score of every client"),
-        ):
+        for kind, figure, caption in _figures(results, cell):
             name = f"figures/{stem}-{kind}.png"
             save(figure, folder / name)
             written.append(folder / name)
@@ -78,6 +78,16 @@ def write_report(results: Results, folder: str | Path, command: str) -> list[Pat
     with atomic_write(page) as file:
         file.write(report_text(results, command, figures).encode())
     return [page, *written]
+
+
+def _figures(results: Results, cell: Cell) -> list[tuple[str, Figure, str]]:
+    """A cell's figures: of each the end of its file's name and its caption."""
+    if is_timed(cell):  # a few rounds, of which scores say nothing
+        return [("times", times_figure(results, cell), "seconds a round, measured and published")]
+    return [
+        ("curves", curves_figure(results, cell, cell.draw or None), "test score and training loss over rounds"),
+        ("clients", clients_figure(results, cell), "test score of every client"),
+    ]
 
 
 def stems(cells: Sequence[Cell]) -> list[str]:

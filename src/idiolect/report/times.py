@@ -1,0 +1,64 @@
+"""Seconds a round beside those of a paper: what a table and a figure of them show."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from matplotlib.figure import Figure
+
+from idiolect.config import Cell
+from idiolect.report.comparison import cell_title
+from idiolect.report.style import COLOURS, GREY, blank, tidy
+from idiolect.results import Results
+
+
+def is_timed(cell: Cell) -> bool:
+    """Whether a cell is there for the time of its rounds: some method has published seconds."""
+    return any(method.published_seconds for method in cell.methods)
+
+
+@dataclass(frozen=True)
+class Times:
+    """Seconds a round by method. base: of which others are multiples, the paper's fastest method."""
+
+    base: str
+    measured: Mapping[str, float]
+    published: Mapping[str, float]
+
+    @classmethod
+    def of(cls, results: Results, cell: Cell) -> "Times":
+        """The means over the finished runs, and the published values; the cell must have one (`is_timed`)."""
+        published = {method.title: method.published_seconds for method in cell.methods if method.published_seconds}
+        found = {method.title: results.round_seconds(cell, method) for method in cell.methods}
+        measured = {title: seconds.mean for title, seconds in found.items() if seconds.seeds}
+        return cls(min(published, key=lambda title: published[title]), measured, published)
+
+    def multiples(self, seconds: Mapping[str, float]) -> dict[str, float]:
+        """The same as multiples of `base`; none if it is not among them."""
+        return {title: value / seconds[self.base] for title, value in seconds.items() if self.base in seconds}
+
+
+def times_figure(results: Results, cell: Cell) -> Figure:
+    """Each method's measured and published seconds a round, as multiples of the base's, on a logarithmic axis."""
+    times = Times.of(results, cell)
+    rows = {method.title: row for row, method in enumerate(cell.methods)}
+    figure = blank(7.4, 0.9 + 0.42 * len(rows))
+    axes = figure.subplots()
+    tidy(axes)
+    for label, seconds, colour, marker, shift in (
+        ("measured", times.measured, COLOURS[0], "o", -0.16),
+        ("published", times.published, GREY, "D", 0.16),
+    ):
+        multiples = times.multiples(seconds)
+        places = [rows[title] + shift for title in multiples]
+        axes.plot(list(multiples.values()), places, marker, color=colour, markersize=6, label=label)
+        for place, value in zip(places, multiples.values(), strict=True):
+            axes.annotate(f"{value:.1f}", (value, place), xytext=(7, -3), textcoords="offset points", fontsize=8)
+    axes.set_xscale("log")
+    axes.margins(x=0.12)
+    axes.xaxis.set_major_formatter("{x:g}")
+    axes.set_yticks(list(rows.values()), list(rows))
+    axes.set_ylim(len(rows) - 0.5, -0.5)
+    axes.set_xlabel(f"seconds a round, as multiples of {times.base}'s", fontsize=10)
+    axes.set_title(cell_title(cell), fontsize=11, loc="left", fontweight="bold")
+    figure.legend(loc="outside right upper", frameon=False, fontsize=9)
+    return figure
