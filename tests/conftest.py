@@ -41,9 +41,6 @@ import pytest  # noqa: E402
 from idiolect import cli  # noqa: E402
 from idiolect.data import from_arrays  # noqa: E402
 from idiolect.data.federated import FederatedData  # noqa: E402
-from idiolect.devices import wait_long  # noqa: E402
-
-wait_long()  # flags are part of what names a compiled program: `use_cores` must not change them later
 
 
 @pytest.fixture

@@ -154,22 +154,30 @@ def program(rows):
     one = lambda row: jax.pure_callback(slow, jax.ShapeDtypeStruct((), jnp.float32), row)
     return devices.map(lambda _, rows: jax.lax.map(one, rows), None, rows).sum()
 
-print(float(jax.jit(program)(devices.place(np.asarray([0.0, 1.0], np.float32)))), os.environ["XLA_FLAGS"])
+print(float(jax.jit(program)(devices.place(np.asarray([0.0, 1.0], np.float32)))), os.environ.get("XLA_FLAGS"))
 """
 LIMITS = ("xla_cpu_collective_call_warn_stuck_timeout_seconds", "xla_cpu_collective_call_terminate_timeout_seconds")
 
 
 def test_a_core_waits_for_another_as_long_as_it_takes():
     """One device has nothing to do, the other takes 4 s; limits of 1 and 2 s would end the process."""
-    ended = python(UNEVEN.format(f"idiolect.devices.WAITING = dict(zip({LIMITS}, (1, 2)))"), XLA_FLAGS="")
+    ended = python(UNEVEN.format(f"idiolect.devices.WAITING = dict(zip({LIMITS}, (1, 2)))"))
     assert ended.returncode != 0
     assert "Termination timeout" in ended.stderr
     assert min(devices.WAITING[name] for name in LIMITS) >= 24 * 3600
 
 
 def test_limits_that_were_chosen_otherwise_stay():
+    """And what XLA_FLAGS holds stays what it was: it names programs in a cache, and other libraries read it."""
     own = f"--{LIMITS[0]}=1 --{LIMITS[1]}=6"
     ended = python(UNEVEN.format(""), XLA_FLAGS=own)
     assert ended.stdout.split() == ["1.0", *own.split()], ended.stderr[-2000:]
     assert "waiting" in ended.stderr
     assert "Termination" not in ended.stderr
+
+
+def test_flags_that_were_not_set_are_not_set_afterwards():
+    program = (
+        "import os, idiolect; del os.environ['XLA_FLAGS']; idiolect.use_cores(2); print(os.environ.get('XLA_FLAGS'))"
+    )
+    assert printed(program) == "None"

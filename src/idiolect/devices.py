@@ -15,6 +15,7 @@ import jax.numpy as jnp
 import numpy as np
 from jax.experimental import multihost_utils
 from jax.sharding import Mesh, NamedSharding, PartitionSpec
+from jaxlib import xla_client
 from jaxtyping import PyTree
 
 from idiolect import tree
@@ -44,12 +45,12 @@ def use_cores(count: int | None = None) -> int:
 
     A cohort divides over cores better than one client's small products do. count: all cores by default. Call it
     before anything is computed with JAX; where devices were set otherwise (JAX_NUM_CPU_DEVICES, XLA_FLAGS, several
-    processes) it leaves them. XLA_FLAGS gets `WAITING`, unless it says otherwise. Returns the number of CPU devices.
-    Raises `ConfigError` if it comes too late.
+    processes) it leaves them. Cores wait for each other as `WAITING` says, unless XLA_FLAGS does. Returns the number
+    of CPU devices. Raises `ConfigError` if it comes too late.
     """
     global _cores_used
     require(count is None or count >= 1, f"count = {count} must be at least 1 core")
-    wait_long()
+    _wait_long()
     asked = jax.config.jax_num_cpu_devices  # pyright: ignore[reportAttributeAccessIssue]
     if "host_platform_device_count" in os.environ.get("XLA_FLAGS", "") or (asked > 0 and _cores_used == 1):
         return jax.local_device_count("cpu")
@@ -64,11 +65,20 @@ def use_cores(count: int | None = None) -> int:
     return wanted
 
 
-def wait_long() -> None:
-    """Add `WAITING` to XLA_FLAGS, for what has not been said there; it counts if nothing was computed with JAX."""
-    flags = os.environ.get("XLA_FLAGS", "")
-    missing = [f"--{name}={seconds}" for name, seconds in WAITING.items() if name not in flags]
-    os.environ["XLA_FLAGS"] = " ".join([*flags.split(), *missing])
+def _wait_long() -> None:
+    """Let XLA read XLA_FLAGS with `WAITING` added; it reads them once, and they stay what they were.
+
+    Left there they would change the names of programs in JAX's cache, and end another library's XLA that knows less.
+    """
+    said = os.environ.get("XLA_FLAGS")
+    missing = [f"--{name}={seconds}" for name, seconds in WAITING.items() if name not in (said or "")]
+    os.environ["XLA_FLAGS"] = " ".join([*(said or "").split(), *missing])
+    try:
+        xla_client.CompileOptions()
+    finally:
+        del os.environ["XLA_FLAGS"]
+        if said is not None:
+            os.environ["XLA_FLAGS"] = said
 
 
 def are_cores() -> bool:
