@@ -177,7 +177,5 @@ def test_limits_that_were_chosen_otherwise_stay():
 
 
 def test_flags_that_were_not_set_are_not_set_afterwards():
-    program = (
-        "import os, idiolect; del os.environ['XLA_FLAGS']; idiolect.use_cores(2); print('XLA_FLAGS' in os.environ)"
-    )
-    assert printed(program) == "False"
+    unset, show = "os.environ.pop('XLA_FLAGS')", "print('XLA_FLAGS' in os.environ)"
+    assert printed(f"import os, idiolect; {unset}; idiolect.use_cores(2); {show}") == "False"
