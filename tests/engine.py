@@ -2,6 +2,8 @@
 
 import os
 import sqlite3
+import subprocess
+import sys
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -11,6 +13,7 @@ from idiolect.launch import launch
 from idiolect.results import Results
 from idiolect.store import DATABASE
 
+ROOT = Path(__file__).parents[1]
 DATA = {"name": "synthetic", "clients": 5, "max_size": 40, "validation": 0.2}
 FEDAVG = {"name": "fedavg", "server_optimizer": "adam", "server_rate": 0.1, "local_steps": 2, "batch_size": 5}
 LOCAL = {"name": "local", "local_steps": 2, "batch_size": 5}
@@ -56,6 +59,19 @@ def content(out: Path) -> dict[str, Any]:
 def leftovers(out: Path) -> list[Path]:
     """Half-written files that a killed writer left under its own name; nothing reads them."""
     return [f for f in out.rglob("*") if f.name.endswith(".tmp")]
+
+
+def python(*arguments: object, **environment: str) -> subprocess.CompletedProcess[str]:
+    """A Python process that has ended: with these arguments, the package and the tests on its path."""
+    paths = os.pathsep.join([str(ROOT / "src"), str(ROOT)])
+    return subprocess.run(
+        [sys.executable, *map(str, arguments)],
+        env={**os.environ, "PYTHONPATH": paths, **environment},
+        cwd=ROOT,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
 
 
 def devices_flags(count: int) -> str:

@@ -12,7 +12,7 @@ import pytest
 from idiolect import devices, span
 from idiolect.devices import Devices
 from idiolect.distributed import COORDINATOR, PROCESS, PROCESSES, free_port
-from tests.engine import devices_flags
+from tests.engine import devices_flags, python
 from tests.on_devices import EVALUATED, EXACT, METHODS, SAMPLINGS, exact, numbers
 
 ROOT = Path(__file__).parents[1]
@@ -108,19 +108,8 @@ except idiolect.ConfigError as error:
 """
 
 
-def python(program, *arguments, **environment):
-    paths = os.pathsep.join([str(ROOT / "src"), str(ROOT)])
-    return subprocess.run(
-        [sys.executable, "-c", program, *arguments],
-        env={**os.environ, "PYTHONPATH": paths, **environment},
-        capture_output=True,
-        text=True,
-        check=False,
-    )
-
-
 def printed(program, **environment):
-    done = python(program, **environment)
+    done = python("-c", program, **environment)
     assert done.returncode == 0, done.stderr[-2000:]
     return done.stdout.strip()
 
@@ -161,7 +150,7 @@ LIMITS = ("xla_cpu_collective_call_warn_stuck_timeout_seconds", "xla_cpu_collect
 
 def test_a_core_waits_for_another_as_long_as_it_takes():
     """One device has nothing to do, the other takes 4 s; limits of 1 and 2 s would end the process."""
-    ended = python(UNEVEN.format(f"idiolect.devices.WAITING = dict(zip({LIMITS}, (1, 2)))"))
+    ended = python("-c", UNEVEN.format(f"idiolect.devices.WAITING = dict(zip({LIMITS}, (1, 2)))"))
     assert ended.returncode != 0
     assert "Termination timeout" in ended.stderr
     assert min(devices.WAITING[name] for name in LIMITS) >= 24 * 3600
@@ -170,7 +159,7 @@ def test_a_core_waits_for_another_as_long_as_it_takes():
 def test_limits_that_were_chosen_otherwise_stay():
     """And what XLA_FLAGS holds stays what it was: it names programs in a cache, and other libraries read it."""
     own = f"--{LIMITS[0]}=1 --{LIMITS[1]}=6"
-    ended = python(UNEVEN.format(""), XLA_FLAGS=own)
+    ended = python("-c", UNEVEN.format(""), XLA_FLAGS=own)
     assert ended.stdout.split() == ["1.0", *own.split()], ended.stderr[-2000:]
     assert "waiting" in ended.stderr
     assert "Termination" not in ended.stderr

@@ -1,10 +1,6 @@
 """Private states in a file: the same federation, kept from checkpoint to checkpoint."""
 
-import os
 import signal
-import subprocess
-import sys
-from pathlib import Path
 
 import jax
 import numpy as np
@@ -15,9 +11,9 @@ from idiolect.algorithms.registry import build
 from idiolect.errors import ConfigError, StoreError
 from idiolect.evaluate import Evaluator
 from idiolect.private_rows import PrivateRows
+from tests.engine import python
 from tests.federations import classification, flat
 
-ROOT = Path(__file__).parents[1]
 METHODS = {
     "ditto": {"name": "ditto", "local_steps": 3, "batch_size": 4},
     "scaffold": {"name": "scaffold", "local_steps": 3, "batch_size": 4},
@@ -88,11 +84,8 @@ os.kill(os.getpid(), signal.SIGKILL)
 
 
 def test_a_killed_process_leaves_the_last_commit(tmp_path):
-    paths = os.pathsep.join([str(ROOT / "src"), str(ROOT)])
-    done = subprocess.run(
-        [sys.executable, "-c", KILLED, str(tmp_path)], env={**os.environ, "PYTHONPATH": paths}, check=False
-    )
-    assert done.returncode == -signal.SIGKILL
+    done = python("-c", KILLED, tmp_path)
+    assert done.returncode == -signal.SIGKILL, done.stderr[-2000:]
     rows = rows_at(tmp_path)
     assert rows.restore() == b"1"
     np.testing.assert_array_equal(rows.read(np.asarray([4, 5]))["a"][:, 0], [40, 1])

@@ -1,33 +1,15 @@
 """The devices of one process divide a sweep's runs; several processes are refused."""
 
 import json
-import os
-import subprocess
-import sys
-from pathlib import Path
 
 import numpy as np
 
-from tests.engine import devices_flags
-
-ROOT = Path(__file__).parents[1]
-
-
-def python(*arguments, **environment):
-    paths = os.pathsep.join([str(ROOT / "src"), str(ROOT)])
-    return subprocess.run(
-        [sys.executable, "-m", *map(str, arguments)],
-        env={**os.environ, "PYTHONPATH": paths, **environment},
-        cwd=ROOT,
-        capture_output=True,
-        text=True,
-        check=False,
-    )
+from tests.engine import devices_flags, python
 
 
 def table(file, devices):
     """The table of the sweep in a process with so many devices."""
-    ended = python("tests.sweep_on_devices", file, XLA_FLAGS=devices_flags(devices))
+    ended = python("-m", "tests.sweep_on_devices", file, XLA_FLAGS=devices_flags(devices))
     assert ended.returncode == 0, ended.stderr[-3000:]
     return json.loads(file.read_text())
 
@@ -45,7 +27,7 @@ def test_eight_devices_give_the_table_of_one(tmp_path):
 
 def test_a_sweep_in_several_processes_ends_with_one_line_and_no_folder(tmp_path):
     sweep = ["sweep", "--data", "synthetic", "--methods", "fedavg", "--set", "fedavg.rate=0.1,0.2"]
-    ended = python("idiolect", "launch", "-n", "2", "--", *sweep, "--out", tmp_path / "out")
+    ended = python("-m", "idiolect", "launch", "-n", "2", "--", *sweep, "--out", tmp_path / "out")
     assert ended.returncode == 1
     said = [line for line in ended.stderr.splitlines() if "idiolect" in line or "error" in line.lower()]
     assert len(said) == 1, ended.stderr

@@ -1,21 +1,17 @@
 """A sweep that is killed ends, when it is started again, in the table of an undisturbed one, and repeats no work."""
 
 import json
-import os
 import signal
-import subprocess
 import sys
-from pathlib import Path
 
 import jax
 import pytest
 
 from idiolect import cli
 from idiolect.batched import Program
-from tests.engine import content, devices_flags
+from tests.engine import content, devices_flags, python
 from tests.killed_sweep import RECORDED, SAVED, counted
 
-ROOT = Path(__file__).parents[1]
 SETTINGS = {"data.clients": 4, "data.max_size": 30, "data.validation": 0.2, "ditto.local_steps": 2,
             "ditto.batch_size": 5, "ditto.rate": "0.01,0.1,0.3"}  # fmt: skip
 SWEEP = ["sweep", "--data", "synthetic", "--methods", "ditto", "--seeds", "2", "--json",
@@ -34,16 +30,9 @@ def killed(arguments, out, instant, count):
     """Rounds x runs that the command does in a process of its own, until it is killed."""
     log = out.with_suffix(".log")
     log.write_text("")
-    paths = os.pathsep.join([str(ROOT / "src"), str(ROOT)])
     devices = devices_flags(jax.local_device_count())
-    ended = subprocess.run(
-        [sys.executable, "-m", "tests.killed_sweep", str(log), instant, str(count), *arguments, "--out", str(out)],
-        env={**os.environ, "PYTHONPATH": paths, "XLA_FLAGS": devices},
-        cwd=ROOT,
-        capture_output=True,
-        text=True,
-        check=False,
-    )
+    program = ["-m", "tests.killed_sweep", log, instant, count]
+    ended = python(*program, *arguments, "--out", out, XLA_FLAGS=devices)
     assert ended.returncode == -signal.SIGKILL, ended.stderr[-3000:]
     assert not (out / "sweep.csv").exists()
     return done(log)
