@@ -39,12 +39,6 @@ def folder(tmp_path_factory):
     return out
 
 
-def table(path: Path, header: str = "client,x,label", rows: list[str] | None = None) -> str:
-    rows = rows or [f"{client},{i},{i % 2}" for client in "abc" for i in range(12)]
-    path.write_text("\n".join([header, *rows]))
-    return str(path)
-
-
 @pytest.mark.parametrize(
     ("arguments", "words"),
     [
@@ -139,23 +133,6 @@ def test_a_wrong_name_is_one_line_suggesting_the_nearest(idiolect, tmp_path, arg
     assert err.startswith("error: ")
     assert words in err
     assert list(tmp_path.iterdir()) == []
-
-
-@pytest.mark.parametrize(
-    ("header", "rows", "words"),
-    [
-        ("patient,x,label", None, "client"),
-        ("client,x,label", [f"{c},{i},{'' if i == 3 else i % 2}" for c in "abc" for i in range(12)], "label"),
-        ("client,x,label", [f"{c},{i},{i % 2}" for c in "abc" for i in range(12)] + ["d,1,1"], "'d'"),
-    ],
-)
-def test_a_table_that_cannot_be_used(idiolect, tmp_path, header, rows, words):
-    path = table(tmp_path / "t.csv", header, rows)
-    code, out, err = idiolect("compare", "--data", path, "--methods", "local", "--out", "here")
-    assert (code, out, err.count("\n")) == (1, "", 1)
-    assert "t.csv" in err
-    assert words in err
-    assert not (tmp_path / "here").exists()
 
 
 def test_an_output_folder_that_cannot_be(idiolect, tmp_path, monkeypatch):

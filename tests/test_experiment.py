@@ -11,7 +11,7 @@ import pytest
 
 import idiolect.experiment as module
 from idiolect import load_model
-from idiolect.errors import ConfigError, StoreError
+from idiolect.errors import StoreError
 from idiolect.experiment import claim, stored_experiment
 from idiolect.files import file_names
 from idiolect.models.files import read_header
@@ -19,7 +19,6 @@ from idiolect.results import Results, mean_scores
 from idiolect.store import Store
 from idiolect.workbench import Workbench
 from tests.engine import DATA, FEDAVG, LOCAL, content, dies, experiment, leftovers, run
-from tests.federations import classification
 from tests.killed import INSTANTS, POPULATION, ROWS, SETTINGS
 
 ROOT = Path(__file__).parents[1]
@@ -113,19 +112,6 @@ def test_a_folder_from_before_macro_f1_is_continued(tmp_path, fitted):
     ours = Store(out).scores("cell/local/seed1", 6, "local", "test").classes
     assert ours[2].sum() == Store(out).scores("cell/local/seed0", 6, "local", "test").count.sum()
     assert {row[0] for row in content(out)["classes"]} == {"cell/local/seed1"}
-
-
-def test_a_published_macro_f1_needs_classes_in_common():
-    data, spec = (
-        classification().data,
-        experiment(
-            {**LOCAL, "published": [{"model": "local", "value": 50.0, "metric": "macro-f1"}]}, splits=["test"]
-        ),
-    )
-    own = {name: replace(data.split(name), outputs=np.full(5, 3)) for name in ("train", "validation", "test")}
-    assert len(Workbench(data=data).check(spec)) == 1
-    with pytest.raises(ConfigError, match=r"cell 'cell': local: a published macro-f1 .* leave metric out"):
-        Workbench(data=replace(data, **own)).check(spec)
 
 
 def test_models_asked_for_later_are_written_from_the_checkpoint(local, tmp_path):
@@ -257,23 +243,6 @@ def test_a_diverging_run_is_told_and_the_others_finish(tmp_path):
     assert (results.store.folder / "models" / "cell" / "local").is_dir()
 
 
-def test_small_batches_are_said(tmp_path):
-    fits, many = {**FEDAVG, "batch_size": 5}, {**LOCAL, "batch_size": 30}
-    bench, spec = Workbench(), experiment(fits, many)
-    few, small = (row.provenance["notes"] for row in bench.check(spec))
-    sizes = bench.load(spec.cells[0]).train.sizes
-    assert 5 < sizes.max() < 30
-    assert [note for note in small if note not in few] == [
-        f"batch_size = 30 is larger than the training data of 5 of 5 clients (the smallest has {min(sizes)}): "
-        "their mini-batches hold all the samples that they have"
-    ]
-    store = Store(tmp_path)
-    for row in bench.check(spec):
-        store.start(row)
-        store.finish(row.id, "done")
-    assert Results(store, spec).notes(spec.cells[0]) == small
-
-
 def test_last_10_is_each_clients_mean_over_the_last_ten_rounds(tmp_path):
     spec = experiment({**LOCAL, "rate": 0.5}, rounds=12, eval_every=5, select="last-10", splits=["test"])
     run(spec, tmp_path / "out")
@@ -289,19 +258,6 @@ def test_last_10_is_each_clients_mean_over_the_last_ten_rounds(tmp_path):
         np.testing.assert_allclose(getattr(scores, field), rounds.mean(axis=0), rtol=1e-12)
     np.testing.assert_array_equal(scores.classes, sum(s.classes for s in each))
     assert mean_scores([*each, replace(each[0], classes=None)]).classes is None
-
-
-def test_cohorts_are_the_same_for_every_method_with_one_seed():
-    spec, bench = experiment(FEDAVG, LOCAL), Workbench()
-    cell = spec.cells[0]
-    data = bench.load(cell)
-    drawn = []
-    for method in cell.methods:
-        simulation = bench.simulation(cell, method, data, bench.make_model(cell, data, 0))
-        seed = simulation.init(3).seed
-        drawn.append([simulation.sampling.draw(seed, t, 2)[0].tolist() for t in range(6)])
-    assert drawn[0] == drawn[1]
-    assert len({tuple(ids) for ids in drawn[0]}) > 1
 
 
 def test_selection_looks_at_validation_only(undisturbed):

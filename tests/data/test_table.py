@@ -5,6 +5,8 @@ import pytest
 from idiolect.data import audit, from_table
 from idiolect.errors import ConfigError, DataError
 
+ROWS = [f"{client},{i},{i % 2}" for client in "abc" for i in range(12)]
+
 
 def frame(clients=3, rows=12):
     rng = np.random.default_rng(0)
@@ -165,3 +167,21 @@ def test_refuses_bad_files(tmp_path):
 def test_refuses_an_unknown_task():
     with pytest.raises(ConfigError, match="did you mean 'regression'"):
         from_table(frame(), task="regresion")
+
+
+@pytest.mark.parametrize(
+    ("header", "rows", "words"),
+    [
+        ("patient,x,label", None, "client"),
+        ("client,x,label", [f"{c},{i},{'' if i == 3 else i % 2}" for c in "abc" for i in range(12)], "label"),
+        ("client,x,label", [*ROWS, "d,1,1"], "'d'"),
+    ],
+)
+def test_the_command_line_names_the_table_and_what_is_wrong(commandline, tmp_path, header, rows, words):
+    path, here = tmp_path / "t.csv", tmp_path / "here"
+    path.write_text("\n".join([header, *(rows or ROWS)]))
+    code, out, err = commandline("compare", "--data", path, "--methods", "local", "--out", here)
+    assert (code, out, err.count("\n")) == (1, "", 1)
+    assert "t.csv" in err
+    assert words in err
+    assert not here.exists()
