@@ -10,19 +10,16 @@ from typing import Annotated, Any
 import jax
 import typer
 
-from idiolect.algorithms import registry as methods
+from idiolect import manual
 from idiolect.cli_sweep import sweep
 from idiolect.comparing import comparison_of
 from idiolect.config import Experiment, digest, load_experiment, override
-from idiolect.data import registry as sources
 from idiolect.devices import use_cores
 from idiolect.distributed import join, speaks_of_a_loss, start
 from idiolect.errors import ConfigError, DivergedError, IdiolectError, StoreError, unknown
 from idiolect.experiment import stored_experiment
-from idiolect.experiments import names as experiment_names
 from idiolect.experiments import packaged
 from idiolect.launch import launch, raise_diverged, stored_options
-from idiolect.models import describe as describe_models
 from idiolect.options import (
     ClientColumn,
     Cohort,
@@ -48,7 +45,7 @@ from idiolect.options import (
 )
 from idiolect.results import Results
 from idiolect.store import DATABASE, Store
-from idiolect.terminal import fail, print_entries, print_json, print_results, resume_command
+from idiolect.terminal import fail, print_entries, print_json, print_page, print_results, resume_command
 
 app = typer.Typer(
     help="Personalized federated learning: every client ends with its own model.",
@@ -228,22 +225,19 @@ def show(
 
 @app.command(name="list")
 def list_(
-    kind: Annotated[str, typer.Argument(help="methods, data, models or experiments.")], as_json: Json = False
+    kind: Annotated[str, typer.Argument(help="methods, data, models or experiments.")],
+    name: Annotated[str | None, typer.Argument(help="One of them: what it is and its settings.")] = None,
+    as_json: Json = False,
 ) -> None:
-    """List what can be named: methods, data, models, experiments."""
-    kinds: dict[str, Any] = {
-        "methods": methods.describe,
-        "data": sources.describe,
-        "models": describe_models,
-        "experiments": experiment_names,
-    }
-    if kind not in kinds:
-        raise unknown("kind", kind, kinds)
-    entries: dict[str, str] = kinds[kind]()
-    if as_json:
-        print_json(entries)
+    """List what can be named: methods, data, models, experiments; with a name, its page."""
+    if kind not in manual.PAGES:
+        raise unknown("kind", kind, manual.PAGES)
+    if name is not None:
+        print_page(kind, name, manual.PAGES[kind](name), as_json)
+    elif as_json:
+        print_json(manual.LISTS[kind]())
     else:
-        print_entries(entries)
+        print_entries(manual.LISTS[kind]())
 
 
 def _execute(experiment: Experiment, out: Path, *, as_json: bool, **options: Any) -> None:

@@ -10,8 +10,10 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
+from idiolect.manual import REQUIRED, Page
 from idiolect.report.extras import extras, rich_extra
 from idiolect.report.table import rich_table
+from idiolect.report.text import MISSING
 from idiolect.report.to_json import to_dict
 from idiolect.report.verdicts import verdict_sentence
 from idiolect.results import Results
@@ -33,6 +35,32 @@ def print_entries(entries: dict[str, str]) -> None:
     for entry, text in entries.items():
         table.add_row(Text(entry, style="bold"), Text(text))
     console().print(table)
+
+
+def print_page(kind: str, name: str, page: Page, as_json: bool) -> None:
+    """What a name stands for: its text, and its settings with their defaults and how to set one."""
+    if as_json:
+        print_json({"name": name, "text": page.text, "settings": page.settings})
+        return
+    screen = console()
+    screen.print(Text(page.text), soft_wrap=True)
+    if not page.settings:
+        return
+    table = Table("setting", "default", box=None)
+    for key, default in page.settings.items():
+        table.add_row(Text(key, style="bold"), Text(_typed(default)))
+    screen.print("\n", table)
+    prefix = {"data": "data", "models": "model"}.get(kind, name)
+    typed = {key: value for key, value in page.settings.items() if value not in (None, REQUIRED)} or page.settings
+    key, value = next(iter(typed.items()))
+    screen.print(Text(f"\nset one with, for example: --set {prefix}.{key}={_typed(value)}"))
+
+
+def _typed(value: Any) -> str:
+    """A value as one would type it after --set; a dash where there is none."""
+    if value is None:
+        return MISSING
+    return value if isinstance(value, str) else json.dumps(value)
 
 
 def print_results(results: Results, as_json: bool, out: Path) -> None:

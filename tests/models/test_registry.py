@@ -10,6 +10,7 @@ from idiolect.models.check import check_model
 from idiolect.models.cnn import CNN
 from idiolect.models.linear import LinearRegression, MultinomialLogistic
 from idiolect.models.mlp import MLP
+from idiolect.models.parts import split
 from idiolect.models.registry import MODELS, build, describe, l2_of, loss_of, resolve
 
 KEY = jax.random.key(0)
@@ -91,9 +92,24 @@ def test_a_key_makes_one_model_and_the_default_is_pytorchs():
     assert jnp.abs(a.layers[0].weight).max() <= 1 / 3 < 1.02 * jnp.abs(a.layers[0].weight).max()
 
 
+@pytest.mark.parametrize("name", ["mlp", "cnn"])
+def test_the_last_layer_alone_can_start_otherwise(name):
+    features = (28, 28) if name == "cnn" else (9,)
+    plain = build(name, features, 3, "classification", KEY)
+    model = build({"name": name, "last_init": "uniform"}, features, 3, "classification", KEY)
+    body, head = split(eqx.filter(model, eqx.is_array))
+    for a, b in zip(jax.tree.leaves(body), jax.tree.leaves(split(eqx.filter(plain, eqx.is_array))[0]), strict=True):
+        np.testing.assert_array_equal(a, b)
+    for leaf in jax.tree.leaves(head):
+        assert 0 <= leaf.min() < 0.5 < leaf.max() < 1
+    zero = build({"name": name, "last_init": "zeros"}, features, 3, "classification", KEY)
+    np.testing.assert_array_equal(zero(jnp.ones(features)), 0)
+
+
 def test_resolve_fills_in_every_key_and_is_its_own_fixed_point():
     full = resolve({"name": "mlp", "hidden": 50})
-    assert full == {"name": "mlp", "hidden": [50], "activation": "relu", "init": "pytorch", "l2": 0.0, "loss": None}
+    shared = {"init": "pytorch", "last_init": None, "l2": 0.0, "loss": None}
+    assert full == {"name": "mlp", "hidden": [50], "activation": "relu", **shared}
     for name in MODELS:
         assert resolve(resolve(name)) == resolve(name)
     given = {"name": "mlr", "l2": 1}
@@ -135,6 +151,8 @@ def test_a_loss_is_named_beside_the_model_and_for_classification_alone():
         ({"name": "mlp", "activation": "relo"}, "did you mean 'relu'"),
         ({"name": "mlp", "init": "zeros"}, "'zeros' cannot train MLP"),
         ({"name": "mlp", "init": "he"}, "unknown initialisation 'he'"),
+        ({"name": "mlp", "last_init": "unifrom"}, "unknown initialisation 'unifrom'; did you mean 'uniform'"),
+        ({"name": "mlp", "last_init": 3}, r"model\.last_init must be a name"),
         ({"name": "cnn", "padding": "FULL"}, "unknown padding 'FULL'"),
         ({"name": "cnn", "dense": -5}, r"model\.dense"),
         ("linear", "model linear is for regression, but the labels are for classification; use mlr"),

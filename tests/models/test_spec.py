@@ -23,6 +23,8 @@ from idiolect.models import spec
         (spec.activation, "tanh", "tanh"),
         (spec.padding, "SAME", "SAME"),
         (spec.initialisation, "zeros", "zeros"),
+        (spec.loss, None, None),
+        (spec.loss, "bce", "bce"),
     ],
 )
 def test_good_values_are_read(reader, value, read):

@@ -168,7 +168,7 @@ class DFedU(GraphTrainer):
     All clients take part in every round, so a smaller cohort is refused. What a client computes from its own model
     and its neighbours' is `graphs.mixed`, the very step of FedU's server. A hub would be a server and is refused.
 
-    Hyper-parameters, model, warning: as `FedU`.
+    coupling: eta. graph, the other hyper-parameters, model, warning: as `FedU`.
 
     Source: as `FedU`, Algorithm 2.
     """

@@ -24,7 +24,8 @@ class PerFedAvg(Algorithm):
     "hessian-free" takes (grad f_i(w + delta v; D'') - grad f_i(w - delta v; D'')) / (2 delta) (Per-FedAvg (HF));
     "sequential" is no meta-learning at all: two SGD steps with rates alpha and beta, as pFedMe's published code
     had at the time of its paper.
-    rate: beta. adapt_rate: alpha. local_steps: local iterations a round. difference: delta.
+    rate: beta. adapt_rate: alpha. local_steps: local iterations a round. difference: delta. batch_size: samples of a
+    mini-batch; batches: see `Client.batch`. weighting: the server's mean, "uniform" or by training samples ("size").
 
     Models: `adapted` is w after adapt_steps SGD steps of rate alpha on mini-batches of the client's TRAINING data;
     `global` is w.

@@ -15,7 +15,7 @@ class LocalSteps(Algorithm):
     """A method whose clients make `local_steps` steps a round, or, if epochs > 0, that many passes.
 
     batch_size: samples of a mini-batch; 0: all the client's samples, exact gradient descent (an epoch is then one
-    step). batches: see `Client.batch`.
+    step). batches: "fresh" draws, passes by "epoch", or "cyclic" order, see `Client.batch`.
     """
 
     local_steps: int = eqx.field(static=True, default=20)

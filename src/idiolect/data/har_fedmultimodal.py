@@ -38,6 +38,7 @@ def har_fedmultimodal(
 ) -> FederatedData:
     """Human activity (UCI HAR) as FedMultimodal deals it: 105 clients, five Dirichlet shards of 21 people each.
 
+    folder, modalities: see `har_modalities`.
     alpha: the Dirichlet's concentration; 5 and 0.1 are the published ones. seed: of the shards; 8 gives the
         published ones, draw by draw, see `fedmultimodal_shards`.
     tested_on: 'people', as published the official test people, whose windows are dealt evenly to the clients, see

@@ -43,9 +43,11 @@ def from_table(
 ) -> FederatedData:
     """Your own table: a CSV or Parquet file (or a DataFrame) with a client and a label column.
 
-    All other columns are features: numbers are standardised, text and those named in `categorical` become one
-    feature a category, missing values are filled and marked; all of it is fitted on training rows and told in
-    the notes. Columns named in `ignore` are left out.
+    path: the file, or the DataFrame. client, label: the columns. task: classification or regression, by the labels
+    if not given. title: the data's name in reports, the file's if not given.
+    All other columns are features: numbers are standardised (unless standardise is false), text and those named in
+    `categorical` become one feature a category, missing values are filled and marked; all of it is fitted on
+    training rows and told in the notes. Columns named in `ignore` are left out.
     split: a column with train, validation or test for each row; without it rows are divided at random.
     minimum: drop clients with fewer rows than this, and say so in the notes.
     """

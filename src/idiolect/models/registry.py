@@ -18,6 +18,7 @@ from idiolect.models.init import initialise
 from idiolect.models.linear import LinearRegression, MultinomialLogistic
 from idiolect.models.mlp import ACTIVATIONS, MLP
 from idiolect.models.packed import LSTM_KEYS, MULTIMODAL_KEYS, lstm, multimodal
+from idiolect.models.parts import split
 from idiolect.models.spec import (
     Reader,
     Spec,
@@ -26,6 +27,7 @@ from idiolect.models.spec import (
     initialisation,
     layers,
     loss,
+    optional,
     padding,
     penalty,
     positive,
@@ -85,6 +87,7 @@ _OMNIGLOT = {"channels": [64] * 4, "kernel": 3, "padding": "SAME", "dense": []}
 _PFLEGO_CIFAR = {"channels": [64, 64], "padding": "SAME", "pool": 3, "pool_padding": "SAME", "dense": [384, 192]}
 _SHARED_KEYS: dict[str, tuple[Any, Reader]] = {
     "init": ("pytorch", initialisation),
+    "last_init": (None, optional(initialisation)),
     "l2": (0.0, penalty),
     "loss": (None, loss),
 }
@@ -171,7 +174,12 @@ def _make(spec: str, shape: tuple[int, ...] | Modalities, num_outputs: int, key:
     """Build and initialise as one program, kept for the next seed; the draws that initialise replaces vanish."""
     complete = json.loads(spec)
     model = MODELS[complete["name"]].builder(complete, shape, num_outputs, key)
-    return initialise(model, complete["init"], key)
+    model = initialise(model, complete["init"], key)
+    if complete["last_init"] is None:
+        return model
+    params, static = eqx.partition(model, eqx.is_array)
+    rest, last = split(params)
+    return eqx.combine(rest, initialise(last, complete["last_init"], key), static)
 
 
 def l2_of(spec: Spec | str) -> float:

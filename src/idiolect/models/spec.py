@@ -68,12 +68,12 @@ def one_of(kind: str, known: Sequence[str]) -> Reader:
     return read
 
 
-def loss(key: str, value: Any) -> str | None:
-    """The name of a loss, or nothing: the task's own."""
-    return None if value is None else _named_loss(key, value)
+def optional(reader: Reader) -> Reader:
+    """What `reader` reads, or nothing."""
+    return lambda key, value: None if value is None else reader(key, value)
 
 
-_named_loss = one_of("loss", tuple(LOSSES))
+loss = optional(one_of("loss", tuple(LOSSES)))  # nothing: the task's own
 activation = one_of("activation", tuple(ACTIVATIONS))
 padding = one_of("padding", PADDINGS)
 initialisation = one_of("initialisation", tuple(INITIALISATIONS))
