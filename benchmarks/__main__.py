@@ -21,7 +21,7 @@ from benchmarks.peers import SYSTEMS
 from benchmarks.report import as_json, machine, table
 from benchmarks.runner import Comparison, Runner, below
 from benchmarks.workloads import WORKLOADS, named, smaller
-from idiolect.errors import ConfigError, IdiolectError, require, unknown
+from idiolect.core.errors import ConfigError, IdiolectError, require, unknown
 
 
 def arguments() -> argparse.Namespace:

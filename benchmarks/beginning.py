@@ -12,10 +12,10 @@ from benchmarks.samples import Given
 from benchmarks.timing import federation, simulation
 from benchmarks.workloads import Workload
 from idiolect.algorithms.registry import build
+from idiolect.client.objective import objective_of
+from idiolect.core.random import model_key, stream
 from idiolect.models import build as build_model
-from idiolect.objective import objective_of
-from idiolect.random import model_key, stream
-from idiolect.simulate import Simulation
+from idiolect.runtime.simulate import Simulation
 
 SEED = 0
 

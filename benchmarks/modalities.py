@@ -26,11 +26,11 @@ from benchmarks.peers.torch_models import use_faster_threads
 from benchmarks.samples import samples
 from benchmarks.timing import advance, federation
 from idiolect.algorithms.registry import build
+from idiolect.client.objective import objective_of
 from idiolect.data.modalities import Modalities
 from idiolect.models import Multimodal
 from idiolect.models import build as build_model
-from idiolect.objective import objective_of
-from idiolect.simulate import Simulation
+from idiolect.runtime.simulate import Simulation
 
 LAYOUT = Modalities(("accelerometer", "gyroscope"), ((128, 3), (128, 3)))
 CLASSES, HIDDEN, RATES = 6, 32, (0.01, 0.001, 0.0001)

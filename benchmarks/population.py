@@ -22,13 +22,13 @@ from rich.console import Console
 from rich.table import Table
 
 from idiolect.algorithms.registry import build
-from idiolect.data.population import synthetic_population
-from idiolect.devices import use_cores
+from idiolect.client.objective import objective_of
+from idiolect.core.random import model_key
+from idiolect.data.sets.population import synthetic_population
 from idiolect.models import build as build_model
-from idiolect.objective import objective_of
-from idiolect.private_rows import PrivateRows
-from idiolect.random import model_key
-from idiolect.simulate import Simulation
+from idiolect.runtime.devices import use_cores
+from idiolect.runtime.private_rows import PrivateRows
+from idiolect.runtime.simulate import Simulation
 
 COHORT = 100
 

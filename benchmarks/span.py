@@ -12,8 +12,8 @@ from rich.console import Console
 from rich.table import Table
 
 from benchmarks.timing import medians, simulation
-from idiolect import span
-from idiolect.simulate import Simulation
+from idiolect.client.exact import span
+from idiolect.runtime.simulate import Simulation
 
 PFEDME = {"name": "pfedme", "rate": 0.01, "inner_rate": 0.02}
 FULL = {"name": "fedavg", "rate": 0.01, "batch_size": 0, "local_steps": 50}

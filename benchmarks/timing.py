@@ -11,12 +11,12 @@ import numpy as np
 
 from benchmarks.samples import samples as draw
 from idiolect.algorithms.registry import build
-from idiolect.data.aligned import aligned_empty
+from idiolect.client.objective import objective_of
+from idiolect.core.aligned import aligned_empty
+from idiolect.core.random import model_key
 from idiolect.data.federated import FederatedData, Split
 from idiolect.models import build as build_model
-from idiolect.objective import objective_of
-from idiolect.random import model_key
-from idiolect.simulate import Simulation, State
+from idiolect.runtime.simulate import Simulation, State
 
 
 def federation(x: np.ndarray, y: np.ndarray, classes: int) -> FederatedData:

@@ -38,7 +38,7 @@ import jax  # noqa: E402
 import numpy as np  # noqa: E402
 import pytest  # noqa: E402
 
-from idiolect import cli  # noqa: E402
+from idiolect.cli import main as cli  # noqa: E402
 from idiolect.data import from_arrays  # noqa: E402
 from idiolect.data.federated import FederatedData  # noqa: E402
 

@@ -8,7 +8,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from idiolect.algorithms.base import Algorithm, Cohort
-from idiolect.client import Client
+from idiolect.client.client import Client
 from tests.federations import quadratics, rows, run
 
 KEY = jax.random.key(7)

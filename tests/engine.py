@@ -8,10 +8,10 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from idiolect.config import Experiment, experiment_of
-from idiolect.launch import launch
-from idiolect.results import Results
-from idiolect.store import DATABASE
+from idiolect.report.launch import launch
+from idiolect.study.experiment import Experiment, experiment_of
+from idiolect.study.results import Results
+from idiolect.study.store import DATABASE
 
 ROOT = Path(__file__).parents[1]
 DATA = {"name": "synthetic", "clients": 5, "max_size": 40, "validation": 0.2}

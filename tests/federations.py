@@ -8,11 +8,11 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from idiolect.client import Client, Federation
+from idiolect.client.client import Client, Federation
+from idiolect.client.objective import Objective, objective_of
+from idiolect.client.samples import to_device
 from idiolect.data.federated import FederatedData, Split
-from idiolect.objective import Objective, objective_of
-from idiolect.samples import to_device
-from idiolect.simulate import Simulation, State
+from idiolect.runtime.simulate import Simulation, State
 
 DIM = 5
 

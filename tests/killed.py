@@ -8,9 +8,11 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-from idiolect import checkpoint, experiment, model_files, recorder
-from idiolect.private_rows import PrivateRows
-from idiolect.store import Store
+from idiolect.runtime import checkpoint
+from idiolect.runtime.private_rows import PrivateRows
+from idiolect.study import engine as experiment
+from idiolect.study import model_files, recorder
+from idiolect.study.store import Store
 from tests import engine
 
 INSTANTS = ("after the second commit", "while the third checkpoint is written", "while client models are written")

@@ -11,9 +11,10 @@ from typing import Any
 
 import numpy as np
 
-from idiolect import cli, sweeper
-from idiolect.batched import Program
-from idiolect.store import Store
+from idiolect.cli import main as cli
+from idiolect.runtime.batched import Program
+from idiolect.study.search import engine as sweeper
+from idiolect.study.store import Store
 from tests import engine
 from tests.killed import kill
 

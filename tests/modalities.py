@@ -9,12 +9,12 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from idiolect.client import Client
+from idiolect.client.client import Client
+from idiolect.client.objective import Objective, objective_of
 from idiolect.data.federated import FederatedData, Split
 from idiolect.data.modalities import Modalities
 from idiolect.models import build
-from idiolect.objective import Objective, objective_of
-from idiolect.simulate import Simulation
+from idiolect.runtime.simulate import Simulation
 from tests.federations import client_of, federation, split_of
 
 LAYOUT = Modalities(("acc", "gyro", "text"), ((8, 3), (8, 2), (5,)))

@@ -10,10 +10,10 @@ from typing import Any
 import jax
 import numpy as np
 
-from idiolect import distributed
 from idiolect.algorithms.registry import build
-from idiolect.devices import is_leader
-from idiolect.evaluate import Evaluator
+from idiolect.runtime import distributed
+from idiolect.runtime.devices import is_leader
+from idiolect.runtime.evaluate import Evaluator
 from tests.federations import classification, flat
 
 METHODS: dict[str, dict[str, Any]] = {

@@ -6,10 +6,10 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from idiolect import tree
-from idiolect.client import Client
+from idiolect.client.client import Client
+from idiolect.core import tree
 from idiolect.models.parts import split
-from idiolect.simulate import Simulation, State
+from idiolect.runtime.simulate import Simulation, State
 from tests.federations import Problem, classification
 
 SIZES = (9, 1, 14, 4)

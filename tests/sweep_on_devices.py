@@ -10,8 +10,8 @@ import jax
 import numpy as np
 
 from idiolect import sweep
-from idiolect.batched import Program
 from idiolect.data import from_arrays
+from idiolect.runtime.batched import Program
 
 
 def table() -> dict[str, Any]:

@@ -9,10 +9,10 @@ from benchmarks.beginning import SEED, simulated, to_torch
 from benchmarks.peers import System
 from benchmarks.samples import Given
 from benchmarks.workloads import Workload
-from idiolect.devices import use_cores
-from idiolect.errors import ConfigError
-from idiolect.evaluate import Evaluator
-from idiolect.simulate import State
+from idiolect.core.errors import ConfigError
+from idiolect.runtime.devices import use_cores
+from idiolect.runtime.evaluate import Evaluator
+from idiolect.runtime.simulate import State
 
 
 class Rounds:

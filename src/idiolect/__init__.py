@@ -26,14 +26,13 @@ from idiolect.algorithms.pfedme import PFedMe
 from idiolect.algorithms.pflego import PFLEGO
 from idiolect.algorithms.reptile import Reptile
 from idiolect.algorithms.scaffold import Scaffold
-from idiolect.api import Comparison, Run, compare, run
-from idiolect.client import Client
+from idiolect.api import Comparison, Run, SweepResult, compare, run, sweep
+from idiolect.client.client import Client
+from idiolect.core.errors import ConfigError, DataError, DivergedError, IdiolectError, StoreError
 from idiolect.data.federated import FederatedData
-from idiolect.devices import use_cores
-from idiolect.errors import ConfigError, DataError, DivergedError, IdiolectError, StoreError
 from idiolect.models import load_model, save_model
-from idiolect.split import SplitRun
-from idiolect.sweeps import SweepResult, sweep
+from idiolect.runtime.devices import use_cores
+from idiolect.runtime.split_learning import SplitRun
 
 __version__ = "0.1.0"
 

@@ -1,5 +1,5 @@
 """`python -m idiolect` is the command line."""
 
-from idiolect.cli import main
+from idiolect.cli.main import main
 
 main()

@@ -12,8 +12,8 @@ from scipy.optimize import minimize
 from scipy.special import expit, xlogy
 
 from idiolect.algorithms.mocha import Mocha
-from idiolect.objective import objective_of
-from idiolect.simulate import Simulation
+from idiolect.client.objective import objective_of
+from idiolect.runtime.simulate import Simulation
 from tests.federations import federation, split_of
 
 SIZES = (6, 1, 25, 9)

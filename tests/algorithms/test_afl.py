@@ -9,13 +9,13 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from idiolect import tree
 from idiolect.algorithms.afl import AFL, Agnostic, Report, Sent, onto_simplex
 from idiolect.algorithms.base import Cohort
 from idiolect.algorithms.fedavg import FedAvg
 from idiolect.algorithms.registry import build
-from idiolect.errors import ConfigError
-from idiolect.evaluate import Evaluator
+from idiolect.core import tree
+from idiolect.core.errors import ConfigError
+from idiolect.runtime.evaluate import Evaluator
 from tests import contract
 from tests.federations import classification, flat, quadratics, quadratics_of, rows, run
 

@@ -5,12 +5,12 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from idiolect import tree
 from idiolect.algorithms.apfl import APFL, Own
 from idiolect.algorithms.fedavg import FedAvg
 from idiolect.algorithms.local import Local
-from idiolect.errors import ConfigError
-from idiolect.evaluate import Evaluator
+from idiolect.core import tree
+from idiolect.core.errors import ConfigError
+from idiolect.runtime.evaluate import Evaluator
 from tests.contract import ignores_padding, is_the_same_however_executed
 from tests.federations import classification, flat, quadratics, rows, run
 

@@ -8,14 +8,14 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from idiolect import tree
 from idiolect.algorithms.base import Algorithm
 from idiolect.algorithms.registry import ALGORITHMS, build
+from idiolect.client.objective import objective_of
+from idiolect.core import tree
+from idiolect.core.errors import ConfigError
 from idiolect.data import from_arrays
-from idiolect.errors import ConfigError
 from idiolect.models import build as build_model
-from idiolect.objective import objective_of
-from idiolect.simulate import Simulation
+from idiolect.runtime.simulate import Simulation
 from tests.modalities import FLAT, problem
 
 KEEPS = [name for name, cls in ALGORITHMS.items() if cls.init_private is not Algorithm.init_private]

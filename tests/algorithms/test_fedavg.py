@@ -6,14 +6,14 @@ import numpy as np
 import optax
 import pytest
 
-from idiolect import tree
 from idiolect.algorithms.base import Cohort
 from idiolect.algorithms.fedavg import FedAvg, FedAvgFineTuned
+from idiolect.algorithms.parts.averaging import Server
 from idiolect.algorithms.registry import build
-from idiolect.algorithms.server import Server
-from idiolect.errors import ConfigError
-from idiolect.evaluate import Evaluator
-from idiolect.random import stream
+from idiolect.core import tree
+from idiolect.core.errors import ConfigError
+from idiolect.core.random import stream
+from idiolect.runtime.evaluate import Evaluator
 from tests.federations import bits, classification, flat, rows, run
 
 

@@ -5,14 +5,14 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from idiolect import tree
 from idiolect.algorithms.fedbabu import FedBABU
-from idiolect.errors import ConfigError
-from idiolect.evaluate import Evaluator
+from idiolect.client.objective import objective_of
+from idiolect.core import tree
+from idiolect.core.errors import ConfigError
+from idiolect.core.random import stream
 from idiolect.models.mlp import MLP
-from idiolect.objective import objective_of
-from idiolect.random import stream
-from idiolect.simulate import Simulation
+from idiolect.runtime.evaluate import Evaluator
+from idiolect.runtime.simulate import Simulation
 from tests import parted
 from tests.contract import is_the_same_however_executed, keeps_nothing
 from tests.federations import flat, rows, run

@@ -7,7 +7,7 @@ import pytest
 
 from idiolect.algorithms.feddane import Dane, FedDANE
 from idiolect.algorithms.registry import build
-from idiolect.errors import ConfigError
+from idiolect.core.errors import ConfigError
 from tests import contract
 from tests.federations import quadratics, quadratics_of, run
 

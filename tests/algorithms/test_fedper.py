@@ -4,13 +4,13 @@ import jax
 import numpy as np
 import pytest
 
-from idiolect import tree
 from idiolect.algorithms.fedavg import FedAvg
 from idiolect.algorithms.fedper import FedPer, LGFedAvg
 from idiolect.algorithms.local import Local
-from idiolect.errors import ConfigError
-from idiolect.evaluate import Evaluator
-from idiolect.random import stream
+from idiolect.core import tree
+from idiolect.core.errors import ConfigError
+from idiolect.core.random import stream
+from idiolect.runtime.evaluate import Evaluator
 from tests import parted
 from tests.contract import is_the_same_however_executed
 from tests.federations import bits, flat, rows, run

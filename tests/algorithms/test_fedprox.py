@@ -7,7 +7,7 @@ import pytest
 from idiolect.algorithms.fedavg import FedAvg
 from idiolect.algorithms.fedprox import FedProx
 from idiolect.algorithms.registry import build
-from idiolect.errors import ConfigError
+from idiolect.core.errors import ConfigError
 from tests import contract
 from tests.federations import classification, flat, quadratics, run
 

@@ -7,13 +7,13 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from idiolect import tree
 from idiolect.algorithms.fedrecon import FedRecon
-from idiolect.errors import ConfigError
-from idiolect.evaluate import Evaluator
+from idiolect.client.objective import objective_of
+from idiolect.core import tree
+from idiolect.core.errors import ConfigError
 from idiolect.models.mlp import MLP
-from idiolect.objective import objective_of
-from idiolect.simulate import Simulation
+from idiolect.runtime.evaluate import Evaluator
+from idiolect.runtime.simulate import Simulation
 from tests import parted
 from tests.contract import ignores_padding, is_the_same_however_executed, keeps_nothing
 from tests.federations import client_of, flat, rows, run

@@ -4,10 +4,10 @@ import jax
 import numpy as np
 import pytest
 
-from idiolect import tree
 from idiolect.algorithms.fedrep import FedRep
-from idiolect.errors import ConfigError
-from idiolect.evaluate import Evaluator
+from idiolect.core import tree
+from idiolect.core.errors import ConfigError
+from idiolect.runtime.evaluate import Evaluator
 from tests import parted
 from tests.contract import is_the_same_however_executed
 from tests.federations import flat, rows, run

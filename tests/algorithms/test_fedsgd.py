@@ -8,7 +8,7 @@ import pytest
 
 from idiolect.algorithms.fedavg import FedAvg
 from idiolect.algorithms.fedsgd import FedSGD
-from idiolect.errors import ConfigError
+from idiolect.core.errors import ConfigError
 from tests.contract import ignores_padding, is_the_same_however_executed, keeps_nothing
 from tests.federations import classification, flat, quadratics, run
 

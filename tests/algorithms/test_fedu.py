@@ -15,9 +15,9 @@ from idiolect.algorithms.fedavg import FedAvg
 from idiolect.algorithms.fedu import DFedU, FedU
 from idiolect.algorithms.local import Local
 from idiolect.algorithms.registry import build
-from idiolect.errors import ConfigError
-from idiolect.evaluate import Evaluator
+from idiolect.core.errors import ConfigError
 from idiolect.graphs import GraphWarning
+from idiolect.runtime.evaluate import Evaluator
 from tests import contract
 from tests.algorithms.fedu_quadratics import (
     MIXED,

@@ -7,9 +7,9 @@ import pytest
 
 from idiolect.algorithms.l2gd import L2GD
 from idiolect.algorithms.local import Local
-from idiolect.checkpoint import Checkpoint, load_checkpoint, save_checkpoint
-from idiolect.errors import ConfigError
-from idiolect.evaluate import Evaluator
+from idiolect.core.errors import ConfigError
+from idiolect.runtime.checkpoint import Checkpoint, load_checkpoint, save_checkpoint
+from idiolect.runtime.evaluate import Evaluator
 from tests.contract import close
 from tests.federations import bits, classification, flat, quadratics, rows, run
 

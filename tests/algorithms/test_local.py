@@ -4,9 +4,9 @@ import pytest
 
 from idiolect.algorithms.fedavg import FedAvg
 from idiolect.algorithms.local import Global, Local
-from idiolect.errors import ConfigError
-from idiolect.evaluate import Evaluator
-from idiolect.random import stream
+from idiolect.core.errors import ConfigError
+from idiolect.core.random import stream
+from idiolect.runtime.evaluate import Evaluator
 from tests.federations import classification, client_of, flat, rows, run
 
 SIZES = (9, 1, 30)

@@ -6,14 +6,14 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from idiolect import tree
 from idiolect.algorithms.fedavg import FedAvg
 from idiolect.algorithms.mmfl import MmFL
 from idiolect.algorithms.registry import build
-from idiolect.errors import ConfigError
+from idiolect.core import tree
+from idiolect.core.errors import ConfigError
+from idiolect.core.random import stream
 from idiolect.models.multimodal import branches
 from idiolect.models.parts import split
-from idiolect.random import stream
 from tests import contract
 from tests.algorithms.mmfl_runs import choice, mmfl, prepared, trained
 from tests.federations import run

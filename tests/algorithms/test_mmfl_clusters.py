@@ -9,11 +9,11 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from idiolect import tree
 from idiolect.algorithms.base import Cohort
-from idiolect.evaluate import Evaluator
+from idiolect.core import tree
+from idiolect.core.random import stream
 from idiolect.models.multimodal import branches
-from idiolect.random import stream
+from idiolect.runtime.evaluate import Evaluator
 from tests import contract
 from tests.algorithms.mmfl_runs import choice, mmfl, prepared, trained
 from tests.federations import bits, run

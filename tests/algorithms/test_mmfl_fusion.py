@@ -4,14 +4,14 @@ import jax
 import numpy as np
 import pytest
 
-from idiolect import tree
 from idiolect.algorithms.mmfl import MmFL
 from idiolect.algorithms.mmfl_fusion import MmFLFusion
-from idiolect.errors import ConfigError
-from idiolect.evaluate import Evaluator
+from idiolect.core import tree
+from idiolect.core.errors import ConfigError
+from idiolect.core.random import stream
 from idiolect.models.multimodal import joined
 from idiolect.models.parts import split
-from idiolect.random import stream
+from idiolect.runtime.evaluate import Evaluator
 from tests.contract import sent_by
 from tests.federations import batches_of, run
 from tests.modalities import FLAT, SIZES, close, data_of, problem, value_and_slope

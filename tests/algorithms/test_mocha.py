@@ -10,11 +10,11 @@ import idiolect
 from idiolect.algorithms.base import Cohort
 from idiolect.algorithms.mocha import Change, Mocha
 from idiolect.algorithms.registry import build
+from idiolect.client.objective import objective_of
+from idiolect.core.errors import ConfigError
 from idiolect.data import from_arrays
-from idiolect.errors import ConfigError
-from idiolect.evaluate import Evaluator
-from idiolect.objective import objective_of
-from idiolect.simulate import Simulation
+from idiolect.runtime.evaluate import Evaluator
+from idiolect.runtime.simulate import Simulation
 from tests.algorithms.mocha_tasks import (
     CLIENTS,
     FEATURES,

@@ -6,8 +6,8 @@ import pytest
 from scipy.linalg import sqrtm
 
 from idiolect.algorithms.mocha import Mocha
-from idiolect.objective import objective_of
-from idiolect.simulate import Simulation
+from idiolect.client.objective import objective_of
+from idiolect.runtime.simulate import Simulation
 from tests.algorithms.mocha_tasks import CLIENTS, FEATURES, Linear, diagnosed, tasks, variables, weights
 from tests.federations import federation, run, split_of
 

@@ -5,8 +5,8 @@ import numpy as np
 import pytest
 
 from idiolect.algorithms.registry import build
-from idiolect.evaluate import Evaluator
 from idiolect.models.parts import split
+from idiolect.runtime.evaluate import Evaluator
 from tests.federations import run
 from tests.modalities import FLAT, SIZES, data_of, problem
 

@@ -7,8 +7,8 @@ import pytest
 from idiolect.algorithms.fedavg import FedAvg
 from idiolect.algorithms.local import Local
 from idiolect.algorithms.oneshot import OneShot
-from idiolect.errors import ConfigError
-from idiolect.evaluate import Evaluator
+from idiolect.core.errors import ConfigError
+from idiolect.runtime.evaluate import Evaluator
 from tests.contract import ignores_padding, is_the_same_however_executed
 from tests.federations import flat, quadratics, rows, run
 

@@ -6,11 +6,11 @@ import numpy as np
 import pytest
 from jax.flatten_util import ravel_pytree
 
-from idiolect import tree
 from idiolect.algorithms.perfedavg import PerFedAvg
-from idiolect.errors import ConfigError
-from idiolect.evaluate import Evaluator
-from idiolect.random import stream
+from idiolect.core import tree
+from idiolect.core.errors import ConfigError
+from idiolect.core.random import stream
+from idiolect.runtime.evaluate import Evaluator
 from tests.federations import classification, flat, rows, run
 
 ALPHA = 0.4

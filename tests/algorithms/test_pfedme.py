@@ -7,8 +7,8 @@ import numpy as np
 import pytest
 
 from idiolect.algorithms.pfedme import PFedMe
-from idiolect.errors import ConfigError
-from idiolect.evaluate import Evaluator
+from idiolect.core.errors import ConfigError
+from idiolect.runtime.evaluate import Evaluator
 from tests.federations import flat, quadratics, rows, run
 
 LAMBDA = 2.0

@@ -11,14 +11,14 @@ import numpy as np
 import optax
 import pytest
 
-from idiolect import tree
 from idiolect.algorithms.base import Cohort
 from idiolect.algorithms.pflego import PFLEGO
-from idiolect.errors import ConfigError
-from idiolect.evaluate import Evaluator
+from idiolect.client.objective import objective_of
+from idiolect.core import tree
+from idiolect.core.errors import ConfigError
 from idiolect.models.parts import split
-from idiolect.objective import objective_of
-from idiolect.simulate import Simulation
+from idiolect.runtime.evaluate import Evaluator
+from idiolect.runtime.simulate import Simulation
 from tests import parted
 from tests.contract import ignores_padding, is_the_same_however_executed
 from tests.federations import client_of, federation, flat, rows, run, split_of

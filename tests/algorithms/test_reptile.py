@@ -5,8 +5,8 @@ import pytest
 
 from idiolect.algorithms.fedavg import FedAvgFineTuned
 from idiolect.algorithms.reptile import Reptile
-from idiolect.errors import ConfigError
-from idiolect.evaluate import Evaluator
+from idiolect.core.errors import ConfigError
+from idiolect.runtime.evaluate import Evaluator
 from tests.contract import ignores_padding, is_the_same_however_executed, keeps_nothing
 from tests.federations import flat, quadratics, rows, run
 

@@ -8,8 +8,8 @@ import pytest
 from idiolect.algorithms.fedavg import FedAvg
 from idiolect.algorithms.registry import build
 from idiolect.algorithms.scaffold import Controlled, Scaffold
-from idiolect.errors import ConfigError
-from idiolect.random import stream
+from idiolect.core.errors import ConfigError
+from idiolect.core.random import stream
 from tests import contract
 from tests.federations import quadratics, rows, run
 

@@ -5,8 +5,8 @@ import pytest
 from benchmarks.counts import gradient_counts, layers, scoring_counts
 from benchmarks.workloads import WORKLOADS, Workload, named
 
+from idiolect.core.random import model_key
 from idiolect.models import build
-from idiolect.random import model_key
 
 
 @pytest.mark.parametrize("work", WORKLOADS, ids=lambda work: work.name)

@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 from benchmarks.__main__ import interpreters, read_floors
 
-from idiolect.errors import ConfigError
+from idiolect.core.errors import ConfigError
 
 
 def test_the_floors_that_are_kept_here_can_be_read() -> None:

@@ -7,10 +7,10 @@ import pytest
 from jaxtyping import Array
 
 from idiolect.algorithms.registry import build
+from idiolect.core.errors import DataError
 from idiolect.data.audit import audit_lines
 from idiolect.data.federated import FederatedData
 from idiolect.data.generated import GeneratedSplit, Maker
-from idiolect.errors import DataError
 from idiolect.graphs.spec import graph_for
 
 

@@ -4,8 +4,8 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
+from idiolect.core.errors import ConfigError, DataError
 from idiolect.data.modalities import Modalities
-from idiolect.errors import ConfigError, DataError
 
 LAYOUT = Modalities(("signal", "text"), ((4, 3), (5,)))
 

@@ -5,8 +5,8 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
+from idiolect.core.errors import ConfigError, DataError
 from idiolect.data import Partition, apply, make
-from idiolect.errors import ConfigError, DataError
 
 RNG = np.random.default_rng(0)
 X = RNG.normal(size=(120, 3)).astype(np.float32)

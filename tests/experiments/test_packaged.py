@@ -4,9 +4,9 @@ from pathlib import Path
 
 import pytest
 
-from idiolect.config import Experiment
-from idiolect.errors import ConfigError
+from idiolect.core.errors import ConfigError
 from idiolect.experiments import _all, names, packaged
+from idiolect.study.experiment import Experiment
 
 ROOT = Path(__file__).parents[2]
 PAPERS = Path(os.environ.get("IDIOLECT_PAPERS") or ROOT.parent / "shared" / "papers")

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from idiolect import graphs
-from idiolect.errors import ConfigError
+from idiolect.core.errors import ConfigError
 from tests.federations import classification, quadratics
 
 

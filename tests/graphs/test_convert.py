@@ -6,7 +6,7 @@ import pytest
 import scipy.sparse as sp
 
 from idiolect import graphs
-from idiolect.errors import ConfigError
+from idiolect.core.errors import ConfigError
 
 MATRIX = np.array([[0, 0.5, 0, 2], [0.5, 0, 0, 0], [0, 0, 0, 1], [2, 0, 1, 0]])
 EDGES = [(1, 0, 0.5), (0, 3, 2.0), (2, 3, 1.0)]

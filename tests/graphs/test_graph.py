@@ -7,7 +7,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from idiolect import graphs
-from idiolect.errors import ConfigError
+from idiolect.core.errors import ConfigError
 from idiolect.graphs import Graph
 
 

@@ -1,7 +1,7 @@
 import numpy as np
 import pytest
 
-from idiolect.errors import ConfigError
+from idiolect.core.errors import ConfigError
 from idiolect.graphs import pairs
 from idiolect.graphs.pairs import all_pairs, check_weight, of_pairs, pairs_at
 

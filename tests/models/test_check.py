@@ -3,7 +3,7 @@ import jax
 import jax.numpy as jnp
 import pytest
 
-from idiolect.errors import ConfigError
+from idiolect.core.errors import ConfigError
 from idiolect.models.check import check_model
 
 KEY = jax.random.key(0)

@@ -6,7 +6,7 @@ import pytest
 from beartype import beartype
 from jaxtyping import jaxtyped
 
-from idiolect.errors import ConfigError
+from idiolect.core.errors import ConfigError
 from idiolect.models.cnn import CNN, unfolded
 from idiolect.models.conv import convolve_lax
 

@@ -6,7 +6,7 @@ import pytest
 from beartype import beartype
 from jaxtyping import jaxtyped
 
-from idiolect.errors import ConfigError
+from idiolect.core.errors import ConfigError
 from idiolect.models import conv
 from idiolect.models.conv import Conv2d, convolve, convolve_im2col, convolve_lax, max_pool, output_size
 

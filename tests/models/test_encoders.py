@@ -6,7 +6,7 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from idiolect.errors import ConfigError
+from idiolect.core.errors import ConfigError
 from idiolect.models.encoders import Dense, Signal, Text
 
 KEY = jax.random.key(0)

@@ -9,9 +9,9 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
+from idiolect.core.errors import ConfigError, StoreError
+from idiolect.core.files import atomic_write
 from idiolect.data.modalities import Modalities
-from idiolect.errors import ConfigError, StoreError
-from idiolect.files import atomic_write
 from idiolect.models.files import load_model, read_header, save_model
 from idiolect.models.multimodal import branches
 from idiolect.models.registry import build, resolve

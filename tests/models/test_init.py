@@ -4,7 +4,7 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from idiolect.errors import ConfigError
+from idiolect.core.errors import ConfigError
 from idiolect.models.cnn import CNN
 from idiolect.models.conv import Conv2d
 from idiolect.models.init import INITIALISATIONS, initialise

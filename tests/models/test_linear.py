@@ -6,7 +6,7 @@ import pytest
 from beartype import beartype
 from jaxtyping import jaxtyped
 
-from idiolect.errors import ConfigError
+from idiolect.core.errors import ConfigError
 from idiolect.models.linear import LinearRegression, MultinomialLogistic
 
 KEY = jax.random.key(0)

@@ -6,7 +6,7 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from idiolect.errors import ConfigError
+from idiolect.core.errors import ConfigError
 from idiolect.models import build
 from idiolect.models.check import check_model
 from idiolect.models.encoders import Text

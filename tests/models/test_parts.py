@@ -4,8 +4,8 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from idiolect import tree
-from idiolect.errors import ConfigError
+from idiolect.core import tree
+from idiolect.core.errors import ConfigError
 from idiolect.models.cnn import CNN
 from idiolect.models.linear import LinearRegression, MultinomialLogistic
 from idiolect.models.mlp import MLP

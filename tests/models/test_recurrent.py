@@ -5,7 +5,7 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from idiolect.errors import ConfigError
+from idiolect.core.errors import ConfigError
 from idiolect.models.recurrent import GRU, LSTM
 
 TIME, INPUTS, WIDTH = 6, 3, 4

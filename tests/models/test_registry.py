@@ -4,8 +4,8 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from idiolect.errors import ConfigError
-from idiolect.losses import LOSSES
+from idiolect.core.errors import ConfigError
+from idiolect.core.losses import LOSSES
 from idiolect.models.check import check_model
 from idiolect.models.cnn import CNN
 from idiolect.models.linear import LinearRegression, MultinomialLogistic

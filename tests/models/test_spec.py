@@ -2,7 +2,7 @@ import math
 
 import pytest
 
-from idiolect.errors import ConfigError
+from idiolect.core.errors import ConfigError
 from idiolect.models import spec
 
 

@@ -5,12 +5,12 @@ from pathlib import Path
 
 import numpy as np
 
-from idiolect.config import Experiment, experiment_of
-from idiolect.evaluate import ClientScores
-from idiolect.experiment import run_id
-from idiolect.results import Results
-from idiolect.store import RunRow, Store
-from idiolect.summary import summarise
+from idiolect.runtime.evaluate import ClientScores
+from idiolect.study.engine import run_id
+from idiolect.study.experiment import Experiment, experiment_of
+from idiolect.study.results import Results
+from idiolect.study.store import RunRow, Store
+from idiolect.study.summary import summarise
 
 CLIENTS = ("north", "south", "east", "west")
 COUNTS = np.array([10, 10, 20, 0])  # west has no test samples

@@ -1,11 +1,11 @@
 import numpy as np
 import pytest
 
-from idiolect.errors import ConfigError
+from idiolect.core.errors import ConfigError
 from idiolect.report.across import across_figure
 from idiolect.report.page import ACROSS, write_report
-from idiolect.results import Results
-from idiolect.store import Store
+from idiolect.study.results import Results
+from idiolect.study.store import Store
 from tests.report.stores import experiment, finished
 
 RATES = (0.5, 0.0, 0.25)

@@ -1,9 +1,9 @@
 import pytest
 
-from idiolect.config import Cell
 from idiolect.report.comparison import statuses, table_of
-from idiolect.results import Results
-from idiolect.store import Store
+from idiolect.study.experiment import Cell
+from idiolect.study.results import Results
+from idiolect.study.store import Store
 from tests.report.stores import NAN, PUBLISHED, experiment, finished, local, record, start
 
 

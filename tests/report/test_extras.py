@@ -1,6 +1,6 @@
 import pytest
 
-from idiolect.errors import ConfigError
+from idiolect.core.errors import ConfigError
 from idiolect.report.extras import extras
 from tests.report.stores import experiment
 

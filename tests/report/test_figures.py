@@ -1,10 +1,10 @@
 import numpy as np
 import pytest
 
-from idiolect.lines import Curve
 from idiolect.report.figures import curves_figure, panels_figure
-from idiolect.results import Results
-from idiolect.store import Store
+from idiolect.study.outcomes import Curve
+from idiolect.study.results import Results
+from idiolect.study.store import Store
 from tests.report.stores import NAN, experiment, finished
 
 

@@ -2,10 +2,10 @@ import re
 
 import pytest
 
-from idiolect.errors import StoreError
+from idiolect.core.errors import StoreError
 from idiolect.report.page import CHOSEN, stems, write_report
-from idiolect.results import Results
-from idiolect.store import Store
+from idiolect.study.results import Results
+from idiolect.study.store import Store
 from tests.report.stores import PROVENANCE, TRAINED, experiment, finished, local, start
 
 COMMAND = "idiolect compare --data toy"

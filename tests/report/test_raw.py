@@ -4,7 +4,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from idiolect.errors import StoreError
+from idiolect.core.errors import StoreError
 from idiolect.report.raw import (
     CLIENT_COLUMNS,
     DIAGNOSTIC_COLUMNS,

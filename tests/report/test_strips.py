@@ -1,8 +1,8 @@
 import numpy as np
 
 from idiolect.report.strips import clients_figure, spread, strip
-from idiolect.results import Results
-from idiolect.store import Store
+from idiolect.study.results import Results
+from idiolect.study.store import Store
 from tests.report.stores import TRAINED, experiment, finished
 
 

@@ -3,7 +3,7 @@ import struct
 import pytest
 from matplotlib import get_backend, rcParams
 
-from idiolect.errors import StoreError
+from idiolect.core.errors import StoreError
 from idiolect.report.figures import clients_figure, curves_figure, save
 from idiolect.report.style import COLOURS, STYLES, Looks, blank
 

@@ -3,10 +3,10 @@
 import numpy as np
 import pytest
 
-from idiolect.comparing import comparison_of
 from idiolect.report.sweep_figure import sweep_figure
-from idiolect.selection import NONE, Swept, Tried, setting_of
-from idiolect.summary import over_seeds
+from idiolect.study.comparison import comparison_of
+from idiolect.study.search.choose import NONE, Swept, Tried, setting_of
+from idiolect.study.summary import over_seeds
 
 
 def swept(settings, chosen=0, diverged=(), seeds=2, scores=None, task="classification"):

@@ -2,9 +2,9 @@ import math
 
 import pytest
 
-from idiolect.published import Published
 from idiolect.report import text
-from idiolect.summary import OverSeeds, over_seeds
+from idiolect.study.published import Published
+from idiolect.study.summary import OverSeeds, over_seeds
 
 NAN = math.nan
 NONE = OverSeeds(NAN, NAN, NAN, 0)

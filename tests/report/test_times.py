@@ -3,8 +3,8 @@ import pytest
 
 from idiolect.report.page import write_report
 from idiolect.report.times import Times, is_timed, times_figure
-from idiolect.results import Results
-from idiolect.store import Store
+from idiolect.study.results import Results
+from idiolect.study.store import Store
 from tests.report.stores import experiment
 
 

@@ -1,8 +1,8 @@
 import pytest
 
 from idiolect.report.verdicts import verdict_sentence, verdict_summary
-from idiolect.results import Results
-from idiolect.store import Store
+from idiolect.study.results import Results
+from idiolect.study.store import Store
 from tests.report.stores import CLASSES, MACRO_F1, TRAINED, experiment, finished, start
 
 

@@ -11,13 +11,13 @@ from jax.core import Tracer
 from jaxtyping import Array, Float, Int, PRNGKeyArray, PyTree
 from optax.projections import projection_simplex
 
-from idiolect import tree
 from idiolect.algorithms.base import Cohort, check
-from idiolect.algorithms.trainer import Trainer
-from idiolect.client import Client
+from idiolect.algorithms.parts.local_sgd import Trainer
+from idiolect.client.client import Client
+from idiolect.core import tree
+from idiolect.core.errors import ConfigError, require
+from idiolect.core.tree import Params, Scalar
 from idiolect.data.federated import FederatedData
-from idiolect.errors import ConfigError, require
-from idiolect.tree import Params, Scalar
 
 Weights = Literal["unbiased", "normalised"]
 Output = Literal["last", "average"]

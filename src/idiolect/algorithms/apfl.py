@@ -6,13 +6,13 @@ import equinox as eqx
 import jax.numpy as jnp
 from jaxtyping import Array, ArrayLike, Float, PRNGKeyArray
 
-from idiolect import tree
 from idiolect.algorithms.base import Weighting, check
 from idiolect.algorithms.fedavg import FedAvg
-from idiolect.algorithms.solvers import over_batches
-from idiolect.client import Client
-from idiolect.objective import Batch
-from idiolect.tree import Params, Scalar
+from idiolect.algorithms.parts.solvers import over_batches
+from idiolect.client.client import Client
+from idiolect.client.objective import Batch
+from idiolect.core import tree
+from idiolect.core.tree import Params, Scalar
 
 
 class Own(NamedTuple):

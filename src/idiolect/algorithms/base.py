@@ -25,10 +25,10 @@ import numpy as np
 from jax.core import Tracer
 from jaxtyping import Array, Bool, Float, Int, PRNGKeyArray, PyTree
 
-from idiolect.client import Client
+from idiolect.client.client import Client
+from idiolect.core.errors import require
+from idiolect.core.tree import Params
 from idiolect.data.federated import FederatedData
-from idiolect.errors import require
-from idiolect.tree import Params
 
 Weighting = Literal["uniform", "size"]
 

@@ -5,11 +5,11 @@ from typing import ClassVar
 import equinox as eqx
 from jaxtyping import PRNGKeyArray
 
-from idiolect import tree
 from idiolect.algorithms.base import check
 from idiolect.algorithms.fedavg import FedAvg
-from idiolect.client import Client
-from idiolect.tree import Params, Scalar
+from idiolect.client.client import Client
+from idiolect.core import tree
+from idiolect.core.tree import Params, Scalar
 
 
 class Ditto(FedAvg):

@@ -6,11 +6,11 @@ import equinox as eqx
 from jaxtyping import PRNGKeyArray, PyTree
 
 from idiolect.algorithms.base import check
-from idiolect.algorithms.server import Averaging
-from idiolect.algorithms.solvers import sgd
-from idiolect.algorithms.trainer import Trainer
-from idiolect.client import Client
-from idiolect.tree import Params, Scalar
+from idiolect.algorithms.parts.averaging import Averaging
+from idiolect.algorithms.parts.local_sgd import Trainer
+from idiolect.algorithms.parts.solvers import sgd
+from idiolect.client.client import Client
+from idiolect.core.tree import Params, Scalar
 
 
 class FedAvg(Averaging, Trainer):

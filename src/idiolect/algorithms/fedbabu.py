@@ -6,13 +6,13 @@ from typing import ClassVar, Literal, get_args
 import equinox as eqx
 from jaxtyping import PRNGKeyArray, PyTree
 
-from idiolect import tree
 from idiolect.algorithms.base import check
-from idiolect.algorithms.parted import Announced, OneStart, train_head
-from idiolect.algorithms.solvers import sgd
-from idiolect.algorithms.trainer import Trainer
-from idiolect.client import Client
-from idiolect.tree import Params, Scalar
+from idiolect.algorithms.parts.body_head import Announced, OneStart, train_head
+from idiolect.algorithms.parts.local_sgd import Trainer
+from idiolect.algorithms.parts.solvers import sgd
+from idiolect.client.client import Client
+from idiolect.core import tree
+from idiolect.core.tree import Params, Scalar
 
 FineTuned = Literal["all", "head", "body"]
 

@@ -7,11 +7,11 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Int, PRNGKeyArray, PyTree
 
-from idiolect import tree
 from idiolect.algorithms.base import Cohort, Weighting, check
-from idiolect.algorithms.trainer import Trainer
-from idiolect.client import Client
-from idiolect.tree import Params, Scalar
+from idiolect.algorithms.parts.local_sgd import Trainer
+from idiolect.client.client import Client
+from idiolect.core import tree
+from idiolect.core.tree import Params, Scalar
 
 
 class Dane(eqx.Module):

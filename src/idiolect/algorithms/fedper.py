@@ -4,11 +4,11 @@ from typing import ClassVar
 
 from jaxtyping import PRNGKeyArray
 
-from idiolect import tree
 from idiolect.algorithms.fedavg import FedAvg
-from idiolect.algorithms.parted import Parted
-from idiolect.client import Client
-from idiolect.tree import Params
+from idiolect.algorithms.parts.body_head import Parted
+from idiolect.client.client import Client
+from idiolect.core import tree
+from idiolect.core.tree import Params
 
 
 class FedPer(Parted, FedAvg):

@@ -4,11 +4,11 @@ from typing import ClassVar
 
 from jaxtyping import PRNGKeyArray, PyTree
 
-from idiolect import tree
 from idiolect.algorithms.base import check
 from idiolect.algorithms.fedavg import FedAvg
-from idiolect.client import Client
-from idiolect.tree import Params, Scalar
+from idiolect.client.client import Client
+from idiolect.core import tree
+from idiolect.core.tree import Params, Scalar
 
 
 class FedProx(FedAvg):

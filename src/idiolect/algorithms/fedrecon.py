@@ -7,13 +7,13 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, PRNGKeyArray, PyTree
 
-from idiolect import tree
 from idiolect.algorithms.base import Cohort, check
-from idiolect.algorithms.parted import OneStart, Parted, train_head
-from idiolect.algorithms.trainer import Trainer
-from idiolect.client import Client
-from idiolect.errors import require
-from idiolect.tree import Params, Scalar
+from idiolect.algorithms.parts.body_head import OneStart, Parted, train_head
+from idiolect.algorithms.parts.local_sgd import Trainer
+from idiolect.client.client import Client
+from idiolect.core import tree
+from idiolect.core.errors import require
+from idiolect.core.tree import Params, Scalar
 
 Split = Literal["random", "none"]
 Rebuilt = Literal["all", "support"]

@@ -7,11 +7,11 @@ import jax
 from jaxtyping import PRNGKeyArray
 
 from idiolect.algorithms.base import check
-from idiolect.algorithms.parted import Parted, train_head
-from idiolect.algorithms.server import Averaging
-from idiolect.algorithms.solvers import sgd
-from idiolect.client import BATCH_ORDERS, BatchOrder, Client
-from idiolect.tree import Params, Scalar
+from idiolect.algorithms.parts.averaging import Averaging
+from idiolect.algorithms.parts.body_head import Parted, train_head
+from idiolect.algorithms.parts.solvers import sgd
+from idiolect.client.client import BATCH_ORDERS, BatchOrder, Client
+from idiolect.core.tree import Params, Scalar
 
 
 class FedRep(Parted, Averaging):

@@ -5,12 +5,12 @@ from typing import ClassVar
 import equinox as eqx
 from jaxtyping import Array, Int, PRNGKeyArray, PyTree
 
-from idiolect import tree
 from idiolect.algorithms.base import Algorithm, Cohort, Weighting, check
-from idiolect.algorithms.server import Server
-from idiolect.algorithms.solvers import MakeOptimizer, optimizer
-from idiolect.client import Client
-from idiolect.tree import Params, Scalar
+from idiolect.algorithms.parts.averaging import Server
+from idiolect.algorithms.parts.solvers import MakeOptimizer, optimizer
+from idiolect.client.client import Client
+from idiolect.core import tree
+from idiolect.core.tree import Params, Scalar
 
 
 class FedSGD(Algorithm):

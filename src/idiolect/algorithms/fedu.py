@@ -11,14 +11,14 @@ import numpy as np
 from jax.core import Tracer
 from jaxtyping import Array, Int, PRNGKeyArray, PyTree
 
-from idiolect import tree
 from idiolect.algorithms.base import Cohort, check
-from idiolect.algorithms.trainer import Trainer
-from idiolect.client import Client
+from idiolect.algorithms.parts.local_sgd import Trainer
+from idiolect.client.client import Client
+from idiolect.core import tree
+from idiolect.core.errors import ConfigError, require
+from idiolect.core.tree import Params, Scalar
 from idiolect.data.federated import FederatedData
-from idiolect.errors import ConfigError, require
 from idiolect.graphs import Graph, GraphWarning, graph_for, mix, parse
-from idiolect.tree import Params, Scalar
 
 Mixing = Literal["simultaneous", "published"]
 

@@ -6,12 +6,12 @@ import equinox as eqx
 import jax
 from jaxtyping import Array, Bool, Int, PRNGKeyArray, UInt32
 
-from idiolect import tree
 from idiolect.algorithms.base import Algorithm, Cohort, check
-from idiolect.algorithms.solvers import sgd
-from idiolect.client import Client
-from idiolect.errors import require
-from idiolect.tree import Params, Scalar
+from idiolect.algorithms.parts.solvers import sgd
+from idiolect.client.client import Client
+from idiolect.core import tree
+from idiolect.core.errors import require
+from idiolect.core.tree import Params, Scalar
 
 
 class Centre(eqx.Module):

@@ -6,10 +6,10 @@ from jaxtyping import PRNGKeyArray, PyTree
 
 from idiolect.algorithms.base import Cohort
 from idiolect.algorithms.fedavg import FedAvg
-from idiolect.algorithms.trainer import Trainer
-from idiolect.client import Client
+from idiolect.algorithms.parts.local_sgd import Trainer
+from idiolect.client.client import Client
+from idiolect.core.tree import Params
 from idiolect.data.federated import FederatedData
-from idiolect.tree import Params
 
 
 class Local(Trainer):

@@ -9,21 +9,21 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Bool, Float, Int, PRNGKeyArray, PyTree
 
-from idiolect import tree
 from idiolect.algorithms.base import Cohort, Weighting, check
-from idiolect.algorithms.solvers import over_batches
-from idiolect.algorithms.trainer import LocalSteps
-from idiolect.client import Client
+from idiolect.algorithms.parts.local_sgd import LocalSteps
+from idiolect.algorithms.parts.solvers import over_batches
+from idiolect.client.client import Client
+from idiolect.client.objective import Batch
+from idiolect.core import tree
+from idiolect.core.errors import require, unknown
+from idiolect.core.random import permuted
+from idiolect.core.tree import Params, Scalar
 from idiolect.data.federated import FederatedData
-from idiolect.errors import require, unknown
 from idiolect.models.multimodal import branches, joined
 from idiolect.models.parts import Head, split
-from idiolect.objective import Batch
-from idiolect.random import permuted
-from idiolect.split import Update
-from idiolect.tree import Params, Scalar
 
 SelectOn = Literal["same", "held-out"]
+Update = Literal["sequential", "simultaneous"]
 WHOLE = ""  # the one cluster of a model that is not made of modalities
 _DRAW = 0x64  # the purpose of d, beside the mini-batches' draws
 

@@ -6,16 +6,16 @@ import equinox as eqx
 import jax
 from jaxtyping import PRNGKeyArray, PyTree
 
-from idiolect import tree
 from idiolect.algorithms.base import check
 from idiolect.algorithms.mmfl import MmFL, Trained
-from idiolect.algorithms.parted import train_head
-from idiolect.client import Client
+from idiolect.algorithms.parts.body_head import train_head
+from idiolect.client.client import Client
+from idiolect.core import tree
+from idiolect.core.errors import require
+from idiolect.core.tree import Params, Scalar
 from idiolect.data.federated import FederatedData
-from idiolect.errors import require
 from idiolect.models.multimodal import Multimodal, joined
 from idiolect.models.parts import split
-from idiolect.tree import Params, Scalar
 
 _HEAD = 0x68  # the purpose of the head's mini-batches, beside the others' draws
 

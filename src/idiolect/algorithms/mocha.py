@@ -9,14 +9,14 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, ArrayLike, Bool, Float, Int, PRNGKeyArray, PyTree
 
-from idiolect import tree
 from idiolect.algorithms.base import Algorithm, Cohort, check
-from idiolect.algorithms.conjugates import LOSSES
-from idiolect.algorithms.dual import Duals, Subproblem, matrix_of, params_of, require_linear
-from idiolect.client import Client
+from idiolect.algorithms.parts.conjugates import LOSSES
+from idiolect.algorithms.parts.dual import Duals, Subproblem, matrix_of, params_of, require_linear
+from idiolect.client.client import Client
+from idiolect.core import tree
+from idiolect.core.errors import ConfigError, require
+from idiolect.core.tree import Params, Scalar
 from idiolect.data.federated import FederatedData
-from idiolect.errors import ConfigError, require
-from idiolect.tree import Params, Scalar
 
 Relationship = Literal["fixed", "learned"]
 

@@ -6,11 +6,11 @@ import equinox as eqx
 import jax
 from jaxtyping import Array, PRNGKeyArray, PyTree
 
-from idiolect import tree
 from idiolect.algorithms.base import Algorithm, Cohort, Weighting, check
-from idiolect.client import BATCH_ORDERS, BatchOrder, Client
-from idiolect.objective import Batch
-from idiolect.tree import Params, Scalar
+from idiolect.client.client import BATCH_ORDERS, BatchOrder, Client
+from idiolect.client.objective import Batch
+from idiolect.core import tree
+from idiolect.core.tree import Params, Scalar
 
 Variant = Literal["exact", "first-order", "hessian-free", "sequential"]
 

@@ -6,13 +6,13 @@ import equinox as eqx
 import jax
 from jaxtyping import PRNGKeyArray, PyTree
 
-from idiolect import tree
 from idiolect.algorithms.base import Algorithm, Cohort, Weighting, check
-from idiolect.algorithms.solvers import MakeOptimizer, is_linear, minimise, optimizer
-from idiolect.client import BATCH_ORDERS, BatchOrder, Client
-from idiolect.objective import Batch
-from idiolect.span import problem
-from idiolect.tree import Params, Scalar
+from idiolect.algorithms.parts.solvers import MakeOptimizer, is_linear, minimise, optimizer
+from idiolect.client.client import BATCH_ORDERS, BatchOrder, Client
+from idiolect.client.exact.span import problem
+from idiolect.client.objective import Batch
+from idiolect.core import tree
+from idiolect.core.tree import Params, Scalar
 
 
 class PFedMe(Algorithm):

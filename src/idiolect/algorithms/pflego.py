@@ -6,13 +6,13 @@ import equinox as eqx
 import jax
 from jaxtyping import PRNGKeyArray, PyTree
 
-from idiolect import tree
 from idiolect.algorithms.base import Cohort, check
-from idiolect.algorithms.parted import Parted, train_head
-from idiolect.algorithms.server import Server
-from idiolect.algorithms.solvers import MakeOptimizer, optimizer
-from idiolect.client import Client
-from idiolect.tree import Params, Scalar
+from idiolect.algorithms.parts.averaging import Server
+from idiolect.algorithms.parts.body_head import Parted, train_head
+from idiolect.algorithms.parts.solvers import MakeOptimizer, optimizer
+from idiolect.client.client import Client
+from idiolect.core import tree
+from idiolect.core.tree import Params, Scalar
 
 HeadStep = Literal["algorithm", "eq5"]
 BodyWeights = Literal["size", "cohort"]

@@ -29,8 +29,8 @@ from idiolect.algorithms.pfedme import PFedMe
 from idiolect.algorithms.pflego import PFLEGO
 from idiolect.algorithms.reptile import Reptile
 from idiolect.algorithms.scaffold import Scaffold
-from idiolect.data.keywords import check_type
-from idiolect.errors import ConfigError, unknown
+from idiolect.core.errors import ConfigError, unknown
+from idiolect.core.settings import check_type
 
 ALGORITHMS: dict[str, type[Algorithm]] = {
     cls.name: cls

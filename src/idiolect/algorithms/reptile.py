@@ -6,9 +6,9 @@ import equinox as eqx
 
 from idiolect.algorithms.base import Weighting
 from idiolect.algorithms.fedavg import FedAvgFineTuned
-from idiolect.algorithms.solvers import MakeOptimizer
-from idiolect.errors import require
-from idiolect.tree import Scalar
+from idiolect.algorithms.parts.solvers import MakeOptimizer
+from idiolect.core.errors import require
+from idiolect.core.tree import Scalar
 
 
 class Reptile(FedAvgFineTuned):

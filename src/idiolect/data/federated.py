@@ -10,9 +10,9 @@ from typing import Any, Literal
 import numpy as np
 from jaxtyping import Int, Shaped
 
+from idiolect.core.errors import DataError, require, unknown
 from idiolect.data.generated import GeneratedSplit, refuse
 from idiolect.data.modalities import Modalities
-from idiolect.errors import DataError, require, unknown
 
 SPLITS = ("train", "validation", "test")
 TaskKind = Literal["classification", "regression"]

@@ -11,7 +11,7 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Int, Shaped
 
-from idiolect.errors import DataError
+from idiolect.core.errors import DataError
 
 
 class Maker(eqx.Module):

@@ -11,11 +11,11 @@ from typing import Any
 import numpy as np
 from jaxtyping import Float, Int, Shaped
 
+from idiolect.core.aligned import aligned_empty
+from idiolect.core.errors import ConfigError, DataError, unknown
 from idiolect.data import partition_file
-from idiolect.data.aligned import aligned_empty
 from idiolect.data.federated import SPLITS, FederatedData, Split, TaskKind
 from idiolect.data.modalities import Modalities
-from idiolect.errors import ConfigError, DataError, unknown
 
 Indices = Int[np.ndarray, "_"]
 

@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 from jaxtyping import Int
 
-from idiolect.errors import DataError
+from idiolect.core.errors import DataError
 
 FORMAT = "idiolect-partition"
 VERSION = 1

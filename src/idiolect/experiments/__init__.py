@@ -4,8 +4,8 @@ import tomllib
 from importlib.resources import files
 from importlib.resources.abc import Traversable
 
-from idiolect.config import Experiment, experiment_of
-from idiolect.errors import unknown
+from idiolect.core.errors import unknown
+from idiolect.study.experiment import Experiment, experiment_of
 
 
 def _all() -> dict[str, Traversable]:

@@ -4,8 +4,8 @@ import numpy as np
 from jaxtyping import Int, Num, Real
 from scipy.spatial.distance import cdist
 
+from idiolect.core.errors import ConfigError, require
 from idiolect.data.federated import FederatedData
-from idiolect.errors import ConfigError, require
 from idiolect.graphs.graph import Graph
 from idiolect.graphs.pairs import all_pairs, check_weight, of_pairs
 

@@ -7,7 +7,7 @@ import numpy as np
 import scipy.sparse as sp
 from jaxtyping import Float, Num
 
-from idiolect.errors import ConfigError, require
+from idiolect.core.errors import ConfigError, require
 from idiolect.graphs.graph import Graph
 from idiolect.graphs.pairs import of_matrix, of_pairs
 

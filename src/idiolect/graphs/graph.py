@@ -10,7 +10,7 @@ import scipy.sparse as sp
 from jaxtyping import Float, Int
 from scipy.sparse.csgraph import connected_components
 
-from idiolect.errors import ConfigError, require
+from idiolect.core.errors import ConfigError, require
 from idiolect.graphs import spectrum
 
 NAMED = 5  # clients named in a message; of the others, the number

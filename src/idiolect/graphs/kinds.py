@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from idiolect.errors import require
+from idiolect.core.errors import require
 from idiolect.graphs.graph import Graph
 from idiolect.graphs.pairs import LARGEST, all_pairs, check_weight, of_pairs, pairs_at
 

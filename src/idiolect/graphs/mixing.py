@@ -9,9 +9,9 @@ import numpy as np
 from jax.scipy.linalg import solve_triangular
 from jaxtyping import Array, ArrayLike, Bool, Float, Int
 
-from idiolect import tree
+from idiolect.core import tree
+from idiolect.core.tree import Params
 from idiolect.graphs.graph import Graph
-from idiolect.tree import Params
 
 CHUNK = 8  # neighbours whose models are read at once
 ROWS = 8  # clients that walk through their neighbours side by side

@@ -6,7 +6,7 @@ import numpy as np
 import scipy.sparse as sp
 from jaxtyping import Int
 
-from idiolect.errors import ConfigError, require
+from idiolect.core.errors import ConfigError, require
 from idiolect.graphs.graph import Graph
 
 LARGEST = 2**26  # entries of a graph kept in memory: about 1 GB

@@ -7,9 +7,9 @@ from dataclasses import dataclass
 from inspect import signature
 from typing import Any
 
+from idiolect.core.errors import ConfigError, require, unknown
+from idiolect.core.settings import check_keywords, check_type, keywords
 from idiolect.data.federated import FederatedData
-from idiolect.data.keywords import check_keywords, check_type, keywords
-from idiolect.errors import ConfigError, require, unknown
 from idiolect.graphs import by_data, kinds
 from idiolect.graphs.graph import Graph, GraphWarning
 

@@ -8,7 +8,7 @@ import scipy.sparse as sp
 from jaxtyping import Float
 from scipy.sparse.linalg import ArpackNoConvergence, LinearOperator, eigsh
 
-from idiolect.errors import require
+from idiolect.core.errors import require
 
 DENSE = 256  # vertices up to which all eigenvalues at once are the fastest and safest
 MOST = 5000  # vertices of which all eigenvalues fit: 200 MB, half a minute

@@ -7,7 +7,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from idiolect.errors import ConfigError
+from idiolect.core.errors import ConfigError
 
 
 def check_model(model: Any, feature_shape: tuple[int, ...], num_outputs: int) -> None:

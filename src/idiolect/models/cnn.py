@@ -9,7 +9,7 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Float, PRNGKeyArray
 
-from idiolect.errors import ConfigError, require
+from idiolect.core.errors import ConfigError, require
 from idiolect.models.conv import Conv2d, Padding, max_pool, output_size
 
 

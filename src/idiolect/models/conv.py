@@ -17,7 +17,7 @@ import jax.numpy as jnp
 from jax import lax
 from jaxtyping import Array, Float, PRNGKeyArray
 
-from idiolect.errors import ConfigError, require
+from idiolect.core.errors import ConfigError, require
 
 Padding = Literal["VALID", "SAME"]
 PADDINGS: tuple[Padding, ...] = ("VALID", "SAME")

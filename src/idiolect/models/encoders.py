@@ -8,7 +8,7 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Float, PRNGKeyArray
 
-from idiolect.errors import require
+from idiolect.core.errors import require
 from idiolect.models.conv import Conv2d, max_pool
 from idiolect.models.mlp import MLP
 from idiolect.models.recurrent import GRU

@@ -15,10 +15,10 @@ from typing import Any
 import equinox as eqx
 import jax
 
+from idiolect.core.errors import ConfigError, IdiolectError, StoreError
+from idiolect.core.files import atomic_write
 from idiolect.data.federated import TaskKind
 from idiolect.data.modalities import Modalities
-from idiolect.errors import ConfigError, IdiolectError, StoreError
-from idiolect.files import atomic_write
 from idiolect.models.registry import build, resolve
 from idiolect.models.spec import Spec
 

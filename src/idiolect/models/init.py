@@ -11,7 +11,7 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, PRNGKeyArray
 
-from idiolect.errors import ConfigError, unknown
+from idiolect.core.errors import ConfigError, unknown
 from idiolect.models.conv import Conv2d
 
 Model = TypeVar("Model", bound=eqx.Module)

@@ -8,7 +8,7 @@ import equinox as eqx
 import jax.numpy as jnp
 from jaxtyping import Array, Float, PRNGKeyArray
 
-from idiolect.errors import require
+from idiolect.core.errors import require
 
 
 class MultinomialLogistic(eqx.Module):

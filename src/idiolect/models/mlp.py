@@ -7,7 +7,7 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Float, PRNGKeyArray
 
-from idiolect.errors import require
+from idiolect.core.errors import require
 
 Activation = Callable[[Array], Array]
 ACTIVATIONS: dict[str, Activation] = {

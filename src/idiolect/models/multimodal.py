@@ -8,8 +8,8 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Float, PyTree
 
+from idiolect.core.errors import require
 from idiolect.data.modalities import Modalities
-from idiolect.errors import require
 from idiolect.models.encoders import Encoder
 from idiolect.models.fusion import Attention, Concatenation
 from idiolect.models.parts import split

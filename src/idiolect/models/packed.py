@@ -7,8 +7,8 @@ import equinox as eqx
 import jax
 from jaxtyping import PRNGKeyArray
 
+from idiolect.core.errors import ConfigError, require, unknown
 from idiolect.data.modalities import Modalities
-from idiolect.errors import ConfigError, require, unknown
 from idiolect.models.encoders import Dense, Encoder, Signal, Text
 from idiolect.models.fusion import FUSIONS
 from idiolect.models.mlp import MLP

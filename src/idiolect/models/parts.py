@@ -7,7 +7,7 @@ import equinox as eqx
 import jax
 from jaxtyping import PyTree
 
-from idiolect.errors import ConfigError
+from idiolect.core.errors import ConfigError
 
 Head = str | Callable[[str, Any], bool]
 

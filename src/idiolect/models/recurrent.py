@@ -10,7 +10,7 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Bool, Float, PRNGKeyArray
 
-from idiolect.errors import require
+from idiolect.core.errors import require
 
 
 class _Gates(eqx.Module):

@@ -9,10 +9,10 @@ from typing import Any, TypeAlias, get_args
 import equinox as eqx
 from jaxtyping import PRNGKeyArray
 
+from idiolect.core.errors import ConfigError, require, unknown
+from idiolect.core.losses import LOSSES, SampleLoss
 from idiolect.data.federated import TaskKind
 from idiolect.data.modalities import Modalities
-from idiolect.errors import ConfigError, require, unknown
-from idiolect.losses import LOSSES, SampleLoss
 from idiolect.models.cnn import CNN
 from idiolect.models.init import initialise
 from idiolect.models.linear import LinearRegression, MultinomialLogistic

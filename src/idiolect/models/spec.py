@@ -7,8 +7,8 @@ import math
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, TypeAlias
 
-from idiolect.errors import ConfigError, unknown
-from idiolect.losses import LOSSES
+from idiolect.core.errors import ConfigError, unknown
+from idiolect.core.losses import LOSSES
 from idiolect.models.conv import PADDINGS
 from idiolect.models.init import INITIALISATIONS
 from idiolect.models.mlp import ACTIVATIONS

@@ -5,12 +5,12 @@ from itertools import groupby
 import numpy as np
 from matplotlib.figure import Figure
 
-from idiolect.lines import Line
 from idiolect.report import text
 from idiolect.report.figures import Course
 from idiolect.report.style import Looks, blank, tidy
-from idiolect.results import Results
-from idiolect.summary import shown_unit
+from idiolect.study.outcomes import Line
+from idiolect.study.results import Results
+from idiolect.study.summary import shown_unit
 
 
 def across_figure(results: Results) -> Figure:

@@ -4,12 +4,12 @@ import math
 from collections import Counter
 from dataclasses import dataclass
 
-from idiolect.config import Cell, Method
-from idiolect.experiment import run_id
-from idiolect.lines import Line
 from idiolect.report import text
-from idiolect.results import Results
-from idiolect.summary import metric_name
+from idiolect.study.engine import run_id
+from idiolect.study.experiment import Cell, Method
+from idiolect.study.outcomes import Line
+from idiolect.study.results import Results
+from idiolect.study.summary import metric_name
 
 SELECTIONS = {
     "last": "last round",

@@ -5,13 +5,13 @@ from dataclasses import dataclass
 
 from rich.table import Table
 
-from idiolect.config import Cell
 from idiolect.report import text
 from idiolect.report.table import escaped
 from idiolect.report.times import Times, is_timed
-from idiolect.results import Results
-from idiolect.summary import OverSeeds
-from idiolect.tuning import chosen
+from idiolect.study.experiment import Cell
+from idiolect.study.results import Results
+from idiolect.study.summary import OverSeeds
+from idiolect.study.tuning import chosen
 
 
 @dataclass(frozen=True)

@@ -7,14 +7,14 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.ticker import MaxNLocator
 
-from idiolect.config import Cell
-from idiolect.lines import Curve
 from idiolect.report import text
 from idiolect.report.comparison import cell_title
 from idiolect.report.strips import clients_figure
 from idiolect.report.style import Looks, blank, save, tidy
-from idiolect.results import Results
-from idiolect.summary import shown_unit
+from idiolect.study.experiment import Cell
+from idiolect.study.outcomes import Curve
+from idiolect.study.results import Results
+from idiolect.study.summary import shown_unit
 
 __all__ = ["clients_figure", "curves_figure", "panels_figure", "save"]
 

@@ -4,8 +4,8 @@ import os
 from collections.abc import Sequence
 from typing import Any
 
-from idiolect.results import Results
-from idiolect.store import RunRow
+from idiolect.study.results import Results
+from idiolect.study.store import RunRow
 
 
 def expected_runs(results: Results) -> list[RunRow]:

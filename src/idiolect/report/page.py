@@ -8,9 +8,8 @@ from typing import Any
 from matplotlib.figure import Figure
 
 from idiolect.algorithms.registry import ALGORITHMS, hyperparameters
-from idiolect.config import Cell, Method
-from idiolect.errors import StoreError
-from idiolect.files import atomic_write
+from idiolect.core.errors import StoreError
+from idiolect.core.files import atomic_write
 from idiolect.report.across import across_figure
 from idiolect.report.comparison import cell_title
 from idiolect.report.extras import diagnostics, extras, markdown_extra
@@ -20,7 +19,8 @@ from idiolect.report.raw import clients_csv, diagnostics_csv, has_diagnostics, w
 from idiolect.report.table import escaped, markdown_table
 from idiolect.report.times import is_timed, times_figure
 from idiolect.report.verdicts import verdict_sentence
-from idiolect.results import Results
+from idiolect.study.experiment import Cell, Method
+from idiolect.study.results import Results
 
 CHOSEN = {
     "last": "The models of the last round are shown; nothing was chosen by looking at results.",

@@ -6,10 +6,10 @@ import math
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 
-from idiolect.files import atomic_write
-from idiolect.lines import Line
-from idiolect.results import Results
-from idiolect.summary import OverSeeds, metric_name
+from idiolect.core.files import atomic_write
+from idiolect.study.outcomes import Line
+from idiolect.study.results import Results
+from idiolect.study.summary import OverSeeds, metric_name
 
 OVER_SEEDS = (
     *("weighted", "mean", "spread", "worst10", "worst", "loss", "macro_f1"),

@@ -8,11 +8,11 @@ from matplotlib.artist import Artist
 from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 
-from idiolect.config import Cell, Method
 from idiolect.report.comparison import cell_title
 from idiolect.report.style import HIT, MISS, beside, blank, tidy, wrapped
-from idiolect.results import Results
-from idiolect.summary import higher_is_better, shown_unit
+from idiolect.study.experiment import Cell, Method
+from idiolect.study.results import Results
+from idiolect.study.summary import higher_is_better, shown_unit
 
 _BINS = 70  # dots closer than this share of the axis stand beside each other
 

@@ -10,7 +10,7 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 
-from idiolect.files import atomic_write
+from idiolect.core.files import atomic_write
 
 # Okabe and Ito's colours, told apart by every common kind of colour blindness; yellow is too pale for lines.
 COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#56B4E9", "#E69F00", "#000000")

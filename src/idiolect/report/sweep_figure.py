@@ -10,8 +10,8 @@ from matplotlib.ticker import NullFormatter
 
 from idiolect.data.federated import TaskKind
 from idiolect.report.style import GREY, HIT, MISS, beside, blank, tidy
-from idiolect.selection import Swept, Tried
-from idiolect.summary import higher_is_better, metric_name
+from idiolect.study.search.choose import Swept, Tried
+from idiolect.study.summary import higher_is_better, metric_name
 
 _FEW = 10  # so many values stand side by side, each with its name; more lie on a scale
 _WIDE = 50  # a scale is logarithmic where the largest value is so many times the smallest

@@ -9,13 +9,13 @@ import tomli_w
 from rich import box
 from rich.table import Table
 
-from idiolect.files import atomic_write
+from idiolect.core.files import atomic_write
 from idiolect.report.style import save
 from idiolect.report.sweep_figure import sweep_figure
 from idiolect.report.text import score
-from idiolect.selection import Swept, Tried
-from idiolect.space import shown
-from idiolect.summary import metric_name
+from idiolect.study.search.choose import Swept, Tried
+from idiolect.study.search.space import shown
+from idiolect.study.summary import metric_name
 
 
 def _row(one: Tried) -> dict[str, Any]:

@@ -8,9 +8,9 @@ from rich.console import Console, ConsoleOptions
 from rich.table import Table as RichTable
 from rich.text import Text
 
-from idiolect.config import Cell
 from idiolect.report.comparison import MACRO_F1, WORDS, Table, table_of
-from idiolect.results import Results
+from idiolect.study.experiment import Cell
+from idiolect.study.results import Results
 
 DISPENSABLE = ("seconds", MACRO_F1, "client mean", "hurt vs global", "difference", "worst 10 %")
 LONGEST = 28  # characters; longer names go on in the next line

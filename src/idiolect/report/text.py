@@ -3,8 +3,8 @@
 import math
 
 from idiolect.data.federated import TaskKind
-from idiolect.published import Published
-from idiolect.summary import OverSeeds, shown_unit
+from idiolect.study.published import Published
+from idiolect.study.summary import OverSeeds, shown_unit
 
 MISSING = "—"
 

@@ -5,10 +5,10 @@ from dataclasses import dataclass
 
 from matplotlib.figure import Figure
 
-from idiolect.config import Cell
 from idiolect.report.comparison import cell_title
 from idiolect.report.style import COLOURS, GREY, blank, tidy
-from idiolect.results import Results
+from idiolect.study.experiment import Cell
+from idiolect.study.results import Results
 
 
 def is_timed(cell: Cell) -> bool:

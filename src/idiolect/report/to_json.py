@@ -4,11 +4,11 @@ import math
 from dataclasses import asdict
 from typing import Any
 
-from idiolect.experiment import run_id
-from idiolect.lines import Line
 from idiolect.report.verdicts import verdict_summary
-from idiolect.results import Results
-from idiolect.summary import metric_name
+from idiolect.study.engine import run_id
+from idiolect.study.outcomes import Line
+from idiolect.study.results import Results
+from idiolect.study.summary import metric_name
 
 
 def to_dict(results: Results) -> dict[str, Any]:

@@ -2,7 +2,7 @@
 
 from collections import Counter
 
-from idiolect.results import Results
+from idiolect.study.results import Results
 
 
 def verdict_summary(results: Results) -> dict[str, int]:

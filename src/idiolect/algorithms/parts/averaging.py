@@ -1,0 +1,87 @@
+"""The server of methods that average: the model, and an optional optimiser that treats the average as a gradient."""
+
+from typing import Any
+
+import equinox as eqx
+import jax.numpy as jnp
+import optax
+from jaxtyping import PRNGKeyArray, PyTree
+
+from idiolect.algorithms.base import Algorithm, Cohort, Weighting, check
+from idiolect.algorithms.parts.solvers import MakeOptimizer, optimizer
+from idiolect.client.client import Client
+from idiolect.core import tree
+from idiolect.core.tree import Params, Scalar
+
+TRAINED = "trained"
+
+
+class Server(eqx.Module):
+    """The server's state: the shared model, and its optimiser's state (None without one)."""
+
+    params: Params
+    optimizer: Any
+
+    def descend(self, solver: optax.GradientTransformation, slope: Params) -> "Server":
+        """One step of the optimiser against `slope`."""
+        updates, state = solver.update(slope, self.optimizer, self.params)
+        return Server(tree.add_scaled(self.params, jnp.asarray(1.0), updates), state)
+
+
+class Averaging(Algorithm):
+    """A method whose clients send what they trained, and whose server averages it.
+
+    weighting: by training samples ("size") or equal ("uniform"). server_optimizer: None averages; a name or
+    `rate -> optax transformation` treats w_t - mean as a gradient and steps with server_rate ("sgd" with rate 1
+    is averaging).
+    trained: also evaluate `trained`, every client's model right after its local steps and before any averaging: what
+    much published code tests, though nobody keeps it. An evaluation then costs a round of all clients.
+    """
+
+    server_rate: Scalar = 1.0
+    weighting: Weighting = eqx.field(static=True, default="size")
+    server_optimizer: str | MakeOptimizer | None = eqx.field(static=True, default=None)
+    trained: bool = eqx.field(static=True, default=False)
+
+    def __check_init__(self) -> None:
+        """Raise `ConfigError` naming the hyper-parameter that is out of range."""
+        check(self, server_rate="positive", weighting=("uniform", "size"))
+        if self.server_optimizer is not None:
+            optimizer(self.server_optimizer, self.server_rate)
+
+    @property
+    def offered(self) -> tuple[str, ...]:
+        """`model_names`, and `trained` if that is asked for."""
+        return (*self.model_names, TRAINED) if self.trained else self.model_names
+
+    def evaluated(self, view: PyTree, private: PyTree, client: Client, key: PRNGKeyArray) -> dict[str, Params]:
+        """`models`; trained: what a round leaves on the client."""
+        found = self.models(view, private, client, key)
+        if self.trained:
+            found |= {TRAINED: self.whole(*self.local(view, private, client, key), view)}
+        return found
+
+    def whole(self, sent: Params, kept: PyTree, view: Params) -> Params:
+        """The model of which a client sends all or a part."""
+        del kept
+        return tree.merged(sent, view)
+
+    def init(self, params: Params, key: PRNGKeyArray) -> Server:
+        """The shared model and a fresh server optimiser."""
+        del key
+        if self.server_optimizer is None:
+            return Server(params, None)
+        return Server(params, optimizer(self.server_optimizer, self.server_rate).init(params))
+
+    def view(self, shared: Server, client_id: Any) -> Params:
+        """Clients receive the model, not the server's optimiser."""
+        del client_id
+        return shared.params
+
+    def aggregate(self, shared: Server, cohort: Cohort, messages: Params) -> Server:
+        """The weighted mean of the cohort's models, or one step of the server's optimiser towards it."""
+        mean = tree.weighted_mean(messages, cohort.weights(self.weighting))
+        if self.server_optimizer is None:
+            return Server(mean, None)
+        solver = optimizer(self.server_optimizer, self.server_rate)
+        return shared.descend(solver, tree.subtract(shared.params, mean))

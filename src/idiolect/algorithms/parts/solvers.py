@@ -1,0 +1,176 @@
+"""Local solvers: the first-order steps that methods take on one client."""
+
+from collections.abc import Callable, Sequence
+from functools import partial
+from typing import Any, TypeVar
+
+import jax
+import jax.numpy as jnp
+import optax
+from jaxtyping import Array, ArrayLike, Int, PRNGKeyArray
+
+from idiolect.client.client import BatchOrder, Client
+from idiolect.client.exact.span import by_size, problem
+from idiolect.client.objective import Batch
+from idiolect.core import tree
+from idiolect.core.errors import unknown
+from idiolect.core.tree import Params, Scalar
+
+MakeOptimizer = Callable[[Any], optax.GradientTransformation]  # rate -> optimiser
+Adjust = Callable[..., Params]  # (gradient, params, *anchors) -> the gradient to descend
+Carry = TypeVar("Carry")
+
+OPTIMIZERS: dict[str, MakeOptimizer] = {
+    "sgd": optax.sgd,
+    "momentum": partial(optax.sgd, momentum=0.9),
+    "nesterov": partial(optax.sgd, momentum=0.9, nesterov=True),
+    "adam": optax.adam,
+    "adagrad": optax.adagrad,
+    "yogi": optax.yogi,
+}
+LINEAR = ("sgd", "momentum", "nesterov")  # each step is a sum of multiples of the gradients so far
+
+
+def is_linear(which: str | MakeOptimizer) -> bool:
+    """Whether the optimiser's steps surely commute with a linear change of coordinates."""
+    return isinstance(which, str) and which in LINEAR
+
+
+def optimizer(which: str | MakeOptimizer, rate: ArrayLike) -> optax.GradientTransformation:
+    """An optax optimiser by name, or from the user's own `rate -> GradientTransformation`."""
+    if not isinstance(which, str):
+        return which(rate)
+    if which not in OPTIMIZERS:
+        raise unknown("optimiser", which, OPTIMIZERS)
+    return OPTIMIZERS[which](rate)
+
+
+def step_count(client: Client, *, steps: int, batch_size: int, epochs: int = 0) -> Int[Array, ""] | int:
+    """Steps of a round: `steps`; with epochs > 0, one for each mini-batch of that many passes."""
+    if not epochs:
+        return steps
+    return epochs if batch_size == 0 else epochs * client.passes(batch_size)
+
+
+def over_batches(
+    client: Client,
+    key: PRNGKeyArray,
+    step: Callable[[Carry, Batch | None, ArrayLike], Carry],
+    start: Carry,
+    *,
+    steps: int,
+    batch_size: int,
+    order: BatchOrder = "fresh",
+    epochs: int = 0,
+) -> Carry:
+    """carry <- step(carry, mini-batch, number of the step) over the mini-batches of a round, `steps` of them.
+
+    With epochs > 0: epochs * ceil(n_i / batch_size) steps instead, each epoch one reshuffled pass. With
+    batch_size = 0 the mini-batch is None, which stands for all the client's samples, and an epoch is one step.
+    """
+    total = step_count(client, steps=steps, batch_size=batch_size, epochs=epochs)
+    if batch_size == 0:
+        return jax.lax.fori_loop(0, total, lambda i, carry: step(carry, None, i), start)
+    if epochs:
+        return jax.lax.fori_loop(
+            0, total, lambda i, carry: step(carry, client.batch(key, i, batch_size, "epoch"), i), start
+        )
+    draws = (client.batches(key, steps, batch_size, order), jnp.arange(steps))
+    return jax.lax.scan(lambda carry, draw: (step(carry, *draw), None), start, draws)[0]
+
+
+def sgd(
+    client: Client,
+    params: Params,
+    key: PRNGKeyArray,
+    *,
+    rate: ArrayLike,
+    steps: int,
+    batch_size: int,
+    order: BatchOrder = "fresh",
+    epochs: int = 0,
+    which: str | MakeOptimizer = "sgd",
+    momentum: Scalar = 0.0,
+    adjust: Adjust | None = None,
+    anchors: Sequence[Params] = (),
+    fixed: Params | None = None,
+) -> Params:
+    """Mini-batch SGD on f_i: params <- params - rate * grad f_i(params; batch), `steps` times.
+
+    batch_size, epochs, order: see `over_batches`. The optimiser's state starts anew: nothing but the parameters
+    outlives a round.
+    momentum: m of heavy-ball steps, v <- m v + grad, params <- params - rate v, in the place of `which`.
+    adjust: (gradient, params, *anchors) -> the gradient to descend (FedProx's and SCAFFOLD's terms). With anchors it
+    must be a sum of multiples of its arguments and see no other point: steps on all the samples may be taken in
+    other coordinates, see `idiolect.client.exact.span`.
+    fixed: the rest of the model where `params` is a part of it (a head, a body); it is not trained.
+    """
+    heavy = not tree.is_off(momentum)
+    solver = optax.sgd(rate, momentum) if heavy else optimizer(which, rate)  # pyright: ignore[reportArgumentType]
+    given, budget = (params, *anchors), epochs or steps
+    linear = batch_size == 0 and (heavy or is_linear(which)) and (adjust is None or len(anchors) > 0)
+
+    def solve(client: Client) -> Params:
+        points, whole = given, None
+        if linear:
+            whole = problem(client, points, None, steps=budget, fixed=fixed)
+            points = whole.points
+
+        def step(
+            carry: tuple[Params, optax.OptState], batch: Batch | None, _: ArrayLike
+        ) -> tuple[Params, optax.OptState]:
+            params, state = carry
+            slope = client.grad(params, batch, fixed) if whole is None else whole.gradient(params)
+            slope = slope if adjust is None else adjust(slope, params, *points[1:])
+            updates, state = solver.update(slope, state, params)
+            return tree.add_scaled(params, 1.0, updates), state
+
+        start = (points[0], solver.init(points[0]))
+        end, _ = over_batches(
+            client, key, step, start, steps=steps, batch_size=batch_size, order=order, epochs=epochs
+        )
+        return end if whole is None else whole.restore(end)
+
+    return by_size(client, given, solve, steps=budget, fixed=fixed) if linear else solve(client)
+
+
+def minimise(
+    gradient: Callable[[Params], Params],
+    start: Params,
+    *,
+    rate: ArrayLike,
+    steps: int,
+    which: str | MakeOptimizer = "sgd",
+    tolerance: ArrayLike | None = None,
+) -> Params:
+    """Minimise a function of which only the gradient is known.
+
+    `steps` steps; or, with a tolerance nu, until ||gradient|| <= nu, at most `steps` steps.
+    """
+    solver = optimizer(which, rate)
+
+    def update(params: Params, state: optax.OptState, slope: Params) -> tuple[Params, optax.OptState]:
+        updates, state = solver.update(slope, state, params)
+        return tree.add_scaled(params, 1.0, updates), state
+
+    if tolerance is None:
+        return jax.lax.fori_loop(
+            0,
+            steps,
+            lambda _, carry: update(carry[0], carry[1], gradient(carry[0])),
+            (start, solver.init(start)),
+            unroll=steps <= 16,  # a handful of steps: unrolled, XLA fuses across them
+        )[0]
+
+    def unfinished(carry: tuple[Params, optax.OptState, Params, jax.Array]) -> jax.Array:
+        _, _, slope, step = carry
+        return (step < steps) & (tree.squared_norm(slope) > jnp.asarray(tolerance) ** 2)
+
+    def body(
+        carry: tuple[Params, optax.OptState, Params, jax.Array],
+    ) -> tuple[Params, optax.OptState, Params, jax.Array]:
+        params, state, slope, step = carry
+        params, state = update(params, state, slope)
+        return params, state, gradient(params), step + 1
+
+    return jax.lax.while_loop(unfinished, body, (start, solver.init(start), gradient(start), jnp.asarray(0)))[0]

@@ -1,0 +1,78 @@
+"""`compare`: several methods on the same federation, cohorts and seeds."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Any, Literal
+
+from rich.console import Console
+
+from idiolect.api.run import ModelSpec
+from idiolect.data.federated import FederatedData
+from idiolect.report.launch import launch
+from idiolect.report.table import rich_table
+from idiolect.study.comparison import comparison_of, own_or_named
+from idiolect.study.launch import raise_diverged
+from idiolect.study.outcomes import Line
+from idiolect.study.results import Results
+
+
+@dataclass(frozen=True)
+class Comparison:
+    """A finished comparison: one line for each method and named model."""
+
+    results: Results
+    folder: Path | None
+
+    @property
+    def lines(self) -> list[Line]:
+        """The table's lines, with every number over seeds."""
+        return self.results.lines
+
+    def show(self) -> None:
+        """Print the table."""
+        for cell in self.results.experiment.cells:
+            Console().print(rich_table(self.results, cell))
+
+
+def compare(
+    data: FederatedData,
+    model: ModelSpec,
+    methods: Sequence[str | Mapping[str, Any]],
+    *,
+    rounds: int = 100,
+    cohort: float | None = None,
+    sampling: Literal["fixed", "binomial"] = "fixed",
+    seeds: int = 1,
+    eval_every: int = 10,
+    select: Literal["last", "last-10", "best-validation"] = "last",
+    out: str | Path | None = None,
+    quiet: bool = False,
+) -> Comparison:
+    """Compare methods, given by name or as {"name": "pfedme", "rate": 0.01, ...}, on the same cohorts and seeds.
+
+    out: a folder for the report, figures and every client's model; without it nothing is kept on disk.
+    """
+    own, spec = own_or_named(model)
+    experiment = comparison_of(
+        data.name,
+        {"name": "own"},
+        spec,
+        methods,
+        rounds=rounds,
+        cohort=cohort,
+        sampling=sampling,
+        eval_every=eval_every,
+        select=select,
+        seeds=seeds,
+    )
+    if out is not None:
+        results = launch(experiment, out, command="idiolect.compare(...)", data=data, model=own, quiet=quiet)
+        raise_diverged(results)
+        return Comparison(results, Path(out))
+    with TemporaryDirectory() as scratch:
+        results = launch(experiment, scratch, data=data, model=own, quiet=quiet, save_models="none", figures=False)
+        _ = results.lines  # read while the folder is there
+        raise_diverged(results)
+        return Comparison(results, None)

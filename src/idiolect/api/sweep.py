@@ -1,0 +1,100 @@
+"""`sweep`: settings of methods tried, each method's best chosen on validation data."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Any, Literal
+
+import equinox as eqx
+import pandas as pd
+from rich.console import Console
+
+from idiolect.core.errors import require
+from idiolect.data.federated import FederatedData
+from idiolect.report.sweeps import frame, rich_sweep
+from idiolect.study.comparison import comparison_of, own_or_named
+from idiolect.study.resolve import Workbench
+from idiolect.study.search.choose import Swept, Tried
+from idiolect.study.search.launch import Search, launch_sweep
+
+
+@dataclass(frozen=True)
+class SweepResult:
+    """A finished sweep. swept: every setting with its scores, in the order in which they were tried."""
+
+    swept: Swept
+    folder: Path | None
+
+    @property
+    def best(self) -> Tried:
+        """The setting that validation data chose; with several methods the best of theirs, see `swept.chosen`."""
+        require(len(self.swept.chosen) > 0, "every setting diverged; lower the learning rates")
+        return self.swept.best
+
+    def table(self) -> pd.DataFrame:
+        """One row a setting: hyper-parameters, validation mean and std over seeds, rounds, whether chosen, test."""
+        return frame(self.swept)
+
+    def show(self) -> None:
+        """Print the table."""
+        Console().print(rich_sweep(self.swept))
+
+
+def sweep(
+    data: FederatedData,
+    model: eqx.Module | Mapping[str, Any] | str,
+    method: str | Mapping[str, Any] | Sequence[str | Mapping[str, Any]],
+    *,
+    space: Mapping[str, Any],
+    seeds: int = 1,
+    rounds: int = 100,
+    cohort: float | None = None,
+    sampling: Literal["fixed", "binomial"] = "fixed",
+    eval_every: int = 10,
+    search: Search = "grid",
+    budget: int | None = None,
+    eta: int = 3,
+    folds: int = 5,
+    batch: int | None = None,
+    search_seed: int = 0,
+    memory: int | None = None,
+    block: int | None = None,
+    show_test: bool = False,
+    out: str | Path | None = None,
+) -> SweepResult:
+    """Try settings of one or several methods on the same seeds; choose each method's best on validation data.
+
+    method: name(s), or specification(s) with fixed hyper-parameters. space: hyper-parameter (or "model.l2") ->
+    values, or a text as on the command line ("log(0.001,1,7)"); for a list of methods {method: space}. search:
+    "grid"; "random": `budget` settings of each method; "halving": rungs of rounds, 1/eta of the settings kept at
+    each; "cv": `folds` folds of each client's training samples; "optuna": `budget` settings of each method, proposed
+    `batch` (8) at a time from what those before scored. memory: bytes for the runs at work at once, by default
+    IDIOLECT_MEMORY (GB) or a share of what the machine has. block: runs vmapped together. out: a folder that a killed
+    sweep goes on from.
+    Raises `ConfigError` before anything runs for what is unknown or out of range.
+    """
+    several = not isinstance(method, str | Mapping)
+    methods = [method] if isinstance(method, str | Mapping) else list(method)
+    names = [m if isinstance(m, str) else str(m.get("name")) for m in methods]
+    own, spec = own_or_named(model)
+    experiment = comparison_of(
+        data.name,
+        {"name": "own"},
+        spec,
+        methods,
+        select="last",
+        seeds=seeds,
+        rounds=rounds,
+        cohort=cohort,
+        sampling=sampling,
+        eval_every=eval_every,
+    )
+    options: dict[str, Any] = {"search": search, "budget": budget, "eta": eta, "folds": folds, "batch": batch}
+    options |= {"search_seed": search_seed, "memory": memory, "block": block, "show_test": show_test}
+    spaces: Mapping[str, Any] = space if several else {names[0]: space}
+    bench = Workbench(data=data, model=own)
+    if out is not None:
+        return SweepResult(launch_sweep(experiment, spaces, bench, out, **options), Path(out))
+    with TemporaryDirectory() as scratch:
+        return SweepResult(launch_sweep(experiment, spaces, bench, scratch, **options), None)

@@ -1,0 +1,82 @@
+"""What commands have in common: their options, and how the text of an option becomes a setting."""
+
+import json
+from enum import StrEnum
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from idiolect.core.errors import ConfigError, unknown
+from idiolect.data.sets import registry as sources
+from idiolect.study.experiment import Experiment, digest
+
+
+class Saved(StrEnum):
+    """Whose client models are written as files."""
+
+    first = "first"
+    all = "all"
+    none = "none"
+
+
+Data = Annotated[str, typer.Option("--data", help="See 'idiolect list data', or a CSV or Parquet file.")]
+ModelName = Annotated[str, typer.Option("--model", help="See 'idiolect list models'.")]
+Rounds = Annotated[int, typer.Option("--rounds", help="Communication rounds.")]
+Cohort = Annotated[float | None, typer.Option("--cohort", help="Clients a round (default: all).")]
+SamplingKind = Annotated[str, typer.Option("--sampling", help="fixed or binomial.")]
+Seeds = Annotated[int, typer.Option("--seeds", help="Number of seeds.")]
+EvalEvery = Annotated[int, typer.Option("--eval-every", help="Rounds between evaluations.")]
+ClientColumn = Annotated[str, typer.Option("--client", help="The client column of a table.")]
+LabelColumn = Annotated[str, typer.Option("--label", help="The label column of a table.")]
+Out = Annotated[Path | None, typer.Option("--out", help="Folder for runs, tables, figures and models.")]
+Jobs = Annotated[int | None, typer.Option("--jobs", min=1, help="Processes at once (default: one a core).")]
+Json = Annotated[bool, typer.Option("--json", help="Print one JSON object instead of tables.")]
+DataDir = Annotated[
+    str | None,
+    typer.Option("--data-dir", help="Folder with one sub-folder a data set (or set IDIOLECT_DATA)."),
+]
+Settings = Annotated[
+    list[str] | None,
+    typer.Option("--set", help="Change a setting: rounds=50, data.partition=clean, model.l2=0.01, pfedme.rate=0.02."),
+]
+Models = Annotated[Saved, typer.Option("--save-models", help="Client models of the first seed, all seeds, or none.")]
+Debug = Annotated[bool, typer.Option("--debug", help="Without compilation: slow, but a breakpoint sees numbers.")]
+
+
+def data_spec(data: str, client: str, label: str) -> tuple[dict[str, Any], str]:
+    """--data as a specification and a short name: a known source, or a file."""
+    path = Path(data)
+    if path.suffix.lower() in (".csv", ".parquet", ".pq", ".tsv", ".gz") or path.is_file():
+        return {"name": "table", "path": str(path.resolve()), "client": client, "label": label}, path.stem
+    if data not in sources.SOURCES or data == "table":
+        error = unknown("data set", data, [s for s in sources.SOURCES if s != "table"])
+        raise ConfigError(f"{error}; or give the path of a CSV or Parquet file")
+    return {"name": data}, data
+
+
+def auto_model(spec: dict[str, Any]) -> str:
+    """The model for data when none is named: regression labels need another one than classes."""
+    regression = spec["name"] == "table" and sources.load(spec).task == "regression"
+    return "linear" if regression else "mlr"
+
+
+def default_folder(experiment: Experiment, changed: dict[str, Any]) -> Path:
+    """A folder for an experiment; with other settings, another one."""
+    settings = {key: value for key, value in changed.items() if key != "seeds"}
+    name = experiment.name.replace("/", "-")
+    return Path("runs") / (f"{name}-{digest(settings)[:6]}" if settings else name)
+
+
+def assignments(pairs: list[str] | None) -> dict[str, Any]:
+    """--set key=value pairs; values are JSON where they can be, else text."""
+    found: dict[str, Any] = {}
+    for pair in pairs or []:
+        key, equals, text = pair.partition("=")
+        if not equals or not key.strip():
+            raise ConfigError(f"--set {pair}: write key=value")
+        try:
+            found[key.strip()] = json.loads(text)
+        except json.JSONDecodeError:
+            found[key.strip()] = text.strip()
+    return found

@@ -1,0 +1,139 @@
+"""The page of one name, a method, a data set, a model or an experiment: what it is, and its settings."""
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from inspect import Parameter, cleandoc, get_annotations, signature
+from itertools import takewhile
+from typing import Any, get_args
+
+from idiolect import experiments
+from idiolect.algorithms import registry as algorithms
+from idiolect.algorithms.base import Algorithm
+from idiolect.core.errors import unknown
+from idiolect.core.losses import LOSSES
+from idiolect.core.settings import keywords
+from idiolect.data.sets import registry as sources
+from idiolect.models import registry as zoo
+from idiolect.models.fusion import FUSIONS
+from idiolect.models.init import INITIALISATIONS
+from idiolect.models.mlp import ACTIVATIONS
+from idiolect.models.packed import ENCODERS
+
+EVERY_SOURCE = """
+Wherever they are among the settings: test, validation: fractions of each client's samples; split_seed draws them.
+clients: how many. seed: makes the samples, or deals them. downsample: a fraction, which half of the clients keep of
+their training data; downsample_test: of their test data. minimum: clients with fewer samples are left out.
+"""
+EVERY_MODEL = f"""
+init: how all layers start, by name: {", ".join(INITIALISATIONS)}.
+last_init: how the last layer starts, where not as init says. l2: adds (l2/2) ||w||^2 to the objective.
+loss: of one sample, {", ".join(LOSSES)}; where none is named, cross-entropy for classes and half the squared
+error for numbers.
+"""
+_MLP = f"hidden: widths of the hidden layers. activation: {', '.join(ACTIVATIONS)}."
+_CNN = """
+channels: filters of each convolution, kernel x kernel, stride 1, padding VALID or SAME; after each a max pool over
+windows of side pool, pool_stride apart, pool_padding VALID or SAME. dense: widths of the hidden layers after them.
+image_shape: (height, width) or (height, width, channels), where samples are flattened images.
+"""
+_LSTM = """
+modalities: those of the data's that it takes; all if none are named. features: width of what is made of a modality.
+decoder: widths of the hidden layers between that and the outputs.
+"""
+_MULTIMODAL = f"""{_LSTM.rstrip()}
+encoder: its kind, one for all or a table by modality: auto, {", ".join(ENCODERS)}. channels, kernel, pool: of its
+convolutions. dense: widths of an mlp encoder's hidden layers. fusion: late, the mean of the decoders' outputs; or a
+head on all features: {", ".join(FUSIONS)}.
+"""
+MODEL_WORDS = {
+    "mlp": _MLP,
+    "dnn": _MLP,
+    "cnn": _CNN,
+    "omniglot-cnn": _CNN,
+    "pflego-cifar-cnn": _CNN,
+    "multimodal": _MULTIMODAL,
+    "lstm": _LSTM,
+}
+REQUIRED = "(required)"
+
+
+@dataclass(frozen=True)
+class Page:
+    """What a name stands for: text, and each setting with its default (REQUIRED, or None, where there is none)."""
+
+    text: str
+    settings: dict[str, Any]
+
+
+def method(name: str) -> Page:
+    """A method's equations, settings, models and source, and the settings that it shares with others.
+
+    Raises `ConfigError` on an unknown name, suggesting the nearest; so do the other pages.
+    """
+    cls = _known("method", name, algorithms.ALGORITHMS)
+    bases = takewhile(lambda base: base is not Algorithm, cls.__mro__[1:])
+    shared = [f"{base.__name__}: {_doc(base)}" for base in bases if get_annotations(base)]
+    return Page(_paragraphs(_doc(cls), *shared), algorithms.hyperparameters(cls))
+
+
+def data(name: str) -> Page:
+    """What is in a data set, and how it can be read and divided."""
+    source = _known("data set", name, sources.SOURCES)
+    parameters = signature(source).parameters
+    shared = [get_args(p.annotation)[0] for p in parameters.values() if p.kind is Parameter.VAR_KEYWORD]
+    settings = dict.fromkeys(keywords(source))
+    for key, parameter in parameters.items():
+        if key in settings:
+            settings[key] = REQUIRED if parameter.default is Parameter.empty else parameter.default
+    words = [f"{base.__name__}: {_doc(base)}" for base in shared]
+    return Page(_paragraphs(_doc(source), *words, EVERY_SOURCE), settings)
+
+
+def model(name: str) -> Page:
+    """A model of the zoo."""
+    entry = _known("model", name, zoo.MODELS)
+    settings = {key: value for key, value in zoo.resolve(name).items() if key != "name"}
+    return Page(_paragraphs(entry.description, MODEL_WORDS.get(name, ""), EVERY_MODEL), settings)
+
+
+def experiment(name: str) -> Page:
+    """A packaged experiment: every protocol's description and cells."""
+    protocols: dict[str, list[str]] = {}
+    for key in experiments.names():
+        base, _, protocol = key.partition(" --protocol ")
+        protocols.setdefault(base, []).append(protocol)
+    texts: list[str] = []
+    for protocol in _known("experiment", name, protocols):
+        found = experiments.packaged(name, protocol) if protocol else experiments.packaged(name)
+        heading = f"{found.title}\n{found.source}" + f"\n--protocol {protocol}" * bool(protocol)
+        cells = [f"  {cell.id}: {', '.join(method.title for method in cell.methods)}" for cell in found.cells]
+        texts += [heading, found.description, "\n".join(["cells and methods, for --only CELL/METHOD:", *cells])]
+    return Page(_paragraphs(*texts), {})
+
+
+LISTS: dict[str, Callable[[], dict[str, str]]] = {
+    "methods": algorithms.describe,
+    "data": sources.describe,
+    "models": zoo.describe,
+    "experiments": experiments.names,
+}
+PAGES: dict[str, Callable[[str], Page]] = {
+    "methods": method,
+    "data": data,
+    "models": model,
+    "experiments": experiment,
+}
+
+
+def _known(kind: str, name: str, known: Mapping[str, Any]) -> Any:
+    if name not in known:
+        raise unknown(kind, name, known)
+    return known[name]
+
+
+def _doc(described: Any) -> str:
+    return cleandoc(described.__doc__ or "")
+
+
+def _paragraphs(*texts: str) -> str:
+    return "\n\n".join(text.strip() for text in texts if text.strip())

@@ -1,0 +1,153 @@
+"""The command `idiolect sweep`: settings tried on the same seeds, each method's best chosen on validation data."""
+
+import sys
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+from rich.console import Console
+from rich.progress import BarColumn, Progress, TextColumn
+from rich.text import Text
+
+from idiolect.algorithms import registry as methods
+from idiolect.cli.options import (
+    ClientColumn,
+    Cohort,
+    Data,
+    DataDir,
+    EvalEvery,
+    Json,
+    LabelColumn,
+    ModelName,
+    Out,
+    Rounds,
+    SamplingKind,
+    Seeds,
+    assignments,
+    auto_model,
+    data_spec,
+)
+from idiolect.cli.terminal import console, print_json
+from idiolect.core.errors import ConfigError
+from idiolect.report.sweeps import rich_sweep, to_dict, write_sweep
+from idiolect.study.comparison import comparison_of
+from idiolect.study.experiment import digest, override
+from idiolect.study.resolve import Workbench
+from idiolect.study.search.launch import launch_sweep
+from idiolect.study.search.space import L2
+
+
+def divided(pairs: list[str] | None, names: list[str]) -> tuple[dict[str, dict[str, str]], list[str]]:
+    """--set pairs as what to try of each method, and the rest, which is set for all.
+
+    A method's key is always tried, with one value or many; model.l2 is tried with every method.
+    """
+    spaces: dict[str, dict[str, str]] = {name: {} for name in names}
+    rest: list[str] = []
+    for pair in pairs or []:
+        key, equals, text = pair.partition("=")
+        head, _, tail = key.strip().partition(".")
+        if not equals or not text.strip():
+            raise ConfigError(f"--set {pair}: write key=value, key=value,value or key=log(a,b,n)")
+        if key.strip() == L2:
+            for space in spaces.values():
+                space[L2] = text
+        elif tail and head in methods.ALGORITHMS:
+            spaces.setdefault(head, {})[tail] = text
+        else:
+            rest.append(pair)
+    return spaces, rest
+
+
+def sweep(
+    data: Data,
+    methods_: Annotated[str, typer.Option("--methods", help="Comma-separated, see 'idiolect list methods'.")],
+    model: ModelName = "auto",
+    set_: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--set",
+            help="What to try: pfedme.prox_weight=1,5,15, pfedme.rate='log(0.001,1,7)', model.l2=0,0.01, "
+            "'loguniform(a,b)' with --budget; or a setting for all: data.clients=20.",
+        ),
+    ] = None,
+    seeds: Seeds = 1,
+    seed: Annotated[int, typer.Option("--seed", help="The first seed; random draws and folds have it too.")] = 0,
+    rounds: Rounds = 100,
+    cohort: Cohort = None,
+    sampling: SamplingKind = "fixed",
+    eval_every: EvalEvery = 10,
+    search: Annotated[str, typer.Option("--search", help="grid, random, optuna, halving or cv.")] = "grid",
+    budget: Annotated[
+        int | None, typer.Option("--budget", help="Settings of each method, drawn from the grid or ranges.")
+    ] = None,
+    eta: Annotated[int, typer.Option("--eta", help="Halving keeps 1/eta of the settings at each rung.")] = 3,
+    folds: Annotated[int, typer.Option("--folds", help="Folds of each client's training samples (cv).")] = 5,
+    batch: Annotated[
+        int | None, typer.Option("--batch", min=1, help="Settings that Optuna proposes at once (8).")
+    ] = None,
+    memory: Annotated[
+        float | None, typer.Option("--memory", help="GB that the runs at work at once may use (or IDIOLECT_MEMORY).")
+    ] = None,
+    show_test: Annotated[
+        bool, typer.Option("--show-test", help="Test scores of all settings; they have no say in the choice.")
+    ] = False,
+    client: ClientColumn = "client",
+    label: LabelColumn = "label",
+    out: Out = None,
+    data_dir: DataDir = None,
+    as_json: Json = False,
+) -> None:
+    """Try settings of methods as few compiled programs; choose on validation data, then show the test score."""
+    names = [m.strip() for m in methods_.split(",") if m.strip()]
+    spaces, rest = divided(set_, names)
+    spec, name = data_spec(data, client, label)
+    experiment = comparison_of(
+        name,
+        spec,
+        {"name": auto_model(spec) if model == "auto" else model},
+        names,
+        select="last",
+        rounds=rounds,
+        cohort=cohort,
+        sampling=sampling,
+        eval_every=eval_every,
+        seeds=seeds,
+        first_seed=seed,
+    )
+    experiment = override(experiment, assignments(rest)).model_copy(update={"name": f"sweep-{name}"})
+    options: dict[str, Any] = {"search": search, "budget": budget, "eta": eta, "folds": folds, "search_seed": seed}
+    if search == "optuna":
+        options["batch"] = batch
+    key = digest(experiment.model_dump(mode="json", exclude={"seeds"}), spaces, options)[:6]
+    target = out or Path("runs") / f"sweep-{name}-{key}"
+    columns = (TextColumn("{task.description}"), BarColumn(), TextColumn("{task.percentage:>3.0f} %"))
+    try:
+        screen = Console(stderr=True)
+        with Progress(*columns, console=screen, transient=True, disable=not screen.is_terminal) as bars:
+            task = bars.add_task("compiling", total=1.0)
+            swept = launch_sweep(
+                experiment,
+                spaces,
+                Workbench(data_dir),
+                target,
+                **options,
+                memory=None if memory is None else int(memory * 1e9),
+                show_test=show_test,
+                on_progress=lambda text, share: bars.update(task, description=text, completed=share),
+            )
+    except KeyboardInterrupt:
+        print("stopped; the same command goes on from the last evaluations", file=sys.stderr)
+        raise typer.Exit(130) from None
+    write_sweep(swept, target)
+    if as_json:
+        print_json({**to_dict(swept), "folder": str(target)})
+    else:
+        console().print(rich_sweep(swept))
+        for one in swept.tried:
+            for failure in one.failures:
+                console().print(Text(f"diverged: {failure}", style="red"), soft_wrap=True)
+        if swept.chosen:
+            console().print(Text(f"chosen, to run: idiolect run {target / 'chosen.toml'}"), soft_wrap=True)
+    if not swept.chosen:
+        raise ConfigError("every setting diverged; lower the learning rates")

@@ -1,0 +1,101 @@
+"""What the command line prints: tables, notes, and what to do next."""
+
+import json
+import shlex
+import sys
+from pathlib import Path
+from typing import Any
+
+from rich.console import Console
+from rich.table import Table
+from rich.text import Text
+
+from idiolect.cli.pages import REQUIRED, Page
+from idiolect.report.extras import extras, rich_extra
+from idiolect.report.table import rich_table
+from idiolect.report.text import MISSING
+from idiolect.report.to_json import to_dict
+from idiolect.report.verdicts import verdict_sentence
+from idiolect.study.results import Results
+
+
+def console() -> Console:
+    """As wide as the terminal; a file gets everything."""
+    return Console() if sys.stdout.isatty() else Console(width=200)
+
+
+def print_json(value: Any) -> None:
+    """One JSON document, and nothing else, on standard output."""
+    print(json.dumps(value, indent=2))
+
+
+def print_entries(entries: dict[str, str]) -> None:
+    """Names, each with a line about it."""
+    table = Table(show_header=False, box=None)
+    for entry, text in entries.items():
+        table.add_row(Text(entry, style="bold"), Text(text))
+    console().print(table)
+
+
+def print_page(kind: str, name: str, page: Page, as_json: bool) -> None:
+    """What a name stands for: its text, and its settings with their defaults and how to set one."""
+    if as_json:
+        print_json({"name": name, "text": page.text, "settings": page.settings})
+        return
+    screen = console()
+    screen.print(Text(page.text), soft_wrap=True)
+    if not page.settings:
+        return
+    table = Table("setting", "default", box=None)
+    for key, default in page.settings.items():
+        table.add_row(Text(key, style="bold"), Text(_typed(default)))
+    screen.print("\n", table)
+    prefix = {"data": "data", "models": "model"}.get(kind, name)
+    typed = {key: value for key, value in page.settings.items() if value not in (None, REQUIRED)} or page.settings
+    key, value = next(iter(typed.items()))
+    screen.print(Text(f"\nset one with, for example: --set {prefix}.{key}={_typed(value)}"))
+
+
+def _typed(value: Any) -> str:
+    """A value as one would type it after --set; a dash where there is none."""
+    if value is None:
+        return MISSING
+    return value if isinstance(value, str) else json.dumps(value)
+
+
+def print_results(results: Results, as_json: bool, out: Path) -> None:
+    """Every cell's table with its notes, what is missing and how to go on, and where the files are."""
+    if as_json:
+        print_json(to_dict(results))
+        return
+    screen = console()
+    for cell in results.experiment.cells:
+        screen.print(rich_table(results, cell))
+        for extra in extras(results, cell):
+            screen.print(rich_extra(extra))
+        for note in (*results.notes(cell), *results.audit(cell)):
+            screen.print(Text.assemble(("note ", "yellow"), note))
+    if sentence := verdict_sentence(results):
+        screen.print(sentence)
+    if unfinished := results.unfinished():
+        names = ", ".join(f"{row.id} at round {row.round}" for row in unfinished[:4])
+        more = f" and {len(unfinished) - 4} more" if len(unfinished) > 4 else ""
+        screen.print(Text(f"not finished: {names}{more}; go on with: {resume_command(out)}"), soft_wrap=True)
+    for row in results.diverged():
+        screen.print(Text(f"{row.id}: {row.message}", style="red"), soft_wrap=True)
+    places = {"report, figures, CSV": out / "report.md", "client models": out / "models"}
+    there = [f"{what}: {path}" for what, path in places.items() if path.exists()]
+    if there:
+        screen.print(Text("   ".join(there)), soft_wrap=True)
+
+
+def resume_command(out: Path) -> str:
+    """What a person types to go on with a stopped run."""
+    return f"idiolect resume {shlex.quote(str(out))}"
+
+
+def fail(message: str, code: int) -> None:
+    """Print one line to standard error and end."""
+    line = " ".join(message.splitlines())
+    Console(stderr=True).print(line, style="red", soft_wrap=True, highlight=False, markup=False)
+    sys.exit(code)

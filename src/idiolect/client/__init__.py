@@ -1,0 +1,1 @@
+"""What a method sees of one client."""

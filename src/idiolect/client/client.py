@@ -1,0 +1,199 @@
+"""What a method sees of ONE client: its objective, its training samples, and ways to draw from them."""
+
+from collections.abc import Callable
+from dataclasses import replace
+from typing import Literal
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+from jaxtyping import Array, ArrayLike, Float, Int, PRNGKeyArray, PyTree, Shaped
+
+from idiolect.client.objective import Batch, Objective
+from idiolect.client.tiles import TILE, equal_tiles
+from idiolect.core import tree
+from idiolect.core.random import permuted
+from idiolect.core.tree import Params
+
+BatchOrder = Literal["fresh", "epoch", "cyclic"]
+BATCH_ORDERS: tuple[BatchOrder, ...] = ("fresh", "epoch", "cyclic")
+
+
+class Federation(eqx.Module):
+    """What every client may know of the others, because the server announces it.
+
+    clients: N; samples: training samples of all; cohort: S, the expected number of clients a round.
+    capacity: rows that hold any one client's training samples. tile: how many rows a gradient takes at a time, at
+    most. sizes: capacities that hold growing shares of the clients, up to all, for what is compiled for each; none
+    where clients are batched, and so have one program.
+    """
+
+    samples: Float[Array, ""]
+    clients: int = eqx.field(static=True)
+    cohort: float = eqx.field(static=True)
+    capacity: int = eqx.field(static=True)
+    tile: int = eqx.field(static=True, default=TILE)
+    sizes: tuple[int, ...] = eqx.field(static=True, default=())
+
+
+class Client(eqx.Module):
+    """One client in one round. Rows `start : start + size` of the flat arrays are its training samples.
+
+    In a simulation the arrays are everyone's and only (start, size, id) differ between clients; on a real
+    client they are its own and start = 0. A method that uses only the functions below cannot tell.
+    outputs: K_i, its number of classes where clients number their own, else None.
+    """
+
+    x: PyTree[Shaped[Array, "n ..."]]
+    y: Shaped[Array, "n"]
+    start: Int[Array, ""]
+    size: Int[Array, ""]
+    id: Int[Array, ""]
+    round: Int[Array, ""]
+    objective: Objective
+    federation: Federation
+    outputs: Int[Array, ""] | None = None
+
+    @property
+    def tile(self) -> int:
+        """Rows that full-batch work takes at a time: the largest client's samples in equal tiles."""
+        return equal_tiles(self.federation.capacity, self.federation.tile)
+
+    def take(self, position: Int[Array, "b"]) -> Batch:
+        """The client's samples at these positions; positions outside 0..size-1 get weight 0."""
+        inside = (position >= 0) & (position < self.size)
+        rows = self.start + jnp.where(inside, position, 0)
+        weight = inside.astype(jnp.result_type(float))
+        return Batch(jax.tree.map(lambda a: a[rows], self.x), self.y[rows], weight, self.outputs)
+
+    def draw(self, key: PRNGKeyArray, batch_size: int) -> Batch:
+        """A fresh mini-batch, uniform without replacement; all samples if the client has fewer."""
+        return self.take(permuted(key, jnp.arange(batch_size), self.size))._replace(
+            weight=(jnp.arange(batch_size) < self.size).astype(jnp.result_type(float))
+        )
+
+    def passes(self, batch_size: int) -> Int[Array, ""]:
+        """Mini-batches in one pass over the data, the short last one counted: ceil(size / batch_size)."""
+        return jnp.maximum((self.size + batch_size - 1) // batch_size, 1)
+
+    def batch(self, key: PRNGKeyArray, step: ArrayLike, batch_size: int, order: BatchOrder, steps: int = 0) -> Batch:
+        """The mini-batch of one local step of a round of `steps`.
+
+        fresh: each step draws anew, without replacement inside the batch.
+        epoch: one pass after the other over the data, reshuffled each pass, the last batch of a pass short.
+        cyclic: fixed order, no shuffling, one iterator kept across rounds (step r of round t takes batch
+            t * steps + r, modulo the number of batches), last batch short; as pFedMe's published code does.
+        """
+        if order == "fresh":
+            return self.draw(jax.random.fold_in(key, step), batch_size)
+        per_pass = self.passes(batch_size)
+        within = jnp.arange(batch_size)
+        if order == "cyclic":
+            return self.take(((self.round * steps + step) % per_pass) * batch_size + within)
+        position = (step % per_pass) * batch_size + within
+        index = permuted(jax.random.fold_in(key, step // per_pass), position, self.size)
+        return self.take(jnp.where(position < self.size, index, -1))
+
+    def batches(self, key: PRNGKeyArray, steps: int, batch_size: int, order: BatchOrder) -> Batch:
+        """The mini-batches of a whole round, gathered at once; leaves (steps, batch, ...). See `batch`."""
+        return jax.vmap(lambda step: self.batch(key, step, batch_size, order, steps))(jnp.arange(steps))
+
+    def window(self, first: ArrayLike, size: ArrayLike) -> "Client":
+        """The same client with nothing but the samples at the positions first..first+size-1."""
+        return replace(self, start=self.start + first, size=jnp.asarray(size, self.size.dtype))
+
+    def shuffled(self, key: PRNGKeyArray) -> "Client":
+        """The same client with its samples in a random order named by `key`."""
+
+        def samples(position: Int[Array, "b"]) -> tuple[PyTree, Array]:
+            shuffled = self.take(permuted(key, position, self.size))
+            return shuffled.x, shuffled.y
+
+        x, y = self.collect(samples)
+        return replace(self, x=x, y=y, start=jnp.zeros_like(self.start))
+
+    def collect(self, rows: Callable[[Int[Array, "b"]], PyTree[Shaped[Array, "b ..."]]]) -> PyTree:
+        """rows(positions) for all positions of the client, tile by tile, in arrays that hold any client's.
+
+        As many tiles are computed as the client fills; the rest is zero.
+        """
+        tile = self.tile
+        one = jax.eval_shape(rows, jnp.arange(tile))
+        capacity = -(-self.federation.capacity // tile) * tile
+        empty = jax.tree.map(lambda a: jnp.zeros((capacity, *a.shape[1:]), a.dtype), one)
+
+        def write(index: Array, whole: PyTree) -> PyTree:
+            part = rows(index * tile + jnp.arange(tile))
+            return jax.tree.map(lambda a, b: jax.lax.dynamic_update_slice_in_dim(a, b, index * tile, 0), whole, part)
+
+        return jax.lax.fori_loop(0, (self.size + tile - 1) // tile, write, empty)
+
+    def answered(self, params: Params) -> Float[Array, ""]:
+        """How many of the client's training samples the model with these parameters can answer."""
+        if not self.objective.selective:
+            return self.size.astype(jnp.result_type(float))
+        tile = self.tile
+
+        def add(index: Array, count: Array) -> Array:
+            part = self.take(index * tile + jnp.arange(tile))
+            return count + jnp.sum(self.objective.answered(params, part).weight)
+
+        return jax.lax.fori_loop(0, self.passes(tile), add, jnp.zeros((), jnp.result_type(float)))
+
+    def loss(self, params: Params, batch: Batch) -> Float[Array, ""]:
+        """f_i on a mini-batch, L2 included."""
+        return self.objective.loss(params, batch)
+
+    def grad(self, params: Params, batch: Batch | None, fixed: Params | None = None) -> Params:
+        """Gradient of f_i with respect to `params`; `fixed` is the rest of the model, if any.
+
+        On a mini-batch, or, where it is None, exactly over all the client's samples.
+        """
+        if batch is None:
+            return self.full_value_and_grad(params, fixed)[1]
+        rows = batch.weight.shape[0]
+        if rows <= self.federation.tile:
+            return jax.grad(lambda p: self.objective.loss(tree.merged(p, fixed), batch))(params)
+        tile = equal_tiles(rows, self.federation.tile)
+        parts = batch.tiles(tile)
+        return self.over_tiles(self._data_loss(fixed), params, fixed, lambda i: tree.gather(parts, i), tile, rows)[1]
+
+    def full_value_and_grad(
+        self, params: Params, fixed: Params | None = None, tile: int | None = None
+    ) -> tuple[Float[Array, ""], Params]:
+        """f_i and its exact gradient over all the client's training samples, tile by tile; `fixed` as in `grad`."""
+        tile = tile or self.tile
+        loss = self._data_loss(fixed)
+        return self.over_tiles(loss, params, fixed, lambda index: self.take(index * tile + jnp.arange(tile)), tile)
+
+    def _data_loss(self, fixed: Params | None) -> Callable[[Params, Batch], Float[Array, ""]]:
+        return lambda params, batch: self.objective.data_loss(tree.merged(params, fixed), batch)
+
+    def over_tiles(
+        self,
+        loss: Callable[[Params, Batch], Float[Array, ""]],
+        params: Params,
+        fixed: Params | None,
+        batch: Callable[[Int[Array, ""]], Batch],
+        tile: int,
+        rows: int | None = None,
+    ) -> tuple[Float[Array, ""], Params]:
+        """(1/n) sum over tiles of loss(params, batch(tile)) plus the L2 term, and its gradient.
+
+        rows: in all tiles together, by default the client's samples; n: those that the model can answer, mostly all.
+        """
+
+        def add(index: Array, total: tuple[Array, Array, Params]) -> tuple[Array, Array, Params]:
+            part = batch(index)
+            value, gradient = jax.value_and_grad(loss)(params, part)
+            count = jnp.sum(self.objective.answered(tree.merged(params, fixed), part).weight)
+            return total[0] + value, total[1] + count, tree.add_scaled(total[2], 1.0, gradient)
+
+        nothing = jnp.zeros((), jnp.result_type(float))
+        start = (nothing, nothing, jax.tree.map(jnp.zeros_like, params))
+        tiles = ((self.size if rows is None else rows) + tile - 1) // tile
+        value, count, gradient = jax.lax.fori_loop(0, tiles, add, start)
+        scale = 1.0 / jnp.maximum(count, 1)
+        penalty, slope = jax.value_and_grad(lambda p: self.objective.penalty(tree.merged(p, fixed)))(params)
+        mean = jax.tree.map(lambda g, p: g * scale.astype(g.dtype) + p, gradient, slope)
+        return value * scale + penalty, mean

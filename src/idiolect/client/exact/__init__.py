@@ -1,0 +1,1 @@
+"""Exact work done once instead of in every step."""

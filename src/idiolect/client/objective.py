@@ -1,0 +1,144 @@
+"""The objective f_i of one client: a model, a loss for one sample, and an L2 term."""
+
+from typing import NamedTuple
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+from jaxtyping import Array, Bool, Float, Int, PyTree, Shaped
+
+from idiolect.core import tree
+from idiolect.core.losses import SampleLoss, cross_entropy, half_squared_error, lowest
+from idiolect.core.tree import Params
+from idiolect.data.federated import TaskKind
+
+
+class Batch(NamedTuple):
+    """Samples with weights: 1 for a sample, 0 for padding. x: (batch, ...), y: (batch,), weight: (batch,).
+
+    outputs: K_i, how many of the model's outputs are this client's classes, where clients number their own;
+    None: all of them.
+    """
+
+    x: PyTree[Shaped[Array, "b ..."]]
+    y: Shaped[Array, "b"]
+    weight: Float[Array, "b"]
+    outputs: Int[Array, ""] | None = None
+
+    def tiles(self, rows: int) -> "Batch":
+        """The batch in tiles of so many rows, leaves (tiles, rows, ...); what fills up the last has weight 0."""
+        count = -(-self.weight.shape[0] // rows)
+
+        def cut(a: Array, **how: str) -> Array:
+            filled = jnp.pad(a, [(0, count * rows - a.shape[0])] + [(0, 0)] * (a.ndim - 1), **how)
+            return filled.reshape(count, rows, *a.shape[1:])
+
+        # With copies of the last sample: of zeros a model may make NaN.
+        x, y = jax.tree.map(lambda a: cut(a, mode="edge"), (self.x, self.y))
+        outputs = None if self.outputs is None else jnp.broadcast_to(self.outputs, (count,))
+        return Batch(x, y, cut(self.weight), outputs)
+
+
+class Scores(NamedTuple):
+    """Sums over samples: loss (without L2), score (correct, or squared error), the count, and all of that by class.
+
+    classes: see `by_class`, of all clients together; None where they have no classes in common.
+    """
+
+    loss: Float[Array, "*clients"]
+    score: Float[Array, "*clients"]
+    count: Float[Array, "*clients"]  # pyright: ignore[reportIncompatibleMethodOverride]
+    classes: Int[Array, "*parts 3 classes"] | None = None
+
+
+def by_class(
+    predicted: Int[Array, "b"], actual: Int[Array, "b"], keep: Bool[Array, "b"], classes: int
+) -> Int[Array, "3 classes"]:
+    """Of each class, how many samples are predicted rightly, predicted, and there."""
+    of = jnp.arange(classes)
+    said, true = ((labels[:, None] == of) & keep[:, None] for labels in (predicted, actual))
+    return jnp.sum(jnp.stack([said & true, said, true]), axis=1, dtype=jnp.int32)
+
+
+def own_outputs(outputs: Float[Array, "b ..."], batch: Batch) -> Float[Array, "b ..."]:
+    """The outputs, where those beyond the client's K_i classes are so low that softmax gives them nothing.
+
+    A head of K_i rows and the first K_i rows of a wider one then have the same probabilities and gradients.
+    """
+    if batch.outputs is None:
+        return outputs
+    return jnp.where(jnp.arange(outputs.shape[-1]) < batch.outputs, outputs, lowest(outputs))
+
+
+class Objective(eqx.Module):
+    """f(params) = weighted mean over the batch of loss(model(x), y) + (l2 / 2) ||params||^2.
+
+    The L2 term covers every parameter, biases too: only then is a convex loss l2-strongly convex
+    (pFedMe, Assumption 1a). l2 is a leaf, so a sweep can batch over it.
+    """
+
+    l2: Float[Array, ""] | float
+    static: PyTree = eqx.field(static=True)
+    sample_loss: SampleLoss = eqx.field(static=True)
+    task: TaskKind = eqx.field(static=True)
+
+    @property
+    def selective(self) -> bool:
+        """Whether there may be samples that the model cannot answer: it has a method usable(x), 1 or 0."""
+        return callable(getattr(self.static, "usable", None))
+
+    def outputs(self, params: Params, x: PyTree[Array]) -> Float[Array, "b ..."]:
+        """The model's outputs on a batch."""
+        return jax.vmap(eqx.combine(params, self.static))(x)
+
+    def usable(self, params: Params, x: PyTree[Array]) -> Float[Array, "b"]:
+        """1 for each sample that the model can answer, 0 for one that it cannot; asked where `selective`."""
+        return jax.vmap(eqx.combine(params, self.static).usable)(x)
+
+    def answered(self, params: Params, batch: Batch) -> Batch:
+        """The batch in which samples that the model cannot answer have weight 0: they count for nothing."""
+        if not self.selective:
+            return batch
+        return batch._replace(weight=batch.weight * self.usable(params, batch.x))
+
+    def output_loss(self, outputs: Float[Array, "b ..."], batch: Batch) -> Float[Array, ""]:
+        """Sum of weight * loss over a batch of which the outputs are known."""
+        return jnp.sum(jax.vmap(self.sample_loss)(own_outputs(outputs, batch), batch.y) * batch.weight)
+
+    def data_loss(self, params: Params, batch: Batch) -> Float[Array, ""]:
+        """Sum of weight * loss over the batch: no mean, no L2."""
+        return self.output_loss(self.outputs(params, batch.x), self.answered(params, batch))
+
+    def penalty(self, params: Params) -> Float[Array, ""]:
+        """(l2 / 2) ||params||^2."""
+        return 0.5 * self.l2 * tree.squared_norm(params)
+
+    def loss(self, params: Params, batch: Batch) -> Float[Array, ""]:
+        """Weighted mean loss of the batch plus the L2 term."""
+        batch = self.answered(params, batch)
+        mean = self.output_loss(self.outputs(params, batch.x), batch) / jnp.maximum(jnp.sum(batch.weight), 1)
+        return mean if tree.is_off(self.l2) else mean + self.penalty(params)
+
+    def scores(self, params: Params, batch: Batch) -> Scores:
+        """Sums for evaluation: loss; correct predictions (classification) or squared error (regression)."""
+        batch = self.answered(params, batch)
+        outputs = own_outputs(self.outputs(params, batch.x), batch)
+        losses = jax.vmap(self.sample_loss)(outputs, batch.y)
+        keep, classes = batch.weight > 0, None
+        if self.task == "classification":
+            predicted = jnp.argmax(outputs, axis=-1)
+            score = (predicted == batch.y).astype(losses.dtype)
+            if batch.outputs is None:
+                classes = by_class(predicted, batch.y, keep, outputs.shape[-1])
+        else:
+            score = (outputs.reshape(batch.y.shape) - batch.y) ** 2
+        # where, not *: a padded row may hold anything, and 0 * inf is NaN.
+        loss, score = (jnp.sum(jnp.where(keep, part, 0)) for part in (losses, score))
+        return Scores(loss, score, jnp.sum(batch.weight), classes)
+
+
+def objective_of(model: eqx.Module, task: TaskKind, l2: float = 0.0, loss: SampleLoss | None = None) -> Objective:
+    """Build the objective of a model: cross-entropy for classification, half squared error for regression."""
+    _, static = eqx.partition(model, eqx.is_inexact_array)
+    default = cross_entropy if task == "classification" else half_squared_error
+    return Objective(l2=float(l2), static=static, sample_loss=loss or default, task=task)

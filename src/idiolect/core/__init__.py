@@ -1,0 +1,1 @@
+"""What every module may use: trees of parameters, randomness, errors, losses, files."""

@@ -1,0 +1,1 @@
+"""From columns, labels and signals to numbers, fitted on training rows."""

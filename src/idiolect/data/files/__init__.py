@@ -1,0 +1,1 @@
+"""The formats in which data sets are published."""

@@ -1,0 +1,98 @@
+"""Read the files of a data set that is published as a zip, from the zip or from the folder it unpacks to."""
+
+import io
+import zipfile
+import zlib
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+from jaxtyping import Float64
+
+from idiolect.core.errors import DataError
+from idiolect.data.files.gz import AGAIN
+
+
+@dataclass(frozen=True)
+class Members:
+    """The files of one data set: paths below `root`, which lies in a folder or in a zip archive."""
+
+    where: str
+    root: str
+    names: frozenset[str]
+    source: Path | zipfile.ZipFile
+
+    def __contains__(self, name: str) -> bool:
+        return self.root + name in self.names
+
+    def read(self, name: str, published: str) -> bytes:
+        """The content of one file; `published` ends the message when it is not there."""
+        if name not in self:
+            raise DataError(f"{self.where} has no file '{name}'; {published}")
+        try:
+            if isinstance(self.source, Path):
+                return (self.source / (self.root + name)).read_bytes()
+            return self.source.read(self.root + name)
+        except (OSError, EOFError, zlib.error, zipfile.BadZipFile, NotImplementedError, RuntimeError) as error:
+            raise DataError(f"{self.where}: '{name}' is damaged or cannot be read ({error}); {AGAIN}") from error
+
+
+def find_members(folder: Path, marker: str, published: str) -> Members:
+    """The data set that holds the file `marker`: unpacked in the folder or one below, else in a .zip of the folder.
+
+    A zip may hold the data set's own zip, as the UCI archive does.
+    """
+    for root in (folder, *sorted(path for path in folder.iterdir() if path.is_dir())):
+        if (root / marker).is_file():
+            names = frozenset(path.relative_to(root).as_posix() for path in root.rglob("*") if path.is_file())
+            return Members(str(root), "", names, root)
+    archives = sorted(folder.glob("*.zip"))
+    if not archives:
+        raise DataError(f"{folder} holds neither a .zip nor a folder with '{marker}'; {published}")
+    for path in archives:
+        for where, archive in _archives(path):
+            if (root := _root(archive.namelist(), marker)) is not None:
+                return Members(where, root, frozenset(archive.namelist()), archive)
+    raise DataError(f"{', '.join(map(str, archives))}: no file '{marker}' inside; {published}")
+
+
+def _archives(path: Path) -> Iterator[tuple[str, zipfile.ZipFile]]:
+    """The zip itself, then the zips it holds, each with its name for messages."""
+    outer = open_zip(path, str(path))
+    yield str(path), outer
+    members = Members(str(path), "", frozenset(outer.namelist()), outer)
+    for name in outer.namelist():
+        if name.endswith(".zip") and not name.startswith("__MACOSX"):  # what Finder adds is no archive
+            yield f"{path}, {name}", open_zip(io.BytesIO(members.read(name, AGAIN)), f"{path}, {name}")
+
+
+def open_zip(file: Path | io.BytesIO, where: str) -> zipfile.ZipFile:
+    """The archive; `where` names it in messages."""
+    try:
+        return zipfile.ZipFile(file)
+    except (OSError, zipfile.BadZipFile, ValueError, NotImplementedError) as error:
+        raise DataError(f"{where} is truncated, damaged or not a zip file ({error}); {AGAIN}") from error
+
+
+def _root(names: Sequence[str], marker: str) -> str | None:
+    """The topmost folder inside an archive that holds the marker."""
+    found = [name for name in names if f"/{name}".endswith(f"/{marker}")]
+    return min(found, key=len).removesuffix(marker) if found else None
+
+
+def read_numbers(content: bytes, where: str, columns: int | None = None) -> Float64[np.ndarray, "rows columns"]:
+    """A text table of finite numbers separated by blanks; with `columns`, it must have that many."""
+    try:
+        table = pd.read_csv(io.BytesIO(content), sep=r"\s+", header=None, dtype=np.float64)
+    except ValueError as error:  # every parser error of pandas is one
+        raise DataError(f"{where} is not a table of numbers: {' '.join(str(error).split())}") from error
+    values = table.to_numpy()
+    if columns is not None and values.shape[1] != columns:
+        raise DataError(f"{where} has {values.shape[1]} columns, expected {columns}; {AGAIN}")
+    if len(bad := np.flatnonzero(~np.isfinite(values).all(axis=1))):
+        raise DataError(
+            f"{where} has a row with too few numbers, NaN or infinity: row {bad[0] + 1} ({len(bad)} in all); {AGAIN}"
+        )
+    return values

@@ -1,0 +1,28 @@
+"""Where the data sets lie: one sub-folder a data set, in a folder that the user names."""
+
+import os
+from pathlib import Path
+
+from idiolect.core.errors import DataError
+
+VARIABLE = "IDIOLECT_DATA"
+
+
+def data_folder(folder: str | Path | None, data_set: str, published: str, *, also: str | None = None) -> Path:
+    """The folder of one data set: `folder`, else the environment variable IDIOLECT_DATA, then `/data_set`.
+
+    published: where the original files can be had; it ends the message when they are not there.
+    also: another name that the sub-folder may have.
+    """
+    named = folder if folder is not None else os.environ.get(VARIABLE)
+    if not named:
+        raise DataError(
+            f"{data_set}: no data folder; give --data-dir (folder=) or set {VARIABLE} to a folder that holds "
+            f"'{data_set}/'; {published}"
+        )
+    path = Path(named).expanduser() / data_set
+    if not path.is_dir() and also is not None and (path.parent / also).is_dir():
+        return path.parent / also
+    if not path.is_dir():
+        raise DataError(f"{data_set}: there is no folder {path}; {published}")
+    return path

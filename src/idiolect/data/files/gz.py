@@ -1,0 +1,38 @@
+"""Published files, raw or compressed by gzip."""
+
+import gzip
+import zlib
+from pathlib import Path
+
+from idiolect.core.errors import DataError
+
+AGAIN = "download it again"
+
+
+def packed(folder: Path, name: str) -> Path | None:
+    """The file `name.gz` or `name` in the folder, if it is there."""
+    return next((path for path in (folder / f"{name}.gz", folder / name) if path.is_file()), None)
+
+
+def find_packed(folder: Path, name: str, published: str) -> Path:
+    """The file `name.gz` or `name` in the folder; `published` ends the message when neither is there."""
+    path = packed(folder, name)
+    if path is None:
+        raise DataError(f"missing file {folder / name}.gz (or without .gz); {published}")
+    return path
+
+
+def read_packed(path: Path) -> bytes:
+    """The file's content; unpacked if its name ends in .gz."""
+    try:
+        raw = path.read_bytes()
+    except OSError as error:
+        raise DataError(f"cannot read {path}: {error.strerror or error}") from error
+    if path.suffix != ".gz":
+        return raw
+    if raw[:2] != b"\x1f\x8b":
+        raise DataError(f"{path} is not a gzip file; {AGAIN}, or remove .gz from its name if it is unpacked")
+    try:
+        return gzip.decompress(raw)
+    except (OSError, EOFError, zlib.error) as error:
+        raise DataError(f"{path} is truncated or damaged ({error}); {AGAIN}") from error

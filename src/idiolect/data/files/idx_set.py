@@ -1,0 +1,83 @@
+"""Image sets published as idx files: a file of images and a file of labels for each part, training and test."""
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+
+import numpy as np
+from jaxtyping import Int32, UInt8
+
+from idiolect.core.errors import DataError
+from idiolect.data.files.folder import data_folder
+from idiolect.data.files.gz import find_packed
+from idiolect.data.files.idx import read_idx
+from idiolect.data.sets.image_set import Deal, ImageSet
+
+MNIST_FILES = (
+    ("train-images-idx3-ubyte", "train-labels-idx1-ubyte"),
+    ("t10k-images-idx3-ubyte", "t10k-labels-idx1-ubyte"),
+)
+
+Part = tuple[UInt8[np.ndarray, "_ _ _"], Int32[np.ndarray, "_"]]
+_Md5 = tuple[str | None, str | None]
+
+
+def read_mnist_like(
+    name: str,
+    folder: str | Path | None,
+    classes: Sequence[str],
+    published: str,
+    md5: Sequence[_Md5],
+    *,
+    verify: bool,
+    partitions: Mapping[str, Deal] | None = None,
+    leaks: Mapping[str, str] | None = None,
+) -> ImageSet:
+    """A set with MNIST's file names in the sub-folder `name`, its training images first, then its test images.
+
+    md5: of the uncompressed files, since the gzip files differ between mirrors (they carry a date); only with
+    `verify` they must agree.
+    """
+    where = data_folder(folder, name, published)
+    known = md5 if verify else [(None, None)] * len(MNIST_FILES)
+    parts = [
+        read_part(where, files, published, highest=len(classes) - 1, md5=pair)
+        for files, pair in zip(MNIST_FILES, known, strict=True)
+    ]
+    images, labels = joined(parts, where)
+    return ImageSet(
+        name=name,
+        images=images.reshape(len(images), -1),
+        labels=labels,
+        shape=(*images.shape[1:], 1),
+        classes=tuple(classes),
+        trained=len(parts[0][0]),
+        test_share=len(parts[1][0]) / len(images),
+        partitions=partitions or {},
+        leaks=leaks or {},
+    )
+
+
+def read_part(
+    folder: Path, files: tuple[str, str], published: str, *, highest: int, md5: _Md5 = (None, None)
+) -> Part:
+    """The images and labels in two files; labels above `highest`, other shapes and other md5s are refused."""
+    paths = [find_packed(folder, name, published) for name in files]
+    images, labels = (read_idx(path, md5=known) for path, known in zip(paths, md5, strict=True))
+    if images.ndim != 3 or labels.ndim != 1 or images.dtype != np.uint8 or labels.dtype != np.uint8:
+        raise DataError(
+            f"{paths[0]} and {paths[1]} must hold images and labels as bytes, their shapes are "
+            f"{images.shape} and {labels.shape}; {published}"
+        )
+    if len(images) != len(labels):
+        raise DataError(f"{paths[0]} has {len(images)} images, {paths[1]} has {len(labels)} labels")
+    if labels.max(initial=0) > highest:
+        raise DataError(f"{paths[1]} has a label above {highest}; it is another data set; {published}")
+    return images, labels.astype(np.int32)
+
+
+def joined(parts: Sequence[Part], where: Path) -> Part:
+    """The parts one after the other."""
+    shapes = [images.shape[1:] for images, _ in parts]
+    if len(set(shapes)) != 1:
+        raise DataError(f"{where}: the images of the official parts differ in shape: {shapes}")
+    return np.concatenate([images for images, _ in parts]), np.concatenate([labels for _, labels in parts])

@@ -1,0 +1,72 @@
+"""Read multi-task data from a MATLAB file: two cell arrays, features and labels, with one cell a task."""
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from jaxtyping import Float32, Float64
+from scipy.io import loadmat
+
+from idiolect.core.errors import DataError
+from idiolect.data.files.gz import AGAIN
+
+KEYS = (("X", "Y"), ("feature", "label"))
+
+Task = tuple[Float32[np.ndarray, "n features"], Float64[np.ndarray, "n"]]
+
+
+def read_tasks(path: Path, keys: Sequence[tuple[str, str]] = KEYS) -> list[Task]:
+    """The (features, labels) of every task, in the file's order; keys: the pairs of variables they may lie in."""
+    try:
+        found: Mapping[str, Any] = loadmat(str(path))
+    except Exception as error:  # damaged bytes make scipy raise almost anything, NotImplementedError for HDF5 files
+        reason = " ".join(str(error).split()) or type(error).__name__
+        raise DataError(f"{path} cannot be read as a MATLAB file (version 4 to 7.2): {reason}; {AGAIN}") from error
+    pair = next((pair for pair in keys if all(key in found for key in pair)), None)
+    if pair is None:
+        wanted = " or ".join(f"'{x}' and '{y}'" for x, y in keys)
+        there = ", ".join(name for name in found if not name.startswith("__")) or "nothing"
+        raise DataError(f"{path} has no variables {wanted}; it has {there}")
+    features, labels = (_cells(path, name, found[name]) for name in pair)
+    if len(features) != len(labels):
+        raise DataError(f"{path}: '{pair[0]}' has {len(features)} cells, '{pair[1]}' has {len(labels)}")
+    if not features:
+        raise DataError(f"{path}: '{pair[0]}' has no cells, so there are no tasks")
+    tasks = [
+        task_of(x, y, f"{path}, task {number}") for number, (x, y) in enumerate(zip(features, labels, strict=True), 1)
+    ]
+    check_widths({f"task {number}": task for number, task in enumerate(tasks, 1)}, str(path))
+    return tasks
+
+
+def task_of(features: Any, labels: Any, where: str) -> Task:
+    """One task's samples, checked: finite numbers, a row and a label for each; y may be (n,), (n, 1) or (1, n)."""
+    try:
+        x, y = np.asarray(features), np.asarray(labels)
+    except ValueError as error:  # rows of unequal length
+        raise DataError(f"{where}: rows of unequal length ({error})") from error
+    for what, values in (("features", x), ("labels", y)):
+        if values.dtype.kind not in "fiub":
+            raise DataError(f"{where}: {what} must be numbers, they are {values.dtype}")
+        if not np.isfinite(values).all():
+            raise DataError(f"{where}: {what} hold NaN or infinity; clean or impute the data first")
+    if x.ndim != 2 or len(x) == 0:
+        raise DataError(f"{where}: features must be a table, samples x features; their shape is {x.shape}")
+    if y.size != len(x) or y.size != max(y.shape, default=1):
+        raise DataError(f"{where}: {len(x)} feature rows but labels of shape {y.shape}")
+    return x.astype(np.float32), y.reshape(-1).astype(np.float64)
+
+
+def check_widths(tasks: Mapping[str, Task], where: str) -> None:
+    """All tasks must have the same number of features."""
+    first = next(iter(tasks))
+    for name, (x, _) in tasks.items():
+        if x.shape[1] != (expected := tasks[first][0].shape[1]):
+            raise DataError(f"{where}: {name} has {x.shape[1]} features, {first} has {expected}")
+
+
+def _cells(path: Path, name: str, value: Any) -> list[Any]:
+    if not isinstance(value, np.ndarray) or value.dtype != object:
+        raise DataError(f"{path}: '{name}' must be a cell array with one cell a task")
+    return list(value.ravel())

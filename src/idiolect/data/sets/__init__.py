@@ -1,0 +1,1 @@
+"""Data sets by name, and data of the user's own."""

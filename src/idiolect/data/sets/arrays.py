@@ -1,0 +1,95 @@
+"""Federated data from the arrays of each client."""
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+from jaxtyping import Shaped
+
+from idiolect.core.errors import DataError
+from idiolect.data.divide.division import divide, large_enough
+from idiolect.data.encode.labels import as_labels, check_task, encode_labels, guess_task
+from idiolect.data.federated import FederatedData
+from idiolect.data.partition import apply
+
+Arrays = tuple[Shaped[np.ndarray, "m ..."], Shaped[np.ndarray, "m"]]
+
+
+def from_arrays(
+    clients: Mapping[str, tuple[Any, Any]],
+    *,
+    title: str = "arrays",
+    task: str | None = None,
+    classes: Sequence[str] = (),
+    minimum: int | None = None,
+    test: float = 0.25,
+    validation: float = 0.1,
+    split_seed: int = 0,
+) -> FederatedData:
+    """Your own arrays: a mapping from each client's name to its (features, labels).
+
+    task: without it, integer (and text) labels are classes and float labels are regression targets.
+    classes: the names of the labels 0, 1, ...; without them the classes are the sorted distinct labels.
+    minimum: drop clients with fewer samples than this, and say so in the notes.
+    """
+    if not clients:
+        raise DataError(f"{title}: there are no clients")
+    arrays = {str(client): _check(f"{title}, client '{client}'", *pair) for client, pair in clients.items()}
+    kept, notes = large_enough({client: len(y) for client, (_, y) in arrays.items()}, minimum, title)
+    arrays = {client: arrays[client] for client in kept}
+    first = next(iter(arrays))
+    for client, (features, _) in arrays.items():
+        if features.shape[1:] != (expected := arrays[first][0].shape[1:]):
+            raise DataError(
+                f"{title}: client '{client}' has features of shape {features.shape[1:]}, "
+                f"client '{first}' of shape {expected}"
+            )
+    x = np.concatenate([features for features, _ in arrays.values()])
+    labels = np.concatenate([y for _, y in arrays.values()])
+    kind = check_task(task) if task else guess_task(labels)
+    y, names = encode_labels(labels, kind, title, classes)
+    ends = np.cumsum([len(target) for _, target in arrays.values()])
+    partition = divide(
+        np.split(np.arange(ends[-1]), ends[:-1]),
+        x,
+        y,
+        name="as-given",
+        clients=list(arrays),
+        test=test,
+        validation=validation,
+        split_seed=split_seed,
+        notes=notes,
+    )
+    arguments = {
+        "task": kind,
+        "minimum": minimum,
+        "test": test,
+        "validation": validation,
+        "split_seed": split_seed,
+    }
+    return apply(
+        partition,
+        x,
+        y,
+        name=title,
+        task=kind,
+        classes=names,
+        provenance={
+            "source": "arrays",
+            "arguments": arguments,
+            "normalisation": {"name": "as given", "fitted_on": "unknown"},
+        },
+    )
+
+
+def _check(where: str, features: Any, labels: Any) -> Arrays:
+    x, y = np.asarray(features), as_labels(labels, where)
+    if x.dtype.kind not in "fiub":
+        raise DataError(f"{where}: features must be numbers, they are {x.dtype}")
+    if x.ndim < 2:
+        raise DataError(f"{where}: features must have the shape (samples, ...), it is {x.shape}")
+    if len(x) != len(y):
+        raise DataError(f"{where}: {len(x)} feature rows but {len(y)} labels")
+    if len(y) == 0:
+        raise DataError(f"{where}: it has no samples; leave the client out")
+    return x.astype(np.float32), y

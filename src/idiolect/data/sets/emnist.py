@@ -1,0 +1,133 @@
+"""EMNIST from its original files: handwritten digits and letters, in the orientation in which people read them."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Unpack
+
+import numpy as np
+from jaxtyping import Int
+
+from idiolect.core.errors import DataError, require, unknown
+from idiolect.data.federated import FederatedData
+from idiolect.data.files.folder import data_folder
+from idiolect.data.files.gz import AGAIN, find_packed, read_packed
+from idiolect.data.files.idx_set import Part, joined, read_part
+from idiolect.data.sets.image_set import Dealing, ImageSet
+from idiolect.data.sets.images import federate
+
+PUBLISHED = (
+    "the idx files are in gzip.zip, published at https://www.nist.gov/itl/products-and-services/emnist-dataset"
+)
+PARTS = ("train", "test")
+
+
+@dataclass(frozen=True)
+class Variant:
+    """The published sizes of one variant."""
+
+    train: int
+    test: int
+    classes: int
+
+
+VARIANTS = {
+    "byclass": Variant(697_932, 116_323, 62),
+    "bymerge": Variant(697_932, 116_323, 47),
+    "balanced": Variant(112_800, 18_800, 47),
+    "letters": Variant(124_800, 20_800, 26),
+    "digits": Variant(240_000, 40_000, 10),
+    "mnist": Variant(60_000, 10_000, 10),
+}
+
+
+def emnist(
+    folder: str | Path | None = None,
+    partition: str = "dirichlet",
+    *,
+    variant: str = "byclass",
+    parts: Sequence[str] = PARTS,
+    normalisation: str = "pixel-zscore-train",
+    shape: str = "flat",
+    verify: bool = True,
+    **dealing: Unpack[Dealing],
+) -> FederatedData:
+    """EMNIST, up to 62 handwritten digits and letters, dealt to clients by any partition.
+
+    folder: holds `emnist/` with the idx files, raw or .gz; else the environment variable IDIOLECT_DATA.
+    variant: byclass, bymerge, balanced, letters, digits or mnist. parts: the official parts to use; ["test"] needs
+        the files of the test part only.
+    partition: see `deal`; `dealing`: see `Dealing`. normalisation: see `normalise`.
+    shape: features 'flat' (784,) or 'image' (28, 28, 1).
+    verify: the files must have the published numbers of images.
+    """
+    pool = read_emnist(folder, variant=variant, parts=parts, verify=verify)
+    return federate(pool, partition, normalisation=normalisation, shape=shape, **dealing)
+
+
+def read_emnist(
+    folder: str | Path | None = None,
+    *,
+    variant: str = "byclass",
+    parts: Sequence[str] = PARTS,
+    verify: bool = True,
+) -> ImageSet:
+    """The images and classes of a variant, the training part first; the files hold each image transposed."""
+    if variant not in VARIANTS:
+        raise unknown("variant of EMNIST", variant, VARIANTS)
+    for part in parts:
+        if part not in PARTS:
+            raise unknown("part of EMNIST", part, PARTS)
+    require(len(parts) > 0, "emnist: parts must name 'train', 'test' or both")
+    sizes = VARIANTS[variant]
+    where = data_folder(folder, "emnist", PUBLISHED)
+    codes, classes = _mapping(where, variant)
+    used = [part for part in PARTS if part in parts]
+    hint = PUBLISHED if len(used) == 1 else f'{PUBLISHED}; or name the part that is here: parts=["test"]'
+    found = {part: _part(where, f"emnist-{variant}-{part}", codes, hint) for part in used}
+    for part, (images, _) in found.items():
+        if verify and len(images) != getattr(sizes, part):
+            raise DataError(
+                f"{where}: the {part} part of EMNIST {variant} has {len(images):,} images, the published one "
+                f"{getattr(sizes, part):,}; {AGAIN}, or read it as it is with verify=False"
+            )
+    images, labels = joined(list(found.values()), where)
+    return ImageSet(
+        name="emnist",
+        images=images.reshape(len(images), -1),
+        labels=labels,
+        shape=(*images.shape[1:], 1),
+        classes=classes,
+        trained=len(found["train"][0]) if "train" in found else 0,
+        test_share=sizes.test / (sizes.train + sizes.test),
+        notes=tuple(
+            f"the official {part} part of EMNIST {variant} ({getattr(sizes, part):,} images) is left out"
+            for part in PARTS
+            if part not in found
+        ),
+        arguments={"variant": variant, "parts": used},
+    )
+
+
+def _part(where: Path, stem: str, codes: Int[np.ndarray, "classes"], hint: str) -> Part:
+    """One part, its images upright (the files hold them transposed), its labels numbered from 0."""
+    files = f"{stem}-images-idx3-ubyte", f"{stem}-labels-idx1-ubyte"
+    images, labels = read_part(where, files, hint, highest=int(codes[-1]))
+    if len(strange := np.setdiff1d(labels, codes)):
+        raise DataError(f"{where / files[1]} has the label {strange[0]}, which the mapping file does not name")
+    return np.ascontiguousarray(images.transpose(0, 2, 1)), np.searchsorted(codes, labels).astype(np.int32)
+
+
+def _mapping(where: Path, variant: str) -> tuple[Int[np.ndarray, "classes"], tuple[str, ...]]:
+    """The labels in the files, ascending, and the characters that they stand for (letters: 'Aa')."""
+    path = find_packed(where, f"emnist-{variant}-mapping.txt", PUBLISHED)
+    try:
+        rows = sorted([int(word) for word in line.split()] for line in read_packed(path).splitlines() if line.strip())
+        names = tuple("".join(map(chr, row[1:])) for row in rows)
+    except (ValueError, OverflowError) as error:
+        raise DataError(f"{path} is not a mapping from labels to ASCII codes ({error}); {AGAIN}") from error
+    codes = np.array([row[0] for row in rows])
+    expected = VARIANTS[variant].classes
+    if len(np.unique(codes)) != expected or not all(names):
+        raise DataError(f"{path} must map {expected} labels to ASCII codes, it maps {len(set(names))}; {AGAIN}")
+    return codes, names

@@ -1,0 +1,1 @@
+"""Human Activity Recognition Using Smartphones (UCI HAR)."""

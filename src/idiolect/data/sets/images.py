@@ -1,0 +1,166 @@
+"""Image sets dealt to clients: any partition, normalisation and labelling of a pool of images."""
+
+from collections.abc import Callable
+from dataclasses import replace
+from functools import cache
+from typing import Any
+
+import numpy as np
+from jaxtyping import Float, Int32, UInt8
+
+from idiolect.core.errors import require, unknown
+from idiolect.core.settings import check_keywords
+from idiolect.data.divide.division import divide, make
+from idiolect.data.divide.downsample import downsample as downsampled
+from idiolect.data.divide.own_labels import number_own
+from idiolect.data.divide.partitioners import PARTITIONERS
+from idiolect.data.encode.pixels import FITTED_ON, normalise
+from idiolect.data.federated import SPLITS, FederatedData
+from idiolect.data.partition import Indices, Partition, apply
+from idiolect.data.sets.image_set import Deal, ImageSet
+from idiolect.data.sets.papers.pflego import NAME, PFLEGO
+
+SHAPES = ("flat", "image")
+LABELS = ("global", "client")
+
+
+def deal(
+    pool: ImageSet,
+    partition: str,
+    *,
+    clients: int | None = None,
+    downsample: float | None = None,
+    downsample_test: float | None = None,
+    **arguments: Any,
+) -> Partition:
+    """Deal an image set to clients, by the name of a partition or the path of a saved one (.npz).
+
+    The names: the set's own partitions, those of PFLEGO (pflego-high, pflego-medium, pflego-none), partitioners.
+    arguments: the partition's own, see `Dealing`.
+    """
+    arguments |= {} if clients is None else {"clients": clients}
+    cut = {"downsample": downsample, "downsample_test": downsample_test}
+    if partition.endswith(".npz"):
+        given = [*arguments, *(key for key, value in cut.items() if value is not None)]
+        require(not given, f"the saved partition {partition} fixes everything: leave out {', '.join(given)}")
+        return Partition.load(partition)
+    own = {**(PFLEGO if pool.common else {}), **pool.partitions}
+    if pool.common and partition in PARTITIONERS:
+        dealt = make(pool.images, pool.labels, partition, **arguments)
+    elif partition in own:
+        check_keywords(own[partition], arguments, f"partition '{partition}'", hidden=("pool", "level"))
+        dealt = own[partition](pool, **arguments)
+    else:
+        raise unknown("partition", partition, [*own, *(PARTITIONERS if pool.common else ())])
+    seed = arguments.get("split_seed", 0)
+    return _with_overlap(downsampled(dealt, pool.labels, downsample, test=downsample_test, seed=seed))
+
+
+def federate(
+    pool: ImageSet,
+    partition: str,
+    *,
+    normalisation: str = "pixel-zscore-train",
+    shape: str = "flat",
+    labels: str | None = None,
+    keyword: str = "partition",
+    **dealing: Any,
+) -> FederatedData:
+    """An image set as federated data.
+
+    normalisation: see `normalise`. shape: features 'flat', (pixels,), or 'image', (height, width, channels).
+    labels: 'global', or 'client', see `number_own`; by default as the partition is published: 'client' for PFLEGO's,
+        where each client has a problem of K_i classes, else 'global'.
+    keyword: what the set's own function calls its partition. dealing: see `Dealing`.
+    """
+    for name, value, known in (("shape", shape, SHAPES), ("labels", labels or "global", LABELS)):
+        if value not in known:
+            raise unknown(name, value, known)
+    dealt = deal(pool, partition, **dealing)
+
+    @cache  # first called when `apply` has found that the partition is one of this pool
+    def encoder() -> Callable[[UInt8[np.ndarray, "n pixels"]], Float[np.ndarray, "n pixels"]]:
+        return normalise(normalisation, pool.images, dealt.train.index, channels=pool.shape[2])
+
+    def features(rows: UInt8[np.ndarray, "n pixels"]) -> Float[np.ndarray, "n ..."]:
+        encoded = encoder()(rows)
+        return encoded if shape == "flat" else encoded.reshape(len(rows), *pool.shape)
+
+    data = apply(
+        dealt,
+        pool.images,
+        pool.labels,
+        name=f"{pool.name}/{dealt.name}",
+        task="classification",
+        classes=pool.classes,
+        encode=features,
+        notes=pool.notes,
+        provenance={
+            "source": pool.name,
+            "arguments": {
+                **pool.arguments,
+                keyword: partition,
+                "normalisation": normalisation,
+                "shape": shape,
+                "labels": labels,
+                **dealing,
+            },
+            "normalisation": {"name": normalisation, "fitted_on": FITTED_ON.get(normalisation)},
+            "leaks": [pool.leaks[dealt.name]] if dealt.name in pool.leaks else [],
+        },
+    )
+    own = labels == "client" or (labels is None and dealt.name.startswith(NAME))
+    return number_own(data) if own else data
+
+
+def fixed(
+    name: str,
+    groups: Callable[[Int32[np.ndarray, "n"]], list[Indices]],
+    clients: int,
+    seed: int,
+    notes: Callable[[list[Indices]], list[str]] = lambda _: [],
+) -> Deal:
+    """A partition that a paper fixes: its own seed and number of clients, divided at random inside each client."""
+    count, published_seed = clients, seed
+
+    def dealt(
+        pool: ImageSet,
+        *,
+        clients: int = count,
+        seed: int = 0,  # noqa: ARG001  every partition can be asked with a seed
+        test: float = 0.25,
+        validation: float = 0.1,
+        split_seed: int = 0,
+    ) -> Partition:
+        require(clients == count, f"partition '{name}' has {count} clients, not {clients}")
+        found = groups(pool.labels)
+        return divide(
+            found,
+            pool.images,
+            pool.labels,
+            name=name,
+            seed=published_seed,
+            test=test,
+            validation=validation,
+            split_seed=split_seed,
+            notes=notes(found),
+        )
+
+    return dealt
+
+
+def _with_overlap(partition: Partition) -> Partition:
+    """Where clients share images, say in the partition's notes how many, and how many test images leak."""
+    slots = sum(len(partition.rows(split).index) for split in SPLITS)
+    if slots == partition.statistics["distinct"]:
+        return partition
+    trained = np.zeros(partition.statistics["distinct"] + partition.statistics["unused"], dtype=bool)
+    trained[partition.train.index] = True
+    # A client's own training and test samples are disjoint, so every training copy is another client's.
+    leaked = float(trained[partition.test.index].mean())
+    note = (
+        f"clients share images by design, as in the published code: {slots:,} samples are "
+        f"{partition.statistics['distinct']:,} distinct images, and {leaked:.1%} of the test samples are "
+        "training samples of another client"
+    )
+    return replace(partition, notes=(*partition.notes, note))

@@ -1,0 +1,1 @@
+"""CMU-MOSEI and CMU-MOSI: utterances of videos."""

@@ -1,0 +1,171 @@
+"""The aligned features of CMU-MOSEI as two groups publish them, checked.
+
+Both files are pickled dictionaries, train / valid / test -> text, audio, vision, each (n, times, features), and the
+utterances' names. mosei_senti_data.pkl (Y.-H. H. Tsai et al., "Multimodal Transformer for Unaligned Multimodal
+Language Sequences", ACL 2019) has the sentiment in `labels`, aligned_50.pkl (MMSA, W. Yu et al., AAAI 2021) in
+`regression_labels`.
+"""
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from jaxtyping import Float, Float32, Shaped
+
+from idiolect.core.errors import DataError
+from idiolect.data.files.gz import AGAIN, packed, read_packed
+from idiolect.data.files.safe_pickle import load_dictionary
+
+FILES = ("mosei_senti_data.pkl", "aligned_50.pkl")
+PUBLISHED = (
+    f"'{FILES[0]}' is published at http://immortal.multicomp.cs.cmu.edu/raw_datasets/processed_data/cmu-mosei/ "
+    f"(seq_length_50), '{FILES[1]}' with https://github.com/thuiar/MMSA; one of them is needed"
+)
+PARTS = {"train": "train", "valid": "validation", "test": "test"}
+KEYS = {"text": "text", "audio": "audio", "video": "vision"}
+
+
+@dataclass(frozen=True)
+class Name:
+    """An utterance's name: its video, and its number in the label file, its clip or its first second."""
+
+    video: str
+    number: int | None = None
+    clip: str | None = None
+    start: float | None = None
+
+    def __str__(self) -> str:
+        which = next(value for value in (self.number, self.clip, self.start) if value is not None)
+        return f"{which} of video {self.video}"
+
+
+@dataclass(frozen=True, eq=False)
+class Features:
+    """All utterances, training before validation before test.
+
+    values: by modality, (n, times, features) or (n, features); sentiment: -3 to 3; part: 'train', ...
+    unvoiced: how many numbers of the audio features were minus infinity and are zero now, as both groups do it.
+    """
+
+    where: str
+    values: Mapping[str, Float32[np.ndarray, "n ..."]]
+    sentiment: Float32[np.ndarray, "n"]
+    names: tuple[Name, ...]
+    part: Shaped[np.ndarray, "n"]
+    unvoiced: int
+
+
+def read_features(folder: Path, *, series: bool) -> Features:
+    """Read the features: of each time, or their mean over the times that are not all zero, which is padding."""
+    found = [path for name in FILES if (path := packed(folder, name)) is not None]
+    if not found:
+        raise DataError(f"{folder} has neither {' nor '.join(FILES)} (or .gz); {PUBLISHED}")
+    where = str(found[0])
+    content = load_dictionary(read_packed(found[0]), where)
+    values: dict[str, list[Float32[np.ndarray, "n ..."]]] = {modality: [] for modality in KEYS}
+    sentiment: list[Float32[np.ndarray, "n"]] = []
+    names: list[Name] = []
+    unvoiced = 0
+    for part in PARTS:
+        own = _part(content, part, where)
+        sentiment.append(_sentiment(own, f"{where}: {part}"))
+        count = len(sentiment[-1])
+        names += _names(own["id"], count, f"{where}: {part}, id")
+        for modality, key in KEYS.items():
+            table, silent = _table(own[key], count, f"{where}: {part}, {key}", inaudible=modality == "audio")
+            unvoiced += silent
+            values[modality].append(table if series else _mean(table))
+    for modality, parts in values.items():
+        if len({part.shape[1:] for part in parts}) > 1:
+            shapes = ", ".join(str(part.shape) for part in parts)
+            raise DataError(f"{where}: {KEYS[modality]} differs in shape between the parts: {shapes}; {AGAIN}")
+    lengths = {part[0].shape[1] for part in values.values()} if series else set[int]()
+    if len(lengths) > 1:
+        raise DataError(f"{where}: the modalities differ in length, {sorted(lengths)}: it is not the aligned file")
+    return Features(
+        where,
+        {modality: np.concatenate(parts) for modality, parts in values.items()},
+        np.concatenate(sentiment),
+        tuple(names),
+        np.repeat(list(PARTS.values()), [len(part) for part in sentiment]),
+        unvoiced,
+    )
+
+
+def _part(content: Mapping[Any, Any], part: str, where: str) -> Mapping[Any, Any]:
+    """One part with all that it must hold."""
+    own = content.get(part)
+    if not isinstance(own, dict):
+        raise DataError(f"{where} has no dictionary '{part}'; {PUBLISHED}")
+    for key in (*KEYS.values(), "id"):
+        if key not in own:
+            raise DataError(f"{where}: {part} has no '{key}'; {PUBLISHED}")
+    return own
+
+
+def _sentiment(own: Mapping[Any, Any], where: str) -> Float32[np.ndarray, "n"]:
+    """The sentiment of each utterance; the first number where there are several."""
+    key = next((key for key in ("regression_labels", "labels") if key in own), None)
+    if key is None:
+        raise DataError(f"{where} has neither 'labels' nor 'regression_labels'; {PUBLISHED}")
+    found = np.asarray(own[key])
+    if found.dtype.kind not in "fiu" or found.size == 0:
+        raise DataError(f"{where}, {key}: there must be a number for each utterance, it is {found.dtype}; {AGAIN}")
+    values = found.reshape(len(found), -1)[:, 0].astype(np.float32)
+    if len(bad := np.flatnonzero(~(np.abs(values) <= 3))):
+        raise DataError(f"{where}, {key}: row {bad[0] + 1} is {values[bad[0]]:g}; sentiment lies in -3..3; {AGAIN}")
+    return values
+
+
+def _table(
+    found: Any, count: int, where: str, *, inaudible: bool
+) -> tuple[Float[np.ndarray, "n times features"], int]:
+    """Numbers (n, times, features), and how many of them were minus infinity, where that means no voice."""
+    if not isinstance(found, np.ndarray) or found.dtype.kind != "f" or found.ndim != 3 or len(found) != count:
+        what = f"{found.dtype} {found.shape}" if isinstance(found, np.ndarray) else type(found).__name__
+        raise DataError(f"{where} must hold numbers of the shape ({count}, times, features), it is {what}; {AGAIN}")
+    values = found.astype(np.float32)
+    silent = np.isneginf(values) if inaudible else np.zeros(values.shape, bool)
+    values[silent] = 0
+    finite = np.isfinite(values).all(axis=(1, 2))
+    if not finite.all():
+        row = int(np.argmin(finite))
+        raise DataError(f"{where} has NaN or infinity in row {row + 1} ({(~finite).sum()} in all); {AGAIN}")
+    return values, int(silent.sum())
+
+
+def _mean(table: Float[np.ndarray, "n times features"]) -> Float32[np.ndarray, "n features"]:
+    """The mean over the times that are not all zero; zero where all are."""
+    lengths = (table != 0).any(axis=2).sum(axis=1)
+    return (table.sum(axis=1, dtype=np.float64) / np.maximum(lengths, 1)[:, None]).astype(np.float32)
+
+
+def _names(found: Any, count: int, where: str) -> list[Name]:
+    """The names VIDEO[NUMBER], VIDEO$_$CLIP, or VIDEO, START, END."""
+    entries = found.tolist() if isinstance(found, np.ndarray) else found
+    if not isinstance(entries, list) or len(entries) != count:
+        raise DataError(f"{where} must hold a name for each of {count} utterances; {AGAIN}")
+    return [_name(entry, where) for entry in entries]
+
+
+def _name(entry: Any, where: str) -> Name:
+    fields = [_text(field) for field in (entry if isinstance(entry, list | tuple) else [entry])]
+    first = fields[0] if fields else ""
+    if numbered := re.fullmatch(r"(.+)\[(\d+)\]", first):
+        return Name(numbered[1], number=int(numbered[2]))
+    if "$_$" in first:
+        video, clip = first.rsplit("$_$", 1)
+        return Name(video, clip=clip)
+    try:
+        return Name(first, start=float(fields[1]))
+    except (IndexError, ValueError) as error:
+        raise DataError(
+            f"{where}: '{first}' is no utterance's name: VIDEO[NUMBER], VIDEO$_$CLIP, or VIDEO, START, END; {AGAIN}"
+        ) from error
+
+
+def _text(value: Any) -> str:
+    return value.decode("utf-8", "replace") if isinstance(value, bytes) else str(value)

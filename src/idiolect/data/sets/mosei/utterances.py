@@ -1,0 +1,188 @@
+"""Federated data from utterances of videos, each of several modalities: a video is a client."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass
+from typing import Any
+
+import numpy as np
+from jaxtyping import Float, Shaped
+
+from idiolect.core.errors import DataError, require, unknown
+from idiolect.data.divide.division import check_fractions, divide, large_enough, of_splits, shuffled, smallest
+from idiolect.data.divide.missing import Pattern, without
+from idiolect.data.divide.newcomers import dealt_evenly, note_on_known, note_on_newcomers
+from idiolect.data.encode.packing import packing
+from idiolect.data.encode.scaling import check_scaling, provenance_of
+from idiolect.data.federated import FederatedData
+from idiolect.data.modalities import Modalities
+from idiolect.data.partition import Indices, Partition, apply
+
+DIVISIONS = ("within", "published")
+Groups = Mapping[str, Indices]
+
+
+@dataclass(frozen=True, eq=False)
+class Utterances:
+    """Utterances as published.
+
+    x: (n, ..., features of all modalities side by side), in the order of `layout`; y: classes, or targets where
+    there are no `classes`; video: of each utterance; part: 'train', 'validation' or 'test', as published.
+    """
+
+    x: Float[np.ndarray, "n ..."]
+    y: Shaped[np.ndarray, "n"]
+    layout: Modalities
+    video: Shaped[np.ndarray, "n"]
+    part: Shaped[np.ndarray, "n"]
+    classes: tuple[str, ...] = ()
+    notes: tuple[str, ...] = ()
+
+    def of(self, names: Sequence[str]) -> "Utterances":
+        """The utterances with these modalities alone."""
+        if tuple(names) == self.layout.names:
+            return self
+        shapes = [self.layout.shapes[self.layout.index(name)] for name in names]
+        ends = np.cumsum([shape[-1] for shape in self.layout.shapes])
+        columns = [np.arange(ends[i] - self.layout.shapes[i][-1], ends[i]) for i in map(self.layout.index, names)]
+        layout = Modalities(tuple(names), tuple(shapes))
+        return Utterances(
+            self.x[..., np.concatenate(columns)], self.y, layout, self.video, self.part, self.classes, self.notes
+        )
+
+
+@dataclass(frozen=True)
+class Options:
+    """What a person may choose for every set of utterances.
+
+    split: 'within', each video's utterances at random into training, validation and test; or 'published', where
+        the videos (and speakers) that the publisher holds out take no part in training, see `dealt_evenly`.
+    new: of split='published', the held-out videos as clients, each divided within, to test what a model trained on
+        the others does, before or after it has seen their training utterances.
+    minimum: clients with fewer utterances are dropped; by default those that are too small to be divided.
+    clients: so many, each of several videos; every video is one by default.
+    """
+
+    modalities: str | Sequence[str]
+    clients: int | None
+    split: str
+    new: bool
+    normalisation: str
+    minimum: int | None
+    test: float
+    validation: float
+    split_seed: int
+
+    def __post_init__(self) -> None:
+        if self.split not in DIVISIONS:
+            raise unknown("split", self.split, DIVISIONS)
+        require(not self.new or self.split == "published", f"new goes with split='published', not '{self.split}'")
+        check_fractions(self.test, self.validation)
+        check_scaling(self.normalisation)
+        names = (self.modalities,) if isinstance(self.modalities, str) else tuple(self.modalities)
+        require(len(names) > 0, "modalities must name one at least")
+        object.__setattr__(self, "modalities", names)
+
+    @property
+    def arguments(self) -> dict[str, Any]:
+        """The choices as plain values, for the provenance."""
+        return {**asdict(self), "modalities": list(self.modalities)}
+
+
+def federate(
+    pool: Utterances,
+    how: Options,
+    pattern: Pattern,
+    *,
+    source: str,
+    arguments: Mapping[str, Any] | None = None,
+    zeros_are_absent: bool = False,
+) -> FederatedData:
+    """Each video as a client. arguments: the source's own, for the provenance; zeros_are_absent: see `packing`."""
+    pool = pool.of(how.modalities)
+    known = _known(pool, how, source) if how.split == "published" else _within(pool, how, _videos(pool), source)
+    dealt = _newcomers(pool, how, source) if how.new else known
+    data = apply(
+        dealt,
+        pool.x,
+        pool.y,
+        name=f"{source}/{'+'.join(pool.layout.names)}/{how.split}{'/new' if how.new else ''}",
+        task="classification" if pool.classes else "regression",
+        classes=pool.classes,
+        encode=packing(pool.layout, pool.x, how.normalisation, known.train.index, zeros_are_absent=zeros_are_absent),
+        notes=pool.notes,
+        modalities=pool.layout,
+        provenance={
+            "source": source,
+            "arguments": {**(arguments or {}), **how.arguments, **pattern.arguments},
+            "normalisation": provenance_of(how.normalisation, "as published", "unknown"),
+        },
+    )
+    return without(data if how.clients is None else data.merged(how.clients), pattern)
+
+
+def _videos(pool: Utterances, *parts: str) -> dict[str, Indices]:
+    """The utterances of each video, all or of some published parts."""
+    rows = np.flatnonzero(np.isin(pool.part, parts)) if parts else np.arange(len(pool.y))
+    names, code = np.unique(pool.video[rows], return_inverse=True)
+    return {str(name): rows[code == number] for number, name in enumerate(names)}
+
+
+def _within(pool: Utterances, how: Options, videos: Groups, source: str, notes: Sequence[str] = ()) -> Partition:
+    """Each video's utterances at random."""
+    least = smallest(how.test) if how.minimum is None else how.minimum
+    kept, dropped = large_enough({video: len(rows) for video, rows in videos.items()}, least, source)
+    return divide(
+        [videos[video] for video in kept],
+        pool.x,
+        pool.y,
+        name="within",
+        clients=kept,
+        test=how.test,
+        validation=how.validation,
+        split_seed=how.split_seed,
+        parameters={"minimum": least},
+        notes=[*notes, *dropped],
+    )
+
+
+def _new(pool: Utterances, source: str) -> dict[str, Indices]:
+    found = _videos(pool, "test")
+    if not found:
+        raise DataError(f"{source}: no utterance is of the published test part, which split='published' needs")
+    return found
+
+
+def _newcomers(pool: Utterances, how: Options, source: str) -> Partition:
+    """The videos held out by the publisher, each divided within."""
+    new = _new(pool, source)
+    note = note_on_known("videos", len(new), len(_videos(pool, "train", "validation")))
+    return _within(pool, how, new, source, [note])
+
+
+def _known(pool: Utterances, how: Options, source: str) -> Partition:
+    """The published training videos as clients; the published test utterances are dealt to them as test samples.
+
+    So are the published validation utterances, if there are any; else validation is a part of each client's own.
+    """
+    own = _videos(pool, "train")
+    kept, notes = large_enough({video: len(rows) for video, rows in own.items()}, how.minimum, source)
+    groups, new = [own[video] for video in kept], _new(pool, source)
+    tests = np.concatenate(list(new.values()))
+    held = np.flatnonzero(pool.part == "validation")
+    notes = [note_on_newcomers("videos", list(new), len(tests)), *notes]
+    if len(held):
+        validation = dealt_evenly(held, len(groups), how.split_seed, least=0)
+        notes.append("the published validation utterances, of videos that do not train, are dealt likewise")
+    else:
+        divided = [shuffled(rows, i, how.split_seed, 0.0, how.validation) for i, rows in enumerate(groups)]
+        groups, validation = [d[0] for d in divided], [d[1] for d in divided]
+    return of_splits(
+        {"train": groups, "validation": validation, "test": dealt_evenly(tests, len(groups), how.split_seed)},
+        pool.x,
+        pool.y,
+        name="published",
+        seed=how.split_seed,
+        clients=kept,
+        parameters={"minimum": how.minimum, "validation": how.validation, "split_seed": how.split_seed},
+        notes=notes,
+    )

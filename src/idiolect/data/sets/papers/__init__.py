@@ -1,0 +1,1 @@
+"""The partitions that papers used."""

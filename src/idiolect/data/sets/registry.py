@@ -1,0 +1,78 @@
+"""Data sets by name: what the command line and experiment files may ask for."""
+
+import json
+from collections.abc import Callable, Mapping
+from inspect import getdoc
+from typing import Any
+
+from pydantic import ValidationError, validate_call
+
+from idiolect.core.errors import ConfigError, unknown
+from idiolect.core.settings import check_keywords
+from idiolect.data.federated import FederatedData
+from idiolect.data.sets.cifar10 import cifar10
+from idiolect.data.sets.emnist import emnist
+from idiolect.data.sets.fashion_mnist import fashion_mnist
+from idiolect.data.sets.har.fedmultimodal import har_fedmultimodal
+from idiolect.data.sets.har.har import har
+from idiolect.data.sets.har.modalities import har_modalities
+from idiolect.data.sets.mnist import mnist
+from idiolect.data.sets.mosei.mosei import mosei
+from idiolect.data.sets.mosei.mosi import mosi
+from idiolect.data.sets.mtl import landmine, school
+from idiolect.data.sets.omniglot import omniglot
+from idiolect.data.sets.population import synthetic_population
+from idiolect.data.sets.synthetic import synthetic
+from idiolect.data.sets.table import from_table
+from idiolect.data.sets.vehicle import vehicle
+
+SOURCES: dict[str, Callable[..., FederatedData]] = {
+    "synthetic": synthetic,
+    "synthetic-population": synthetic_population,
+    "mnist": mnist,
+    "fashion-mnist": fashion_mnist,
+    "emnist": emnist,
+    "cifar10": cifar10,
+    "omniglot": omniglot,
+    "har": har,
+    "har-fedmultimodal": har_fedmultimodal,
+    "har-modalities": har_modalities,
+    "mosei": mosei,
+    "mosi": mosi,
+    "vehicle": vehicle,
+    "school": school,
+    "landmine": landmine,
+    "table": from_table,
+}
+
+
+def load(spec: Mapping[str, Any]) -> FederatedData:
+    """The data set that a specification asks for: {"name": "mnist", ...arguments of the function `mnist`}.
+
+    A specification holds plain values only, as they come from a file or the command line.
+    """
+    try:
+        json.dumps(dict(spec))
+    except TypeError as error:
+        raise ConfigError(f"a data specification must hold plain values only: {error}") from error
+    if "name" not in spec:
+        raise ConfigError(f"a data specification needs a name: one of {', '.join(sorted(SOURCES))}")
+    name = str(spec["name"])
+    if name not in SOURCES:
+        raise unknown("data set", name, SOURCES)
+    function = SOURCES[name]
+    arguments = {key: value for key, value in spec.items() if key != "name"}
+    check_keywords(function, arguments, f"data set '{name}'")
+    if name == "table" and "path" not in arguments:
+        raise ConfigError("data set 'table' needs a path, the CSV or Parquet file")
+    try:
+        return validate_call(config={"arbitrary_types_allowed": True})(function)(**arguments)
+    except ValidationError as error:
+        first = error.errors()[0]
+        key = ".".join(str(part) for part in first["loc"][:1])
+        raise ConfigError(f"data set '{name}': {key}={first['input']!r}: {first['msg']}") from error
+
+
+def describe() -> dict[str, str]:
+    """Each data set's name and one line about it."""
+    return {name: (getdoc(source) or "").split("\n")[0] for name, source in sorted(SOURCES.items())}

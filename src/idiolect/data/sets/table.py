@@ -1,0 +1,178 @@
+"""Federated data from one table: a row a sample, a column that names the client, a column with the label."""
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+from jaxtyping import Shaped
+from pandas.util import hash_pandas_object
+
+from idiolect.core.errors import DataError
+from idiolect.data.divide.division import divide, large_enough, of_splits
+from idiolect.data.encode.columns import Encoded, column_of, encode_column
+from idiolect.data.encode.labels import check_task, encode_labels, guess_task
+from idiolect.data.encode.table_checks import (
+    check_column,
+    check_features,
+    check_labels,
+    client_names,
+    read_table,
+    rows_of_clients,
+    split_of_rows,
+)
+from idiolect.data.federated import SPLITS, FederatedData
+from idiolect.data.partition import Indices, Partition, apply
+
+
+def from_table(
+    path: str | Path | pd.DataFrame,
+    client: str = "client",
+    label: str = "label",
+    *,
+    split: str = "split",
+    task: str | None = None,
+    categorical: Sequence[str] = (),
+    ignore: Sequence[str] = (),
+    standardise: bool = True,
+    minimum: int | None = None,
+    test: float = 0.25,
+    validation: float = 0.1,
+    split_seed: int = 0,
+    title: str | None = None,
+) -> FederatedData:
+    """Your own table: a CSV or Parquet file (or a DataFrame) with a client and a label column.
+
+    path: the file, or the DataFrame. client, label: the columns. task: classification or regression, by the labels
+    if not given. title: the data's name in reports, the file's if not given.
+    All other columns are features: numbers are standardised (unless standardise is false), text and those named in
+    `categorical` become one feature a category, missing values are filled and marked; all of it is fitted on
+    training rows and told in the notes. Columns named in `ignore` are left out.
+    split: a column with train, validation or test for each row; without it rows are divided at random.
+    minimum: drop clients with fewer rows than this, and say so in the notes.
+    """
+    table, where = read_table(path, client)
+    for column, role in ((client, "client"), (label, "label")):
+        check_column(table, column, f"{role} column", where)
+    for column in (*categorical, *ignore):
+        check_column(table, column, "column", where)
+    given = split != "split" or (split in table.columns and split not in ignore)
+    if given:
+        check_column(table, split, "split column", where)
+    owners = client_names(column_of(table, client), where)
+    labels = check_labels(column_of(table, label), owners, where)
+    hidden = {client, label, *ignore, *((split,) if given else ())}
+    features = [str(column) for column in table.columns if column not in hidden]
+    check_features(table, features, owners, where)
+
+    rows = rows_of_clients(owners)
+    kept, notes = large_enough({name: len(own) for name, own in rows.items()}, minimum, where)
+    rows = {name: rows[name] for name in kept}
+    used = np.sort(np.concatenate(list(rows.values())))
+
+    kind = check_task(task) if task else guess_task(labels, whole_floats=True)
+    codes, classes = encode_labels(labels[used], kind, f"{where}, column '{label}'")
+    y = np.zeros(len(labels), dtype=codes.dtype)
+    y[used] = codes
+    read_as = f"{len(classes)} classes" if classes else "numbers"
+    notes.append(f"label '{label}' is read as {kind} ({read_as})")
+    # What identifies the pool is the table as read, before anything is fitted.
+    identity = hash_pandas_object(table, index=False).to_numpy()  # pyright: ignore[reportCallIssue]
+    splits = split_of_rows(column_of(table, split), where) if given else None
+    try:
+        if splits is not None:
+            partition = _given(rows, splits, identity, y)
+            notes.append(f"train, validation and test are those of the column '{split}'")
+        else:
+            partition = divide(
+                list(rows.values()),
+                identity,
+                y,
+                name="by-client",
+                clients=list(rows),
+                test=test,
+                validation=validation,
+                split_seed=split_seed,
+            )
+        encoded = _encode(table, features, used, partition.train.index, categorical, standardise)
+    except DataError as error:
+        raise DataError(f"{where}: {error}") from error
+
+    feature_names = [feature for column in encoded for feature in column.names]
+    x = np.zeros((len(y), len(feature_names)), dtype=np.float32)
+    x[used] = np.concatenate([column.values for column in encoded], axis=1)
+    arguments = {
+        "path": where,
+        "client": client,
+        "label": label,
+        "split": split,
+        "task": kind,
+        "categorical": list(categorical),
+        "ignore": list(ignore),
+        "standardise": standardise,
+        "minimum": minimum,
+        "test": test,
+        "validation": validation,
+        "split_seed": split_seed,
+        "title": title,
+    }
+    return apply(
+        partition,
+        x,
+        y,
+        name=title or where,
+        task=kind,
+        classes=classes,
+        pool=partition.pool,
+        notes=[*notes, *(note for column in encoded for note in column.notes)],
+        provenance={
+            "source": "table",
+            "arguments": arguments,
+            "normalisation": {"name": "standardised" if standardise else "none", "fitted_on": "train"},
+            "features": feature_names,
+            "columns": [column.recipe for column in encoded],
+        },
+    )
+
+
+def _encode(
+    table: pd.DataFrame,
+    features: Sequence[str],
+    used: Indices,
+    train: Indices,
+    categorical: Sequence[str],
+    standardise: bool,
+) -> list[Encoded]:
+    """The features of the rows in use, fitted on the training rows."""
+    training = np.zeros(len(table), dtype=bool)
+    training[train] = True
+    encoded = [
+        encode_column(
+            column_of(table, name).iloc[used],
+            training[used],
+            categorical=name in categorical,
+            standardise=standardise,
+        )
+        for name in features
+    ]
+    if not any(column.names for column in encoded):
+        raise DataError("no feature is left, every column is constant or empty in the training rows")
+    return encoded
+
+
+def _given(
+    rows: Mapping[str, Indices],
+    splits: Sequence[str],
+    identity: Shaped[np.ndarray, "n"],
+    y: Shaped[np.ndarray, "n"],
+) -> Partition:
+    """The partition that the table's own split column asks for."""
+    chosen = np.asarray(splits)
+    divided = {name: [own[chosen[own] == name] for own in rows.values()] for name in SPLITS}
+    for name in ("train", "test"):
+        for client, part in zip(rows, divided[name], strict=True):
+            if len(part) == 0:
+                raise DataError(
+                    f"client '{client}' has no {name} rows in the split column; give it some or leave it out"
+                )
+    return of_splits(divided, identity, y, name="split-column", clients=list(rows))

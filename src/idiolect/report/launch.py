@@ -1,0 +1,31 @@
+"""An experiment run with its progress on the screen, and its report written."""
+
+from pathlib import Path
+from typing import Any
+
+from idiolect.report.progress import Display
+from idiolect.study import launch as study
+from idiolect.study.experiment import Experiment
+from idiolect.study.results import Results
+
+
+def launch(
+    experiment: Experiment,
+    out: str | Path,
+    *,
+    command: str = "",
+    quiet: bool = False,
+    figures: bool = True,
+    **options: Any,
+) -> Results:
+    """As `study.launch.launch`, which has the other options. figures: write the report with its figures."""
+
+    def report(results: Results) -> None:
+        from idiolect.report.page import write_report  # here: worker processes never draw, matplotlib is slow
+
+        write_report(results, Path(out), command)
+
+    watcher = Display(experiment, quiet)
+    return study.launch(
+        experiment, out, command=command, watcher=watcher, report=report if figures else None, **options
+    )

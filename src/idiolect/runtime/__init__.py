@@ -1,0 +1,1 @@
+"""A federation as one compiled program."""

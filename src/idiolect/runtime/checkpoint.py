@@ -1,0 +1,107 @@
+"""Checkpoints: a federation's whole state in one file that is either complete or absent."""
+
+import hashlib
+import io
+import json
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+
+from idiolect.core.errors import StoreError
+from idiolect.core.files import atomic_write
+from idiolect.runtime.private_rows import PrivateRows
+from idiolect.runtime.simulate import State
+
+FORMAT = "idiolect-checkpoint"
+
+
+@dataclass(frozen=True)
+class Checkpoint:
+    """A state, and the seconds that were spent to reach it (training, compiling)."""
+
+    state: State
+    seconds: float
+    compile_seconds: float
+
+
+def save_checkpoint(path: Path, checkpoint: Checkpoint, run_hash: str) -> None:
+    """Keep a checkpoint in place of the last one, in one step. run_hash: of the configuration and the data.
+
+    Where the clients' private states lie in a file, the checkpoint goes there, with them.
+    """
+    content = _to_bytes(checkpoint, run_hash)
+    if isinstance(checkpoint.state.private, PrivateRows):
+        checkpoint.state.private.commit(content)
+        return
+    with atomic_write(path) as file:
+        file.write(content)
+
+
+def _to_bytes(checkpoint: Checkpoint, run_hash: str) -> bytes:
+    buffer = io.BytesIO()
+    # A typed key has no bytes of its own; its data do.
+    eqx.tree_serialise_leaves(buffer, plain(checkpoint.state))
+    payload = buffer.getbuffer()
+    header = {
+        "format": FORMAT,
+        "version": 1,
+        "run": run_hash,
+        "round": int(checkpoint.state.round),
+        "seconds": checkpoint.seconds,
+        "compile_seconds": checkpoint.compile_seconds,
+        "sha256": hashlib.sha256(payload).hexdigest(),
+    }
+    return json.dumps(header).encode() + b"\n" + payload
+
+
+def load_checkpoint(path: Path, like: State, run_hash: str) -> Checkpoint | None:
+    """The checkpoint in the file, its state in the structure of `like`; None if there is no file.
+
+    Raises `StoreError` for a file of another run or a damaged one.
+    """
+    again = "delete it to start this run again"
+    rows = like.private
+    if isinstance(rows, PrivateRows):
+        path = rows.path
+    try:
+        content = rows.restore() if isinstance(rows, PrivateRows) else path.read_bytes()
+    except FileNotFoundError:
+        return None
+    except OSError as error:
+        raise StoreError(f"cannot read {path}: {error.strerror or error}") from error
+    if content is None:
+        return None
+    line, _, payload = content.partition(b"\n")
+    try:
+        header = json.loads(line)
+    except ValueError:
+        header = None
+    if not isinstance(header, dict) or header.get("format") != FORMAT:
+        raise StoreError(f"{path} is not an idiolect checkpoint; {again}")
+    if header.get("run") != run_hash:
+        raise StoreError(f"{path} belongs to another configuration or other data; {again}")
+    if header.get("sha256") != hashlib.sha256(payload).hexdigest():
+        raise StoreError(f"{path} is damaged: its content does not match its hash; {again}")
+    try:
+        found = eqx.tree_deserialise_leaves(io.BytesIO(payload), plain(like))
+    except Exception as error:
+        raise StoreError(f"{path} does not fit this version's states; {again}") from error
+    found = replace(with_key(found), private=rows if isinstance(rows, PrivateRows) else found.private)
+    return Checkpoint(found, float(header["seconds"]), float(header["compile_seconds"]))
+
+
+def plain(state: State) -> State:
+    """The state with its typed key as numbers, and without private states that lie in a file."""
+    if isinstance(state.private, PrivateRows):
+        state = replace(state, private=None)
+    if not jnp.issubdtype(state.seed.dtype, jax.dtypes.prng_key):
+        return state
+    return eqx.tree_at(lambda s: s.seed, state, jax.random.key_data(state.seed))
+
+
+def with_key(state: State) -> State:
+    """The opposite of `plain`."""
+    return eqx.tree_at(lambda s: s.seed, state, jax.random.wrap_key_data(state.seed))

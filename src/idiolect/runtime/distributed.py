@@ -1,0 +1,117 @@
+"""Several processes that run one federation together: how they find each other, and how they start on one machine."""
+
+import os
+import signal
+import socket
+import subprocess
+import sys
+import time
+from collections.abc import Sequence
+from contextlib import suppress
+
+import jax
+
+from idiolect.core.errors import ConfigError, IdiolectError, require
+
+COORDINATOR, PROCESSES, PROCESS = "IDIOLECT_COORDINATOR", "IDIOLECT_PROCESSES", "IDIOLECT_PROCESS"
+HEARTBEAT_SECONDS = 30  # a process that says nothing for so long is lost
+
+
+def join(wanted: bool = False) -> bool:
+    """Make this process one of those that run together, before anything is computed.
+
+    Which and how many they are: from IDIOLECT_COORDINATOR (host:port of process 0), IDIOLECT_PROCESSES and
+    IDIOLECT_PROCESS, which `start` sets; else, if `wanted`, from the cluster (Slurm, Open MPI, Kubernetes, cloud
+    TPUs), as `jax.distributed.initialize` finds it. Returns whether it is one of several; does nothing if neither.
+    Raises `ConfigError`.
+    """
+    given = [key for key in (COORDINATOR, PROCESSES, PROCESS) if key in os.environ]
+    if not given and not wanted:
+        return False
+    require(len(given) in (0, 3), f"of {COORDINATOR}, {PROCESSES} and {PROCESS} only {' and '.join(given)} are set")
+    _own_standard_output()
+    # On CPUs the processes talk through gloo; accelerators bring their own way.
+    jax.config.update("jax_cpu_collectives_implementation", "gloo")
+    try:
+        if given:
+            jax.distributed.initialize(
+                os.environ[COORDINATOR],
+                int(os.environ[PROCESSES]),
+                int(os.environ[PROCESS]),
+                heartbeat_timeout_seconds=HEARTBEAT_SECONDS,
+            )
+        else:
+            jax.distributed.initialize(heartbeat_timeout_seconds=HEARTBEAT_SECONDS)
+    except (ValueError, RuntimeError) as error:
+        where = "set IDIOLECT_COORDINATOR=HOST:PORT, IDIOLECT_PROCESSES and IDIOLECT_PROCESS, or start under Slurm"
+        raise ConfigError(f"the processes did not find each other ({str(error).splitlines()[0]}); {where}") from error
+    return True
+
+
+def speaks_of_a_loss(error: Exception) -> bool:
+    """Whether an error of JAX says that another process is gone. They come as errors of several types."""
+    signs = ("gloo", "nccl", "unavailable", "coordination", "heartbeat", "connection", "deadline")
+    return jax.process_count() > 1 and any(sign in str(error).lower() for sign in signs)
+
+
+def _own_standard_output() -> None:
+    """Python alone writes to standard output: gloo's greetings, written past it, would spoil `--json`."""
+    sys.stdout.flush()
+    sys.stdout = os.fdopen(os.dup(1), "w")
+    os.dup2(2, 1)
+
+
+def start(processes: int, arguments: Sequence[str]) -> int:
+    """Run `idiolect ARGUMENTS` in several processes on this machine; the exit code of the first.
+
+    Process 0 prints. If any process ends before its time, all are stopped: raises `IdiolectError` that says which.
+    """
+    require(processes >= 1, f"processes = {processes} must be at least 1")
+    environment = {COORDINATOR: f"127.0.0.1:{free_port()}", PROCESSES: str(processes)}
+    children: list[subprocess.Popen[bytes]] = []
+    try:
+        for number in range(processes):
+            quiet = None if number == 0 else subprocess.DEVNULL
+            children.append(
+                subprocess.Popen(
+                    [sys.executable, "-m", "idiolect", *arguments],
+                    env={**os.environ, **environment, PROCESS: str(number)},
+                    stdout=quiet,
+                    stderr=quiet,
+                )
+            )
+        return watch(children)
+    finally:
+        for child in children:
+            if child.poll() is None:
+                child.terminate()
+        for child in children:
+            with suppress(subprocess.TimeoutExpired):
+                child.wait(10)
+            if child.poll() is None:
+                child.kill()
+
+
+def watch(children: Sequence[subprocess.Popen[bytes]]) -> int:
+    """Wait for all; the leader's exit code. A process that fails, or dies, ends the wait."""
+    while any(child.poll() is None for child in children):
+        for number, child in enumerate(children):
+            code = child.poll()
+            if code is None or code == 0:
+                continue
+            if number == 0 and code > 0:
+                return code  # it has said why
+            time.sleep(1)  # where one fails the others may too, and the leader's word counts
+            if (first := children[0].poll()) is not None and first > 0:
+                return first
+            how = f"was killed ({signal.Signals(-code).name})" if code < 0 else f"ended with code {code}"
+            raise IdiolectError(f"process {number} of {len(children)} {how}, so the others were stopped")
+        time.sleep(0.1)
+    return children[0].returncode
+
+
+def free_port() -> int:
+    """A port of this machine that nobody listens on."""
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        return probe.getsockname()[1]

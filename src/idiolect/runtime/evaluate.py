@@ -1,0 +1,245 @@
+"""Evaluation: a named model, a split, ALL clients -> loss, score and count of every client."""
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property, partial
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jaxtyping import Array, Float, Int, PyTree
+
+from idiolect.client.objective import Batch, Objective, Scores
+from idiolect.client.samples import Samples, to_device
+from idiolect.client.tiles import Tiles, tiles_of
+from idiolect.core import tree
+from idiolect.core.errors import DataError, require, unknown
+from idiolect.core.random import permuted, stream
+from idiolect.runtime.blocks import map_blocks, map_pooled
+from idiolect.runtime.private_rows import PrivateRows
+from idiolect.runtime.simulate import Simulation, State
+
+CHUNK_BYTES = 2**28  # models that are made at a time where private states lie in a file
+
+
+@dataclass(frozen=True)
+class ClientScores:
+    """One named model on one split: a value for every client, in the federation's order.
+
+    loss: mean loss without the L2 term. score: accuracy in [0, 1], or mean squared error for regression.
+    count: samples; a client without samples has NaN loss and score and does not enter any summary. classes: of ALL
+    clients' samples together, how many are predicted rightly, predicted, and there; None without common classes.
+    """
+
+    model: str
+    split: str
+    loss: Float[np.ndarray, "clients"]
+    score: Float[np.ndarray, "clients"]
+    count: Int[np.ndarray, "clients"]
+    classes: Int[np.ndarray, "3 classes"] | None = None
+
+
+def score_tiles(
+    objective: Objective, params: PyTree, samples: Samples, ids: Int[Array, "clients"], tiles: Tiles
+) -> Scores:
+    """Sums of each of the clients `ids`, and `classes` of all of them, (1, 3, C). params: leaves (clients, ...)."""
+
+    def one(owner: Array, first: Array, size: Array) -> tuple[Scores, Array | None]:
+        x, y, _ = samples.of(ids[owner])
+        # A slice near the end is moved back to fit; the weights then select the rows that were meant.
+        begin = jnp.minimum(first, y.shape[0] - tiles.rows)
+        position = begin + jnp.arange(tiles.rows)
+        weight = ((position >= first) & (position < first + size)).astype(jnp.result_type(float))
+        part = Batch(
+            jax.lax.dynamic_slice_in_dim(x, begin, tiles.rows),
+            jax.lax.dynamic_slice_in_dim(y, begin, tiles.rows),
+            weight,
+            None if samples.outputs is None else samples.outputs[ids[owner]],
+        )
+        sums = objective.scores(tree.gather(params, owner), part)
+        return sums._replace(classes=None), sums.classes
+
+    sums, classes = map_pooled(one, tiles.owner, tiles.first, tiles.size)
+    each = jax.tree.map(lambda a: jnp.zeros(len(ids), a.dtype).at[tiles.owner].add(a), sums)
+    return each._replace(classes=None if classes is None else classes[None])
+
+
+def client_scores(sums: Mapping[str, Mapping[str, Scores]]) -> list[ClientScores]:
+    """Each client's means from its sums, by named model and split; `classes` is added up over its parts."""
+    return [_means(name, split, scores) for name, by_split in sums.items() for split, scores in by_split.items()]
+
+
+def _means(model: str, split: str, sums: Scores) -> ClientScores:
+    loss, score, count = (np.asarray(v, np.float64) for v in sums[:3])
+    classes = None if sums.classes is None else np.asarray(sums.classes, np.int64).sum(axis=0)
+    with np.errstate(invalid="ignore", divide="ignore"):
+        return ClientScores(model, split, loss / count, score / count, count.astype(np.int64), classes)
+
+
+def evaluated_clients(population: int, clients: int | None) -> Int[np.ndarray, "chosen"]:
+    """The numbers of the clients that are evaluated, ascending: all, or so many drawn once and for all.
+
+    The draw depends on nothing but the two numbers, so every method and every seed is evaluated on the same clients.
+    """
+    require(clients is None or clients >= 1, f"eval_clients = {clients} must be at least 1")
+    if clients is None or clients >= population:
+        return np.arange(population, dtype=np.int32)
+    drawn = permuted(jax.random.key(0), jnp.arange(clients), population)
+    return np.sort(np.asarray(drawn)).astype(np.int32)
+
+
+class Evaluator:
+    """Evaluates a simulation's named models; compiled once per choice of names and splits.
+
+    clients: how many are evaluated, see `evaluated_clients`; all by default.
+    """
+
+    def __init__(self, simulation: Simulation, clients: int | None = None) -> None:
+        self.simulation = simulation
+        self.ids = evaluated_clients(simulation.data.num_clients, clients)
+        self._compiled: dict[tuple[tuple[str, ...], tuple[str, ...]], Callable[..., PyTree]] = {}
+        self._splits: dict[str, tuple[Samples, Tiles]] = {}
+
+    def _split(self, name: str) -> tuple[Samples, Tiles]:
+        if name not in self._splits:
+            split = self.simulation.data.split(name)
+            if split.count == 0:
+                raise DataError(f"{self.simulation.data.name}: the {name} split is empty, nothing to evaluate on")
+            tiles = tiles_of(split, self.simulation.tile, self.ids)
+            self._splits[name] = (self.simulation.devices.share(to_device(split)), tiles)
+        return self._splits[name]
+
+    def _check(self, names: Sequence[str]) -> None:
+        algorithm = self.simulation.algorithm
+        for name in names:
+            if name not in algorithm.offered:
+                raise unknown(f"model of {algorithm.name}", name, algorithm.offered)
+
+    def _chunk(self, state: State, names: Sequence[str], clients: int) -> int:
+        """Of so many clients, how many at a time: all, or as many as a bounded memory has models for."""
+        if not isinstance(state.private, PrivateRows):
+            return clients
+        model = sum(leaf.nbytes for leaf in jax.tree.leaves(self.simulation.params))
+        return int(np.clip(CHUNK_BYTES // max(model * len(names), 1), 1, clients))
+
+    def _chunks(
+        self, state: State, clients: Int[np.ndarray, "clients"], chunk: int
+    ) -> Iterator[tuple[int, Int[np.ndarray, "chunk"], PyTree]]:
+        """(first place, client numbers, their private states) of some clients; the last chunk is filled up."""
+        for begin in range(0, len(clients), chunk):
+            ids = clients[np.minimum(np.arange(begin, begin + chunk), len(clients) - 1)]
+            yield begin, ids, self.private_of(state, ids)
+
+    def private_of(self, state: State, ids: Int[np.ndarray, "n"]) -> PyTree:
+        """The private states of some clients, leaves (n, ...)."""
+        sim = self.simulation
+        # A method that trains on pooled data has one private state, and every client reads it.
+        rows = ids if sim.training is sim.data else np.zeros_like(ids)
+        if isinstance(state.private, PrivateRows):
+            return sim.devices.place(state.private.read(rows))
+        everyone = len(ids) == sim.training.num_clients and (rows == np.arange(len(ids))).all()
+        return state.private if everyone else tree.gather(state.private, rows)
+
+    def client_params(
+        self, state: State, names: Sequence[str], ids: Int[np.ndarray, "n"] | None = None
+    ) -> dict[str, PyTree]:
+        """The named models of some clients, leaves (n, ...); each is made from training data only.
+
+        ids: their numbers; those that are evaluated by default.
+        """
+        self._check(names)
+        chosen = self.ids if ids is None else ids.astype(np.int32)
+        clients, core, train = len(chosen), replace(state, private=None), self._train
+        parts = self._chunks(state, chosen, self._chunk(state, names, clients))
+        made = [self._models(core, ids, own, train, tuple(names)) for _, ids, own in parts]
+        if len(made) == 1:
+            return made[0]
+        return jax.tree.map(lambda *parts: np.concatenate([np.asarray(p) for p in parts])[:clients], *made)
+
+    @property
+    def _train(self) -> Samples:
+        """What each client makes its models from."""
+        return self._split("train")[0]
+
+    @cached_property
+    def _models(self) -> Callable[[State, Array | np.ndarray, PyTree, Samples, tuple[str, ...]], dict[str, PyTree]]:
+        def models(
+            state: State, ids: Array, own: PyTree, train: Samples, names: tuple[str, ...]
+        ) -> dict[str, PyTree]:
+            return self.simulation.map(partial(self._own_models, names), (state, train), ids, own)
+
+        return jax.jit(models, static_argnums=4, out_shardings=self.simulation.devices.everywhere)
+
+    def _own_models(
+        self, names: tuple[str, ...], seen: tuple[State, Samples], client_id: Array, private: PyTree
+    ) -> dict[str, PyTree]:
+        """One client's models."""
+        (state, train), algorithm = seen, self.simulation.algorithm
+        models = algorithm.evaluated(
+            algorithm.view(state.shared, client_id),
+            private,
+            self.simulation.client(train, client_id, state.round),
+            stream(state.seed, "local", state.round, client_id),
+        )
+        return {name: models[name] for name in names}
+
+    def __call__(
+        self, state: State, names: Sequence[str] | None = None, splits: Sequence[str] = ("test",)
+    ) -> list[ClientScores]:
+        """Scores of every evaluated client for each named model (all by default) on each split."""
+        chosen = tuple(names or self.simulation.algorithm.offered)
+        self._check(chosen)
+        data = {split: self._split(split) for split in splits}
+        key = (chosen, tuple(splits))
+        if key not in self._compiled:
+            scorer = partial(self.sums, chosen)
+            self._compiled[key] = jax.jit(scorer, out_shardings=self.simulation.devices.everywhere)
+        clients, devices = len(self.ids), len(self.simulation.devices)
+        each = -(-self._chunk(state, chosen, clients) // devices)  # clients of one device at a time
+        edges = [min(edge, clients) for edge in range(0, clients + each * devices, each)]
+        flat = {split: samples for split, (samples, _) in data.items()}
+        lengths = {split: tiles.most(edges) for split, (_, tiles) in data.items()}
+        parts: list[PyTree] = []
+        for begin, ids, own in self._chunks(state, self.ids, each * devices):
+            mine = edges[begin // each : begin // each + devices + 1]
+            where = {split: tiles.parts(mine, lengths[split]) for split, (_, tiles) in data.items()}
+            sums = self._compiled[key](replace(state, private=None), ids, own, self._train, flat, where)
+            parts.append(jax.tree.map(lambda a: np.asarray(a, np.float64), sums))
+        # Of `classes` each row is a device's part of the clients: those beyond the clients are empty.
+        totals = jax.tree.map(lambda *rows: np.concatenate(rows)[:clients], *parts)
+        return client_scores({name: {split: totals[name][split] for split in splits} for name in chosen})
+
+    def sums(
+        self,
+        names: tuple[str, ...],
+        state: State,
+        ids: Array,
+        own: PyTree,
+        train: Samples,
+        samples: dict[str, Samples],
+        tiles: dict[str, Tiles],
+    ) -> dict[str, dict[str, Scores]]:
+        """Sums of every client in `ids`, with these private states, for each named model on each split.
+
+        tiles: of each device's part of the clients, leaves (devices, ...). A device makes its clients' models and
+        scores them: no model goes from one to another.
+        """
+        sim = self.simulation
+
+        def mapped(seen: PyTree, *mine: PyTree) -> dict[str, dict[str, Scores]]:
+            state, train, samples = seen
+            ids, own, tiles = tree.gather(mine, 0)
+            one = partial(self._own_models, names, (state, train))
+            params = map_blocks(one, sim.block, ids, own)
+            found = {
+                name: {
+                    split: score_tiles(sim.objective, params[name], samples[split], ids, tiles[split])
+                    for split in samples
+                }
+                for name in names
+            }
+            return jax.tree.map(lambda a: a[None], found)
+
+        apart = jax.tree.map(lambda a: a.reshape(len(sim.devices), -1, *a.shape[1:]), (ids, own))
+        found = sim.devices.map(mapped, (state, train, samples), *apart, tiles)
+        return jax.tree.map(lambda a: a.reshape(-1, *a.shape[2:]), found)

@@ -1,0 +1,221 @@
+"""Split learning in process: the encoder on a client, the decoder on a server, and nothing but arrays between them.
+
+A step of the two sides is a step of the whole model: one backward pass that crosses the cut, or, in turn, the
+encoder's step and then the decoder's on the new encoder's activations (mmFL, eqs. 5 and 6). What crosses is counted.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Literal, get_args
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jaxtyping import Array, Float, PRNGKeyArray, PyTree, Shaped
+
+from idiolect.algorithms.mmfl import Update
+from idiolect.client.client import BatchOrder, Client
+from idiolect.client.exact.partial_eval import Staged
+from idiolect.client.objective import Batch, Objective
+from idiolect.core import tree
+from idiolect.core.errors import require
+from idiolect.core.tree import Params
+from idiolect.models.parts import Head, split
+
+Labels = Literal["client", "server"]
+Numbers = Shaped[Array | np.ndarray, "..."]
+Message = Sequence[Numbers]
+
+
+@dataclass
+class Link:
+    """The wire between the two sides: messages are copied as bytes, and counted.
+
+    up, down: bytes; messages_up, messages_down; round_trips: messages up that the client must see answered.
+    """
+
+    up: int = 0
+    down: int = 0
+    messages_up: int = 0
+    messages_down: int = 0
+    round_trips: int = field(default=0)
+
+    def send_up(self, arrays: Sequence[Numbers], *, answered: bool = True) -> Message:
+        """From the client to the server."""
+        message = _copied(arrays)
+        self.up += sum(array.nbytes for array in message)
+        self.messages_up += 1
+        self.round_trips += answered
+        return message
+
+    def send_down(self, arrays: Sequence[Numbers]) -> Message:
+        """From the server to the client."""
+        message = _copied(arrays)
+        self.down += sum(array.nbytes for array in message)
+        self.messages_down += 1
+        return message
+
+
+def _copied(arrays: Sequence[Numbers]) -> Message:
+    held = [np.asarray(array) for array in arrays]
+    return [np.frombuffer(array.tobytes(), array.dtype).reshape(array.shape) for array in held]
+
+
+class Cut(eqx.Module):
+    """Where a model is cut in two, and its objective. Of the parameters it knows the shapes alone."""
+
+    objective: Objective
+    staged: Staged = eqx.field(static=True)
+
+    @classmethod
+    def at(cls, client: Client, encoder: Params, decoder: Params) -> "Cut":
+        """The cut before the first layer that the decoder's weights touch.
+
+        Raises `ConfigError` if what comes after needs weights of the encoder too.
+        """
+        static = client.objective.static
+        sample = jax.tree.map(lambda a: jax.ShapeDtypeStruct(a.shape[1:], a.dtype), client.x)
+        staged = Staged(lambda head, body, x: eqx.combine(head, body, static)(x), decoder, encoder, sample)
+        require(not staged.fixed(encoder), "cannot split the model: the decoder needs weights of the encoder")
+        return cls(client.objective, staged)
+
+    def decay(self, params: Params) -> Params:
+        """The L2 term's gradient on one side."""
+        return jax.grad(self.objective.penalty)(params)
+
+
+class EncoderSide:
+    """The client: its samples, the encoder, and, with labels = "client", the labels."""
+
+    def __init__(self, cut: Cut, encoder: Params, rate: float) -> None:
+        self.cut, self.encoder, self.rate = cut, encoder, rate
+
+    def activations(self, x: PyTree[Array]) -> Message:
+        """What the decoder needs of a batch."""
+        return _activations(self.cut, self.encoder, x)
+
+    def step(self, x: PyTree[Array], gradients: Message) -> None:
+        """One step of the encoder along the gradients of what it sent."""
+        slope = _encoder_slope(self.cut, self.encoder, x, gradients)
+        self.encoder = tree.add_scaled(self.encoder, -self.rate, slope)
+
+    def output_gradient(self, outputs: Numbers, batch: Batch) -> Array:
+        """The gradient of the batch's mean loss with respect to the decoder's outputs, made where the labels are."""
+        return _output_gradient(self.cut, outputs, batch)
+
+
+class DecoderSide:
+    """The server: the decoder. It sees activations, and labels only if they are sent to it."""
+
+    def __init__(self, cut: Cut, decoder: Params, rate: float) -> None:
+        self.cut, self.decoder, self.rate = cut, decoder, rate
+
+    def outputs(self, activations: Message) -> Array:
+        """The model's outputs on what the client sent."""
+        return _outputs(self.cut, self.decoder, activations)
+
+    def gradients(self, activations: Message, of_outputs: Numbers) -> tuple[Params, list[Array]]:
+        """The gradients with respect to the decoder, and to the activations that have one."""
+        return _decoder_slopes(self.cut, self.decoder, activations, jnp.asarray(of_outputs))
+
+    def step(self, slope: Params) -> None:
+        """One step of the decoder."""
+        self.decoder = tree.add_scaled(self.decoder, -self.rate, slope)
+
+
+@eqx.filter_jit
+def _activations(cut: Cut, encoder: Params, x: PyTree[Array]) -> list[Array]:
+    return jax.vmap(cut.staged.features, in_axes=(None, 0))(encoder, x)
+
+
+@eqx.filter_jit
+def _encoder_slope(cut: Cut, encoder: Params, x: PyTree[Array], gradients: Message) -> Params:
+    def smooth(encoder: Params) -> list[Array]:
+        made = jax.vmap(cut.staged.features, in_axes=(None, 0))(encoder, x)
+        return [array for array in made if jnp.issubdtype(array.dtype, jnp.inexact)]
+
+    _, pull = jax.vjp(smooth, encoder)
+    return tree.add_scaled(pull([jnp.asarray(gradient) for gradient in gradients])[0], 1.0, cut.decay(encoder))
+
+
+@eqx.filter_jit
+def _outputs(cut: Cut, decoder: Params, activations: Message) -> Array:
+    return jax.vmap(lambda rows: cut.staged.finish(decoder, [], rows))(activations)
+
+
+@eqx.filter_jit
+def _output_gradient(cut: Cut, outputs: Numbers, batch: Batch) -> Float[Array, "b ..."]:
+    def mean(outputs: Array) -> Array:
+        return cut.objective.output_loss(outputs, batch) / jnp.maximum(jnp.sum(batch.weight), 1)
+
+    return jax.grad(mean)(jnp.asarray(outputs))
+
+
+@eqx.filter_jit
+def _decoder_slopes(cut: Cut, decoder: Params, activations: Message, of_outputs: Array) -> tuple[Params, list[Array]]:
+    smooth = [i for i, array in enumerate(activations) if jnp.issubdtype(array.dtype, jnp.inexact)]
+
+    def finish(decoder: Params, varying: list[Array]) -> Array:
+        rows: list[Array] = [jnp.asarray(array) for array in activations]
+        for place, array in zip(smooth, varying, strict=True):
+            rows[place] = array
+        return jax.vmap(lambda rows: cut.staged.finish(decoder, [], rows))(rows)
+
+    _, pull = jax.vjp(finish, decoder, [jnp.asarray(activations[i]) for i in smooth])
+    slope, gradients = pull(of_outputs)
+    return tree.add_scaled(slope, 1.0, cut.decay(decoder)), gradients
+
+
+class SplitRun:
+    """A client's encoder and a server's decoder that train together over a link.
+
+    rate: of both sides' SGD. update: "simultaneous" steps both from one backward pass; "sequential" steps the
+    encoder, sends the new activations and then steps the decoder. labels: "server": they go up with the activations;
+    "client" keeps them: outputs come down and their gradients go up instead, one more round trip each time.
+    decoder: which part of the model the server has, see `models.parts.split`.
+    """
+
+    def __init__(
+        self, client: Client, params: Params, *, rate: float, decoder: Head, update: Update, labels: Labels
+    ) -> None:
+        require(update in get_args(Update), f"update = {update!r} is not one of {', '.join(get_args(Update))}")
+        require(labels in get_args(Labels), f"labels = {labels!r} is not one of {', '.join(get_args(Labels))}")
+        encoder, head = split(params, decoder)
+        cut = Cut.at(client, encoder, head)
+        self.near, self.far, self.link = EncoderSide(cut, encoder, rate), DecoderSide(cut, head, rate), Link()
+        self.data, self.update, self.labels = client, update, labels
+
+    @property
+    def params(self) -> Params:
+        """The whole model."""
+        return tree.merged(self.far.decoder, self.near.encoder)
+
+    def train(self, key: PRNGKeyArray, *, steps: int, batch_size: int, order: BatchOrder = "fresh") -> None:
+        """`steps` steps, on the mini-batches that `Client.batch` draws with this key."""
+        for step in range(steps):
+            batch = self.data.batch(key, step, batch_size, order, steps)
+            counts = np.flatnonzero(np.asarray(self.data.objective.answered(self.params, batch).weight))
+            self.step(jax.tree.map(lambda a, rows=counts: a[rows], batch._replace(outputs=None)))
+
+    def step(self, batch: Batch) -> None:
+        """One step of both sides on samples that all count."""
+        batch = batch._replace(outputs=self.data.outputs)
+        slope, gradients = self._backward(batch)
+        self.near.step(batch.x, self.link.send_down(gradients))
+        if self.update == "sequential":
+            slope, _ = self._backward(batch, answered=False)
+        self.far.step(slope)
+
+    def _backward(self, batch: Batch, *, answered: bool = True) -> tuple[Params, list[Array]]:
+        """Activations up; the server's gradients. answered: whether the client waits for those of its activations."""
+        activations = self.near.activations(batch.x)
+        if self.labels == "server":
+            sent = self.link.send_up([*activations, batch.y], answered=answered)
+            *sent, labels = sent
+            known = Batch(None, jnp.asarray(labels), jnp.ones(len(labels)), self.data.outputs)
+            return self.far.gradients(sent, _output_gradient(self.far.cut, self.far.outputs(sent), known))
+        sent = self.link.send_up(activations)
+        (outputs,) = self.link.send_down([self.far.outputs(sent)])
+        (slope,) = self.link.send_up([self.near.output_gradient(outputs, batch)], answered=answered)
+        return self.far.gradients(sent, slope)

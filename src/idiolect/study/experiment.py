@@ -1,0 +1,286 @@
+"""Experiment files: what is run, with which settings, and which published values it is compared with."""
+
+import hashlib
+import json
+import math
+import tomllib
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any, ClassVar, Literal
+
+from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
+
+from idiolect.algorithms import registry as methods
+from idiolect.core.errors import ConfigError, unknown
+from idiolect.study.published import Gap, Published, Strict
+
+Protocol = Literal["as-written", "as-published"]
+Selection = Literal["last", "last-10", "best-validation", "best-test"]
+
+
+class Method(BaseModel):
+    """One method in a cell: its name, a label for tables, its hyper-parameters, its published values.
+
+    published_seconds: what a round took on the paper's machine; of several methods only the ratios compare.
+    """
+
+    model_config = ConfigDict(extra="allow", frozen=True)
+
+    name: str
+    label: str = ""
+    published: tuple[Published, ...] = ()
+    published_seconds: float | None = Field(default=None, gt=0)
+
+    @model_validator(mode="after")
+    def _check(self) -> "Method":
+        algorithm = methods.build(self.spec)
+        for value in self.published:
+            if value.model not in algorithm.offered and not methods.offers_more(type(algorithm)):
+                raise unknown(f"model of {self.name}", value.model, algorithm.offered)
+        return self
+
+    @property
+    def spec(self) -> dict[str, Any]:
+        """What `algorithms.registry.build` takes."""
+        return {"name": self.name, **(self.model_extra or {})}
+
+    @property
+    def title(self) -> str:
+        """The label, or the name."""
+        return self.label or self.name
+
+
+class Cell(Strict):
+    """One federation on which methods are compared: data, model, rounds, cohort, evaluation.
+
+    cohort: clients a round (null: all). eval_every: rounds between evaluations. select: which round's models the
+    table shows; "last-10" is the mean over the last ten rounds, all of them evaluated; "best-test" exists only in
+    the protocol as-published. splits: evaluated splits. tune: methods of one name are settings among which
+    validation data choose. eval_clients: evaluate this many clients only, drawn once, the same for all methods and
+    seeds (null: all). private: where the clients' private states lie, in memory or, for very many clients, in
+    a file. draw: the named models in figures (all if empty).
+    """
+
+    PRESENTATION: ClassVar[frozenset[str]] = frozenset({"id", "title", "gaps", "tune", "draw", "private"})
+    """Fields that change what is shown, never what is computed."""
+
+    id: str
+    title: str = ""
+    data: dict[str, Any]
+    model: dict[str, Any]
+    rounds: int = Field(default=100, ge=1)
+    cohort: float | None = Field(default=None, gt=0)
+    sampling: Literal["fixed", "binomial"] = "fixed"
+    eval_every: int = Field(default=10, ge=1)
+    splits: tuple[Literal["train", "validation", "test"], ...] = ("train", "test")
+    select: Selection = "last"
+    shared_init: bool = False
+    eval_clients: int | None = Field(default=None, ge=1)
+    private: Literal["memory", "file"] = "memory"
+    methods: tuple[Method, ...] = Field(min_length=1)
+    gaps: tuple[Gap, ...] = ()
+    tune: bool = False
+    draw: tuple[str, ...] = ()
+
+    def method(self, title: str) -> Method:
+        """The method with this title."""
+        return next(method for method in self.methods if method.title == title)
+
+    def value(self, setting: str) -> float:
+        """The number under a dotted name such as `rounds`, `data.missing` or `model.l2`."""
+        inside = {f"{part}.{key}": v for part in ("data", "model") for key, v in getattr(self, part).items()}
+        found = {"rounds": self.rounds, "cohort": self.cohort, **inside}.get(setting)
+        if not isinstance(found, int | float) or isinstance(found, bool):
+            told = f"across = '{setting}' must name a number that the cell sets, such as data.missing"
+            raise ConfigError(f"cell '{self.id}': {told}")
+        return float(found)
+
+    @property
+    def tail(self) -> int:
+        """How many of the last rounds are all evaluated, whatever `eval_every`."""
+        return min(10, self.rounds) if self.select == "last-10" else 0
+
+    @model_validator(mode="before")
+    @classmethod
+    def _named_model(cls, values: Any) -> Any:
+        if not isinstance(values, dict):
+            return values
+        named = {key: {"name": values[key]} for key in ("data", "model") if isinstance(values.get(key), str)}
+        return {**values, **named}
+
+    @model_validator(mode="after")
+    def _check(self) -> "Cell":
+        titles = [m.title for m in self.methods]
+        for title in titles:
+            if titles.count(title) > 1:
+                raise ConfigError(f"cell '{self.id}': two methods are labelled '{title}'; give each its own label")
+        if self.select == "best-validation" and "validation" not in self.splits:
+            raise ConfigError(f"cell '{self.id}': select = 'best-validation' needs 'validation' among its splits")
+        if self.select == "best-validation" and self.private == "file":
+            raise ConfigError(f"cell '{self.id}': select = 'best-validation' keeps private states in memory only")
+        if self.tune and "validation" not in self.splits:
+            raise ConfigError(f"cell '{self.id}': tune = true chooses on validation data; add it to splits")
+        if "test" not in self.splits:
+            raise ConfigError(f"cell '{self.id}': splits must contain 'test'")
+        return self
+
+
+class Experiment(Strict):
+    """A set of cells, run with the same seeds.
+
+    across: a setting in which the cells differ, `data.missing` say: the report draws the scores against it.
+    """
+
+    name: str
+    title: str = ""
+    source: str = ""
+    protocol: Protocol = "as-written"
+    description: str = ""
+    seeds: int = Field(default=1, ge=1)
+    first_seed: int = Field(default=0, ge=0)
+    across: str = ""
+    cells: tuple[Cell, ...] = Field(min_length=1)
+
+    @model_validator(mode="after")
+    def _check(self) -> "Experiment":
+        ids = [cell.id for cell in self.cells]
+        for cell in self.cells:
+            if ids.count(cell.id) > 1:
+                raise ConfigError(f"two cells are called '{cell.id}'")
+            if cell.select == "best-test" and self.protocol != "as-published":
+                raise ConfigError(
+                    f"cell '{cell.id}': select = 'best-test' chooses a round by test data; it exists only in the "
+                    "protocol 'as-published'. Use 'last' or 'best-validation'"
+                )
+            if self.across:
+                cell.value(self.across)
+        return self
+
+    @property
+    def seed_list(self) -> tuple[int, ...]:
+        """The seeds, consecutive from first_seed."""
+        return tuple(range(self.first_seed, self.first_seed + self.seeds))
+
+    def cell(self, cell_id: str) -> Cell:
+        """The cell called `cell_id`."""
+        for cell in self.cells:
+            if cell.id == cell_id:
+                return cell
+        raise unknown("cell", cell_id, [c.id for c in self.cells])
+
+    def only(self, patterns: tuple[str, ...]) -> "Experiment":
+        """The cells and methods that match any pattern: a cell's id or prefix of it, or 'cell/method label'."""
+        if not patterns:
+            return self
+        options = [c.id for c in self.cells] + [m.title for c in self.cells for m in c.methods]
+        for p in patterns:
+            titles = {name for c in self.cells for m in c.methods for name in (f"{c.id}/{m.title}", m.title, m.name)}
+            if p not in titles and not any(c.id.startswith(p) for c in self.cells):
+                raise unknown("cell or method", p, {*options, *(t for t in titles if "/" in p)})
+        cells: list[Cell] = []
+        for cell in self.cells:
+            whole = any(cell.id.startswith(p) for p in patterns)
+            kept = tuple(m for m in cell.methods if whole or {f"{cell.id}/{m.title}", m.title, m.name} & {*patterns})
+            if kept:
+                cells.append(cell.model_copy(update={"methods": kept}))
+        return self.model_copy(update={"cells": tuple(cells)})
+
+
+def experiment_of(values: Mapping[str, Any], origin: str) -> Experiment:
+    """Check a plain mapping and make an experiment; `origin` names the file or command in errors.
+
+    A table `defaults` fills in what cells leave out.
+    """
+    given = dict(values)
+    _finite(given, "", origin)
+    defaults = given.pop("defaults", {})
+    if not isinstance(defaults, dict):
+        raise ConfigError(f"{origin}: defaults = {defaults!r} must be a table")
+    if isinstance(given.get("cells"), list):
+        given["cells"] = [{**defaults, **cell} if isinstance(cell, dict) else cell for cell in given["cells"]]
+    try:
+        return Experiment.model_validate(given)
+    except ConfigError as error:
+        raise ConfigError(f"{origin}: {error}") from None
+    except ValidationError as error:
+        raise ConfigError(f"{origin}: {_first(error)}") from None
+
+
+def _finite(value: Any, where: str, origin: str) -> None:
+    """Refuse NaN and infinity, which no setting can be."""
+    inside = value.items() if isinstance(value, dict) else enumerate(value) if isinstance(value, list | tuple) else ()
+    for key, part in inside:
+        _finite(part, f"{where}.{key}" if where else str(key), origin)
+    if isinstance(value, float) and not math.isfinite(value):
+        raise ConfigError(f"{origin}: {where} = {value} must be a finite number")
+
+
+def _first(error: ValidationError) -> str:
+    """One line for the first thing that is wrong: where, what, and the nearest known key."""
+    detail = error.errors(include_url=False)[0]
+    where = ".".join(str(part) for part in detail["loc"])
+    cause = detail.get("ctx", {}).get("error")
+    if isinstance(cause, Exception):
+        return f"{where}: {cause}" if where else str(cause)
+    if detail["type"] == "extra_forbidden":
+        key = str(detail["loc"][-1])
+        owner = Cell if "cells" in detail["loc"] else Experiment
+        owner = Published if "published" in detail["loc"] else Gap if "gaps" in detail["loc"] else owner
+        return f"{where}: {unknown('key', key, owner.model_fields)}"
+    if detail["type"] == "missing":
+        return f"{where} is missing"
+    value, message = repr(detail["input"]), detail["msg"]
+    shown = value if len(value) < 80 else f"{value[:76]}..."
+    return f"{where} = {shown}: {message[0].lower()}{message[1:]}"
+
+
+def load_experiment(path: str | Path) -> Experiment:
+    """Read an experiment from a TOML file."""
+    file = Path(path)
+    try:
+        values = tomllib.loads(file.read_text(encoding="utf-8"))
+    except FileNotFoundError:
+        raise ConfigError(f"no such experiment file: {file}") from None
+    except (OSError, UnicodeDecodeError) as error:
+        raise ConfigError(f"cannot read {file}: {error}") from None
+    except tomllib.TOMLDecodeError as error:
+        raise ConfigError(f"{file} is not valid TOML: {error}") from None
+    return experiment_of({"name": file.stem, **values}, str(file))
+
+
+def override(experiment: Experiment, assignments: Mapping[str, Any]) -> Experiment:
+    """Change settings by key, wherever it occurs.
+
+    A key is an experiment's (`seeds`), every cell's (`rounds`, `data.partition`, `model.l2`), or a method's
+    (`pfedme.rate`). The description says what was changed.
+    """
+    values = experiment.model_dump(mode="json")
+    for key, value in assignments.items():
+        head, _, rest = key.partition(".")
+        cells = values["cells"]
+        if rest and head in ("data", "model"):
+            for cell in cells:
+                cell[head] = {**cell[head], rest: value}
+        elif rest:
+            hits = [m for cell in cells for m in cell["methods"] if head in (m["name"], m["label"])]
+            if not hits:
+                raise unknown("method", head, {m["name"] for cell in cells for m in cell["methods"]})
+            for method in hits:
+                method[rest] = value
+        elif key in ("name", "title", "source", "protocol", "description", "seeds", "first_seed", "across"):
+            values[key] = value
+        elif key in Cell.model_fields:
+            for cell in cells:
+                cell[key] = value
+        else:
+            raise unknown("key", key, {*Cell.model_fields, *Experiment.model_fields} - {"cells"})
+    told = [f"{key} = {value}" for key, value in assignments.items() if key not in Experiment.model_fields]
+    if told:
+        values["description"] = f"{values['description'].rstrip()}\n\nChanged with --set: {', '.join(told)}.".strip()
+    return experiment_of(values, "--set")
+
+
+def digest(*parts: object) -> str:
+    """A short hash of JSON values: equal exactly when they are."""
+    text = json.dumps(parts, sort_keys=True, default=str)
+    return hashlib.sha256(text.encode()).hexdigest()[:16]

@@ -1,0 +1,95 @@
+"""What a comparison says of one method and model: a line of a table, a course over rounds, a published gap."""
+
+import math
+from dataclasses import dataclass
+from typing import Literal
+
+import numpy as np
+
+from idiolect.data.federated import TaskKind
+from idiolect.study.published import Gap, Published
+from idiolect.study.summary import OverSeeds, shown_unit
+
+Verdict = Literal["reproduced", "differs", "no published value", "not run", "diverged", "not measured"]
+
+
+@dataclass(frozen=True)
+class Line:
+    """One named model of one method in one cell, on test data, over seeds.
+
+    weighted: mean over samples; mean: mean over clients; worst10: mean of the worst tenth of the clients; all are
+    fractions (accuracy) or mse, as the task says. macro_f1: a fraction, NaN if a seed has none. hurt_local,
+    hurt_global: fraction of clients worse off than with Local, and than with the plain global model (FedAvg's if it
+    was run, else this method's own); None where there is none. rounds: the rounds whose models are shown, one a
+    seed. seconds: training time a run, compilation left out. failed: seeds that diverged.
+    """
+
+    cell: str
+    method: str
+    model: str
+    task: TaskKind
+    weighted: OverSeeds
+    mean: OverSeeds
+    spread: OverSeeds
+    worst10: OverSeeds
+    worst: OverSeeds
+    loss: OverSeeds
+    macro_f1: OverSeeds
+    hurt_local: OverSeeds | None
+    hurt_global: OverSeeds | None
+    rounds: tuple[int, ...]
+    seconds: OverSeeds
+    published: Published | None
+    failed: int
+
+    @property
+    def difference(self) -> float | None:
+        """Measured minus published, in the published value's units (per cent for accuracy and macro-F1)."""
+        if self.published is None:
+            return None
+        measured = (self.macro_f1 if self.published.metric == "macro-f1" else self.weighted).mean
+        return None if math.isnan(measured) else shown_unit(self.task) * measured - self.published.value
+
+    @property
+    def verdict(self) -> Verdict:
+        """Whether the mean over seeds is within the published value's tolerance."""
+        if self.weighted.seeds == 0:
+            return "diverged" if self.failed else "not run"
+        if self.published is None:
+            return "no published value"
+        if self.difference is None:
+            return "not measured"
+        return "reproduced" if abs(self.difference) <= self.published.within else "differs"
+
+
+@dataclass(frozen=True)
+class Curve:
+    """One named model's course over rounds: mean and standard deviation over seeds. Arrays are (rounds,).
+
+    The standard deviations are NaN for a single seed.
+    """
+
+    cell: str
+    method: str
+    model: str
+    split: str
+    rounds: np.ndarray
+    score: np.ndarray
+    score_std: np.ndarray
+    loss: np.ndarray
+    loss_std: np.ndarray
+
+
+@dataclass(frozen=True)
+class GapLine:
+    """A published gap beside the measured one, both in points; paired by seed."""
+
+    gap: Gap
+    measured: OverSeeds
+
+    @property
+    def verdict(self) -> Verdict:
+        """Whether the mean gap is within the published value's tolerance."""
+        if self.measured.seeds == 0:
+            return "not run"
+        return "reproduced" if abs(self.measured.mean - self.gap.value) <= self.gap.within else "differs"

@@ -1,0 +1,134 @@
+"""What keeps a run in a store while it goes on."""
+
+import time
+from collections.abc import Callable
+from dataclasses import asdict
+from pathlib import Path
+
+import jax
+import numpy as np
+
+from idiolect.core.errors import StoreError
+from idiolect.runtime.checkpoint import Checkpoint, load_checkpoint, plain, save_checkpoint, with_key
+from idiolect.runtime.devices import agreed
+from idiolect.runtime.private_rows import PrivateRows
+from idiolect.runtime.simulate import State
+from idiolect.study.experiment import Cell, digest
+from idiolect.study.loop import Evaluated, Recorder, is_due
+from idiolect.study.store import RunRow, Store
+
+_CHECKPOINT_SECONDS = 5.0
+_CHECKPOINT_SHARE = 20  # checkpoints take at most this part of the time
+
+
+class StoreRecorder:
+    """Keeps a run in a store: metrics in SQLite, then the checkpoint; the best state by validation if asked."""
+
+    def __init__(self, store: Store, run: RunRow, cell: Cell, better: Callable[[float, float], bool]) -> None:
+        self.store, self.run, self.cell, self.better = store, run, cell, better
+        self.path = store.checkpoint_path(run.id)
+        self.hash = digest(run.config_hash, run.data_hash)
+        self.best: dict[str, float] = {}
+        self._next = 0.0
+
+    def restore(self, like: State) -> tuple[State, float, float] | None:
+        """The checkpoint's state; evaluations beyond it are forgotten and will be made again."""
+        found = load_checkpoint(self.path, like, self.hash)
+        if found is not None and not self._recorded(int(found.state.round)):
+            found = None  # the metrics were lost: what led to this state must be computed again
+        self.store.rewind(self.run.id, int(found.state.round) if found is not None else -1)
+        if found is None:
+            if isinstance(like.private, PrivateRows):
+                like.private.clear()
+            return None
+        for model in self.store.models(self.run.id):
+            for _, score, _ in self.store.curve(self.run.id, model, "validation"):
+                self._improves(model, score)
+        return found.state, found.seconds, found.compile_seconds
+
+    def _recorded(self, round: int) -> bool:
+        """Whether the store has every evaluation up to `round`."""
+        cell = self.cell
+        due = {t for t in range(round + 1) if is_due(t, cell.rounds, cell.eval_every, cell.tail)}
+        return due <= {*self.store.evaluated(self.run.id)}
+
+    def _improves(self, model: str, score: float) -> bool:
+        if model in self.best and not self.better(score, self.best[model]):
+            return False
+        self.best[model] = score
+        return True
+
+    def best_path(self, model: str) -> Path:
+        """The checkpoint of the round that was best on validation data for one named model."""
+        return self.path.with_name(f"{self.path.stem}.best-{model}.eqx")
+
+    def chosen(self, model: str, last: State) -> State:
+        """The state of the round that the cell's selection chooses for a named model."""
+        if self.cell.select != "best-validation":
+            return last
+        found = load_checkpoint(self.best_path(model), last, self.hash)
+        if found is None:
+            raise StoreError(f"{self.best_path(model)} is missing; delete {self.path} to start this run again")
+        return found.state
+
+    def keep(self, evaluated: Evaluated, last: bool) -> None:
+        """Metrics first, then the checkpoint: at the end, and else every few seconds."""
+        checkpoint = Checkpoint(evaluated.state, evaluated.seconds, evaluated.compile_seconds)
+        if self.cell.select == "best-validation":
+            for scores, summary in evaluated.results:
+                if scores.split == "validation" and self._improves(scores.model, summary.weighted):
+                    save_checkpoint(self.best_path(scores.model), checkpoint, self.hash)
+        self.store.record(
+            self.run.id,
+            evaluated.round,
+            [(scores, asdict(summary)) for scores, summary in evaluated.results],
+            seconds=evaluated.seconds,
+            compile_seconds=evaluated.compile_seconds,
+            diagnostics=evaluated.diagnostics,
+        )
+        self._save(checkpoint, now=last)
+
+    def pause(self, state: State, seconds: float, compile_seconds: float) -> None:
+        """Between evaluations: a checkpoint every few seconds."""
+        self._save(Checkpoint(state, seconds, compile_seconds))
+
+    def _save(self, checkpoint: Checkpoint, now: bool = False) -> None:
+        began = time.monotonic()
+        if not now and began < self._next:
+            return
+        save_checkpoint(self.path, checkpoint, self.hash)
+        ended = time.monotonic()
+        self._next = ended + max(_CHECKPOINT_SECONDS, _CHECKPOINT_SHARE * (ended - began))
+
+
+class Together:
+    """A run of several processes: the leader's recorder keeps it, and all go on from what that gives back."""
+
+    def __init__(self, own: Recorder | None) -> None:
+        self.own = own
+
+    def restore(self, like: State) -> tuple[State, float, float] | None:
+        """The leader's state, in every process."""
+        found = None if self.own is None else self.own.restore(like)
+        if not agreed(np.asarray(found is not None)):
+            return None
+        state, *seconds = found or (like, 0.0, 0.0)
+        spent, compiling = (float(s) for s in agreed(np.asarray(seconds)))
+        return everywhere(state), spent, compiling
+
+    def keep(self, evaluated: Evaluated, last: bool) -> None:
+        """The leader keeps it."""
+        if self.own is not None:
+            self.own.keep(evaluated, last)
+
+    def pause(self, state: State, seconds: float, compile_seconds: float) -> None:
+        """The leader keeps it."""
+        if self.own is not None:
+            self.own.pause(state, seconds, compile_seconds)
+
+
+def everywhere(state: State) -> State:
+    """The leader's state, in every process."""
+    if jax.process_count() == 1:
+        return state
+    return with_key(agreed(jax.tree.map(np.asarray, plain(state))))

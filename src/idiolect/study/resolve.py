@@ -1,0 +1,183 @@
+"""From an experiment's words to the objects they mean: data, models, simulations, and their runs' entries."""
+
+import hashlib
+import json
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import partial
+from inspect import signature
+from typing import Any
+
+import equinox as eqx
+import jax
+import numpy as np
+
+from idiolect.algorithms import registry as methods
+from idiolect.algorithms.base import Algorithm
+from idiolect.client.objective import objective_of
+from idiolect.core.errors import ConfigError, require, unknown
+from idiolect.core.random import model_key
+from idiolect.data.federated import FederatedData
+from idiolect.data.sets import registry as sources
+from idiolect.models import build as build_model
+from idiolect.models import check_model, l2_of, loss_of
+from idiolect.runtime.evaluate import evaluated_clients
+from idiolect.runtime.simulate import Simulation
+from idiolect.study.experiment import Cell, Experiment, Method, digest
+from idiolect.study.provenance import provenance
+from idiolect.study.store import RunRow
+
+
+@dataclass
+class Workbench:
+    """What the runs of one process share: the data last loaded, and objects the user passed in.
+
+    folder: the user's data folder. data, model: replace the specifications in every cell.
+    """
+
+    folder: str | None = None
+    data: FederatedData | None = None
+    model: eqx.Module | None = None
+    debug: bool = False
+    _loaded: tuple[str, FederatedData] | None = None
+
+    def load(self, cell: Cell) -> FederatedData:
+        """The cell's data; the last one loaded is kept."""
+        if self.data is not None:
+            return self.data
+        key = json.dumps(cell.data, sort_keys=True)
+        if self._loaded is None or self._loaded[0] != key:
+            self._loaded = None  # let the old one go before the new one comes
+            self._loaded = (key, sources.load({**cell.data, **self._where(cell)}))
+        return self._loaded[1]
+
+    def forget(self) -> None:
+        """Let go of the data last loaded."""
+        self._loaded = None
+
+    def _where(self, cell: Cell) -> dict[str, str]:
+        """The user's folder, for data sets that are read from one and were not told another."""
+        source = sources.SOURCES.get(cell.data.get("name", ""))
+        takes = source is not None and "folder" in signature(source).parameters and "folder" not in cell.data
+        return {"folder": self.folder} if self.folder is not None and takes else {}
+
+    def make_model(self, cell: Cell, data: FederatedData, seed: int) -> eqx.Module:
+        """The initial model of a run; with `shared_init` the same for all seeds."""
+        if self.model is not None:
+            return self.model
+        key = model_key(0 if cell.shared_init else seed)
+        shape = (data.feature_shape, data.num_outputs, data.task, key, data.modalities)
+        return build_model(cell.model, *shape)
+
+    def simulation(self, cell: Cell, method: Method, data: FederatedData, model: eqx.Module) -> Simulation:
+        """Compile-ready: one method on one federation."""
+        if cell.select == "best-validation" and data.validation.count == 0:
+            raise ConfigError(
+                "select = 'best-validation', but the data have no validation split; set data.validation=0.15, say"
+            )
+        l2, loss = (l2_of(cell.model), loss_of(cell.model)) if self.model is None else (0.0, None)
+        objective = objective_of(model, data.task, l2, loss)
+        return Simulation(
+            data,
+            objective,
+            eqx.filter(model, is_parameter),
+            methods.build(method.spec),
+            cohort=cell.cohort,
+            sampling=cell.sampling,
+            rounds=cell.rounds,
+            debug=self.debug,
+        )
+
+    def check(self, experiment: Experiment) -> list[RunRow]:
+        """Every run of an experiment as it will be registered, when all that can be wrong before it starts is right.
+
+        Loads the data and looks at the models' shapes; trains and writes nothing.
+        """
+        rows: list[RunRow] = []
+        for cell in experiment.cells:
+            require(
+                cell.private == "memory" or (jax.process_count() == 1 and not self.debug),
+                f"cell '{cell.id}': private = 'file' goes with one process, without --debug; leave it or them out",
+            )
+            data = self.load(cell)
+            try:
+                make = partial(self.make_model, cell, data, 0)
+                model = self.model if self.model is not None else eqx.filter_eval_shape(make)
+                if self.model is not None:
+                    check_model(self.model, data.feature_shape, data.num_outputs)
+                for method in cell.methods:
+                    offered = self.simulation(cell, method, data, model).algorithm.offered
+                    for value in method.published:
+                        if value.model not in offered:
+                            raise unknown(f"model of {method.name}", value.model, offered)
+                        require(
+                            value.metric == "score" or (data.task == "classification" and not data.own_labels),
+                            f"{method.title}: a published macro-f1 is compared on classes that all clients share; "
+                            "these data have none, so leave metric out",
+                        )
+            except ConfigError as error:
+                raise ConfigError(f"cell '{cell.id}': {error}") from None
+            rows += [self.row(cell, m, data, seed) for m in cell.methods for seed in experiment.seed_list]
+        return rows
+
+    def row(self, cell: Cell, method: Method, data: FederatedData, seed: int) -> RunRow:
+        """How a run is registered."""
+        config = cell.model_dump(mode="json", exclude={"methods", *Cell.PRESENTATION})
+        config["method"] = {**methods.hyperparameters(methods.ALGORITHMS[method.name]), **method.spec}
+        if self.model is not None:
+            config["model"] = {"own": digest(str(self.model), _bytes_of(self.model))}
+        if self.data is not None:
+            config["data"] = {"own": data.name}
+        config["splits"] = sorted(config["splits"])
+        return RunRow(
+            id=run_id(cell.id, method.title, seed),
+            cell=cell.id,
+            label=method.title,
+            method=method.name,
+            seed=seed,
+            config=config,
+            config_hash=digest(config, seed),
+            data_hash=data.fingerprint,
+            provenance={
+                **provenance(),
+                "data": dict(data.provenance),
+                "notes": [*data.notes, *small_clients(methods.build(method.spec), data)],
+                "clients": [data.clients[i] for i in evaluated_clients(data.num_clients, cell.eval_clients)],
+                "task": data.task,
+            },
+            status="running",
+            round=0,
+            seconds=0.0,
+            compile_seconds=0.0,
+            message="",
+        )
+
+
+def run_id(cell: str, title: str, seed: int) -> str:
+    """The name of one run inside its folder."""
+    return f"{cell}/{title}/seed{seed}"
+
+
+def is_parameter(leaf: Any) -> bool:
+    """An inexact array, or one of which only the shape is known."""
+    return eqx.is_inexact_array(leaf) or isinstance(leaf, jax.ShapeDtypeStruct)
+
+
+def small_clients(algorithm: Algorithm, data: FederatedData) -> Sequence[str]:
+    """A note if some clients have less training data than a mini-batch is to hold."""
+    batch_size = getattr(algorithm, "batch_size", None)
+    sizes = algorithm.training_data(data).train.sizes
+    if batch_size is None or not (sizes < batch_size).any():
+        return ()
+    count, least = int(np.sum(sizes < batch_size)), int(sizes.min())
+    return (
+        f"batch_size = {batch_size} is larger than the training data of {count} of {len(sizes)} clients (the "
+        f"smallest has {least}): their mini-batches hold all the samples that they have",
+    )
+
+
+def _bytes_of(model: eqx.Module) -> str:
+    sha = hashlib.sha256()
+    for leaf in jax.tree.leaves(eqx.filter(model, eqx.is_array)):
+        sha.update(jax.device_get(leaf).tobytes())
+    return sha.hexdigest()

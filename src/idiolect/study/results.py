@@ -1,0 +1,217 @@
+"""Results: what a store's runs say about every method and named model, over seeds, beside published values."""
+
+from collections.abc import Sequence
+from dataclasses import replace
+from functools import cached_property
+
+import numpy as np
+
+from idiolect.algorithms.registry import ALGORITHMS, build, offers_more
+from idiolect.data.federated import TaskKind
+from idiolect.runtime.evaluate import ClientScores
+from idiolect.study.engine import run_id
+from idiolect.study.experiment import Cell, Experiment, Method
+from idiolect.study.outcomes import Curve, GapLine, Line
+from idiolect.study.store import RunRow, Store
+from idiolect.study.summary import OverSeeds, Summary, higher_is_better, hurt_fraction, over_seeds, summarise
+
+
+def mean_scores(rounds: Sequence[ClientScores]) -> ClientScores:
+    """Every client's mean loss and score over several evaluated rounds of one model on one split.
+
+    classes: the sum over the rounds; None if one has none.
+    """
+    loss = np.mean([scores.loss for scores in rounds], axis=0)
+    score = np.mean([scores.score for scores in rounds], axis=0)
+    classes = [scores.classes for scores in rounds if scores.classes is not None]
+    total = np.sum(classes, axis=0) if len(classes) == len(rounds) else None
+    return replace(rounds[-1], loss=loss, score=score, classes=total)
+
+
+class Results:
+    """Reads a store; nothing is computed that is not in it."""
+
+    def __init__(self, store: Store, experiment: Experiment) -> None:
+        self.store, self.experiment = store, experiment
+        self.rows = {row.id: row for row in store.runs()}
+
+    def finished(self, cell: Cell, method: Method) -> list[RunRow]:
+        """The runs of one method in one cell that reached their last round."""
+        rows = (self.rows.get(run_id(cell.id, method.title, seed)) for seed in self.experiment.seed_list)
+        return [row for row in rows if row is not None and row.status == "done"]
+
+    def diverged(self) -> list[RunRow]:
+        """The experiment's runs that ended in NaN or infinity."""
+        return [row for row in self.started() if row.status == "diverged"]
+
+    def unfinished(self) -> list[RunRow]:
+        """The experiment's runs that were started and have not ended."""
+        return [row for row in self.started() if row.status == "running"]
+
+    def started(self) -> list[RunRow]:
+        """The experiment's runs that are in the store, whatever became of them."""
+        cells, seeds = self.experiment.cells, self.experiment.seed_list
+        names = [run_id(cell.id, method.title, seed) for cell in cells for method in cell.methods for seed in seeds]
+        return [self.rows[name] for name in names if name in self.rows]
+
+    def task(self, cell: Cell) -> TaskKind:
+        """The cell's task, as its data recorded it."""
+        for method in cell.methods:
+            for row in self.finished(cell, method):
+                task = row.provenance.get("task")
+                return "regression" if task == "regression" else "classification"
+        return "classification"
+
+    def notes(self, cell: Cell) -> list[str]:
+        """What a reader of the cell's numbers must know about its data."""
+        rows = [row for method in cell.methods for row in self.finished(cell, method)]
+        return list(dict.fromkeys(note for row in rows for note in row.provenance.get("notes", [])))
+
+    def audit(self, cell: Cell) -> list[str]:
+        """What the leakage audit found in the cell's data, in plain sentences."""
+        rows = [row for method in cell.methods for row in self.finished(cell, method)]
+        hashes = dict.fromkeys(row.data_hash for row in rows)
+        return list(dict.fromkeys(line for h in hashes for line in self.store.fact(f"audit {h}") or []))
+
+    def clients(self, cell: Cell) -> list[str]:
+        """The clients' names."""
+        for method in cell.methods:
+            for row in self.finished(cell, method):
+                return list(row.provenance.get("clients", []))
+        return []
+
+    def selected(self, cell: Cell, row: RunRow, model: str) -> tuple[int, ClientScores] | None:
+        """The round that the cell's selection chooses for a model of a run, and its test scores.
+
+        With "last-10": the last round, and every client's mean scores over the last ten.
+        """
+        split = "validation" if cell.select == "best-validation" else "test"
+        curve = self.store.curve(row.id, model, split)
+        if not curve:
+            return None
+        if cell.select in ("last", "last-10"):
+            chosen = curve[-1][0]
+        else:
+            best = max if higher_is_better(self.task(cell)) else min
+            chosen = best(curve, key=lambda point: point[1])[0]  # the first of equals
+        wanted = [point[0] for point in curve[-cell.tail :]] if cell.tail else [chosen]
+        scores = [self.store.scores(row.id, round, model, "test") for round in wanted]
+        found = [score for score in scores if score is not None]
+        return (chosen, mean_scores(found)) if found else None
+
+    def reference(self, cell: Cell, names: Sequence[str], model: str, seed: int) -> np.ndarray | None:
+        """The test scores of a reference model in the same cell with the same seed."""
+        for method in cell.methods:
+            if method.name in names:
+                row = self.rows.get(run_id(cell.id, method.title, seed))
+                found = self.selected(cell, row, model) if row is not None and row.status == "done" else None
+                if found is not None:
+                    return found[1].score
+        return None
+
+    def line(self, cell: Cell, method: Method, model: str) -> Line:
+        """One line of the table."""
+        task = self.task(cell)
+        summaries: list[Summary] = []
+        rounds: list[int] = []
+        hurt: dict[str, list[float]] = {"local": [], "global": []}
+        rows = self.finished(cell, method)
+        for row in rows:
+            found = self.selected(cell, row, model)
+            if found is None:
+                continue
+            rounds.append(found[0])
+            summaries.append(summarise(found[1], task))
+            shared = self.reference(cell, ("fedavg", "fedavg-ft"), "global", row.seed)
+            if shared is None:
+                own = self.selected(cell, row, "global")
+                shared = own[1].score if own else None
+            for key, against in (("local", self.reference(cell, ("local",), "local", row.seed)), ("global", shared)):
+                if against is not None:
+                    hurt[key].append(hurt_fraction(found[1].score, against, task))
+        runs = (self.rows.get(run_id(cell.id, method.title, seed)) for seed in self.experiment.seed_list)
+        failed = sum(row is not None and row.status == "diverged" for row in runs)
+
+        def over(name: str) -> OverSeeds:
+            return over_seeds([getattr(s, name) for s in summaries])
+
+        return Line(
+            cell=cell.id,
+            method=method.title,
+            model=model,
+            task=task,
+            weighted=over("weighted"),
+            mean=over("mean"),
+            spread=over("std"),
+            worst10=over("worst10"),
+            worst=over("worst"),
+            loss=over("loss"),
+            macro_f1=over("macro_f1"),
+            hurt_local=over_seeds(hurt["local"]) if hurt["local"] else None,
+            hurt_global=over_seeds(hurt["global"]) if hurt["global"] else None,
+            rounds=tuple(rounds),
+            seconds=over_seeds([r.seconds for r in rows]),
+            published=next((p for p in method.published if p.model == model), None),
+            failed=failed,
+        )
+
+    def round_seconds(self, cell: Cell, method: Method) -> OverSeeds:
+        """Training time of one round of a method, compilation left out."""
+        return over_seeds([row.seconds / row.round for row in self.finished(cell, method)])
+
+    def names(self, cell: Cell, method: Method) -> tuple[str, ...]:
+        """The named models of a method in a cell, the method's own first, then by name."""
+        always = build(method.spec).offered
+        if not offers_more(ALGORITHMS[method.name]):
+            return always
+        runs = (run_id(cell.id, method.title, seed) for seed in self.experiment.seed_list)
+        found = {name for run in runs if run in self.rows for name in self.store.models(run)}
+        return (*always, *sorted(found.difference(always)))
+
+    @cached_property
+    def lines(self) -> list[Line]:
+        """Every named model of every method of every cell."""
+        return [
+            self.line(cell, method, model)
+            for cell in self.experiment.cells
+            for method in cell.methods
+            for model in self.names(cell, method)
+        ]
+
+    def gaps(self, cell: Cell) -> list[GapLine]:
+        """The published gaps of a cell beside the measured ones."""
+        found: list[GapLine] = []
+        for gap in cell.gaps:
+            larger, smaller = self._weighted(cell, gap.larger), self._weighted(cell, gap.smaller)
+            both = [100 * (larger[seed] - smaller[seed]) for seed in larger if seed in smaller]
+            found.append(GapLine(gap, over_seeds(both)))
+        return found
+
+    def _weighted(self, cell: Cell, name: str) -> dict[int, float]:
+        """Seed -> sample-weighted test score at the selected round, for "method label/model"."""
+        title, _, model = name.rpartition("/")
+        values: dict[int, float] = {}
+        for method in cell.methods:
+            for row in self.finished(cell, method) if method.title == title else ():
+                selected = self.selected(cell, row, model)
+                if selected is not None:
+                    values[row.seed] = summarise(selected[1], self.task(cell)).weighted
+        return values
+
+    def curves(self, cell: Cell, split: str, models: Sequence[str] | None = None) -> list[Curve]:
+        """The courses over rounds of a cell's named models on one split, over the seeds that have finished."""
+        found: list[Curve] = []
+        for method in cell.methods:
+            for model in self.names(cell, method):
+                if models is not None and model not in models:
+                    continue
+                runs = [self.store.curve(row.id, model, split) for row in self.finished(cell, method)]
+                runs = [run for run in runs if run]
+                if not runs:
+                    continue
+                table = np.array(runs, dtype=np.float64)  # (seeds, rounds, 3)
+                mean = table.mean(axis=0)
+                std = table.std(axis=0, ddof=1) if len(runs) > 1 else np.full(mean.shape, np.nan)
+                rounds, (score, loss), (score_std, loss_std) = mean[:, 0], mean[:, 1:].T, std[:, 1:].T
+                found.append(Curve(cell.id, method.title, model, split, rounds, score, score_std, loss, loss_std))
+        return found

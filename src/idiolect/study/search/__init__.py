@@ -1,0 +1,1 @@
+"""Settings tried, and chosen on validation data."""

@@ -1,0 +1,85 @@
+"""A sweep: a grid, random search, Optuna, successive halving or cross-validation, kept in a folder."""
+
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Any, Literal, get_args
+
+import jax
+
+from idiolect.core.errors import require, unknown
+from idiolect.core.files import alone, clear_scratch
+from idiolect.runtime.memory import default_memory
+from idiolect.study.engine import claim
+from idiolect.study.experiment import Cell, Experiment
+from idiolect.study.parallel import use_compilation_cache
+from idiolect.study.resolve import Workbench
+from idiolect.study.search.choose import Swept, all_of, check_choosable, settings_of, tune
+from idiolect.study.search.engine import Sweeper
+from idiolect.study.search.folds import Folds
+from idiolect.study.search.optuna import BATCH, Trials, check_installed
+from idiolect.study.store import Store
+
+Search = Literal["grid", "random", "halving", "cv", "optuna"]
+
+
+def launch_sweep(
+    experiment: Experiment,
+    spaces: Mapping[str, Mapping[str, Any]],
+    bench: Workbench,
+    out: str | Path,
+    *,
+    search: str = "grid",
+    budget: int | None = None,
+    eta: int = 3,
+    folds: int = 5,
+    batch: int | None = None,
+    search_seed: int = 0,
+    memory: int | None = None,
+    block: int | None = None,
+    show_test: bool = False,
+    on_progress: Callable[[str, float], None] = lambda *_: None,
+) -> Swept:
+    """Check everything, then run what the folder does not have yet; see `sweep`."""
+    if search not in get_args(Search):
+        raise unknown("search", search, get_args(Search))
+    _check_options(experiment.cells[0], search, budget, memory)
+    cell = experiment.cells[0]
+    settings = [] if search == "optuna" else settings_of(experiment, spaces, budget=budget, seed=search_seed)
+    data = bench.load(cell)
+    check_choosable(data, search == "cv")
+    propose = all_of(settings)
+    if search == "optuna" and budget is not None:
+        propose = Trials(cell, spaces, data.task, budget, BATCH if batch is None else batch, search_seed)
+        settings = propose.ends()
+    require(
+        bench.model is None or all("model.l2" not in setting.values for setting in settings),
+        "model.l2 can be swept with a model of the zoo only",
+    )
+    for setting in settings:
+        bench.check(experiment.model_copy(update={"cells": (setting.cell,), "seeds": 1}))
+    made = Folds(data, folds, search_seed) if search == "cv" else None
+    use_compilation_cache()
+    out = Path(out)
+    store = Store(out)
+    with alone(out / ".lock", f"another idiolect process works in '{out}'; wait for it, or use another --out"):
+        clear_scratch(out)
+        claim(store, experiment, [])
+        sweeper = Sweeper(store, bench, data, made, memory or default_memory(), block, on_progress)
+        return tune(sweeper, experiment, propose, eta=eta if search == "halving" else None, show_test=show_test)
+
+
+def _check_options(cell: Cell, search: str, budget: int | None, memory: int | None) -> None:
+    """Refuse what a sweep cannot do, before any data are read."""
+    require(
+        jax.process_count() == 1,
+        "a sweep runs in one process, whose devices divide its runs; start it without launch and --distributed, "
+        "or give each machine some of the methods and its own --out",
+    )
+    require(cell.private == "memory", "a sweep holds private states in memory; leave private = 'file' out")
+    require(cell.select == "last", f"a sweep compares last rounds; leave select = '{cell.select}' out")
+    if search == "optuna":
+        check_installed()
+    drawn = search in ("random", "optuna")
+    require(not drawn or budget is not None, f"search = '{search}' needs a budget, the number of settings")
+    require(memory is None or memory > 0, f"memory = {memory} must be greater than 0 bytes")
+    default_memory()

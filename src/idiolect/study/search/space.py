@@ -1,0 +1,146 @@
+"""Spaces of hyper-parameters: values to try of each, as a grid or drawn at random from a seed."""
+
+import json
+import math
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+from itertools import product
+from typing import Any
+
+import numpy as np
+
+from idiolect.algorithms import registry as methods
+from idiolect.core.errors import ConfigError, require, unknown
+
+L2 = "model.l2"
+_FORMS = {"log": 3, "linear": 3, "integer": 2, "uniform": 2, "loguniform": 2}
+
+
+@dataclass(frozen=True)
+class Axis:
+    """Values of one hyper-parameter; or, without values, an interval to draw from, in the logarithm if `log`."""
+
+    values: tuple[Any, ...] = ()
+    low: float = 0.0
+    high: float = 0.0
+    log: bool = False
+
+    def draw(self, rng: np.random.Generator) -> Any:
+        """One value at random."""
+        if self.values:
+            return self.values[int(rng.integers(len(self.values)))]
+        low, high = (np.log(self.low), np.log(self.high)) if self.log else (self.low, self.high)
+        value = rng.uniform(low, high)
+        return self.rounded(np.exp(value) if self.log else value)
+
+    def rounded(self, value: float) -> float:
+        """A number of the interval with the six digits that tables show, so that what is shown is what ran."""
+        return min(max(float(f"{value:.6g}"), self.low), self.high)
+
+    @property
+    def ends(self) -> tuple[Any, ...]:
+        """The values, or the ends of the interval."""
+        return self.values or (self.low, self.high)
+
+
+def axis(key: str, given: Any) -> Axis:
+    """The values that a text or a list means.
+
+    "1,5,15": these. "log(a,b,n)", "linear(a,b,n)": n values from a to b. "integer(a,b)": every whole number from a
+    to b. "uniform(a,b)", "loguniform(a,b)": an interval, for a random search or Optuna. Raises `ConfigError` naming
+    the key.
+    """
+    if isinstance(given, Axis):
+        return given
+    if isinstance(given, list | tuple | np.ndarray):
+        values = tuple(v.item() if isinstance(v, np.generic) else v for v in given)
+        require(len(values) > 0, f"{key}: no value to try")
+        require(len({*map(repr, values)}) == len(values), f"{key}: a value is given twice")
+        return Axis(values)
+    if not isinstance(given, str):
+        return Axis((given,))
+    match = re.fullmatch(r"\s*([a-z]+)\((.*)\)\s*", given)
+    if match is None:
+        return axis(key, [_value(part) for part in given.split(",")])
+    form, inside = match[1], [_value(part) for part in match[2].split(",")]
+    if form not in _FORMS:
+        raise unknown(f"form of values for {key}", form, _FORMS)
+    numbers = all(isinstance(v, int | float) and math.isfinite(v) for v in inside)
+    wanted = "a,b,n" if _FORMS[form] == 3 else "a,b"
+    require(numbers and len(inside) == _FORMS[form], f"{key} = {given}: write {form}({wanted}) with numbers")
+    low, high = float(inside[0]), float(inside[1])
+    require(low < high, f"{key} = {given}: the first number must be below the second")
+    require(not form.startswith("log") or low > 0, f"{key} = {given}: a logarithmic scale starts above 0")
+    if form == "integer":
+        require(low.is_integer() and high.is_integer(), f"{key} = {given}: both ends must be whole numbers")
+        return Axis(tuple(range(int(low), int(high) + 1)))
+    if len(inside) == 2:
+        return Axis(low=low, high=high, log=form == "loguniform")
+    count = inside[2]
+    require(isinstance(count, int) and count >= 2, f"{key} = {given}: n must be a whole number of at least 2")
+    values = np.geomspace(low, high, count) if form == "log" else np.linspace(low, high, count)
+    return Axis(tuple(float(f"{v:.6g}") for v in values))
+
+
+def _value(text: str) -> Any:
+    try:
+        return json.loads(text)
+    except json.JSONDecodeError:
+        return text.strip()
+
+
+def space_of(method: str, given: Mapping[str, Any]) -> dict[str, Axis]:
+    """The checked space of one method: its hyper-parameters, or `model.l2`, with what to try of each."""
+    if method not in methods.ALGORITHMS:
+        raise unknown("method", method, methods.ALGORITHMS)
+    known = methods.hyperparameters(methods.ALGORITHMS[method])
+    for key in given:
+        if key not in known and key != L2:
+            raise unknown(f"key of method {method}", key, [*known, L2])
+    space = {key: axis(f"{method}.{key}" if key != L2 else key, value) for key, value in given.items()}
+    for key, one in space.items():
+        whole = isinstance(known.get(key), int) and not isinstance(known.get(key), bool)
+        require(bool(one.values) or not whole, f"{method}.{key} is a whole number; give 5,10,20 or integer(5,20)")
+        if whole:
+            space[key] = Axis(tuple(int(v) if isinstance(v, float) and v.is_integer() else v for v in one.values))
+    return space
+
+
+def grid(space: Mapping[str, Axis]) -> list[dict[str, Any]]:
+    """All combinations, the last key changing fastest."""
+    for key, one in space.items():
+        require(bool(one.values), f"{key} is an interval, which only a random search or Optuna can draw from")
+    return [dict(zip(space, values, strict=True)) for values in product(*(one.values for one in space.values()))]
+
+
+def drawn(space: Mapping[str, Axis], count: int, seed: int = 0) -> list[dict[str, Any]]:
+    """`count` different combinations at random, named by the seed; raises `ConfigError` if there are fewer."""
+    check_budget(space, count)
+    rng = np.random.default_rng(seed)
+    if all(one.values for one in space.values()):
+        whole = grid(space)
+        return [whole[i] for i in sorted(int(i) for i in rng.choice(len(whole), count, replace=False))]
+    return [{key: one.draw(rng) for key, one in space.items()} for _ in range(count)]
+
+
+def check_budget(space: Mapping[str, Axis], count: int) -> None:
+    """Raise `ConfigError` unless there are `count` different settings."""
+    require(count >= 1, f"budget = {count} must be at least 1 setting")
+    if all(one.values for one in space.values()):
+        everything = math.prod(len(one.values) for one in space.values())
+        require(
+            count <= everything, f"a budget of {count} settings, but there are only {everything}; give more values"
+        )
+
+
+def shown(values: Mapping[str, Any]) -> str:
+    """A setting in words."""
+    return ", ".join(f"{k}={f'{v:.6g}' if isinstance(v, float) else v}" for k, v in values.items()) or "defaults"
+
+
+def check_l2(value: Any) -> None:
+    """Refuse an l2 that is not a number from 0 on."""
+    good = isinstance(value, int | float) and not isinstance(value, bool) and math.isfinite(value) and value >= 0
+    if not good:
+        raise ConfigError(f"{L2} = {value!r} must be a number that is not negative")

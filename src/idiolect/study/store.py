@@ -1,0 +1,292 @@
+"""The run store: one folder with a SQLite file, a checkpoint for each run, and nothing half-written.
+
+A run's evaluation is committed to SQLite first and its checkpoint replaced after; on resume, what SQLite has
+beyond the checkpoint is dropped and computed again, to the identical numbers. So `kill -9` is safe at any instant.
+"""
+
+import json
+import math
+import os
+import sqlite3
+from collections.abc import Generator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from idiolect.core.errors import StoreError
+from idiolect.core.files import file_name
+from idiolect.runtime.evaluate import ClientScores
+
+DATABASE = "idiolect.sqlite"
+_SCHEMA = """
+CREATE TABLE IF NOT EXISTS facts (key TEXT PRIMARY KEY, value TEXT NOT NULL);
+CREATE TABLE IF NOT EXISTS runs (
+    id TEXT PRIMARY KEY, cell TEXT NOT NULL, label TEXT NOT NULL, method TEXT NOT NULL, seed INTEGER NOT NULL,
+    config TEXT NOT NULL, config_hash TEXT NOT NULL, data_hash TEXT NOT NULL, provenance TEXT NOT NULL,
+    status TEXT NOT NULL, round INTEGER NOT NULL, seconds REAL NOT NULL, compile_seconds REAL NOT NULL,
+    message TEXT NOT NULL
+);
+CREATE TABLE IF NOT EXISTS metrics (
+    run TEXT NOT NULL REFERENCES runs (id), round INTEGER NOT NULL, model TEXT NOT NULL, split TEXT NOT NULL,
+    clients INTEGER NOT NULL, samples INTEGER NOT NULL, weighted REAL, mean REAL, worst10 REAL, loss REAL,
+    score_by_client BLOB NOT NULL, loss_by_client BLOB NOT NULL, count_by_client BLOB NOT NULL,
+    PRIMARY KEY (run, round, model, split)
+) WITHOUT ROWID;
+CREATE TABLE IF NOT EXISTS diagnostics (
+    run TEXT NOT NULL REFERENCES runs (id), round INTEGER NOT NULL, name TEXT NOT NULL, value REAL,
+    PRIMARY KEY (run, round, name)
+) WITHOUT ROWID;
+CREATE TABLE IF NOT EXISTS classes (
+    run TEXT NOT NULL REFERENCES runs (id), round INTEGER NOT NULL, model TEXT NOT NULL, split TEXT NOT NULL,
+    counts BLOB NOT NULL, PRIMARY KEY (run, round, model, split)
+) WITHOUT ROWID;
+"""
+
+
+@dataclass(frozen=True)
+class RunRow:
+    """What the store knows of one run. status: running, done or diverged. seconds: training, without compiling."""
+
+    id: str
+    cell: str
+    label: str
+    method: str
+    seed: int
+    config: dict[str, Any]
+    config_hash: str
+    data_hash: str
+    provenance: dict[str, Any]
+    status: str
+    round: int
+    seconds: float
+    compile_seconds: float
+    message: str
+
+
+class Store:
+    """A folder of runs. Several processes may write to it at once."""
+
+    def __init__(self, folder: str | Path, *, create: bool = True) -> None:
+        self.folder = Path(folder)
+        file = self.folder / DATABASE
+        if not create and not file.is_file():
+            raise StoreError(f"no runs in '{self.folder}': it has no {DATABASE}")
+        with self._guard():
+            if create:
+                self.folder.mkdir(parents=True, exist_ok=True)
+                (self.folder / "checkpoints").mkdir(exist_ok=True)
+            if create or os.access(self.folder, os.W_OK):
+                self._db = sqlite3.connect(file, timeout=60, isolation_level=None)
+                self._db.execute("PRAGMA journal_mode = WAL")
+                self._db.execute("PRAGMA synchronous = FULL")
+            else:  # somebody else's results, to look at
+                self._db = sqlite3.connect(f"{file.resolve().as_uri()}?mode=ro&immutable=1", uri=True)
+            if create:
+                self._db.executescript(_SCHEMA)
+
+    def close(self) -> None:
+        """Close the database."""
+        self._db.close()
+
+    @contextmanager
+    def _guard(self) -> Generator[None]:
+        """Turn the database's and the file system's errors into one clear line."""
+        try:
+            yield
+        except sqlite3.Error as error:
+            raise StoreError(f"cannot use {self.folder / DATABASE}: {error}") from error
+        except OSError as error:
+            raise StoreError(f"cannot write to '{self.folder}': {error.strerror or error}") from error
+
+    @contextmanager
+    def _transaction(self) -> Generator[sqlite3.Connection]:
+        with self._guard():
+            self._db.execute("BEGIN IMMEDIATE")
+            try:
+                yield self._db
+            except BaseException:
+                self._db.rollback()
+                raise
+            self._db.execute("COMMIT")
+
+    def fact(self, key: str) -> Any:
+        """A JSON value kept with the folder, or None."""
+        with self._guard():
+            row = self._db.execute("SELECT value FROM facts WHERE key = ?", (key,)).fetchone()
+        return json.loads(row[0]) if row else None
+
+    def set_fact(self, key: str, value: Any) -> None:
+        """Keep a JSON value with the folder."""
+        with self._transaction() as db:
+            db.execute("INSERT OR REPLACE INTO facts VALUES (?, ?)", (key, json.dumps(value)))
+
+    def checkpoint_path(self, run_id: str) -> Path:
+        """Where a run's last state lies."""
+        name = run_id if "__" in run_id else run_id.replace("/", "__")
+        return self.folder / "checkpoints" / f"{file_name(name)}.eqx"
+
+    def models_folder(self, run: RunRow) -> Path:
+        """Where the client models of a run lie."""
+        return self.folder / "models" / file_name(run.cell) / file_name(run.label) / f"seed{run.seed}"
+
+    def runs(self) -> list[RunRow]:
+        """All runs, in the order in which they were started."""
+        with self._guard():
+            rows = self._db.execute("SELECT * FROM runs ORDER BY rowid").fetchall()
+        return [_run_row(row) for row in rows]
+
+    def run(self, run_id: str) -> RunRow | None:
+        """One run, or None."""
+        with self._guard():
+            row = self._db.execute("SELECT * FROM runs WHERE id = ?", (run_id,)).fetchone()
+        return _run_row(row) if row else None
+
+    def check(self, run: RunRow) -> RunRow | None:
+        """The run of this name as it stands here, or None.
+
+        Raises `StoreError` if it has another configuration or other data.
+        """
+        old = self.run(run.id)
+        if old is None:
+            return None
+        if old.config_hash != run.config_hash:
+            changed = ", ".join(changes(old.config, run.config)) or "a default"
+            raise StoreError(
+                f"'{self.folder}' holds run {run.id} with another configuration (changed: {changed}); "
+                "use another --out, or set it back"
+            )
+        if old.data_hash != run.data_hash:
+            raise StoreError(
+                f"the data of run {run.id} in '{self.folder}' have changed since it was started "
+                f"(sha256 {old.data_hash[:12]}.. then, {run.data_hash[:12]}.. now); restore them or use another --out"
+            )
+        return old
+
+    def start(self, run: RunRow) -> RunRow:
+        """Register a run, or return it as it stands; raises as `check` does."""
+        old = self.check(run)
+        if old is not None:
+            return old
+        values = (
+            *(run.id, run.cell, run.label, run.method, run.seed, json.dumps(run.config), run.config_hash),
+            *(run.data_hash, json.dumps(run.provenance), run.status, 0, 0.0, 0.0, ""),
+        )
+        with self._transaction() as db:
+            db.execute(f"INSERT INTO runs VALUES ({','.join('?' * len(values))})", values)
+        return run
+
+    def rewind(self, run_id: str, round: int) -> None:
+        """Forget evaluations after `round`, the round of the checkpoint from which the run goes on (-1: none)."""
+        with self._transaction() as db:
+            for table in ("metrics", "diagnostics", "classes"):
+                db.execute(f"DELETE FROM {table} WHERE run = ? AND round > ?", (run_id, round))
+            db.execute(
+                "UPDATE runs SET status = 'running', round = ?, message = '' WHERE id = ?", (max(round, 0), run_id)
+            )
+
+    def evaluated(self, run_id: str) -> list[int]:
+        """The evaluated rounds, ascending."""
+        with self._guard():
+            rows = self._db.execute("SELECT DISTINCT round FROM metrics WHERE run = ? ORDER BY round", (run_id,))
+            return [row[0] for row in rows]
+
+    def record(
+        self,
+        run_id: str,
+        round: int,
+        rows: Sequence[tuple[ClientScores, Mapping[str, float]]],
+        *,
+        seconds: float,
+        compile_seconds: float,
+        diagnostics: Mapping[str, float] | None = None,
+    ) -> None:
+        """Commit one evaluated round: scores with their weighted, mean, worst10 and loss; diagnostics."""
+        values = [
+            (
+                *(run_id, round, s.model, s.split, int((s.count > 0).sum()), int(s.count.sum())),
+                *(summary["weighted"], summary["mean"], summary["worst10"], summary["loss"]),
+                *(s.score.astype("<f8").tobytes(), s.loss.astype("<f8").tobytes(), s.count.astype("<i8").tobytes()),
+            )
+            for s, summary in rows
+        ]
+        with self._transaction() as db:
+            db.executemany(f"INSERT OR REPLACE INTO metrics VALUES ({','.join('?' * 13)})", values)
+            counts = [
+                (run_id, round, s.model, s.split, s.classes.astype("<i8").tobytes())
+                for s, _ in rows
+                if s.classes is not None
+            ]
+            db.executemany("INSERT OR REPLACE INTO classes VALUES (?, ?, ?, ?, ?)", counts)
+            said = [(run_id, round, name, value) for name, value in (diagnostics or {}).items()]
+            db.executemany("INSERT OR REPLACE INTO diagnostics VALUES (?, ?, ?, ?)", said)  # NaN becomes NULL
+            db.execute(
+                "UPDATE runs SET round = ?, seconds = ?, compile_seconds = ? WHERE id = ?",
+                (round, seconds, compile_seconds, run_id),
+            )
+
+    def finish(self, run_id: str, status: str, message: str = "") -> None:
+        """Mark a run done or diverged."""
+        with self._transaction() as db:
+            db.execute("UPDATE runs SET status = ?, message = ? WHERE id = ?", (status, message, run_id))
+
+    def curve(self, run_id: str, model: str, split: str) -> list[tuple[int, float, float]]:
+        """(round, sample-weighted score, loss) of every evaluated round."""
+        with self._guard():
+            return self._db.execute(
+                "SELECT round, weighted, loss FROM metrics WHERE run = ? AND model = ? AND split = ? ORDER BY round",
+                (run_id, model, split),
+            ).fetchall()
+
+    def diagnostics(self, run_id: str) -> dict[str, list[tuple[int, float]]]:
+        """What the method said of itself, by name: (round, value) of every evaluated round."""
+        found: dict[str, list[tuple[int, float]]] = {}
+        with self._guard():
+            query = "SELECT name, round, value FROM diagnostics WHERE run = ? ORDER BY name, round"
+            for name, round, value in self._db.execute(query, (run_id,)) if self._has("diagnostics") else ():
+                found.setdefault(name, []).append((round, math.nan if value is None else value))
+        return found
+
+    def models(self, run_id: str) -> list[str]:
+        """The named models that were evaluated in a run."""
+        with self._guard():
+            rows = self._db.execute("SELECT DISTINCT model FROM metrics WHERE run = ?", (run_id,)).fetchall()
+        return [row[0] for row in rows]
+
+    def scores(self, run_id: str, round: int, model: str, split: str) -> ClientScores | None:
+        """Every client's scores in one evaluated round, or None."""
+        where, key = "WHERE run = ? AND round = ? AND model = ? AND split = ?", (run_id, round, model, split)
+        with self._guard():
+            query = f"SELECT loss_by_client, score_by_client, count_by_client FROM metrics {where}"
+            row = self._db.execute(query, key).fetchone()
+            query = f"SELECT counts FROM classes {where}"
+            counts = self._db.execute(query, key).fetchone() if self._has("classes") else None
+        if row is None:
+            return None
+        loss, score, count = (np.frombuffer(b, t) for b, t in zip(row, ("<f8", "<f8", "<i8"), strict=True))
+        classes = None if counts is None else np.frombuffer(counts[0], "<i8").reshape(3, -1)
+        return ClientScores(model, split, loss, score, count, classes)
+
+    def _has(self, table: str) -> bool:
+        """Whether there is a table: older folders, and those that cannot be written to, may lack the later ones."""
+        return self._db.execute("SELECT 1 FROM sqlite_master WHERE name = ?", (table,)).fetchone() is not None
+
+
+def _run_row(row: Sequence[Any]) -> RunRow:
+    values = list(row)
+    values[5], values[8] = json.loads(values[5]), json.loads(values[8])
+    return RunRow(*values)
+
+
+def changes(old: Mapping[str, Any], new: Mapping[str, Any], prefix: str = "") -> list[str]:
+    """The keys, dotted, whose values differ."""
+    found: list[str] = []
+    for key in sorted({*old, *new}):
+        a, b = old.get(key), new.get(key)
+        if isinstance(a, dict) and isinstance(b, dict):
+            found += changes(a, b, f"{prefix}{key}.")
+        elif a != b:
+            found.append(f"{prefix}{key}")
+    return found

@@ -1,0 +1,120 @@
+"""idiolect from Python: one method, several methods, own data and own models."""
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+import idiolect
+from idiolect.core.errors import ConfigError, DivergedError
+from idiolect.data import from_arrays
+from idiolect.study.summary import macro_f1
+from tests.modalities import FLAT, MODEL, data_of
+
+METHODS = [
+    {"name": "fedavg", "local_steps": 2, "batch_size": 4},
+    {"name": "local", "local_steps": 2, "batch_size": 4},
+]
+
+
+@pytest.fixture(scope="module")
+def data():
+    rng = np.random.default_rng(0)
+    rules = rng.normal(size=(3, 4))
+    xs = [rng.normal(size=(40, 4)) for _ in rules]
+    return from_arrays({f"c{i}": (x, (x @ rule > 0).astype(int)) for i, (x, rule) in enumerate(zip(xs, rules))})  # noqa: B905
+
+
+@pytest.fixture(scope="module")
+def finished(data):
+    return idiolect.run(data, "mlr", idiolect.Local(rate=0.5, batch_size=0), rounds=12, eval_every=5)
+
+
+def test_a_runs_client_models_give_its_scores(finished, data):
+    """The model of each client, called on its own test samples, predicts as often right as the run says."""
+    assert [e.round for e in finished.history] == [0, 5, 10, 12]
+    scores = finished.scores("local")
+    for index, client in enumerate(data.clients):
+        model, (x, y) = finished.client_model("local", client), data.test.client(index)
+        right = np.argmax(jax.vmap(model)(x), axis=1) == y
+        assert right.mean() == pytest.approx(scores.score[index], abs=1e-6)
+    assert finished.summary("local").weighted > 0.8
+    assert finished.summary("local").macro_f1 == macro_f1(scores.classes) > 0.8
+    assert scores.classes[2].sum() == data.test.sizes.sum()
+
+
+def test_what_is_shown_of_a_run(finished, capsys):
+    finished.show()
+    shown = " ".join(capsys.readouterr().out.split())
+    assert "model ┃ accuracy ┃ macro-F1 ┃ client mean" in shown
+    summary = finished.summary("local")
+    assert f"{summary.weighted:.4f} │ {summary.macro_f1:.4f} │ {summary.mean:.4f} │ {summary.std:.4f}" in shown
+
+
+@pytest.mark.parametrize(
+    ("ask", "message"),
+    [
+        (lambda r: r.scores("personal"), "unknown model/split 'personal/test'"),
+        (lambda r: r.client_model("lokal", 0), "did you mean 'local'"),
+        (lambda r: r.client_model("local", "c9"), "unknown client 'c9'"),
+        (lambda r: r.client_model("local", 3), r"client 3 is not one of 0\.\.2"),
+    ],
+)
+def test_what_a_run_does_not_have_is_named(finished, ask, message):
+    with pytest.raises(ConfigError, match=message):
+        ask(finished)
+
+
+def test_an_own_model_runs_like_the_zoos(data, finished):
+    model = idiolect.models.build("mlr", (4,), 2, "classification", idiolect.core.random.model_key(0))
+    own = idiolect.run(data, model, idiolect.Local(rate=0.5, batch_size=0), rounds=12, eval_every=12)
+    np.testing.assert_allclose(own.scores("local").loss, finished.scores("local").loss, rtol=1e-6)
+
+
+def test_compare_in_memory_and_on_disk_agree(data, tmp_path):
+    asked = {"rounds": 4, "eval_every": 2, "quiet": True}
+    memory = idiolect.compare(data, "mlr", METHODS, **asked)
+    disk = idiolect.compare(data, "mlr", METHODS, out=tmp_path / "out", **asked)
+    assert memory.folder is None
+    assert (tmp_path / "out" / "report.md").is_file()
+    assert [(line.method, line.model) for line in memory.lines] == [("fedavg", "global"), ("local", "local")]
+    for a, b in zip(memory.lines, disk.lines, strict=True):
+        assert a.weighted.mean == b.weighted.mean
+
+
+def test_settings_out_of_range_are_one_line(data):
+    with pytest.raises(ConfigError, match="rounds = 0"):
+        idiolect.run(data, "mlr", idiolect.FedAvg(), rounds=0)
+    rng = np.random.default_rng(1)
+    arrays = {f"c{i}": (rng.normal(size=(9, 2)), rng.integers(0, 2, 9)) for i in range(2)}
+    with pytest.raises(ConfigError, match="no validation split"):
+        idiolect.compare(from_arrays(arrays, validation=0.0), "mlr", METHODS, select="best-validation", quiet=True)
+
+
+def test_a_diverging_run_names_round_and_client(data):
+    with pytest.raises(DivergedError, match="diverged"):
+        idiolect.run(data, {"name": "mlr", "l2": 10.0}, idiolect.FedAvg(rate=1e30, batch_size=4), rounds=5)
+
+
+def test_the_models_of_each_modality_are_compared_kept_and_loaded(tmp_path):
+    """mmFL's models are known only when it is prepared: the table, the figures and the files have them all."""
+    data = data_of((("acc",), ("text",), ("acc", "text")), sizes=(5, 4, 6))
+    method = {"name": "mmfl", "rates": 0.1, "local_steps": 1, "batch_size": 4}
+    published = {"published": [{"model": "acc", "value": 50.0}]}
+    spec = MODEL | FLAT
+    found = idiolect.compare(data, spec, [method | published], rounds=1, out=tmp_path, quiet=True)
+    names = ("global", "personal", "acc", "personal acc", "personal text", "text")
+    assert tuple(line.model for line in found.lines) == names
+    assert [line.published is not None for line in found.lines] == [name == "acc" for name in names]
+    store, row = found.results.store, found.results.started()[0]
+    for name in names:
+        scores = store.scores(row.id, 1, name, "test")
+        for index, client in enumerate(data.clients):
+            file = "global" if name == "global" else f"{name}/{client}"
+            model, (x, y) = idiolect.load_model(store.models_folder(row) / f"{file}.eqx"), data.test.client(index)
+            usable = jax.vmap(model.usable)(jnp.asarray(x)) > 0
+            right = (np.argmax(jax.vmap(model)(jnp.asarray(x)), axis=1) == y)[np.asarray(usable)]
+            assert scores.count[index] == len(right)
+            assert not len(right) or right.mean() == pytest.approx(scores.score[index], abs=1e-6)
+    with pytest.raises(ConfigError, match="unknown model of mmfl 'gyro'"):
+        idiolect.compare(data, spec, [method | {"published": [{"model": "gyro", "value": 1.0}]}], quiet=True)

@@ -1,0 +1,292 @@
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+from idiolect import load_model
+from idiolect.cli import main as cli
+from idiolect.cli import options
+from idiolect.study.store import DATABASE, Store
+from tests.engine import experiment
+
+ROOT = Path(__file__).parents[2]
+SMALL = [
+    "--set", "data.clients=5", "--set", "data.max_size=40", "--rounds", "4", "--eval-every", "2", "--jobs", "1",
+    "--set", "local.local_steps=2", "--set", "local.batch_size=5",
+]  # fmt: skip
+COMPARE = ["compare", "--data", "synthetic", "--methods", "local", *SMALL]
+
+
+@pytest.fixture
+def idiolect(commandline, monkeypatch, tmp_path):
+    """The command line in an empty folder."""
+    monkeypatch.chdir(tmp_path)
+    return commandline
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory):
+    """A finished comparison."""
+    out = tmp_path_factory.mktemp("cli") / "out"
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(sys, "argv", ["idiolect", *COMPARE, "--out", str(out), "--json"])
+        with pytest.raises(SystemExit) as ended:
+            cli.main()
+    assert not ended.value.code
+    return out
+
+
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        (["--set", "local.local_steps=0"], "local: local_steps = 0 must be greater than 0"),
+        (
+            ["--methods", "local,pfedme", "--set", "pfedme.inner_steps=0"],
+            "pfedme: inner_steps = 0 must be greater than 0",
+        ),
+        (
+            ["--methods", "local,pfedme", "--set", "pfedme.server_step=0"],
+            "pfedme: server_step = 0 must be greater than 0",
+        ),
+        (
+            ["--methods", "local,pfedme", "--set", "pfedme.prox_weight=-1"],
+            "pfedme: prox_weight = -1 must be greater than 0",
+        ),
+        (["--set", "local.rate=-0.1"], "local: rate = -0.1 must be greater than 0"),
+        (["--set", "local.rate=NaN"], "cells.0.methods.0.rate = nan must be a finite number"),
+        (["--set", "local.rate=Infinity"], "rate = inf must be a finite number"),
+        (["--set", "local.local_steps=1e999"], "local_steps = inf must be a finite number"),
+        (["--set", "local.rate=fast"], "local: rate = 'fast' must be a number"),
+        (["--set", "local.rat=1"], "unknown key of method local 'rat'; did you mean 'rate'?"),
+        (["--set", "rounds"], "--set rounds: write key=value"),
+        (["--set", "ruonds=3"], "unknown key 'ruonds'; did you mean 'rounds'?"),
+        (["--set", "data.clinets=3"], "unknown key for data set 'synthetic' 'clinets'; did you mean 'clients'?"),
+        (["--set", "data.clients=many"], "data set 'synthetic': clients='many'"),
+        (["--methods", "locl"], "unknown method 'locl'; did you mean 'local'?"),
+        (["--methods", ""], "cells.0.methods"),
+        (["--model", "mlpp"], "unknown model 'mlpp'; did you mean 'mlp'?"),
+        (["--data", "mnsit"], "unknown data set 'mnsit'; did you mean 'mnist'?; or give the path"),
+        (["--rounds", "0"], "cells.0.rounds = 0"),
+        (["--seeds", "0"], "seeds = 0"),
+        (["--seed", "-1"], "first_seed = -1"),
+        (["--cohort", "6"], "cohort = 6.0 is larger than the 5 clients"),
+        (["--cohort", "nan"], "cohort = nan must be a finite number"),
+        (["--sampling", "fixd"], "sampling = 'fixd'"),
+        (["--select", "best-test"], "exists only in the protocol 'as-published'"),
+        (["--select", "best-validation"], "no validation split"),
+    ],
+)
+def test_a_wrong_setting_is_one_line_naming_the_key_and_leaves_no_folder(idiolect, tmp_path, arguments, words):
+    code, out, err = idiolect(*COMPARE, *arguments, "--out", "here")
+    assert code == 1
+    assert out == ""
+    assert err.startswith("error: ")
+    assert err.count("\n") == 1
+    assert words in err
+    assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.parametrize(
+    ("command", "processes"),
+    [
+        (["compare", "--data", "synthetic", "--methods", "local"], 2),
+        (["compare", "--data", "synthetic", "--methods", "local", "--debug"], 1),
+        (["run", "tiny.toml"], 2),
+        (["reproduce", "demo"], 2),
+        (["sweep", "--data", "synthetic", "--methods", "local"], 2),
+        (["sweep", "--data", "synthetic", "--methods", "local"], 1),
+    ],
+)
+def test_private_states_in_a_file_are_refused_where_they_cannot_be(
+    idiolect, tmp_path, monkeypatch, command, processes
+):
+    file = tmp_path / "tiny.toml"
+    file.write_text('[[cells]]\nid = "a"\ndata = "synthetic"\nmodel = "mlr"\n[[cells.methods]]\nname = "local"\n')
+    monkeypatch.setattr("jax.process_count", lambda: processes)
+    code, out, err = idiolect(*command, "--set", "private=file", "--out", "here")
+    assert code == 1
+    assert out == ""
+    assert ("in one process" if command[0] == "sweep" and processes == 2 else "private = 'file'") in err
+    assert err.count("\n") == 1
+    assert [path.name for path in tmp_path.iterdir()] == ["tiny.toml"]
+
+
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        (["list", "method"], "unknown kind 'method'; did you mean 'methods'?"),
+        (["run", "absent.toml"], "no such experiment file: absent.toml"),
+        (["reproduce", "pfedme/tabel1"], "unknown experiment 'pfedme/tabel1'; did you mean 'pfedme/table1'?"),
+        (["reproduce", "pfedme/table1", "--protocol", "as-publishd"], "did you mean 'as-published'?"),
+        (["reproduce", "pfedme/table1", "--only", "mnist-claen-mlr"], "did you mean 'mnist-clean-mlr'?"),
+        (["show", "absent"], f"no runs in 'absent': it has no {DATABASE}"),
+        (["resume", "absent"], f"no runs in 'absent': it has no {DATABASE}"),
+        (["compare", "--data", "absent.csv"], "absent.csv"),
+    ],
+)
+def test_a_wrong_name_is_one_line_suggesting_the_nearest(idiolect, tmp_path, arguments, words):
+    code, out, err = idiolect(*arguments)
+    assert (code, out, err.count("\n")) == (1, "", 1)
+    assert err.startswith("error: ")
+    assert words in err
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_an_output_folder_that_cannot_be(idiolect, tmp_path, monkeypatch):
+    (tmp_path / "file").touch()
+    code, out, err = idiolect(*COMPARE, "--out", "file/out")
+    assert (code, out) == (1, "")
+    assert "error: cannot write to 'file/out': Not a directory" in err
+
+
+def test_a_disk_that_fills_up_is_one_line_and_resume_goes_on(idiolect, tmp_path, monkeypatch, folder):
+    from idiolect.core import files
+
+    fsync = os.fsync
+
+    def full(_):
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr(files.os, "fsync", full)
+    code, out, err = idiolect(*COMPARE, "--out", "here")
+    assert (code, out) == (1, "")
+    last = err.strip().splitlines()[-1]
+    assert last.startswith("error: cannot write here/checkpoints/")
+    assert last.endswith("No space left on device")
+    assert "Traceback" not in err
+    assert not [f for f in Path("here").rglob("*") if f.name.endswith(".tmp")]
+    monkeypatch.setattr(files.os, "fsync", fsync)
+    code, out, err = idiolect("resume", "here", "--json")
+    assert code == 0
+    assert json.loads(out)["cells"][0]["lines"][0]["weighted"] == weighted(folder)
+
+
+def weighted(folder: Path) -> dict[str, object]:
+    """The finished comparison's number, as --json gives it."""
+    scores = Store(folder, create=False).scores("synthetic/local/seed0", 4, "local", "test")
+    mean = float((scores.score * scores.count).sum() / scores.count.sum())
+    return {"mean": pytest.approx(mean), "std": None, "half_width": None, "seeds": 1}
+
+
+def test_json_is_one_document_and_progress_goes_to_stderr(idiolect, folder):
+    for arguments in (
+        [*COMPARE, "--out", folder, "--json"],
+        ["show", folder, "--json"],
+        ["resume", folder, "--json"],
+        *(["list", kind, "--json"] for kind in ("methods", "data", "models", "experiments")),
+    ):
+        code, out, err = idiolect(*arguments)
+        assert code == 0, err
+        assert json.loads(out)
+        assert "list" in arguments or json.loads(out)["runs"][0]["status"] == "done"
+    code, out, err = idiolect("show", "absent", "--json")
+    assert (code, out) == (1, "")
+
+
+def test_a_finished_comparison_is_shown_without_running_again(idiolect, folder, monkeypatch):
+    monkeypatch.setattr("idiolect.study.engine.fit", None)
+    code, out, err = idiolect(*COMPARE, "--out", folder)
+    assert code == 0
+    assert "[100%] synthetic/local/seed0" in err
+    assert "client models: " in out
+    code, shown, err = idiolect("show", folder)
+    assert (code, err) == (0, "")
+    assert shown == out
+    assert "not finished" not in shown
+    file = next((folder / "models").rglob("*.eqx"))
+    assert callable(load_model(file))
+
+
+def test_an_unfinished_folder_says_how_to_go_on(idiolect, folder, tmp_path):
+    store = Store(folder)
+    run = store.runs()[0]
+    store._db.execute("UPDATE runs SET status = 'running', round = 2")
+    try:
+        code, out, _ = idiolect("show", folder)
+        assert code == 0
+        assert f"not finished: synthetic/local/seed0 at round 2; go on with: idiolect resume {folder}" in out
+    finally:
+        store.finish(run.id, "done")
+        store._db.execute("UPDATE runs SET round = 4")
+
+
+def test_a_diverging_method_ends_with_code_3_after_the_report(idiolect, tmp_path):
+    wild = ["--set", "local.rate=3e38"]
+    code, out, err = idiolect(*COMPARE, *wild, "--out", "here", "--json")
+    assert code == 3
+    document = json.loads(out)
+    assert document["runs"][0]["status"] == "diverged"
+    last = err.strip().splitlines()[-1]
+    assert last.startswith(
+        "diverged: synthetic/local/seed0: local diverged (NaN or infinity) in round 1, client 'client"
+    )
+    assert "stage: local training" in last
+    assert (tmp_path / "here" / "report.md").is_file()
+    assert list((tmp_path / "here" / "checkpoints").iterdir())
+    code, out, err = idiolect("show", "here")
+    assert code == 0
+    assert "diverged" in out
+
+
+def test_other_settings_go_to_another_folder():
+    spec = experiment(name="pfedme/x")
+    plain = options.default_folder(spec, {"seeds": 3})
+    assert plain == Path("runs/pfedme-x")
+    others = {options.default_folder(spec, {"rounds": rounds}) for rounds in (3, 4)}
+    assert len(others | {plain}) == 3
+
+
+def test_help_of_every_command(idiolect):
+    for command in ("", "demo", "compare", "run", "resume", "reproduce", "show", "list"):
+        code, out, _ = idiolect(*([command] if command else []), "--help")
+        assert code == 0
+        assert f"idiolect {command}".strip() in out
+        assert "Usage: " in out
+    code, out, _ = idiolect("--version")
+    assert (code, out.count(".")) == (0, 2)
+
+
+def test_ctrl_c_says_how_to_go_on(tmp_path):
+    out = tmp_path / "my out"
+    command = [
+        sys.executable,
+        "-m",
+        "idiolect",
+        *COMPARE,
+        "--rounds",
+        "100000",
+        "--set",
+        "eval_every=1",
+        "--out",
+        out,
+    ]
+    process = subprocess.Popen(
+        command,
+        cwd=ROOT,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        start_new_session=True,
+        # A shell's background jobs ignore Ctrl-C, and their children inherit that.
+        preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL),
+    )
+    try:
+        end = time.monotonic() + 120
+        while not any((out / "checkpoints").glob("*.eqx")):
+            assert process.poll() is None
+            assert time.monotonic() < end
+            time.sleep(0.05)
+        os.killpg(process.pid, signal.SIGINT)
+        stdout, stderr = process.communicate(timeout=60)
+    finally:
+        process.kill()
+    assert process.returncode == 130
+    assert stdout == ""
+    assert stderr == f"stopped; go on with: idiolect resume '{out}'\n"
+    row = Store(out, create=False).runs()[0]
+    assert row.status == "running"

@@ -1,0 +1,82 @@
+"""Samples on the device, and samples that are made when they are used."""
+
+from dataclasses import replace
+
+import equinox as eqx
+import jax
+import numpy as np
+import pytest
+
+from idiolect.algorithms.registry import build
+from idiolect.client.objective import objective_of
+from idiolect.client.samples import to_device
+from idiolect.data.federated import FederatedData, Split
+from idiolect.data.sets.population import synthetic_population
+from idiolect.models import build as build_model
+from idiolect.runtime.evaluate import Evaluator, evaluated_clients
+from idiolect.runtime.simulate import Simulation
+from tests.federations import split_of
+
+
+def stored(data: FederatedData) -> FederatedData:
+    """The same federation with its samples written out, client by client."""
+
+    def written(name: str) -> Split:
+        return split_of([data.split(name).client(i) for i in range(data.num_clients)])
+
+    return replace(data, train=written("train"), validation=written("validation"), test=written("test"))
+
+
+@pytest.fixture(scope="module")
+def made() -> FederatedData:
+    return synthetic_population(clients=12, max_size=30, validation=0.2)
+
+
+def simulation(data: FederatedData, name: str, **options: object) -> Simulation:
+    model = build_model("mlr", data.feature_shape, data.num_outputs, data.task, jax.random.key(0))
+    objective = objective_of(model, data.task)
+    settings = {"name": name, "local_steps": 3, "batch_size": 4}
+    return Simulation(data, objective, eqx.filter(model, eqx.is_inexact_array), build(settings), **options)
+
+
+@pytest.mark.parametrize("name", ["fedper", "ditto", "scaffold"])
+@pytest.mark.parametrize(("sampling", "cohort"), [("fixed", 5), ("binomial", 4.5)])
+def test_made_samples_train_and_evaluate_as_stored_ones(made, tmp_path, name, sampling, cohort):
+    lazy, whole = (simulation(d, name, cohort=cohort, sampling=sampling, rounds=4) for d in (made, stored(made)))
+    rows = lazy.advance(lazy.init(3, rows=tmp_path / "rows"), 4)
+    memory, expected = lazy.advance(lazy.init(3), 4), whole.advance(whole.init(3), 4)
+    for a, b in zip(*(jax.tree.leaves((s.shared, s.private)) for s in (memory, expected)), strict=True):
+        np.testing.assert_allclose(a, b, rtol=2e-5, atol=2e-6)
+    reference = Evaluator(whole)(expected, splits=("train", "validation", "test"))
+    for state in (memory, rows):
+        for a, b in zip(Evaluator(lazy)(state, splits=("train", "validation", "test")), reference, strict=True):
+            np.testing.assert_allclose(a.loss, b.loss, rtol=1e-4, atol=1e-5)
+            np.testing.assert_array_equal(a.count, b.count)
+
+
+def test_nothing_but_sizes_lies_on_the_device(made):
+    held = sum(leaf.nbytes for leaf in jax.tree.leaves(to_device(made.train)) if hasattr(leaf, "nbytes"))
+    assert held == 12 * 4 + 4 + 8  # sizes, their sum, a key
+
+
+@pytest.mark.parametrize("private", ["memory", "file"])
+def test_some_clients_are_evaluated_as_among_all(made, tmp_path, private):
+    sim = simulation(made, "fedper", cohort=5, rounds=2)
+    state = sim.advance(sim.init(0, rows=None if private == "memory" else tmp_path / "rows"), 2)
+    some, every = Evaluator(sim, 5), Evaluator(sim)
+    assert len(set(some.ids)) == 5
+    for a, b in zip(some(state, splits=("train", "test")), every(state, splits=("train", "test")), strict=True):
+        np.testing.assert_allclose(a.loss, b.loss[some.ids], rtol=1e-5)
+        np.testing.assert_array_equal(a.count, b.count[some.ids])
+    few, whole = (e.client_params(state, ["personal"]) for e in (some, every))
+    for a, b in zip(jax.tree.leaves(few), jax.tree.leaves(whole), strict=True):
+        np.testing.assert_allclose(a, np.asarray(b)[some.ids], rtol=1e-6)
+
+
+def test_the_evaluated_clients_are_drawn_from_all_and_once():
+    drawn = evaluated_clients(1000, 100)
+    np.testing.assert_array_equal(drawn, evaluated_clients(1000, 100))
+    assert len(set(drawn)) == 100
+    assert (np.diff(drawn) > 0).all()
+    assert drawn[0] < 100 < 900 < drawn[-1]
+    np.testing.assert_array_equal(evaluated_clients(7, 9), np.arange(7))

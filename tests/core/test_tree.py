@@ -1,0 +1,70 @@
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+from idiolect.core import tree
+
+X = {"a": jnp.array([1.0, 2.0]), "b": {"c": jnp.array([[3.0]])}}
+Y = {"a": jnp.array([10.0, 20.0]), "b": {"c": jnp.array([[30.0]])}}
+
+
+def leaves(x):
+    return [*np.asarray(x["a"]), float(x["b"]["c"][0, 0])]
+
+
+def test_add_scaled_subtract_and_lerp():
+    assert leaves(tree.add_scaled(X, -2.0, Y)) == [-19, -38, -57]
+    assert leaves(tree.subtract(X, Y)) == [-9, -18, -27]
+    assert leaves(tree.lerp(X, Y, 0.25)) == [3.25, 6.5, 9.75]
+    assert leaves(tree.lerp(X, Y, 2.0)) == [19, 38, 57]
+
+
+def test_lerp_is_exact_at_both_ends():
+    x, y = jnp.array([0.1, 1e8]), jnp.array([1 / 3, 7.0])
+    np.testing.assert_array_equal(tree.lerp(x, y, 0.0), x)
+    np.testing.assert_array_equal(tree.lerp(x, y, 1.0), y)
+
+
+def test_dot_sums_the_products_of_all_leaves():
+    assert float(tree.dot(X, Y)) == 140.0
+
+
+def test_squared_norm_sums_over_leaves():
+    assert float(tree.squared_norm(X)) == 14.0
+    assert float(tree.squared_norm(None)) == 0.0
+
+
+def test_arithmetic_keeps_single_precision_under_x64(x64):
+    x, y = jnp.ones(3, jnp.float32), jnp.ones(3, jnp.float64)
+    for result in (tree.add_scaled(x, np.float64(0.1), y), tree.lerp(x, x, 0.5), tree.squared_norm(x)):
+        assert result.dtype == jnp.float32
+
+
+def test_weighted_mean_divides_by_the_sum_of_the_weights():
+    stack = {"a": jnp.array([[1.0, 2.0], [3.0, 6.0]]), "b": jnp.array([4.0, 8.0])}
+    mean = tree.weighted_mean(stack, jnp.array([1.0, 3.0]))
+    np.testing.assert_allclose(mean["a"], [2.5, 5.0])
+    np.testing.assert_allclose(mean["b"], 7.0)
+
+
+def test_weighted_mean_ignores_what_a_row_of_weight_zero_holds():
+    stack = jnp.array([[1.0], [jnp.nan], [jnp.inf]])
+    np.testing.assert_array_equal(tree.weighted_mean(stack, jnp.array([2.0, 0.0, 0.0])), [1.0])
+
+
+@pytest.mark.parametrize("bad", [np.nan, np.inf, -np.inf])
+def test_all_finite_sees_every_leaf_and_skips_integers(bad):
+    assert bool(tree.all_finite((X, jnp.arange(3))))
+    assert bool(tree.all_finite(None))
+    assert not bool(tree.all_finite((X, {"d": jnp.array([0.0, bad])})))
+
+
+def test_gather_takes_rows_of_every_leaf():
+    stack = (jnp.arange(6).reshape(3, 2), None)
+    np.testing.assert_array_equal(tree.gather(stack, jnp.array([2, 0]))[0], [[4, 5], [0, 1]])
+    assert tree.gather(None, 1) is None
+
+
+@pytest.mark.parametrize(("setting", "off"), [(0, True), (0.0, True), (1e-9, False), (jnp.asarray(0.0), False)])
+def test_only_what_is_zero_before_compilation_is_off(setting, off):
+    assert tree.is_off(setting) is off

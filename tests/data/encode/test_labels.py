@@ -1,0 +1,70 @@
+import numpy as np
+import pytest
+
+from idiolect.core.errors import ConfigError, DataError
+from idiolect.data.encode.labels import as_labels, check_task, encode_labels, guess_task
+
+
+@pytest.mark.parametrize(
+    ("labels", "arrays", "table"),
+    [
+        ([0, 1, 2], "classification", "classification"),
+        (["a", "b"], "classification", "classification"),
+        ([True, False], "classification", "classification"),
+        ([0.0, 1.0, 1.0], "regression", "classification"),
+        ([0.5, 1.0], "regression", "regression"),
+        (np.arange(21.0), "regression", "regression"),
+        (np.arange(100), "classification", "classification"),
+        (np.arange(101), "classification", "regression"),
+    ],
+)
+def test_guess_task(labels, arrays, table):
+    labels = np.asarray(labels)
+    assert guess_task(labels) == arrays
+    assert guess_task(labels, whole_floats=True) == table
+
+
+def test_classes_are_the_sorted_labels():
+    codes, classes = encode_labels(np.array([7, 2, 7, 5]), "classification", "here")
+    assert codes.tolist() == [2, 0, 2, 1]
+    assert codes.dtype == np.int32
+    assert classes == ("2", "5", "7")
+    assert encode_labels(as_labels(["b", "a"], "here"), "classification", "here")[1] == ("a", "b")
+    assert encode_labels(np.array([1.0, 0.0]), "classification", "here")[1] == ("0", "1")
+
+
+def test_given_classes_keep_the_numbers():
+    codes, classes = encode_labels(np.array([2, 2]), "classification", "here", ["x", "y", "z"])
+    assert codes.tolist() == [2, 2]
+    assert classes == ("x", "y", "z")
+
+
+def test_targets():
+    targets, classes = encode_labels(np.array([1, 3]), "regression", "here")
+    assert targets.dtype == np.float32
+    assert classes == ()
+
+
+@pytest.mark.parametrize(
+    ("labels", "task", "classes", "message"),
+    [
+        ([0.5, 1.0], "classification", (), "fractions"),
+        (["a", "b"], "regression", (), "regression needs numbers"),
+        ([3, 3], "classification", (), "all labels are '3'"),
+        ([0, 3], "classification", ("a", "b"), r"integers 0\.\.1"),
+    ],
+)
+def test_refuses(labels, task, classes, message):
+    with pytest.raises(DataError, match=message):
+        encode_labels(np.asarray(labels), task, "here", classes)
+
+
+def test_unknown_task():
+    assert check_task("regression") == "regression"
+    with pytest.raises(ConfigError, match="did you mean 'classification'"):
+        check_task("clasification")
+
+
+def test_labels_have_one_dimension():
+    with pytest.raises(DataError, match="one dimension"):
+        as_labels(np.zeros((2, 1)), "here")

@@ -1,0 +1,173 @@
+"""One device, eight forced ones and two real processes: the same federation."""
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import jax
+import numpy as np
+import pytest
+
+from idiolect.client.exact import span
+from idiolect.runtime import devices
+from idiolect.runtime.devices import Devices
+from idiolect.runtime.distributed import COORDINATOR, PROCESS, PROCESSES, free_port
+from tests.engine import devices_flags, python
+from tests.on_devices import EVALUATED, EXACT, METHODS, SAMPLINGS, exact, numbers
+
+ROOT = Path(__file__).parents[2]
+
+
+@pytest.fixture(scope="module")
+def alone():
+    return numbers()
+
+
+def child(file, *samplings, **environment):
+    paths = os.pathsep.join([str(ROOT / "src"), str(ROOT)])
+    return subprocess.Popen(
+        [sys.executable, "-m", "tests.on_devices", str(file), *samplings],
+        env={**os.environ, "PYTHONPATH": paths, **environment},
+        cwd=ROOT,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+    )
+
+
+def kept(file, *children):
+    for process in children:
+        output, _ = process.communicate(timeout=500)
+        assert process.returncode == 0, output.decode()[-3000:]
+    with np.load(file) as found:
+        return {name: found[name] for name in found.files}
+
+
+def assert_same(found, alone):
+    assert len(alone) == (len(SAMPLINGS) + 2) * len(METHODS) + 1
+    for name in found.keys() - {"devices", "processes"}:
+        np.testing.assert_allclose(found[name], alone[name], rtol=1e-5, atol=2e-6, err_msg=name)
+
+
+def test_exact_steps_are_in_the_span_of_the_samples(alone, monkeypatch):
+    monkeypatch.setattr(span, "SMALLEST", 10**12)
+    plain = exact()
+    np.testing.assert_allclose(alone[EXACT], plain, atol=1e-5)
+    assert alone[EXACT].tobytes() != plain.tobytes()
+
+
+def test_eight_devices_are_one(tmp_path, alone):
+    """Cohorts of 5 and of 1 to 7 clients, of 7, on 8 devices: some devices have nothing to do."""
+    found = kept(tmp_path / "eight.npz", child(tmp_path / "eight.npz", *SAMPLINGS, XLA_FLAGS=devices_flags(8)))
+    assert (found["devices"], found["processes"]) == (8, 1)
+    assert found.keys() >= alone.keys()
+    assert_same(found, alone)
+
+
+def test_two_processes_are_one(tmp_path, alone):
+    address = f"127.0.0.1:{free_port()}"
+    both = [
+        child(tmp_path / "two.npz", EVALUATED, **{COORDINATOR: address, PROCESSES: "2", PROCESS: str(number)})
+        for number in (0, 1)
+    ]
+    found = kept(tmp_path / "two.npz", *both)
+    assert (found["devices"], found["processes"]) == (2, 2)
+    assert len(found) == 2 + 3 * len(METHODS) + 1
+    assert_same(found, alone)
+
+
+def test_on_one_device_nothing_is_added():
+    one = Devices(jax.devices()[:1])
+    value = {"a": np.ones(3), "b": None}
+    assert one.everywhere is None
+    assert one.place(value) is value
+    assert one.map(lambda seen, x: seen + x, 1, np.arange(3)).tolist() == [1, 2, 3]
+
+
+def test_one_process_agrees_with_itself():
+    assert devices.is_leader()
+    assert devices.agreed_text("cohort") == "cohort"
+    assert devices.agreed(np.asarray(3)) == 3
+
+
+CORES = """
+import sys, jax, numpy as np, idiolect
+first = idiolect.use_cores(3)
+again = idiolect.use_cores(3)
+devices = idiolect.runtime.devices.Devices()
+samples = jax.device_put(np.arange(10_000.0))
+shared = devices.share({"x": samples, "n": 2})
+where = {part.data.unsafe_buffer_pointer() for part in shared["x"].addressable_shards}
+assert where == {samples.unsafe_buffer_pointer()}, where
+copied = devices.place(samples)
+assert len({part.data.unsafe_buffer_pointer() for part in copied.addressable_shards}) == 3
+used = [len(idiolect.runtime.devices.Devices(rows=rows)) for rows in (1, 2, 3, 4, 5.5, 7)]
+try:
+    idiolect.use_cores(2)
+except idiolect.ConfigError as error:
+    print(first, again, jax.device_count(), *used, idiolect.runtime.devices.are_cores(), error, sep=";")
+"""
+
+
+def printed(program, **environment):
+    done = python("-c", program, **environment)
+    assert done.returncode == 0, done.stderr[-2000:]
+    return done.stdout.strip()
+
+
+def test_cores_are_devices_that_read_one_copy_and_no_more_of_them_than_help():
+    """Of 3: one client needs 1, four clients are two and two on 2, six (5.5 expected) two on each of 3."""
+    numbers, error = printed(CORES).rsplit(";", 1)
+    assert numbers == "3;3;3;1;2;3;2;3;3;True"
+    assert "comes too late" in error
+
+
+@pytest.mark.parametrize(
+    "environment", [{"JAX_NUM_CPU_DEVICES": "2"}, {"XLA_FLAGS": "--xla_force_host_platform_device_count=2"}]
+)
+def test_devices_that_were_chosen_otherwise_stay(environment):
+    program = (
+        "import jax, idiolect; print(idiolect.use_cores(5), jax.device_count(), idiolect.runtime.devices.are_cores())"
+    )
+    assert printed(program, **environment) == "2 2 False"
+
+
+UNEVEN = """
+import os, time, jax, jax.numpy as jnp, numpy as np, idiolect
+{}
+idiolect.use_cores(2)
+devices = idiolect.runtime.devices.Devices()
+
+def slow(row):
+    time.sleep(4 * float(row))
+    return row
+
+def program(rows):
+    one = lambda row: jax.pure_callback(slow, jax.ShapeDtypeStruct((), jnp.float32), row)
+    return devices.map(lambda _, rows: jax.lax.map(one, rows), None, rows).sum()
+
+print(float(jax.jit(program)(devices.place(np.asarray([0.0, 1.0], np.float32)))), os.environ.get("XLA_FLAGS"))
+"""
+LIMITS = ("xla_cpu_collective_call_warn_stuck_timeout_seconds", "xla_cpu_collective_call_terminate_timeout_seconds")
+
+
+def test_a_core_waits_for_another_as_long_as_it_takes():
+    """One device has nothing to do, the other takes 4 s; limits of 1 and 2 s would end the process."""
+    ended = python("-c", UNEVEN.format(f"idiolect.runtime.devices.WAITING = dict(zip({LIMITS}, (1, 2)))"))
+    assert ended.returncode != 0
+    assert "Termination timeout" in ended.stderr
+    assert min(devices.WAITING[name] for name in LIMITS) >= 24 * 3600
+
+
+def test_limits_that_were_chosen_otherwise_stay():
+    """And what XLA_FLAGS holds stays what it was: it names programs in a cache, and other libraries read it."""
+    own = f"--{LIMITS[0]}=1 --{LIMITS[1]}=6"
+    ended = python("-c", UNEVEN.format(""), XLA_FLAGS=own)
+    assert ended.stdout.split() == ["1.0", *own.split()], ended.stderr[-2000:]
+    assert "waiting" in ended.stderr
+    assert "Termination" not in ended.stderr
+
+
+def test_flags_that_were_not_set_are_not_set_afterwards():
+    unset, show = "os.environ.pop('XLA_FLAGS')", "print('XLA_FLAGS' in os.environ)"
+    assert printed(f"import os, idiolect; {unset}; idiolect.use_cores(2); {show}") == "False"

@@ -1,0 +1,222 @@
+"""Evaluation against plain numpy, client by client."""
+
+from dataclasses import replace
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+from idiolect.algorithms.fedavg import FedAvg, FedAvgFineTuned
+from idiolect.algorithms.local import Local
+from idiolect.client.objective import objective_of
+from idiolect.client.samples import to_device
+from idiolect.client.tiles import TILE
+from idiolect.core.errors import ConfigError, DataError
+from idiolect.data.federated import Split
+from idiolect.data.sets.registry import load
+from idiolect.models import build
+from idiolect.runtime import evaluate
+from idiolect.runtime.evaluate import Evaluator
+from idiolect.runtime.simulate import Simulation
+from idiolect.study.summary import summarise
+from tests.federations import bits, classification, federation, labelled, split_of
+from tests.modalities import FLAT, data_of
+from tests.modalities import problem as modal
+
+SIZES = (1, 5, TILE, 2 * TILE + 90, TILE + 1, 3)
+
+
+@pytest.fixture(scope="module")
+def problem():
+    """Few training samples, test sets from one sample to more than two tiles; every client its own model."""
+    return classification(SIZES[::-1])
+
+
+def with_split(data, name, split):
+    return type(data)(**vars(data) | {name: split})
+
+
+def own_models(problem, data=None):
+    """A federation in which every client holds a different model, without any training."""
+    simulation = Simulation(data or problem.data, problem.objective, problem.params, Local(), block=2)
+    state, scale = simulation.init(0), jnp.arange(1.0, 7.0)
+    spread = lambda leaf: leaf * scale.reshape(-1, *(1,) * (leaf.ndim - 1))  # noqa: E731
+    return simulation, eqx.tree_at(lambda s: s.private, state, jax.tree.map(spread, state.private))
+
+
+def by_hand(split, params, index):
+    """(mean loss, accuracy) of one client in double precision."""
+    x, y = split.client(index)
+    first, bias, second = (np.asarray(p, float) for p in (params.first, params.bias, params.second))
+    logits = np.tanh(x @ first.T + bias) @ second.T
+    losses = np.log(np.exp(logits).sum(axis=1)) - logits[np.arange(len(y)), y]
+    return losses.mean(), np.mean(logits.argmax(axis=1) == y)
+
+
+def test_tiles_equal_numpy_client_by_client(problem):
+    simulation, state = own_models(problem)
+    scores = Evaluator(simulation)(state, splits=("test", "train"))
+    assert [(s.model, s.split) for s in scores] == [("local", "test"), ("local", "train")]
+    for result in scores:
+        split = problem.data.split(result.split)
+        np.testing.assert_array_equal(result.count, split.sizes)
+        for index in range(6):
+            params = jax.tree.map(lambda leaf, i=index: leaf * (i + 1), problem.params)
+            loss, accuracy = by_hand(split, params, index)
+            np.testing.assert_allclose(result.loss[index], loss, rtol=1e-5, atol=1e-6)
+            np.testing.assert_allclose(result.score[index], accuracy, atol=1e-7)
+    assert len(set(scores[0].loss)) == 6
+
+
+def pooled(split, scales, params, clients=range(6)):
+    """The table of classes from every sample's prediction, one at a time."""
+    table = np.zeros((3, 3), int)
+    for index in clients:
+        first, bias, second = (
+            np.asarray(p, float) * scales[index] for p in (params.first, params.bias, params.second)
+        )
+        for x, y in zip(*split.client(index), strict=True):
+            said = int((np.tanh(x @ first.T + bias) @ second.T).argmax())
+            table[0, y] += said == y
+            table[1, said] += 1
+            table[2, y] += 1
+    return table
+
+
+def test_the_table_of_classes_is_of_all_clients_samples(problem):
+    """Whatever the split, of all clients or of those that are evaluated."""
+    simulation, state = own_models(problem)
+    for clients in (None, 4):
+        evaluator = Evaluator(simulation, clients)
+        for result in evaluator(state, splits=("test", "train")):
+            split = problem.data.split(result.split)
+            expected = pooled(split, np.arange(1.0, 7.0), problem.params, evaluator.ids.tolist())
+            np.testing.assert_array_equal(result.classes, expected)
+            assert result.classes.dtype == np.int64
+            assert result.classes[2].sum() == split.sizes[evaluator.ids].sum()
+            np.testing.assert_allclose(result.classes[0].sum(), np.nansum(result.score * result.count), rtol=1e-6)
+
+
+def test_a_table_in_chunks_of_clients_and_of_generated_samples(tmp_path, monkeypatch):
+    """40 clients in chunks of 16, the last filled up, as the samples say one client after the other."""
+    data = load({"name": "synthetic-population", "clients": 40, "max_size": 30})
+    model = build({"name": "mlr"}, data.feature_shape, data.num_outputs, data.task, jax.random.key(0))
+    params = eqx.filter(model, eqx.is_inexact_array)
+    simulation = Simulation(data, objective_of(model, data.task), params, Local())
+    evaluator = Evaluator(simulation)
+    monkeypatch.setattr(evaluate, "CHUNK_BYTES", 16 * sum(leaf.nbytes for leaf in jax.tree.leaves(params)))
+    state, own = simulation.init(0, rows=tmp_path / "rows"), np.random.default_rng(0)
+    state.private.write(np.arange(40), jax.tree.map(lambda p: own.normal(size=(40, *p.shape)).astype("f4"), params))
+    (result,) = evaluator(state)
+    models = evaluator.client_params(state, ("local",))["local"].linear
+    table = np.zeros_like(result.classes)
+    samples = jax.jit(jax.vmap(to_device(data.test).of))(jnp.arange(40))
+    for i, (xs, ys, _) in enumerate(zip(*map(np.asarray, samples), strict=True)):
+        x, y = xs[: data.test.sizes[i]], ys[: data.test.sizes[i]]
+        said = (x @ np.asarray(models.weight[i]).T + np.asarray(models.bias[i])).argmax(axis=1)
+        table += [np.bincount(part, minlength=data.num_outputs) for part in (y[said == y], said, y)]
+    np.testing.assert_array_equal(result.classes, table)
+
+
+def test_samples_that_a_model_cannot_answer_are_in_no_table():
+    data = data_of([("acc", "text"), ("text",), ("acc",), ("acc", "gyro")])
+    given = modal(data, **FLAT | {"modalities": ["acc"]})
+    simulation = given.simulation(FedAvg())
+    (result,) = Evaluator(simulation)(simulation.init(0))
+    answered = [index for index in range(4) if index != 1]
+    np.testing.assert_array_equal(result.count, data.test.sizes * (np.arange(4) != 1))
+    model = jax.jit(jax.vmap(eqx.combine(given.params, given.objective.static)))
+    table = np.zeros((3, 3), int)
+    for index in answered:
+        x, y = data.test.client(index)
+        said = np.asarray(model(x)).argmax(axis=1)
+        table += [np.bincount(part, minlength=3) for part in (y[said == y], said, y)]
+    np.testing.assert_array_equal(result.classes, table)
+
+
+def test_clients_that_number_their_own_classes_have_no_table_in_common(problem):
+    data = problem.data
+    own = {name: replace(data.split(name), outputs=np.full(6, 3)) for name in ("train", "validation", "test")}
+    data = type(data)(**vars(data) | own)
+    simulation, state = own_models(problem, data)
+    (result,) = Evaluator(simulation)(state)
+    assert result.classes is None
+    assert np.isnan(summarise(result, "classification").macro_f1)
+
+
+def test_the_order_of_the_clients_is_the_order_of_the_results(problem):
+    order = [4, 0, 5, 1, 3, 2]
+    moved = split_of([problem.data.test.client(i) for i in order])
+    algorithm = FedAvg()
+    plain = problem.simulation(algorithm)
+    other = Simulation(with_split(problem.data, "test", moved), problem.objective, problem.params, algorithm)
+    (straight,), (shuffled,) = (Evaluator(s)(s.init(0)) for s in (plain, other))
+    np.testing.assert_allclose(shuffled.loss, straight.loss[order], rtol=1e-6)
+    np.testing.assert_array_equal(shuffled.count, straight.count[order])
+
+
+def test_regression_scores_are_mean_squared_errors():
+    rng = np.random.default_rng(0)
+    parts = [(rng.normal(size=(n, 1)).astype(np.float32), rng.normal(size=n).astype(np.float32)) for n in (2, 1)]
+
+    class Slope(eqx.Module):
+        slope: jax.Array
+
+        def __call__(self, x):
+            return self.slope * x
+
+    params = Slope(jnp.array([2.0]))
+    data = federation(split_of(parts))
+    simulation = Simulation(data, objective_of(params, "regression", l2=10.0), params, FedAvg())
+    (result,) = Evaluator(simulation)(simulation.init(0))
+    errors = [np.mean((2 * x[:, 0] - y) ** 2) for x, y in parts]
+    np.testing.assert_allclose(result.score, errors, rtol=1e-6)
+    np.testing.assert_allclose(result.loss, np.array(errors) / 2, rtol=1e-6)  # no L2 term in an evaluated loss
+    assert result.classes is None
+    assert np.isnan(summarise(result, "regression").macro_f1)
+
+
+def test_a_client_without_samples_of_a_split_has_no_score(problem):
+    x, y = labelled((4,), np.random.default_rng(1)).client(0)
+    validation = Split(x, y, np.array([0, 0, 3, 3, 3, 4, 4]))
+    simulation, state = own_models(problem, with_split(problem.data, "validation", validation))
+    (result,) = Evaluator(simulation)(state, splits=("validation",))
+    np.testing.assert_array_equal(result.count, [0, 3, 0, 0, 1, 0])
+    np.testing.assert_array_equal(np.isnan(result.loss), result.count == 0)
+
+
+def test_adapting_never_sees_validation_or_test_data(problem):
+    """Other test and validation data, the same adapted models to the last bit; other training data, others."""
+    algorithm = FedAvgFineTuned(finetune_steps=3, batch_size=4)
+    other = labelled(SIZES[::-1], np.random.default_rng(7))
+    adapted = []
+    for changes in ({}, {"test": other, "validation": other}, {"train": other}):
+        data = type(problem.data)(**vars(problem.data) | changes)
+        simulation = Simulation(data, problem.objective, problem.params, algorithm)
+        evaluator, state = Evaluator(simulation), simulation.init(0)
+        evaluator._split("test")
+        models = evaluator.client_params(state, ("adapted",))
+        adapted.append([np.asarray(leaf).tobytes() for leaf in jax.tree.leaves(models)])
+    assert adapted[0] == adapted[1]
+    assert adapted[0] != adapted[2]
+
+
+def test_evaluation_leaves_the_state_alone(problem):
+    simulation, state = own_models(problem)
+    before = bits(state)
+    Evaluator(simulation)(state)
+    assert bits(state) == before
+
+
+def test_an_empty_split_and_an_unknown_model_are_named(problem):
+    simulation, state = own_models(problem)
+    evaluator = Evaluator(simulation)
+    with pytest.raises(DataError, match="small: the validation split is empty"):
+        evaluator(state, splits=("validation",))
+    with pytest.raises(ConfigError, match="unknown split 'tests'; did you mean 'test'"):
+        evaluator(state, splits=("tests",))
+    for ask in (evaluator, evaluator.client_params):
+        with pytest.raises(ConfigError, match="unknown model of local 'locl'; did you mean 'local'"):
+            ask(state, ("locl",))

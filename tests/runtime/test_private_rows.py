@@ -1,0 +1,151 @@
+"""Private states in a file: the same federation, kept from checkpoint to checkpoint."""
+
+import signal
+
+import jax
+import numpy as np
+import pytest
+
+from idiolect.algorithms.registry import build
+from idiolect.core import tree
+from idiolect.core.errors import ConfigError, StoreError
+from idiolect.runtime import evaluate
+from idiolect.runtime.evaluate import Evaluator
+from idiolect.runtime.private_rows import PrivateRows
+from tests.engine import python
+from tests.federations import classification, flat
+
+METHODS = {
+    "ditto": {"name": "ditto", "local_steps": 3, "batch_size": 4},
+    "scaffold": {"name": "scaffold", "local_steps": 3, "batch_size": 4},
+    "fedper": {"name": "fedper", "head": "second", "local_steps": 3, "batch_size": 4},
+    "local": {"name": "local", "local_steps": 3, "batch_size": 4},
+    "fedavg": {"name": "fedavg", "local_steps": 3, "batch_size": 4},
+    "global": {"name": "global", "local_steps": 3, "batch_size": 4},
+}
+
+
+def fresh(clients):
+    return {"a": 10.0 * clients[:, None] + np.arange(3.0), "b": (clients.astype(np.int32), None)}
+
+
+def rows_at(folder, start=fresh):
+    return PrivateRows(folder / "rows", start)
+
+
+def test_who_was_never_written_is_as_it_starts(tmp_path):
+    rows, some = rows_at(tmp_path), np.asarray([7, 2, 7])
+    read = rows.read(some)
+    np.testing.assert_array_equal(read["a"], fresh(some)["a"])
+    np.testing.assert_array_equal(read["b"][0], [7, 2, 7])
+    assert read["b"][1] is None
+    assert read["b"][0].dtype == np.int32
+
+
+def test_what_is_written_is_read_and_the_others_stay(tmp_path):
+    rows, some = rows_at(tmp_path), np.asarray([3, 1_000_000])
+    rows.write(some, jax.tree.map(lambda a: a + 1, fresh(some)))
+    read = rows.read(np.asarray([1_000_000, 4, 3]))
+    np.testing.assert_array_equal(read["a"][:, 0], [10_000_001, 40, 31])
+    np.testing.assert_array_equal(read["b"][0], [1_000_001, 4, 4])
+
+
+def test_more_clients_than_one_query_takes(tmp_path):
+    rows, many = rows_at(tmp_path), np.arange(1_300)
+    rows.write(many, jax.tree.map(lambda a: -a, fresh(many)))
+    np.testing.assert_array_equal(rows.read(many[::-1])["b"][0], -many[::-1])
+
+
+def test_back_to_the_last_commit_and_no_further(tmp_path):
+    rows, one = rows_at(tmp_path), np.asarray([5])
+    assert rows.restore() is None
+    for round in (1, 2):
+        rows.write(one, {"a": np.full((1, 3), round, float), "b": (one, None)})
+        rows.commit(b"%d" % round)
+    rows.write(one, {"a": np.full((1, 3), 3.0), "b": (one, None)})
+    assert rows.restore() == b"2"
+    assert rows.read(one)["a"][0, 0] == 2
+    rows.clear()
+    assert rows.restore() is None
+    assert rows.read(one)["a"][0, 0] == 50
+
+
+KILLED = """
+import os, signal, sys
+from pathlib import Path
+import numpy as np
+from tests.test_private_rows import rows_at
+rows, one = rows_at(Path(sys.argv[1])), np.asarray([5])
+rows.write(one, {"a": np.full((1, 3), 1.0), "b": (one, None)})
+rows.commit(b"1")
+many = np.arange(5000)
+rows.write(many, {"a": np.full((5000, 3), 2.0), "b": (many, None)})
+os.kill(os.getpid(), signal.SIGKILL)
+"""
+
+
+def test_a_killed_process_leaves_the_last_commit(tmp_path):
+    done = python("-c", KILLED, tmp_path)
+    assert done.returncode == -signal.SIGKILL, done.stderr[-2000:]
+    rows = rows_at(tmp_path)
+    assert rows.restore() == b"1"
+    np.testing.assert_array_equal(rows.read(np.asarray([4, 5]))["a"][:, 0], [40, 1])
+
+
+def test_rows_of_another_model_and_files_of_another_kind_are_refused(tmp_path):
+    rows = rows_at(tmp_path)
+    rows.write(np.asarray([0]), fresh(np.asarray([0])))
+    rows.commit(b"")
+    other = rows_at(tmp_path, lambda clients: clients[:, None] * np.ones(9))
+    with pytest.raises(StoreError, match="private states of another model"):
+        other.read(np.asarray([0]))
+    (tmp_path / "text").write_text("not a database, but long enough to be taken for one" * 30)
+    with pytest.raises(StoreError, match=r"cannot use .*text"):
+        PrivateRows(tmp_path / "text", fresh)
+    with pytest.raises(StoreError, match="cannot use"):
+        PrivateRows(tmp_path / "text" / "below", fresh)
+
+
+@pytest.mark.parametrize("name", METHODS)
+@pytest.mark.parametrize(("sampling", "cohort"), [("fixed", 3), ("binomial", 2.5)])
+def test_a_federation_is_the_same(tmp_path, monkeypatch, name, sampling, cohort):
+    """Bit by bit where it trains; evaluated in chunks of two clients, and at once."""
+    problem = classification((9, 1, 14, 4, 6))
+    sim = problem.simulation(build(METHODS[name]), cohort=cohort, sampling=sampling, block=1, rounds=4)
+    evaluator = Evaluator(sim)
+    memory = sim.advance(sim.init(1), 4)
+    on_disk = sim.advance(sim.advance(sim.init(1, rows=tmp_path / "rows"), 3), 1)
+    everyone = np.arange(sim.training.num_clients)
+    kept = (on_disk.shared, on_disk.private.read(everyone))
+    for a, b in zip(*map(jax.tree.leaves, (kept, (memory.shared, memory.private))), strict=True):
+        np.testing.assert_array_equal(a, b)
+    size = sum(leaf.nbytes for leaf in jax.tree.leaves(problem.params))
+    monkeypatch.setattr(evaluate, "CHUNK_BYTES", 2 * size * len(sim.algorithm.model_names))
+    for a, b in zip(evaluator(on_disk), evaluator(memory), strict=True):
+        np.testing.assert_allclose(a.loss, b.loss, rtol=1e-6)
+        np.testing.assert_array_equal(a.score, b.score)
+        np.testing.assert_array_equal(a.count, problem.data.test.sizes)
+        np.testing.assert_array_equal(a.classes, b.classes)
+    names = sim.algorithm.model_names
+    for a, b in zip(*(jax.tree.leaves(evaluator.client_params(s, names)) for s in (on_disk, memory)), strict=True):
+        np.testing.assert_allclose(a, b, rtol=1e-6)
+
+
+def test_a_round_that_diverges_writes_nothing(tmp_path):
+    problem = classification((9, 4, 6))
+    sim = problem.simulation(build({**METHODS["ditto"], "rate": 1e30}), cohort=2, rounds=3)
+    state = sim.init(0, rows=tmp_path / "rows")
+    rows = state.private
+    with pytest.raises(Exception, match="diverged"):
+        sim.advance(state, 3)
+    everyone = np.arange(3)
+    start = tree.gather(sim.init(0).private, everyone)
+    np.testing.assert_array_equal(flat(rows.read(everyone)), flat(start))
+
+
+def test_what_needs_all_states_at_hand_is_refused(tmp_path):
+    problem = classification((9, 4, 6))
+    for options in ({"train": "all"}, {"debug": True}):
+        sim = problem.simulation(build(METHODS["ditto"]), **options)
+        with pytest.raises(ConfigError, match="private states in a file"):
+            sim.init(0, rows=tmp_path / "rows")

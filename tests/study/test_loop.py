@@ -1,0 +1,130 @@
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+from idiolect import FedAvg
+from idiolect.core.errors import DivergedError
+from idiolect.runtime.evaluate import Evaluator
+from idiolect.study.loop import Memory, Progress, fit
+from tests.federations import bits, classification
+
+
+@pytest.fixture(scope="module")
+def evaluator():
+    simulation = classification().simulation(FedAvg(local_steps=2, batch_size=4), cohort=2, rounds=5)
+    return Evaluator(simulation)
+
+
+def run(evaluator, recorder, **options):
+    options = {"seed": 0, "rounds": 5, "eval_every": 2, "splits": ("test",), **options}
+    return fit(evaluator.simulation, evaluator, recorder=recorder, **options)
+
+
+def test_evaluates_before_the_first_round_regularly_and_at_the_end(evaluator):
+    memory, seen = Memory(), []
+    state = run(evaluator, memory, on_progress=seen.append)
+    assert [e.round for e in memory.history] == [0, 2, 4, 5]
+    assert int(state.round) == 5
+    assert seen[0] == Progress(0, 5, 0.0, {})
+    assert [p.round for p in seen] == sorted(p.round for p in seen)
+    assert seen[-1].round == seen[-1].rounds == 5
+    assert seen[-1].scores == {"global": memory.history[-1].results[0][1].weighted}
+    assert seen[-1].rate > 0
+
+
+def test_each_round_of_the_tail_is_evaluated(evaluator):
+    memory = Memory()
+    run(evaluator, memory, eval_every=3, tail=3)
+    assert [e.round for e in memory.history] == [0, 3, 4, 5]
+
+
+class Kept(Memory):
+    """Gives back one state, and keeps where it was asked to pause."""
+
+    def __init__(self, state=None):
+        super().__init__()
+        self.state, self.paused = state, []
+
+    def restore(self, like):
+        assert jax.tree.structure(like) == jax.tree.structure(self.state or like)
+        return None if self.state is None else (self.state, 10.0, 1.0)
+
+    def pause(self, state, seconds, compile_seconds):
+        self.paused.append((int(state.round), jax.tree.map(jnp.copy, state)))
+
+
+def test_goes_on_from_any_round_to_the_same_bits(evaluator):
+    whole = Kept()
+    final = bits(run(evaluator, whole))
+    round, state = next(kept for kept in whole.paused if kept[0] % 2)
+    resumed = Kept(state)
+    again = run(evaluator, resumed)
+    assert bits(again) == final
+    assert [e.round for e in resumed.history] == [e.round for e in whole.history if e.round > round]
+    for old, new in zip(whole.history[-len(resumed.history) :], resumed.history, strict=True):
+        assert np.array_equal(old.results[0][0].loss, new.results[0][0].loss)
+    assert resumed.history[-1].seconds > 10
+    assert resumed.history[-1].compile_seconds > 1
+
+
+def test_a_finished_run_is_left_as_it_is(evaluator):
+    state = run(evaluator, Memory())
+    kept = Kept(state)
+    before = bits(state)
+    assert bits(run(evaluator, kept)) == before
+    assert kept.history == kept.paused == []
+
+
+def test_diagnostics_are_kept_with_each_evaluation_and_may_be_unknown(evaluator, monkeypatch):
+    def said(self, shared):
+        total = sum(jnp.sum(leaf) for leaf in jax.tree.leaves(shared))
+        return {"total": total, "unknown": jnp.asarray(jnp.nan)}
+
+    totals = []
+
+    class Totals(Memory):
+        def keep(self, evaluated, last):
+            super().keep(evaluated, last)
+            totals.append(sum(float(np.sum(leaf)) for leaf in jax.tree.leaves(evaluated.state.shared)))
+
+    monkeypatch.setattr(FedAvg, "diagnostics", said)
+    memory = Totals()
+    run(evaluator, memory)
+    assert [e.round for e in memory.history] == [0, 2, 4, 5]
+    assert [e.diagnostics["total"] for e in memory.history] == pytest.approx(totals, rel=1e-5)
+    assert len({round(total, 3) for total in totals}) == 4
+    assert all(np.isnan(e.diagnostics["unknown"]) for e in memory.history)
+    assert {type(value) for e in memory.history for value in e.diagnostics.values()} == {float}
+
+
+def test_a_method_without_diagnostics_has_none(evaluator):
+    memory = Memory()
+    run(evaluator, memory)
+    assert [e.diagnostics for e in memory.history] == [{}] * 4
+
+
+def test_a_model_that_is_not_finite_is_named_with_round_client_and_stage(evaluator):
+    state = evaluator.simulation.init(0)
+    bad = jax.tree.map(lambda leaf: jnp.full_like(leaf, jnp.nan), state.shared)
+    broken = Kept(type(state)(bad, state.private, jnp.asarray(4, jnp.int32), state.seed, state.fault))
+    with pytest.raises(DivergedError, match=r"fedavg diverged .* in round 5") as caught:
+        run(evaluator, broken)
+    assert (caught.value.round, caught.value.stage) == (5, "local training")
+
+
+def test_an_evaluation_that_is_not_finite_is_named(evaluator, monkeypatch):
+    scores = Evaluator.__call__
+
+    def spoiled(self, *args, **options):
+        found = scores(self, *args, **options)
+        found[0].loss[2] = np.inf
+        return found
+
+    monkeypatch.setattr(Evaluator, "__call__", spoiled)
+    memory = Memory()
+    with pytest.raises(DivergedError) as caught:
+        run(evaluator, memory)
+    assert (caught.value.round, caught.value.client) == (0, "c2")
+    assert "in round 0, client 'c2', stage: evaluation of model 'global' on the test split" in str(caught.value)
+    assert memory.history == []

@@ -1,0 +1,56 @@
+"""What an experiment's cells become: runs that fit their data, notes on them, and cohorts in common."""
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from idiolect.core.errors import ConfigError
+from idiolect.study.resolve import Workbench
+from idiolect.study.results import Results
+from idiolect.study.store import Store
+from tests.engine import FEDAVG, LOCAL, experiment
+from tests.federations import classification
+
+
+def test_a_published_macro_f1_needs_classes_in_common():
+    data, spec = (
+        classification().data,
+        experiment(
+            {**LOCAL, "published": [{"model": "local", "value": 50.0, "metric": "macro-f1"}]}, splits=["test"]
+        ),
+    )
+    own = {name: replace(data.split(name), outputs=np.full(5, 3)) for name in ("train", "validation", "test")}
+    assert len(Workbench(data=data).check(spec)) == 1
+    with pytest.raises(ConfigError, match=r"cell 'cell': local: a published macro-f1 .* leave metric out"):
+        Workbench(data=replace(data, **own)).check(spec)
+
+
+def test_small_batches_are_said(tmp_path):
+    fits, many = {**FEDAVG, "batch_size": 5}, {**LOCAL, "batch_size": 30}
+    bench, spec = Workbench(), experiment(fits, many)
+    few, small = (row.provenance["notes"] for row in bench.check(spec))
+    sizes = bench.load(spec.cells[0]).train.sizes
+    assert 5 < sizes.max() < 30
+    assert [note for note in small if note not in few] == [
+        f"batch_size = 30 is larger than the training data of 5 of 5 clients (the smallest has {min(sizes)}): "
+        "their mini-batches hold all the samples that they have"
+    ]
+    store = Store(tmp_path)
+    for row in bench.check(spec):
+        store.start(row)
+        store.finish(row.id, "done")
+    assert Results(store, spec).notes(spec.cells[0]) == small
+
+
+def test_cohorts_are_the_same_for_every_method_with_one_seed():
+    spec, bench = experiment(FEDAVG, LOCAL), Workbench()
+    cell = spec.cells[0]
+    data = bench.load(cell)
+    drawn = []
+    for method in cell.methods:
+        simulation = bench.simulation(cell, method, data, bench.make_model(cell, data, 0))
+        seed = simulation.init(3).seed
+        drawn.append([simulation.sampling.draw(seed, t, 2)[0].tolist() for t in range(6)])
+    assert drawn[0] == drawn[1]
+    assert len({tuple(ids) for ids in drawn[0]}) > 1
