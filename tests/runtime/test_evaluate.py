@@ -18,7 +18,7 @@ from idiolect.data.federated import Split
 from idiolect.data.sets.registry import load
 from idiolect.models import build
 from idiolect.runtime import evaluate
-from idiolect.runtime.evaluate import Evaluator
+from idiolect.runtime.evaluate import Evaluator, evaluated_clients
 from idiolect.runtime.simulate import Simulation
 from idiolect.study.summary import summarise
 from tests.federations import bits, classification, federation, labelled, split_of
@@ -208,6 +208,27 @@ def test_evaluation_leaves_the_state_alone(problem):
     before = bits(state)
     Evaluator(simulation)(state)
     assert bits(state) == before
+
+
+def test_the_clients_that_are_evaluated_are_drawn():
+    """All, or so many: distinct, ascending, the same each time, and anywhere in the federation."""
+    np.testing.assert_array_equal(evaluated_clients(7, None), np.arange(7))
+    np.testing.assert_array_equal(evaluated_clients(7, 7), np.arange(7))
+    np.testing.assert_array_equal(evaluated_clients(7, 8), np.arange(7))
+    places = []
+    for population in range(40, 100):
+        ids = evaluated_clients(population, 20)
+        assert len(np.unique(ids)) == 20
+        assert (np.diff(ids) > 0).all()
+        assert 0 <= ids[0] <= ids[-1] < population
+        np.testing.assert_array_equal(ids, evaluated_clients(population, 20))
+        places += (ids / (population - 1)).tolist()
+    # 1,200 places that are uniform in [0, 1]: half of them in either half, their mean 1/2.
+    assert abs(np.mean(places) - 0.5) < 5 / np.sqrt(12 * len(places))
+    assert min(places) < 0.02
+    assert max(places) > 0.98
+    with pytest.raises(ConfigError, match="eval_clients = 0 must be at least 1"):
+        evaluated_clients(7, 0)
 
 
 def test_an_empty_split_and_an_unknown_model_are_named(problem):

@@ -54,6 +54,20 @@ def test_a_binomial_cohort_has_the_binomials_mean_and_variance(binomial):
         assert len(set(row[real])) == real.sum()
 
 
+def test_the_capacity_is_the_largest_cohort_of_exactly_these_rounds():
+    """So that neither the first round nor the last may be left out."""
+    sampling, keys = Sampling(2.5, 10, "binomial"), jax.random.split(jax.random.key(0), 12)
+    draw = jax.jit(jax.vmap(jax.vmap(lambda k, t: sampling.draw(k, t, 10)[1].sum(), (None, 0)), (0, None)))
+    drawn = np.maximum(draw(keys, jnp.arange(3)), 1)
+    largest = set(np.argmax(drawn, axis=1).tolist())
+    assert largest == {0, 1, 2}  # each round is the largest for some seed
+    for key, counts in zip(keys, drawn, strict=True):
+        assert sampling.capacity(key, 1) == counts[0]
+        assert sampling.capacity(key, 3) == max(counts)
+    assert sampling.capacity(keys[0], 0) == drawn[0, 0]  # a run without training is evaluated all the same
+    assert Sampling(3, 10).capacity(keys[0], 3) == 3
+
+
 def test_a_binomial_cohort_of_everyone_is_everyone():
     ids, present = Sampling(6, 6, "binomial").draw(SEED, 0, 6)
     assert present.all()

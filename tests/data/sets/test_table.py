@@ -3,7 +3,8 @@ import pandas as pd
 import pytest
 
 from idiolect.core.errors import ConfigError, DataError
-from idiolect.data import audit, from_table
+from idiolect.data import SPLITS, audit, from_table
+from idiolect.data.divide.division import shuffled
 
 ROWS = [f"{client},{i},{i % 2}" for client in "abc" for i in range(12)]
 
@@ -98,6 +99,43 @@ def test_minimum_ignore_and_categorical():
     assert data.num_clients == 3
     assert "1 of 4 clients have fewer than minimum=2 samples and are dropped: lonely" in data.notes[0]
     assert all(name.startswith("age=") for name in data.provenance["features"])
+
+
+@pytest.mark.parametrize("place", [0, 18, 36])
+def test_every_row_keeps_its_own_label_where_a_client_is_dropped(place):
+    """The label repeats the first feature, so that a shift by the dropped rows is seen."""
+    table = frame().assign(age=np.tile([1.0, 2.0, 3.0, 5.0], 9), label=np.tile(["a", "b", "c", "e"], 9))
+    lonely = pd.DataFrame({"client": "lonely", "age": [9.0, 9.0, 9.0], "sex": "f", "label": "z"})
+    mixed = pd.concat([table.iloc[:place], lonely, table.iloc[place:]])
+    for options in ({}, {"task": "regression"}):
+        if options:
+            mixed = mixed.assign(label=mixed["age"])
+        data = from_table(mixed, minimum=4, standardise=False, **options)
+        assert data.clients == ("ward 9", "ward 10", "ward 11")
+        for split in SPLITS:
+            ages, y = data.split(split).x[:, 0], data.split(split).y
+            np.testing.assert_array_equal(y, ages if options else np.searchsorted([1, 2, 3, 5], ages))
+            assert not (ages == 9).any()
+
+
+def test_the_split_seed_divides_the_rows():
+    table = frame().assign(age=np.arange(36.0))
+
+    def tested(**options):
+        return from_table(table, standardise=False, **options).test.x[:, 0].tolist()
+
+    draws = [tested(split_seed=seed) for seed in range(4)]
+    assert draws[0] == tested()
+    assert len(set(map(tuple, draws))) == 4
+    for seed, drawn in enumerate(draws):
+        for client, own in enumerate(np.split(np.arange(36), 3)):
+            _, _, expected = shuffled(own, client, seed, 0.25, 0.1)
+            assert drawn[3 * client : 3 * client + 3] == expected.tolist()
+
+
+def test_the_fractions_are_those_asked_for():
+    data = from_table(frame(), test=0.5, validation=0.25)
+    assert [data.split(name).sizes.tolist() for name in SPLITS] == [[3] * 3, [3] * 3, [6] * 3]
 
 
 def test_dropped_and_missing_are_told():
