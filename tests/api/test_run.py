@@ -111,7 +111,10 @@ def test_the_models_of_each_modality_are_compared_kept_and_loaded(tmp_path):
         scores = store.scores(row.id, 1, name, "test")
         for index, client in enumerate(data.clients):
             file = "global" if name == "global" else f"{name}/{client}"
-            model, (x, y) = idiolect.load_model(store.models_folder(row) / f"{file}.eqx"), data.test.client(index)
+            model, (x, y) = (
+                idiolect.load_model(store.models_folder(row) / f"{file}.safetensors"),
+                data.test.client(index),
+            )
             usable = jax.vmap(model.usable)(jnp.asarray(x)) > 0
             right = (np.argmax(jax.vmap(model)(jnp.asarray(x)), axis=1) == y)[np.asarray(usable)]
             assert scores.count[index] == len(right)

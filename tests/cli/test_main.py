@@ -198,7 +198,7 @@ def test_a_finished_comparison_is_shown_without_running_again(idiolect, folder, 
     assert (code, err) == (0, "")
     assert shown == out
     assert "not finished" not in shown
-    file = next((folder / "models").rglob("*.eqx"))
+    file = next((folder / "models").rglob("*.safetensors"))
     assert callable(load_model(file))
 
 

@@ -1,36 +1,65 @@
 import errno
 import os
+import stat
 from pathlib import Path
 
 import pytest
 
-from idiolect.core import files
 from idiolect.core.errors import DivergedError, StoreError
 from idiolect.core.files import alone, atomic_write, file_name, file_names
 
 
-def test_complete_or_as_before(tmp_path: Path):
-    target = tmp_path / "a"
-    with atomic_write(target) as file:
-        file.write(b"one")
-    with pytest.raises(ZeroDivisionError), atomic_write(target) as file:
-        file.write(b"two" * (1 // 0))
-    assert target.read_bytes() == b"one"
-    assert os.listdir(tmp_path) == ["a"]
+def test_atomic_write_replaces_and_leaves_no_other_file(tmp_path):
+    target = tmp_path / "a.bin"
+    for content in (b"old", b"new"):
+        with atomic_write(target) as file:
+            file.write(content)
+            assert not target.exists() or target.read_bytes() == b"old"
+    assert target.read_bytes() == b"new"
+    assert list(tmp_path.iterdir()) == [target]
+    plain = tmp_path / "plain"
+    plain.write_bytes(b"")
+    assert stat.S_IMODE(target.stat().st_mode) == stat.S_IMODE(plain.stat().st_mode)
 
 
-@pytest.mark.parametrize("code", [errno.ENOSPC, errno.EROFS, errno.EIO])
-def test_a_full_or_read_only_disk_is_one_line_and_leaves_nothing(tmp_path: Path, monkeypatch, code):
-    def fail(_):
+@pytest.mark.parametrize("error", [KeyboardInterrupt(), ValueError("x"), OSError(errno.EIO, "x", "other")])
+def test_atomic_write_keeps_the_old_file_and_passes_other_errors_on(tmp_path, error):
+    target = tmp_path / "a.bin"
+    target.write_bytes(b"old")
+
+    def half():
+        with atomic_write(target) as file:
+            file.write(b"half")
+            raise error
+
+    with pytest.raises(type(error)):
+        half()
+    assert target.read_bytes() == b"old"
+    assert list(tmp_path.iterdir()) == [target]
+
+
+@pytest.mark.parametrize(("call", "code"), [("fsync", errno.ENOSPC), ("replace", errno.EACCES)])
+def test_a_full_disk_or_read_only_folder_is_one_clear_line(tmp_path, monkeypatch, call, code):
+    def fail(*_):
         raise OSError(code, os.strerror(code))
 
-    target = tmp_path / "a"
+    target = tmp_path / "a.bin"
     target.write_bytes(b"old")
-    monkeypatch.setattr(files.os, "fsync", fail)
-    with pytest.raises(StoreError, match=f"cannot write {target}: {os.strerror(code)}"), atomic_write(target) as file:
-        file.write(b"new")
+    monkeypatch.setattr(os, call, fail)
+    message = rf"cannot write .*a\.bin: {os.strerror(code)}"
+    with pytest.raises(StoreError, match=message), atomic_write(target) as file:
+        file.write(b"x")
     assert target.read_bytes() == b"old"
-    assert os.listdir(tmp_path) == ["a"]
+    assert list(tmp_path.iterdir()) == [target]
+
+
+def test_a_missing_folder_and_a_folder_in_the_way_are_named(tmp_path):
+    with pytest.raises(StoreError, match=r"cannot write .*No such file"), atomic_write(tmp_path / "no" / "a"):
+        pytest.fail("there is no file to write to")
+    (tmp_path / "b").mkdir()
+    with pytest.raises(StoreError, match=r"cannot write .*b: "), atomic_write(tmp_path / "b") as file:
+        file.write(b"x")
+    assert [p.name for p in tmp_path.iterdir()] == ["b"]
 
 
 def test_below_a_regular_file(tmp_path: Path):

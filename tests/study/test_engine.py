@@ -13,7 +13,7 @@ import idiolect.study.engine as module
 from idiolect import load_model
 from idiolect.core.errors import StoreError
 from idiolect.core.files import file_names
-from idiolect.models.files import read_header
+from idiolect.models.files import SUFFIX, read_header
 from idiolect.study.engine import claim, stored_experiment
 from idiolect.study.resolve import Workbench
 from idiolect.study.results import Results, mean_scores
@@ -148,9 +148,10 @@ def test_saved_models_are_of_the_round_that_validation_chose_and_score_as_the_st
             folder = store.models_folder(row)
             scores = store.scores(row.id, best, name, "test")
             for index, client in enumerate(file_names(data.clients)):
-                file = folder / "global.eqx" if name == "global" else folder / name / f"{client}.eqx"
+                file = folder / ("global" if name == "global" else f"{name}/{client}")
+                file = file.with_name(f"{file.name}{SUFFIX}")
                 header = read_header(file)
-                assert header["extra"]["round"] == best
+                assert header["round"] == best
                 x, y = data.test.client(index)
                 model = load_model(file)
                 right = np.mean(np.argmax(jax.vmap(model)(jnp.asarray(x)), axis=1) == y)

@@ -1,3 +1,4 @@
+import json
 from pathlib import Path
 
 import jax
@@ -5,6 +6,8 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 from jax import random
+from safetensors import safe_open
+from safetensors.numpy import load_file
 
 from idiolect import load_model
 from idiolect.core.errors import StoreError
@@ -39,26 +42,42 @@ def save(folder: Path, name: str, data, model, spec=SPEC):
 def test_every_client_has_its_own_file_whatever_its_name(tmp_path, data, model):
     params = save(tmp_path / "m", "personal", data, model)
     files = sorted((tmp_path / "m" / "personal").iterdir())
-    found = {read_header(file)["extra"]["client"]: load_model(file) for file in files}
+    found = {read_header(file)["client"]: load_model(file) for file in files}
     assert set(found) == set(CLIENTS)
     assert len(files) == 5
     for index, client in enumerate(CLIENTS):
         assert np.array_equal(found[client].linear.weight, params.linear.weight[index])
-    assert (tmp_path / "m" / "personal" / "east.eqx").is_file()
+    assert (tmp_path / "m" / "personal" / "east.safetensors").is_file()
     assert sorted(p.name for p in tmp_path.iterdir()) == ["m"]  # '..' went nowhere
 
 
 def test_the_global_model_is_one_file(tmp_path, data, model):
     save(tmp_path, "global", data, model)
-    assert [f.name for f in tmp_path.iterdir()] == ["global.eqx"]
-    header = read_header(tmp_path / "global.eqx")
-    assert header["extra"] == {"run": "r", "round": 4, "model": "global", "classes": ["a", "b", "c"]}
-    assert np.array_equal(load_model(tmp_path / "global.eqx").linear.weight, model.linear.weight)
+    assert [f.name for f in tmp_path.iterdir()] == ["global.safetensors"]
+    header = read_header(tmp_path / "global.safetensors")
+    told = {"run": "r", "round": 4, "model": "global", "classes": ["a", "b", "c"], "task": "classification"}
+    assert {key: header[key] for key in told} == told
+    assert "client" not in header
+    assert np.array_equal(load_model(tmp_path / "global.safetensors").linear.weight, model.linear.weight)
+
+
+def test_other_tools_read_a_client_model(tmp_path, data, model):
+    params = save(tmp_path, "personal", data, model)
+    file = tmp_path / "personal" / "east.safetensors"
+    tensors = load_file(file)
+    assert set(tensors) == {"linear.weight", "linear.bias"}
+    np.testing.assert_array_equal(tensors["linear.weight"], params.linear.weight[4])
+    with safe_open(file, framework="np") as opened:
+        metadata = {key: json.loads(text) for key, text in opened.metadata().items()}
+    told = {"client": "east", "run": "r", "round": 4, "model": "personal", "classes": ["a", "b", "c"]}
+    told |= {"task": "classification", "feature_shape": [3], "num_outputs": 3, "modalities": None}
+    assert {key: metadata[key] for key in told} == told
+    assert metadata["spec"]["name"] == "mlr"
 
 
 def test_own_modules_load_with_like(tmp_path, data, model):
     save(tmp_path, "personal", data, model, spec=None)
-    file = tmp_path / "personal" / "east.eqx"
+    file = tmp_path / "personal" / "east.safetensors"
     with pytest.raises(StoreError, match="pass like="):
         load_model(file)
     assert np.array_equal(load_model(file, like=model).linear.weight, model.linear.weight + 4)

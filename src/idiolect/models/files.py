@@ -1,11 +1,11 @@
-"""Models as files: one line of JSON that says what the model is, then its arrays.
+"""Models as safetensors files: named tensors that other tools read, and metadata that say what the model is.
 
-Equinox's recommended pattern (docs.kidger.site/equinox/examples/serialisation), with a length and a hash in
-the header, so that a truncated, damaged or foreign file is recognised before any array is read from it.
+The format is that of huggingface.co/docs/safetensors. A tensor is named by its place in the module
+("layers.0.weight"); each value of the metadata is a text of JSON. A hash of metadata and tensors is among them, so
+that a damaged or foreign file is recognised.
 """
 
 import hashlib
-import io
 import json
 import os
 from collections.abc import Collection, Mapping, Sequence
@@ -14,6 +14,10 @@ from typing import Any
 
 import equinox as eqx
 import jax
+import jax.numpy as jnp
+import numpy as np
+from safetensors import SafetensorError, safe_open
+from safetensors.numpy import save
 
 from idiolect.core.errors import ConfigError, IdiolectError, StoreError
 from idiolect.core.files import atomic_write
@@ -24,8 +28,9 @@ from idiolect.models.spec import Spec
 
 FORMAT = "idiolect-model"
 VERSION = 1
-_LONGEST_HEADER = 1 << 24
+SUFFIX = ".safetensors"
 _PathLike = str | os.PathLike[str]
+_Tensors = dict[str, np.ndarray]
 
 
 def save_model(
@@ -39,28 +44,25 @@ def save_model(
     modalities: Modalities | None = None,
     extra: Mapping[str, Any] | None = None,
 ) -> None:
-    """Write a model to one file, completely or not at all.
+    """Write a model to one safetensors file, completely or not at all.
 
     spec: how the zoo builds it, or None for a user's own module, which is then loaded with `like`.
     modalities: how the features are made of several, if they are. A model that holds a part of the arrays, as the
     model of one modality does, is written and loaded as that part.
-    extra: anything JSON can hold that a reader should know (class names, client, method).
-    Raises `ConfigError` if the model is not what `spec` builds or `extra` is not JSON, `StoreError` if the
-    file cannot be written.
+    extra: more metadata, anything JSON can hold (class names, client, method).
+    Raises `ConfigError` if the model is not what `spec` builds, if safetensors cannot hold its arrays or JSON cannot
+    hold `extra`; `StoreError` if the file cannot be written.
     """
     complete = None if spec is None else resolve(spec)
     absent: list[str] = []
     if complete is not None:
         skeleton = _skeleton(complete, tuple(feature_shape), num_outputs, task, modalities)
-        absent = sorted(_paths(skeleton) - _paths(model))
+        absent = sorted(set(_leaves(skeleton)) - set(_leaves(model)))
         if _layout(_without(skeleton, absent)) != _layout(model):
             raise ConfigError(
                 f"this {type(model).__name__} is not what model {complete['name']} builds for features "
                 f"{tuple(feature_shape)} and {num_outputs} outputs: other arrays, shapes or types"
             )
-    arrays = io.BytesIO()
-    eqx.tree_serialise_leaves(arrays, model)
-    payload = arrays.getvalue()
     header = {
         "format": FORMAT,
         "version": VERSION,
@@ -70,16 +72,22 @@ def save_model(
         "task": task,
         "modalities": None if modalities is None else [list(modalities.names), list(modalities.shapes)],
         "absent": absent,
-        "extra": dict(extra or {}),
-        "bytes": len(payload),
     }
+    for key in (*header, "sha256"):
+        if key in (extra or {}):
+            raise ConfigError(f"'{key}' has its own meaning in a model file; give the extra metadata another name")
     try:
-        line = json.dumps({**header, "sha256": _digest(header, payload)})
+        metadata = {key: json.dumps(value) for key, value in {**header, **(extra or {})}.items()}
     except (TypeError, ValueError) as error:
-        raise ConfigError(f"the header of {path} cannot be written as JSON: {error}") from error
+        raise ConfigError(f"the metadata of {path} cannot be written as JSON: {error}") from error
+    tensors = _tensors(model)
+    metadata["sha256"] = json.dumps(_digest(metadata, tensors))
+    try:
+        content = _in_order(save(tensors, metadata))
+    except SafetensorError as error:
+        raise ConfigError(f"a model file cannot hold this {type(model).__name__}: {error}") from error
     with atomic_write(path) as file:
-        file.write(line.encode() + b"\n")
-        file.write(payload)
+        file.write(content)
 
 
 def load_model(path: _PathLike, like: eqx.Module | None = None) -> eqx.Module:
@@ -88,65 +96,112 @@ def load_model(path: _PathLike, like: eqx.Module | None = None) -> eqx.Module:
     like: a module of the same structure (values do not matter); needed for a user's own module only.
     Raises `StoreError` if the file is missing, truncated, damaged, no model file, or does not fit `like`.
     """
-    header, payload = _read(path)
+    header, tensors = _read(path)
     if like is None:
         if header["spec"] is None:
             raise StoreError(
                 f"{path} holds a user's own module; pass like=, a module of the same structure, to load it"
             )
         try:
-            shape, modalities = tuple(header["feature_shape"]), header.get("modalities")
+            shape, modalities = tuple(header["feature_shape"]), header["modalities"]
             if modalities is not None:
                 names, shapes = modalities
                 modalities = Modalities(tuple(names), tuple(map(tuple, shapes)))
             like = _skeleton(header["spec"], shape, header["num_outputs"], header["task"], modalities)
-            like = _without(like, header.get("absent", ()))
+            like = _without(like, header["absent"])
         except IdiolectError as error:
             raise StoreError(f"{path} describes a model this version cannot build: {error}") from error
-    stream = io.BytesIO(payload)
-    try:
-        model = eqx.tree_deserialise_leaves(stream, like)
-    except Exception as error:
-        reason = next(iter(str(error).strip().splitlines()), type(error).__name__)
-        raise StoreError(f"{path} does not fit the structure of {type(like).__name__}: {reason}") from error
-    if stream.tell() != len(payload):
-        raise StoreError(f"{path} holds more arrays than {type(like).__name__} has")
-    return model
+    wanted = {name: leaf for name, leaf in _leaves(like).items() if _is_stored(leaf)}
+    for name, leaf in wanted.items():
+        if name not in tensors:
+            raise StoreError(f"{path} does not fit the structure of {type(like).__name__}: it has no '{name}'")
+        expected, got = _kind(leaf), _kind(tensors[name])
+        if expected != got:
+            told = f"'{name}' is {got[1]} {got[0]}, not {expected[1]} {expected[0]}"
+            raise StoreError(f"{path} does not fit the structure of {type(like).__name__}: {told}")
+    surplus = sorted(set(tensors) - set(wanted))
+    if surplus:
+        raise StoreError(f"{path} holds more arrays than {type(like).__name__} has: '{surplus[0]}'")
+    return jax.tree_util.tree_map_with_path(
+        lambda place, leaf: _restored(tensors[_name(place)], leaf) if _is_stored(leaf) else leaf, like
+    )
 
 
 def read_header(path: _PathLike) -> dict[str, Any]:
-    """What a model file says about itself: spec, feature_shape, num_outputs, task, extra.
+    """What a model file says about itself: spec, feature_shape, num_outputs, task, modalities, and `extra`'s keys.
 
     Raises `StoreError` as `load_model` does.
     """
     return _read(path)[0]
 
 
-def _read(path: _PathLike) -> tuple[dict[str, Any], bytes]:
-    """The header and the verified arrays of a model file."""
+def _read(path: _PathLike) -> tuple[dict[str, Any], _Tensors]:
+    """The metadata and the verified tensors of a model file."""
+    start = b""
     try:
         with Path(path).open("rb") as file:
-            line, payload = file.readline(_LONGEST_HEADER), file.read()
+            start = file.read(9)
+        with safe_open(path, framework="np") as opened:
+            metadata = dict(opened.metadata() or {})
+            tensors: _Tensors = {name: np.array(opened.get_tensor(name)) for name in opened.keys()}  # noqa: SIM118
     except OSError as error:
         raise StoreError(f"cannot read {path}: {error.strerror or error}") from error
-    try:
-        header = json.loads(line)
-    except ValueError:
-        header = None
-    if not isinstance(header, dict) or header.get("format") != FORMAT:
+    except SafetensorError as error:
+        if start[8:] != b"{":  # eight bytes of length, then JSON
+            raise StoreError(f"{path} is not an idiolect model file") from error
+        raise StoreError(f"{path} is truncated or damaged: {error}") from error
+    if metadata.get("format") != json.dumps(FORMAT):
         raise StoreError(f"{path} is not an idiolect model file")
-    if header.get("version") != VERSION:
-        raise StoreError(f"{path} has format version {header.get('version')}; this version reads {VERSION}")
-    expected, digest = header.get("bytes"), header.pop("sha256", None)
-    if isinstance(expected, int) and len(payload) < expected:
-        raise StoreError(f"{path} is truncated: {len(payload)} of {expected} bytes of arrays are there")
-    if _digest(header, payload) != digest:
+    if metadata.get("version") != json.dumps(VERSION):
+        raise StoreError(f"{path} has format version {metadata.get('version')}; this version reads {VERSION}")
+    digest = metadata.pop("sha256", None)
+    if json.dumps(_digest(metadata, tensors)) != digest:
         raise StoreError(f"{path} is damaged: its content does not match its hash")
-    return header, payload
+    return {key: json.loads(text) for key, text in metadata.items()}, tensors
 
 
-def _digest(header: Mapping[str, Any], payload: bytes) -> str:
-    return hashlib.sha256(json.dumps(header).encode() + b"\n" + payload).hexdigest()
+def _in_order(content: bytes) -> bytes:
+    """The same file with the keys of its header sorted: safetensors writes metadata in an order of chance."""
+    length = int.from_bytes(content[:8], "little")
+    header = json.dumps(json.loads(content[8 : 8 + length]), sort_keys=True).encode()
+    header += b" " * (-len(header) % 8)  # tensors stay aligned
+    return len(header).to_bytes(8, "little") + header + content[8 + length :]
+
+
+def _digest(metadata: Mapping[str, str], tensors: _Tensors) -> str:
+    """A hash of everything in a file but the hash itself."""
+    total = hashlib.sha256(json.dumps(metadata, sort_keys=True).encode())
+    for name, values in sorted(tensors.items()):
+        total.update(json.dumps([name, str(values.dtype), values.shape]).encode())
+        total.update(values.tobytes())
+    return total.hexdigest()
+
+
+def _tensors(model: eqx.Module) -> _Tensors:
+    """The model's arrays and numbers by name, in C order."""
+    stored = {name: leaf for name, leaf in _leaves(model).items() if _is_stored(leaf)}
+    try:
+        return {name: np.array(leaf, order="C") for name, leaf in jax.device_get(stored).items()}
+    except TypeError as error:  # a random key
+        raise ConfigError(f"a model file cannot hold this {type(model).__name__}: {error}") from error
+
+
+def _is_stored(leaf: Any) -> bool:
+    """Whether a leaf is data; functions and the like are part of the structure."""
+    return eqx.is_array_like(leaf) or isinstance(leaf, jax.ShapeDtypeStruct)
+
+
+def _restored(values: np.ndarray, leaf: Any) -> Any:
+    """A tensor as the kind of leaf that it was: an array of JAX or numpy, or a number."""
+    if isinstance(leaf, jax.Array | jax.ShapeDtypeStruct):
+        return jnp.array(values)
+    return values if isinstance(leaf, np.ndarray | np.generic) else type(leaf)(values.item())
+
+
+def _kind(leaf: Any) -> tuple[tuple[int, ...], str]:
+    """Shape and type."""
+    array = leaf if hasattr(leaf, "dtype") else np.asarray(leaf)
+    return tuple(array.shape), str(array.dtype)
 
 
 def _skeleton(
@@ -156,21 +211,28 @@ def _skeleton(
     return eqx.filter_eval_shape(lambda: build(spec, feature_shape, num_outputs, task, jax.random.key(0), modalities))
 
 
-def _paths(model: eqx.Module) -> set[str]:
-    """Where the model's leaves lie."""
-    return {jax.tree_util.keystr(path) for path, _ in jax.tree_util.tree_leaves_with_path(model)}
+def _name(place: Any) -> str:
+    """A leaf's name: where it lies in the module."""
+    return jax.tree_util.keystr(place, simple=True, separator=".")
+
+
+def _leaves(model: eqx.Module) -> dict[str, Any]:
+    """The model's leaves by name."""
+    named = [(_name(place), leaf) for place, leaf in jax.tree_util.tree_leaves_with_path(model)]
+    leaves = dict(named)
+    if len(leaves) < len(named):
+        raise ConfigError(
+            f"two leaves of this {type(model).__name__} have one name; leave '.' out of dictionary keys"
+        )
+    return leaves
 
 
 def _without(model: eqx.Module, absent: Collection[str]) -> eqx.Module:
     """The model with None in these places."""
-    return jax.tree_util.tree_map_with_path(
-        lambda path, leaf: None if jax.tree_util.keystr(path) in absent else leaf, model
-    )
+    return jax.tree_util.tree_map_with_path(lambda place, leaf: None if _name(place) in absent else leaf, model)
 
 
-def _layout(model: eqx.Module) -> tuple[Any, list[tuple[tuple[int, ...], str]]]:
+def _layout(model: eqx.Module) -> tuple[Any, list[Any]]:
     """Structure, shapes and types: equal exactly when one model's file loads into the other."""
     leaves, structure = jax.tree.flatten(model)
-    return structure, [
-        (tuple(getattr(leaf, "shape", ())), str(getattr(leaf, "dtype", type(leaf)))) for leaf in leaves
-    ]
+    return structure, [_kind(leaf) if _is_stored(leaf) else str(type(leaf)) for leaf in leaves]

@@ -12,7 +12,7 @@ from idiolect.core import tree
 from idiolect.core.errors import StoreError
 from idiolect.core.files import file_names
 from idiolect.data.federated import FederatedData
-from idiolect.models import save_model
+from idiolect.models.files import SUFFIX, save_model
 
 
 def save_client_models(
@@ -26,11 +26,11 @@ def save_client_models(
     spec: Mapping[str, Any] | None,
     extra: Mapping[str, Any],
 ) -> None:
-    """Write folder/name/<client>.eqx for every client, or folder/global.eqx for the model all clients share.
+    """Write folder/name/<client>.safetensors for every client, or folder/global.safetensors for what all share.
 
     clients, params: their names, and leaves (clients, ...). model: any model of the same structure. spec: how to
     build it again, None for a user's own module. A client's file has its name, with a hash where two names would
-    make the same file; its header holds the name as it is. Raises `StoreError` if the folder cannot be written.
+    make the same file; its metadata hold the name as it is. Raises `StoreError` if the folder cannot be written.
     """
     static = eqx.filter(model, eqx.is_inexact_array, inverse=True)
     params = jax.device_get(params)
@@ -44,7 +44,7 @@ def save_client_models(
     details = {**extra, "model": name, "classes": list(data.classes)}
     for index, (client, file) in enumerate(zip(clients, files, strict=not shared)):
         save_model(
-            target / f"{file}.eqx",
+            target / f"{file}{SUFFIX}",
             eqx.combine(jax.tree.map(jax.numpy.asarray, tree.gather(params, index)), static),
             spec=spec,
             feature_shape=data.feature_shape,
