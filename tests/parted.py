@@ -8,7 +8,7 @@ import numpy as np
 
 from idiolect.client.client import Client
 from idiolect.core import tree
-from idiolect.models.parts import split
+from idiolect.models.parts import separate
 from idiolect.runtime.simulate import Simulation, State
 from tests.federations import Problem, classification
 
@@ -53,7 +53,7 @@ def descend(params: Any, rate: float, slope: Any) -> Any:
 
 def start(problem: Problem) -> tuple[Any, Any]:
     """(body, head) of the initial model."""
-    return split(problem.params, HEAD)
+    return separate(problem.params, HEAD)
 
 
 def own(state: State, index: int) -> Any:
@@ -79,7 +79,7 @@ def sent(algorithm: Any, client: Client, shared: Any, private: Any) -> tuple[lis
 
 def split_of(params: Any) -> tuple[Any, Any]:
     """(body, head) of a whole model."""
-    return split(params, HEAD)
+    return separate(params, HEAD)
 
 
 def mean(trees: list[Any], weights: list[int]) -> Any:

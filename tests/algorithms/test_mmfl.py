@@ -13,7 +13,7 @@ from idiolect.core import tree
 from idiolect.core.errors import ConfigError
 from idiolect.core.random import stream
 from idiolect.models.multimodal import branches
-from idiolect.models.parts import split
+from idiolect.models.parts import separate
 from tests import contract
 from tests.algorithms.mmfl_runs import choice, mmfl, prepared, trained
 from tests.federations import run
@@ -38,7 +38,7 @@ def by_hand(given, params, index, rate, update, steps=3):
     """T encoder and decoder steps of one client with plain gradients."""
     batches = given.client(index).batches(stream(jax.random.key(0), "local", 0, index), steps, 4, "fresh")
     for step in range(steps):
-        encoder, decoder = split(params, "decoders")
+        encoder, decoder = separate(params, "decoders")
         batch = jax.tree.map(lambda leaf, step=step: leaf[step], batches)
         for_encoder, for_decoder = slopes(given.objective, encoder, decoder, batch)
         new = tree.add_scaled(encoder, -rate, for_encoder)

@@ -10,7 +10,7 @@ from idiolect.core import tree
 from idiolect.core.errors import ConfigError
 from idiolect.core.random import stream
 from idiolect.models.multimodal import joined
-from idiolect.models.parts import split
+from idiolect.models.parts import separate
 from idiolect.runtime.evaluate import Evaluator
 from tests.contract import sent_by
 from tests.federations import batches_of, run
@@ -35,7 +35,7 @@ def test_mmfl_is_unchanged_and_the_head_takes_sgd_steps_on_held_encoders():
         for step in range(3):
             batch = jax.tree.map(lambda leaf, step=step: leaf[step], batches)
             _, slope = value_and_slope(given.objective, tree.merged(head, body), batch)
-            head = tree.add_scaled(head, -0.2, split(slope, "fusion")[1])
+            head = tree.add_scaled(head, -0.2, separate(slope, "fusion")[1])
         close(tree.gather(state.private, index), head)
 
 

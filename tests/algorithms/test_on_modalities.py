@@ -5,7 +5,7 @@ import numpy as np
 import pytest
 
 from idiolect.algorithms.registry import build
-from idiolect.models.parts import split
+from idiolect.models.parts import separate
 from idiolect.runtime.evaluate import Evaluator
 from tests.federations import run
 from tests.modalities import FLAT, SIZES, data_of, problem
@@ -32,7 +32,7 @@ def test_two_rounds_train_what_is_there_and_leave_the_absent_decoder_alone(spec)
     assert np.isfinite(scores.loss).all()
     if state.private is None or spec["name"] == "ditto":
         return
-    start = split(given.params, "decoders")[1].decoders
+    start = separate(given.params, "decoders")[1].decoders
     for index, has in enumerate(HELD):
         own = jax.tree.map(lambda leaf, index=index: leaf[index], state.private).decoders
         for modality in ("acc", "text"):

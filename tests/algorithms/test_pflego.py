@@ -16,7 +16,7 @@ from idiolect.algorithms.pflego import PFLEGO
 from idiolect.client.objective import objective_of
 from idiolect.core import tree
 from idiolect.core.errors import ConfigError
-from idiolect.models.parts import split
+from idiolect.models.parts import separate
 from idiolect.runtime.evaluate import Evaluator
 from idiolect.runtime.simulate import Simulation
 from tests import parted
@@ -199,7 +199,7 @@ def test_the_body_sees_two_forward_passes_and_one_backward_pass_whatever_tau():
     data = federation(split_of(parts), task="classification", classes=("a", "b"))
     params = Counted(jnp.asarray(rng.normal(size=(4, 3)), "f4"), jnp.asarray(rng.normal(size=(2, 4)), "f4"))
     objective = objective_of(params, "classification")
-    body, head = split(params, HEAD)
+    body, head = separate(params, HEAD)
 
     def passes(**changes):
         """(forward, backward) of each client."""
@@ -232,7 +232,7 @@ def test_either_part_may_be_empty(changes):
     """Without a head it is full-batch SGD on one model; without a body, each client descends alone."""
     problem = parted.problem()
     state = run(problem.simulation(pflego(local_steps=3, **changes)), 2)
-    body, head = split(problem.params, changes["head"])
+    body, head = separate(problem.params, changes["head"])
     assert len(jax.tree.leaves(state.shared.params)) == len(jax.tree.leaves(body))
     if changes["head"] == "none":
         whole = body

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from idiolect.core.errors import ConfigError, DataError
-from idiolect.data import Partition, apply, make
+from idiolect.data import Partition, apply_partition, make_partition
 
 RNG = np.random.default_rng(0)
 X = RNG.normal(size=(120, 3)).astype(np.float32)
@@ -15,7 +15,7 @@ Y = RNG.integers(0, 3, 120).astype(np.int32)
 
 @pytest.fixture
 def partition():
-    return make(X, Y, "dirichlet", clients=6, seed=2, concentration=1.0, minimum=4)
+    return make_partition(X, Y, "dirichlet", clients=6, seed=2, concentration=1.0, minimum=4)
 
 
 def test_round_trip(partition, tmp_path):
@@ -28,13 +28,15 @@ def test_round_trip(partition, tmp_path):
     for split in ("train", "validation", "test"):
         np.testing.assert_array_equal(loaded.rows(split).index, partition.rows(split).index)
         assert loaded.rows(split).index.dtype == np.int64
-    before, after = (apply(p, X, Y, name="d", task="classification", classes="abc") for p in (partition, loaded))
+    before, after = (
+        apply_partition(p, X, Y, name="d", task="classification", classes="abc") for p in (partition, loaded)
+    )
     assert before.fingerprint == after.fingerprint
 
 
 def test_made_again_it_gives_the_same_bytes(partition, tmp_path):
     partition.save(tmp_path / "a.npz")
-    make(X, Y, "dirichlet", clients=6, seed=2, concentration=1.0, minimum=4).save(tmp_path / "b.npz")
+    make_partition(X, Y, "dirichlet", clients=6, seed=2, concentration=1.0, minimum=4).save(tmp_path / "b.npz")
     assert (tmp_path / "a.npz").read_bytes() == (tmp_path / "b.npz").read_bytes()
     assert sorted(os.listdir(tmp_path)) == ["a.npz", "b.npz"]
     assert "train" in np.load(tmp_path / "a.npz")
@@ -100,11 +102,13 @@ def test_apply_refuses_another_pool(partition):
     changed[7, 1] += 1
     for x, y in ((changed, Y), (X, 1 - Y), (X[:-1], Y[:-1])):
         with pytest.raises(DataError, match="made for another pool"):
-            apply(partition, x, y, name="d", task="classification")
+            apply_partition(partition, x, y, name="d", task="classification")
 
 
 def test_apply_gathers_the_clients_samples(partition):
-    data = apply(partition, X, Y, name="d", task="classification", classes="abc", encode=lambda rows: rows * 2)
+    data = apply_partition(
+        partition, X, Y, name="d", task="classification", classes="abc", encode=lambda rows: rows * 2
+    )
     x, y = data.train.client(3)
     np.testing.assert_array_equal(x, X[partition.train.client(3)] * 2)
     np.testing.assert_array_equal(y, Y[partition.train.client(3)])

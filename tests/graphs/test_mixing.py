@@ -57,7 +57,7 @@ def test_only_the_cohort_s_neighbours_count(hub, dense, count):
 
 
 def test_the_product_and_the_walk_agree_in_single_precision():
-    """150 clients, about 20 neighbours each: several chunks of neighbours, a last short block of rows."""
+    """150 clients, about 20 neighbours each: several groups of neighbours, a last short block of rows."""
     graph = graphs.random(150, density=0.15, seed=1)
     ids, everyone, m = jnp.arange(150), jnp.ones(150, bool), models(150)
     step = 1.9 / graph.largest

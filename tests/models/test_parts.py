@@ -9,7 +9,7 @@ from idiolect.core.errors import ConfigError
 from idiolect.models.cnn import CNN
 from idiolect.models.linear import LinearRegression, MultinomialLogistic
 from idiolect.models.mlp import MLP
-from idiolect.models.parts import split
+from idiolect.models.parts import separate
 
 KEY = jax.random.key(0)
 DEEP = MLP(2, (2,) * 10, 2, key=KEY)
@@ -47,7 +47,7 @@ def params(model):
 )
 def test_the_head_is_what_was_asked_for_and_the_body_the_rest(model, head, expected):
     whole = params(model)
-    body, chosen = split(whole, head)
+    body, chosen = separate(whole, head)
     assert paths(chosen) == expected
     assert paths(body) == [path for path in paths(whole) if path not in expected]
     both = tree.merged(chosen, body)
@@ -58,11 +58,11 @@ def test_the_head_is_what_was_asked_for_and_the_body_the_rest(model, head, expec
 
 def test_shapes_and_traced_leaves_are_split_like_arrays():
     whole = params(MLP_)
-    body, head = split(jax.eval_shape(lambda: whole))
+    body, head = separate(jax.eval_shape(lambda: whole))
     assert [leaf.shape for leaf in jax.tree.leaves(body)] == [(4, 3), (4,)]
     assert [leaf.shape for leaf in jax.tree.leaves(head)] == [(2, 4), (2,)]
-    traced = jax.jit(jax.vmap(split))(jax.tree.map(lambda leaf: jnp.stack([leaf, -leaf]), whole))
-    for part, expected in zip(traced, split(whole), strict=True):
+    traced = jax.jit(jax.vmap(separate))(jax.tree.map(lambda leaf: jnp.stack([leaf, -leaf]), whole))
+    for part, expected in zip(traced, separate(whole), strict=True):
         assert paths(part) == paths(expected)
         for a, b in zip(jax.tree.leaves(part), jax.tree.leaves(expected), strict=True):
             np.testing.assert_array_equal(a, jnp.stack([b, -b]))
@@ -71,4 +71,4 @@ def test_shapes_and_traced_leaves_are_split_like_arrays():
 @pytest.mark.parametrize("head", ["layer[0]", "layers[2]", "layers[1", "layers[1].b", "", ".layers[1]"])
 def test_an_unknown_path_is_refused_and_the_known_ones_named(head):
     with pytest.raises(ConfigError, match=r"is no part of the model.*layers\[0\].weight, .*layers\[1\].bias"):
-        split(params(MLP_), head)
+        separate(params(MLP_), head)

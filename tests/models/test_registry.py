@@ -10,8 +10,8 @@ from idiolect.models.check import check_model
 from idiolect.models.cnn import CNN
 from idiolect.models.linear import LinearRegression, MultinomialLogistic
 from idiolect.models.mlp import MLP
-from idiolect.models.parts import split
-from idiolect.models.registry import MODELS, build, describe, l2_of, loss_of, resolve
+from idiolect.models.parts import separate
+from idiolect.models.registry import MODELS, build, describe_models, l2_of, loss_of, resolve
 
 KEY = jax.random.key(0)
 SMALL_CNN = {"name": "cnn", "channels": [2, 3], "kernel": 3, "dense": 4}
@@ -97,8 +97,10 @@ def test_the_last_layer_alone_can_start_otherwise(name):
     features = (28, 28) if name == "cnn" else (9,)
     plain = build(name, features, 3, "classification", KEY)
     model = build({"name": name, "last_init": "uniform"}, features, 3, "classification", KEY)
-    body, head = split(eqx.filter(model, eqx.is_array))
-    for a, b in zip(jax.tree.leaves(body), jax.tree.leaves(split(eqx.filter(plain, eqx.is_array))[0]), strict=True):
+    body, head = separate(eqx.filter(model, eqx.is_array))
+    for a, b in zip(
+        jax.tree.leaves(body), jax.tree.leaves(separate(eqx.filter(plain, eqx.is_array))[0]), strict=True
+    ):
         np.testing.assert_array_equal(a, b)
     for leaf in jax.tree.leaves(head):
         assert 0 <= leaf.min() < 0.5 < leaf.max() < 1
@@ -181,5 +183,5 @@ def test_data_that_do_not_fit_are_named(arguments, message):
 
 
 def test_every_model_is_described_in_one_line():
-    assert describe().keys() == MODELS.keys()
-    assert all(line and "\n" not in line for line in describe().values())
+    assert describe_models().keys() == MODELS.keys()
+    assert all(line and "\n" not in line for line in describe_models().values())

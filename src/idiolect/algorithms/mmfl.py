@@ -20,7 +20,7 @@ from idiolect.core.random import permuted
 from idiolect.core.tree import Params, Scalar
 from idiolect.data.federated import FederatedData
 from idiolect.models.multimodal import branches, joined
-from idiolect.models.parts import Head, split
+from idiolect.models.parts import Head, separate
 
 SelectOn = Literal["same", "held-out"]
 Update = Literal["sequential", "simultaneous"]
@@ -68,7 +68,7 @@ class MmFL(LocalSteps):
     T_temp. local_steps, epochs, batch_size, batches: T and the mini-batches, see `LocalSteps`.
     update: "simultaneous" makes (5) and (6) from one backward pass at the same point, as SplitNN does.
     select_on: "held-out" compares the losses on as many other samples instead of d; a client with fewer than twice
-    meta_size samples halves them. decoder: which part of the model that is, see `models.parts.split`; "model": the
+    meta_size samples halves them. decoder: which part of the model that is, see `models.parts.separate`; "model": the
     decoders of a multimodal model, the last layer of any other. weighting: "uniform" as (8); "size": by samples of m.
     modalities: those that are trained, all of the model's by default.
 
@@ -123,7 +123,7 @@ class MmFL(LocalSteps):
             decoder=standard if self.decoder == "model" else self.decoder,
         )
         for part in method.clusters(params).values():
-            split(part, method.decoder)
+            separate(part, method.decoder)
         return method
 
     def clusters(self, params: PyTree) -> dict[str, PyTree]:
@@ -154,7 +154,7 @@ class MmFL(LocalSteps):
         def step(params: Params, batch: Batch | None, _: Any) -> Params:
             if self.update == "simultaneous":
                 return tree.add_scaled(params, -rate, client.grad(params, batch))
-            encoder, decoder = split(params, self.decoder)
+            encoder, decoder = separate(params, self.decoder)
             encoder = tree.add_scaled(encoder, -rate, client.grad(encoder, batch, decoder))  # (5)
             decoder = tree.add_scaled(decoder, -rate, client.grad(decoder, batch, encoder))  # (6)
             return tree.merged(decoder, encoder)

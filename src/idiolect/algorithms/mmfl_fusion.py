@@ -15,7 +15,7 @@ from idiolect.core.errors import require
 from idiolect.core.tree import Params, Scalar
 from idiolect.data.federated import FederatedData
 from idiolect.models.multimodal import Multimodal, joined
-from idiolect.models.parts import split
+from idiolect.models.parts import separate
 
 _HEAD = 0x68  # the purpose of the head's mini-batches, beside the others' draws
 
@@ -58,7 +58,7 @@ class MmFLFusion(MmFL):
     def init_private(self, params: Params, key: PRNGKeyArray) -> Params:
         """The client's fusion head, as the initial model has it."""
         del key
-        return split(params, "fusion")[1]
+        return separate(params, "fusion")[1]
 
     def local(
         self, view: dict[str, Params], private: Params, client: Client, key: PRNGKeyArray

@@ -100,6 +100,6 @@ def offers_more(cls: type[Algorithm]) -> bool:
     return cls.offered is not Algorithm.offered and cls.prepared is not Algorithm.prepared
 
 
-def describe() -> dict[str, str]:
+def describe_methods() -> dict[str, str]:
     """Name -> what it is and where it comes from."""
     return {name: f"{cls.summary} ({cls.source})" for name, cls in ALGORITHMS.items()}

@@ -112,9 +112,9 @@ def experiment(name: str) -> Page:
 
 
 LISTS: dict[str, Callable[[], dict[str, str]]] = {
-    "methods": algorithms.describe,
-    "data": sources.describe,
-    "models": zoo.describe,
+    "methods": algorithms.describe_methods,
+    "data": sources.describe_data,
+    "models": zoo.describe_models,
     "experiments": experiments.names,
 }
 PAGES: dict[str, Callable[[str], Page]] = {

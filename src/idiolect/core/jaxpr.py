@@ -90,7 +90,7 @@ def needed(steps: Sequence[Step], wanted: Iterable[Value]) -> tuple[list[Step], 
     return chosen[::-1], values
 
 
-def run(steps: Sequence[Step], values: dict[int, Any], wanted: Sequence[Value]) -> list[Any]:
+def evaluate(steps: Sequence[Step], values: dict[int, Any], wanted: Sequence[Value]) -> list[Any]:
     """Evaluate the steps and return the values that are wanted."""
 
     def read(value: Value) -> Any:

@@ -1,14 +1,14 @@
 """Federated data: where they come from, how they are divided, and what leaks between their parts."""
 
 from idiolect.data.audit import Audit, audit
-from idiolect.data.divide.division import make
+from idiolect.data.divide.division import make_partition
 from idiolect.data.divide.downsample import downsample
-from idiolect.data.divide.missing import Pattern, without
-from idiolect.data.divide.own_labels import number_own
+from idiolect.data.divide.missing import MissingPattern, drop_modalities
+from idiolect.data.divide.own_labels import number_own_labels
 from idiolect.data.divide.partitioners import PARTITIONERS
 from idiolect.data.federated import SPLITS, FederatedData, Split
 from idiolect.data.modalities import Modalities
-from idiolect.data.partition import Partition, apply
+from idiolect.data.partition import Partition, apply_partition
 from idiolect.data.sets.arrays import from_arrays
 from idiolect.data.sets.cifar10 import cifar10, read_cifar10
 from idiolect.data.sets.emnist import emnist, read_emnist
@@ -17,13 +17,13 @@ from idiolect.data.sets.har.fedmultimodal import har_fedmultimodal
 from idiolect.data.sets.har.har import har
 from idiolect.data.sets.har.modalities import har_modalities
 from idiolect.data.sets.image_set import ImageSet
-from idiolect.data.sets.images import deal, federate
+from idiolect.data.sets.images import from_images, partition_images
 from idiolect.data.sets.mnist import mnist, mnist_partition, read_mnist
 from idiolect.data.sets.mosei.mosei import mosei
 from idiolect.data.sets.mosei.mosi import mosi
 from idiolect.data.sets.mtl import landmine, school
 from idiolect.data.sets.omniglot import omniglot, omniglot_partition
-from idiolect.data.sets.registry import SOURCES, describe, load
+from idiolect.data.sets.registry import SOURCES, describe_data, load
 from idiolect.data.sets.synthetic import synthetic
 from idiolect.data.sets.table import from_table
 from idiolect.data.sets.vehicle import vehicle
@@ -35,34 +35,35 @@ __all__ = [
     "Audit",
     "FederatedData",
     "ImageSet",
+    "MissingPattern",
     "Modalities",
     "Partition",
-    "Pattern",
     "Split",
-    "apply",
+    "apply_partition",
     "audit",
     "cifar10",
-    "deal",
-    "describe",
+    "describe_data",
     "downsample",
+    "drop_modalities",
     "emnist",
     "fashion_mnist",
-    "federate",
     "from_arrays",
+    "from_images",
     "from_table",
     "har",
     "har_fedmultimodal",
     "har_modalities",
     "landmine",
     "load",
-    "make",
+    "make_partition",
     "mnist",
     "mnist_partition",
     "mosei",
     "mosi",
-    "number_own",
+    "number_own_labels",
     "omniglot",
     "omniglot_partition",
+    "partition_images",
     "read_cifar10",
     "read_emnist",
     "read_fashion_mnist",
@@ -70,5 +71,4 @@ __all__ = [
     "school",
     "synthetic",
     "vehicle",
-    "without",
 ]

@@ -48,7 +48,7 @@ class Rows:
 class Partition:
     """Index arrays into a pool of samples, with all that is needed to trust them and to make them again.
 
-    pool: sha256 of the pool's features and labels, see `pool_hash`; `apply` refuses any other pool.
+    pool: sha256 of the pool's features and labels, see `pool_hash`; `apply_partition` refuses any other pool.
     parameters: the arguments of the partitioner and of the division into splits.
     statistics: samples of each client by split, samples of each label by client, distinct and unused samples.
     """
@@ -145,7 +145,7 @@ def as_float32(rows: Shaped[np.ndarray, "n ..."]) -> Float[np.ndarray, "n ..."]:
     return out
 
 
-def apply(
+def apply_partition(
     partition: Partition,
     x: Shaped[np.ndarray, "pool ..."],
     y: Shaped[np.ndarray, "pool"],

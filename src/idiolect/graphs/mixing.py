@@ -13,7 +13,7 @@ from idiolect.core import tree
 from idiolect.core.tree import Params
 from idiolect.graphs.graph import Graph
 
-CHUNK = 8  # neighbours whose models are read at once
+NEIGHBOURS = 8  # neighbours whose models are read at once
 ROWS = 8  # clients that walk through their neighbours side by side
 # Measured on one core with models of 7,850 parameters: a pair costs 30 times less in a matrix product than in a
 # walk, which must fetch the neighbour's model.
@@ -135,12 +135,12 @@ def _walk(around: Around, models: Params, row: Int[Array, ""]) -> Params:
         client = around.ids[row]
         degree = around.offsets[client + 1] - around.offsets[client]
 
-        def add(chunk: Int[Array, ""], total: Params) -> Params:
-            place, weight = around.entries(client, chunk * CHUNK + jnp.arange(CHUNK))
+        def add(group: Int[Array, ""], total: Params) -> Params:
+            place, weight = around.entries(client, group * NEIGHBOURS + jnp.arange(NEIGHBOURS))
             others = tree.gather(models, jnp.minimum(place, count - 1))
             return tree.add_scaled(total, 1.0, pull(own, others, weight))
 
-        total = jax.lax.fori_loop(0, (degree + CHUNK - 1) // CHUNK, add, total)
+        total = jax.lax.fori_loop(0, (degree + NEIGHBOURS - 1) // NEIGHBOURS, add, total)
     if around.to_hub is None:
         return total
     hub = tree.gather(models, jnp.asarray([count]))

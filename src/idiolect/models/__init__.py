@@ -8,7 +8,7 @@ from idiolect.models.init import INITIALISATIONS, initialise
 from idiolect.models.linear import LinearRegression, MultinomialLogistic
 from idiolect.models.mlp import MLP
 from idiolect.models.multimodal import Multimodal
-from idiolect.models.registry import MODELS, build, describe, l2_of, loss_of, resolve
+from idiolect.models.registry import MODELS, build, describe_models, l2_of, loss_of, resolve
 
 __all__ = [
     "CNN",
@@ -22,7 +22,7 @@ __all__ = [
     "build",
     "check_model",
     "convolve",
-    "describe",
+    "describe_models",
     "initialise",
     "l2_of",
     "load_model",

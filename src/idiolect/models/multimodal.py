@@ -12,7 +12,7 @@ from idiolect.core.errors import require
 from idiolect.data.modalities import Modalities
 from idiolect.models.encoders import Encoder
 from idiolect.models.fusion import Attention, Concatenation
-from idiolect.models.parts import split
+from idiolect.models.parts import separate
 from idiolect.models.recurrent import LSTM
 
 
@@ -110,7 +110,7 @@ def branches(params: PyTree) -> dict[str, PyTree]:
 def branch(params: PyTree, name: str) -> PyTree:
     """The encoder and the decoder of one modality, with None in the place of all else."""
     places = (f"encoders[{name!r}]", f"decoders[{name!r}]")
-    return split(params, lambda path, _: path.startswith(places))[1]
+    return separate(params, lambda path, _: path.startswith(places))[1]
 
 
 def _held(part: Any) -> bool:

@@ -12,7 +12,7 @@ from idiolect.core.errors import ConfigError
 Head = str | Callable[[str, Any], bool]
 
 
-def split(params: PyTree, head: Head = "last") -> tuple[PyTree, PyTree]:
+def separate(params: PyTree, head: Head = "last") -> tuple[PyTree, PyTree]:
     """(body, head) of a parameter tree; `tree.merged` puts them together again.
 
     head: "last", the innermost module that holds the last leaf: the last layer (a model that keeps its arrays

@@ -18,7 +18,7 @@ from idiolect.models.init import initialise
 from idiolect.models.linear import LinearRegression, MultinomialLogistic
 from idiolect.models.mlp import ACTIVATIONS, MLP
 from idiolect.models.packed import LSTM_KEYS, MULTIMODAL_KEYS, lstm, multimodal
-from idiolect.models.parts import split
+from idiolect.models.parts import separate
 from idiolect.models.spec import (
     Reader,
     Spec,
@@ -178,7 +178,7 @@ def _make(spec: str, shape: tuple[int, ...] | Modalities, num_outputs: int, key:
     if complete["last_init"] is None:
         return model
     params, static = eqx.partition(model, eqx.is_array)
-    rest, last = split(params)
+    rest, last = separate(params)
     return eqx.combine(rest, initialise(last, complete["last_init"], key), static)
 
 
@@ -193,6 +193,6 @@ def loss_of(spec: Spec | str) -> SampleLoss | None:
     return None if name is None else LOSSES[name]
 
 
-def describe() -> dict[str, str]:
+def describe_models() -> dict[str, str]:
     """One line on each model of the zoo, by name."""
     return {name: entry.description for name, entry in MODELS.items()}

@@ -57,7 +57,7 @@ class PrivateRows:
     def read(self, clients: Int[np.ndarray, "n"]) -> PyTree:
         """The private states of some clients, leaves (n, ...)."""
         if not self._leaves:
-            return self._unpacked(np.zeros((len(clients), 0), np.uint8))
+            return self._from_bytes(np.zeros((len(clients), 0), np.uint8))
         found: dict[int, bytes] = {}
         wanted = [int(client) for client in clients]
         with self._guard():
@@ -70,17 +70,17 @@ class PrivateRows:
         if found.keys() >= set(wanted):
             table = np.empty((len(wanted), self._width), np.uint8)
         else:
-            table = self._packed(self._fresh(np.asarray(clients, np.int32)))
+            table = self._to_bytes(self._fresh(np.asarray(clients, np.int32)))
         for row, client in enumerate(wanted):
             if client in found:
                 table[row] = np.frombuffer(found[client], np.uint8)
-        return self._unpacked(table)
+        return self._from_bytes(table)
 
     def write(self, clients: Int[np.ndarray, "n"], rows: PyTree) -> None:
         """Keep the private states of some clients; they are there for good with the next `commit`."""
         if not self._leaves:
             return
-        table = self._packed(rows)
+        table = self._to_bytes(rows)
         values = [(int(client), row.tobytes()) for client, row in zip(clients, table, strict=True)]
         with self._guard():
             self._file.executemany("INSERT OR REPLACE INTO rows VALUES (?, ?)", values)
@@ -111,13 +111,13 @@ class PrivateRows:
         with suppress(sqlite3.Error):
             self._file.close()
 
-    def _packed(self, rows: PyTree) -> np.ndarray:
+    def _to_bytes(self, rows: PyTree) -> np.ndarray:
         given = zip(jax.tree.leaves(rows), self._leaves, strict=True)
         leaves = [np.ascontiguousarray(leaf, like.dtype) for leaf, like in given]
         table = [leaf.reshape(len(leaf), -1).view(np.uint8) for leaf in leaves]
         return np.concatenate(table, axis=1)
 
-    def _unpacked(self, table: np.ndarray) -> PyTree:
+    def _from_bytes(self, table: np.ndarray) -> PyTree:
         leaves: list[np.ndarray] = []
         begin = 0
         for leaf in self._leaves:

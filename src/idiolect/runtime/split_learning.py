@@ -21,7 +21,7 @@ from idiolect.client.objective import Batch, Objective
 from idiolect.core import tree
 from idiolect.core.errors import require
 from idiolect.core.tree import Params
-from idiolect.models.parts import Head, split
+from idiolect.models.parts import Head, separate
 
 Labels = Literal["client", "server"]
 Numbers = Shaped[Array | np.ndarray, "..."]
@@ -173,7 +173,7 @@ class SplitRun:
     rate: of both sides' SGD. update: "simultaneous" steps both from one backward pass; "sequential" steps the
     encoder, sends the new activations and then steps the decoder. labels: "server": they go up with the activations;
     "client" keeps them: outputs come down and their gradients go up instead, one more round trip each time.
-    decoder: which part of the model the server has, see `models.parts.split`.
+    decoder: which part of the model the server has, see `models.parts.separate`.
     """
 
     def __init__(
@@ -181,7 +181,7 @@ class SplitRun:
     ) -> None:
         require(update in get_args(Update), f"update = {update!r} is not one of {', '.join(get_args(Update))}")
         require(labels in get_args(Labels), f"labels = {labels!r} is not one of {', '.join(get_args(Labels))}")
-        encoder, head = split(params, decoder)
+        encoder, head = separate(params, decoder)
         cut = Cut.at(client, encoder, head)
         self.near, self.far, self.link = EncoderSide(cut, encoder, rate), DecoderSide(cut, head, rate), Link()
         self.data, self.update, self.labels = client, update, labels

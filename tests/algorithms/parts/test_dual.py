@@ -16,7 +16,7 @@ from idiolect.core.random import permuted
 from idiolect.models import build
 from tests.federations import client_of, federation, split_of
 
-SIZE, OUTPUTS, CURVATURE = 75, 3, 0.8  # three chunks of samples, the last one short
+SIZE, OUTPUTS, CURVATURE = 75, 3, 0.8  # three blocks of samples, the last one short
 KEY = jax.random.key(5)
 rng = np.random.default_rng(0)
 X = np.concatenate([rng.normal(size=(SIZE, 4)), np.ones((SIZE, 1))], axis=1)

@@ -12,13 +12,13 @@ from idiolect.algorithms.parts.solvers import sgd
 from idiolect.client.exact.features import on_features
 from idiolect.client.objective import objective_of
 from idiolect.core import tree
-from idiolect.models.parts import split
+from idiolect.models.parts import separate
 from tests.federations import Tanh, classification, client_of, federation, flat, split_of
 from tests.modalities import FLAT, close, problem, without
 
 KEY = jax.random.key(5)
 PROBLEM = classification((9, 1, 300, 4), l2=0.1)  # the third fills two tiles
-BODY, HEAD = split(PROBLEM.params, "second")
+BODY, HEAD = separate(PROBLEM.params, "second")
 
 
 @pytest.mark.parametrize("index", [0, 1, 2])
@@ -80,7 +80,7 @@ def test_a_client_with_fewer_classes_has_a_head_with_fewer_rows():
     """K_i = 2 of 4 outputs: the same probabilities and gradients, and training gives the same first rows."""
     results = []
     for client, params in (narrow(4), narrow(2)):
-        body, head = split(params, "second")
+        body, head = separate(params, "second")
 
         @eqx.filter_jit
         def run(client, body, head):
@@ -101,7 +101,7 @@ def test_a_sample_that_the_whole_model_cannot_answer_counts_for_nothing_on_featu
     given = problem(l2=0.1, **FLAT | {"modalities": ["acc"]})
     client = given.client(2)
     client = replace(client, x=client.x.at[::3].set(without(client.x[::3], "acc")))
-    body, head = split(given.params, "decoders")
+    body, head = separate(given.params, "decoders")
 
     @jax.jit
     def both(body, head):

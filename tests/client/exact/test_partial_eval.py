@@ -10,7 +10,7 @@ from idiolect.client.exact.partial_eval import Staged
 from idiolect.models.cnn import CNN
 from idiolect.models.linear import MultinomialLogistic
 from idiolect.models.mlp import MLP
-from idiolect.models.parts import split
+from idiolect.models.parts import separate
 
 KEY = jax.random.key(0)
 
@@ -110,7 +110,7 @@ def stages(name, head):
     """(function of (head, body, x), the two stages, head, body, samples)."""
     model, shape, _ = MODELS[name]
     params, static = eqx.partition(model, eqx.is_inexact_array)
-    body, chosen = split(params, (lambda path, _: path == "last") if (name, head) == ("crossed", "last") else head)
+    body, chosen = separate(params, (lambda path, _: path == "last") if (name, head) == ("crossed", "last") else head)
     x = jax.random.normal(jax.random.key(1), (4, *shape))
 
     def function(head, body, x):

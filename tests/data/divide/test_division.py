@@ -4,7 +4,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from idiolect.core.errors import ConfigError, DataError
-from idiolect.data import make
+from idiolect.data import make_partition
 from idiolect.data.divide.division import counts, divide
 
 X = np.arange(200, dtype=np.float32).reshape(100, 2)
@@ -88,13 +88,13 @@ def test_refuses_impossible_fractions(fractions):
 
 
 def test_make_knows_the_partitioners_and_their_keys():
-    partition = make(X, Y, "labels_per_client", clients=4, seed=3, k=1)
+    partition = make_partition(X, Y, "labels_per_client", clients=4, seed=3, k=1)
     assert partition.parameters == {"clients": 4, "test": 0.25, "validation": 0.1, "split_seed": 0, "k": 1}
     assert (np.array(partition.statistics["labels"]) > 0).sum(axis=1).tolist() == [1] * 4
-    assert make(X, Y, "iid", seed=3).fingerprint != make(X, Y, "iid", seed=4).fingerprint
+    assert make_partition(X, Y, "iid", seed=3).fingerprint != make_partition(X, Y, "iid", seed=4).fingerprint
     with pytest.raises(ConfigError, match="did you mean 'dirichlet'"):
-        make(X, Y, "dirichlt")
+        make_partition(X, Y, "dirichlt")
     with pytest.raises(ConfigError, match="unknown key for partition 'dirichlet' 'concentraton'; did you mean"):
-        make(X, Y, "dirichlet", concentraton=1.0)
+        make_partition(X, Y, "dirichlet", concentraton=1.0)
     with pytest.raises(ConfigError, match="seed must not be negative"):
-        make(X, Y, "iid", seed=-1)
+        make_partition(X, Y, "iid", seed=-1)

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from idiolect.core.errors import ConfigError
-from idiolect.data import Partition, apply, downsample, make, mnist, mnist_partition
+from idiolect.data import Partition, apply_partition, downsample, make_partition, mnist, mnist_partition
 
 RNG = np.random.default_rng(0)
 X = RNG.normal(size=(700, 3)).astype(np.float32)
@@ -13,7 +13,7 @@ Y = RNG.integers(0, 3, 700).astype(np.int32)
 
 @pytest.fixture(scope="module")
 def whole():
-    return make(X, Y, "lognormal_sizes", clients=7, sigma=0.5, minimum=20)
+    return make_partition(X, Y, "lognormal_sizes", clients=7, sigma=0.5, minimum=20)
 
 
 def cut(whole, part):
@@ -58,7 +58,7 @@ def test_it_is_part_of_the_partition(whole, tmp_path):
     assert named == [whole.clients[i] for i in cut(whole, part)]
     part.save(tmp_path / "p.npz")
     loaded = Partition.load(tmp_path / "p.npz")
-    data = [apply(p, X, Y, name="d", task="classification", classes="abc") for p in (part, loaded)]
+    data = [apply_partition(p, X, Y, name="d", task="classification", classes="abc") for p in (part, loaded)]
     assert data[0].fingerprint == data[1].fingerprint
     assert data[1].notes[-1] == part.notes[-1]
     assert data[1].provenance["partition"]["parameters"]["downsample"] == 0.2
@@ -103,4 +103,4 @@ def test_refuses(whole, keep, test, message):
 
 def test_one_client_has_no_half():
     with pytest.raises(ConfigError, match="two at least"):
-        downsample(make(X, Y, "iid", clients=1), Y, 0.2)
+        downsample(make_partition(X, Y, "iid", clients=1), Y, 0.2)

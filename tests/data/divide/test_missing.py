@@ -7,7 +7,7 @@ import pytest
 
 from idiolect.core.errors import ConfigError, DataError
 from idiolect.data import SPLITS, FederatedData, Split, har_modalities
-from idiolect.data.divide.missing import Pattern, without
+from idiolect.data.divide.missing import MissingPattern, drop_modalities
 from idiolect.data.modalities import Modalities
 from tests.data.har_data import write_har
 
@@ -36,7 +36,7 @@ def flags(data: FederatedData, split: str = "train") -> np.ndarray:
 @pytest.mark.parametrize("by", ["client", "sample"])
 def test_what_is_lost_is_zero_and_the_rest_is_untouched(by: str) -> None:
     whole = federation()
-    less = without(whole, Pattern(0.4, by))
+    less = drop_modalities(whole, MissingPattern(0.4, by))
     for split in SPLITS:
         there = flags(less, split)
         assert 0 < there.mean() < 1
@@ -53,7 +53,7 @@ def test_a_higher_rate_takes_away_all_that_a_lower_one_does(by: str) -> None:
     whole = federation()
     rates = (0.0, 0.1, 0.2, 0.35, 0.5, 0.8, 0.99)
     for split in SPLITS:
-        kept = [flags(without(whole, Pattern(rate, by)), split) for rate in rates]
+        kept = [flags(drop_modalities(whole, MissingPattern(rate, by)), split) for rate in rates]
         for lower, higher in pairwise(kept):
             assert not (higher & ~lower).any()
         assert kept[0].all()
@@ -66,7 +66,7 @@ def test_a_higher_rate_takes_away_all_that_a_lower_one_does(by: str) -> None:
 def test_the_share_that_is_lost(by: str, rate: float) -> None:
     """r - r^M / M, within four standard errors of independent draws."""
     data = federation(4000, 1) if by == "client" else federation(40, 100)
-    lost = ~flags(without(data, Pattern(rate, by, missing_seed=1)))
+    lost = ~flags(drop_modalities(data, MissingPattern(rate, by, missing_seed=1)))
     expected = rate - rate**3 / 3
     error = np.sqrt(expected * (1 - expected) / len(lost))
     for share in lost.mean(axis=0):  # each modality alike
@@ -77,22 +77,24 @@ def test_the_share_that_is_lost(by: str, rate: float) -> None:
 
 
 def test_a_client_lacks_a_modality_in_all_of_its_samples() -> None:
-    data = without(federation(), Pattern(0.5, "client"))
+    data = drop_modalities(federation(), MissingPattern(0.5, "client"))
     of_clients = [flags(data, split).reshape(40, 6, 3) for split in SPLITS]
     for there in of_clients:
         np.testing.assert_array_equal(there, np.broadcast_to(there[:, :1], there.shape))
         np.testing.assert_array_equal(there, of_clients[0])
-    by_sample = flags(without(federation(), Pattern(0.5, "sample"))).reshape(40, 6, 3)
+    by_sample = flags(drop_modalities(federation(), MissingPattern(0.5, "sample"))).reshape(40, 6, 3)
     assert (by_sample != by_sample[:, :1]).any()
-    assert (by_sample != flags(without(federation(), Pattern(0.5, "sample")), "test").reshape(40, 6, 3)).any()
+    assert (
+        by_sample != flags(drop_modalities(federation(), MissingPattern(0.5, "sample")), "test").reshape(40, 6, 3)
+    ).any()
 
 
 @pytest.mark.parametrize("by", ["client", "sample"])
 def test_the_draws_do_not_depend_on_the_other_clients(by: str) -> None:
     whole = federation()
-    pattern = Pattern(0.5, by, missing_seed=3)
-    first = without(whole.select(lambda client: client % 3 == 1), pattern)
-    then = without(whole, pattern).select(lambda client: client % 3 == 1)
+    pattern = MissingPattern(0.5, by, missing_seed=3)
+    first = drop_modalities(whole.select(lambda client: client % 3 == 1), pattern)
+    then = drop_modalities(whole, pattern).select(lambda client: client % 3 == 1)
     assert first.fingerprint == then.fingerprint
     turned = replace(
         whole,
@@ -106,26 +108,26 @@ def test_the_draws_do_not_depend_on_the_other_clients(by: str) -> None:
             for split in SPLITS
         },
     )
-    there = flags(without(whole, pattern)).reshape(40, 6, 3)
-    np.testing.assert_array_equal(flags(without(turned, pattern)).reshape(40, 6, 3)[::-1], there)
-    assert (there != flags(without(whole, replace(pattern, missing_seed=4))).reshape(40, 6, 3)).any()
+    there = flags(drop_modalities(whole, pattern)).reshape(40, 6, 3)
+    np.testing.assert_array_equal(flags(drop_modalities(turned, pattern)).reshape(40, 6, 3)[::-1], there)
+    assert (there != flags(drop_modalities(whole, replace(pattern, missing_seed=4))).reshape(40, 6, 3)).any()
 
 
 def test_only_in_the_splits_named() -> None:
     whole = federation()
-    data = without(whole, Pattern(0.5, "sample", missing_in=("test", "train")))
+    data = drop_modalities(whole, MissingPattern(0.5, "sample", missing_in=("test", "train")))
     assert data.validation is whole.validation
     assert not flags(data, "train").all()
     assert not flags(data, "test").all()
-    everywhere = without(whole, Pattern(0.5, "sample"))
+    everywhere = drop_modalities(whole, MissingPattern(0.5, "sample"))
     np.testing.assert_array_equal(data.test.x, everywhere.test.x)
     assert data.provenance["missing"][0]["missing_in"] == ["train", "test"]
-    assert Pattern(0.5, missing_in="test").missing_in == ("test",)
+    assert MissingPattern(0.5, missing_in="test").missing_in == ("test",)
 
 
 def test_by_client_and_then_by_sample() -> None:
-    once = without(federation(), Pattern(0.5, "client"))
-    twice = without(once, Pattern(0.5, "sample"))
+    once = drop_modalities(federation(), MissingPattern(0.5, "client"))
+    twice = drop_modalities(once, MissingPattern(0.5, "sample"))
     assert not (flags(twice) & ~flags(once)).any()
     assert flags(twice).any(axis=1).all()
     assert flags(twice).mean() < flags(once).mean()
@@ -134,8 +136,8 @@ def test_by_client_and_then_by_sample() -> None:
 
 def test_it_is_told() -> None:
     whole = federation()
-    assert without(whole, Pattern()) is whole
-    data = without(whole, Pattern(0.3, "sample", 7, ("train",)))
+    assert drop_modalities(whole, MissingPattern()) is whole
+    data = drop_modalities(whole, MissingPattern(0.3, "sample", 7, ("train",)))
     assert data.name == "made/missing-0.3-by-sample"
     (told,) = json.loads(json.dumps(data.provenance))["missing"]
     lost = ~flags(data)
@@ -147,7 +149,7 @@ def test_it_is_told() -> None:
 def test_a_split_without_samples_stays_so() -> None:
     whole = federation()
     empty = Split(whole.train.x[:0], whole.train.y[:0], np.zeros(41, np.int64))
-    data = without(replace(whole, validation=empty), Pattern(0.5, missing_in=("validation",)))
+    data = drop_modalities(replace(whole, validation=empty), MissingPattern(0.5, missing_in=("validation",)))
     assert data.validation.x.shape == empty.x.shape
     assert data.provenance["missing"][0]["absent"] == {"a": 0, "b": 0, "c": 0}
 
@@ -165,20 +167,20 @@ def test_a_split_without_samples_stays_so() -> None:
 )
 def test_refuses_settings(settings: dict, message: str) -> None:
     with pytest.raises(ConfigError, match=message) as error:
-        Pattern(**settings)
+        MissingPattern(**settings)
     assert "\n" not in str(error.value)
 
 
 def test_refuses_data_without_modalities() -> None:
     with pytest.raises(DataError, match="made: its samples have no modalities"):
-        without(replace(federation(), modalities=None), Pattern(0.3))
+        drop_modalities(replace(federation(), modalities=None), MissingPattern(0.3))
 
 
 def test_as_options_of_a_source(tmp_path) -> None:
     root = write_har(tmp_path, columns=None)
     whole = har_modalities(root)
     data = har_modalities(root, missing=0.6, missing_by="sample", missing_seed=2, missing_in=["test"])
-    assert data.fingerprint == without(whole, Pattern(0.6, "sample", 2, ("test",))).fingerprint
+    assert data.fingerprint == drop_modalities(whole, MissingPattern(0.6, "sample", 2, ("test",))).fingerprint
     assert har_modalities(root, **data.provenance["arguments"]).fingerprint == data.fingerprint
     with pytest.raises(ConfigError, match="below 1"):
         har_modalities(root, missing=1.5)

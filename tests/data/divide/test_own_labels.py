@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from idiolect.core.errors import DataError
-from idiolect.data import FederatedData, Split, audit, number_own
+from idiolect.data import FederatedData, Split, audit, number_own_labels
 
 
 def split(*groups):
@@ -22,7 +22,7 @@ def federation():
 
 
 def test_each_client_counts_its_classes_from_0_in_their_order():
-    data = number_own(federation())
+    data = number_own_labels(federation())
     assert data.own_labels
     assert data.classes == ("0", "1", "2")
     for name in ("train", "validation", "test"):
@@ -42,29 +42,29 @@ def test_classes_that_all_clients_hold_keep_their_numbers():
     same = replace(
         data, train=split([0, 1], [1, 0]), validation=split([], []), test=split([1], [0]), classes=("x", "y")
     )
-    numbered = number_own(same)
+    numbered = number_own_labels(same)
     np.testing.assert_array_equal(numbered.train.y, same.train.y)
     assert numbered.notes == same.notes
 
 
 def test_numbers_differ_between_clients():
     data = replace(federation(), test=split([2], [1]))
-    assert number_own(data).train.outputs.tolist() == [2, 3]
-    assert "its 2 to 3 classes" in number_own(data).notes[-1]
+    assert number_own_labels(data).train.outputs.tolist() == [2, 3]
+    assert "its 2 to 3 classes" in number_own_labels(data).notes[-1]
 
 
 def test_not_twice_and_not_for_numbers():
     with pytest.raises(DataError, match="numbered by each client"):
-        number_own(number_own(federation()))
+        number_own_labels(number_own_labels(federation()))
     with pytest.raises(DataError, match="numbered by each client"):
-        number_own(replace(federation(), task="regression"))
+        number_own_labels(replace(federation(), task="regression"))
 
 
 def test_the_audit_finds_copies_whatever_each_client_calls_them():
     data = federation()
     assert audit(data).test_in_other_train == 0
     shared = replace(data, train=split([4, 2, 4], [0, 1, 7, 5]))  # 7 is a test sample of a, and 2 of 3 there
-    plain, own = audit(shared), audit(number_own(shared))
+    plain, own = audit(shared), audit(number_own_labels(shared))
     assert plain.test_in_other_train == own.test_in_other_train == 1
-    assert number_own(shared).test.y[1] != number_own(shared).train.y[-2]
+    assert number_own_labels(shared).test.y[1] != number_own_labels(shared).train.y[-2]
     assert own.test_in_own_train == plain.test_in_own_train == 4

@@ -2,7 +2,7 @@ import numpy as np
 import pytest
 
 from idiolect.core.errors import ConfigError, DataError
-from idiolect.data import ImageSet, audit, deal, federate
+from idiolect.data import ImageSet, audit, from_images, partition_images
 from idiolect.data.sets.images import fixed
 
 RNG = np.random.default_rng(2)
@@ -31,16 +31,18 @@ POOL = ImageSet(
 
 
 def test_features_are_images_or_rows_of_the_same_numbers():
-    flat, image = (federate(POOL, "iid", clients=4, normalisation="unit", shape=shape) for shape in ("flat", "image"))
+    flat, image = (
+        from_images(POOL, "iid", clients=4, normalisation="unit", shape=shape) for shape in ("flat", "image")
+    )
     assert flat.feature_shape == (18,)
     assert image.feature_shape == (2, 3, 3)
     np.testing.assert_array_equal(image.train.x.reshape(-1, 18), flat.train.x)
-    rows = deal(POOL, "iid", clients=4).train.index
+    rows = partition_images(POOL, "iid", clients=4).train.index
     np.testing.assert_array_equal(flat.train.x, IMAGES[rows] / np.float32(255))
 
 
 def test_channels_are_normalised_over_all_places():
-    data = federate(POOL, "iid", clients=4, normalisation="channel-zscore-train", shape="image")
+    data = from_images(POOL, "iid", clients=4, normalisation="channel-zscore-train", shape="image")
     x = data.train.x.astype(np.float64)
     np.testing.assert_allclose(x.mean(axis=(0, 1, 2)), 0, atol=1e-6)
     np.testing.assert_allclose(x.std(axis=(0, 1, 2)), 1, atol=1e-4)
@@ -48,7 +50,7 @@ def test_channels_are_normalised_over_all_places():
 
 
 def test_a_fixed_partition_is_its_papers():
-    first, again = (deal(POOL, "nested", seed=seed) for seed in (0, 1))
+    first, again = (partition_images(POOL, "nested", seed=seed) for seed in (0, 1))
     assert first.fingerprint == again.fingerprint
     assert first.seed == 7
     assert first.notes[0] == "2 groups"
@@ -57,13 +59,13 @@ def test_a_fixed_partition_is_its_papers():
         np.arange(100, 300),
     )
     with pytest.raises(ConfigError, match="'nested' has 2 clients, not 3"):
-        deal(POOL, "nested", clients=3)
+        partition_images(POOL, "nested", clients=3)
     with pytest.raises(ConfigError, match="unknown key for partition 'nested' 'k'"):
-        deal(POOL, "nested", k=3)
+        partition_images(POOL, "nested", k=3)
 
 
 def test_what_clients_share_is_told():
-    data = federate(POOL, "nested", normalisation="unit")
+    data = from_images(POOL, "nested", normalisation="unit")
     found = audit(data)
     assert "400 samples are 300 distinct images" in data.notes[1]
     assert f"{found.test_in_other_train / found.test:.1%} of the test samples" in data.notes[1]
@@ -73,7 +75,7 @@ def test_what_clients_share_is_told():
 
 
 def test_provenance_says_how_to_make_it_again():
-    data = federate(POOL, "dirichlet", clients=3, concentration=2.0, keyword="split")
+    data = from_images(POOL, "dirichlet", clients=3, concentration=2.0, keyword="split")
     assert data.provenance["source"] == "tiny"
     assert data.provenance["arguments"] == {
         "size": 3,
@@ -88,14 +90,14 @@ def test_provenance_says_how_to_make_it_again():
 
 
 def test_labels_of_any_partition_can_be_the_clients_own():
-    data = federate(POOL, "labels_per_client", clients=4, k=2, labels="client")
+    data = from_images(POOL, "labels_per_client", clients=4, k=2, labels="client")
     assert data.train.outputs.tolist() == [2] * 4
     assert set(data.train.y) == {0, 1}
-    assert not federate(POOL, "labels_per_client", clients=4, k=2).own_labels
+    assert not from_images(POOL, "labels_per_client", clients=4, k=2).own_labels
 
 
 def test_down_sampling_works_for_any_partition():
-    whole, part = (deal(POOL, "pflego-none", clients=4, downsample=d) for d in (None, 0.5))
+    whole, part = (partition_images(POOL, "pflego-none", clients=4, downsample=d) for d in (None, 0.5))
     fewer = part.train.sizes < whole.train.sizes
     assert fewer.sum() == 2
     np.testing.assert_array_equal(part.test.index, whole.test.index)
@@ -103,13 +105,13 @@ def test_down_sampling_works_for_any_partition():
 
 def test_a_saved_partition_belongs_to_its_pool(tmp_path):
     path = str(tmp_path / "p.npz")
-    deal(POOL, "dirichlet", clients=3).save(path)
-    assert federate(POOL, path).fingerprint == federate(POOL, "dirichlet", clients=3).fingerprint
+    partition_images(POOL, "dirichlet", clients=3).save(path)
+    assert from_images(POOL, path).fingerprint == from_images(POOL, "dirichlet", clients=3).fingerprint
     small = ImageSet("small", IMAGES[:40], LABELS[:40], (2, 3, 3), tuple("wxyz"), 30, 0.25)
     with pytest.raises(DataError, match="made for another pool"):
-        federate(small, path)
+        from_images(small, path)
     with pytest.raises(ConfigError, match=r"fixes everything: leave out seed, downsample$"):
-        deal(POOL, path, seed=3, downsample=0.5)
+        partition_images(POOL, path, seed=3, downsample=0.5)
 
 
 @pytest.mark.parametrize(
@@ -125,12 +127,12 @@ def test_a_saved_partition_belongs_to_its_pool(tmp_path):
 )
 def test_refuses(arguments, message):
     with pytest.raises(ConfigError, match=message):
-        federate(POOL, **arguments)
+        from_images(POOL, **arguments)
 
 
 def test_a_set_may_forbid_partitions_that_know_nothing_of_it():
     alone = ImageSet("tiny", IMAGES, LABELS, (2, 3, 3), tuple("wxyz"), 300, 0.25, POOL.partitions, common=False)
-    deal(alone, "nested")
+    partition_images(alone, "nested")
     for common in ("iid", "pflego-high"):
         with pytest.raises(ConfigError, match=f"unknown partition '{common}'; known: nested"):
-            deal(alone, common)
+            partition_images(alone, common)

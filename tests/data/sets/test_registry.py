@@ -3,7 +3,7 @@ import json
 import pytest
 
 from idiolect.core.errors import ConfigError, DataError
-from idiolect.data import SOURCES, describe, load, synthetic
+from idiolect.data import SOURCES, describe_data, load, synthetic
 
 
 def test_loads_by_name(tiny_mnist, tmp_path):
@@ -74,5 +74,5 @@ def test_errors_of_the_data_come_through(tmp_path):
 
 
 def test_describe_has_one_line_each():
-    assert describe().keys() == SOURCES.keys()
-    assert all(line.endswith(".") and "\n" not in line for line in describe().values())
+    assert describe_data().keys() == SOURCES.keys()
+    assert all(line.endswith(".") and "\n" not in line for line in describe_data().values())

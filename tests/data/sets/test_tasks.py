@@ -5,7 +5,7 @@ import pytest
 
 from idiolect.core.errors import DataError
 from idiolect.data import audit
-from idiolect.data.sets.tasks import Options, binary, federate
+from idiolect.data.sets.tasks import Options, binary, from_tasks
 
 RNG = np.random.default_rng(0)
 PLAIN = Options("none", None, 0.25, 0.1, 0, None, None)
@@ -43,7 +43,7 @@ def test_refuses_other_labels(labels, message):
 def test_one_client_a_task():
     given = tasks(20, 7, 9)
     coded, classes = binary(given, "file")
-    data = federate(coded, PLAIN, source="s", file="f.mat", classes=classes)
+    data = from_tasks(coded, PLAIN, source="s", file="f.mat", classes=classes)
     assert data.clients == ("t0", "t1", "t2")
     assert data.train.y.dtype == np.int32
     assert [part.sizes.tolist() for part in (data.train, data.validation, data.test)] == [
@@ -59,7 +59,7 @@ def test_one_client_a_task():
 
 
 def test_targets_stay_numbers():
-    data = federate(tasks(20, 30, labels=(1.5, 7.25, 3)), PLAIN, source="s", file="f")
+    data = from_tasks(tasks(20, 30, labels=(1.5, 7.25, 3)), PLAIN, source="s", file="f")
     assert data.task == "regression"
     assert data.classes == ()
     assert set(data.train.y.tolist()) == {1.5, 7.25, 3.0}
@@ -69,7 +69,7 @@ def test_options_do_what_they_say():
     coded, classes = binary(tasks(40, 40, 3), "file")
 
     def made(**changes):
-        return federate(coded, replace(PLAIN, **changes), source="s", file="f", classes=classes)
+        return from_tasks(coded, replace(PLAIN, **changes), source="s", file="f", classes=classes)
 
     scaled = made(normalisation="zscore-train")
     np.testing.assert_allclose(scaled.train.x.mean(axis=0), 0, atol=1e-5)

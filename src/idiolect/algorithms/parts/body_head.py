@@ -13,13 +13,13 @@ from idiolect.client.exact.features import on_features
 from idiolect.core import tree
 from idiolect.core.tree import Params, Scalar
 from idiolect.models.init import INITIALISATIONS, initialise
-from idiolect.models.parts import Head, split
+from idiolect.models.parts import Head, separate
 
 
 class Parted(Algorithm):
     """A method whose shared state and messages hold the body, and each client's private state its own head.
 
-    head: which part of the model that is, see `models.parts.split`. head_init: how a client's head starts: "model",
+    head: which part that is, see `models.parts.separate`. head_init: how a client's head starts: "model",
     as the initial model has it, equal on all clients; or by a named initialisation ("uniform", "zeros", "pytorch",
     "orthogonal", ...), each client its own draw.
 
@@ -37,7 +37,7 @@ class Parted(Algorithm):
 
     def part(self, params: Params) -> tuple[Params, Params]:
         """(body, head): what is shared, and what is not."""
-        return split(params, self.head)
+        return separate(params, self.head)
 
     def fresh(self, head: Params, key: PRNGKeyArray) -> Params:
         """A head before its first step, from the initial model's."""

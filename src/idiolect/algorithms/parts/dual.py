@@ -16,7 +16,7 @@ from idiolect.core.random import permuted
 from idiolect.core.tree import Params, Scalar, is_off
 from idiolect.data.federated import FederatedData
 
-CHUNK = 32  # samples whose products with each other are computed at once
+GRAM_ROWS = 32  # samples whose products with each other are computed at once
 
 Matrix = Float[Array, "outputs features"]
 Duals = Float[Array, "capacity outputs"]
@@ -123,9 +123,9 @@ class Subproblem(eqx.Module):
     def sweep(self, duals: Duals, image: Matrix, key: PRNGKeyArray) -> tuple[Duals, Matrix]:
         """One exact coordinate step on each sample, in random order."""
 
-        def chunk(number: Array, carry: tuple[Duals, Matrix]) -> tuple[Duals, Matrix]:
+        def ascend_block(block: Array, carry: tuple[Duals, Matrix]) -> tuple[Duals, Matrix]:
             duals, image = carry
-            position = number * CHUNK + jnp.arange(CHUNK)
+            position = block * GRAM_ROWS + jnp.arange(GRAM_ROWS)
             index = jnp.where(position < self.client.size, permuted(key, position, self.client.size), len(duals))
             x, y, weight = self.samples(index)
             old = jnp.take(duals, index, axis=0, mode="clip")
@@ -136,10 +136,10 @@ class Subproblem(eqx.Module):
                 new = jnp.where(weight[row] > 0, new, old[row])
                 return z + gram[row][:, None] * (new - old[row]), new
 
-            _, new = jax.lax.scan(step, z, jnp.arange(CHUNK))
+            _, new = jax.lax.scan(step, z, jnp.arange(GRAM_ROWS))
             return duals.at[index].set(new, mode="drop"), image + (new - old).T @ x
 
-        return jax.lax.fori_loop(0, self.client.passes(CHUNK), chunk, (duals, image))
+        return jax.lax.fori_loop(0, self.client.passes(GRAM_ROWS), ascend_block, (duals, image))
 
     def solve(
         self, duals: Duals, start: Totals, key: PRNGKeyArray, passes: int, theta: Scalar

@@ -10,7 +10,7 @@ from collections.abc import Callable, Sequence
 import jax
 from jaxtyping import Array, ArrayLike, PyTree
 
-from idiolect.core.jaxpr import Step, Traced, needed, numbers, run
+from idiolect.core.jaxpr import Step, Traced, evaluate, needed, numbers
 
 # What merely moves numbers is done again in the second stage where keeping its result would take more memory: the
 # patches of a convolution hold each pixel many times.
@@ -59,17 +59,17 @@ class Staged:
     def fixed(self, body: PyTree) -> list[ArrayLike]:
         """What the second stage needs of the body alone."""
         values = dict(zip(self._traced.rest, jax.tree.leaves(body), strict=True))
-        return run(self._for_fixed, values | self._traced.consts, self._fixed)
+        return evaluate(self._for_fixed, values | self._traced.consts, self._fixed)
 
     def features(self, body: PyTree, x: PyTree) -> list[Array]:
         """What the second stage needs of one sample."""
         leaves = [*jax.tree.leaves(body), *jax.tree.leaves(x)]
         values = dict(zip([*self._traced.rest, *self._traced.x], leaves, strict=True))
-        return run(self._for_features, values | self._traced.consts, self._features)
+        return evaluate(self._for_features, values | self._traced.consts, self._features)
 
     def finish(self, head: PyTree, fixed: Sequence[ArrayLike], features: Sequence[Array]) -> Array:
         """The function's value at one sample."""
         leaves = [*jax.tree.leaves(head), *fixed, *features]
         values = dict(zip([*self._traced.chosen, *self._fixed, *self._features], leaves, strict=True))
-        (output,) = run(self._late, values, self._traced.outputs)
+        (output,) = evaluate(self._late, values, self._traced.outputs)
         return output

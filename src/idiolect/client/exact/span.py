@@ -22,7 +22,7 @@ from jaxtyping import Array, Float, PyTree
 from idiolect.client.client import Client
 from idiolect.client.objective import Batch, Objective
 from idiolect.core import tree
-from idiolect.core.jaxpr import Step, Traced, needed, run
+from idiolect.core.jaxpr import Step, Traced, evaluate, needed
 from idiolect.core.tree import Params
 
 SMALLEST = 4096  # weights of a layer below which nothing is gained: such steps are all overhead
@@ -64,13 +64,13 @@ class FirstLayer:
     def inputs(self, x: PyTree[Array]) -> Float[Array, "inputs"]:
         """V for one sample."""
         values = dict(zip(self._traced.x, jax.tree.leaves(x), strict=True))
-        return run(self._before, values | self._traced.consts, [self._v])[0]
+        return evaluate(self._before, values | self._traced.consts, [self._v])[0]
 
     def after(self, others: Sequence[Array], x: PyTree[Array], outputs: Float[Array, "outputs"]) -> Array:
         """The model's output for one sample, from the layer's outputs."""
         values = dict(zip([*self._traced.rest, *self._traced.x], [*others, *jax.tree.leaves(x)], strict=True))
         values[self._product.outputs[0]] = outputs
-        return run(self._after, values | self._traced.consts, self._traced.outputs)[0]
+        return evaluate(self._after, values | self._traced.consts, self._traced.outputs)[0]
 
 
 def _side(traced: Traced, product: Step) -> int:

@@ -164,7 +164,7 @@ def statistics(rows: Mapping[str, Rows], y: Shaped[np.ndarray, "pool"]) -> dict[
     return found
 
 
-def make(
+def make_partition(
     x: Shaped[np.ndarray, "pool ..."],
     y: Shaped[np.ndarray, "pool"],
     partitioner: str,

@@ -19,7 +19,7 @@ By = Literal["client", "sample"]
 
 
 class Missing(TypedDict, total=False):
-    """What the sources of several modalities take beside their own arguments, see `without`.
+    """What the sources of several modalities take beside their own arguments, see `drop_modalities`.
 
     missing: the rate; missing_by: 'client' or 'sample'; missing_seed; missing_in: the splits, all by default.
     """
@@ -31,8 +31,8 @@ class Missing(TypedDict, total=False):
 
 
 @dataclass(frozen=True)
-class Pattern:
-    """Which modalities are taken away, see `without`."""
+class MissingPattern:
+    """Which modalities are taken away, see `drop_modalities`."""
 
     missing: float = 0.0
     missing_by: str = "client"
@@ -52,7 +52,7 @@ class Pattern:
         return {**asdict(self), "missing_in": list(self.missing_in)}
 
 
-def without(data: FederatedData, pattern: Pattern) -> FederatedData:
+def drop_modalities(data: FederatedData, pattern: MissingPattern) -> FederatedData:
     """The data with some modalities taken away: their numbers become zero, and so do their flags.
 
     A client, or sample, loses each of its modalities with the chance `missing`, all independently; one that would
@@ -100,7 +100,9 @@ def _splits(names: Sequence[str]) -> tuple[str, ...]:
     return tuple(split for split in SPLITS if split in given)
 
 
-def _draws(data: FederatedData, split: str, modalities: int, pattern: Pattern) -> Float[np.ndarray, "n modalities"]:
+def _draws(
+    data: FederatedData, split: str, modalities: int, pattern: MissingPattern
+) -> Float[np.ndarray, "n modalities"]:
     """A number in [0, 1) for each sample's modalities; what is below the rate is lost."""
     sizes = data.split(split).sizes
     drawn: list[Float[np.ndarray, "m modalities"]] = []
@@ -114,7 +116,7 @@ def _draws(data: FederatedData, split: str, modalities: int, pattern: Pattern) -
     return np.concatenate(drawn)
 
 
-def _taken(data: FederatedData, layout: Modalities, split: str, pattern: Pattern) -> Split:
+def _taken(data: FederatedData, layout: Modalities, split: str, pattern: MissingPattern) -> Split:
     """One split with what is lost set to zero."""
     whole = data.stored(split)
     there = np.stack([np.asarray(layout.present(whole.x, name)) > 0 for name in layout.names], axis=1)

@@ -8,7 +8,7 @@ from idiolect.core.errors import DataError
 from idiolect.data.federated import SPLITS, FederatedData, Split
 
 
-def number_own(data: FederatedData) -> FederatedData:
+def number_own_labels(data: FederatedData) -> FederatedData:
     """The same samples, where client i numbers its K_i classes 0..K_i - 1, in the order of `data.classes`.
 
     A client's classes are those of its training, validation and test samples together.

@@ -17,7 +17,7 @@ FITTED_ON = {
     "unit": "nothing",
 }
 
-_CHUNK = 4096
+_IMAGES_AT_ONCE = 4096
 _Encode = Callable[[UInt8[np.ndarray, "n pixels"]], Float[np.ndarray, "n pixels"]]
 
 
@@ -27,11 +27,11 @@ def pixel_statistics(
     """Mean and standard deviation of every pixel over the images (or some rows), from exact integer sums."""
     count, pixels = len(images) if rows is None else len(rows), images.shape[1]
     total, squares = np.zeros(pixels, dtype=np.int64), np.zeros(pixels, dtype=np.int64)
-    for start in range(0, count, _CHUNK):
-        span = slice(start, start + _CHUNK)
-        chunk = images[span if rows is None else rows[span]].astype(np.int32)
-        total += chunk.sum(axis=0)
-        squares += np.square(chunk).sum(axis=0)
+    for start in range(0, count, _IMAGES_AT_ONCE):
+        part = slice(start, start + _IMAGES_AT_ONCE)
+        values = images[part if rows is None else rows[part]].astype(np.int32)
+        total += values.sum(axis=0)
+        squares += np.square(values).sum(axis=0)
     # n Σx² - (Σx)² is an exact integer: no cancellation.
     deviation = np.sqrt((count * squares - total * total).astype(np.float64)) / count
     return total / count, deviation
@@ -43,9 +43,9 @@ def pixel_range(
     """Smallest and largest value of every pixel over some rows."""
     low = np.full(images.shape[1], 255, dtype=np.uint8)
     high = np.zeros(images.shape[1], dtype=np.uint8)
-    for start in range(0, len(rows), _CHUNK):
-        chunk = images[rows[start : start + _CHUNK]]
-        low, high = np.minimum(low, chunk.min(axis=0)), np.maximum(high, chunk.max(axis=0))
+    for start in range(0, len(rows), _IMAGES_AT_ONCE):
+        values = images[rows[start : start + _IMAGES_AT_ONCE]]
+        low, high = np.minimum(low, values.min(axis=0)), np.maximum(high, values.max(axis=0))
     return low, high
 
 
@@ -80,9 +80,9 @@ def normalise(
 
     def encode(rows: UInt8[np.ndarray, "n pixels"]) -> Float[np.ndarray, "n pixels"]:
         out = aligned_empty(rows.shape)
-        for start in range(0, len(rows), _CHUNK):
-            part = out[start : start + _CHUNK]
-            np.subtract(np.clip(rows[start : start + _CHUNK], low, high), centre, out=part)
+        for start in range(0, len(rows), _IMAGES_AT_ONCE):
+            part = out[start : start + _IMAGES_AT_ONCE]
+            np.subtract(np.clip(rows[start : start + _IMAGES_AT_ONCE], low, high), centre, out=part)
             np.divide(part, scale, out=part)
         return out
 

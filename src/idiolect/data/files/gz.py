@@ -9,20 +9,20 @@ from idiolect.core.errors import DataError
 AGAIN = "download it again"
 
 
-def packed(folder: Path, name: str) -> Path | None:
+def find_gz(folder: Path, name: str) -> Path | None:
     """The file `name.gz` or `name` in the folder, if it is there."""
     return next((path for path in (folder / f"{name}.gz", folder / name) if path.is_file()), None)
 
 
-def find_packed(folder: Path, name: str, published: str) -> Path:
+def require_gz(folder: Path, name: str, published: str) -> Path:
     """The file `name.gz` or `name` in the folder; `published` ends the message when neither is there."""
-    path = packed(folder, name)
+    path = find_gz(folder, name)
     if path is None:
         raise DataError(f"missing file {folder / name}.gz (or without .gz); {published}")
     return path
 
 
-def read_packed(path: Path) -> bytes:
+def read_gz(path: Path) -> bytes:
     """The file's content; unpacked if its name ends in .gz."""
     try:
         raw = path.read_bytes()

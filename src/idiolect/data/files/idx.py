@@ -12,7 +12,7 @@ import numpy as np
 from jaxtyping import Shaped
 
 from idiolect.core.errors import DataError
-from idiolect.data.files.gz import AGAIN, read_packed
+from idiolect.data.files.gz import AGAIN, read_gz
 
 _TYPES = {0x08: ">u1", 0x09: ">i1", 0x0B: ">i2", 0x0C: ">i4", 0x0D: ">f4", 0x0E: ">f8"}
 
@@ -20,7 +20,7 @@ _TYPES = {0x08: ">u1", 0x09: ">i1", 0x0B: ">i2", 0x0C: ">i4", 0x0D: ">f4", 0x0E:
 def read_idx(path: str | Path, *, md5: str | None = None) -> Shaped[np.ndarray, "..."]:
     """The array in an idx file; with `md5`, the uncompressed content must have that md5."""
     path = Path(path)
-    content = read_packed(path)
+    content = read_gz(path)
     if len(content) < 4 or content[:2] != b"\0\0" or content[2] not in _TYPES:
         raise DataError(f"{path} is not an idx file: it starts with the bytes {content[:4].hex()}; {AGAIN}")
     start = 4 + 4 * content[3]

@@ -8,7 +8,7 @@ from jaxtyping import Int32, UInt8
 
 from idiolect.core.errors import DataError
 from idiolect.data.files.folder import data_folder
-from idiolect.data.files.gz import find_packed
+from idiolect.data.files.gz import require_gz
 from idiolect.data.files.idx import read_idx
 from idiolect.data.sets.image_set import Deal, ImageSet
 
@@ -61,7 +61,7 @@ def read_part(
     folder: Path, files: tuple[str, str], published: str, *, highest: int, md5: _Md5 = (None, None)
 ) -> Part:
     """The images and labels in two files; labels above `highest`, other shapes and other md5s are refused."""
-    paths = [find_packed(folder, name, published) for name in files]
+    paths = [require_gz(folder, name, published) for name in files]
     images, labels = (read_idx(path, md5=known) for path, known in zip(paths, md5, strict=True))
     if images.ndim != 3 or labels.ndim != 1 or images.dtype != np.uint8 or labels.dtype != np.uint8:
         raise DataError(

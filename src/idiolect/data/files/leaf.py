@@ -8,13 +8,13 @@ from pathlib import Path
 from typing import Any, cast
 
 from idiolect.core.errors import DataError
-from idiolect.data.files.gz import AGAIN, read_packed
+from idiolect.data.files.gz import AGAIN, read_gz
 from idiolect.data.files.matlab import Task, check_widths, task_of
 
 
 def read_leaf(path: Path) -> dict[str, Task]:
     """Each user's (features, labels), in the file's order; the file may be compressed by gzip."""
-    content = read_packed(path)
+    content = read_gz(path)
     try:
         document = json.loads(content)
     except (ValueError, RecursionError) as error:

@@ -10,7 +10,7 @@ from idiolect.core.errors import DataError
 from idiolect.data.divide.division import divide, large_enough
 from idiolect.data.encode.labels import as_labels, check_task, encode_labels, guess_task
 from idiolect.data.federated import FederatedData
-from idiolect.data.partition import apply
+from idiolect.data.partition import apply_partition
 
 Arrays = tuple[Shaped[np.ndarray, "m ..."], Shaped[np.ndarray, "m"]]
 
@@ -67,7 +67,7 @@ def from_arrays(
         "validation": validation,
         "split_seed": split_seed,
     }
-    return apply(
+    return apply_partition(
         partition,
         x,
         y,

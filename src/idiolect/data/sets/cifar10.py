@@ -11,10 +11,10 @@ from jaxtyping import Int32, UInt8
 from idiolect.core.errors import DataError, require, unknown
 from idiolect.data.federated import FederatedData
 from idiolect.data.files.folder import data_folder
-from idiolect.data.files.gz import AGAIN, packed, read_packed
+from idiolect.data.files.gz import AGAIN, find_gz, read_gz
 from idiolect.data.files.safe_pickle import load_dictionary
 from idiolect.data.sets.image_set import Dealing, ImageSet
-from idiolect.data.sets.images import federate, fixed
+from idiolect.data.sets.images import fixed, from_images
 from idiolect.data.sets.papers.fedu import CIFAR_CLIENTS, CIFAR_USED, SEED, fedu_cifar, fedu_note
 
 PUBLISHED = "cifar-10-python.tar.gz is published at https://www.cs.toronto.edu/~kriz/cifar.html"
@@ -38,13 +38,13 @@ def cifar10(
 
     folder: holds `cifar10/` with cifar-10-python.tar.gz, or with what it unpacks to, raw or .gz; else the
         environment variable IDIOLECT_DATA.
-    partition: 'fedu-20' (FedU's 20 clients with three classes each, disjoint), or what `deal` offers.
+    partition: 'fedu-20' (FedU's 20 clients with three classes each, disjoint), or what `partition_images` offers.
     batches: the files to use, of data_batch_1 to 5 and test_batch. dealing: see `Dealing`.
     normalisation: see `normalise`. shape: features 'image' (32, 32, 3) or 'flat' (3072,).
     verify: the files must have the published numbers of images.
     """
     pool = read_cifar10(folder, batches=batches, verify=verify)
-    return federate(pool, partition, normalisation=normalisation, shape=shape, **dealing)
+    return from_images(pool, partition, normalisation=normalisation, shape=shape, **dealing)
 
 
 def read_cifar10(
@@ -83,9 +83,9 @@ def _files(where: Path, names: Sequence[str]) -> dict[str, bytes]:
     """The content of the files, from the folder, the folder it unpacks to, or the archive."""
     found: dict[str, bytes] = {}
     for name in names:
-        paths = [path for folder in (where / FOLDER, where) if (path := packed(folder, name))]
+        paths = [path for folder in (where / FOLDER, where) if (path := find_gz(folder, name))]
         if paths:
-            found[name] = read_packed(paths[0])
+            found[name] = read_gz(paths[0])
     missing = [name for name in names if name not in found]
     if missing and (where / ARCHIVE).is_file():
         found |= _from_archive(where / ARCHIVE, missing)

@@ -11,10 +11,10 @@ from jaxtyping import Int
 from idiolect.core.errors import DataError, require, unknown
 from idiolect.data.federated import FederatedData
 from idiolect.data.files.folder import data_folder
-from idiolect.data.files.gz import AGAIN, find_packed, read_packed
+from idiolect.data.files.gz import AGAIN, read_gz, require_gz
 from idiolect.data.files.idx_set import Part, joined, read_part
 from idiolect.data.sets.image_set import Dealing, ImageSet
-from idiolect.data.sets.images import federate
+from idiolect.data.sets.images import from_images
 
 PUBLISHED = (
     "the idx files are in gzip.zip, published at https://www.nist.gov/itl/products-and-services/emnist-dataset"
@@ -57,12 +57,12 @@ def emnist(
     folder: holds `emnist/` with the idx files, raw or .gz; else the environment variable IDIOLECT_DATA.
     variant: byclass, bymerge, balanced, letters, digits or mnist. parts: the official parts to use; ["test"] needs
         the files of the test part only.
-    partition: see `deal`; `dealing`: see `Dealing`. normalisation: see `normalise`.
+    partition: see `partition_images`; `dealing`: see `Dealing`. normalisation: see `normalise`.
     shape: features 'flat' (784,) or 'image' (28, 28, 1).
     verify: the files must have the published numbers of images.
     """
     pool = read_emnist(folder, variant=variant, parts=parts, verify=verify)
-    return federate(pool, partition, normalisation=normalisation, shape=shape, **dealing)
+    return from_images(pool, partition, normalisation=normalisation, shape=shape, **dealing)
 
 
 def read_emnist(
@@ -120,9 +120,9 @@ def _part(where: Path, stem: str, codes: Int[np.ndarray, "classes"], hint: str) 
 
 def _mapping(where: Path, variant: str) -> tuple[Int[np.ndarray, "classes"], tuple[str, ...]]:
     """The labels in the files, ascending, and the characters that they stand for (letters: 'Aa')."""
-    path = find_packed(where, f"emnist-{variant}-mapping.txt", PUBLISHED)
+    path = require_gz(where, f"emnist-{variant}-mapping.txt", PUBLISHED)
     try:
-        rows = sorted([int(word) for word in line.split()] for line in read_packed(path).splitlines() if line.strip())
+        rows = sorted([int(word) for word in line.split()] for line in read_gz(path).splitlines() if line.strip())
         names = tuple("".join(map(chr, row[1:])) for row in rows)
     except (ValueError, OverflowError) as error:
         raise DataError(f"{path} is not a mapping from labels to ASCII codes ({error}); {AGAIN}") from error

@@ -6,7 +6,7 @@ from typing import Unpack
 from idiolect.data.federated import FederatedData
 from idiolect.data.files.idx_set import read_mnist_like
 from idiolect.data.sets.image_set import Dealing, ImageSet
-from idiolect.data.sets.images import federate
+from idiolect.data.sets.images import from_images
 
 PUBLISHED = "the four idx files are published at https://github.com/zalandoresearch/fashion-mnist"
 CLASSES = (
@@ -31,12 +31,12 @@ def fashion_mnist(
     """Fashion-MNIST, 10 kinds of clothes, dealt to clients by any partition.
 
     folder: holds `fashion-mnist/` with the idx files, raw or .gz; else the environment variable IDIOLECT_DATA.
-    partition: see `deal`; `dealing`: see `Dealing`. normalisation: see `normalise`.
+    partition: see `partition_images`; `dealing`: see `Dealing`. normalisation: see `normalise`.
     shape: features 'flat' (784,) or 'image' (28, 28, 1).
     verify: the files must be the published ones, byte for byte.
     """
     pool = read_fashion_mnist(folder, verify=verify)
-    return federate(pool, partition, normalisation=normalisation, shape=shape, **dealing)
+    return from_images(pool, partition, normalisation=normalisation, shape=shape, **dealing)
 
 
 def read_fashion_mnist(folder: str | Path | None = None, *, verify: bool = True) -> ImageSet:

@@ -10,13 +10,13 @@ from jaxtyping import Float, Int32, UInt8
 
 from idiolect.core.errors import require, unknown
 from idiolect.core.settings import check_keywords
-from idiolect.data.divide.division import divide, make
+from idiolect.data.divide.division import divide, make_partition
 from idiolect.data.divide.downsample import downsample as downsampled
-from idiolect.data.divide.own_labels import number_own
+from idiolect.data.divide.own_labels import number_own_labels
 from idiolect.data.divide.partitioners import PARTITIONERS
 from idiolect.data.encode.pixels import FITTED_ON, normalise
 from idiolect.data.federated import SPLITS, FederatedData
-from idiolect.data.partition import Indices, Partition, apply
+from idiolect.data.partition import Indices, Partition, apply_partition
 from idiolect.data.sets.image_set import Deal, ImageSet
 from idiolect.data.sets.papers.pflego import NAME, PFLEGO
 
@@ -24,7 +24,7 @@ SHAPES = ("flat", "image")
 LABELS = ("global", "client")
 
 
-def deal(
+def partition_images(
     pool: ImageSet,
     partition: str,
     *,
@@ -46,7 +46,7 @@ def deal(
         return Partition.load(partition)
     own = {**(PFLEGO if pool.common else {}), **pool.partitions}
     if pool.common and partition in PARTITIONERS:
-        dealt = make(pool.images, pool.labels, partition, **arguments)
+        dealt = make_partition(pool.images, pool.labels, partition, **arguments)
     elif partition in own:
         check_keywords(own[partition], arguments, f"partition '{partition}'", hidden=("pool", "level"))
         dealt = own[partition](pool, **arguments)
@@ -56,7 +56,7 @@ def deal(
     return _with_overlap(downsampled(dealt, pool.labels, downsample, test=downsample_test, seed=seed))
 
 
-def federate(
+def from_images(
     pool: ImageSet,
     partition: str,
     *,
@@ -69,16 +69,16 @@ def federate(
     """An image set as federated data.
 
     normalisation: see `normalise`. shape: features 'flat', (pixels,), or 'image', (height, width, channels).
-    labels: 'global', or 'client', see `number_own`; by default as the partition is published: 'client' for PFLEGO's,
-        where each client has a problem of K_i classes, else 'global'.
+    labels: 'global', or 'client', see `number_own_labels`; by default as the partition is published: 'client' for
+        PFLEGO's, where each client has a problem of K_i classes, else 'global'.
     keyword: what the set's own function calls its partition. dealing: see `Dealing`.
     """
     for name, value, known in (("shape", shape, SHAPES), ("labels", labels or "global", LABELS)):
         if value not in known:
             raise unknown(name, value, known)
-    dealt = deal(pool, partition, **dealing)
+    dealt = partition_images(pool, partition, **dealing)
 
-    @cache  # first called when `apply` has found that the partition is one of this pool
+    @cache  # first called when `apply_partition` has found that the partition is one of this pool
     def encoder() -> Callable[[UInt8[np.ndarray, "n pixels"]], Float[np.ndarray, "n pixels"]]:
         return normalise(normalisation, pool.images, dealt.train.index, channels=pool.shape[2])
 
@@ -86,7 +86,7 @@ def federate(
         encoded = encoder()(rows)
         return encoded if shape == "flat" else encoded.reshape(len(rows), *pool.shape)
 
-    data = apply(
+    data = apply_partition(
         dealt,
         pool.images,
         pool.labels,
@@ -110,7 +110,7 @@ def federate(
         },
     )
     own = labels == "client" or (labels is None and dealt.name.startswith(NAME))
-    return number_own(data) if own else data
+    return number_own_labels(data) if own else data
 
 
 def fixed(

@@ -6,7 +6,7 @@ from idiolect.core.errors import DataError
 from idiolect.data.federated import FederatedData
 from idiolect.data.files.folder import data_folder
 from idiolect.data.files.matlab import read_tasks
-from idiolect.data.sets.tasks import Options, binary, federate
+from idiolect.data.sets.tasks import Options, binary, from_tasks
 
 SCHOOL = "school.mat is published with MALSAR, https://github.com/jiayuzhou/MALSAR (data/school.mat)"
 LANDMINE = (
@@ -36,7 +36,7 @@ def school(
     tasks = {f"school {number:03d}": task for number, task in enumerate(read_tasks(path), 1)}
     options = Options(normalisation, minimum, test, validation, split_seed, downsample, downsample_test)
     note = "features and scores are few whole numbers: different pupils can have equal rows, in training and in test"
-    return federate(tasks, options, source="school", file=path.name, notes=[note])
+    return from_tasks(tasks, options, source="school", file=path.name, notes=[note])
 
 
 def landmine(
@@ -69,7 +69,7 @@ def landmine(
         f"fields; always to answer the larger class gives an accuracy of {majority:.1%}"
     )
     options = Options(normalisation, minimum, test, validation, split_seed, downsample, downsample_test)
-    return federate(tasks, options, source="landmine", file=path.name, classes=classes, notes=[note])
+    return from_tasks(tasks, options, source="landmine", file=path.name, classes=classes, notes=[note])
 
 
 def _file(folder: str | Path | None, data_set: str, names: tuple[str, ...], published: str) -> Path:

@@ -11,7 +11,7 @@ from idiolect.data.divide.division import check_fractions, counts, of_splits, st
 from idiolect.data.federated import SPLITS, FederatedData
 from idiolect.data.partition import Indices, Partition
 from idiolect.data.sets.image_set import ImageSet
-from idiolect.data.sets.images import deal, federate
+from idiolect.data.sets.images import from_images, partition_images
 from idiolect.data.sets.omniglot_files import DRAWINGS, read_drawings
 
 LEAK = "rotations of one drawing lie in training and in test data"
@@ -49,7 +49,7 @@ def omniglot(
     """
     pool = read_omniglot(folder, size=size, rotations=rotations, antialias=antialias, verify=verify)
     fractions = {} if split.endswith(".npz") else {"test": test, "validation": validation, "split_seed": split_seed}
-    return federate(
+    return from_images(
         pool, split, normalisation=normalisation, shape=shape, labels=labels, keyword="split", **fractions
     )
 
@@ -66,7 +66,7 @@ def omniglot_partition(
 ) -> Partition:
     """The partition that `omniglot` uses for the same arguments, to save as an index file."""
     pool = read_omniglot(folder, size=size, rotations=rotations, antialias=antialias, verify=verify)
-    return deal(pool, split, **fractions)
+    return partition_images(pool, split, **fractions)
 
 
 def read_omniglot(

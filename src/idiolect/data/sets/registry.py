@@ -73,6 +73,6 @@ def load(spec: Mapping[str, Any]) -> FederatedData:
         raise ConfigError(f"data set '{name}': {key}={first['input']!r}: {first['msg']}") from error
 
 
-def describe() -> dict[str, str]:
+def describe_data() -> dict[str, str]:
     """Each data set's name and one line about it."""
     return {name: (getdoc(source) or "").split("\n")[0] for name, source in sorted(SOURCES.items())}

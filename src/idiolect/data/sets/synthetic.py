@@ -9,7 +9,7 @@ import numpy as np
 from idiolect.core.errors import require
 from idiolect.data.divide.division import divide
 from idiolect.data.federated import FederatedData
-from idiolect.data.partition import apply
+from idiolect.data.partition import apply_partition
 
 FEATURES = 60
 CLASSES = 10
@@ -76,7 +76,7 @@ def synthetic(
         split_seed=split_seed,
         notes=notes,
     )
-    return apply(
+    return apply_partition(
         partition,
         x,
         y,

@@ -22,7 +22,7 @@ from idiolect.data.encode.table_checks import (
     split_of_rows,
 )
 from idiolect.data.federated import SPLITS, FederatedData
-from idiolect.data.partition import Indices, Partition, apply
+from idiolect.data.partition import Indices, Partition, apply_partition
 
 
 def from_table(
@@ -116,7 +116,7 @@ def from_table(
         "split_seed": split_seed,
         "title": title,
     }
-    return apply(
+    return apply_partition(
         partition,
         x,
         y,

@@ -11,7 +11,7 @@ from idiolect.data.divide.downsample import downsample
 from idiolect.data.encode.scaling import check_scaling, provenance_of, standardise
 from idiolect.data.federated import FederatedData
 from idiolect.data.files.matlab import Task
-from idiolect.data.partition import apply
+from idiolect.data.partition import apply_partition
 
 SIGNS = ((-1, 1), (0, 1))
 
@@ -42,7 +42,7 @@ def binary(tasks: Mapping[str, Task], where: str) -> tuple[dict[str, Task], tupl
     return coded, ("-1", "+1") if pair == SIGNS[0] else ("0", "1")
 
 
-def federate(
+def from_tasks(
     tasks: Mapping[str, Task],
     options: Options,
     *,
@@ -75,7 +75,7 @@ def federate(
         notes=dropped,
     )
     dealt = downsample(dealt, y, options.downsample, test=options.downsample_test, seed=options.split_seed)
-    return apply(
+    return apply_partition(
         dealt,
         x,
         y,

@@ -12,10 +12,10 @@ import numpy as np
 from idiolect.core.errors import DataError
 from idiolect.data.federated import FederatedData
 from idiolect.data.files.folder import data_folder
-from idiolect.data.files.gz import packed
+from idiolect.data.files.gz import find_gz
 from idiolect.data.files.leaf import read_leaf
 from idiolect.data.files.matlab import Task, read_tasks
-from idiolect.data.sets.tasks import Options, binary, federate
+from idiolect.data.sets.tasks import Options, binary, from_tasks
 
 PUBLISHED = (
     "mytrain.json and mytest.json are published with Ditto, https://github.com/litian96/ditto (data/vehicle); "
@@ -49,8 +49,8 @@ def vehicle(
     published = ("as published", "unknown")
     if (path := where / MATLAB).is_file():
         tasks = {f"sensor {number:02d}": task for number, task in enumerate(read_tasks(path), 1)}
-    elif (path := packed(where, TRAIN) or packed(where / "train", TRAIN)) is not None:
-        tasks, found = _leaf(path, packed(where, TEST) or packed(where / "test", TEST))
+    elif (path := find_gz(where, TRAIN) or find_gz(where / "train", TRAIN)) is not None:
+        tasks, found = _leaf(path, find_gz(where, TEST) or find_gz(where / "test", TEST))
         notes.append(found)
         published = ("z-score of each sensor by the publisher", "all")
     else:
@@ -64,7 +64,7 @@ def vehicle(
         )
     notes.append("classes are named by the file's labels: which vehicle is +1 is not documented")
     options = Options(normalisation, minimum, test, validation, split_seed, downsample, downsample_test)
-    return federate(
+    return from_tasks(
         tasks,
         options,
         source="vehicle",

@@ -3,9 +3,9 @@ import pytest
 
 from idiolect.core.errors import ConfigError, DataError
 from idiolect.data import SPLITS
-from idiolect.data.divide.missing import Pattern
+from idiolect.data.divide.missing import MissingPattern
 from idiolect.data.modalities import Modalities
-from idiolect.data.sets.mosei.utterances import Options, Utterances, federate
+from idiolect.data.sets.mosei.utterances import Options, Utterances, from_utterances
 
 LAYOUT = Modalities(("text", "audio"), ((4, 3), (4, 2)))
 VIDEOS = ["a"] * 6 + ["b"] * 4 + ["c"] * 5 + ["d"] * 5 + ["e"] * 8
@@ -40,7 +40,7 @@ def rows(data, split, name="text"):
 
 
 def test_within_every_video_is_divided():
-    data = federate(pool(), options(), Pattern(), source="made")
+    data = from_utterances(pool(), options(), MissingPattern(), source="made")
     assert data.clients == ("a", "b", "c", "d", "e")
     assert sorted(row for split in SPLITS for row in rows(data, split)) == list(range(28))
     assert (data.task, data.train.y.dtype) == ("regression", np.float32)
@@ -51,13 +51,16 @@ def test_within_every_video_is_divided():
 
 
 def test_published_parts_are_used_as_published():
-    data = federate(pool(), options(split="published"), Pattern(), source="made")
+    data = from_utterances(pool(), options(split="published"), MissingPattern(), source="made")
     assert data.clients == ("a", "b")
     assert (rows(data, "train"), rows(data, "validation")) == (list(range(10)), list(range(10, 15)))
     assert rows(data, "test") == list(range(15, 28))
     assert "the published validation utterances" in " ".join(data.notes)
-    without = federate(
-        pool(part=np.array(["train"] * 15 + ["test"] * 13)), options(split="published"), Pattern(), source="made"
+    without = from_utterances(
+        pool(part=np.array(["train"] * 15 + ["test"] * 13)),
+        options(split="published"),
+        MissingPattern(),
+        source="made",
     )
     assert without.clients == ("a", "b", "c")
     assert sorted(rows(without, "train") + rows(without, "validation")) == list(range(15))
@@ -65,13 +68,15 @@ def test_published_parts_are_used_as_published():
 
 
 def test_new_clients_are_the_published_test_videos():
-    data = federate(pool(), options(split="published", new=True), Pattern(), source="made")
+    data = from_utterances(pool(), options(split="published", new=True), MissingPattern(), source="made")
     assert data.clients == ("d", "e")
     assert sorted(row for split in SPLITS for row in rows(data, split)) == list(range(15, 28))
 
 
 def test_videos_merged_into_fewer_clients_keep_their_utterances_and_splits():
-    whole, few = (federate(pool(), options(clients=count), Pattern(), source="made") for count in (None, 2))
+    whole, few = (
+        from_utterances(pool(), options(clients=count), MissingPattern(), source="made") for count in (None, 2)
+    )
     assert few.clients == ("a to b", "c to e")
     for split in SPLITS:
         for client, videos in enumerate(((0, 1), (2, 3, 4))):
@@ -81,11 +86,11 @@ def test_videos_merged_into_fewer_clients_keep_their_utterances_and_splits():
                     few.split(split).client(client)[k], np.concatenate([p[k] for p in parts])
                 )
     with pytest.raises(ConfigError, match="clients = 6 must lie between 1 and 5"):
-        federate(pool(), options(clients=6), Pattern(), source="made")
+        from_utterances(pool(), options(clients=6), MissingPattern(), source="made")
 
 
 def test_one_modality_is_taken_from_its_columns():
-    data = federate(pool(), options(modalities="audio"), Pattern(), source="made")
+    data = from_utterances(pool(), options(modalities="audio"), MissingPattern(), source="made")
     assert data.feature_shape == (4 * 2 + 1,)
     everything = pool().x[:, :, 3:]
     for split in SPLITS:
@@ -104,9 +109,9 @@ def test_refuses():
         with pytest.raises(ConfigError, match=message):
             options(**changes)
     with pytest.raises(ConfigError, match="unknown modality 'smell'"):
-        federate(pool(), options(modalities="smell"), Pattern(), source="made")
+        from_utterances(pool(), options(modalities="smell"), MissingPattern(), source="made")
     part = np.array(["train"] * 28)
     with pytest.raises(DataError, match="no utterance is of the published test part"):
-        federate(pool(part=part), options(split="published"), Pattern(), source="made")
+        from_utterances(pool(part=part), options(split="published"), MissingPattern(), source="made")
     with pytest.raises(DataError, match="every client has fewer than minimum=9"):
-        federate(pool(), options(minimum=9), Pattern(), source="made")
+        from_utterances(pool(), options(minimum=9), MissingPattern(), source="made")

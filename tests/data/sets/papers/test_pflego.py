@@ -2,7 +2,7 @@ import numpy as np
 import pytest
 
 from idiolect.core.errors import ConfigError, DataError
-from idiolect.data import SPLITS, ImageSet, Partition, audit, deal, federate
+from idiolect.data import SPLITS, ImageSet, Partition, audit, from_images, partition_images
 
 CLASSES = 10
 
@@ -28,7 +28,7 @@ def rows(partition, client, *splits):
 
 @pytest.mark.parametrize(("level", "held"), [("high", 2), ("medium", 5), ("none", 10)])
 def test_k_classes_a_client_and_every_image_once(digits, level, held):
-    dealt = deal(digits, f"pflego-{level}", clients=20)
+    dealt = partition_images(digits, f"pflego-{level}", clients=20)
     for client in range(20):
         assert len(np.unique(digits.labels[rows(dealt, client)])) == held
     everything = np.concatenate([rows(dealt, client) for client in range(20)])
@@ -38,7 +38,7 @@ def test_k_classes_a_client_and_every_image_once(digits, level, held):
 
 
 def test_official_parts_go_apart_to_the_same_holders_one_by_one(digits):
-    dealt = deal(digits, "pflego-medium", clients=13, seed=5)
+    dealt = partition_images(digits, "pflego-medium", clients=13, seed=5)
     table = {}
     for part, splits in (("train", ("train", "validation")), ("test", ("test",))):
         found = [rows(dealt, client, *splits) for client in range(13)]
@@ -55,7 +55,7 @@ def test_official_parts_go_apart_to_the_same_holders_one_by_one(digits):
 
 def test_a_class_is_shuffled_before_it_is_dealt(digits):
     def first(seed):
-        return deal(digits, "pflego-none", clients=2, seed=seed, validation=0.0).train.client(0)
+        return partition_images(digits, "pflego-none", clients=2, seed=seed, validation=0.0).train.client(0)
 
     assert not np.array_equal(first(0), first(1))
     np.testing.assert_array_equal(first(0), first(0))
@@ -71,7 +71,7 @@ def test_no_class_is_left_out_where_the_clients_can_hold_all(clients, classes):
         "tiny", images.images, labels.astype(np.int32), (2, 3, 1), tuple(map(str, range(classes))), 20 * classes, 0.5
     )
     for seed in range(10):
-        dealt = deal(images, "pflego-high", clients=clients, seed=seed)
+        dealt = partition_images(images, "pflego-high", clients=clients, seed=seed)
         held = [np.unique(labels[rows(dealt, client)]) for client in range(clients)]
         assert [len(h) for h in held] == [2] * clients
         assert len(np.unique(np.concatenate(held))) == classes
@@ -79,7 +79,7 @@ def test_no_class_is_left_out_where_the_clients_can_hold_all(clients, classes):
 
 
 def test_classes_that_nobody_holds_are_named(digits):
-    dealt = deal(digits, "pflego-high", clients=3)
+    dealt = partition_images(digits, "pflego-high", clients=3)
     held = set(digits.labels[np.concatenate([rows(dealt, client) for client in range(3)])])
     unused = [digits.classes[label] for label in range(CLASSES) if label not in held]
     assert len(unused) >= 4
@@ -90,14 +90,14 @@ def test_classes_that_nobody_holds_are_named(digits):
 def test_a_lone_official_part_is_cut_in_the_official_ratio(trained, missing):
     sizes = [7, 70, 623]
     labels = np.repeat([0, 1, 2], sizes)
-    dealt = deal(pool(labels, trained, share=1 / 7), "pflego-none", clients=2)
+    dealt = partition_images(pool(labels, trained, share=1 / 7), "pflego-none", clients=2)
     tested = np.bincount(labels[np.concatenate([rows(dealt, c, "test") for c in range(2)])])
     assert tested.tolist() == [1, 10, 89]
     assert dealt.notes[0].startswith(f"the official {missing} part is not used: 0.143 of each class")
 
 
 def test_validation_comes_from_training_and_leaves_the_test_set_alone(digits):
-    plain, held = (deal(digits, "pflego-high", clients=10, validation=v) for v in (0.0, 0.2))
+    plain, held = (partition_images(digits, "pflego-high", clients=10, validation=v) for v in (0.0, 0.2))
     for client in range(10):
         np.testing.assert_array_equal(plain.test.client(client), held.test.client(client))
         np.testing.assert_array_equal(plain.train.client(client), np.sort(rows(held, client, "train", "validation")))
@@ -107,11 +107,11 @@ def test_validation_comes_from_training_and_leaves_the_test_set_alone(digits):
 
 
 def test_as_published_each_client_has_a_problem_of_its_own(digits, tmp_path):
-    data = federate(digits, "pflego-high", clients=10, normalisation="unit")
+    data = from_images(digits, "pflego-high", clients=10, normalisation="unit")
     assert data.own_labels
     assert data.num_outputs == 2
     assert set(data.train.outputs) == {2}
-    shared = federate(digits, "pflego-high", clients=10, normalisation="unit", labels="global")
+    shared = from_images(digits, "pflego-high", clients=10, normalisation="unit", labels="global")
     assert not shared.own_labels
     assert shared.classes == digits.classes
     np.testing.assert_array_equal(data.train.x, shared.train.x)
@@ -119,8 +119,8 @@ def test_as_published_each_client_has_a_problem_of_its_own(digits, tmp_path):
     for i, classes in enumerate(held):
         np.testing.assert_array_equal(classes[data.test.client(i)[1]], shared.test.client(i)[1])
     assert audit(data).clean
-    deal(digits, "pflego-high", clients=10).save(tmp_path / "p.npz")
-    again = federate(digits, str(tmp_path / "p.npz"), normalisation="unit")
+    partition_images(digits, "pflego-high", clients=10).save(tmp_path / "p.npz")
+    again = from_images(digits, str(tmp_path / "p.npz"), normalisation="unit")
     assert again.fingerprint == data.fingerprint
     assert Partition.load(tmp_path / "p.npz").name == "pflego-high"
 
@@ -134,6 +134,6 @@ def test_says_what_is_impossible(digits):
         ({"level": "none"}, ConfigError, "unknown key for partition 'pflego-high' 'level'"),
     ):
         with pytest.raises(error, match=message):
-            deal(digits, "pflego-high", **{"clients": 20, **bad})
+            partition_images(digits, "pflego-high", **{"clients": 20, **bad})
     with pytest.raises(ConfigError, match="needs two classes or more, there are 1"):
-        deal(pool(np.zeros(50), 25), "pflego-high", clients=2)
+        partition_images(pool(np.zeros(50), 25), "pflego-high", clients=2)

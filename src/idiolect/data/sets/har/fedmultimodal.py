@@ -9,12 +9,12 @@ import numpy as np
 from idiolect.core.errors import require, unknown
 from idiolect.data.divide.by_time import overlapping
 from idiolect.data.divide.division import check_fractions, of_splits, shuffled
-from idiolect.data.divide.missing import Missing, Pattern, without
+from idiolect.data.divide.missing import Missing, MissingPattern, drop_modalities
 from idiolect.data.divide.newcomers import dealt_evenly, note_on_newcomers
 from idiolect.data.encode.packing import packing
 from idiolect.data.encode.scaling import check_scaling, provenance_of
 from idiolect.data.federated import FederatedData
-from idiolect.data.partition import Indices, Partition, apply
+from idiolect.data.partition import Indices, Partition, apply_partition
 from idiolect.data.sets.har.division import people
 from idiolect.data.sets.har.files import Windows, channels_of, read_windows
 from idiolect.data.sets.har.modalities import layout_of
@@ -53,7 +53,7 @@ def har_fedmultimodal(
     random, so validation (and 'own' test) windows share samples with training windows; the test people's do not.
     The test people as clients themselves: `har_modalities` with split='subjects' and new=True.
     """
-    pattern = Pattern(**absence)
+    pattern = MissingPattern(**absence)
     layout = layout_of(modalities)
     require(alpha > 0, f"alpha must be positive, it is {alpha}")
     require(shards >= 1, f"shards must be at least 1, it is {shards}")
@@ -65,7 +65,7 @@ def har_fedmultimodal(
     windows = read_windows(folder, "signals", channels_of(layout.names))
     dealt = _dealt(windows, alpha, shards, seed, tested_on, test, split_seed)
     own = tested_on == "own"
-    data = apply(
+    data = apply_partition(
         dealt,
         windows.x,
         windows.y,
@@ -92,7 +92,7 @@ def har_fedmultimodal(
             "leaks": [f"a person's windows overlap by half and are divided at random: {_which(own)}"],
         },
     )
-    return without(data, pattern)
+    return drop_modalities(data, pattern)
 
 
 def _which(own: bool) -> str:

@@ -6,7 +6,7 @@ from pathlib import Path
 from idiolect.core.errors import require, unknown
 from idiolect.data.encode.scaling import check_scaling, provenance_of, standardise
 from idiolect.data.federated import FederatedData
-from idiolect.data.partition import apply
+from idiolect.data.partition import apply_partition
 from idiolect.data.sets.har.division import Division, divided, notes_on
 from idiolect.data.sets.har.files import CHANNELS, KINDS, channels_of, read_windows
 
@@ -57,7 +57,7 @@ def har(
     if windows.kind == "265":
         notes.append("features are the first 265 of the 561 published ones (time domain)")
     raw = windows.kind == "signals"
-    return apply(
+    return apply_partition(
         division.partition,
         windows.x,
         windows.y,

@@ -5,12 +5,12 @@ from pathlib import Path
 from typing import Unpack
 
 from idiolect.core.errors import unknown
-from idiolect.data.divide.missing import Missing, Pattern, without
+from idiolect.data.divide.missing import Missing, MissingPattern, drop_modalities
 from idiolect.data.encode.packing import packing
 from idiolect.data.encode.scaling import check_scaling, provenance_of
 from idiolect.data.federated import FederatedData
 from idiolect.data.modalities import Modalities
-from idiolect.data.partition import apply
+from idiolect.data.partition import apply_partition
 from idiolect.data.sets.har.division import Division, divided, notes_on
 from idiolect.data.sets.har.files import SENSORS, WINDOW, channels_of, read_windows
 
@@ -38,13 +38,13 @@ def har_modalities(
     clients: so many, each of several people; every person is one by default.
     folder, split, held_out, new, normalisation, downsample: see `har`. absence: see `Missing`.
     """
-    pattern = Pattern(**absence)
+    pattern = MissingPattern(**absence)
     layout = layout_of(modalities)
     how = Division(split, new, held_out, test, validation, split_seed, downsample, downsample_test)
     check_scaling(normalisation)
     windows = read_windows(folder, "signals", channels_of(layout.names))
     division = divided(windows, how)
-    data = apply(
+    data = apply_partition(
         division.partition,
         windows.x,
         windows.y,
@@ -67,7 +67,7 @@ def har_modalities(
             "leaks": list(division.leaks),
         },
     )
-    return without(data if clients is None else data.merged(clients), pattern)
+    return drop_modalities(data if clients is None else data.merged(clients), pattern)
 
 
 def layout_of(modalities: str | Sequence[str]) -> Modalities:

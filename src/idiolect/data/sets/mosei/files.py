@@ -16,7 +16,7 @@ import numpy as np
 from jaxtyping import Float, Float32, Shaped
 
 from idiolect.core.errors import DataError
-from idiolect.data.files.gz import AGAIN, packed, read_packed
+from idiolect.data.files.gz import AGAIN, find_gz, read_gz
 from idiolect.data.files.safe_pickle import load_dictionary
 
 FILES = ("mosei_senti_data.pkl", "aligned_50.pkl")
@@ -60,11 +60,11 @@ class Features:
 
 def read_features(folder: Path, *, series: bool) -> Features:
     """Read the features: of each time, or their mean over the times that are not all zero, which is padding."""
-    found = [path for name in FILES if (path := packed(folder, name)) is not None]
+    found = [path for name in FILES if (path := find_gz(folder, name)) is not None]
     if not found:
         raise DataError(f"{folder} has neither {' nor '.join(FILES)} (or .gz); {PUBLISHED}")
     where = str(found[0])
-    content = load_dictionary(read_packed(found[0]), where)
+    content = load_dictionary(read_gz(found[0]), where)
     values: dict[str, list[Float32[np.ndarray, "n ..."]]] = {modality: [] for modality in KEYS}
     sentiment: list[Float32[np.ndarray, "n"]] = []
     names: list[Name] = []

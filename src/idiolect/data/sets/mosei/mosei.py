@@ -13,13 +13,13 @@ import numpy as np
 from jaxtyping import Bool, Shaped
 
 from idiolect.core.errors import DataError, unknown
-from idiolect.data.divide.missing import Missing, Pattern
+from idiolect.data.divide.missing import Missing, MissingPattern
 from idiolect.data.federated import FederatedData
 from idiolect.data.files.folder import data_folder
 from idiolect.data.modalities import Modalities
 from idiolect.data.sets.mosei.files import KEYS, PUBLISHED, Features, read_features
 from idiolect.data.sets.mosei.labels import EMOTIONS, FILE, GRADES, matched, read_labels
-from idiolect.data.sets.mosei.utterances import Options, Utterances, federate
+from idiolect.data.sets.mosei.utterances import Options, Utterances, from_utterances
 
 COMPLETE = 22_800  # both published files have a few more
 LABELS = ("two", "three", "seven", "emotion", "value")
@@ -57,7 +57,7 @@ def mosei(
     A modality whose features are all zero in an utterance is absent there; an utterance without any is left out. Such
     a time in a series is padding: no normalisation counts it, it stays zero, and the encoder `text` passes over it.
     """
-    pattern = Pattern(**absence)
+    pattern = MissingPattern(**absence)
     how = Options(modalities, clients, split, new, normalisation, minimum, test, validation, split_seed)
     for name, value, known in (("labels", labels, LABELS), ("times", times, TIMES)):
         if value not in known:
@@ -68,7 +68,7 @@ def mosei(
         note = f"{(~there).sum():,} utterances have none of the modalities and are left out"
         pool = _only(replace(pool, notes=(*pool.notes, note)), there)
     arguments = {"labels": labels, "times": times}
-    return federate(pool, how, pattern, source="mosei", arguments=arguments, zeros_are_absent=True)
+    return from_utterances(pool, how, pattern, source="mosei", arguments=arguments, zeros_are_absent=True)
 
 
 def read_mosei(folder: str | Path | None = None, *, labels: str = "two", times: str = "mean") -> Utterances:

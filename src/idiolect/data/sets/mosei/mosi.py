@@ -14,12 +14,12 @@ import numpy as np
 from jaxtyping import Shaped
 
 from idiolect.core.errors import DataError
-from idiolect.data.divide.missing import Missing, Pattern
+from idiolect.data.divide.missing import Missing, MissingPattern
 from idiolect.data.federated import FederatedData
 from idiolect.data.files.folder import data_folder
 from idiolect.data.files.gz import AGAIN
 from idiolect.data.modalities import Modalities
-from idiolect.data.sets.mosei.utterances import Options, Utterances, federate
+from idiolect.data.sets.mosei.utterances import Options, Utterances, from_utterances
 
 FILE = "mosi_utterance_features.npz"
 PUBLISHED = (
@@ -55,9 +55,9 @@ def mosi(
     normalisation: 'none', or 'zscore-train', each feature by its mean and deviation in training.
     absence: see `Missing`.
     """
-    pattern = Pattern(**absence)
+    pattern = MissingPattern(**absence)
     how = Options(modalities, clients, split, new, normalisation, minimum, test, validation, split_seed)
-    return federate(read_mosi(folder), how, pattern, source="mosi")
+    return from_utterances(read_mosi(folder), how, pattern, source="mosi")
 
 
 def read_mosi(folder: str | Path | None = None) -> Utterances:

@@ -9,13 +9,13 @@ from jaxtyping import Float, Shaped
 
 from idiolect.core.errors import DataError, require, unknown
 from idiolect.data.divide.division import check_fractions, divide, large_enough, of_splits, shuffled, smallest
-from idiolect.data.divide.missing import Pattern, without
+from idiolect.data.divide.missing import MissingPattern, drop_modalities
 from idiolect.data.divide.newcomers import dealt_evenly, note_on_known, note_on_newcomers
 from idiolect.data.encode.packing import packing
 from idiolect.data.encode.scaling import check_scaling, provenance_of
 from idiolect.data.federated import FederatedData
 from idiolect.data.modalities import Modalities
-from idiolect.data.partition import Indices, Partition, apply
+from idiolect.data.partition import Indices, Partition, apply_partition
 
 DIVISIONS = ("within", "published")
 Groups = Mapping[str, Indices]
@@ -88,10 +88,10 @@ class Options:
         return {**asdict(self), "modalities": list(self.modalities)}
 
 
-def federate(
+def from_utterances(
     pool: Utterances,
     how: Options,
-    pattern: Pattern,
+    pattern: MissingPattern,
     *,
     source: str,
     arguments: Mapping[str, Any] | None = None,
@@ -101,7 +101,7 @@ def federate(
     pool = pool.of(how.modalities)
     known = _known(pool, how, source) if how.split == "published" else _within(pool, how, _videos(pool), source)
     dealt = _newcomers(pool, how, source) if how.new else known
-    data = apply(
+    data = apply_partition(
         dealt,
         pool.x,
         pool.y,
@@ -117,7 +117,7 @@ def federate(
             "normalisation": provenance_of(how.normalisation, "as published", "unknown"),
         },
     )
-    return without(data if how.clients is None else data.merged(how.clients), pattern)
+    return drop_modalities(data if how.clients is None else data.merged(how.clients), pattern)
 
 
 def _videos(pool: Utterances, *parts: str) -> dict[str, Indices]:
