@@ -1,10 +1,13 @@
 """Fixtures shared by all tests; every function of the package is type- and shape-checked while they run."""
 
+import gc
 import os
 import shutil
 import sys
 import tempfile
 from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING
 
 # Nearly all the time of the tests is XLA's: what one has compiled, no other test, worker or started program compiles
 # again. The folder is new in every run, and the workers get it from the process that starts them.
@@ -28,24 +31,25 @@ if LEADS:
         ),
     }
 
+import pytest  # noqa: E402
 from jaxtyping import install_import_hook  # noqa: E402
 
 import tests.checking  # noqa: E402, F401  the hook below looks it up by name
 
 install_import_hook("idiolect", "tests.checking.checked")
 
-import jax  # noqa: E402
-import numpy as np  # noqa: E402
-import pytest  # noqa: E402
+# JAX and idiolect are imported where they are used: the process that only starts the workers needs neither.
+if TYPE_CHECKING:
+    from idiolect.data.federated import FederatedData
 
-from idiolect.cli import main as cli  # noqa: E402
-from idiolect.data import from_arrays  # noqa: E402
-from idiolect.data.federated import FederatedData  # noqa: E402
+FULL = 1_000_000_000  # bytes of a process beyond which its compiled programs are dropped between two files
 
 
 @pytest.fixture
 def x64() -> Iterator[None]:
     """Double precision inside one test."""
+    import jax
+
     with jax.enable_x64(True):
         yield
 
@@ -59,6 +63,8 @@ def commandline(
 ) -> Callable[..., tuple[int, str, str]]:
     """The command line, as a person sees it: (exit code, stdout, stderr)."""
 
+    from idiolect.cli import main as cli
+
     def call(*arguments: object) -> tuple[int, str, str]:
         monkeypatch.setattr(sys, "argv", ["idiolect", *map(str, arguments)])
         capsys.readouterr()
@@ -71,13 +77,31 @@ def commandline(
 
 
 @pytest.fixture(scope="session")
-def three_clients() -> FederatedData:
+def three_clients() -> "FederatedData":
     """24, 40 and 31 samples of four features and three classes, each client's by a linear model of its own."""
+    import numpy as np
+
+    from idiolect.data import from_arrays
+
     rng, parts = np.random.default_rng(0), {}
     for i, n in enumerate((24, 40, 31)):
         x = rng.normal(size=(n, 4)).astype("f4")
         parts[f"c{i}"] = x, (x @ rng.normal(size=(4, 3))).argmax(axis=1)
     return from_arrays(parts, validation=0.25)
+
+
+def pytest_runtest_teardown(item: pytest.Item, nextitem: pytest.Item | None) -> None:
+    """Between two files, drop what has been compiled where it fills the memory; the folder above still has it."""
+    if nextitem is None or nextitem.path == item.path or "jax" not in sys.modules or resident() < FULL:
+        return
+    sys.modules["jax"].clear_caches()
+    gc.collect()
+
+
+def resident() -> int:
+    """Bytes of memory that this process has; 0 where the system does not say."""
+    file = Path("/proc/self/statm")
+    return int(file.read_text().split()[1]) * os.sysconf("SC_PAGE_SIZE") if file.is_file() else 0
 
 
 def pytest_unconfigure() -> None:

@@ -5,18 +5,38 @@ import numpy as np
 import pytest
 
 from idiolect.client.samples import to_device
-from idiolect.core.aligned import aligned_empty, is_aligned
+from idiolect.core.aligned import BOUNDARY, aligned_empty, is_aligned
 from idiolect.data import from_arrays
 
 
-@pytest.mark.parametrize("shape", [7, (3, 5), (1000, 784)])
-def test_arrays_begin_on_the_boundary(shape: int | tuple[int, ...]) -> None:
-    array = aligned_empty(shape)
+@pytest.mark.parametrize("shape", [7, (), (3, 5), (1000, 784)])
+@pytest.mark.parametrize("dtype", [np.float32, "u1", "<i8"])
+def test_arrays_begin_on_the_boundary(shape: int | tuple[int, ...], dtype: str) -> None:
+    array = aligned_empty(shape, dtype)
     assert is_aligned(array)
+    assert array.ctypes.data % BOUNDARY == 0
     assert array.shape == np.empty(shape).shape
-    assert array.dtype == np.float32
+    assert array.dtype == np.dtype(dtype)
     array[...] = 1
     assert array.sum() == array.size
+    assert aligned_empty(3).dtype == np.float32
+
+
+def test_the_boundary_is_xlas() -> None:
+    """Half of it is not enough: XLA then makes a copy."""
+    assert BOUNDARY == 64
+    memory = np.zeros(4 * BOUNDARY, np.uint8)
+    start = -memory.ctypes.data % BOUNDARY
+    for shift in (0, 1, 16, 32, 64):
+        assert is_aligned(memory[start + shift : start + shift + 8]) == (shift % 64 == 0)
+
+
+def test_only_rows_that_lie_together_are_aligned() -> None:
+    array = aligned_empty((16, 16))
+    assert not is_aligned(array[:, :3])
+    assert not is_aligned(array.T)
+    assert is_aligned(array[4:])
+    assert not is_aligned(array.reshape(-1)[1:])
 
 
 def test_the_device_reads_the_samples_where_they_lie() -> None:

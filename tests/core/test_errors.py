@@ -1,0 +1,49 @@
+"""Errors: what is raised where a name is unknown or a condition fails, and what a caller may catch."""
+
+import pickle
+
+import pytest
+
+from idiolect.core.errors import (
+    ConfigError,
+    DataError,
+    DivergedError,
+    IdiolectError,
+    StoreError,
+    require,
+    unknown,
+)
+
+
+@pytest.mark.parametrize(
+    ("name", "hint"),
+    [
+        ("fedavgg", "did you mean 'fedavg'?"),
+        ("itto", "did you mean 'ditto'?"),
+        ("xyz", "known: apfl, ditto, fedavg"),
+        ("", "known: apfl, ditto, fedavg"),
+    ],
+)
+def test_an_unknown_name_is_answered_by_the_nearest_or_by_all_in_order(name: str, hint: str) -> None:
+    error = unknown("method", name, (known for known in ("fedavg", "ditto", "apfl")))
+    assert isinstance(error, ConfigError)
+    assert str(error) == f"unknown method '{name}'; {hint}"
+
+
+def test_only_a_condition_that_fails_is_an_error() -> None:
+    require(True, "never")
+    with pytest.raises(ConfigError, match=r"^rate = -1 must not be negative$"):
+        require(False, "rate = -1 must not be negative")
+
+
+def test_one_base_is_enough_to_catch_all_and_a_setting_is_a_value_error_too() -> None:
+    for kind in (DataError, ConfigError, StoreError, DivergedError):
+        assert issubclass(kind, IdiolectError)
+    assert [issubclass(kind, ValueError) for kind in (ConfigError, DataError, StoreError)] == [True, False, False]
+
+
+@pytest.mark.parametrize("client", ["ward 3", None])
+def test_a_divergence_comes_back_whole_from_a_worker_process(client: str | None) -> None:
+    error = pickle.loads(pickle.dumps(DivergedError("it burst", round=7, client=client, stage="local")))
+    assert isinstance(error, DivergedError)
+    assert (str(error), error.round, error.client, error.stage) == ("it burst", 7, client, "local")
