@@ -1,8 +1,10 @@
 """How many runs go at once: the estimate beside XLA's count, and what a budget allows."""
 
 import math
+import os
 from dataclasses import replace
 
+import jax
 import pytest
 
 from idiolect.algorithms.ditto import Ditto
@@ -74,3 +76,49 @@ def test_the_budget_is_the_users_or_a_share_of_the_machine(monkeypatch):
         monkeypatch.setenv(MEMORY, bad)
         with pytest.raises(ConfigError, match=f"{MEMORY} = {bad} must be a number of GB greater than 0"):
             default_memory()
+
+
+class Device:
+    """An accelerator that says how much memory it has, or a device that does not."""
+
+    def __init__(self, limit):
+        self.limit = limit
+
+    def memory_stats(self):
+        return None if self.limit is None else {"bytes_limit": self.limit}
+
+
+@pytest.mark.parametrize(
+    ("backend", "limits", "expected"),
+    [
+        ("gpu", [101, 200], 150),  # half of what all have together, whole bytes
+        ("gpu", [100, None], None),
+        ("cpu", [100, 100], None),
+        ("cpu", [None], None),
+    ],
+)
+def test_the_share_is_half_of_the_accelerators_or_a_quarter_of_the_machines(monkeypatch, backend, limits, expected):
+    monkeypatch.delenv(MEMORY, raising=False)
+    monkeypatch.setattr(jax, "default_backend", lambda: backend)
+    monkeypatch.setattr(jax, "local_devices", lambda: [Device(limit) for limit in limits])
+    monkeypatch.setattr(os, "sysconf", {"SC_PHYS_PAGES": 1001, "SC_PAGE_SIZE": 4096}.__getitem__, raising=False)
+    assert default_memory() == (expected or 1001 * 4096 // 4)
+    assert isinstance(default_memory(), int)
+    if expected is None:
+        monkeypatch.setattr(os, "sysconf_names", {}, raising=False)
+        assert default_memory() == 2**30
+
+
+def test_xla_is_asked_only_near_the_budget():
+    asked = []
+
+    def counts(rows):
+        asked.append(rows)
+        return flat(rows)
+
+    assert at_once(100, 16_000, flat, counts) == 100
+    assert asked == []
+    assert at_once(100, 15_999, flat, counts) == 100
+    assert asked == [100]
+    assert at_once(100, 1000, flat, counts) == 100
+    assert asked == [100, 100]

@@ -88,7 +88,7 @@ def test_numbers_of_another_type_are_refused(tmp_path: Path, idx: Idx) -> None:
 
 def test_a_part_without_images_and_a_file_that_is_missing(tmp_path: Path, idx: Idx) -> None:
     (tmp_path / "images").write_bytes(idx(np.zeros((0, 2, 2), np.uint8)))
-    with pytest.raises(DataError, match="labels.*see there"):
+    with pytest.raises(DataError, match=r"labels.*see there"):
         read_part(tmp_path, ("images", "labels"), "see there", highest=2)
     (tmp_path / "labels").write_bytes(idx(np.zeros(0, np.uint8)))
     images, labels = read_part(tmp_path, ("images", "labels"), "see there", highest=0)
