@@ -1,1 +1,1 @@
-"""What every module may use: trees of parameters, randomness, errors, losses, files."""
+"""Internal: what every module may use: parameter trees, random streams, errors, losses, files."""

@@ -1,4 +1,4 @@
-"""Memory that numpy and the device can share: the samples then exist once in a process, not twice."""
+"""Aligned arrays, which numpy and a CPU device share without a copy."""
 
 import math
 
@@ -6,11 +6,11 @@ import numpy as np
 from jaxtyping import Shaped
 from numpy.typing import DTypeLike
 
-BOUNDARY = 64  # bytes; XLA takes a numpy array as it lies only if it begins on such a boundary
+BOUNDARY = 64  # bytes; XLA uses a numpy array without copying it only if it begins on such a boundary
 
 
 def aligned_empty(shape: int | tuple[int, ...], dtype: DTypeLike = np.float32) -> Shaped[np.ndarray, "..."]:
-    """An array that begins on a 64-byte boundary, its contents not set."""
+    """Return an uninitialised array that begins on a 64-byte boundary."""
     shape = (shape,) if isinstance(shape, int) else tuple(int(size) for size in shape)
     dtype = np.dtype(dtype)
     size = math.prod(shape) * dtype.itemsize
@@ -20,5 +20,5 @@ def aligned_empty(shape: int | tuple[int, ...], dtype: DTypeLike = np.float32) -
 
 
 def is_aligned(array: Shaped[np.ndarray, "..."]) -> bool:
-    """Whether the device can use the array as it lies."""
+    """Whether the device can use the array without a copy."""
     return array.flags.c_contiguous and array.ctypes.data % BOUNDARY == 0

@@ -1,4 +1,4 @@
-"""Errors a person can act on: one line that says what was wrong, where, and what to do."""
+"""Errors of one line each: what was wrong, where, and what to do."""
 
 from collections.abc import Iterable
 from difflib import get_close_matches
@@ -29,7 +29,7 @@ class DivergedError(IdiolectError):
         self.round, self.client, self.stage = round, client, stage
 
     def __reduce__(self) -> tuple[Any, ...]:
-        """Survive the way back from a worker process."""
+        """Pickle with all fields, so that a worker process can send the error back."""
         return _diverged, (str(self), self.round, self.client, self.stage)
 
 

@@ -1,4 +1,4 @@
-"""Files that are either complete or absent: a reader never meets half a file, whatever kills the writer."""
+"""Atomic writes (a file is complete or absent, even if the writer is killed), locks, and safe file names."""
 
 import hashlib
 import os
@@ -15,11 +15,11 @@ from idiolect.core.errors import StoreError
 
 @contextmanager
 def atomic_write(path: str | os.PathLike[str]) -> Generator[BinaryIO, None, None]:
-    """Yield a binary file that appears at `path`, complete and on disk, when the block ends without an error.
+    """Write a binary file atomically: it is complete and durable at `path` when the block ends without an error.
 
-    The bytes go to a temporary file in the same folder, which replaces `path` in one step; on any error the
-    temporary file is removed and what stood at `path` stays. Raises `StoreError` when it cannot be written
-    (full disk, missing or read-only folder).
+    The bytes go to a temporary file in the same folder, which then replaces `path`; on any error the temporary
+    file is removed and `path` is unchanged. Raises `StoreError` when it cannot be written (full disk, missing or
+    read-only folder).
     """
     target = Path(path)
     scratch = target.with_name(f".{target.name}.{secrets.token_hex(6)}.tmp")
@@ -33,7 +33,7 @@ def atomic_write(path: str | os.PathLike[str]) -> Generator[BinaryIO, None, None
     except OSError as error:
         _discard(scratch)
         if error.filename not in (None, str(scratch), str(target)):
-            raise  # the block's own trouble with another file
+            raise  # an error of the block about another file
         raise StoreError(f"cannot write {target}: {error.strerror or error}") from error
     except BaseException:
         _discard(scratch)
@@ -41,7 +41,7 @@ def atomic_write(path: str | os.PathLike[str]) -> Generator[BinaryIO, None, None
 
 
 def clear_scratch(folder: Path) -> None:
-    """Remove what killed writers left half-written under scratch names; no other writer may be at work there."""
+    """Remove the temporary files that killed writers left; no other writer may use the folder meanwhile."""
     for scratch in folder.rglob(".*.tmp"):
         _discard(scratch)
 
@@ -52,7 +52,7 @@ def _discard(scratch: Path) -> None:
 
 
 def _sync_folder(folder: Path) -> None:
-    """Make the replacement itself durable; file systems that cannot sync a folder do without."""
+    """Make the replacement durable; errors are ignored, since not every file system can sync a folder."""
     with suppress(OSError):
         handle = os.open(folder, os.O_RDONLY)
         try:
@@ -89,18 +89,18 @@ def alone(path: str | os.PathLike[str], message: str) -> Generator[None, None, N
 
 
 def file_name(text: str) -> str:
-    """A text as a file name: itself where that is safe, else its safe part and a hash, so that no two agree."""
-    plain = _plain(text)
-    return plain if plain == text and plain.strip(".") else f"{plain}-{_short(text)}"
+    """Turn a text into a safe file name: itself if it is safe, else its safe characters and a hash of it."""
+    safe = _plain(text)
+    return safe if safe == text and safe.strip(".") else f"{safe}-{_short(text)}"
 
 
 def file_names(texts: Sequence[str]) -> list[str]:
-    """Different texts as readable file names, no two alike (nor alike but for upper and lower case)."""
-    plain = [_plain(text) for text in texts]
-    count = Counter(name.lower() for name in plain)
-    names = [n if count[n.lower()] == 1 else f"{n}-{_short(t)}" for n, t in zip(plain, texts, strict=True)]
-    if len({name.lower() for name in names}) < len(names):  # a name that looks like another one with its hash
-        names = [f"{n}-{_short(t, 16)}" for n, t in zip(plain, texts, strict=True)]
+    """Turn distinct texts into distinct, readable file names (distinct without regard to case, too)."""
+    safe = [_plain(text) for text in texts]
+    count = Counter(name.lower() for name in safe)
+    names = [n if count[n.lower()] == 1 else f"{n}-{_short(t)}" for n, t in zip(safe, texts, strict=True)]
+    if len({name.lower() for name in names}) < len(names):  # one text equals another one's name with its hash
+        names = [f"{n}-{_short(t, 16)}" for n, t in zip(safe, texts, strict=True)]
     return names
 
 

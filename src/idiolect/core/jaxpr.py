@@ -1,6 +1,6 @@
-"""A function as its list of equations, so that a part of it can be run alone.
+"""A traced function as a list of equations, any part of which can be evaluated alone.
 
-Nothing is asked of the function but that JAX can trace it.
+The function can be any that JAX can trace.
 
 Source: "Writing custom Jaxpr interpreters in JAX", docs.jax.dev.
 """
@@ -13,14 +13,14 @@ import jax
 from jax.extend.core import ClosedJaxpr, Literal, Primitive
 from jaxtyping import Array, PyTree
 
-# A call that is reached is looked into, so that a compiled or rematerialised layer is not one block.
+# Such calls are inlined, so that the equations of a compiled or rematerialised layer are seen one by one.
 CALLS = {"jit", "pjit", "closed_call", "core_call", "remat", "remat2", "checkpoint"}
 
-Value = int | Literal  # the number of a value that is computed, or a constant
+Value = int | Literal  # the number of a computed value, or a literal constant
 
 
 class Step(NamedTuple):
-    """One equation of the traced function, its values numbered."""
+    """One equation of the traced function; its inputs and outputs are value numbers."""
 
     primitive: Primitive
     params: Mapping[str, Any]
@@ -29,10 +29,10 @@ class Step(NamedTuple):
 
 
 class Traced:
-    """The equations of function(chosen, rest, x), and what each value depends on.
+    """The equations of function(chosen, rest, x), and which values depend on `chosen` and on `x`.
 
-    Calls that a value of `chosen` reaches are opened. chosen, rest, x: arrays or shapes, as `jax.make_jaxpr` takes
-    them; each is known by the numbers of its leaves.
+    Calls whose inputs depend on `chosen` are inlined. chosen, rest, x: arrays or shapes, as `jax.make_jaxpr` takes
+    them; the attributes of these names hold the value numbers of their leaves.
     """
 
     def __init__(self, function: Callable[..., Array], chosen: PyTree, rest: PyTree, x: PyTree) -> None:
@@ -42,13 +42,13 @@ class Traced:
             [next(self._number) for _ in jax.tree.leaves(part)] for part in (chosen, rest, x)
         )
         self.touched, self.varies = set(self.chosen), set(self.x)  # values that depend on chosen, on x
-        self.avals: dict[int, Any] = dict(zip(self.x, jax.tree.leaves(x), strict=True))  # of what varies
+        self.avals: dict[int, Any] = dict(zip(self.x, jax.tree.leaves(x), strict=True))  # of the values in `varies`
         self.consts: dict[int, Any] = {}
         self.steps: list[Step] = []
         self.outputs = self._sort(traced.jaxpr, traced.consts, [*self.chosen, *self.rest, *self.x])
 
     def _sort(self, jaxpr: Any, consts: Sequence[Any], inputs: Sequence[Value]) -> list[Value]:
-        """Append the equations of a jaxpr to the steps, calls opened, and mark what they depend on; its outputs."""
+        """Append a jaxpr's equations to the steps, inlining calls; record dependencies; return its outputs."""
         known: dict[Any, Value] = dict(zip(jaxpr.invars, inputs, strict=True))
         for variable, constant in zip(jaxpr.constvars, consts, strict=True):
             known[variable] = number = next(self._number)
@@ -76,28 +76,28 @@ class Traced:
 
 
 def numbers(values: Iterable[Value]) -> set[int]:
-    """The values that are not constants."""
+    """The value numbers among the values; literals are left out."""
     return {value for value in values if isinstance(value, int)}
 
 
 def needed(steps: Sequence[Step], wanted: Iterable[Value]) -> tuple[list[Step], set[int]]:
-    """The steps without which `wanted` cannot be had, in order, and all that is wanted or read on the way."""
-    chosen, values = list[Step](), numbers(wanted)
+    """The steps that `wanted` depends on, in order, and the numbers of every value they read or `wanted` names."""
+    needed_steps, values = list[Step](), numbers(wanted)
     for step in reversed(steps):
         if not values.isdisjoint(step.outputs):
-            chosen.append(step)
+            needed_steps.append(step)
             values |= numbers(step.inputs)
-    return chosen[::-1], values
+    return needed_steps[::-1], values
 
 
 def evaluate(steps: Sequence[Step], values: dict[int, Any], wanted: Sequence[Value]) -> list[Any]:
-    """Evaluate the steps and return the values that are wanted."""
+    """Evaluate the steps in order and return the wanted values; `values` holds the known ones and is updated."""
 
     def read(value: Value) -> Any:
         return value.val if isinstance(value, Literal) else values[value]
 
     for step in steps:
-        # Some releases of JAX give (functions, params), others put the functions among the params.
+        # Some releases of JAX return (functions, params), others put the functions among the params.
         bound: Any = step.primitive.get_bind_params(dict(step.params))
         functions, params = bound if isinstance(bound, tuple) else ((), bound)
         results = step.primitive.bind(*functions, *map(read, step.inputs), **params)

@@ -11,8 +11,8 @@ SampleLoss = Callable[[Array, Array], Float[Array, ""]]
 
 
 def lowest(outputs: Float[Array, "..."]) -> float:
-    """What stands for the output of a class that a client does not have: its probability is 0, and it is finite."""
-    return float(jnp.finfo(outputs.dtype).min / 2)  # -inf - -inf would be NaN
+    """The output that masks a class which a client does not have: finite, and its softmax probability is 0."""
+    return float(jnp.finfo(outputs.dtype).min / 2)  # not -inf, since -inf - -inf is NaN
 
 
 def cross_entropy(outputs: Float[Array, "classes"], label: Array) -> Float[Array, ""]:
@@ -47,6 +47,6 @@ def _one_hot(outputs: Float[Array, "classes"], label: Array) -> Float[Array, "cl
 
 
 def _mean(values: Float[Array, "classes"], outputs: Float[Array, "classes"]) -> Float[Array, ""]:
-    """The mean over the classes that the client has."""
-    own = outputs > lowest(outputs)
-    return jnp.sum(jnp.where(own, values, 0)) / jnp.sum(own)
+    """The mean over the classes that the client has, whose outputs are not masked by `lowest`."""
+    held = outputs > lowest(outputs)
+    return jnp.sum(jnp.where(held, values, 0)) / jnp.sum(held)

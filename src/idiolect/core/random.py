@@ -1,4 +1,4 @@
-"""Randomness: one integer seed, streams named by purpose, round and client, and stateless permutations.
+"""Random streams derived from one seed by purpose, round and client, and permutations that store nothing.
 
 A draw depends on (seed, purpose, round, client) alone: never on the order of clients, the block size, the
 number of devices or the runtime. `permuted` gives any entry of a random permutation without storing the
@@ -19,7 +19,7 @@ _SHUFFLE_ROUNDS = 24
 
 
 def _compiled(function: Callable[..., Array]) -> Callable[..., Array]:
-    """Compile a function even in a debugged run, where nobody looks into the generator and it is slow in steps."""
+    """Compile a function even where JIT is disabled for debugging: the generator is slow uncompiled."""
     compiled = jax.jit(function)
 
     @wraps(function)
@@ -57,10 +57,10 @@ def _mix(x: UInt32[Array, "*s"]) -> UInt32[Array, "*s"]:
 def permuted(key: PRNGKeyArray, position: Int[Array, "*s"], size: ArrayLike) -> Int[Array, "*s"]:
     """Return entry `position` of a random permutation of 0..size-1 named by `key`; nothing is stored.
 
-    Swap-or-not: in each round x and its partner (k - x) mod size change places if a bit that both share says so.
-    Each round is a bijection on 0..size-1 itself; after r rounds an entry is uniform but for 2^-r, and so is the
-    difference of two entries. Positions at or beyond `size` return 0: the caller masks them. `size` (below 2^31)
-    may differ between vmapped clients.
+    Swap-or-not shuffle: in each round x and its partner (k - x) mod size are swapped if a pseudo-random bit of the
+    pair is 1. Each round is a bijection on 0..size-1; after r rounds the distribution of an entry, and of the
+    difference of two entries, is within 2^-r of uniform. Positions at or beyond `size` return 0: the caller masks
+    them. `size` (below 2^31) may differ between vmapped clients.
 
     Source: Hoang, Morris, Rogaway, "An Enciphering Scheme Based on a Card Shuffle", CRYPTO 2012.
     """

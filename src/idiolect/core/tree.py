@@ -1,4 +1,4 @@
-"""Arithmetic on parameter trees: the vector space in which every method of a paper lives."""
+"""Arithmetic on parameter trees as vectors."""
 
 import equinox as eqx
 import jax
@@ -7,11 +7,11 @@ import numpy as np
 from jaxtyping import Array, ArrayLike, Bool, Float, PyTree
 
 Params = PyTree[Float[Array, "..."]]
-Scalar = Array | np.floating | float  # a hyper-parameter: a number, or traced in a sweep
+Scalar = Array | np.floating | float  # a hyper-parameter: a number, or a traced value
 
 
 def is_off(setting: Scalar) -> bool:
-    """Whether a hyper-parameter is a Python 0: known before compilation, so that its term costs nothing."""
+    """Whether a hyper-parameter is a Python 0, so that its term can be left out of the compiled program."""
     return isinstance(setting, float | int) and setting == 0
 
 
@@ -31,7 +31,7 @@ def lerp(x: Params, y: Params, weight: ArrayLike) -> Params:
 
 
 def merged(part: PyTree, rest: PyTree | None) -> PyTree:
-    """Return the whole of which `part` holds some leaves and `rest`, if any, the others."""
+    """Combine two partial trees, each with None in the place of the other's leaves; rest: None if `part` is whole."""
     return part if rest is None else eqx.combine(part, rest)
 
 
@@ -47,16 +47,16 @@ def squared_norm(x: Params) -> Float[Array, ""]:
 
 
 def weighted_mean(stack: Params, weights: Float[Array, "clients"]) -> Params:
-    """Return sum_i weights_i x_i / sum_i weights_i over the leading axis; clients of weight 0 do not count.
+    """Return sum_i weights_i x_i / sum_i weights_i over the leading axis.
 
-    stack: leaves (clients, ...); a non-finite value in a row of weight 0 is ignored, not multiplied.
+    stack: leaves (clients, ...). Rows of weight 0 are masked, so NaN or infinity in them does not spread.
     """
     share = weights / jnp.sum(weights)
 
     def mean(leaf: Array) -> Array:
         shape = (-1,) + (1,) * (leaf.ndim - 1)
         kept = jnp.where((weights > 0).reshape(shape), leaf, 0)
-        # A product, since XLA's sum over a leading axis is many times slower on a CPU.
+        # As a product: XLA's sum over a leading axis is many times slower on a CPU.
         return jnp.tensordot(share.astype(leaf.dtype), kept, axes=1, precision="highest")
 
     return jax.tree.map(mean, stack)
@@ -73,5 +73,5 @@ def all_finite(x: PyTree) -> Bool[Array, ""]:
 
 
 def gather(stack: PyTree, index: ArrayLike) -> PyTree:
-    """Return row(s) `index` of every leaf; the whole of an empty tree."""
+    """Return row(s) `index` of every leaf."""
     return jax.tree.map(lambda leaf: leaf[index], stack)

@@ -1,4 +1,7 @@
-"""Federated data: where they come from, how they are divided, and what leaks between their parts."""
+"""Federated data: published data sets and your own, their division among clients, and the leakage audit.
+
+Public is what `__all__` lists; the modules below this package are internal and may change.
+"""
 
 from idiolect.data.audit import Audit, audit
 from idiolect.data.divide.division import make_partition

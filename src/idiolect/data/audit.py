@@ -1,4 +1,4 @@
-"""Leakage audit: does a federation's data let test samples into training, by copies or by normalisation?"""
+"""Leakage audit: do test samples reach training, as exact copies or through normalisation?"""
 
 import hashlib
 from dataclasses import asdict, dataclass
@@ -13,15 +13,16 @@ from idiolect.data.generated import GeneratedSplit
 
 @dataclass(frozen=True)
 class Audit:
-    """What the audit found; counts are samples. A copy has equal features and an equal label, bit for bit.
+    """The findings of an audit; counts are samples. A copy has equal features and an equal label, bit for bit.
 
-    Where each client numbers its own classes, a copy has equal features.
+    Where each client numbers its own classes, only features are compared.
 
     shared: distinct samples that more than one client holds, in any split;
     repeated: samples beyond the first copy within one client and split;
-    *_in_own_train, *_in_other_train: samples with a copy in the training data of the same, of another client;
+    *_in_own_train: samples with a copy in the training data of the same client;
+    *_in_other_train: samples with a copy in the training data of another client;
     normalisation, fitted_on: its name and what it was fitted on ('train', 'all', 'nothing', 'unknown');
-    leaks: what is known to leak by design.
+    leaks: known leaks by design.
     """
 
     samples: int
@@ -42,7 +43,7 @@ class Audit:
 
     @property
     def clean(self) -> bool:
-        """No copy of a test or validation sample in training data, and nothing fitted on test data."""
+        """Whether no test or validation sample has a copy in training data and nothing was fitted on test data."""
         copies = (
             self.test_in_own_train
             + self.test_in_other_train
@@ -53,14 +54,14 @@ class Audit:
         return copies == 0 and self.fitted_on != "all" and not self.leaks
 
     def lines(self) -> list[str]:
-        """The findings as plain sentences; one where nothing is wrong."""
+        """The findings as plain sentences; a single one if there is no leak."""
         if self.clean:
             fitted = _FITTED.get(self.fitted_on, self.fitted_on)
             return [
                 f"No leak found: none of {self.test:,} test and {self.validation:,} validation samples has an exact "
                 f"copy in training data; normalisation '{self.normalisation}': {fitted}."
             ]
-        found = [
+        sentences = [
             f"{self.samples:,} samples, {self.distinct:,} of them distinct; {self.shared:,} distinct samples are "
             f"held by more than one client; {self.repeated:,} repeat another sample of their client and split.",
             _share(self.test_in_own_train, self.test, "test", "in the training data of the same client"),
@@ -68,16 +69,16 @@ class Audit:
             + f" ({self.clients_with_leaked_tests} clients have test samples with a copy in training data).",
         ]
         if self.validation:
-            own = "in the training data of the same client"
-            other = "in the training data of another client"
-            found += [
+            in_same_client = "in the training data of the same client"
+            in_other_client = "in the training data of another client"
+            sentences += [
                 _share(self.test_in_validation, self.test, "test", "in a client's validation data"),
-                _share(self.validation_in_own_train, self.validation, "validation", own),
-                _share(self.validation_in_other_train, self.validation, "validation", other),
+                _share(self.validation_in_own_train, self.validation, "validation", in_same_client),
+                _share(self.validation_in_other_train, self.validation, "validation", in_other_client),
             ]
-        found.append(f"Normalisation '{self.normalisation}': {_FITTED.get(self.fitted_on, self.fitted_on)}.")
-        found += [f"Known leak: {leak}." for leak in self.leaks]
-        return found
+        sentences.append(f"Normalisation '{self.normalisation}': {_FITTED.get(self.fitted_on, self.fitted_on)}.")
+        sentences += [f"Known leak: {leak}." for leak in self.leaks]
+        return sentences
 
     def to_dict(self) -> dict[str, Any]:
         """The findings as plain values."""
@@ -97,7 +98,7 @@ def _share(count: int, total: int, what: str, where: str) -> str:
 
 
 def audit(data: FederatedData) -> Audit:
-    """Look for leaks in the data as they will be used for training and testing."""
+    """Look for leaks between the splits and clients of the data."""
     # Where clients number their own classes, equal images may have different labels at two clients.
     digests = [_digests(data.stored(name), labelled=not data.own_labels) for name in SPLITS]
     distinct, codes = np.unique(np.concatenate(digests), return_inverse=True)
@@ -106,34 +107,34 @@ def audit(data: FederatedData) -> Audit:
     owner: dict[str, Int[np.ndarray, "n"]] = {name: data.split(name).owners for name in SPLITS}
 
     def pairs(name: str) -> Int[np.ndarray, "n"]:
-        """One number for each row's (sample, client)."""
+        """A number for each row that identifies its (sample, client)."""
         return code[name] * data.num_clients + owner[name]
 
-    held = np.unique(np.concatenate([pairs(name) for name in SPLITS]))
+    holdings = np.unique(np.concatenate([pairs(name) for name in SPLITS]))
     trained = np.unique(pairs("train"))
     trainers = np.bincount(trained // data.num_clients, minlength=len(distinct))
 
     def copies(name: str) -> tuple[Bool[np.ndarray, "n"], Bool[np.ndarray, "n"]]:
-        """Which rows have a copy in their own client's, and in another client's training data."""
-        own = np.isin(pairs(name), trained)
-        return own, trainers[code[name]] - own > 0
+        """(rows with a copy in their own client's training data, rows with a copy in another client's)."""
+        in_own_client = np.isin(pairs(name), trained)
+        return in_own_client, trainers[code[name]] - in_own_client > 0
 
-    test_own, test_other = copies("test")
-    validation_own, validation_other = copies("validation")
+    test_in_own, test_in_other = copies("test")
+    validation_in_own, validation_in_other = copies("validation")
     normalisation = data.provenance.get("normalisation", {})
     return Audit(
         samples=len(codes.reshape(-1)),
         distinct=len(distinct),
-        shared=int((np.bincount(held // data.num_clients) > 1).sum()),
+        shared=int((np.bincount(holdings // data.num_clients) > 1).sum()),
         repeated=sum(len(code[name]) - len(np.unique(pairs(name))) for name in SPLITS),
-        test=len(test_own),
-        test_in_own_train=int(test_own.sum()),
-        test_in_other_train=int(test_other.sum()),
+        test=len(test_in_own),
+        test_in_own_train=int(test_in_own.sum()),
+        test_in_other_train=int(test_in_other.sum()),
         test_in_validation=int(np.isin(code["test"], code["validation"]).sum()),
-        validation=len(validation_own),
-        validation_in_own_train=int(validation_own.sum()),
-        validation_in_other_train=int(validation_other.sum()),
-        clients_with_leaked_tests=len(np.unique(owner["test"][test_own | test_other])),
+        validation=len(validation_in_own),
+        validation_in_own_train=int(validation_in_own.sum()),
+        validation_in_other_train=int(validation_in_other.sum()),
+        clients_with_leaked_tests=len(np.unique(owner["test"][test_in_own | test_in_other])),
         normalisation=str(normalisation.get("name", "unknown")),
         fitted_on=str(normalisation.get("fitted_on", "unknown")),
         leaks=tuple(data.provenance.get("leaks", ())),
@@ -141,23 +142,23 @@ def audit(data: FederatedData) -> Audit:
 
 
 def audit_lines(data: FederatedData) -> list[str]:
-    """What the audit says of the data; of samples that are generated, that there is nothing to compare."""
+    """The audit's findings as sentences; generated samples are not audited."""
     if isinstance(data.train, GeneratedSplit):
         return ["Not audited: samples are generated when they are used, each split by independent draws."]
     return audit(data).lines()
 
 
 def _digests(split: Split, *, labelled: bool) -> UInt64[np.ndarray, "n"]:
-    """A 64-bit hash of each row's features, and label; two of a million rows collide with chance 3e-8."""
+    """A 64-bit hash of each row's features (and label); two of a million rows collide with chance 3e-8."""
     x, y = np.ascontiguousarray(split.x), np.ascontiguousarray(split.y)
     if len(y) == 0:
         return np.empty(0, dtype=np.uint64)
     features = x.reshape(len(x), -1).view(np.uint8)
     labels = y.reshape(-1, 1).view(np.uint8)
-    found = np.empty(len(y), dtype=np.uint64)
+    hashes = np.empty(len(y), dtype=np.uint64)
     for row in range(len(y)):
         digest = hashlib.blake2b(features[row].data, digest_size=8)
         if labelled:
             digest.update(labels[row].data)
-        found[row] = int.from_bytes(digest.digest(), "little")
-    return found
+        hashes[row] = int.from_bytes(digest.digest(), "little")
+    return hashes

@@ -1,4 +1,4 @@
-"""Federated data: every client's samples concatenated, with offsets; never padded to the largest client."""
+"""Federated data: all clients' samples concatenated, with offsets (CSR); nothing is padded."""
 
 import hashlib
 from collections.abc import Callable, Mapping
@@ -18,7 +18,7 @@ SPLITS = ("train", "validation", "test")
 TaskKind = Literal["classification", "regression"]
 
 
-@dataclass(frozen=True, eq=False)  # compared and hashed as an object: its arrays are large
+@dataclass(frozen=True, eq=False)  # compared and hashed by identity: its arrays are large
 class Split:
     """One split of all clients in CSR form: client i owns rows `offsets[i]:offsets[i + 1]`.
 
@@ -83,13 +83,16 @@ class Split:
 
 @dataclass(frozen=True)
 class FederatedData:
-    """A federation's data: three splits, the clients' names, and what is known about how they were made.
+    """A federation's data: three splits, the clients' names, notes for the reader, and provenance.
+
+    Raises `DataError` if a split has another number of clients, a client has no training or no test sample, or a
+    feature or target is NaN or infinite.
 
     classes: the class names of a classification task, empty for regression. Where clients number their own
         classes (`own_labels`), label k means another class at each client, and these are only numbers.
-    notes: what a reader of the numbers must know (a leak by design, imputed values); shown in every report.
-    provenance: how to make it again (source, partition name, seed, hashes); stored with every run.
-    modalities: how each sample's vector is made of several modalities, if it is.
+    notes: caveats for a reader of the results (a leak by design, imputed values); shown in every report.
+    provenance: what reproduces the data (source, partition name, seed, hashes); stored with every run.
+    modalities: the layout of a sample's modalities in its vector; None for data of one modality.
     """
 
     name: str
@@ -137,7 +140,7 @@ class FederatedData:
         return getattr(self, name)
 
     def stored(self, name: str) -> Split:
-        """The split, where its samples are stored; `DataError` where they are generated."""
+        """The split called `name`; raises `DataError` if its samples are generated, not stored."""
         split = self.split(name)
         return refuse() if isinstance(split, GeneratedSplit) else split
 
@@ -170,15 +173,18 @@ class FederatedData:
         return digest.hexdigest()
 
     def pooled(self) -> "FederatedData":
-        """The same samples as one client that holds everything (what training without privacy would see)."""
-        whole = {
+        """All samples as those of one client (centralised training)."""
+        splits = {
             name: Split((s := self.stored(name)).x, s.y, np.array([0, len(s.y)], dtype=s.offsets.dtype))
             for name in SPLITS
         }
-        return replace(self, clients=("pooled",), **whole)
+        return replace(self, clients=("pooled",), **splits)
 
     def merged(self, count: int) -> "FederatedData":
-        """The same samples at fewer clients: each holds what several neighbours in the federation's order held."""
+        """The same samples at `count` clients, each of which merges several consecutive ones.
+
+        Raises `ConfigError` unless 1 <= count <= N and all clients number the classes alike.
+        """
         require(
             1 <= count <= self.num_clients and not self.own_labels,
             f"clients = {count} must lie between 1 and {self.num_clients}, with the same classes for all",
@@ -192,23 +198,23 @@ class FederatedData:
         return replace(self, clients=names, **splits)
 
     def select(self, keep: Callable[[int], bool]) -> "FederatedData":
-        """The federation of the clients whose index satisfies `keep`."""
-        chosen = [i for i in range(self.num_clients) if keep(i)]
-        if not chosen:
+        """The federation of the clients whose index satisfies `keep`; raises `DataError` if there is none."""
+        clients = [i for i in range(self.num_clients) if keep(i)]
+        if not clients:
             raise DataError(f"{self.name}: no client is left after the selection")
 
         def part(name: str) -> Split:
             split = self.stored(name)
-            rows = np.concatenate([np.arange(split.offsets[i], split.offsets[i + 1]) for i in chosen])
-            sizes = split.sizes[chosen]
-            outputs = None if split.outputs is None else split.outputs[chosen]
+            rows = np.concatenate([np.arange(split.offsets[i], split.offsets[i + 1]) for i in clients])
+            sizes = split.sizes[clients]
+            outputs = None if split.outputs is None else split.outputs[clients]
             return Split(
                 split.x[rows], split.y[rows], np.concatenate([[0], np.cumsum(sizes)]).astype(np.int64), outputs
             )
 
         return replace(
             self,
-            clients=tuple(self.clients[i] for i in chosen),
+            clients=tuple(self.clients[i] for i in clients),
             train=part("train"),
             validation=part("validation"),
             test=part("test"),

@@ -1,4 +1,4 @@
-"""Samples that exist only while they are used: made from a client's number, each time the same."""
+"""Generated samples: computed from a client's number when they are used, never stored."""
 
 import hashlib
 from abc import abstractmethod
@@ -15,9 +15,9 @@ from idiolect.core.errors import DataError
 
 
 class Maker(eqx.Module):
-    """Makes the samples of one client in one split: a pure function of its number, written in JAX.
+    """Generates one client's samples in one split: a pure JAX function of the client's number.
 
-    capacity: rows it makes, enough for any client; the first n_i of them are client i's.
+    capacity: rows it generates for any client; the first n_i of them are client i's samples.
     """
 
     capacity: eqx.AbstractVar[int]
@@ -29,9 +29,9 @@ class Maker(eqx.Module):
 
 @dataclass(frozen=True, eq=False)
 class GeneratedSplit:
-    """One split of all clients, of which only the sizes are stored: memory for a number a client, whatever they hold.
+    """One split of all clients whose samples are generated: only each client's size is stored.
 
-    What needs all samples at once (pooling, a graph by labels, an audit) is refused with `DataError`.
+    What needs all samples at once (pooling, a graph by labels, an audit) raises `DataError`.
     """
 
     maker: Maker
@@ -44,7 +44,7 @@ class GeneratedSplit:
 
     @property
     def starts(self) -> Int[np.ndarray, "clients"]:
-        """Each client's first row among the rows that are made for it."""
+        """Each client's first row among its own generated rows: 0."""
         return np.zeros(len(self.sizes), np.int64)
 
     @property
@@ -64,29 +64,29 @@ class GeneratedSplit:
         return np.asarray(x)[: self.sizes[index]], np.asarray(y)[: self.sizes[index]]
 
     def digest(self, sha: "hashlib._Hash") -> None:
-        """Add what the samples are made from to a hash."""
+        """Add the generator and the sizes to a hash."""
         leaves, structure = jax.tree.flatten(self.maker)
         sha.update(f"{type(self.maker).__name__}{structure}{[np.asarray(leaf).tolist() for leaf in leaves]}".encode())
         sha.update(np.ascontiguousarray(self.sizes).data)
 
     @property
     def x(self) -> Shaped[np.ndarray, "n ..."]:
-        """Refused: the samples of all clients are never there together."""
+        """Raises `DataError`: the samples of all clients never exist at once."""
         refuse()
 
     @property
     def y(self) -> Shaped[np.ndarray, "n"]:
-        """Refused, as x."""
+        """Raises `DataError`, as `x`."""
         refuse()
 
     @property
     def offsets(self) -> Int[np.ndarray, "clients_plus_1"]:
-        """Refused, as x."""
+        """Raises `DataError`, as `x`."""
         refuse()
 
     @property
     def owners(self) -> Int[np.ndarray, "n"]:
-        """Refused, as x."""
+        """Raises `DataError`, as `x`."""
         refuse()
 
 
@@ -96,7 +96,7 @@ def _made(maker: Maker, client_id: Int[Array | np.ndarray, ""]) -> tuple[Array, 
 
 
 def refuse() -> NoReturn:
-    """Say that samples which are never stored cannot be had all at once."""
+    """Raise the `DataError` for a use that needs all generated samples at once."""
     raise DataError(
         "these clients' samples are generated when they are used and never stored together; what needs all of them "
         "at once (pooling, graphs by data, folds) works on stored data sets only"

@@ -16,10 +16,10 @@ Samples = Float[np.ndarray, "..."] | JaxArray
 
 @dataclass(frozen=True)
 class Modalities:
-    """How a sample's modalities lie in one vector: each flattened, one after the other, then one flag for each.
+    """The layout of a packed sample: each modality flattened, one after the other, then one flag for each.
 
-    A flag is 1 where the modality is there and 0 where it is absent; an absent one is all zeros. names, shapes: of
-    one sample's modalities. Everything that works on flat features works on such samples.
+    A flag is 1 if the sample has the modality, else 0; an absent modality is all zeros. names, shapes: of one
+    sample's modalities. Whatever takes flat features takes packed samples.
     """
 
     names: tuple[str, ...]
@@ -35,19 +35,19 @@ class Modalities:
         return sum(map(prod, self.shapes)) + len(self.names)
 
     def index(self, name: str) -> int:
-        """The place of a modality; `ConfigError` if there is none of this name."""
+        """The position of a modality; raises `ConfigError` on an unknown name."""
         if name not in self.names:
             raise unknown("modality", name, self.names)
         return self.names.index(name)
 
     def columns(self, name: str) -> slice:
-        """Where a modality's numbers lie in a packed sample."""
-        place = self.index(name)
-        start = sum(map(prod, self.shapes[:place]))
-        return slice(start, start + prod(self.shapes[place]))
+        """The columns of a modality in a packed sample."""
+        position = self.index(name)
+        start = sum(map(prod, self.shapes[:position]))
+        return slice(start, start + prod(self.shapes[position]))
 
     def flag(self, name: str) -> int:
-        """Where a modality's flag lies in a packed sample."""
+        """The column of a modality's flag in a packed sample."""
         return self.width - len(self.names) + self.index(name)
 
     def part(self, x: Samples, name: str) -> Samples:
@@ -55,7 +55,7 @@ class Modalities:
         return x[..., self.columns(name)].reshape(*x.shape[:-1], *self.shapes[self.index(name)])
 
     def present(self, x: Samples, name: str) -> Samples:
-        """1 where the modality is there, 0 where it is absent: (..., width) -> (...)."""
+        """1 where the modality is present, 0 where it is absent: (..., width) -> (...)."""
         return x[..., self.flag(name)]
 
     def pack(
@@ -63,9 +63,10 @@ class Modalities:
         parts: Mapping[str, Float[np.ndarray, "n ..."]],
         present: Mapping[str, Bool[np.ndarray, "n"]] | None = None,
     ) -> Float[np.ndarray, "n width"]:
-        """Packed samples from each modality's; what is said to be absent is set to zero, whatever it held.
+        """Pack each modality's samples; values of an absent modality are replaced by zeros.
 
-        Raises `DataError` on a wrong shape and on a sample without any modality.
+        parts: (n, *shape) by modality; present: (n,) by modality, all present by default. Raises `DataError` on a
+        wrong shape and on a sample without any modality.
         """
         count = len(parts[self.names[0]])
         packed = aligned_empty((count, self.width))
@@ -73,11 +74,11 @@ class Modalities:
             values = parts[name]
             if values.shape != (count, *shape):
                 raise DataError(f"modality '{name}' must have the shape {(count, *shape)}, it is {values.shape}")
-            there = np.ones(count, bool) if present is None else present[name]
-            kept = np.where(there.reshape(-1, *(1,) * len(shape)), values, 0)
-            packed[:, self.columns(name)] = kept.reshape(count, prod(shape))
-            packed[:, self.flag(name)] = there
-        empty = np.flatnonzero(packed[:, -len(self.names) :].sum(axis=1) == 0)
-        if len(empty):
-            raise DataError(f"sample {empty[0]} has no modality at all; leave it out")
+            is_present = np.ones(count, bool) if present is None else present[name]
+            masked = np.where(is_present.reshape(-1, *(1,) * len(shape)), values, 0)
+            packed[:, self.columns(name)] = masked.reshape(count, prod(shape))
+            packed[:, self.flag(name)] = is_present
+        without_any = np.flatnonzero(packed[:, -len(self.names) :].sum(axis=1) == 0)
+        if len(without_any):
+            raise DataError(f"sample {without_any[0]} has no modality at all; leave it out")
         return packed

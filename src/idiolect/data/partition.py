@@ -46,7 +46,7 @@ class Rows:
 
 @dataclass(frozen=True, eq=False)
 class Partition:
-    """Index arrays into a pool of samples, with all that is needed to trust them and to make them again.
+    """Index arrays into a pool of samples, with the hashes that verify and the arguments that reproduce them.
 
     pool: sha256 of the pool's features and labels, see `pool_hash`; `apply_partition` refuses any other pool.
     parameters: the arguments of the partitioner and of the division into splits.
@@ -100,13 +100,13 @@ class Partition:
         return digest.hexdigest()
 
     def save(self, path: str | Path) -> None:
-        """Write the index file, whole or not at all; equal partitions give bit-identical files."""
+        """Write the partition file atomically; equal partitions give bit-identical files."""
         header = {**self._header(), "fingerprint": self.fingerprint}
         partition_file.write(path, partition_file.encode(header, self._arrays()))
 
     @classmethod
     def load(cls, path: str | Path) -> "Partition":
-        """Read an index file and check it against its own fingerprint."""
+        """Read a partition file; raises `DataError` if it does not match its own fingerprint."""
         header, arrays = partition_file.read(path)
         try:
             rows = {name: Rows(arrays[name], arrays[f"{name}_offsets"]) for name in SPLITS}
@@ -139,7 +139,7 @@ def pool_hash(*arrays: Shaped[np.ndarray, "..."]) -> str:
 
 
 def as_float32(rows: Shaped[np.ndarray, "n ..."]) -> Float[np.ndarray, "n ..."]:
-    """The features as they are, in single precision."""
+    """Copy the features in single precision."""
     out = aligned_empty(rows.shape)
     out[...] = rows
     return out
@@ -160,18 +160,18 @@ def apply_partition(
     provenance: Mapping[str, Any] | None = None,
     modalities: Modalities | None = None,
 ) -> FederatedData:
-    """Gather the pool's samples into federated data.
+    """Gather the pool's samples into federated data; raises `DataError` if the pool is not the partition's.
 
-    encode: turns the gathered rows of one split into float32 features (normalisation), so that a large pool
+    encode: maps the gathered rows of one split to float32 features (normalisation), so that a large pool
     of bytes is never held in single precision as a whole.
-    outputs: the number of classes of each client, where y numbers each client's own.
-    pool: the hash of the original pool, where x was derived from it after the partition was known.
-    modalities: how encoded rows are made of several modalities.
+    outputs: each client's number of classes, if y numbers each client's own classes.
+    pool: the hash of the original pool, if x was derived from it after partitioning.
+    modalities: the layout of the encoded rows, if they are packed samples of several modalities.
     """
-    if (found := pool or pool_hash(x, y)) != partition.pool:
+    if (actual_pool := pool or pool_hash(x, y)) != partition.pool:
         raise DataError(
             f"partition '{partition.name}' was made for another pool of samples "
-            f"(sha256 {partition.pool[:12]}…, this one is {found[:12]}…); make it again from these data"
+            f"(sha256 {partition.pool[:12]}…, this one is {actual_pool[:12]}…); make it again from these data"
         )
     label_type = np.int32 if task == "classification" else np.float32
 

@@ -1,4 +1,4 @@
-"""The partition file: a zip of .npy arrays beside a JSON header; equal content gives equal bytes."""
+"""The partition file: a zip of .npy arrays and a JSON header; equal content gives equal bytes."""
 
 import io
 import json
@@ -26,18 +26,18 @@ def encode(header: Mapping[str, Any], arrays: Mapping[str, Int[np.ndarray, "_"]]
         buffer = io.BytesIO()
         np.lib.format.write_array(buffer, np.ascontiguousarray(array, dtype="<i8"), allow_pickle=False)
         members[f"{name}.npy"] = buffer.getvalue()
-    whole = io.BytesIO()
-    with zipfile.ZipFile(whole, "w", zipfile.ZIP_STORED) as archive:
+    file_bytes = io.BytesIO()
+    with zipfile.ZipFile(file_bytes, "w", zipfile.ZIP_STORED) as archive:
         for name, content in members.items():
             info = zipfile.ZipInfo(name, date_time=(1980, 1, 1, 0, 0, 0))
             info.create_system = 3  # the same on every operating system
             info.external_attr = 0o600 << 16
             archive.writestr(info, content)
-    return whole.getvalue()
+    return file_bytes.getvalue()
 
 
 def write(path: str | Path, content: bytes) -> None:
-    """Put the bytes at `path` whole or not at all, even if the machine stops half-way."""
+    """Write the bytes to `path` atomically; raises `DataError` if it cannot be written."""
     path = Path(path)
     temporary: str | None = None
     try:
@@ -56,9 +56,9 @@ def write(path: str | Path, content: bytes) -> None:
 
 
 def read(path: str | Path) -> tuple[dict[str, Any], dict[str, Int[np.ndarray, "_"]]]:
-    """The header and the arrays of a partition file."""
+    """The header and the arrays of a partition file; raises `DataError` if it is missing, damaged or another file."""
     path = Path(path)
-    again = "make the partition again or copy the whole file"
+    remedy = "make the partition again or copy the whole file"
     try:
         content = path.read_bytes()
     except FileNotFoundError as error:
@@ -76,7 +76,7 @@ def read(path: str | Path) -> tuple[dict[str, Any], dict[str, Int[np.ndarray, "_
                 if name.endswith(".npy")
             }
     except (zipfile.BadZipFile, KeyError, ValueError, TypeError, EOFError, NotImplementedError) as error:
-        raise DataError(f"{path} is truncated, damaged or not a partition file; {again}") from error
+        raise DataError(f"{path} is truncated, damaged or not a partition file; {remedy}") from error
     if header.get("format") != FORMAT or header.get("version") != VERSION:
         raise DataError(
             f"{path} is not a partition file of version {VERSION} "
