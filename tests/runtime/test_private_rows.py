@@ -74,7 +74,7 @@ KILLED = """
 import os, signal, sys
 from pathlib import Path
 import numpy as np
-from tests.test_private_rows import rows_at
+from tests.runtime.test_private_rows import rows_at
 rows, one = rows_at(Path(sys.argv[1])), np.asarray([5])
 rows.write(one, {"a": np.full((1, 3), 1.0), "b": (one, None)})
 rows.commit(b"1")

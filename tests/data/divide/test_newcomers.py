@@ -6,7 +6,7 @@ import pytest
 import idiolect
 from idiolect.core.errors import DataError
 from idiolect.data import SPLITS, mosi
-from idiolect.data.divide.newcomers import dealt_evenly, note_on_newcomers
+from idiolect.data.divide.newcomers import assign_evenly, note_on_newcomers
 from idiolect.runtime.evaluate import Evaluator
 from idiolect.runtime.simulate import Simulation
 from tests.data.mosi_data import write_mosi
@@ -14,25 +14,25 @@ from tests.data.mosi_data import write_mosi
 
 def test_each_row_goes_to_one_client_in_even_shares():
     rows = np.arange(100, 147)
-    shares = dealt_evenly(rows, 5, 0)
+    shares = assign_evenly(rows, 5, 0)
     np.testing.assert_array_equal(np.sort(np.concatenate(shares)), rows)
     assert sorted(map(len, shares)) == [9, 9, 9, 10, 10]
-    assert all(np.array_equal(a, b) for a, b in zip(shares, dealt_evenly(rows, 5, 0), strict=True))
-    assert not np.array_equal(shares[0], dealt_evenly(rows, 5, 1)[0])
+    assert all(np.array_equal(a, b) for a, b in zip(shares, assign_evenly(rows, 5, 0), strict=True))
+    assert not np.array_equal(shares[0], assign_evenly(rows, 5, 1)[0])
 
 
 def test_shares_are_drawn_at_random():
     """The mean of a share's row numbers, over many seeds: that of all rows, within four standard errors."""
     rows = np.arange(40)
-    means = [np.mean(dealt_evenly(rows, 4, seed)[0]) for seed in range(300)]
+    means = [np.mean(assign_evenly(rows, 4, seed)[0]) for seed in range(300)]
     error = np.sqrt(rows.var() / 10 * 30 / 39 / 300)  # without replacement
     assert abs(np.mean(means) - rows.mean()) < 4 * error
 
 
 def test_too_few_rows():
     with pytest.raises(DataError, match="3 samples of new clients are too few to test 4 clients on"):
-        dealt_evenly(np.arange(3), 4, 0)
-    assert sorted(map(len, dealt_evenly(np.arange(3), 4, 0, least=0))) == [0, 1, 1, 1]
+        assign_evenly(np.arange(3), 4, 0)
+    assert sorted(map(len, assign_evenly(np.arange(3), 4, 0, least=0))) == [0, 1, 1, 1]
 
 
 def test_a_long_list_of_names_is_cut():

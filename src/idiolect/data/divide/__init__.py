@@ -1,1 +1,1 @@
-"""Who gets which samples, and which of them are for training, validation and testing."""
+"""Dividing samples among clients, and each client's into training, validation and test."""

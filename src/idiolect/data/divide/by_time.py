@@ -1,4 +1,4 @@
-"""Divide series of half-overlapping windows by time, so that no window of one split shares samples with another's."""
+"""Divide series of half-overlapping windows by time, so that windows of different splits share no samples."""
 
 from collections.abc import Sequence
 
@@ -12,21 +12,20 @@ from idiolect.data.partition import Indices
 def by_time(
     series: Sequence[Indices], overlaps: Bool[np.ndarray, "pool"], test: float, validation: float
 ) -> tuple[Indices, Indices, Indices]:
-    """One client's windows: of each series the first part is for training, the last for testing.
+    """(train, validation, test) windows of one client: of each series the first train, the last test.
 
     series: windows in the order of time (one series an activity). overlaps: whether a window of the pool overlaps
-    the one before it. A training window that overlaps a window of another split is left out, and so is a validation
-    window that overlaps a test window: one at most for each cut.
+    the one before it. At each cut, the window that overlaps a later split's window is left out.
     """
     divided: list[list[Indices]] = [[], [], []]
     for rows in series:
-        size, held, _ = counts(len(rows), test, validation)
-        for part, block in zip(divided, np.split(rows, [size, size + held]), strict=True):
+        size, num_validation, _ = counts(len(rows), test, validation)
+        for part, block in zip(divided, np.split(rows, [size, size + num_validation]), strict=True):
             part.append(block)
-    train, validated, tested = (np.sort(np.concatenate(part)) for part in divided)
-    validated = validated[~overlapping(validated, tested, overlaps)]
-    train = train[~overlapping(train, np.concatenate([validated, tested]), overlaps)]
-    return train, validated, tested
+    train, validation_windows, test_windows = (np.sort(np.concatenate(part)) for part in divided)
+    validation_windows = validation_windows[~overlapping(validation_windows, test_windows, overlaps)]
+    train = train[~overlapping(train, np.concatenate([validation_windows, test_windows]), overlaps)]
+    return train, validation_windows, test_windows
 
 
 def overlapping(rows: Indices, others: Indices, overlaps: Bool[np.ndarray, "pool"]) -> Bool[np.ndarray, "_"]:

@@ -16,26 +16,26 @@ from idiolect.data.partition import Indices, Partition, Rows, pool_hash
 
 
 def stream(seed: int, *purpose: int) -> np.random.Generator:
-    """The random stream of one purpose (0: who owns a sample; 1, client: that client's division)."""
+    """The random stream of one purpose (0: the assignment to clients; 1, client: that client's division)."""
     if seed < 0:
         raise ConfigError(f"seed must not be negative, it is {seed}")
     return np.random.Generator(np.random.PCG64([seed, *purpose]))
 
 
 def counts(size: int, test: float, validation: float) -> tuple[int, int, int]:
-    """Samples for (train, validation, test) of a client with `size` samples.
+    """The numbers of (train, validation, test) samples of a client with `size` samples.
 
-    Train and validation together are the fraction 1 - test rounded down, as in the papers' code; the validation
-    part is rounded, and gives way to training when a client is small.
+    Train and validation together are the fraction 1 - test rounded down, as in the papers' code. Validation is
+    rounded to the nearest, and leaves at least one training sample.
     """
-    kept = math.floor(size * (1 - test) + 1e-9)
-    tested = size - kept
-    held = min(round(size * validation), max(kept - 1, 0))
-    return kept - held, held, tested
+    not_test = math.floor(size * (1 - test) + 1e-9)
+    num_test = size - not_test
+    num_validation = min(round(size * validation), max(not_test - 1, 0))
+    return not_test - num_validation, num_validation, num_test
 
 
 def smallest(test: float) -> int:
-    """The smallest client that gets a training and a test sample."""
+    """The smallest size at which a client gets a training and a test sample."""
     return next(size for size in itertools.count(2) if min(counts(size, test, 0.0)[::2]) >= 1)
 
 
@@ -44,12 +44,16 @@ def shuffled(
 ) -> tuple[Indices, Indices, Indices]:
     """One client's samples divided at random; the test samples do not depend on the validation fraction."""
     order = group[stream(seed, 1, client).permutation(len(group))]
-    _, held, tested = counts(len(group), test, validation)
-    return np.sort(order[tested + held :]), np.sort(order[tested : tested + held]), np.sort(order[:tested])
+    _, num_validation, num_test = counts(len(group), test, validation)
+    return (
+        np.sort(order[num_test + num_validation :]),
+        np.sort(order[num_test : num_test + num_validation]),
+        np.sort(order[:num_test]),
+    )
 
 
 def check_fractions(test: float, validation: float) -> None:
-    """The fractions must leave something for training."""
+    """Raise `ConfigError` unless the fractions are in range and leave something for training."""
     require(0 < test < 1, f"test fraction must lie between 0 and 1, it is {test}")
     require(
         0 <= validation < 1 - test,
@@ -71,7 +75,10 @@ def divide(
     parameters: Mapping[str, Any] | None = None,
     notes: Sequence[str] = (),
 ) -> Partition:
-    """The partition in which client i owns the samples `groups[i]`, divided at random inside each client."""
+    """The partition in which client i holds the samples `groups[i]`, divided at random inside each client.
+
+    Raises `DataError` if a client is too small for a training and a test sample.
+    """
     check_fractions(test, validation)
     digits = len(str(len(groups) - 1))
     names = [f"client {i:0{digits}d}" for i in range(len(groups))] if clients is None else clients
@@ -101,7 +108,10 @@ def divide(
 
 
 def large_enough(sizes: Mapping[str, int], minimum: int | None, where: str) -> tuple[list[str], list[str]]:
-    """The clients with at least `minimum` samples, and a note about those that are dropped."""
+    """The clients with at least `minimum` samples, and a note about the dropped ones.
+
+    Raises `DataError` if all are too small.
+    """
     if minimum is None:
         return list(sizes), []
     kept = [client for client, size in sizes.items() if size >= minimum]
@@ -115,7 +125,7 @@ def large_enough(sizes: Mapping[str, int], minimum: int | None, where: str) -> t
 
 
 def listed(names: Sequence[str], most: int = 40) -> str:
-    """The names for a note, cut where they are many."""
+    """The names for a note; of more than `most`, the first and the number of the others."""
     return ", ".join(names) if len(names) <= most else f"{', '.join(names[:most])} and {len(names) - most} more"
 
 
@@ -130,7 +140,7 @@ def of_splits(
     parameters: Mapping[str, Any] | None = None,
     notes: Sequence[str] = (),
 ) -> Partition:
-    """The partition whose splits are given client by client."""
+    """The partition of the given groups: for each split, each client's indices."""
     rows = {split: Rows.of(groups[split]) for split in SPLITS}
     return Partition(
         name=name,
@@ -145,11 +155,11 @@ def of_splits(
 
 
 def statistics(rows: Mapping[str, Rows], y: Shaped[np.ndarray, "pool"]) -> dict[str, Any]:
-    """Samples of each client by split, distinct and unused samples; for classes a table, client x label value."""
+    """Samples of each client by split, distinct and unused samples; for class labels, a table client x label."""
     used = np.zeros(len(y), dtype=bool)
     for part in rows.values():
         used[part.index] = True
-    found: dict[str, Any] = {
+    result: dict[str, Any] = {
         "sizes": {split: part.sizes.tolist() for split, part in rows.items()},
         "distinct": int(used.sum()),
         "unused": int(len(y) - used.sum()),
@@ -159,9 +169,9 @@ def statistics(rows: Mapping[str, Rows], y: Shaped[np.ndarray, "pool"]) -> dict[
         table = np.zeros((len(rows[SPLITS[0]].sizes), len(values)), dtype=np.int64)
         for part in rows.values():
             np.add.at(table, (np.repeat(np.arange(len(table)), part.sizes), codes[part.index]), 1)
-        found["label_values"] = values.tolist()
-        found["labels"] = table.tolist()
-    return found
+        result["label_values"] = values.tolist()
+        result["labels"] = table.tolist()
+    return result
 
 
 def make_partition(
@@ -176,7 +186,11 @@ def make_partition(
     split_seed: int = 0,
     **parameters: Any,
 ) -> Partition:
-    """Deal a pool to clients by the partitioner of that name; `parameters` are the partitioner's own."""
+    """Partition a pool of samples among clients by a named partitioner of `PARTITIONERS`.
+
+    seed: assigns samples to clients; split_seed: divides each client's samples, of which `test` and `validation`
+    are fractions. parameters: the partitioner's own. Raises `ConfigError` on an unknown name or parameter.
+    """
     if partitioner not in PARTITIONERS:
         raise unknown("partition", partitioner, PARTITIONERS)
     function = PARTITIONERS[partitioner]

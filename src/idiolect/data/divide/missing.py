@@ -1,4 +1,4 @@
-"""Modalities taken away at random, of whole clients or of single samples: the same draws for every rate."""
+"""Drop modalities at random, of whole clients or of single samples, with the same draws at every rate."""
 
 import hashlib
 from collections.abc import Sequence
@@ -19,7 +19,7 @@ By = Literal["client", "sample"]
 
 
 class Missing(TypedDict, total=False):
-    """What the sources of several modalities take beside their own arguments, see `drop_modalities`.
+    """Settings of every source of several modalities, see `drop_modalities`.
 
     missing: the rate; missing_by: 'client' or 'sample'; missing_seed; missing_in: the splits, all by default.
     """
@@ -32,7 +32,7 @@ class Missing(TypedDict, total=False):
 
 @dataclass(frozen=True)
 class MissingPattern:
-    """Which modalities are taken away, see `drop_modalities`."""
+    """Which modalities are dropped, see `drop_modalities`. Raises `ConfigError` on a value out of range."""
 
     missing: float = 0.0
     missing_by: str = "client"
@@ -53,26 +53,26 @@ class MissingPattern:
 
 
 def drop_modalities(data: FederatedData, pattern: MissingPattern) -> FederatedData:
-    """The data with some modalities taken away: their numbers become zero, and so do their flags.
+    """Drop modalities at random: their values and flags become zero.
 
-    A client, or sample, loses each of its modalities with the chance `missing`, all independently; one that would
-    lose all keeps one of them, drawn evenly, so of M modalities that all are there the share
-    r - r^M / M is taken away (r: the rate). By 'client' a client lacks a modality in all of the splits named; by
-    'sample' each draw is one sample's. To have both, call this by client first.
+    Each modality of a client (or of a sample) is dropped independently with probability r = `missing`; where all
+    would be dropped, one of them, drawn uniformly, is kept. So of M present modalities the expected share
+    r - r^M / M is dropped. missing_by 'client': a client lacks the modality in all samples of the named splits;
+    'sample': each sample has its own draws. For both, apply 'client' first.
 
-    The draws depend on the seed and the client's name alone (and on the split and the sample's place in it), so
-    neither the order nor the choice of clients changes them, and a higher rate takes away all that a lower one does.
-    Raises `DataError` if samples do not have modalities.
+    The draws depend only on the seed and the client's name (by sample also on the split and the position in it):
+    not on the order or selection of clients; and what a lower rate drops, a higher rate drops too.
+    Raises `DataError` if the data have no modalities.
     """
     layout = data.modalities
     if layout is None:
         raise DataError(f"{data.name}: its samples have no modalities, so none can be missing")
     if pattern.missing == 0:
         return data
-    changed = {split: _taken(data, layout, split, pattern) for split in pattern.missing_in}
-    count = max(sum(len(split.y) for split in changed.values()), 1)
+    new_splits = {split: _without_dropped(data, layout, split, pattern) for split in pattern.missing_in}
+    count = max(sum(len(split.y) for split in new_splits.values()), 1)
     absent = {
-        name: round(sum(float((layout.present(s.x, name) == 0).sum()) for s in changed.values()) / count, 6)
+        name: round(sum(float((layout.present(s.x, name) == 0).sum()) for s in new_splits.values()) / count, 6)
         for name in layout.names
     }
     note = (
@@ -80,18 +80,18 @@ def drop_modalities(data: FederatedData, pattern: MissingPattern) -> FederatedDa
         f"(seed {pattern.missing_seed}, in {', '.join(pattern.missing_in)}; never all of them): "
         + ", ".join(f"{name} is absent in {share:.1%} of the samples" for name, share in absent.items())
     )
-    done = [*data.provenance.get("missing", []), {**pattern.arguments, "absent": absent}]
+    patterns = [*data.provenance.get("missing", []), {**pattern.arguments, "absent": absent}]
     return replace(
         data,
-        **changed,
+        **new_splits,
         name=f"{data.name}/missing-{pattern.missing:g}-by-{pattern.missing_by}",
         notes=(*data.notes, note),
-        provenance={**data.provenance, "missing": done},
+        provenance={**data.provenance, "missing": patterns},
     )
 
 
 def _splits(names: Sequence[str]) -> tuple[str, ...]:
-    """The splits in their own order."""
+    """The named splits in the order of `SPLITS`; raises `ConfigError` on an unknown name or none."""
     given = (names,) if isinstance(names, str) else tuple(names)
     for name in given:
         if name not in SPLITS:
@@ -103,31 +103,31 @@ def _splits(names: Sequence[str]) -> tuple[str, ...]:
 def _draws(
     data: FederatedData, split: str, modalities: int, pattern: MissingPattern
 ) -> Float[np.ndarray, "n modalities"]:
-    """A number in [0, 1) for each sample's modalities; what is below the rate is lost."""
+    """A uniform draw in [0, 1) for each modality of each sample; those below the rate are dropped."""
     sizes = data.split(split).sizes
-    drawn: list[Float[np.ndarray, "m modalities"]] = []
+    draws: list[Float[np.ndarray, "m modalities"]] = []
     for client, size in zip(data.clients, sizes, strict=True):
-        name = int.from_bytes(hashlib.sha256(client.encode()).digest()[:8], "big")
+        client_hash = int.from_bytes(hashlib.sha256(client.encode()).digest()[:8], "big")
         if pattern.missing_by == "client":
-            own = stream(pattern.missing_seed, 5, name).random((1, modalities))
-            drawn.append(np.repeat(own, size, axis=0))
+            client_draws = stream(pattern.missing_seed, 5, client_hash).random((1, modalities))
+            draws.append(np.repeat(client_draws, size, axis=0))
         else:
-            drawn.append(stream(pattern.missing_seed, 6, name, SPLITS.index(split)).random((size, modalities)))
-    return np.concatenate(drawn)
+            draws.append(stream(pattern.missing_seed, 6, client_hash, SPLITS.index(split)).random((size, modalities)))
+    return np.concatenate(draws)
 
 
-def _taken(data: FederatedData, layout: Modalities, split: str, pattern: MissingPattern) -> Split:
-    """One split with what is lost set to zero."""
-    whole = data.stored(split)
-    there = np.stack([np.asarray(layout.present(whole.x, name)) > 0 for name in layout.names], axis=1)
+def _without_dropped(data: FederatedData, layout: Modalities, split: str, pattern: MissingPattern) -> Split:
+    """One split with the dropped modalities set to zero."""
+    old = data.stored(split)
+    present = np.stack([np.asarray(layout.present(old.x, name)) > 0 for name in layout.names], axis=1)
     draws = _draws(data, split, len(layout.names), pattern)
-    lost = there & (draws < pattern.missing)
-    bare = np.flatnonzero((lost == there).all(axis=1))
-    # The largest draw stays, whatever the rate: so what a lower rate takes away a higher one takes away too.
-    lost[bare, np.argmax(np.where(there[bare], draws[bare], -1.0), axis=1)] = False
-    x = aligned_empty(whole.x.shape)
-    x[...] = whole.x
+    dropped = present & (draws < pattern.missing)
+    all_dropped = np.flatnonzero((dropped == present).all(axis=1))
+    # The largest draw is kept at every rate, so what a lower rate drops a higher one drops too.
+    dropped[all_dropped, np.argmax(np.where(present[all_dropped], draws[all_dropped], -1.0), axis=1)] = False
+    x = aligned_empty(old.x.shape)
+    x[...] = old.x
     for number, name in enumerate(layout.names):
-        x[lost[:, number], layout.columns(name)] = 0
-        x[lost[:, number], layout.flag(name)] = 0
-    return replace(whole, x=x)
+        x[dropped[:, number], layout.columns(name)] = 0
+        x[dropped[:, number], layout.flag(name)] = 0
+    return replace(old, x=x)

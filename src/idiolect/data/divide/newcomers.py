@@ -1,4 +1,4 @@
-"""Clients that take no part in training, by whose samples what the others learnt is tested."""
+"""New clients: they do not train, and their samples test what the training clients have learnt."""
 
 from collections.abc import Sequence
 
@@ -9,11 +9,11 @@ from idiolect.data.divide.division import listed, stream
 from idiolect.data.partition import Indices
 
 
-def dealt_evenly(rows: Indices, clients: int, seed: int, *, least: int = 1) -> list[Indices]:
-    """The newcomers' rows as test samples of the clients: drawn at random, a row goes to one client.
+def assign_evenly(rows: Indices, clients: int, seed: int, *, least: int = 1) -> list[Indices]:
+    """Assign the newcomers' rows at random to the training clients as their test samples, each row to one client.
 
-    The mean over all test samples is then exactly that over the newcomers' samples for a model that all clients
-    share, and an unbiased one for what a client's own model does on newcomers; sizes differ by one at most. Raises
+    For a shared model the mean over all test samples is then exactly the mean over the newcomers' samples; for
+    personal models it is an unbiased estimate of their mean on newcomers. Sizes differ by at most one. Raises
     `DataError` if a client would get fewer than `least` rows.
     """
     if len(rows) < clients * least:
@@ -23,7 +23,7 @@ def dealt_evenly(rows: Indices, clients: int, seed: int, *, least: int = 1) -> l
 
 
 def note_on_newcomers(kind: str, new: Sequence[str], samples: int) -> str:
-    """What a reader must know about test samples dealt by `dealt_evenly`; kind: what a client is, in the plural."""
+    """The note on test samples assigned by `assign_evenly`; kind: what a client is, in the plural."""
     return (
         f"{len(new)} {kind} take no part in training: {listed(new)}; their {samples:,} samples are dealt evenly to "
         f"the clients as test samples, so the mean over samples tests a shared model on new {kind}, and no client is "
@@ -32,7 +32,7 @@ def note_on_newcomers(kind: str, new: Sequence[str], samples: int) -> str:
 
 
 def note_on_known(kind: str, new: int, known: int) -> str:
-    """What a reader must know about a federation of the newcomers themselves."""
+    """The note on a federation whose clients are the newcomers themselves."""
     return (
         f"the clients are the {new} new {kind}; the {known} others are left out, except that a normalisation fitted "
         "on training samples is fitted on theirs"

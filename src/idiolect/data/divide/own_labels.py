@@ -1,4 +1,4 @@
-"""Own labels: each client numbers the classes that it holds from 0, as if no other client existed."""
+"""Own labels: each client numbers the classes that it holds from 0, independently of the others."""
 
 from dataclasses import replace
 
@@ -11,7 +11,8 @@ from idiolect.data.federated import SPLITS, FederatedData, Split
 def number_own_labels(data: FederatedData) -> FederatedData:
     """The same samples, where client i numbers its K_i classes 0..K_i - 1, in the order of `data.classes`.
 
-    A client's classes are those of its training, validation and test samples together.
+    A client's classes are those of its training, validation and test samples together. Raises `DataError` for a
+    regression and for data that are numbered so already.
     """
     if data.task != "classification" or data.own_labels:
         raise DataError(f"{data.name}: only classes that all clients number alike can be numbered by each client")
@@ -36,5 +37,5 @@ def number_own_labels(data: FederatedData) -> FederatedData:
 
 
 def _note(least: int, most: int) -> str:
-    many = f"{most}" if least == most else f"{least} to {most}"
-    return f"each client numbers its {many} classes from 0: label k means another class at another client"
+    count = f"{most}" if least == most else f"{least} to {most}"
+    return f"each client numbers its {count} classes from 0: label k means another class at another client"

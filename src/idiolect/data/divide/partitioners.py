@@ -1,6 +1,7 @@
-"""Ways to deal a pool of labelled samples to clients: disjoint, seeded, with a minimum size for each client.
+"""Partitioners: disjoint, seeded assignments of a pool of labelled samples to clients, with a minimum size.
 
-A partitioner takes (labels, clients, rng) and its own parameters, and returns each client's indices.
+A partitioner takes (labels, clients, rng) and its own parameters, and returns each client's indices. It raises
+`ConfigError` on a parameter out of range and `DataError` if the pool is too small.
 """
 
 from collections.abc import Callable
@@ -25,7 +26,7 @@ def iid(labels: Labels, clients: int, rng: np.random.Generator, *, minimum: int 
 def lognormal_sizes(
     labels: Labels, clients: int, rng: np.random.Generator, *, sigma: float = 1.0, minimum: int = 2
 ) -> Groups:
-    """Labels at random; beyond the minimum, sizes are proportional to exp(N(0, sigma²)) draws."""
+    """Labels at random; samples beyond each client's minimum are shared in proportion to exp(N(0, sigma²)) draws."""
     _check_pool(labels, clients, minimum)
     require(sigma >= 0, f"sigma must not be negative, it is {sigma}")
     shares = np.cumsum(rng.lognormal(0.0, sigma, clients))
@@ -42,11 +43,11 @@ def dirichlet(
     concentration: float = 0.5,
     minimum: int = 2,
 ) -> Groups:
-    """Each class is dealt in proportions drawn from a symmetric Dirichlet distribution over the clients.
+    """Each class is divided among the clients in proportions drawn from a symmetric Dirichlet distribution.
 
-    A small concentration gives each client few classes, a large one tends to iid. The proportions are drawn
-    again until every client reaches the minimum. (M. Yurochkin et al., "Bayesian nonparametric federated learning
-    of neural networks", ICML 2019.)
+    A small concentration gives each client few classes, a large one tends to iid. The proportions are redrawn
+    until every client reaches the minimum. (M. Yurochkin et al., "Bayesian nonparametric federated learning of
+    neural networks", ICML 2019.)
     """
     _check_pool(labels, clients, minimum)
     require(concentration > 0, f"concentration must be positive, it is {concentration}")
@@ -77,8 +78,8 @@ def dirichlet_clients(
     """Each client draws its mixture of classes q ~ Dir(concentration p), p the pool's, and its samples from q.
 
     Works for every concentration: towards 0 a client holds one class, towards infinity the pool's mixture. Samples
-    are drawn without replacement; where a class is used up, the others take its place in their proportions, so that
-    the last clients take what is left. size: samples of each client; without it the pool is dealt in equal parts.
+    are drawn without replacement; once a class is used up, q is renormalised over the others, so the last clients
+    get the remaining classes. size: samples of each client; by default the pool is divided equally.
     (T. Hsu, H. Qi, M. Brown 2019, arXiv:1909.06335.)
     """
     _check_pool(labels, clients, minimum)
@@ -91,26 +92,28 @@ def dirichlet_clients(
     totals = np.array([len(rows) for rows in by_class])
     used = np.zeros_like(totals)
     groups: Groups = []
-    for wanted in sizes:
-        before = used.copy()
+    for target in sizes:
+        used_before = used.copy()
         mixture = rng.dirichlet(concentration * totals / totals.sum())
-        while (rest := wanted - int((used - before).sum())) > 0:
+        while (lacking := target - int((used - used_before).sum())) > 0:
             mixture = np.where(used < totals, mixture, 0.0)
-            if mixture.sum() == 0:  # what is left of q underflowed; it is a Dirichlet draw over the open classes
-                left = used < totals
-                mixture[left] = rng.dirichlet(concentration * totals[left] / totals.sum())
-            used += np.minimum(rng.multinomial(rest, mixture / mixture.sum()), totals - used)
-        groups.append(np.concatenate([r[b:e] for r, b, e in zip(by_class, before, used, strict=True)]))
+            if mixture.sum() == 0:  # q underflowed on the remaining classes, over which it is a Dirichlet draw
+                open_classes = used < totals
+                mixture[open_classes] = rng.dirichlet(concentration * totals[open_classes] / totals.sum())
+            used += np.minimum(rng.multinomial(lacking, mixture / mixture.sum()), totals - used)
+        groups.append(
+            np.concatenate([rows[begin:end] for rows, begin, end in zip(by_class, used_before, used, strict=True)])
+        )
     return groups
 
 
 def labels_per_client(
     labels: Labels, clients: int, rng: np.random.Generator, *, k: int = 2, minimum: int = 2
 ) -> Groups:
-    """Each client holds exactly k classes; a class is dealt in equal pieces to its holders.
+    """Each client holds exactly k classes; a class is divided equally among its holders.
 
-    Clients in turn take the k classes that have the fewest holders so far, ties at random, so that classes are
-    spread evenly. With fewer than classes / k clients some classes have no holder and stay unused.
+    Clients in turn take the k classes that have the fewest holders so far, ties at random. With fewer than
+    classes / k clients some classes have no holder and stay unused.
     """
     _check_pool(labels, clients, minimum)
     by_class = [rng.permutation(rows) for rows in _by_class(labels)]
@@ -118,11 +121,11 @@ def labels_per_client(
     holders: list[list[int]] = [[] for _ in by_class]
     for client in range(clients):
         ties = rng.random(len(by_class))
-        for chosen in np.lexsort((ties, np.array([len(held) for held in holders])))[:k]:
-            holders[chosen].append(client)
+        for label in np.lexsort((ties, np.array([len(class_holders) for class_holders in holders])))[:k]:
+            holders[label].append(client)
     parts: list[Groups] = [[] for _ in range(clients)]
-    for rows, held in zip(by_class, holders, strict=True):
-        for client, piece in zip(held, np.array_split(rows, max(len(held), 1)), strict=False):
+    for rows, class_holders in zip(by_class, holders, strict=True):
+        for client, piece in zip(class_holders, np.array_split(rows, max(len(class_holders), 1)), strict=False):
             parts[client].append(piece)
     groups = [np.concatenate(part) for part in parts]
     sizes = [len(group) for group in groups]

@@ -1,4 +1,4 @@
-"""A table's columns to features: every statistic and category is fitted on the training rows alone."""
+"""Encode a table's columns as features; statistics and categories are fitted on the training rows only."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -18,7 +18,7 @@ Mask = Bool[np.ndarray, "n"]
 
 @dataclass(frozen=True)
 class Encoded:
-    """The features of one column: their names, values, what happened to it, and how to encode new rows."""
+    """The features of one column: names, values, notes for the reader, and the recipe that encodes new rows."""
 
     names: tuple[str, ...]
     values: Float32[np.ndarray, "n features"]
@@ -37,7 +37,7 @@ def is_numeric(column: pd.Series) -> bool:
 
 
 def encode_column(column: pd.Series, train: Mask, *, categorical: bool, standardise: bool) -> Encoded:
-    """One column's features; constant columns give none, with a note."""
+    """Encode one column; a column that is constant in training gives no feature, and a note."""
     if categorical or not is_numeric(column):
         return _categorical(column, train)
     return _numeric(column, train, standardise)
@@ -49,7 +49,7 @@ def _dropped(name: str, count: int, why: str) -> Encoded:
 
 
 def _numeric(column: pd.Series, train: Mask, standardise: bool) -> Encoded:
-    """The value (standardised), a missing one replaced by the median, and a column that tells where it was."""
+    """The value (standardised), missing ones replaced by the training median, and an indicator of missing values."""
     name = str(column.name)
     values: Float[np.ndarray, "n"] = column.to_numpy(dtype=np.float64, na_value=np.nan).copy()
     missing = np.isnan(values)
@@ -58,28 +58,28 @@ def _numeric(column: pd.Series, train: Mask, standardise: bool) -> Encoded:
     median = float(np.median(values[train & ~missing]))
     values[missing] = median
     mean, deviation = float(values[train].mean()), float(values[train].std())
-    told = bool(missing[train].any())
-    if np.ptp(values[train]) == 0 and not told:
+    has_missing = bool(missing[train].any())
+    if np.ptp(values[train]) == 0 and not has_missing:
         return _dropped(name, len(values), "it is constant")
-    recipe: dict[str, Any] = {"column": name, "kind": "numeric", "median": median, "missing_indicator": told}
+    recipe: dict[str, Any] = {"column": name, "kind": "numeric", "median": median, "missing_indicator": has_missing}
     notes: tuple[str, ...] = ()
     if missing.any():
-        marked = f"marked in '{name} missing'" if told else "none of them in the training rows, so not marked"
+        marked = f"marked in '{name} missing'" if has_missing else "none of them in the training rows, so not marked"
         notes = (f"column '{name}': {missing.sum()} missing values are the training median {median:g}; {marked}",)
     if standardise and deviation > 0:
         values = (values - mean) / deviation
         recipe |= {"mean": mean, "std": deviation}
-    # All present values are equal: only where it is missing carries information.
+    # Where all present values are equal, only the missing-value indicator carries information.
     constant = np.ptp(values[train]) == 0
     recipe["constant"] = bool(constant)
-    parts = [() if constant else ((name, values),), ((f"{name} missing", missing),) if told else ()]
+    parts = [() if constant else ((name, values),), ((f"{name} missing", missing),) if has_missing else ()]
     features = [feature for part in parts for feature in part]
     stacked = np.stack([array.astype(np.float32) for _, array in features], axis=1)
     return Encoded(tuple(label for label, _ in features), stacked, notes, recipe)
 
 
 def _categorical(column: pd.Series, train: Mask) -> Encoded:
-    """One feature a category of the training rows; missing is a category of its own, an unseen one all zeros."""
+    """One-hot features of the training rows' categories; missing is a category, unseen categories are all zeros."""
     name = str(column.name)
     missing = column.isna().to_numpy(dtype=bool)
     values = column.astype(object).where(~missing, MISSING).astype(str).to_numpy(dtype=object)
@@ -98,10 +98,10 @@ def _categorical(column: pd.Series, train: Mask) -> Encoded:
         notes.append(f"column '{name}': {missing.sum()} missing values are the category '{MISSING}'")
     unseen = codes < 0
     if unseen.any():
-        new = sorted(set(values[unseen]))
+        unseen_categories = sorted(set(values[unseen]))
         notes.append(
             f"column '{name}': {unseen.sum()} values outside the training rows have a category never seen there "
-            f"and are all zeros ({_some(new)})"
+            f"and are all zeros ({_some(unseen_categories)})"
         )
     recipe = {"column": name, "kind": "categorical", "categories": categories}
     names = tuple(f"{name}={category}" for category in categories)

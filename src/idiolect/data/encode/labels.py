@@ -1,4 +1,4 @@
-"""Labels as people have them (names, integers, numbers) to classes or regression targets."""
+"""Encode labels (names, integers, numbers) as classes or regression targets."""
 
 from collections.abc import Sequence
 from typing import Any, cast, get_args
@@ -16,8 +16,8 @@ MANY = 100
 def guess_task(labels: Shaped[np.ndarray, "n"], *, whole_floats: bool = False) -> TaskKind:
     """Regression for floats, classification for everything else.
 
-    whole_floats: also take floats with at most 20 distinct, whole values as classes, and integers with more than
-    100 distinct values as numbers: what a table's column means, where a file does not tell 1 from 1.0.
+    whole_floats: for tables, whose files do not tell 1 from 1.0: floats with at most 20 distinct, whole values are
+    classes, and integers with more than 100 distinct values are targets of a regression.
     """
     if np.issubdtype(labels.dtype, np.floating):
         distinct = np.unique(labels)
@@ -29,7 +29,7 @@ def guess_task(labels: Shaped[np.ndarray, "n"], *, whole_floats: bool = False) -
 
 
 def check_task(task: str) -> TaskKind:
-    """The task of that name."""
+    """Return the task; raises `ConfigError` on an unknown name."""
     if task not in get_args(TaskKind):
         raise unknown("task", task, get_args(TaskKind))
     return cast(TaskKind, task)
@@ -41,9 +41,10 @@ def encode_labels(
     where: str,
     classes: Sequence[str] = (),
 ) -> tuple[Shaped[np.ndarray, "n"], tuple[str, ...]]:
-    """The labels as int32 classes with their names, or as float32 targets with none.
+    """(int32 classes, their names) for a classification, (float32 targets, ()) for a regression.
 
-    classes: the names of integer labels 0, 1, ...; without them the classes are the sorted distinct labels.
+    classes: the names of integer labels 0, 1, ...; by default the classes are the sorted distinct labels. Raises
+    `DataError` on labels that do not fit the task.
     """
     numeric = np.issubdtype(labels.dtype, np.number) or labels.dtype == np.bool_
     if task == "regression":
@@ -65,7 +66,7 @@ def encode_labels(
 
 
 def as_labels(values: Any, where: str) -> Shaped[np.ndarray, "n"]:
-    """A one-dimensional label array; names become strings."""
+    """The labels as a one-dimensional array, names as strings; raises `DataError` on another shape."""
     labels = np.asarray(values)
     if labels.ndim != 1:
         raise DataError(f"{where}: labels must have one dimension, their shape is {labels.shape}")

@@ -1,4 +1,4 @@
-"""From a pool whose modalities lie side by side along the last axis to packed samples."""
+"""Pack samples whose modalities are concatenated along the last axis (see `Modalities`)."""
 
 from collections.abc import Callable
 
@@ -19,18 +19,18 @@ def packing(
     *,
     zeros_are_absent: bool = False,
 ) -> Callable[[Rows], Float32[np.ndarray, "n width"]]:
-    """The function from rows of the pool to packed samples, each modality normalised by itself, see `standardise`.
+    """The function that packs rows of the pool, each modality normalised by itself, see `standardise`.
 
     x: (pool, ..., features of all modalities in their order); a modality's shape ends in its number of features.
-    fitted: the rows that normalisation may see. zeros_are_absent: a modality whose numbers are all zero is absent,
-    and a time of a series whose numbers are all zero is padding.
+    fitted: the rows on which the normalisation is fitted. zeros_are_absent: a modality that is all zeros is absent,
+    and a time step that is all zeros is padding.
     """
     ends = np.cumsum([shape[-1] for shape in layout.shapes])[:-1]
 
     def parts(rows: Rows) -> dict[str, Rows]:
         return dict(zip(layout.names, np.split(rows, ends, axis=-1), strict=True))
 
-    def there(part: Rows) -> Bool[np.ndarray, "n"]:
+    def is_present(part: Rows) -> Bool[np.ndarray, "n"]:
         present = np.ones(len(part), bool)
         if zeros_are_absent:
             present &= (part != 0).any(axis=tuple(range(1, part.ndim)))
@@ -38,7 +38,7 @@ def packing(
 
     scale = {
         name: standardise(
-            normalisation, part, fitted[there(part)[fitted]], padded=zeros_are_absent and part.ndim == 3
+            normalisation, part, fitted[is_present(part)[fitted]], padded=zeros_are_absent and part.ndim == 3
         )
         for name, part in parts(x).items()
     }
@@ -47,7 +47,7 @@ def packing(
         split = parts(rows)
         return layout.pack(
             {name: scale[name](part) for name, part in split.items()},
-            {name: there(part) for name, part in split.items()},
+            {name: is_present(part) for name, part in split.items()},
         )
 
     return encode

@@ -1,4 +1,4 @@
-"""Named normalisations of images kept as bytes, computed without a second copy of the pool."""
+"""Named normalisations of images stored as bytes; the pool is never copied to floats as a whole."""
 
 from collections.abc import Callable
 from typing import Literal, get_args
@@ -52,16 +52,16 @@ def pixel_range(
 def normalise(
     name: str, images: UInt8[np.ndarray, "n pixels"], train: Int[np.ndarray, "_"], *, channels: int = 1
 ) -> _Encode:
-    """The function from bytes 0..255 to float32 features.
+    """The function that normalises bytes 0..255 to float32 features.
 
-    pixel-zscore-train: (x - mean) / (std + 0.001) of each pixel, fitted on the rows `train`. Other rows are
-        first clipped to the pixel's training range: else a border pixel that is dark in all training images,
-        hence has std 0, becomes a feature of 255,000 in the test image where it is not;
+    pixel-zscore-train: (x - mean) / (std + 0.001) of each pixel, fitted on the rows `train`. Pixels are first
+        clipped to their training range: otherwise a border pixel that is dark in all training images, hence has
+        std 0, becomes a feature of 255,000 in a test image where it is bright;
     pixel-zscore-all: the same, fitted on all images, test images included (as in pFedMe's published code);
     channel-zscore-train: the same with one mean and deviation a channel, fitted on the rows `train`;
     unit: x / 255.
 
-    channels: how many values one place of an image has; they lie side by side.
+    channels: values of one pixel; they are adjacent. Raises `ConfigError` on an unknown name.
     """
     if name not in get_args(Normalisation):
         raise unknown("normalisation", name, get_args(Normalisation))
@@ -92,7 +92,7 @@ def normalise(
 def _of_channels(
     mean: Float[np.ndarray, "pixels"], deviation: Float[np.ndarray, "pixels"], channels: int
 ) -> tuple[Float[np.ndarray, "pixels"], Float[np.ndarray, "pixels"]]:
-    """Each channel's mean and deviation, at every pixel; from those of its pixels (the law of total variance)."""
+    """Each channel's mean and deviation, repeated at every pixel, from its pixels' (law of total variance)."""
     mean, deviation = mean.reshape(-1, channels), deviation.reshape(-1, channels)
     total = np.sqrt((deviation**2).mean(axis=0) + mean.var(axis=0))
     return np.tile(mean.mean(axis=0), len(mean)), np.tile(total, len(mean))

@@ -1,6 +1,6 @@
-"""Read a table and refuse what cannot be trained on, naming file, column, row and client.
+"""Read and check a table. Each check raises `DataError` naming file, column, row and client.
 
-Rows are counted from 1 for the first row of data.
+The first row of data is row 1.
 """
 
 import re
@@ -21,7 +21,7 @@ _PARQUET = (".parquet", ".pq")
 
 
 def read_table(source: str | Path | pd.DataFrame, client: str) -> tuple[pd.DataFrame, str]:
-    """The table and the name under which errors speak of it; anything but Parquet is read as CSV."""
+    """(the table, its name for messages); a file that is not Parquet is read as CSV."""
     if isinstance(source, pd.DataFrame):
         table, where = source.reset_index(drop=True), "table"
     else:
@@ -51,7 +51,7 @@ def read_table(source: str | Path | pd.DataFrame, client: str) -> tuple[pd.DataF
 
 
 def check_column(table: pd.DataFrame, column: str, role: str, where: str) -> None:
-    """The table must have the column; else suggest the nearest one."""
+    """Check that the column exists; the error suggests the nearest name."""
     if column in table.columns:
         return
     options = [str(name) for name in table.columns]
@@ -62,7 +62,7 @@ def check_column(table: pd.DataFrame, column: str, role: str, where: str) -> Non
 
 
 def client_names(column: pd.Series, where: str) -> Shaped[np.ndarray, "n"]:
-    """The client of every row, as strings."""
+    """The client's name in every row; none may be missing or blank."""
     _check_complete(column, "the client of every row must be known", where)
     names = column.astype(str).to_numpy(dtype=object)
     if blank := [row for row, name in enumerate(names) if not name.strip()]:
@@ -89,7 +89,7 @@ def check_labels(column: pd.Series, owners: Shaped[np.ndarray, "n"], where: str)
 
 
 def check_features(table: pd.DataFrame, features: Sequence[str], owners: Shaped[np.ndarray, "n"], where: str) -> None:
-    """There must be features, all of them numbers or categories, none infinite."""
+    """Check that there are features, each numeric or categorical, and none infinite."""
     if not features:
         raise DataError(f"{where}: no feature column beside the client and label columns")
     for name in features:

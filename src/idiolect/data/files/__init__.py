@@ -1,1 +1,1 @@
-"""The formats in which data sets are published."""
+"""Readers of the file formats in which data sets are published."""

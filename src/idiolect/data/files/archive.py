@@ -1,4 +1,4 @@
-"""Read the files of a data set that is published as a zip, from the zip or from the folder it unpacks to."""
+"""Read the files of a data set that is published as a zip, from the zip or from its extracted folder."""
 
 import io
 import zipfile
@@ -17,7 +17,7 @@ from idiolect.data.files.gz import AGAIN
 
 @dataclass(frozen=True)
 class Members:
-    """The files of one data set: paths below `root`, which lies in a folder or in a zip archive."""
+    """The files of one data set, in a folder or a zip archive; `root` is the prefix of their paths there."""
 
     where: str
     root: str
@@ -28,7 +28,7 @@ class Members:
         return self.root + name in self.names
 
     def read(self, name: str, published: str) -> bytes:
-        """The content of one file; `published` ends the message when it is not there."""
+        """The content of one file. Raises `DataError` if it is missing (`published` ends the message) or damaged."""
         if name not in self:
             raise DataError(f"{self.where} has no file '{name}'; {published}")
         try:
@@ -40,9 +40,9 @@ class Members:
 
 
 def find_members(folder: Path, marker: str, published: str) -> Members:
-    """The data set that holds the file `marker`: unpacked in the folder or one below, else in a .zip of the folder.
+    """Find the data set by a file that it holds, `marker`: in the folder, a sub-folder, or a .zip in the folder.
 
-    A zip may hold the data set's own zip, as the UCI archive does.
+    A zip may hold the data set's zip, as the UCI archive does. Raises `DataError` if the marker is nowhere.
     """
     for root in (folder, *sorted(path for path in folder.iterdir() if path.is_dir())):
         if (root / marker).is_file():
@@ -59,17 +59,17 @@ def find_members(folder: Path, marker: str, published: str) -> Members:
 
 
 def _archives(path: Path) -> Iterator[tuple[str, zipfile.ZipFile]]:
-    """The zip itself, then the zips it holds, each with its name for messages."""
+    """The zip, then each zip inside it, with their names for messages."""
     outer = open_zip(path, str(path))
     yield str(path), outer
     members = Members(str(path), "", frozenset(outer.namelist()), outer)
     for name in outer.namelist():
-        if name.endswith(".zip") and not name.startswith("__MACOSX"):  # what Finder adds is no archive
+        if name.endswith(".zip") and not name.startswith("__MACOSX"):  # macOS metadata, no archive
             yield f"{path}, {name}", open_zip(io.BytesIO(members.read(name, AGAIN)), f"{path}, {name}")
 
 
 def open_zip(file: Path | io.BytesIO, where: str) -> zipfile.ZipFile:
-    """The archive; `where` names it in messages."""
+    """Open a zip archive; `where` names it in messages. Raises `DataError` if it is damaged."""
     try:
         return zipfile.ZipFile(file)
     except (OSError, zipfile.BadZipFile, ValueError, NotImplementedError) as error:
@@ -78,12 +78,12 @@ def open_zip(file: Path | io.BytesIO, where: str) -> zipfile.ZipFile:
 
 def _root(names: Sequence[str], marker: str) -> str | None:
     """The topmost folder inside an archive that holds the marker."""
-    found = [name for name in names if f"/{name}".endswith(f"/{marker}")]
-    return min(found, key=len).removesuffix(marker) if found else None
+    paths = [name for name in names if f"/{name}".endswith(f"/{marker}")]
+    return min(paths, key=len).removesuffix(marker) if paths else None
 
 
 def read_numbers(content: bytes, where: str, columns: int | None = None) -> Float64[np.ndarray, "rows columns"]:
-    """A text table of finite numbers separated by blanks; with `columns`, it must have that many."""
+    """Parse a text table of finite numbers separated by blanks; `columns`: the number of columns it must have."""
     try:
         table = pd.read_csv(io.BytesIO(content), sep=r"\s+", header=None, dtype=np.float64)
     except ValueError as error:  # every parser error of pandas is one

@@ -1,4 +1,4 @@
-"""Where the data sets lie: one sub-folder a data set, in a folder that the user names."""
+"""The folder of the data sets' files, named by the user, with one sub-folder a data set."""
 
 import os
 from pathlib import Path
@@ -9,9 +9,9 @@ VARIABLE = "IDIOLECT_DATA"
 
 
 def data_folder(folder: str | Path | None, data_set: str, published: str, *, also: str | None = None) -> Path:
-    """The folder of one data set: `folder`, else the environment variable IDIOLECT_DATA, then `/data_set`.
+    """The sub-folder `data_set` of `folder` (by default of the environment variable IDIOLECT_DATA).
 
-    published: where the original files can be had; it ends the message when they are not there.
+    published: where the original files are published, for the message of the `DataError` if there is no such folder.
     also: another name that the sub-folder may have.
     """
     named = folder if folder is not None else os.environ.get(VARIABLE)

@@ -1,4 +1,4 @@
-"""Published files, raw or compressed by gzip."""
+"""Read files that may be compressed by gzip."""
 
 import gzip
 import zlib
@@ -10,12 +10,12 @@ AGAIN = "download it again"
 
 
 def find_gz(folder: Path, name: str) -> Path | None:
-    """The file `name.gz` or `name` in the folder, if it is there."""
+    """The path of `name.gz` or `name` in the folder, or None."""
     return next((path for path in (folder / f"{name}.gz", folder / name) if path.is_file()), None)
 
 
 def require_gz(folder: Path, name: str, published: str) -> Path:
-    """The file `name.gz` or `name` in the folder; `published` ends the message when neither is there."""
+    """The path of `name.gz` or `name` in the folder; raises `DataError` (`published` ends it) if neither exists."""
     path = find_gz(folder, name)
     if path is None:
         raise DataError(f"missing file {folder / name}.gz (or without .gz); {published}")
@@ -23,7 +23,7 @@ def require_gz(folder: Path, name: str, published: str) -> Path:
 
 
 def read_gz(path: Path) -> bytes:
-    """The file's content; unpacked if its name ends in .gz."""
+    """The file's content, decompressed if its name ends in .gz. Raises `DataError` if it is missing or damaged."""
     try:
         raw = path.read_bytes()
     except OSError as error:
@@ -31,7 +31,7 @@ def read_gz(path: Path) -> bytes:
     if path.suffix != ".gz":
         return raw
     if raw[:2] != b"\x1f\x8b":
-        raise DataError(f"{path} is not a gzip file; {AGAIN}, or remove .gz from its name if it is unpacked")
+        raise DataError(f"{path} is not a gzip file; {AGAIN}, or remove .gz from its name if it is not compressed")
     try:
         return gzip.decompress(raw)
     except (OSError, EOFError, zlib.error) as error:

@@ -18,7 +18,7 @@ _TYPES = {0x08: ">u1", 0x09: ">i1", 0x0B: ">i2", 0x0C: ">i4", 0x0D: ">f4", 0x0E:
 
 
 def read_idx(path: str | Path, *, md5: str | None = None) -> Shaped[np.ndarray, "..."]:
-    """The array in an idx file; with `md5`, the uncompressed content must have that md5."""
+    """The array in an idx file; raises `DataError` if it is damaged or its uncompressed md5 is not `md5`."""
     path = Path(path)
     content = read_gz(path)
     if len(content) < 4 or content[:2] != b"\0\0" or content[2] not in _TYPES:
@@ -32,9 +32,9 @@ def read_idx(path: str | Path, *, md5: str | None = None) -> Shaped[np.ndarray, 
     if len(content) != expected:
         problem = "is truncated" if len(content) < expected else "has trailing bytes"
         raise DataError(f"{path} {problem}: shape {shape} needs {expected} bytes, it has {len(content)}; {AGAIN}")
-    if md5 is not None and (found := hashlib.md5(content, usedforsecurity=False).hexdigest()) != md5:
+    if md5 is not None and (actual_md5 := hashlib.md5(content, usedforsecurity=False).hexdigest()) != md5:
         raise DataError(
-            f"{path} is not the published file: md5 of its uncompressed content is {found}, expected {md5}; "
+            f"{path} is not the published file: md5 of its uncompressed content is {actual_md5}, expected {md5}; "
             f"{AGAIN}, or read it as it is with verify=False"
         )
     array = np.frombuffer(content, dtype, offset=start).reshape(shape)

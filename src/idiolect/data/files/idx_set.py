@@ -1,4 +1,4 @@
-"""Image sets published as idx files: a file of images and a file of labels for each part, training and test."""
+"""Image sets published as idx files: images and labels of the training part, images and labels of the test part."""
 
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -10,7 +10,7 @@ from idiolect.core.errors import DataError
 from idiolect.data.files.folder import data_folder
 from idiolect.data.files.gz import require_gz
 from idiolect.data.files.idx import read_idx
-from idiolect.data.sets.image_set import Deal, ImageSet
+from idiolect.data.sets.image_set import ImagePartitioner, ImageSet
 
 MNIST_FILES = (
     ("train-images-idx3-ubyte", "train-labels-idx1-ubyte"),
@@ -29,21 +29,20 @@ def read_mnist_like(
     md5: Sequence[_Md5],
     *,
     verify: bool,
-    partitions: Mapping[str, Deal] | None = None,
+    partitions: Mapping[str, ImagePartitioner] | None = None,
     leaks: Mapping[str, str] | None = None,
 ) -> ImageSet:
-    """A set with MNIST's file names in the sub-folder `name`, its training images first, then its test images.
+    """Read a set with MNIST's file names from the sub-folder `name`: training images first, then test images.
 
-    md5: of the uncompressed files, since the gzip files differ between mirrors (they carry a date); only with
-    `verify` they must agree.
+    md5: of the uncompressed files, since gzip files contain a date and differ between mirrors; checked if `verify`.
     """
-    where = data_folder(folder, name, published)
-    known = md5 if verify else [(None, None)] * len(MNIST_FILES)
+    set_folder = data_folder(folder, name, published)
+    expected_md5 = md5 if verify else [(None, None)] * len(MNIST_FILES)
     parts = [
-        read_part(where, files, published, highest=len(classes) - 1, md5=pair)
-        for files, pair in zip(MNIST_FILES, known, strict=True)
+        read_part(set_folder, files, published, highest=len(classes) - 1, md5=pair)
+        for files, pair in zip(MNIST_FILES, expected_md5, strict=True)
     ]
-    images, labels = joined(parts, where)
+    images, labels = joined(parts, set_folder)
     return ImageSet(
         name=name,
         images=images.reshape(len(images), -1),
@@ -60,9 +59,9 @@ def read_mnist_like(
 def read_part(
     folder: Path, files: tuple[str, str], published: str, *, highest: int, md5: _Md5 = (None, None)
 ) -> Part:
-    """The images and labels in two files; labels above `highest`, other shapes and other md5s are refused."""
+    """The images and labels of one part; raises `DataError` on a label above `highest`, a wrong shape or md5."""
     paths = [require_gz(folder, name, published) for name in files]
-    images, labels = (read_idx(path, md5=known) for path, known in zip(paths, md5, strict=True))
+    images, labels = (read_idx(path, md5=expected_md5) for path, expected_md5 in zip(paths, md5, strict=True))
     if images.ndim != 3 or labels.ndim != 1 or images.dtype != np.uint8 or labels.dtype != np.uint8:
         raise DataError(
             f"{paths[0]} and {paths[1]} must hold images and labels as bytes, their shapes are "
@@ -76,7 +75,7 @@ def read_part(
 
 
 def joined(parts: Sequence[Part], where: Path) -> Part:
-    """The parts one after the other."""
+    """Concatenate the parts."""
     shapes = [images.shape[1:] for images, _ in parts]
     if len(set(shapes)) != 1:
         raise DataError(f"{where}: the images of the official parts differ in shape: {shapes}")

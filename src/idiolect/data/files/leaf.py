@@ -28,10 +28,10 @@ def read_leaf(path: Path) -> dict[str, Task]:
     tasks: dict[str, Task] = {}
     for user, size in zip(map(str, users), sizes, strict=True):
         where = f"{path}, user '{user}'"
-        own = data.get(user)
-        if not isinstance(own, dict) or not {"x", "y"} <= cast(dict[str, Any], own).keys():
+        samples = data.get(user)
+        if not isinstance(samples, dict) or not {"x", "y"} <= cast(dict[str, Any], samples).keys():
             raise DataError(f"{where}: no x and y in user_data")
-        tasks[user] = task_of(own["x"], own["y"], where)
+        tasks[user] = task_of(samples["x"], samples["y"], where)
         if len(tasks[user][1]) != size:
             raise DataError(f"{where}: num_samples says {size}, there are {len(tasks[user][1])}")
     check_widths({f"user '{user}'": task for user, task in tasks.items()}, str(path))

@@ -17,18 +17,18 @@ Task = tuple[Float32[np.ndarray, "n features"], Float64[np.ndarray, "n"]]
 
 
 def read_tasks(path: Path, keys: Sequence[tuple[str, str]] = KEYS) -> list[Task]:
-    """The (features, labels) of every task, in the file's order; keys: the pairs of variables they may lie in."""
+    """The (features, labels) of every task, in the file's order; keys: possible names of the two variables."""
     try:
-        found: Mapping[str, Any] = loadmat(str(path))
+        variables: Mapping[str, Any] = loadmat(str(path))
     except Exception as error:  # damaged bytes make scipy raise almost anything, NotImplementedError for HDF5 files
         reason = " ".join(str(error).split()) or type(error).__name__
         raise DataError(f"{path} cannot be read as a MATLAB file (version 4 to 7.2): {reason}; {AGAIN}") from error
-    pair = next((pair for pair in keys if all(key in found for key in pair)), None)
+    pair = next((pair for pair in keys if all(key in variables for key in pair)), None)
     if pair is None:
         wanted = " or ".join(f"'{x}' and '{y}'" for x, y in keys)
-        there = ", ".join(name for name in found if not name.startswith("__")) or "nothing"
-        raise DataError(f"{path} has no variables {wanted}; it has {there}")
-    features, labels = (_cells(path, name, found[name]) for name in pair)
+        present = ", ".join(name for name in variables if not name.startswith("__")) or "nothing"
+        raise DataError(f"{path} has no variables {wanted}; it has {present}")
+    features, labels = (_cells(path, name, variables[name]) for name in pair)
     if len(features) != len(labels):
         raise DataError(f"{path}: '{pair[0]}' has {len(features)} cells, '{pair[1]}' has {len(labels)}")
     if not features:
@@ -41,7 +41,7 @@ def read_tasks(path: Path, keys: Sequence[tuple[str, str]] = KEYS) -> list[Task]
 
 
 def task_of(features: Any, labels: Any, where: str) -> Task:
-    """One task's samples, checked: finite numbers, a row and a label for each; y may be (n,), (n, 1) or (1, n)."""
+    """Check one task's samples: finite numbers, a row and a label each; y may be (n,), (n, 1) or (1, n)."""
     try:
         x, y = np.asarray(features), np.asarray(labels)
     except ValueError as error:  # rows of unequal length
@@ -59,7 +59,7 @@ def task_of(features: Any, labels: Any, where: str) -> Task:
 
 
 def check_widths(tasks: Mapping[str, Task], where: str) -> None:
-    """All tasks must have the same number of features."""
+    """Raise `DataError` unless all tasks have the same number of features."""
     first = next(iter(tasks))
     for name, (x, _) in tasks.items():
         if x.shape[1] != (expected := tasks[first][0].shape[1]):

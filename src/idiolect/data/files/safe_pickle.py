@@ -12,42 +12,42 @@ from idiolect.core.errors import DataError
 
 
 def load_dictionary(content: bytes, where: str) -> dict[Any, Any]:
-    """The dictionary in a pickle whose values, at any depth, are plain Python values and arrays of these.
+    """Load a pickled dictionary of plain Python values and arrays of them, at any depth.
 
-    Pickles name the functions that rebuild their objects. Here these names stand for a few small functions of our
-    own, which rebuild arrays; any other name is refused before anything is imported or called. Texts of Python 2 are
-    read as latin-1.
+    A pickle names the functions that rebuild its objects. Here the few names that arrays need are mapped to the
+    functions of this module; any other name raises `DataError` before anything is imported or called. Python 2
+    texts are read as latin-1.
     """
     try:
-        found = _Unpickler(io.BytesIO(content), where).load()
-        if isinstance(found, dict):
-            return _rebuilt(found, {})
+        loaded = _Unpickler(io.BytesIO(content), where).load()
+        if isinstance(loaded, dict):
+            return _rebuilt(loaded, {})
     except DataError:
         raise
     except Exception as error:  # the bytes of a damaged pickle are a random program
         raise DataError(f"{where} is truncated, damaged or not a pickle ({error}); download it again") from error
-    raise DataError(f"{where} holds a {type(found).__name__}, not a dictionary; download it again")
+    raise DataError(f"{where} holds a {type(loaded).__name__}, not a dictionary; download it again")
 
 
-def _rebuilt(value: Any, made: dict[int, Any]) -> Any:
-    """The value with every array in it made. made: what was, by identity: small files can share a value often."""
-    if id(value) not in made:
+def _rebuilt(value: Any, converted: dict[int, Any]) -> Any:
+    """The value with every `_Array` in it converted. converted: results by identity, since values are shared."""
+    if id(value) not in converted:
         if isinstance(value, _Array):
-            made[id(value)] = value.array(made)
+            converted[id(value)] = value.array(converted)
         elif isinstance(value, dict):
-            made[id(value)] = {key: _rebuilt(item, made) for key, item in value.items()}
+            converted[id(value)] = {key: _rebuilt(item, converted) for key, item in value.items()}
         elif isinstance(value, list):
-            made[id(value)] = [_rebuilt(item, made) for item in value]
+            converted[id(value)] = [_rebuilt(item, converted) for item in value]
         elif isinstance(value, tuple):
-            made[id(value)] = tuple(_rebuilt(item, made) for item in value)
+            converted[id(value)] = tuple(_rebuilt(item, converted) for item in value)
         else:
             return value
-    return made[id(value)]
+    return converted[id(value)]
 
 
 class _Type:
-    """What stands for a numpy.dtype: only numbers, texts and objects, and no state but the byte order, for a crafted
-    state of a real one may corrupt memory."""
+    """Stands in for numpy.dtype: only numbers, texts and objects, and of the state only the byte order, since a
+    crafted state of a real dtype can corrupt memory."""
 
     def __init__(self, name: str, *_: Any) -> None:
         if not re.fullmatch("[biuf][1248]|[SU][0-9]{1,6}|O8?", name):
@@ -61,7 +61,7 @@ class _Type:
 
 
 class _Array:
-    """What stands for a numpy.ndarray until the whole pickle is read."""
+    """Stands in for numpy.ndarray until the whole pickle is read."""
 
     def __init__(self, *_: Any) -> None:
         self.state: tuple[Any, ...] = ()
@@ -69,24 +69,24 @@ class _Array:
     def __setstate__(self, state: tuple[Any, ...]) -> None:
         self.state = state
 
-    def array(self, made: dict[int, Any]) -> Shaped[np.ndarray, "..."]:
+    def array(self, converted: dict[int, Any]) -> Shaped[np.ndarray, "..."]:
         """The array, in its own memory."""
-        _, shape, kind, columns_first, content = self.state
-        if "O" in kind.name:  # a list of objects, the last index first, however the array lay in memory
+        _, shape, dtype, columns_first, content = self.state
+        if "O" in dtype.name:  # pickled as a list in C order, whatever the array's memory order was
             objects = np.empty(len(content), dtype=object)
             for place, item in enumerate(content):
-                objects[place] = _rebuilt(item, made)
+                objects[place] = _rebuilt(item, converted)
             return objects.reshape(shape)
         values = content.encode("latin1") if isinstance(content, str) else content
         order = "F" if columns_first else "C"
-        array = np.frombuffer(values, np.dtype(kind.name)).reshape(shape, order=order).copy()
-        if "U" in kind.name:
-            array.tolist()  # fails where a code is no character
+        array = np.frombuffer(values, np.dtype(dtype.name)).reshape(shape, order=order).copy()
+        if "U" in dtype.name:
+            array.tolist()  # raises on an invalid character code
         return array
 
 
 def _encode(text: str, encoding: str) -> bytes:
-    """How Python 3 writes bytes into a pickle that Python 2 can read; it needs no codec but this one."""
+    """Replaces _codecs.encode, by which Python 3 pickles bytes for Python 2; only latin1 is used there."""
     if encoding != "latin1":
         raise ValueError(f"bytes in the encoding {encoding!r}")
     return text.encode("latin1")

@@ -1,1 +1,1 @@
-"""Data sets by name, and data of the user's own."""
+"""The data sets, by name, and your own tables, arrays and images."""

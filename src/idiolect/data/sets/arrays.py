@@ -28,8 +28,8 @@ def from_arrays(
 ) -> FederatedData:
     """Your own arrays: a mapping from each client's name to its (features, labels).
 
-    task: without it, integer (and text) labels are classes and float labels are regression targets.
-    classes: the names of the labels 0, 1, ...; without them the classes are the sorted distinct labels.
+    task: by default integer (and text) labels are classes and float labels are regression targets.
+    classes: the names of the labels 0, 1, ...; by default the classes are the sorted distinct labels.
     minimum: drop clients with fewer samples than this, and say so in the notes.
     """
     if not clients:

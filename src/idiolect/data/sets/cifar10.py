@@ -13,7 +13,7 @@ from idiolect.data.federated import FederatedData
 from idiolect.data.files.folder import data_folder
 from idiolect.data.files.gz import AGAIN, find_gz, read_gz
 from idiolect.data.files.safe_pickle import load_dictionary
-from idiolect.data.sets.image_set import Dealing, ImageSet
+from idiolect.data.sets.image_set import ImageSet, PartitionOptions
 from idiolect.data.sets.images import fixed, from_images
 from idiolect.data.sets.papers.fedu import CIFAR_CLIENTS, CIFAR_USED, SEED, fedu_cifar, fedu_note
 
@@ -32,19 +32,19 @@ def cifar10(
     normalisation: str = "channel-zscore-train",
     shape: str = "image",
     verify: bool = True,
-    **dealing: Unpack[Dealing],
+    **options: Unpack[PartitionOptions],
 ) -> FederatedData:
-    """CIFAR-10, colour images of 10 classes, dealt to clients by any partition.
+    """CIFAR-10, colour images of 10 classes, divided among clients by any partition.
 
-    folder: holds `cifar10/` with cifar-10-python.tar.gz, or with what it unpacks to, raw or .gz; else the
-        environment variable IDIOLECT_DATA.
+    folder: contains `cifar10/` with cifar-10-python.tar.gz or the files extracted from it, raw or .gz; by default
+        the environment variable IDIOLECT_DATA.
     partition: 'fedu-20' (FedU's 20 clients with three classes each, disjoint), or what `partition_images` offers.
-    batches: the files to use, of data_batch_1 to 5 and test_batch. dealing: see `Dealing`.
+    batches: the files to use, of data_batch_1 to 5 and test_batch. All other settings: see `PartitionOptions`.
     normalisation: see `normalise`. shape: features 'image' (32, 32, 3) or 'flat' (3072,).
-    verify: the files must have the published numbers of images.
+    verify: check that the files have the published numbers of images.
     """
     pool = read_cifar10(folder, batches=batches, verify=verify)
-    return from_images(pool, partition, normalisation=normalisation, shape=shape, **dealing)
+    return from_images(pool, partition, normalisation=normalisation, shape=shape, **options)
 
 
 def read_cifar10(
@@ -55,60 +55,60 @@ def read_cifar10(
         if name not in BATCHES:
             raise unknown("batch of CIFAR-10", name, BATCHES)
     require(len(batches) > 0, "cifar10: batches must name at least one")
-    used = [name for name in BATCHES if name in batches]
-    where = data_folder(folder, "cifar10", PUBLISHED)
-    files = _files(where, [META, *used])
-    classes = _names(f"{where}, {META}", files.pop(META))
-    parts = {name: _batch(f"{where}, {name}", content, verify) for name, content in files.items()}
-    left_out = [name for name in BATCHES if name not in used]
+    used_batches = [name for name in BATCHES if name in batches]
+    set_folder = data_folder(folder, "cifar10", PUBLISHED)
+    files = _files(set_folder, [META, *used_batches])
+    classes = _names(f"{set_folder}, {META}", files.pop(META))
+    parts = {name: _batch(f"{set_folder}, {name}", content, verify) for name, content in files.items()}
+    left_out = [name for name in BATCHES if name not in used_batches]
     return ImageSet(
         name="cifar10",
-        images=np.concatenate([parts[name][0] for name in used]),
-        labels=np.concatenate([parts[name][1] for name in used]),
+        images=np.concatenate([parts[name][0] for name in used_batches]),
+        labels=np.concatenate([parts[name][1] for name in used_batches]),
         shape=SHAPE,
         classes=classes,
-        trained=sum(len(parts[name][1]) for name in used if name != "test_batch"),
+        trained=sum(len(parts[name][1]) for name in used_batches if name != "test_batch"),
         test_share=1 / len(BATCHES),
         partitions={
             "fedu-20": fixed(
                 "fedu-20", fedu_cifar, CIFAR_CLIENTS, SEED, lambda groups: [fedu_note(groups, CIFAR_USED)]
             )
         },
-        arguments={"batches": used},
+        arguments={"batches": used_batches},
         notes=(f"only a part of CIFAR-10 is used: without {', '.join(left_out)}",) * bool(left_out),
     )
 
 
 def _files(where: Path, names: Sequence[str]) -> dict[str, bytes]:
-    """The content of the files, from the folder, the folder it unpacks to, or the archive."""
-    found: dict[str, bytes] = {}
+    """The content of the files, from the folder, the extracted folder in it, or the archive."""
+    contents: dict[str, bytes] = {}
     for name in names:
         paths = [path for folder in (where / FOLDER, where) if (path := find_gz(folder, name))]
         if paths:
-            found[name] = read_gz(paths[0])
-    missing = [name for name in names if name not in found]
+            contents[name] = read_gz(paths[0])
+    missing = [name for name in names if name not in contents]
     if missing and (where / ARCHIVE).is_file():
-        found |= _from_archive(where / ARCHIVE, missing)
-        missing = [name for name in names if name not in found]
+        contents |= _from_archive(where / ARCHIVE, missing)
+        missing = [name for name in names if name not in contents]
     if missing:
-        have = [name for name in names if name in found and name != META]
-        part = f"; or name what is here: batches={have}" if have and META in found else ""
+        available = [name for name in names if name in contents and name != META]
+        part = f"; or name what is here: batches={available}" if available and META in contents else ""
         raise DataError(f"{where} lacks {', '.join(missing)}; {PUBLISHED}{part}")
-    return found
+    return contents
 
 
 def _from_archive(path: Path, names: Sequence[str]) -> dict[str, bytes]:
-    """Members of the published archive, read without unpacking it."""
-    found: dict[str, bytes] = {}
+    """The content of members of the published archive."""
+    contents: dict[str, bytes] = {}
     try:
         with tarfile.open(path, "r:gz") as archive:
             for member in archive:
                 name = member.name.rpartition("/")[2]
                 if name in names and (file := archive.extractfile(member)) is not None:
-                    found[name] = file.read()
+                    contents[name] = file.read()
     except (tarfile.TarError, OSError, EOFError, ValueError) as error:
         raise DataError(f"{path} is truncated or damaged ({error}); {AGAIN}") from error
-    return found
+    return contents
 
 
 def _batch(where: str, content: bytes, verify: bool) -> tuple[UInt8[np.ndarray, "n pixels"], Int32[np.ndarray, "n"]]:

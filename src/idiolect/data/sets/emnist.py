@@ -13,7 +13,7 @@ from idiolect.data.federated import FederatedData
 from idiolect.data.files.folder import data_folder
 from idiolect.data.files.gz import AGAIN, read_gz, require_gz
 from idiolect.data.files.idx_set import Part, joined, read_part
-from idiolect.data.sets.image_set import Dealing, ImageSet
+from idiolect.data.sets.image_set import ImageSet, PartitionOptions
 from idiolect.data.sets.images import from_images
 
 PUBLISHED = (
@@ -50,19 +50,20 @@ def emnist(
     normalisation: str = "pixel-zscore-train",
     shape: str = "flat",
     verify: bool = True,
-    **dealing: Unpack[Dealing],
+    **options: Unpack[PartitionOptions],
 ) -> FederatedData:
-    """EMNIST, up to 62 handwritten digits and letters, dealt to clients by any partition.
+    """EMNIST, up to 62 handwritten digits and letters, divided among clients by any partition.
 
-    folder: holds `emnist/` with the idx files, raw or .gz; else the environment variable IDIOLECT_DATA.
+    folder: contains `emnist/` with the idx files, raw or .gz; by default the environment variable IDIOLECT_DATA.
     variant: byclass, bymerge, balanced, letters, digits or mnist. parts: the official parts to use; ["test"] needs
         the files of the test part only.
-    partition: see `partition_images`; `dealing`: see `Dealing`. normalisation: see `normalise`.
+    partition: see `partition_images`. normalisation: see `normalise`.
     shape: features 'flat' (784,) or 'image' (28, 28, 1).
-    verify: the files must have the published numbers of images.
+    verify: check that the files have the published numbers of images.
+    All other settings: see `PartitionOptions`.
     """
     pool = read_emnist(folder, variant=variant, parts=parts, verify=verify)
-    return from_images(pool, partition, normalisation=normalisation, shape=shape, **dealing)
+    return from_images(pool, partition, normalisation=normalisation, shape=shape, **options)
 
 
 def read_emnist(
@@ -80,32 +81,32 @@ def read_emnist(
             raise unknown("part of EMNIST", part, PARTS)
     require(len(parts) > 0, "emnist: parts must name 'train', 'test' or both")
     sizes = VARIANTS[variant]
-    where = data_folder(folder, "emnist", PUBLISHED)
-    codes, classes = _mapping(where, variant)
-    used = [part for part in PARTS if part in parts]
-    hint = PUBLISHED if len(used) == 1 else f'{PUBLISHED}; or name the part that is here: parts=["test"]'
-    found = {part: _part(where, f"emnist-{variant}-{part}", codes, hint) for part in used}
-    for part, (images, _) in found.items():
+    set_folder = data_folder(folder, "emnist", PUBLISHED)
+    codes, classes = _mapping(set_folder, variant)
+    used_parts = [part for part in PARTS if part in parts]
+    hint = PUBLISHED if len(used_parts) == 1 else f'{PUBLISHED}; or name the part that is here: parts=["test"]'
+    by_part = {part: _part(set_folder, f"emnist-{variant}-{part}", codes, hint) for part in used_parts}
+    for part, (images, _) in by_part.items():
         if verify and len(images) != getattr(sizes, part):
             raise DataError(
-                f"{where}: the {part} part of EMNIST {variant} has {len(images):,} images, the published one "
+                f"{set_folder}: the {part} part of EMNIST {variant} has {len(images):,} images, the published one "
                 f"{getattr(sizes, part):,}; {AGAIN}, or read it as it is with verify=False"
             )
-    images, labels = joined(list(found.values()), where)
+    images, labels = joined(list(by_part.values()), set_folder)
     return ImageSet(
         name="emnist",
         images=images.reshape(len(images), -1),
         labels=labels,
         shape=(*images.shape[1:], 1),
         classes=classes,
-        trained=len(found["train"][0]) if "train" in found else 0,
+        trained=len(by_part["train"][0]) if "train" in by_part else 0,
         test_share=sizes.test / (sizes.train + sizes.test),
         notes=tuple(
             f"the official {part} part of EMNIST {variant} ({getattr(sizes, part):,} images) is left out"
             for part in PARTS
-            if part not in found
+            if part not in by_part
         ),
-        arguments={"variant": variant, "parts": used},
+        arguments={"variant": variant, "parts": used_parts},
     )
 
 
@@ -113,8 +114,8 @@ def _part(where: Path, stem: str, codes: Int[np.ndarray, "classes"], hint: str) 
     """One part, its images upright (the files hold them transposed), its labels numbered from 0."""
     files = f"{stem}-images-idx3-ubyte", f"{stem}-labels-idx1-ubyte"
     images, labels = read_part(where, files, hint, highest=int(codes[-1]))
-    if len(strange := np.setdiff1d(labels, codes)):
-        raise DataError(f"{where / files[1]} has the label {strange[0]}, which the mapping file does not name")
+    if len(unnamed := np.setdiff1d(labels, codes)):
+        raise DataError(f"{where / files[1]} has the label {unnamed[0]}, which the mapping file does not name")
     return np.ascontiguousarray(images.transpose(0, 2, 1)), np.searchsorted(codes, labels).astype(np.int32)
 
 

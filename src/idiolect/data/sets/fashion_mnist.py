@@ -5,7 +5,7 @@ from typing import Unpack
 
 from idiolect.data.federated import FederatedData
 from idiolect.data.files.idx_set import read_mnist_like
-from idiolect.data.sets.image_set import Dealing, ImageSet
+from idiolect.data.sets.image_set import ImageSet, PartitionOptions
 from idiolect.data.sets.images import from_images
 
 PUBLISHED = "the four idx files are published at https://github.com/zalandoresearch/fashion-mnist"
@@ -26,17 +26,19 @@ def fashion_mnist(
     normalisation: str = "pixel-zscore-train",
     shape: str = "flat",
     verify: bool = True,
-    **dealing: Unpack[Dealing],
+    **options: Unpack[PartitionOptions],
 ) -> FederatedData:
-    """Fashion-MNIST, 10 kinds of clothes, dealt to clients by any partition.
+    """Fashion-MNIST, 10 kinds of clothes, divided among clients by any partition.
 
-    folder: holds `fashion-mnist/` with the idx files, raw or .gz; else the environment variable IDIOLECT_DATA.
-    partition: see `partition_images`; `dealing`: see `Dealing`. normalisation: see `normalise`.
+    folder: contains `fashion-mnist/` with the idx files, raw or .gz; by default the environment variable
+        IDIOLECT_DATA.
+    partition: see `partition_images`. normalisation: see `normalise`.
     shape: features 'flat' (784,) or 'image' (28, 28, 1).
-    verify: the files must be the published ones, byte for byte.
+    verify: check that the files are the published ones, byte for byte.
+    All other settings: see `PartitionOptions`.
     """
     pool = read_fashion_mnist(folder, verify=verify)
-    return from_images(pool, partition, normalisation=normalisation, shape=shape, **dealing)
+    return from_images(pool, partition, normalisation=normalisation, shape=shape, **options)
 
 
 def read_fashion_mnist(folder: str | Path | None = None, *, verify: bool = True) -> ImageSet:

@@ -1,4 +1,4 @@
-"""A pool of images with their classes, and what every image set can be asked for."""
+"""A pool of images with their classes, and the partition settings that all image sets share."""
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
@@ -16,11 +16,11 @@ class ImageSet:
     """Images as bytes and their classes, in the order of the published files.
 
     images: (n, pixels), one row an image; shape: its (height, width, channels), channels last.
-    trained: how many, from the first on, are of the official training part; the others are of the test part.
+    trained: the first `trained` images are of the official training part, the others of the test part.
     test_share: the official test part's share of all published images.
-    partitions: those that this set has beside the common ones; common: whether the common ones may deal it.
-    leaks: by the name of a partition, what leaks by its design.
-    arguments: how the pool was read, beyond its folder; part of the provenance.
+    partitions: the set's own partitions; common: whether the common ones (PFLEGO's, partitioners) are allowed too.
+    leaks: known leaks by design, by partition name.
+    arguments: how the pool was read, except its folder; part of the provenance.
     """
 
     name: str
@@ -30,25 +30,25 @@ class ImageSet:
     classes: tuple[str, ...]
     trained: int
     test_share: float
-    partitions: Mapping[str, "Deal"] = field(default_factory=dict[str, "Deal"])
+    partitions: Mapping[str, "ImagePartitioner"] = field(default_factory=dict[str, "ImagePartitioner"])
     common: bool = True
     leaks: Mapping[str, str] = field(default_factory=dict[str, str])
     notes: tuple[str, ...] = ()
     arguments: Mapping[str, Any] = field(default_factory=dict[str, Any])
 
 
-Deal: TypeAlias = Callable[..., Partition]
-"""From (image set, its own arguments by keyword) to a partition."""
+ImagePartitioner: TypeAlias = Callable[..., Partition]
+"""Maps an image set, and the partition's own settings by keyword, to a partition."""
 
 
-class Dealing(TypedDict, total=False):
-    """How an image set is dealt to clients; a partition refuses what it has no use for.
+class PartitionOptions(TypedDict, total=False):
+    """How an image set is divided among clients; a partition refuses settings that it does not have.
 
-    clients: how many (the partition's own number by default); seed: deals the images to the clients.
-    test, validation: fractions of a client's images; split_seed: divides them.
+    clients: the number of clients (by default the partition's own); seed: assigns the images to the clients.
+    test, validation: fractions of a client's images; split_seed: draws them.
     labels: 'global', or 'client': each client numbers the classes that it holds from 0.
     downsample, downsample_test: see `downsample`; the clients are drawn by split_seed.
-    The others belong to partitioners: concentration, size (dirichlet, dirichlet_clients), k (labels_per_client),
+    Of single partitioners: concentration, size (dirichlet, dirichlet_clients), k (labels_per_client),
     sigma (lognormal_sizes), minimum.
     """
 

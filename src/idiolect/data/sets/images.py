@@ -1,4 +1,4 @@
-"""Image sets dealt to clients: any partition, normalisation and labelling of a pool of images."""
+"""Federated data from an image set: any partition, normalisation and labelling of a pool of images."""
 
 from collections.abc import Callable
 from dataclasses import replace
@@ -17,7 +17,7 @@ from idiolect.data.divide.partitioners import PARTITIONERS
 from idiolect.data.encode.pixels import FITTED_ON, normalise
 from idiolect.data.federated import SPLITS, FederatedData
 from idiolect.data.partition import Indices, Partition, apply_partition
-from idiolect.data.sets.image_set import Deal, ImageSet
+from idiolect.data.sets.image_set import ImagePartitioner, ImageSet
 from idiolect.data.sets.papers.pflego import NAME, PFLEGO
 
 SHAPES = ("flat", "image")
@@ -33,27 +33,27 @@ def partition_images(
     downsample_test: float | None = None,
     **arguments: Any,
 ) -> Partition:
-    """Deal an image set to clients, by the name of a partition or the path of a saved one (.npz).
+    """Partition an image set among clients, by the name of a partition or the path of a saved one (.npz).
 
     The names: the set's own partitions, those of PFLEGO (pflego-high, pflego-medium, pflego-none), partitioners.
-    arguments: the partition's own, see `Dealing`.
+    arguments: the partition's settings, see `PartitionOptions`. Raises `ConfigError` on an unknown name or setting.
     """
     arguments |= {} if clients is None else {"clients": clients}
-    cut = {"downsample": downsample, "downsample_test": downsample_test}
+    reductions = {"downsample": downsample, "downsample_test": downsample_test}
     if partition.endswith(".npz"):
-        given = [*arguments, *(key for key, value in cut.items() if value is not None)]
+        given = [*arguments, *(key for key, value in reductions.items() if value is not None)]
         require(not given, f"the saved partition {partition} fixes everything: leave out {', '.join(given)}")
         return Partition.load(partition)
-    own = {**(PFLEGO if pool.common else {}), **pool.partitions}
+    named_partitions = {**(PFLEGO if pool.common else {}), **pool.partitions}
     if pool.common and partition in PARTITIONERS:
-        dealt = make_partition(pool.images, pool.labels, partition, **arguments)
-    elif partition in own:
-        check_keywords(own[partition], arguments, f"partition '{partition}'", hidden=("pool", "level"))
-        dealt = own[partition](pool, **arguments)
+        divided = make_partition(pool.images, pool.labels, partition, **arguments)
+    elif partition in named_partitions:
+        check_keywords(named_partitions[partition], arguments, f"partition '{partition}'", hidden=("pool", "level"))
+        divided = named_partitions[partition](pool, **arguments)
     else:
-        raise unknown("partition", partition, [*own, *(PARTITIONERS if pool.common else ())])
+        raise unknown("partition", partition, [*named_partitions, *(PARTITIONERS if pool.common else ())])
     seed = arguments.get("split_seed", 0)
-    return _with_overlap(downsampled(dealt, pool.labels, downsample, test=downsample_test, seed=seed))
+    return _with_overlap(downsampled(divided, pool.labels, downsample, test=downsample_test, seed=seed))
 
 
 def from_images(
@@ -64,33 +64,33 @@ def from_images(
     shape: str = "flat",
     labels: str | None = None,
     keyword: str = "partition",
-    **dealing: Any,
+    **options: Any,
 ) -> FederatedData:
-    """An image set as federated data.
+    """Divide an image set among clients.
 
     normalisation: see `normalise`. shape: features 'flat', (pixels,), or 'image', (height, width, channels).
     labels: 'global', or 'client', see `number_own_labels`; by default as the partition is published: 'client' for
         PFLEGO's, where each client has a problem of K_i classes, else 'global'.
-    keyword: what the set's own function calls its partition. dealing: see `Dealing`.
+    keyword: the name of the set's argument for its partition. options: see `PartitionOptions`.
     """
     for name, value, known in (("shape", shape, SHAPES), ("labels", labels or "global", LABELS)):
         if value not in known:
             raise unknown(name, value, known)
-    dealt = partition_images(pool, partition, **dealing)
+    divided = partition_images(pool, partition, **options)
 
-    @cache  # first called when `apply_partition` has found that the partition is one of this pool
+    @cache  # first called after `apply_partition` has checked that the partition is of this pool
     def encoder() -> Callable[[UInt8[np.ndarray, "n pixels"]], Float[np.ndarray, "n pixels"]]:
-        return normalise(normalisation, pool.images, dealt.train.index, channels=pool.shape[2])
+        return normalise(normalisation, pool.images, divided.train.index, channels=pool.shape[2])
 
     def features(rows: UInt8[np.ndarray, "n pixels"]) -> Float[np.ndarray, "n ..."]:
         encoded = encoder()(rows)
         return encoded if shape == "flat" else encoded.reshape(len(rows), *pool.shape)
 
     data = apply_partition(
-        dealt,
+        divided,
         pool.images,
         pool.labels,
-        name=f"{pool.name}/{dealt.name}",
+        name=f"{pool.name}/{divided.name}",
         task="classification",
         classes=pool.classes,
         encode=features,
@@ -103,14 +103,14 @@ def from_images(
                 "normalisation": normalisation,
                 "shape": shape,
                 "labels": labels,
-                **dealing,
+                **options,
             },
             "normalisation": {"name": normalisation, "fitted_on": FITTED_ON.get(normalisation)},
-            "leaks": [pool.leaks[dealt.name]] if dealt.name in pool.leaks else [],
+            "leaks": [pool.leaks[divided.name]] if divided.name in pool.leaks else [],
         },
     )
-    own = labels == "client" or (labels is None and dealt.name.startswith(NAME))
-    return number_own_labels(data) if own else data
+    own_labels = labels == "client" or (labels is None and divided.name.startswith(NAME))
+    return number_own_labels(data) if own_labels else data
 
 
 def fixed(
@@ -119,11 +119,11 @@ def fixed(
     clients: int,
     seed: int,
     notes: Callable[[list[Indices]], list[str]] = lambda _: [],
-) -> Deal:
-    """A partition that a paper fixes: its own seed and number of clients, divided at random inside each client."""
+) -> ImagePartitioner:
+    """A paper's partition with fixed seed and number of clients; each client's images are divided at random."""
     count, published_seed = clients, seed
 
-    def dealt(
+    def make(
         pool: ImageSet,
         *,
         clients: int = count,
@@ -133,9 +133,9 @@ def fixed(
         split_seed: int = 0,
     ) -> Partition:
         require(clients == count, f"partition '{name}' has {count} clients, not {clients}")
-        found = groups(pool.labels)
+        client_groups = groups(pool.labels)
         return divide(
-            found,
+            client_groups,
             pool.images,
             pool.labels,
             name=name,
@@ -143,14 +143,14 @@ def fixed(
             test=test,
             validation=validation,
             split_seed=split_seed,
-            notes=notes(found),
+            notes=notes(client_groups),
         )
 
-    return dealt
+    return make
 
 
 def _with_overlap(partition: Partition) -> Partition:
-    """Where clients share images, say in the partition's notes how many, and how many test images leak."""
+    """If clients share images, add a note that says how many, and how many test images leak."""
     slots = sum(len(partition.rows(split).index) for split in SPLITS)
     if slots == partition.statistics["distinct"]:
         return partition

@@ -6,7 +6,7 @@ from typing import Any, Unpack
 from idiolect.data.federated import FederatedData
 from idiolect.data.files.idx_set import read_mnist_like
 from idiolect.data.partition import Partition
-from idiolect.data.sets.image_set import Dealing, ImageSet
+from idiolect.data.sets.image_set import ImageSet, PartitionOptions
 from idiolect.data.sets.images import fixed, from_images, partition_images
 from idiolect.data.sets.papers.fedu import MNIST_CLIENTS, MNIST_USED, fedu_mnist, fedu_note
 from idiolect.data.sets.papers.pfedme import CLIENTS, SEED, clean, paper_2020
@@ -28,27 +28,28 @@ def mnist(
     normalisation: str = "pixel-zscore-train",
     shape: str = "flat",
     verify: bool = True,
-    **dealing: Unpack[Dealing],
+    **options: Unpack[PartitionOptions],
 ) -> FederatedData:
-    """MNIST digits dealt to 20 clients with two digits each, or by any partition.
+    """MNIST digits at 20 clients with two digits each, or divided by any partition.
 
-    folder: holds `mnist/` with the idx files, raw or .gz; else the environment variable IDIOLECT_DATA.
+    folder: contains `mnist/` with the idx files, raw or .gz; by default the environment variable IDIOLECT_DATA.
     partition: 'clean' (disjoint), 'paper-2020' (pFedMe's published split, whose clients share images), 'fedu-100'
         (FedU's 100 clients, disjoint), or what `partition_images` offers: the name of a partition with its parameters
         (dirichlet: concentration=0.3), or the path of a saved .npz, which fixes clients, seeds and fractions.
-    dealing: see `Dealing`; 'clean', 'paper-2020' and 'fedu-100' are fixed, they do not depend on the seed.
+        'clean', 'paper-2020' and 'fedu-100' are fixed: they do not depend on the seed.
     normalisation: see `normalise`; pFedMe's published code uses 'pixel-zscore-all', which sees the test images.
     shape: features 'flat' (784,) or 'image' (28, 28, 1).
-    verify: the files must be the published ones, byte for byte.
+    verify: check that the files are the published ones, byte for byte.
+    All other settings: see `PartitionOptions`.
     """
     pool = read_mnist(folder, verify=verify)
-    return from_images(pool, partition, normalisation=normalisation, shape=shape, **dealing)
+    return from_images(pool, partition, normalisation=normalisation, shape=shape, **options)
 
 
 def mnist_partition(
     folder: str | Path | None = None, partition: str = "clean", *, verify: bool = True, **arguments: Any
 ) -> Partition:
-    """The partition that `mnist` uses for the same arguments, to save as an index file."""
+    """The partition that `mnist` makes from the same arguments, for example to save it."""
     return partition_images(read_mnist(folder, verify=verify), partition, **arguments)
 
 

@@ -1,4 +1,4 @@
-"""Two classic sets of multi-task learning: exam scores by school, and land mines by field."""
+"""Two data sets of multi-task learning: exam scores by school, and land mines by field."""
 
 from pathlib import Path
 
@@ -29,7 +29,7 @@ def school(
 ) -> FederatedData:
     """School: exam scores of 15,362 pupils in 139 London schools, a regression on 28 features.
 
-    folder: holds `school/` (or `mtl-small/`) with school.mat; else the environment variable IDIOLECT_DATA.
+    folder: contains `school/` (or `mtl-small/`) with school.mat; by default the environment variable IDIOLECT_DATA.
     normalisation, minimum, downsample: as for `vehicle`. The constant feature becomes 0: models have a bias.
     """
     path = _file(folder, "school", ("school.mat",), SCHOOL)
@@ -52,8 +52,8 @@ def landmine(
 ) -> FederatedData:
     """Landmine: radar images of 29 fields, mine or clutter, 9 features.
 
-    folder: holds `landmine/` (or `mtl-small/`) with LandmineData.mat, landmine.mat or landmine_small.mat; else the
-        environment variable IDIOLECT_DATA.
+    folder: contains `landmine/` (or `mtl-small/`) with LandmineData.mat, landmine.mat or landmine_small.mat; by
+        default the environment variable IDIOLECT_DATA.
     normalisation, minimum, downsample: as for `vehicle`.
     (Y. Xue et al., "Multi-Task Learning for Classification with Dirichlet Process Priors", JMLR 2007.)
     """

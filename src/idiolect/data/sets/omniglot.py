@@ -35,17 +35,17 @@ def omniglot(
 ) -> FederatedData:
     """Omniglot, 50 alphabets as 50 clients with 14 to 55 characters each; strokes are 1 on 0.
 
-    folder: holds `omniglot/` with images_background.zip and images_evaluation.zip; else the environment variable
-        IDIOLECT_DATA.
+    folder: contains `omniglot/` with images_background.zip and images_evaluation.zip; by default the environment
+        variable IDIOLECT_DATA.
     split: 'clean' divides the drawings of each character; 'as-published' (PFLEGO) divides drawings and rotated copies
         together, so that a test sample's rotations are in training; or the path of a saved .npz.
     labels: 'client', each client numbers its characters from 0, or 'global', 1,623 classes.
-    size: pixels of a side, 105 as published; smaller ones by bilinear interpolation, with `antialias` over all pixels
-        that a new one covers, without over the nearest four, as in PFLEGO's published code.
-    rotations: also each drawing turned by 90, 180 and 270 degrees, as samples of the same class.
+    size: pixels of a side, 105 as published; smaller images by bilinear interpolation: with `antialias` over all
+        pixels that a new pixel covers, else over the nearest four, as in PFLEGO's published code.
+    rotations: add each drawing rotated by 90, 180 and 270 degrees, as samples of the same class.
     test, validation: fractions of each character's drawings (or samples), drawn by split_seed.
     normalisation: see `normalise`. shape: features 'image' (size, size, 1) or 'flat'.
-    verify: the files must hold the published alphabets and characters.
+    verify: check that the files contain the published numbers of alphabets and characters.
     """
     pool = read_omniglot(folder, size=size, rotations=rotations, antialias=antialias, verify=verify)
     fractions = {} if split.endswith(".npz") else {"test": test, "validation": validation, "split_seed": split_seed}
@@ -64,7 +64,7 @@ def omniglot_partition(
     verify: bool = True,
     **fractions: Any,
 ) -> Partition:
-    """The partition that `omniglot` uses for the same arguments, to save as an index file."""
+    """The partition that `omniglot` makes from the same arguments, for example to save it."""
     pool = read_omniglot(folder, size=size, rotations=rotations, antialias=antialias, verify=verify)
     return partition_images(pool, split, **fractions)
 
@@ -77,7 +77,7 @@ def read_omniglot(
     antialias: bool = False,
     verify: bool = True,
 ) -> ImageSet:
-    """All samples, 255 for ink: character by character, drawing by drawing, turned by 0, 90, 180, 270 degrees."""
+    """All samples, 255 for ink: character by character, drawing by drawing, rotated by 0, 90, 180, 270 degrees."""
     drawings, classes = read_drawings(folder, size=size, antialias=antialias, verify=verify)
     turns = ROTATIONS if rotations else 1
     images = np.stack([np.rot90(drawings, turn, axes=(1, 2)) for turn in range(turns)], axis=1)
@@ -105,7 +105,7 @@ def _divide(
     validation: float = 0.1,
     split_seed: int = 0,
 ) -> Partition:
-    """Each alphabet a client; each character's units divided at random, a unit being a drawing or a sample."""
+    """Each alphabet is a client; each character's units (drawings if clean, else samples) are divided at random."""
     check_fractions(test, validation)
     clean = name == "clean"
     samples = np.arange(len(pool.labels)).reshape(len(pool.classes), DRAWINGS, turns)
@@ -115,8 +115,8 @@ def _divide(
     random = [stream(split_seed, 1, client) for client in range(len(alphabets))]
     for label, drawn in zip(pool.classes, units, strict=True):
         client = alphabets.index(_alphabet(label))
-        trained, held, _ = counts(len(drawn), test, validation)
-        pieces = np.split(random[client].permutation(drawn), [trained, trained + held])
+        num_train, num_validation, _ = counts(len(drawn), test, validation)
+        pieces = np.split(random[client].permutation(drawn), [num_train, num_train + num_validation])
         for split, piece in zip(SPLITS, pieces, strict=True):
             parts[client][split].append(np.sort(piece.ravel()))
     groups = {split: [np.concatenate(part[split]) for part in parts] for split in SPLITS}
@@ -139,12 +139,12 @@ def _divide(
 
 
 def _distinct(pool: ImageSet, samples: Int[np.ndarray, "characters 20 turns"]) -> list[Int[np.ndarray, "_ turns"]]:
-    """Each character's drawings, without those that equal an earlier one, turned or not."""
-    found: list[Int[np.ndarray, "_ turns"]] = []
+    """Each character's drawings, except those that equal an earlier one or its rotation."""
+    distinct: list[Int[np.ndarray, "_ turns"]] = []
     for drawings in samples:
-        keys = [min(pool.images[sample].tobytes() for sample in turned) for turned in drawings]
-        found.append(drawings[[keys.index(key) == place for place, key in enumerate(keys)]])
-    return found
+        keys = [min(pool.images[sample].tobytes() for sample in rotations) for rotations in drawings]
+        distinct.append(drawings[[keys.index(key) == place for place, key in enumerate(keys)]])
+    return distinct
 
 
 def _alphabet(label: str) -> str:

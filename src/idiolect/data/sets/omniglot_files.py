@@ -1,4 +1,4 @@
-"""Omniglot's two archives: images_background.zip and images_evaluation.zip, read without unpacking them.
+"""Read Omniglot's two archives, images_background.zip and images_evaluation.zip, without extracting them.
 
 Layout: <set>/<Alphabet>/characterNN/IIII_SS.png, 105 x 105 pixels, black ink on white, SS the number of the person.
 """
@@ -29,10 +29,10 @@ def read_drawings(
 ) -> tuple[UInt8[np.ndarray, "drawings size size"], tuple[str, ...]]:
     """The 20 drawings of each character, 255 for ink, and the characters' names 'Alphabet/characterNN'."""
     require(1 <= size <= SIDE, f"omniglot: size must lie between 1 and {SIDE} pixels, it is {size}")
-    where = data_folder(folder, "omniglot", PUBLISHED)
-    paths = [where / f"{name}.zip" for name in SETS]
+    set_folder = data_folder(folder, "omniglot", PUBLISHED)
+    paths = [set_folder / f"{name}.zip" for name in SETS]
     if missing := [path.name for path in paths if not path.is_file()]:
-        raise DataError(f"{where} lacks {', '.join(missing)}; {PUBLISHED}")
+        raise DataError(f"{set_folder} lacks {', '.join(missing)}; {PUBLISHED}")
     drawings: list[UInt8[np.ndarray, "20 size size"]] = []
     classes: list[str] = []
     for path, expected in zip(paths, SETS.values(), strict=True):
@@ -40,10 +40,10 @@ def read_drawings(
         for name, ink in _characters(path):
             classes.append(name)
             drawings.append(_resized(ink, size, antialias))
-        found = len({name.rpartition("/")[0] for name in classes[before:]}), len(classes) - before
-        if verify and found != expected:
+        sizes = len({name.rpartition("/")[0] for name in classes[before:]}), len(classes) - before
+        if verify and sizes != expected:
             raise DataError(
-                f"{path} has {found[0]} alphabets and {found[1]} characters, the published file {expected[0]} and "
+                f"{path} has {sizes[0]} alphabets and {sizes[1]} characters, the published file {expected[0]} and "
                 f"{expected[1]}; {AGAIN}, or read it as it is with verify=False"
             )
     if len(set(classes)) < len(classes):
@@ -79,7 +79,7 @@ def _ink(members: Members, name: str) -> Bool[np.ndarray, "105 105"]:
 
 
 def _resized(ink: Bool[np.ndarray, "n 105 105"], size: int, antialias: bool) -> UInt8[np.ndarray, "n size size"]:
-    """Bilinear interpolation between pixel centres, 1/2, 3/2, ...; 255 where all is ink.
+    """Bilinear interpolation between pixel centres 1/2, 3/2, ...; values 0 to 255, 255 for ink.
 
     The weight of a pixel falls linearly to 0 at the distance `reach` from the new pixel's centre.
     """

@@ -1,4 +1,4 @@
-"""Synthetic(alpha, beta) for any number of clients: none is stored, each is made from its number when it is used."""
+"""Synthetic(alpha, beta) for any number of clients: samples are generated from a client's number when used."""
 
 import equinox as eqx
 import jax
@@ -12,11 +12,11 @@ from idiolect.data.federated import SPLITS, FederatedData
 from idiolect.data.generated import GeneratedSplit, Maker
 from idiolect.data.sets.synthetic import CLASSES, FEATURES, check_spread
 
-_MODEL, _INPUTS, _SAMPLES = 0, 1, 2  # a client's streams; each split has its own from _SAMPLES on
+_MODEL, _INPUTS, _SAMPLES = 0, 1, 2  # a client's streams; split k has the stream _SAMPLES + k
 
 
 class SyntheticClient(Maker):
-    """One split of a client of Synthetic(alpha, beta), see `synthetic_population`. seed: the key; split: a number."""
+    """Generates one split of a client, see `synthetic_population`. seed: the key's data; split: index in SPLITS."""
 
     seed: UInt32[np.ndarray, "2"]
     alpha: float
@@ -25,11 +25,11 @@ class SyntheticClient(Maker):
     split: int = eqx.field(static=True)
 
     def samples(self, client_id: Int[Array, ""]) -> tuple[Float[Array, "capacity 60"], Int[Array, "capacity"]]:
-        """x ~ N(v_i, diag(j^-1.2)), y = argmax(x W_i + b_i), rows beyond the client's size included."""
-        own = jax.random.fold_in(jax.random.wrap_key_data(jnp.asarray(self.seed)), client_id)
+        """x ~ N(v_i, diag(j^-1.2)), y = argmax(x W_i + b_i) for all `capacity` rows."""
+        client_key = jax.random.fold_in(jax.random.wrap_key_data(jnp.asarray(self.seed)), client_id)
 
         def normal(stream: int, *shape: int) -> Float[Array, "..."]:
-            return jax.random.normal(jax.random.fold_in(own, stream), shape)
+            return jax.random.normal(jax.random.fold_in(client_key, stream), shape)
 
         model = normal(_MODEL, 1 + (FEATURES + 1) * CLASSES)
         weights = (self.alpha * model[0] + model[1:]).reshape(FEATURES + 1, CLASSES)
@@ -54,8 +54,8 @@ def synthetic_population(
     """Synthetic(alpha, beta) for any number of clients, whose samples are generated when they are used.
 
     The distributions are those of `synthetic`: y = argmax(x W_i + b_i), x ~ N(v_i, diag(j^-1.2)), W_i, b_i ~
-    N(u_i, 1), u_i ~ N(0, alpha²), v_i ~ N(B_i, 1), B_i ~ N(0, beta²). A client depends on (seed, its number) alone,
-    never on how many there are; its splits are independent draws.
+    N(u_i, 1), u_i ~ N(0, alpha²), v_i ~ N(B_i, 1), B_i ~ N(0, beta²). A client depends only on the seed and its
+    number, not on the number of clients; its splits are independent draws.
 
     scale, max_size: client i has scale (int(lognormal(4, 2)) + 50) samples, rounded up and at most max_size.
     """
@@ -67,7 +67,7 @@ def synthetic_population(
     check_fractions(test, validation)
     drawn = np.random.Generator(np.random.PCG64(seed)).lognormal(4, 2, clients)
     sizes = np.minimum(np.ceil(scale * (np.floor(drawn) + 50)), max_size).astype(np.int64)
-    divided = np.array([counts(size, test, validation) for size in range(max_size + 1)])  # of any size a client has
+    divided = np.array([counts(size, test, validation) for size in range(max_size + 1)])  # split sizes by client size
     key = np.asarray(jax.random.key_data(jax.random.key(seed)))
     splits = {
         name: GeneratedSplit(

@@ -1,4 +1,4 @@
-"""Data sets by name: what the command line and experiment files may ask for."""
+"""Data sets by name, for the command line and experiment files."""
 
 import json
 from collections.abc import Callable, Mapping
@@ -47,9 +47,10 @@ SOURCES: dict[str, Callable[..., FederatedData]] = {
 
 
 def load(spec: Mapping[str, Any]) -> FederatedData:
-    """The data set that a specification asks for: {"name": "mnist", ...arguments of the function `mnist`}.
+    """Load a data set from its specification: {"name": "mnist", ...arguments of the function `mnist`}.
 
-    A specification holds plain values only, as they come from a file or the command line.
+    A specification holds plain values only, as they come from a file or the command line. Raises `ConfigError` on an
+    unknown name or argument and on a value of the wrong type.
     """
     try:
         json.dumps(dict(spec))

@@ -1,7 +1,7 @@
 """Synthetic(alpha, beta): clients whose models differ (alpha) and whose inputs differ (beta).
 
-T. Li et al., "Federated Optimization in Heterogeneous Networks", MLSys 2020, sec. 5.1; with the sizes and the
-draws, in numpy's legacy stream and order, of the code published with pFedMe (NeurIPS 2020).
+T. Li et al., "Federated Optimization in Heterogeneous Networks", MLSys 2020, sec. 5.1. Sizes and draws are those
+of the code published with pFedMe (NeurIPS 2020), which uses numpy's legacy generator.
 """
 
 import numpy as np
@@ -16,7 +16,7 @@ CLASSES = 10
 
 
 def check_spread(alpha: float, beta: float) -> None:
-    """The two standard deviations must not be negative."""
+    """Raise `ConfigError` if a standard deviation is negative."""
     require(alpha >= 0, f"alpha must not be negative, it is {alpha}")
     require(beta >= 0, f"beta must not be negative, it is {beta}")
 
@@ -43,7 +43,7 @@ def synthetic(
     require(0 <= seed < 2**32, f"seed must lie between 0 and 2^32 - 1, it is {seed}")
     require(clients >= 1, f"clients must be at least 1, it is {clients}")
     require(max_size is None or max_size >= 10, f"max_size must be at least 10, it is {max_size}")
-    # The order of the draws is part of the data set: do not move them.
+    # The order of the draws defines the data set: do not change it.
     random = np.random.RandomState(seed)
     sizes = (random.lognormal(4, 2, clients).astype(int) + 50) * 5
     notes: tuple[str, ...] = ()

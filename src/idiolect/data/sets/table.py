@@ -1,4 +1,4 @@
-"""Federated data from one table: a row a sample, a column that names the client, a column with the label."""
+"""Federated data from one table: each row is a sample, with a column for its client and one for its label."""
 
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -43,12 +43,12 @@ def from_table(
 ) -> FederatedData:
     """Your own table: a CSV or Parquet file (or a DataFrame) with a client and a label column.
 
-    path: the file, or the DataFrame. client, label: the columns. task: classification or regression, by the labels
-    if not given. title: the data's name in reports, the file's if not given.
-    All other columns are features: numbers are standardised (unless standardise is false), text and those named in
-    `categorical` become one feature a category, missing values are filled and marked; all of it is fitted on
-    training rows and told in the notes. Columns named in `ignore` are left out.
-    split: a column with train, validation or test for each row; without it rows are divided at random.
+    path: the file, or the DataFrame. client, label: the columns. task: classification or regression, by default
+    guessed from the labels. title: the data's name in reports, by default the file's name.
+    All other columns are features: numbers are standardised (unless standardise is false), text and the columns named
+    in `categorical` are one-hot encoded, missing values are filled and marked. All of this is fitted on training rows
+    and described in the notes. Columns named in `ignore` are left out.
+    split: a column with train, validation or test for each row; without such a column rows are divided at random.
     minimum: drop clients with fewer rows than this, and say so in the notes.
     """
     table, where = read_table(path, client)
@@ -56,32 +56,32 @@ def from_table(
         check_column(table, column, f"{role} column", where)
     for column in (*categorical, *ignore):
         check_column(table, column, "column", where)
-    given = split != "split" or (split in table.columns and split not in ignore)
-    if given:
+    has_split = split != "split" or (split in table.columns and split not in ignore)
+    if has_split:
         check_column(table, split, "split column", where)
     owners = client_names(column_of(table, client), where)
     labels = check_labels(column_of(table, label), owners, where)
-    hidden = {client, label, *ignore, *((split,) if given else ())}
-    features = [str(column) for column in table.columns if column not in hidden]
+    not_features = {client, label, *ignore, *((split,) if has_split else ())}
+    features = [str(column) for column in table.columns if column not in not_features]
     check_features(table, features, owners, where)
 
     rows = rows_of_clients(owners)
-    kept, notes = large_enough({name: len(own) for name, own in rows.items()}, minimum, where)
+    kept, notes = large_enough({name: len(client_rows) for name, client_rows in rows.items()}, minimum, where)
     rows = {name: rows[name] for name in kept}
-    used = np.sort(np.concatenate(list(rows.values())))
+    used_rows = np.sort(np.concatenate(list(rows.values())))
 
     kind = check_task(task) if task else guess_task(labels, whole_floats=True)
-    codes, classes = encode_labels(labels[used], kind, f"{where}, column '{label}'")
+    codes, classes = encode_labels(labels[used_rows], kind, f"{where}, column '{label}'")
     y = np.zeros(len(labels), dtype=codes.dtype)
-    y[used] = codes
+    y[used_rows] = codes
     read_as = f"{len(classes)} classes" if classes else "numbers"
     notes.append(f"label '{label}' is read as {kind} ({read_as})")
-    # What identifies the pool is the table as read, before anything is fitted.
+    # The pool is identified by the table as read, before anything is fitted.
     identity = hash_pandas_object(table, index=False).to_numpy()  # pyright: ignore[reportCallIssue]
-    splits = split_of_rows(column_of(table, split), where) if given else None
+    splits = split_of_rows(column_of(table, split), where) if has_split else None
     try:
         if splits is not None:
-            partition = _given(rows, splits, identity, y)
+            partition = _by_split_column(rows, splits, identity, y)
             notes.append(f"train, validation and test are those of the column '{split}'")
         else:
             partition = divide(
@@ -94,13 +94,13 @@ def from_table(
                 validation=validation,
                 split_seed=split_seed,
             )
-        encoded = _encode(table, features, used, partition.train.index, categorical, standardise)
+        encoded = _encode(table, features, used_rows, partition.train.index, categorical, standardise)
     except DataError as error:
         raise DataError(f"{where}: {error}") from error
 
     feature_names = [feature for column in encoded for feature in column.names]
     x = np.zeros((len(y), len(feature_names)), dtype=np.float32)
-    x[used] = np.concatenate([column.values for column in encoded], axis=1)
+    x[used_rows] = np.concatenate([column.values for column in encoded], axis=1)
     arguments = {
         "path": where,
         "client": client,
@@ -143,7 +143,7 @@ def _encode(
     categorical: Sequence[str],
     standardise: bool,
 ) -> list[Encoded]:
-    """The features of the rows in use, fitted on the training rows."""
+    """Encode the features of the used rows, fitted on the training rows."""
     training = np.zeros(len(table), dtype=bool)
     training[train] = True
     encoded = [
@@ -160,15 +160,17 @@ def _encode(
     return encoded
 
 
-def _given(
+def _by_split_column(
     rows: Mapping[str, Indices],
     splits: Sequence[str],
     identity: Shaped[np.ndarray, "n"],
     y: Shaped[np.ndarray, "n"],
 ) -> Partition:
-    """The partition that the table's own split column asks for."""
-    chosen = np.asarray(splits)
-    divided = {name: [own[chosen[own] == name] for own in rows.values()] for name in SPLITS}
+    """The partition given by the table's split column."""
+    split_of_row = np.asarray(splits)
+    divided = {
+        name: [client_rows[split_of_row[client_rows] == name] for client_rows in rows.values()] for name in SPLITS
+    }
     for name in ("train", "test"):
         for client, part in zip(rows, divided[name], strict=True):
             if len(part) == 0:

@@ -1,4 +1,4 @@
-"""Federated data from multi-task data: one client a task, with a table of numbers and a label for each row."""
+"""Federated data from multi-task data: each task is a client."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
@@ -18,7 +18,7 @@ SIGNS = ((-1, 1), (0, 1))
 
 @dataclass(frozen=True)
 class Options:
-    """What a person may choose for every set of tasks."""
+    """The settings of every multi-task data set."""
 
     normalisation: str
     minimum: int | None
@@ -30,7 +30,10 @@ class Options:
 
 
 def binary(tasks: Mapping[str, Task], where: str) -> tuple[dict[str, Task], tuple[str, ...]]:
-    """The tasks with labels -1/+1 or 0/1 as the classes 0 and 1, and the names of these."""
+    """The tasks with labels -1/+1 or 0/1 as the classes 0 and 1, and the names of the classes.
+
+    Raises `DataError` on another label, and if all labels are equal.
+    """
     values = set(np.concatenate([y for _, y in tasks.values()]).tolist())
     pair = SIGNS[0] if -1 in values else SIGNS[1]
     for name, (_, y) in tasks.items():
@@ -52,18 +55,18 @@ def from_tasks(
     published: tuple[str, str] = ("as published", "unknown"),
     notes: Sequence[str] = (),
 ) -> FederatedData:
-    """Divide each task's samples at random into train, validation and test.
+    """Federated data with a client for each task, whose samples are divided at random.
 
     file: the name of the file that was read, for the provenance.
-    classes: the names of the labels 0 and 1; without them the labels are the targets of a regression.
-    published: how the features were normalised before, and on what that was fitted.
+    classes: the names of the labels 0 and 1; empty for a regression.
+    published: how the publisher normalised the features, and on what that was fitted.
     """
     check_scaling(options.normalisation)
     kept, dropped = large_enough({task: len(y) for task, (_, y) in tasks.items()}, options.minimum, source)
     x = np.concatenate([tasks[task][0] for task in kept])
     y = np.concatenate([tasks[task][1] for task in kept]).astype(np.int32 if classes else np.float32)
     ends = np.cumsum([len(tasks[task][1]) for task in kept])
-    dealt = divide(
+    partition = divide(
         np.split(np.arange(ends[-1]), ends[:-1]),
         x,
         y,
@@ -74,15 +77,15 @@ def from_tasks(
         split_seed=options.split_seed,
         notes=dropped,
     )
-    dealt = downsample(dealt, y, options.downsample, test=options.downsample_test, seed=options.split_seed)
+    partition = downsample(partition, y, options.downsample, test=options.downsample_test, seed=options.split_seed)
     return apply_partition(
-        dealt,
+        partition,
         x,
         y,
         name=source,
         task="classification" if classes else "regression",
         classes=classes,
-        encode=standardise(options.normalisation, x, dealt.train.index),
+        encode=standardise(options.normalisation, x, partition.train.index),
         notes=notes,
         provenance={
             "source": source,

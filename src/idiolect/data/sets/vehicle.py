@@ -39,8 +39,8 @@ def vehicle(
 ) -> FederatedData:
     """Vehicle sensors: 23 sensors, two types of vehicles, 50 acoustic and 50 seismic features.
 
-    folder: holds `vehicle/` with vehicle.mat, or with mytrain.json and mytest.json (plain or .gz), which are merged
-        and divided anew; else the environment variable IDIOLECT_DATA.
+    folder: contains `vehicle/` with vehicle.mat, or with mytrain.json and mytest.json (plain or .gz), which are
+        merged and divided again; by default the environment variable IDIOLECT_DATA.
     normalisation: 'none', or 'zscore-train', each feature by its mean and deviation in training.
     minimum: drop sensors with fewer samples. downsample: see `downsample`; the clients are drawn by split_seed.
     """
@@ -50,8 +50,8 @@ def vehicle(
     if (path := where / MATLAB).is_file():
         tasks = {f"sensor {number:02d}": task for number, task in enumerate(read_tasks(path), 1)}
     elif (path := find_gz(where, TRAIN) or find_gz(where / "train", TRAIN)) is not None:
-        tasks, found = _leaf(path, find_gz(where, TEST) or find_gz(where / "test", TEST))
-        notes.append(found)
+        tasks, note = _leaf(path, find_gz(where, TEST) or find_gz(where / "test", TEST))
+        notes.append(note)
         published = ("z-score of each sensor by the publisher", "all")
     else:
         raise DataError(f"vehicle: {where} has neither {MATLAB} nor {TRAIN} (or {TRAIN}.gz); {PUBLISHED}")
@@ -76,14 +76,14 @@ def vehicle(
 
 
 def _leaf(train: Path, test: Path | None) -> tuple[Mapping[str, Task], str]:
-    """The samples of both files by user, and a note."""
+    """Each user's samples of both files, merged, and a note."""
     first = read_leaf(train)
     if test is None:
         return first, f"only {train.name} is there, without {TEST}; its samples are divided"
     second = read_leaf(test)
     if first.keys() != second.keys():
-        odd = sorted(first.keys() ^ second.keys())[0]
-        raise DataError(f"user '{odd}' is in only one of {train} and {test}; the files do not belong together")
+        unmatched = sorted(first.keys() ^ second.keys())[0]
+        raise DataError(f"user '{unmatched}' is in only one of {train} and {test}; the files do not belong together")
     widths = [next(iter(part.values()))[0].shape[1] for part in (first, second)]
     if widths[0] != widths[1]:
         raise DataError(f"{train} has {widths[0]} features, {test} has {widths[1]}; the files do not belong together")

@@ -1,4 +1,4 @@
-"""Ways to divide UCI HAR's windows: of each person by time or at random, or by people, some of whom are held out."""
+"""Divide UCI HAR's windows: each person's by time or at random, or hold out some people for testing."""
 
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass
@@ -11,7 +11,7 @@ from idiolect.core.errors import DataError, require, unknown
 from idiolect.data.divide.by_time import by_time, overlapping
 from idiolect.data.divide.division import check_fractions, divide, of_splits
 from idiolect.data.divide.downsample import downsample
-from idiolect.data.divide.newcomers import dealt_evenly, note_on_known, note_on_newcomers
+from idiolect.data.divide.newcomers import assign_evenly, note_on_known, note_on_newcomers
 from idiolect.data.federated import SPLITS
 from idiolect.data.partition import Indices, Partition
 from idiolect.data.sets.har.files import COMPLETE, Windows
@@ -22,7 +22,7 @@ LEAK = "windows overlap by half and are split at random"
 
 @dataclass(frozen=True)
 class Division:
-    """What a person may choose; its meaning stands in `har`."""
+    """The settings of a division, see `har`. Raises `ConfigError` if one is out of range or contradicts another."""
 
     split: str
     new: bool
@@ -48,7 +48,7 @@ class Division:
 
 @dataclass(frozen=True, eq=False)
 class Divided:
-    """A partition of the windows, the windows that normalisation may be fitted on, and what leaks by design."""
+    """A partition of the windows, the windows on which normalisation is fitted, and the leaks by design."""
 
     partition: Partition
     fitted: Indices
@@ -56,14 +56,16 @@ class Divided:
 
 
 def divided(windows: Windows, how: Division) -> Divided:
-    """Each person's windows divided as asked for."""
-    known = downsample(_known(windows, how), windows.y, how.downsample, test=how.downsample_test, seed=how.split_seed)
-    chosen = _newcomers(windows, how) if how.new else known
-    return Divided(chosen, known.train.index, (LEAK,) if how.split == "random" else ())
+    """Divide the windows by the given settings."""
+    training_people = downsample(
+        _known(windows, how), windows.y, how.downsample, test=how.downsample_test, seed=how.split_seed
+    )
+    partition = _newcomers(windows, how) if how.new else training_people
+    return Divided(partition, training_people.train.index, (LEAK,) if how.split == "random" else ())
 
 
 def notes_on(windows: Windows, division: Divided) -> list[str]:
-    """What a reader must know about the windows, whatever is made of them."""
+    """The notes on the windows: what leaks, and whether the data set is complete."""
     notes = [_leak(windows, division.partition)] if division.leaks else []
     if len(windows.y) != COMPLETE:
         notes.append(f"{len(windows.y):,} windows; the complete data set has {COMPLETE:,}")
@@ -71,9 +73,9 @@ def notes_on(windows: Windows, division: Divided) -> list[str]:
 
 
 def people(windows: Windows, which: Bool[np.ndarray, "n"] | None = None) -> dict[str, Indices]:
-    """Each person's windows by name, of those who have a window among `which`."""
-    found = np.unique(windows.subjects if which is None else windows.subjects[which])
-    return {f"subject {person:02d}": np.flatnonzero(windows.subjects == person) for person in found}
+    """Each person's windows by name; which: only people who have one of these windows."""
+    persons = np.unique(windows.subjects if which is None else windows.subjects[which])
+    return {f"subject {person:02d}": np.flatnonzero(windows.subjects == person) for person in persons}
 
 
 def _known(windows: Windows, how: Division) -> Partition:
@@ -82,36 +84,36 @@ def _known(windows: Windows, how: Division) -> Partition:
     if how.split == "blocked":
         return _blocked(windows, people(windows), how)
     held = _held(windows, how.held_out)
-    known, new = people(windows, ~held), people(windows, held)
-    rows, note = _by_time(windows, known, 0.0, how.validation)
+    training_people, new = people(windows, ~held), people(windows, held)
+    rows, note = _by_time(windows, training_people, 0.0, how.validation)
     tests = np.concatenate(list(new.values()))
     return of_splits(
-        {"train": rows[0], "validation": rows[1], "test": dealt_evenly(tests, len(known), how.split_seed)},
+        {"train": rows[0], "validation": rows[1], "test": assign_evenly(tests, len(training_people), how.split_seed)},
         windows.x,
         windows.y,
         name="subjects",
         seed=how.split_seed,
-        clients=list(known),
-        parameters={"clients": len(known), "new": list(new), "validation": how.validation},
+        clients=list(training_people),
+        parameters={"clients": len(training_people), "new": list(new), "validation": how.validation},
         notes=[note_on_newcomers("people", list(new), len(tests)), *([note] if how.validation else [])],
     )
 
 
 def _newcomers(windows: Windows, how: Division) -> Partition:
-    """The held-out people as clients, each by time."""
+    """The held-out people as clients, each divided by time."""
     held = _held(windows, how.held_out)
-    known, new = people(windows, ~held), people(windows, held)
-    return _blocked(windows, new, how, [note_on_known("people", len(new), len(known))])
+    training_people, new = people(windows, ~held), people(windows, held)
+    return _blocked(windows, new, how, [note_on_known("people", len(new), len(training_people))])
 
 
-def _held(windows: Windows, chosen: Sequence[int] | None) -> Bool[np.ndarray, "n"]:
+def _held(windows: Windows, people_held_out: Sequence[int] | None) -> Bool[np.ndarray, "n"]:
     """The windows of the people who are held out."""
-    if chosen is None:
+    if people_held_out is None:
         return windows.held
-    for person in chosen:
+    for person in people_held_out:
         if person not in windows.subjects:
             raise DataError(f"held_out names subject {person}, who has no windows")
-    held = np.isin(windows.subjects, list(chosen))
+    held = np.isin(windows.subjects, list(people_held_out))
     require(bool(held.any()) and not held.all(), "held_out must name one person at least, and leave one for training")
     return held
 
@@ -131,9 +133,9 @@ def _random(windows: Windows, how: Division) -> Partition:
     )
 
 
-def _leak(windows: Windows, dealt: Partition) -> str:
-    """What a random split lets through."""
-    leaked = overlapping(dealt.test.index, dealt.train.index, windows.overlaps).mean()
+def _leak(windows: Windows, partition: Partition) -> str:
+    """The note on the leak of a random division."""
+    leaked = overlapping(partition.test.index, partition.train.index, windows.overlaps).mean()
     return (
         f"windows overlap by half and are split at random, as in the papers: {leaked:.1%} of the test windows share "
         "samples with a training window of the same person, which flatters accuracy; split='blocked' has no such leak"
@@ -141,7 +143,7 @@ def _leak(windows: Windows, dealt: Partition) -> str:
 
 
 def _blocked(windows: Windows, groups: dict[str, Indices], how: Division, notes: Sequence[str] = ()) -> Partition:
-    """Each person's activities by time."""
+    """Each person's activities divided by time."""
     rows, note = _by_time(windows, groups, how.test, how.validation)
     return of_splits(
         dict(zip(SPLITS, rows, strict=True)),
@@ -157,7 +159,7 @@ def _blocked(windows: Windows, groups: dict[str, Indices], how: Division, notes:
 def _by_time(
     windows: Windows, groups: dict[str, Indices], test: float, validation: float
 ) -> tuple[list[list[Indices]], str]:
-    """Each person's activities by time, as (train, validation, test) of all people, and a note."""
+    """Divide each person's activities by time: ([train, validation, test] of all people, a note)."""
     parts = [
         by_time([rows[windows.y[rows] == k] for k in np.unique(windows.y[rows])], windows.overlaps, test, validation)
         for rows in groups.values()

@@ -1,4 +1,4 @@
-"""The files of the data set Human Activity Recognition Using Smartphones (UCI HAR), as published, checked."""
+"""Read and check the published files of Human Activity Recognition Using Smartphones (UCI HAR)."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -27,13 +27,13 @@ _MARKER = "activity_labels.txt"
 
 @dataclass(frozen=True, eq=False)
 class Windows:
-    """All windows, the official training files before the official test files, in the order of time for each subject.
+    """All windows, the official training files before the test files, each subject's in the order of time.
 
     x: (n, 561), (n, 265) or (n, 128, channels); y: activities 0, 1, ...; classes: their names.
     held: whether the window is of the official test files, whose people are not in the training files.
-    overlaps: whether a window's first half is the second half of the window before it.
-    measured: whether the overlap was seen in the signals; else every neighbour of the same subject and activity
-        counts as overlapping.
+    overlaps: whether a window's first half equals the second half of the window before it.
+    measured: whether `overlaps` was computed from the signals; without them all consecutive windows of the same
+        subject and activity count as overlapping.
     """
 
     x: Float32[np.ndarray, "n ..."]
@@ -47,39 +47,42 @@ class Windows:
 
 
 def channels_of(signals: Sequence[str]) -> tuple[str, ...]:
-    """The channels that the names ask for: a sensor stands for its three axes."""
-    found: list[str] = []
+    """The channels of the named signals; a sensor stands for its three axes. Raises `ConfigError` on a bad name."""
+    channels: list[str] = []
     for name in signals:
         if name not in (*SENSORS, *CHANNELS):
             raise unknown("signal", name, (*SENSORS, *CHANNELS))
-        found += [name] if name in CHANNELS else [f"{name}_{axis}" for axis in "xyz"]
-    require(len(found) > 0, "signals must name at least one sensor or channel")
-    require(len(set(found)) == len(found), f"signals names a channel twice: {', '.join(found)}")
-    return tuple(found)
+        channels += [name] if name in CHANNELS else [f"{name}_{axis}" for axis in "xyz"]
+    require(len(channels) > 0, "signals must name at least one sensor or channel")
+    require(len(set(channels)) == len(channels), f"signals names a channel twice: {', '.join(channels)}")
+    return tuple(channels)
 
 
 def read_windows(folder: str | Path | None, kind: str | None, channels: Sequence[str] = CHANNELS) -> Windows:
-    """Read the windows; without a kind the 561 features, or the first 265 where only these are there."""
+    """Read the windows; kind: of `KINDS`, by default '561', or '265' if there are only the reduced files."""
     members = find_members(data_folder(folder, "har", PUBLISHED), _MARKER, PUBLISHED)
     if kind is None:
         kind = "561" if "train/X_train.txt" in members else "265"
     classes = _classes(members)
     labels = [_whole(members, f"{part}/y_{part}.txt") for part in _PARTS]
     subjects = [_whole(members, f"{part}/subject_{part}.txt") for part in _PARTS]
-    for part, own, persons in zip(_PARTS, labels, subjects, strict=True):
-        _same_rows(members, f"{part}/subject_{part}.txt", len(persons), f"y_{part}.txt", len(own))
-        if len(bad := np.flatnonzero((own < 1) | (own > len(classes)))):
+    for part, activities, persons in zip(_PARTS, labels, subjects, strict=True):
+        _same_rows(members, f"{part}/subject_{part}.txt", len(persons), f"y_{part}.txt", len(activities))
+        if len(bad := np.flatnonzero((activities < 1) | (activities > len(classes)))):
             raise DataError(
-                f"{members.where}: {part}/y_{part}.txt has the label {own[bad[0]]} in row {bad[0] + 1}; "
+                f"{members.where}: {part}/y_{part}.txt has the label {activities[bad[0]]} in row {bad[0] + 1}; "
                 f"activities are 1..{len(classes)}"
             )
-    parts = [_features(members, part, kind, channels, len(own)) for part, own in zip(_PARTS, labels, strict=True)]
+    parts = [
+        _features(members, part, kind, channels, len(activities))
+        for part, activities in zip(_PARTS, labels, strict=True)
+    ]
     overlaps, measured = _overlaps(members, labels, subjects)
     return Windows(
         x=np.concatenate(parts),
         y=np.concatenate(labels) - 1,
         subjects=np.concatenate(subjects),
-        held=np.repeat([False, True], [len(own) for own in labels]),
+        held=np.repeat([False, True], [len(activities) for activities in labels]),
         overlaps=overlaps,
         measured=measured,
         classes=classes,
@@ -118,24 +121,24 @@ def _signal(members: Members, part: str, channel: str, rows: int) -> Float32[np.
 def _overlaps(
     members: Members, labels: Sequence[Int32[np.ndarray, "_"]], subjects: Sequence[Int32[np.ndarray, "_"]]
 ) -> tuple[Bool[np.ndarray, "n"], bool]:
-    """Whether each window shares its first half with the window before it, and whether that was measured."""
-    there = [
+    """(whether each window overlaps the one before it, whether that was measured on the signals)."""
+    complete_channels = [
         channel
         for channel in CHANNELS
         if all(f"{part}/Inertial Signals/{channel}_{part}.txt" in members for part in _PARTS)
     ]
-    found: list[Bool[np.ndarray, "_"]] = []
-    for part, own, persons in zip(_PARTS, labels, subjects, strict=True):
-        overlap = np.zeros(len(own), dtype=bool)
+    overlap_parts: list[Bool[np.ndarray, "_"]] = []
+    for part, activities, persons in zip(_PARTS, labels, subjects, strict=True):
+        overlap = np.zeros(len(activities), dtype=bool)
         overlap[1:] = persons[1:] == persons[:-1]
-        if there:
-            signal = _signal(members, part, there[0], len(own))
-            # The same samples are printed twice; a copy that went through single precision may differ in a digit.
+        if complete_channels:
+            signal = _signal(members, part, complete_channels[0], len(activities))
+            # Both windows print the same samples; files converted through single precision may differ in a digit.
             overlap[1:] &= np.isclose(signal[1:, :STEP], signal[:-1, STEP:], rtol=1e-5, atol=1e-6).all(axis=1)
         else:
-            overlap[1:] &= own[1:] == own[:-1]
-        found.append(overlap)
-    return np.concatenate(found), bool(there)
+            overlap[1:] &= activities[1:] == activities[:-1]
+        overlap_parts.append(overlap)
+    return np.concatenate(overlap_parts), bool(complete_channels)
 
 
 def _classes(members: Members) -> tuple[str, ...]:

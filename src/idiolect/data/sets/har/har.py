@@ -28,18 +28,19 @@ def har(
 ) -> FederatedData:
     """Human activity (UCI HAR): 30 people, six activities, windows of 2.56 s of their phones' sensors.
 
-    folder: holds `har/` with the published zip or the folder it unpacks to; else the environment's IDIOLECT_DATA.
+    folder: contains `har/` with the published zip or its extracted folder; by default the environment variable
+        IDIOLECT_DATA.
     features: '561' published features, '265' (the first 265 of them, all from the time domain), or 'signals',
-        windows of 128 samples x channels; without it 561 if they are there, else 265.
-    signals: sensors (body_acc, body_gyro, total_acc) or single channels (total_acc_x); without it all nine channels.
+        windows of 128 samples x channels; by default 561 if the files are there, else 265.
+    signals: sensors (body_acc, body_gyro, total_acc) or single channels (total_acc_x); by default all nine channels.
     split: 'blocked' by time (of each activity of each person the first part trains, the last tests, and no window
         of one split overlaps one of another), 'random' as in the papers, where test windows overlap training ones,
-        or 'subjects', where other people are tested than have trained: see `dealt_evenly`.
-    held_out, new: of split='subjects', the numbers of the people who are held out, without it those of the official
-        test files; new=True gives these people as clients, each by time, to test what a model trained on the others
-        does, before or after it has seen their training windows.
+        or 'subjects', where people who do not train are tested: see `assign_evenly`.
+    held_out: for split='subjects', the numbers of the people who do not train; by default those of the official test
+        files. new: for split='subjects', these people are the clients, each divided by time, to test a model trained
+        on the others, before or after it has seen their training windows.
     normalisation: 'none'; 'zscore-train', each feature or channel by its mean and deviation in training; or
-        'window', each channel of a window by its own.
+        'window', each channel by its mean and deviation in the same window.
     downsample: see `downsample`; the clients are drawn by split_seed, which also divides a random split.
     """
     kind = None if features is None else str(features)
@@ -47,11 +48,11 @@ def har(
         raise unknown("features", kind, KINDS)
     how = Division(split, new, held_out, test, validation, split_seed, downsample, downsample_test)
     check_scaling(normalisation)
-    chosen = CHANNELS
+    channels = CHANNELS
     if signals is not None:
         require(kind in (None, "signals"), f"signals goes with features='signals', not {kind}")
-        kind, chosen = "signals", channels_of([signals] if isinstance(signals, str) else signals)
-    windows = read_windows(folder, kind, chosen)
+        kind, channels = "signals", channels_of([signals] if isinstance(signals, str) else signals)
+    windows = read_windows(folder, kind, channels)
     division = divided(windows, how)
     notes = notes_on(windows, division)
     if windows.kind == "265":
@@ -70,7 +71,7 @@ def har(
             "source": "har",
             "arguments": {
                 "features": windows.kind,
-                "signals": list(chosen) if raw else None,
+                "signals": list(channels) if raw else None,
                 "normalisation": normalisation,
                 **how.arguments,
             },

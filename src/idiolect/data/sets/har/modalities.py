@@ -1,4 +1,4 @@
-"""UCI HAR as samples of several modalities: each sensor's raw signals are one."""
+"""UCI HAR with a modality for each sensor's raw signals."""
 
 from collections.abc import Sequence
 from pathlib import Path
@@ -35,8 +35,8 @@ def har_modalities(
 
     modalities: any of body_acc (the accelerometer less gravity), body_gyro and total_acc (the accelerometer as it
         measures), each of shape (128, 3): 2.56 s at 50 Hz, three axes.
-    clients: so many, each of several people; every person is one by default.
-    folder, split, held_out, new, normalisation, downsample: see `har`. absence: see `Missing`.
+    clients: merge the people into so many clients; by default every person is one.
+    folder, split, held_out, new, normalisation, downsample: see `har`. All other settings: see `Missing`.
     """
     pattern = MissingPattern(**absence)
     layout = layout_of(modalities)
@@ -71,7 +71,7 @@ def har_modalities(
 
 
 def layout_of(modalities: str | Sequence[str]) -> Modalities:
-    """How windows of these sensors are packed."""
+    """The layout of packed windows of these sensors; raises `ConfigError` on an unknown one."""
     names = (modalities,) if isinstance(modalities, str) else tuple(modalities)
     for name in names:
         if name not in SENSORS:

@@ -1,4 +1,4 @@
-"""The aligned features of CMU-MOSEI as two groups publish them, checked.
+"""Read and check the aligned features of CMU-MOSEI, which two groups publish.
 
 Both files are pickled dictionaries, train / valid / test -> text, audio, vision, each (n, times, features), and the
 utterances' names. mosei_senti_data.pkl (Y.-H. H. Tsai et al., "Multimodal Transformer for Unaligned Multimodal
@@ -30,7 +30,7 @@ KEYS = {"text": "text", "audio": "audio", "video": "vision"}
 
 @dataclass(frozen=True)
 class Name:
-    """An utterance's name: its video, and its number in the label file, its clip or its first second."""
+    """An utterance: its video, and one of its number in the label file, its clip, and its start in seconds."""
 
     video: str
     number: int | None = None
@@ -44,10 +44,10 @@ class Name:
 
 @dataclass(frozen=True, eq=False)
 class Features:
-    """All utterances, training before validation before test.
+    """The features of all utterances: the training, then the validation, then the test part.
 
     values: by modality, (n, times, features) or (n, features); sentiment: -3 to 3; part: 'train', ...
-    unvoiced: how many numbers of the audio features were minus infinity and are zero now, as both groups do it.
+    unvoiced: the number of audio values that were minus infinity and are set to zero, as both groups do.
     """
 
     where: str
@@ -59,23 +59,25 @@ class Features:
 
 
 def read_features(folder: Path, *, series: bool) -> Features:
-    """Read the features: of each time, or their mean over the times that are not all zero, which is padding."""
-    found = [path for name in FILES if (path := find_gz(folder, name)) is not None]
-    if not found:
+    """Read the features of each time, or (not series) their mean over times; times that are all zero are padding."""
+    paths = [path for name in FILES if (path := find_gz(folder, name)) is not None]
+    if not paths:
         raise DataError(f"{folder} has neither {' nor '.join(FILES)} (or .gz); {PUBLISHED}")
-    where = str(found[0])
-    content = load_dictionary(read_gz(found[0]), where)
+    where = str(paths[0])
+    content = load_dictionary(read_gz(paths[0]), where)
     values: dict[str, list[Float32[np.ndarray, "n ..."]]] = {modality: [] for modality in KEYS}
     sentiment: list[Float32[np.ndarray, "n"]] = []
     names: list[Name] = []
     unvoiced = 0
     for part in PARTS:
-        own = _part(content, part, where)
-        sentiment.append(_sentiment(own, f"{where}: {part}"))
+        content_of_part = _part(content, part, where)
+        sentiment.append(_sentiment(content_of_part, f"{where}: {part}"))
         count = len(sentiment[-1])
-        names += _names(own["id"], count, f"{where}: {part}, id")
+        names += _names(content_of_part["id"], count, f"{where}: {part}, id")
         for modality, key in KEYS.items():
-            table, silent = _table(own[key], count, f"{where}: {part}, {key}", inaudible=modality == "audio")
+            table, silent = _table(
+                content_of_part[key], count, f"{where}: {part}, {key}", inaudible=modality == "audio"
+            )
             unvoiced += silent
             values[modality].append(table if series else _mean(table))
     for modality, parts in values.items():
@@ -96,38 +98,38 @@ def read_features(folder: Path, *, series: bool) -> Features:
 
 
 def _part(content: Mapping[Any, Any], part: str, where: str) -> Mapping[Any, Any]:
-    """One part with all that it must hold."""
-    own = content.get(part)
-    if not isinstance(own, dict):
+    """One part, checked to have all its entries."""
+    entries = content.get(part)
+    if not isinstance(entries, dict):
         raise DataError(f"{where} has no dictionary '{part}'; {PUBLISHED}")
     for key in (*KEYS.values(), "id"):
-        if key not in own:
+        if key not in entries:
             raise DataError(f"{where}: {part} has no '{key}'; {PUBLISHED}")
-    return own
+    return entries
 
 
-def _sentiment(own: Mapping[Any, Any], where: str) -> Float32[np.ndarray, "n"]:
+def _sentiment(entries: Mapping[Any, Any], where: str) -> Float32[np.ndarray, "n"]:
     """The sentiment of each utterance; the first number where there are several."""
-    key = next((key for key in ("regression_labels", "labels") if key in own), None)
+    key = next((key for key in ("regression_labels", "labels") if key in entries), None)
     if key is None:
         raise DataError(f"{where} has neither 'labels' nor 'regression_labels'; {PUBLISHED}")
-    found = np.asarray(own[key])
-    if found.dtype.kind not in "fiu" or found.size == 0:
-        raise DataError(f"{where}, {key}: there must be a number for each utterance, it is {found.dtype}; {AGAIN}")
-    values = found.reshape(len(found), -1)[:, 0].astype(np.float32)
+    numbers = np.asarray(entries[key])
+    if numbers.dtype.kind not in "fiu" or numbers.size == 0:
+        raise DataError(f"{where}, {key}: there must be a number for each utterance, it is {numbers.dtype}; {AGAIN}")
+    values = numbers.reshape(len(numbers), -1)[:, 0].astype(np.float32)
     if len(bad := np.flatnonzero(~(np.abs(values) <= 3))):
         raise DataError(f"{where}, {key}: row {bad[0] + 1} is {values[bad[0]]:g}; sentiment lies in -3..3; {AGAIN}")
     return values
 
 
 def _table(
-    found: Any, count: int, where: str, *, inaudible: bool
+    array: Any, count: int, where: str, *, inaudible: bool
 ) -> tuple[Float[np.ndarray, "n times features"], int]:
-    """Numbers (n, times, features), and how many of them were minus infinity, where that means no voice."""
-    if not isinstance(found, np.ndarray) or found.dtype.kind != "f" or found.ndim != 3 or len(found) != count:
-        what = f"{found.dtype} {found.shape}" if isinstance(found, np.ndarray) else type(found).__name__
+    """(values (n, times, features), number of values that were minus infinity, allowed only if `inaudible`)."""
+    if not isinstance(array, np.ndarray) or array.dtype.kind != "f" or array.ndim != 3 or len(array) != count:
+        what = f"{array.dtype} {array.shape}" if isinstance(array, np.ndarray) else type(array).__name__
         raise DataError(f"{where} must hold numbers of the shape ({count}, times, features), it is {what}; {AGAIN}")
-    values = found.astype(np.float32)
+    values = array.astype(np.float32)
     silent = np.isneginf(values) if inaudible else np.zeros(values.shape, bool)
     values[silent] = 0
     finite = np.isfinite(values).all(axis=(1, 2))
@@ -138,14 +140,14 @@ def _table(
 
 
 def _mean(table: Float[np.ndarray, "n times features"]) -> Float32[np.ndarray, "n features"]:
-    """The mean over the times that are not all zero; zero where all are."""
+    """The mean over the times that are not all zero; zero if all are."""
     lengths = (table != 0).any(axis=2).sum(axis=1)
     return (table.sum(axis=1, dtype=np.float64) / np.maximum(lengths, 1)[:, None]).astype(np.float32)
 
 
-def _names(found: Any, count: int, where: str) -> list[Name]:
+def _names(names: Any, count: int, where: str) -> list[Name]:
     """The names VIDEO[NUMBER], VIDEO$_$CLIP, or VIDEO, START, END."""
-    entries = found.tolist() if isinstance(found, np.ndarray) else found
+    entries = names.tolist() if isinstance(names, np.ndarray) else names
     if not isinstance(entries, list) or len(entries) != count:
         raise DataError(f"{where} must hold a name for each of {count} utterances; {AGAIN}")
     return [_name(entry, where) for entry in entries]

@@ -1,4 +1,4 @@
-"""CMU_MOSEI_Labels.csv: seven grades of sentiment and the strongest emotion of each utterance.
+"""Read CMU_MOSEI_Labels.csv: seven grades of sentiment and the strongest emotion of each utterance.
 
 (Published with s3prl, S. Yang et al., "SUPERB", Interspeech 2021: a row a segment, with the columns file, index,
 start, end, label2a, label2b, label6, label7 and split.)
@@ -26,7 +26,7 @@ _WHOLE = ("index", "label6", "label7")
 
 
 def read_labels(folder: Path) -> pd.DataFrame:
-    """The label file, checked."""
+    """Read and check the label file."""
     path = folder / FILE
     if not path.is_file():
         raise DataError(f"missing file {path}; {PUBLISHED}")
@@ -55,20 +55,20 @@ def read_labels(folder: Path) -> pd.DataFrame:
 def matched(
     table: pd.DataFrame, names: Sequence[Name], sentiment: Float32[np.ndarray, "n"], where: str
 ) -> Int64[np.ndarray, "n"]:
-    """The row of each utterance in the label file, -1 where it has none.
+    """The row of each utterance in the label file, -1 if it has none.
 
-    A number is the row's index. Clips are the video's rows in the order of their names as texts, where there are as
-    many. A start is that of the nearest row. Raises `DataError` if the two files then disagree about a sentiment:
-    they must have one sign, and the grade is less than one away from it.
+    A number matches the row's index. A video's clips, sorted as texts, match its rows if there are as many. A start
+    matches the nearest row. Raises `DataError` if the two files disagree about a sentiment: sentiment and grade must
+    have the same sign and differ by less than one.
     """
-    videos = {str(video): own.index.to_numpy() for video, own in table.groupby("file")}
+    videos = {str(video): clip_names.index.to_numpy() for video, clip_names in table.groupby("file")}
     index, start = table["index"].to_numpy(), table["start"].to_numpy(dtype=np.float64)
     clips: dict[str, set[str]] = defaultdict(set)
     for name in names:
         if name.clip is not None:
             clips[name.video].add(name.clip)
-    order = {video: sorted(own) for video, own in clips.items()}
-    found = np.full(len(names), -1, dtype=np.int64)
+    order = {video: sorted(clip_names) for video, clip_names in clips.items()}
+    matches = np.full(len(names), -1, dtype=np.int64)
     for place, name in enumerate(names):
         rows = videos.get(name.video, np.empty(0, np.int64))
         if name.number is not None:
@@ -80,13 +80,13 @@ def matched(
         elif len(rows):
             rows = rows[[np.argmin(np.abs(start[rows] - name.start))]]
             rows = rows[np.abs(start[rows] - name.start) <= NEAR]
-        found[place] = rows[0] if len(rows) else -1
-    grade = table["label7"].to_numpy()[found].astype(np.float64)
+        matches[place] = rows[0] if len(rows) else -1
+    grade = table["label7"].to_numpy()[matches].astype(np.float64)
     wrong = (np.sign(grade) != np.sign(sentiment)) | (np.abs(grade - sentiment) >= 1)
-    if len(bad := np.flatnonzero(wrong & (found >= 0))):
+    if len(bad := np.flatnonzero(wrong & (matches >= 0))):
         first = bad[0]
         raise DataError(
             f"{where}: the sentiment of utterance {names[first]} is {sentiment[first]:g}, but {FILE} grades it "
             f"{grade[first]:+g} ({len(bad)} disagree); the files do not belong together"
         )
-    return found
+    return matches

@@ -44,29 +44,30 @@ def mosei(
 ) -> FederatedData:
     """Sentiment and emotions in videos (CMU-MOSEI): a video is a client, utterances by text, audio and video.
 
-    folder: holds `mosei/` with mosei_senti_data.pkl or aligned_50.pkl, raw or .gz, which are read without running
-        what they ask for; else the environment variable IDIOLECT_DATA.
+    folder: contains `mosei/` with mosei_senti_data.pkl or aligned_50.pkl, raw or .gz (the pickles cannot run code);
+        by default the environment variable IDIOLECT_DATA.
     modalities: any of text, audio and video (called vision in the files).
     labels: 'two' (negative or not), 'three' (negative, neutral, positive), 'value' (sentiment from -3 to 3, a
-        regression); from CMU_MOSEI_Labels.csv beside the features 'seven' (grades of sentiment) and 'emotion' (the
-        strongest of six), where utterances without a row are left out.
+        regression); with CMU_MOSEI_Labels.csv beside the features also 'seven' (grades of sentiment) and 'emotion'
+        (the strongest of six), which leave out utterances without a row there.
     times: each modality's features as their 'mean' over an utterance, or the 'series' of shape (50, features), which
         needs some 10 GB of memory for the complete data set.
-    clients, split, new, minimum: see `Options`. normalisation: see `har`. absence: see `Missing`.
+    clients, split, new, minimum: see `Options`. normalisation: see `har`. All other settings: see `Missing`.
 
-    A modality whose features are all zero in an utterance is absent there; an utterance without any is left out. Such
-    a time in a series is padding: no normalisation counts it, it stays zero, and the encoder `text` passes over it.
+    A modality whose features are all zero in an utterance is absent; utterances without any modality are left out. A
+    time of a series that is all zeros is padding: normalisation ignores it, it stays zero, and the encoder `text`
+    skips it.
     """
     pattern = MissingPattern(**absence)
     how = Options(modalities, clients, split, new, normalisation, minimum, test, validation, split_seed)
-    for name, value, known in (("labels", labels, LABELS), ("times", times, TIMES)):
-        if value not in known:
-            raise unknown(name, value, known)
+    for name, value, allowed in (("labels", labels, LABELS), ("times", times, TIMES)):
+        if value not in allowed:
+            raise unknown(name, value, allowed)
     pool = read_mosei(folder, labels=labels, times=times).of(how.modalities)
-    there = _present(pool)
-    if not there.all():
-        note = f"{(~there).sum():,} utterances have none of the modalities and are left out"
-        pool = _only(replace(pool, notes=(*pool.notes, note)), there)
+    has_any = _present(pool)
+    if not has_any.all():
+        note = f"{(~has_any).sum():,} utterances have none of the modalities and are left out"
+        pool = _only(replace(pool, notes=(*pool.notes, note)), has_any)
     arguments = {"labels": labels, "times": times}
     return from_utterances(pool, how, pattern, source="mosei", arguments=arguments, zeros_are_absent=True)
 
@@ -74,32 +75,32 @@ def mosei(
 def read_mosei(folder: str | Path | None = None, *, labels: str = "two", times: str = "mean") -> Utterances:
     """All utterances with the labels asked for, in the order of the published parts."""
     where = data_folder(folder, "mosei", PUBLISHED)
-    found = read_features(where, series=times == "series")
-    shapes = tuple(values.shape[1:] for values in found.values.values())
+    features = read_features(where, series=times == "series")
+    shapes = tuple(values.shape[1:] for values in features.values.values())
     pool = Utterances(
-        x=np.concatenate(list(found.values.values()), axis=-1),
-        y=found.sentiment,
-        layout=Modalities(tuple(found.values), shapes),
-        video=np.array([name.video for name in found.names]),
-        part=found.part,
-        notes=tuple(_notes(found)),
+        x=np.concatenate(list(features.values.values()), axis=-1),
+        y=features.sentiment,
+        layout=Modalities(tuple(features.values), shapes),
+        video=np.array([name.video for name in features.names]),
+        part=features.part,
+        notes=tuple(_notes(features)),
     )
     if labels == "value":
         return pool
     if labels == "two":
-        return replace(pool, y=(found.sentiment >= 0).astype(np.int32), classes=("negative", "not negative"))
+        return replace(pool, y=(features.sentiment >= 0).astype(np.int32), classes=("negative", "not negative"))
     if labels == "three":
-        signs = np.sign(found.sentiment).astype(np.int32) + 1
+        signs = np.sign(features.sentiment).astype(np.int32) + 1
         return replace(pool, y=signs, classes=("negative", "neutral", "positive"))
-    return _of_label_file(pool, found, where, labels)
+    return _of_label_file(pool, features, where, labels)
 
 
-def _of_label_file(pool: Utterances, found: Features, where: Path, labels: str) -> Utterances:
-    """The utterances that the label file has, with its labels."""
+def _of_label_file(pool: Utterances, features: Features, where: Path, labels: str) -> Utterances:
+    """The utterances that are in the label file, with its labels."""
     table = read_labels(where)
-    rows = matched(table, found.names, found.sentiment, found.where)
+    rows = matched(table, features.names, features.sentiment, features.where)
     if not (rows >= 0).any():
-        raise DataError(f"{found.where}: none of its utterances is in {where / FILE}; they do not belong together")
+        raise DataError(f"{features.where}: none of its utterances is in {where / FILE}; they do not belong together")
     column, classes, lowest = ("label6", EMOTIONS, 0) if labels == "emotion" else ("label7", GRADES, -3)
     y = (table[column].to_numpy()[rows] - lowest).astype(np.int32)
     notes = pool.notes
@@ -118,16 +119,18 @@ def _only(pool: Utterances, kept: Bool[np.ndarray, "n"]) -> Utterances:
 
 
 def _present(pool: Utterances) -> Bool[np.ndarray, "n"]:
-    """Which utterances have any number that is not zero."""
+    """Whether each utterance has any value that is not zero."""
     return (pool.x != 0).any(axis=tuple(range(1, pool.x.ndim)))
 
 
-def _notes(found: Features) -> list[str]:
-    count = len(found.names)
+def _notes(features: Features) -> list[str]:
+    count = len(features.names)
     notes = [] if count >= COMPLETE else [f"{count:,} utterances; the complete data set has more than {COMPLETE:,}"]
-    if found.unvoiced:
-        notes.append(f"{found.unvoiced:,} audio features are minus infinity, which means no voice; they are set to 0")
-    for modality, values in found.values.items():
+    if features.unvoiced:
+        notes.append(
+            f"{features.unvoiced:,} audio features are minus infinity, which means no voice; they are set to 0"
+        )
+    for modality, values in features.values.items():
         if absent := int((values == 0).all(axis=tuple(range(1, values.ndim))).sum()):
             notes.append(f"{modality} is absent in {absent:,} utterances: its features are all zero")
     return notes

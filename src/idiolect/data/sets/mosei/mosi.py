@@ -48,12 +48,12 @@ def mosi(
 ) -> FederatedData:
     """Opinions in videos (CMU-MOSI): 93 videos, positive or negative utterances by text, audio and video features.
 
-    folder: holds `mosi/` with the file of utterance features; else the environment variable IDIOLECT_DATA.
+    folder: contains `mosi/` with the file of utterance features; by default the environment variable IDIOLECT_DATA.
     modalities: any of text (100 features), audio (73) and video (100).
     clients, split, new, minimum: see `Options`; the published split has 62 videos for training and 31, of other
         speakers, for testing.
     normalisation: 'none', or 'zscore-train', each feature by its mean and deviation in training.
-    absence: see `Missing`.
+    All other settings: see `Missing`.
     """
     pattern = MissingPattern(**absence)
     how = Options(modalities, clients, split, new, normalisation, minimum, test, validation, split_seed)
@@ -61,7 +61,7 @@ def mosi(
 
 
 def read_mosi(folder: str | Path | None = None) -> Utterances:
-    """All utterances, the published training part before the test part, checked."""
+    """Read and check all utterances, the published training part before the test part."""
     path = data_folder(folder, "mosi", PUBLISHED) / FILE
     arrays = _arrays(path)
     x: list[Shaped[np.ndarray, "n features"]] = []
@@ -95,7 +95,7 @@ def read_mosi(folder: str | Path | None = None) -> Utterances:
 
 
 def _arrays(path: Path) -> dict[str, Shaped[np.ndarray, "..."]]:
-    """The arrays that are needed; a pickled one is refused."""
+    """The needed arrays of the file; pickled ones are refused."""
     if not path.is_file():
         raise DataError(f"missing file {path}; {PUBLISHED}")
     wanted = [f"{part}_{key}" for part in ("train", "test") for key in (*FEATURES, "label", "utterance")]

@@ -1,4 +1,4 @@
-"""Federated data from utterances of videos, each of several modalities: a video is a client."""
+"""Federated data from multimodal utterances of videos: each video is a client."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
@@ -10,7 +10,7 @@ from jaxtyping import Float, Shaped
 from idiolect.core.errors import DataError, require, unknown
 from idiolect.data.divide.division import check_fractions, divide, large_enough, of_splits, shuffled, smallest
 from idiolect.data.divide.missing import MissingPattern, drop_modalities
-from idiolect.data.divide.newcomers import dealt_evenly, note_on_known, note_on_newcomers
+from idiolect.data.divide.newcomers import assign_evenly, note_on_known, note_on_newcomers
 from idiolect.data.encode.packing import packing
 from idiolect.data.encode.scaling import check_scaling, provenance_of
 from idiolect.data.federated import FederatedData
@@ -25,8 +25,8 @@ Groups = Mapping[str, Indices]
 class Utterances:
     """Utterances as published.
 
-    x: (n, ..., features of all modalities side by side), in the order of `layout`; y: classes, or targets where
-    there are no `classes`; video: of each utterance; part: 'train', 'validation' or 'test', as published.
+    x: (n, ..., features of all modalities concatenated in the order of `layout`); y: classes, or targets if
+    `classes` is empty; video: of each utterance; part: 'train', 'validation' or 'test', as published.
     """
 
     x: Float[np.ndarray, "n ..."]
@@ -38,7 +38,7 @@ class Utterances:
     notes: tuple[str, ...] = ()
 
     def of(self, names: Sequence[str]) -> "Utterances":
-        """The utterances with these modalities alone."""
+        """The utterances with these modalities only."""
         if tuple(names) == self.layout.names:
             return self
         shapes = [self.layout.shapes[self.layout.index(name)] for name in names]
@@ -52,14 +52,14 @@ class Utterances:
 
 @dataclass(frozen=True)
 class Options:
-    """What a person may choose for every set of utterances.
+    """The settings of every set of utterances. Raises `ConfigError` if one is out of range.
 
     split: 'within', each video's utterances at random into training, validation and test; or 'published', where
-        the videos (and speakers) that the publisher holds out take no part in training, see `dealt_evenly`.
-    new: of split='published', the held-out videos as clients, each divided within, to test what a model trained on
-        the others does, before or after it has seen their training utterances.
+        the videos (and speakers) that the publisher holds out do not train, see `assign_evenly`.
+    new: for split='published', the held-out videos are the clients, each divided within, to test a model trained on
+        the others, before or after it has seen their training utterances.
     minimum: clients with fewer utterances are dropped; by default those that are too small to be divided.
-    clients: so many, each of several videos; every video is one by default.
+    clients: merge the videos into so many clients; by default every video is one.
     """
 
     modalities: str | Sequence[str]
@@ -97,18 +97,25 @@ def from_utterances(
     arguments: Mapping[str, Any] | None = None,
     zeros_are_absent: bool = False,
 ) -> FederatedData:
-    """Each video as a client. arguments: the source's own, for the provenance; zeros_are_absent: see `packing`."""
+    """Federated data with a client for each video.
+
+    arguments: those of the data set's function, for the provenance; zeros_are_absent: see `packing`.
+    """
     pool = pool.of(how.modalities)
-    known = _known(pool, how, source) if how.split == "published" else _within(pool, how, _videos(pool), source)
-    dealt = _newcomers(pool, how, source) if how.new else known
+    training_partition = (
+        _known(pool, how, source) if how.split == "published" else _within(pool, how, _videos(pool), source)
+    )
+    partition = _newcomers(pool, how, source) if how.new else training_partition
     data = apply_partition(
-        dealt,
+        partition,
         pool.x,
         pool.y,
         name=f"{source}/{'+'.join(pool.layout.names)}/{how.split}{'/new' if how.new else ''}",
         task="classification" if pool.classes else "regression",
         classes=pool.classes,
-        encode=packing(pool.layout, pool.x, how.normalisation, known.train.index, zeros_are_absent=zeros_are_absent),
+        encode=packing(
+            pool.layout, pool.x, how.normalisation, training_partition.train.index, zeros_are_absent=zeros_are_absent
+        ),
         notes=pool.notes,
         modalities=pool.layout,
         provenance={
@@ -121,14 +128,14 @@ def from_utterances(
 
 
 def _videos(pool: Utterances, *parts: str) -> dict[str, Indices]:
-    """The utterances of each video, all or of some published parts."""
+    """The utterances of each video; parts: only those of these published parts."""
     rows = np.flatnonzero(np.isin(pool.part, parts)) if parts else np.arange(len(pool.y))
     names, code = np.unique(pool.video[rows], return_inverse=True)
     return {str(name): rows[code == number] for number, name in enumerate(names)}
 
 
 def _within(pool: Utterances, how: Options, videos: Groups, source: str, notes: Sequence[str] = ()) -> Partition:
-    """Each video's utterances at random."""
+    """Divide each video's utterances at random."""
     least = smallest(how.test) if how.minimum is None else how.minimum
     kept, dropped = large_enough({video: len(rows) for video, rows in videos.items()}, least, source)
     return divide(
@@ -146,38 +153,38 @@ def _within(pool: Utterances, how: Options, videos: Groups, source: str, notes: 
 
 
 def _new(pool: Utterances, source: str) -> dict[str, Indices]:
-    found = _videos(pool, "test")
-    if not found:
+    held_out = _videos(pool, "test")
+    if not held_out:
         raise DataError(f"{source}: no utterance is of the published test part, which split='published' needs")
-    return found
+    return held_out
 
 
 def _newcomers(pool: Utterances, how: Options, source: str) -> Partition:
-    """The videos held out by the publisher, each divided within."""
+    """The held-out videos as clients, each divided within."""
     new = _new(pool, source)
     note = note_on_known("videos", len(new), len(_videos(pool, "train", "validation")))
     return _within(pool, how, new, source, [note])
 
 
 def _known(pool: Utterances, how: Options, source: str) -> Partition:
-    """The published training videos as clients; the published test utterances are dealt to them as test samples.
+    """The published training videos as clients, to which the published test utterances are assigned evenly.
 
-    So are the published validation utterances, if there are any; else validation is a part of each client's own.
+    So are the published validation utterances; if there are none, each client's own are divided.
     """
-    own = _videos(pool, "train")
-    kept, notes = large_enough({video: len(rows) for video, rows in own.items()}, how.minimum, source)
-    groups, new = [own[video] for video in kept], _new(pool, source)
+    videos = _videos(pool, "train")
+    kept, notes = large_enough({video: len(rows) for video, rows in videos.items()}, how.minimum, source)
+    groups, new = [videos[video] for video in kept], _new(pool, source)
     tests = np.concatenate(list(new.values()))
-    held = np.flatnonzero(pool.part == "validation")
+    validation_rows = np.flatnonzero(pool.part == "validation")
     notes = [note_on_newcomers("videos", list(new), len(tests)), *notes]
-    if len(held):
-        validation = dealt_evenly(held, len(groups), how.split_seed, least=0)
+    if len(validation_rows):
+        validation = assign_evenly(validation_rows, len(groups), how.split_seed, least=0)
         notes.append("the published validation utterances, of videos that do not train, are dealt likewise")
     else:
         divided = [shuffled(rows, i, how.split_seed, 0.0, how.validation) for i, rows in enumerate(groups)]
         groups, validation = [d[0] for d in divided], [d[1] for d in divided]
     return of_splits(
-        {"train": groups, "validation": validation, "test": dealt_evenly(tests, len(groups), how.split_seed)},
+        {"train": groups, "validation": validation, "test": assign_evenly(tests, len(groups), how.split_seed)},
         pool.x,
         pool.y,
         name="published",

@@ -1,1 +1,1 @@
-"""The partitions that papers used."""
+"""The partitions of the papers."""

@@ -1,4 +1,4 @@
-"""FedMultimodal's shards of one person's samples, draw by draw as its published code makes them.
+"""FedMultimodal's shards of one person's samples, with the same draws as its published code.
 
 (T. Feng et al., "FedMultimodal: A Benchmark for Multimodal Federated Learning", KDD 2023; github.com/usc-sail/
 fed-multimodal, features/data_partitioning.)
@@ -12,17 +12,17 @@ from idiolect.data.partition import Indices
 
 SEED = 8
 MINIMUM = 5
-HELD = 5  # one of so many samples is for development
+HELD = 5  # one in five samples is for development
 _DRAWS = 1000
 
 
 def development(keys: list[str], seed: int = SEED) -> tuple[Indices, Indices]:
-    """(training, development): places in `keys`, one fifth of them, rounded down, for development.
+    """(training, development): positions in `keys`; a fifth of them, rounded down, is for development.
 
-    The published code orders a person's samples by their keys as texts, '7/10' before '7/9', and shuffles these.
+    The published code sorts a person's samples by their keys as texts, '7/10' before '7/9', then shuffles them.
     """
     by_text = np.array(sorted(range(len(keys)), key=keys.__getitem__))
-    # The legacy generator, whose draws numpy keeps for ever: it makes the published split again.
+    # numpy's legacy generator, whose draws never change, reproduces the published split.
     order = np.random.RandomState(seed).permutation(len(keys))
     cut = len(keys) // HELD
     return by_text[order[cut:]], by_text[order[:cut]]
@@ -31,10 +31,10 @@ def development(keys: list[str], seed: int = SEED) -> tuple[Indices, Indices]:
 def dirichlet_shards(
     labels: Shaped[np.ndarray, "n"], count: int, alpha: float, *, seed: int = SEED, minimum: int = MINIMUM
 ) -> list[Indices]:
-    """Places of the samples of each of `count` shards; the whole is drawn again until each has `minimum` samples.
+    """The positions of each shard's samples; all is redrawn until each of `count` shards has `minimum` samples.
 
-    Each class is dealt in proportions p ~ Dir(alpha, ..., alpha), where a shard that has n / count samples or more
-    already gets no more of it.
+    Each class is divided in proportions p ~ Dir(alpha, ..., alpha) among the shards with fewer than n / count
+    samples. Raises `DataError` if no draw succeeds.
     """
     random = np.random.RandomState(seed)
     total = len(labels)
@@ -45,7 +45,7 @@ def dirichlet_shards(
             rows = np.flatnonzero(labels == label)
             random.shuffle(rows)
             drawn = random.dirichlet(np.full(count, alpha)) * (sizes < total / count)
-            # Where every shard with a share is full, the last one takes the class, as in the published code.
+            # If every shard with a share is full, the last one gets the class, as in the published code.
             share = np.cumsum(drawn / drawn.sum()) if drawn.sum() > 0 else np.zeros(count)
             pieces = np.split(rows, (share * len(rows)).astype(np.int64)[:-1])
             for part, piece in zip(parts, pieces, strict=True):

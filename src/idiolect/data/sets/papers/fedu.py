@@ -1,9 +1,9 @@
 """The partitions of MNIST and CIFAR-10 behind FedU's published numbers: 2 or 3 classes a client, uneven sizes.
 
 Client u holds the classes u, u + 1, ... mod 10. The published generators draw, with fixed seeds, how many images of
-a class each client gets: ten at first; then a piece made of a log-normal share of the class and a uniform number,
-unless the class has no longer as many. That gives the paper's sizes exactly: 61,866 images of MNIST (200 to 2,376 a
-client) and 54,572 of CIFAR-10. (C. T. Dinh et al., "A New Look and Convergence Rate of Federated Multi-Task
+a class each client gets: first ten; then, if the class still has as many, a piece whose size combines a log-normal
+share of the class and a uniform number. This gives the paper's sizes exactly: 61,866 images of MNIST (200 to 2,376
+a client) and 54,572 of CIFAR-10. (C. T. Dinh et al., "A New Look and Convergence Rate of Federated Multi-Task
 Learning with Laplacian Regularization", Table II, and the code published with it.)
 """
 
@@ -21,7 +21,7 @@ FIRST = 10
 MNIST_CLIENTS, MNIST_LABELS = 100, 2
 CIFAR_CLIENTS, CIFAR_LABELS = 20, 3
 MNIST_USED, CIFAR_USED = 61_866, 54_572
-# Images of each class in the pool that the generators dealt, official training and test images together.
+# Images of each class in the pool of the generators, official training and test images together.
 MNIST_IMAGES = (6903, 7877, 6990, 7141, 6824, 6313, 6876, 7293, 6825, 6958)
 CIFAR_IMAGES = (6000,) * CLASSES
 
@@ -33,22 +33,22 @@ Table = Int[np.ndarray, "clients classes"]
 def fedu_mnist(labels: Labels, rng: np.random.Generator | None = None) -> Groups:
     """100 clients with two digits each, disjoint: 61,866 of MNIST's 70,000 images.
 
-    A client gets the next images of its digits in the order of the pool; with `rng` the order is drawn. From a pool
-    with fewer images the sizes are scaled down.
+    A client gets the next images of its digits in the pool's order, or in a random order if `rng` is given. For a
+    smaller pool the sizes are scaled down.
     """
-    return _deal(labels, _mnist_table(), MNIST_IMAGES, rng)
+    return _assign(labels, _mnist_table(), MNIST_IMAGES, rng)
 
 
 def fedu_cifar(labels: Labels, rng: np.random.Generator | None = None) -> Groups:
-    """20 clients with three classes each, disjoint: 54,572 of CIFAR-10's 60,000 images; else as `fedu_mnist`."""
-    return _deal(labels, _cifar_table(), CIFAR_IMAGES, rng)
+    """20 clients with three classes each, disjoint: 54,572 of CIFAR-10's 60,000 images; otherwise as `fedu_mnist`."""
+    return _assign(labels, _cifar_table(), CIFAR_IMAGES, rng)
 
 
 def fedu_note(groups: Groups, published: int) -> str:
-    """What a reader must know about the sizes; published: `MNIST_USED` or `CIFAR_USED`."""
-    if (dealt := sum(map(len, groups))) == published:
+    """The note on the client sizes; published: `MNIST_USED` or `CIFAR_USED`."""
+    if (assigned := sum(map(len, groups))) == published:
         return f"client sizes are those of the published partition, {published:,} images in all"
-    return f"the published client sizes ({published:,} images) are scaled to this smaller pool: {dealt:,} images"
+    return f"the published client sizes ({published:,} images) are scaled to this smaller pool: {assigned:,} images"
 
 
 def _mnist_table() -> Table:
@@ -67,7 +67,7 @@ def _cifar_table() -> Table:
 
 
 def _table(clients: int, held: int, images: tuple[int, ...], piece: Callable[[int], int]) -> Table:
-    """Images of each class that each client gets, drawn as published (numpy's legacy stream and Python's own)."""
+    """The number of images of each class at each client, drawn as published (numpy's legacy generator, Python's)."""
     table = np.zeros((clients, CLASSES), dtype=np.int64)
     for client in range(clients):
         table[client, (client + np.arange(held)) % CLASSES] = FIRST
@@ -85,8 +85,8 @@ def _table(clients: int, held: int, images: tuple[int, ...], piece: Callable[[in
     return table
 
 
-def _deal(labels: Labels, table: Table, images: tuple[int, ...], rng: np.random.Generator | None) -> Groups:
-    """Each class's images to its holders, one piece after the other."""
+def _assign(labels: Labels, table: Table, images: tuple[int, ...], rng: np.random.Generator | None) -> Groups:
+    """Divide each class's images among its holders, in consecutive pieces."""
     pieces: list[Groups] = [[] for _ in table]
     for label in range(CLASSES):
         rows = np.flatnonzero(labels == label)
@@ -98,9 +98,12 @@ def _deal(labels: Labels, table: Table, images: tuple[int, ...], rng: np.random.
     return [np.concatenate(parts) for parts in pieces]
 
 
-def _scaled(sizes: Int[np.ndarray, "holders"], found: int, images: int, label: int) -> Int[np.ndarray, "holders"]:
-    """The sizes for a class with `found` images: the published ones if it has `images`, two at least."""
+def _scaled(sizes: Int[np.ndarray, "holders"], available: int, images: int, label: int) -> Int[np.ndarray, "holders"]:
+    """The holders' sizes for a class with `available` images: the published ones if it has `images`, else scaled.
+
+    Each holder gets at least two; raises `DataError` if there are not enough.
+    """
     least = 2 * len(sizes)
-    if found < least:
-        raise DataError(f"this partition needs at least {least} images of every class; class {label} has {found}")
-    return sizes if found >= images else 2 + (sizes - 2) * (found - least) // (images - least)
+    if available < least:
+        raise DataError(f"this partition needs at least {least} images of every class; class {label} has {available}")
+    return sizes if available >= images else 2 + (sizes - 2) * (available - least) // (images - least)

@@ -25,12 +25,12 @@ def held_digits(client: int) -> tuple[int, int]:
 
 
 def paper_2020(labels: Labels) -> Groups:
-    """The split behind the published numbers: clients that hold the same digit SHARE images.
+    """The partition behind the published numbers, in which clients that hold the same digit SHARE images.
 
-    Each digit's count is cut in four at random. The j-th digit of client u gets piece number 2u + j, counted
-    over (piece, digit), so the size stems from another digit's count in general; and it takes the FIRST images
-    of its own digit up to that size (without image 0, except for the digit's first holder): nested prefixes.
-    With MNIST these are 69,970 samples, 23,537 distinct images.
+    Each digit's count is cut into four random pieces. The size for the j-th digit of client u is piece number
+    2u + j, counted over (piece, digit), so in general it comes from another digit's count; and the client takes the
+    FIRST images of its digit up to that size (except image 0, unless it is the digit's first holder): nested
+    prefixes. With MNIST these are 69,970 samples, 23,537 distinct images.
     """
     images = _images_of_digits(labels)
     starts = np.zeros(DIGITS, dtype=np.int64)
@@ -47,16 +47,16 @@ def paper_2020(labels: Labels) -> Groups:
 def clean(labels: Labels) -> Groups:
     """The same clients, digits and client sizes as `paper_2020`, with disjoint images.
 
-    The published sizes ask for more images of some digits than exist. So the table client x digit is fitted,
-    by iterative proportional fitting, to the published client sizes and to the images that each digit has: the
-    nearest such table (Kullback-Leibler). Each holder then takes the digit's next images.
+    The published sizes need more images of some digits than exist. So the table client x digit is fitted, by
+    iterative proportional fitting, to the published client sizes and to each digit's number of images: the nearest
+    such table (Kullback-Leibler). Each holder then takes the digit's next images.
     """
     images = _images_of_digits(labels)
     table = np.zeros((CLIENTS, DIGITS))
     for client, group in enumerate(paper_2020(labels)):
         table[client] = np.bincount(labels[group], minlength=DIGITS)
     sizes = table.sum(axis=1)
-    # An even part of the unused images stays out of every digit, which leaves room for rounding.
+    # An equal part of the unused images is left out of every digit, which leaves room for rounding.
     room = np.array([len(rows) for rows in images]) - (len(labels) - sizes.sum()) / DIGITS
     fitted = _proportional_fit(table, sizes, room)
     used = np.zeros(DIGITS, dtype=np.int64)
@@ -73,7 +73,7 @@ def clean(labels: Labels) -> Groups:
 
 
 def _pieces(images: Groups) -> list[tuple[int, int]]:
-    """The sizes for each client's two digits, drawn as the published generator does (numpy's legacy stream)."""
+    """The sizes for each client's two digits, drawn as published (numpy's legacy generator)."""
     random = np.random.RandomState(SEED)
     cuts: list[list[int]] = []
     for rows in images:

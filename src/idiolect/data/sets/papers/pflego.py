@@ -1,4 +1,4 @@
-"""PFLEGO's partitions: each client draws K classes, and each class is dealt in turn to the clients that hold it.
+"""PFLEGO's partitions: each client draws K classes, and each class's images go to its holders in turn.
 
 S. Nikoloutsopoulos, I. Koutsopoulos, M. K. Titsias, "Personalized Federated Learning with Exact Stochastic Gradient
 Descent", section 4.3 and appendix A.2.
@@ -12,7 +12,7 @@ from jaxtyping import Int, Int32
 from idiolect.core.errors import DataError, require
 from idiolect.data.divide.division import of_splits, shuffled, stream
 from idiolect.data.partition import Indices, Partition
-from idiolect.data.sets.image_set import Deal, ImageSet
+from idiolect.data.sets.image_set import ImagePartitioner, ImageSet
 
 CLIENTS = 100
 NAME = "pflego-"
@@ -30,58 +30,63 @@ def pflego(
 ) -> Partition:
     """Degree of personalization: 'high' (K = 2 classes a client), 'medium' (half of them) or 'none' (all).
 
-    Where the draw leaves classes without a holder, the first clients take the classes in a random order instead,
-    K each, as in the published code; with too few clients for that, the notes name what is unused. A class's
-    shuffled images go to its holders one by one in turn; official training and test images are dealt apart, to the
-    same holders. Where one official part is missing, each class is first cut at random in the official ratio.
+    If the draw leaves classes without a holder, the first clients take the classes in a random order instead,
+    K each, as in the published code; with too few clients for that, a note names the unused classes. A class's
+    shuffled images go to its holders one by one in turn, official training and test images separately. If one
+    official part is missing, each class is first divided at random in the official ratio.
 
     seed: draws classes and images. validation: fraction of a client's training images, drawn by split_seed.
+    Raises `ConfigError` on a setting out of range and `DataError` if a client gets no training or test image.
     """
     classes = len(pool.classes)
-    held = {"high": 2, "medium": classes // 2, "none": classes}[level]
+    classes_each = {"high": 2, "medium": classes // 2, "none": classes}[level]
     require(clients >= 1, f"clients must be at least 1, it is {clients}")
-    require(1 <= held <= classes, f"partition '{NAME}{level}' needs two classes or more, there are {classes}")
+    require(1 <= classes_each <= classes, f"partition '{NAME}{level}' needs two classes or more, there are {classes}")
     require(0 <= validation < 1, f"validation fraction must be at least 0 and below 1, it is {validation}")
     random = stream(seed, 0)
-    holders = _holders(classes, clients, held, random)
+    holders = _holders(classes, clients, classes_each, random)
     train, test, notes = _official(pool, random)
-    trained, tested = (_deal(part, holders, clients) for part in (train, test))
-    for what, groups in (("training", trained), ("test", tested)):
+    train_groups, test_groups = (_assign(part, holders, clients) for part in (train, test))
+    for what, groups in (("training", train_groups), ("test", test_groups)):
         sizes = [len(group) for group in groups]
         if min(sizes) == 0:
-            raise DataError(f"client {sizes.index(0)} gets no {what} image of its {held} classes; use fewer clients")
-    divided = [shuffled(rows, i, split_seed, 0.0, validation) for i, rows in enumerate(trained)]
+            raise DataError(
+                f"client {sizes.index(0)} gets no {what} image of its {classes_each} classes; use fewer clients"
+            )
+    divided = [shuffled(rows, i, split_seed, 0.0, validation) for i, rows in enumerate(train_groups)]
     unused = [pool.classes[label] for label, owners in enumerate(holders) if len(owners) == 0]
     if unused:
         notes.append(f"{len(unused)} of {classes} classes have no holder and stay unused: {', '.join(unused)}")
     digits = len(str(clients - 1))
     return of_splits(
-        {"train": [d[0] for d in divided], "validation": [d[1] for d in divided], "test": tested},
+        {"train": [d[0] for d in divided], "validation": [d[1] for d in divided], "test": test_groups},
         pool.images,
         pool.labels,
         name=NAME + level,
         clients=[f"client {i:0{digits}d}" for i in range(clients)],
         seed=seed,
-        parameters={"clients": clients, "k": held, "validation": validation, "split_seed": split_seed},
+        parameters={"clients": clients, "k": classes_each, "validation": validation, "split_seed": split_seed},
         notes=notes,
     )
 
 
-PFLEGO: dict[str, Deal] = {NAME + level: partial(pflego, level=level) for level in ("high", "medium", "none")}
+PFLEGO: dict[str, ImagePartitioner] = {
+    NAME + level: partial(pflego, level=level) for level in ("high", "medium", "none")
+}
 
 
-def _holders(classes: int, clients: int, held: int, random: np.random.Generator) -> _Rows:
-    """The clients that hold each class, in their order."""
-    drawn = np.stack([random.choice(classes, held, replace=False) for _ in range(clients)])
-    if len(np.unique(drawn)) < classes <= clients * held:
+def _holders(classes: int, clients: int, classes_each: int, random: np.random.Generator) -> _Rows:
+    """The clients that hold each class, in ascending order."""
+    drawn = np.stack([random.choice(classes, classes_each, replace=False) for _ in range(clients)])
+    if len(np.unique(drawn)) < classes <= clients * classes_each:
         order = random.permutation(classes)
-        first = -(-classes // held)
-        drawn[:first] = np.resize(order, (first, held))
+        first = -(-classes // classes_each)
+        drawn[:first] = np.resize(order, (first, classes_each))
     return [np.flatnonzero((drawn == label).any(axis=1)) for label in range(classes)]
 
 
 def _official(pool: ImageSet, random: np.random.Generator) -> tuple[_Rows, _Rows, list[str]]:
-    """The shuffled training and test images of each class, and what a reader must know about them."""
+    """(shuffled training images of each class, test images of each class, notes)."""
     classes = range(len(pool.classes))
     parts = [pool.labels[: pool.trained], pool.labels[pool.trained :]]
     if all(len(part) for part in parts):
@@ -101,8 +106,8 @@ def _of_class(labels: Int32[np.ndarray, "n"], label: int) -> Indices:
     return np.flatnonzero(labels == label)
 
 
-def _deal(by_class: _Rows, holders: _Rows, clients: int) -> _Rows:
-    """Each class's images to its holders, one by one in turn."""
+def _assign(by_class: _Rows, holders: _Rows, clients: int) -> _Rows:
+    """Give each class's images to its holders, one by one in turn."""
     groups: list[_Rows] = [[] for _ in range(clients)]
     for rows, owners in zip(by_class, holders, strict=True):
         for turn, owner in enumerate(owners):
