@@ -8,6 +8,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from idiolect.algorithms.base import Algorithm, Cohort
+from idiolect.algorithms.start import start_of
 from idiolect.client.client import Client
 from tests.federations import quadratics, rows, run
 
@@ -47,20 +48,20 @@ def is_the_same_however_executed(method: Algorithm, rounds: int = 4) -> None:
 def ignores_padding(method: Algorithm, rounds: int = 1) -> None:
     """What a padded row holds, even NaN, does not reach the server; nor does the number of such rows."""
     problem = quadratics((3, 1, 6, 2), noise=1.0)
-    algorithm = method.prepared(problem.data, problem.params)
-    shared = algorithm.init(problem.params, KEY)
+    start = start_of(problem.data, problem.params)
+    shared = method.init(start, KEY)
     ids, sizes = jnp.asarray([2, 0, 3]), jnp.asarray([6.0, 3.0, 2.0])
-    private = jax.vmap(lambda i: algorithm.init_private(problem.params, jax.random.fold_in(KEY, i)))(ids)
+    private = jax.vmap(lambda i: method.init_private(start, jax.random.fold_in(KEY, i)))(ids)
     total = jnp.asarray(float(problem.sizes.sum()))
     padded = Cohort(ids, sizes, jnp.asarray([True, True, False]), 4, total, 2.0)
     real = Cohort(ids[:2], sizes[:2], jnp.ones(2, bool), 4, total, 2.0)
 
     @eqx.filter_jit
     def one_round(shared: Any, private: Any) -> tuple[Any, Any, Any]:
-        messages, private = jax.vmap(lambda i, own: sent_by(algorithm, problem.client(i), shared, own))(ids, private)
+        messages, private = jax.vmap(lambda i, own: sent_by(method, problem.client(i), shared, own))(ids, private)
         spoilt = jax.tree.map(lambda leaf: leaf.at[2].set(jnp.nan if eqx.is_inexact_array(leaf) else -1), messages)
         first = jax.tree.map(lambda leaf: leaf[:2], messages)
-        return algorithm.aggregate(shared, padded, spoilt), algorithm.aggregate(shared, real, first), private
+        return method.aggregate(shared, padded, spoilt), method.aggregate(shared, real, first), private
 
     for _ in range(rounds):
         got, expected, private = one_round(shared, private)
@@ -72,11 +73,11 @@ def ignores_padding(method: Algorithm, rounds: int = 1) -> None:
 def keeps_nothing(method: Algorithm) -> None:
     """The method has no private state; if given one, it neither sends nor touches it."""
     problem = quadratics((3, 1))
-    algorithm = method.prepared(problem.data, problem.params)
-    assert algorithm.init_private(problem.params, KEY) is None
-    shared = algorithm.init(problem.params, KEY)
-    message, kept = sent_by(algorithm, problem.client(0), shared, {"own": jnp.asarray([0.25, -3.0])})
-    same, other = sent_by(algorithm, problem.client(0), shared, {"own": jnp.asarray([7.0, 1.0])})
+    start = start_of(problem.data, problem.params)
+    assert method.init_private(start, KEY) is None
+    shared = method.init(start, KEY)
+    message, kept = sent_by(method, problem.client(0), shared, {"own": jnp.asarray([0.25, -3.0])})
+    same, other = sent_by(method, problem.client(0), shared, {"own": jnp.asarray([7.0, 1.0])})
     np.testing.assert_array_equal(kept["own"], [0.25, -3.0])
     np.testing.assert_array_equal(other["own"], [7.0, 1.0])
     close(message, same)

@@ -8,6 +8,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
+from idiolect.algorithms.start import Start, start_of
 from idiolect.client.client import Client, Federation
 from idiolect.client.objective import Objective, objective_of
 from idiolect.client.samples import to_device
@@ -73,6 +74,11 @@ def rows(params: Any) -> np.ndarray:
 def bits(state: State) -> list[bytes]:
     """Every number of a state, for comparisons to the last bit."""
     return [np.asarray(leaf).tobytes() for leaf in jax.tree.leaves((state.shared, state.private))]
+
+
+def start_with(params: Any, data: FederatedData | None = None) -> Start:
+    """What a method's `init` is given: these parameters, on a federation or on the smallest that there is."""
+    return start_of(data or federation(split_of([(np.zeros((1, 1), "f4"), np.zeros(1, "f4"))])), params)
 
 
 def run(simulation: Simulation, rounds: int = 1, seed: int = 0) -> State:

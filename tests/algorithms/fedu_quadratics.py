@@ -57,9 +57,9 @@ def spread(simulation):
     """A state in which every client has another model."""
     state, rng = simulation.init(0), np.random.default_rng(5)
     return eqx.tree_at(
-        lambda s: s.shared,
+        lambda s: s.shared.params,
         state,
-        jax.tree.map(lambda leaf: jnp.asarray(rng.normal(size=leaf.shape), leaf.dtype), state.shared),
+        jax.tree.map(lambda leaf: jnp.asarray(rng.normal(size=leaf.shape), leaf.dtype), state.shared.params),
     )
 
 

@@ -9,10 +9,6 @@ def mmfl(**changes):
     return MmFL(**{"rates": (0.3,), "local_steps": 3, "batch_size": 4} | changes)
 
 
-def prepared(given, **changes):
-    return mmfl(**changes).prepared(given.data, given.params)
-
-
 @eqx.filter_jit
 def choice(method, start, client, key):
     return method.choice(start, client, key)

@@ -10,7 +10,7 @@ from idiolect.algorithms.base import Cohort
 from idiolect.algorithms.fedavg import FedAvg
 from idiolect.core.errors import ConfigError
 from tests.contract import ignores_padding, is_the_same_however_executed, keeps_nothing
-from tests.federations import flat, quadratics, run
+from tests.federations import flat, quadratics, run, start_with
 
 METHODS = [FedAdagrad, FedAdam, FedYogi]
 
@@ -18,7 +18,7 @@ METHODS = [FedAdagrad, FedAdam, FedYogi]
 def one_round(algorithm, change):
     """x_1 - x_0 of a server that hears of one client's change, from x_0 = 0."""
     cohort = Cohort(jnp.arange(1), jnp.ones(1), jnp.ones(1, bool), 1, jnp.asarray(1.0), 1)
-    start = algorithm.init(jnp.zeros_like(change), jax.random.key(0))
+    start = algorithm.init(start_with(jnp.zeros_like(change)), jax.random.key(0))
     return algorithm.aggregate(start, cohort, change[None]).params
 
 

@@ -17,7 +17,7 @@ from idiolect.core import tree
 from idiolect.core.errors import ConfigError
 from idiolect.runtime.evaluate import Evaluator
 from tests import contract
-from tests.federations import classification, flat, quadratics, quadratics_of, rows, run
+from tests.federations import classification, flat, quadratics, quadratics_of, rows, run, start_with
 
 # ---- the projection
 
@@ -123,7 +123,7 @@ def test_without_ascent_it_is_fedavg_with_equal_weights():
 
 def messages_of(algorithm, problem):
     """What every client sends in the first round; (shared state, messages)."""
-    shared = algorithm.init(problem.params, contract.KEY)
+    shared = algorithm.init(start_with(problem.params, problem.data), contract.KEY)
     sent = [contract.sent_by(algorithm, problem.client(i), shared)[0] for i in range(problem.clients)]
     return shared, jax.tree.map(lambda *leaves: jnp.stack(leaves), *sent)
 
@@ -139,7 +139,6 @@ def test_a_cohorts_steps_are_unbiased(x64):
     problem = quadratics(dtype=np.float64, noise=1.0)
     start = np.array([0.1, 0.2, 0.3, 0.4])
     algorithm = AFL(rate=0.1, mixture_rate=1e-3, mixture=start, batch_size=0)
-    algorithm = algorithm.prepared(problem.data, problem.params)
     shared, messages = messages_of(algorithm, problem)
     full = algorithm.aggregate(shared, cohort_of(range(4), problem), messages)
     w = contract.vector(problem.params)
@@ -160,7 +159,7 @@ def test_a_cohorts_steps_are_unbiased(x64):
 def test_normalised_weights_divide_by_the_cohorts_own(x64):
     problem = quadratics(dtype=np.float64)
     mixture = np.array([0.1, 0.6, 0.3, 0.0])
-    algorithm = AFL(weights="normalised", mixture=mixture, mixture_rate=0.0).prepared(problem.data, problem.params)
+    algorithm = AFL(weights="normalised", mixture=mixture, mixture_rate=0.0)
     shared, messages = messages_of(algorithm, problem)
     two = algorithm.aggregate(shared, cohort_of([2, 0], problem), tree.gather(messages, jnp.asarray([2, 0])))
     models = rows(messages.params)
@@ -190,8 +189,11 @@ def test_a_cohort_without_weight_moves_no_model(weights):
 def test_the_loss_is_that_of_the_received_model_on_the_first_gradients_samples(options, order):
     """By hand on each of the client's mini-batches, or on all its samples; L2 included."""
     problem = classification((9, 1, 4), l2=0.1)
-    algorithm = AFL(**{"rate": 0.1, "batch_size": 4} | options).prepared(problem.data, problem.params)
-    shared, client = algorithm.init(problem.params, contract.KEY), problem.client(0, round=1)
+    algorithm = AFL(**{"rate": 0.1, "batch_size": 4} | options)
+    shared, client = (
+        algorithm.init(start_with(problem.params, problem.data), contract.KEY),
+        problem.client(0, round=1),
+    )
     message, _ = contract.sent_by(algorithm, client, shared)
     x, y = (jnp.asarray(v) for v in problem.data.train.client(0))
     if order is not None:
@@ -238,8 +240,8 @@ def test_the_contract_holds():
 
 def test_the_message_is_a_model_and_a_loss_and_no_client_sees_the_mixture():
     problem = quadratics()
-    algorithm = AFL().prepared(problem.data, problem.params)
-    shared = algorithm.init(problem.params, contract.KEY)
+    algorithm = AFL()
+    shared = algorithm.init(start_with(problem.params, problem.data), contract.KEY)
     message, _ = contract.sent_by(algorithm, problem.client(0), shared)
     assert jax.tree.structure(message.params) == jax.tree.structure(problem.params)
     assert message.loss.shape == ()
@@ -269,6 +271,4 @@ def test_the_mixture_must_fit_the_federation():
     problem = quadratics()
     with pytest.raises(ConfigError, match="afl: mixture has 2 weights, but there are 4 clients"):
         problem.simulation(AFL(mixture=np.array([0.5, 0.5])))
-    with pytest.raises(ConfigError, match=r"afl: .* call prepared"):
-        AFL().init(problem.params, contract.KEY)
     assert build("afl").local_steps == 1

@@ -14,7 +14,7 @@ from idiolect.core import tree
 from idiolect.core.errors import ConfigError
 from idiolect.core.random import stream
 from idiolect.runtime.evaluate import Evaluator
-from tests.federations import bits, classification, flat, rows, run
+from tests.federations import bits, classification, flat, rows, run, start_with
 
 
 def full_batch(**changes):
@@ -68,7 +68,7 @@ def test_the_server_optimiser_sgd_steps_towards_the_mean(rate):
     messages, key = jnp.array([[0.5, 0.5], [1.0, 4.0]]), jax.random.key(0)
     mean = plain.aggregate(plain.init(w, key), cohort, messages).params
     np.testing.assert_allclose(mean, [0.875, 3.125])
-    moved = served.aggregate(served.init(w, key), cohort, messages).params
+    moved = served.aggregate(served.init(start_with(w), key), cohort, messages).params
     np.testing.assert_allclose(moved, (1 - rate) * w + rate * mean, rtol=1e-6)
 
 
@@ -77,7 +77,7 @@ def test_the_server_optimiser_keeps_its_state_between_rounds():
     algorithm = FedAvg(server_optimizer="adam", server_rate=0.1)
     w = jnp.array([1.0, -2.0])
     cohort = Cohort(jnp.arange(2), jnp.array([1.0, 3.0]), jnp.ones(2, bool), 2, jnp.asarray(4.0), 2)
-    shared = algorithm.init(w, jax.random.key(0))
+    shared = algorithm.init(start_with(w), jax.random.key(0))
     adam = optax.adam(0.1)
     by_hand, memory = w, adam.init(w)
     for round in range(3):

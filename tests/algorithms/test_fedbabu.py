@@ -15,7 +15,7 @@ from idiolect.runtime.evaluate import Evaluator
 from idiolect.runtime.simulate import Simulation
 from tests import parted
 from tests.contract import is_the_same_however_executed, keeps_nothing
-from tests.federations import flat, rows, run
+from tests.federations import flat, rows, run, start_with
 from tests.parted import HEAD, SIZES, descend, slopes
 
 CLIENTS = len(SIZES)
@@ -106,7 +106,7 @@ def test_fine_tuning_by_epochs_takes_mini_batches_of_training_data():
 
 def test_no_leaf_of_the_head_is_sent_and_nothing_is_kept():
     problem, algorithm = parted.problem(), FedBABU(**OPTIONS)
-    shared = algorithm.init(problem.params, parted.KEY)
+    shared = algorithm.init(start_with(problem.params), parted.KEY)
     paths, _, kept = parted.sent(algorithm, problem.client(0), shared, None)
     assert paths == [".first", ".bias"]
     assert kept is None

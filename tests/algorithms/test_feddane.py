@@ -9,7 +9,7 @@ from idiolect.algorithms.feddane import Dane, FedDANE
 from idiolect.algorithms.registry import build
 from idiolect.core.errors import ConfigError
 from tests import contract
-from tests.federations import quadratics, quadratics_of, run
+from tests.federations import quadratics, quadratics_of, run, start_with
 
 
 def exact(problem, mu, **changes):
@@ -118,7 +118,7 @@ def test_identical_clients_end_at_their_minimiser_whoever_comes(x64):
 def test_only_the_phases_work_is_done():
     """The phase is no client's own, so batching the clients keeps a branch where it would otherwise select."""
     problem, method = quadratics(), FedDANE(local_steps=2, batch_size=2)
-    shared = method.init(problem.params, contract.KEY)
+    shared = method.init(start_with(problem.params), contract.KEY)
 
     def cohort(shared):
         return jax.vmap(lambda i: method.local(method.view(shared, i), None, problem.client(i), contract.KEY))(

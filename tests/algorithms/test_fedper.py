@@ -13,7 +13,7 @@ from idiolect.core.random import stream
 from idiolect.runtime.evaluate import Evaluator
 from tests import parted
 from tests.contract import is_the_same_however_executed
-from tests.federations import bits, flat, rows, run
+from tests.federations import bits, flat, rows, run, start_with
 
 OPTIONS = {"rate": 0.2, "local_steps": 2, "batch_size": 4}
 CLIENTS = len(parted.SIZES)
@@ -83,8 +83,10 @@ def test_lg_fedavg_is_fedper_with_the_parts_exchanged():
 )
 def test_nothing_private_leaves_the_client(method, leaves):
     problem = parted.problem()
-    shared = method.init(problem.params, parted.KEY)
-    paths, _, kept = parted.sent(method, problem.client(0), shared, method.init_private(problem.params, parted.KEY))
+    shared = method.init(start_with(problem.params), parted.KEY)
+    paths, _, kept = parted.sent(
+        method, problem.client(0), shared, method.init_private(start_with(problem.params), parted.KEY)
+    )
     assert paths == leaves
     assert len(jax.tree.leaves(kept)) == 3 - len(leaves)
 

@@ -9,7 +9,7 @@ from idiolect.algorithms.fedprox import FedProx
 from idiolect.algorithms.registry import build
 from idiolect.core.errors import ConfigError
 from tests import contract
-from tests.federations import classification, flat, quadratics, run
+from tests.federations import classification, flat, quadratics, run, start_with
 
 
 @pytest.mark.parametrize(
@@ -34,7 +34,9 @@ def test_many_exact_steps_end_at_the_prox_point(x64, mu):
     start = contract.vector(problem.params)
     points = [problem.prox(i, start, mu) for i in range(problem.clients)]
     for index in (0, 2):
-        message, _ = contract.sent_by(method, problem.client(index), method.init(problem.params, contract.KEY))
+        message, _ = contract.sent_by(
+            method, problem.client(index), method.init(start_with(problem.params), contract.KEY)
+        )
         np.testing.assert_allclose(flat(message), points[index], atol=1e-10, rtol=0)
     state = run(problem.simulation(method))
     np.testing.assert_allclose(
@@ -47,7 +49,7 @@ def test_a_step_is_the_gradient_of_half_the_squared_distance(x64):
     problem, mu, rate = quadratics(dtype=np.float64), 0.8, 0.1
     start = contract.vector(problem.params)
     method = FedProx(prox_weight=mu, rate=rate, local_steps=2, batch_size=4)
-    message, _ = contract.sent_by(method, problem.client(1), method.init(problem.params, contract.KEY))
+    message, _ = contract.sent_by(method, problem.client(1), method.init(start_with(problem.params), contract.KEY))
     slope = lambda w: problem.a[1] @ (w - problem.c[1])  # noqa: E731
     once = start - rate * slope(start)
     twice = once - rate * (slope(once) + mu * (once - start))
@@ -61,7 +63,9 @@ def test_a_large_prox_weight_keeps_the_model(x64):
     for mu in (1e2, 1e6):
         method = FedProx(prox_weight=mu, rate=1 / (problem.smooth + mu), local_steps=5, batch_size=0)
         for index in (0, 1):
-            message, _ = contract.sent_by(method, problem.client(index), method.init(problem.params, contract.KEY))
+            message, _ = contract.sent_by(
+                method, problem.client(index), method.init(start_with(problem.params), contract.KEY)
+            )
             bound = np.linalg.norm(problem.a[index] @ (start - problem.c[index])) / mu
             moved = np.linalg.norm(flat(message) - start)
             assert (1 - problem.smooth / mu) * bound <= moved <= bound
@@ -89,7 +93,7 @@ def test_the_contract_holds():
 
 def test_only_the_model_is_sent():
     problem, method = quadratics(), FedProx(local_steps=1)
-    message, _ = contract.sent_by(method, problem.client(0), method.init(problem.params, contract.KEY))
+    message, _ = contract.sent_by(method, problem.client(0), method.init(start_with(problem.params), contract.KEY))
     assert jax.tree.structure(message) == jax.tree.structure(problem.params)
 
 

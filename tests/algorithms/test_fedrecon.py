@@ -16,7 +16,7 @@ from idiolect.runtime.evaluate import Evaluator
 from idiolect.runtime.simulate import Simulation
 from tests import parted
 from tests.contract import ignores_padding, is_the_same_however_executed, keeps_nothing
-from tests.federations import client_of, flat, rows, run
+from tests.federations import client_of, flat, rows, run, start_with
 from tests.parted import HEAD, SIZES, descend
 
 CLIENTS = len(SIZES)
@@ -132,7 +132,7 @@ def test_the_personal_model_is_rebuilt_on_training_data(problem, rebuild_on):
 def test_nothing_is_kept_and_what_is_kept_elsewhere_is_not_read(problem):
     keeps_nothing(FedRecon(head="tail", rate=0.1, recon_steps=1, batch_size=0))
     algorithm = FedRecon(**OPTIONS)
-    shared = algorithm.init(problem.params, parted.KEY)
+    shared = algorithm.init(start_with(problem.params), parted.KEY)
     paths, _, _ = parted.sent(algorithm, problem.client(0), shared, None)
     assert paths == [".first", ".bias"]
 

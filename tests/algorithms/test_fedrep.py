@@ -10,7 +10,7 @@ from idiolect.core.errors import ConfigError
 from idiolect.runtime.evaluate import Evaluator
 from tests import parted
 from tests.contract import is_the_same_however_executed
-from tests.federations import flat, rows, run
+from tests.federations import flat, rows, run, start_with
 from tests.parted import HEAD, SIZES, descend, own, slopes
 
 CLIENTS = len(SIZES)
@@ -102,8 +102,8 @@ def test_epochs_are_passes_over_the_data():
 
 def test_no_leaf_of_the_head_leaves_the_client():
     problem, algorithm = parted.problem(), FedRep(**FULL)
-    shared = algorithm.init(problem.params, parted.KEY)
-    private = algorithm.init_private(problem.params, parted.KEY)
+    shared = algorithm.init(start_with(problem.params), parted.KEY)
+    private = algorithm.init_private(start_with(problem.params), parted.KEY)
     paths, _, kept = parted.sent(algorithm, problem.client(0), shared, private)
     assert paths == [".first", ".bias"]
     assert [leaf.shape for leaf in jax.tree.leaves(kept)] == [(3, 4)]

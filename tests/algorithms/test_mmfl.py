@@ -15,7 +15,7 @@ from idiolect.core.random import stream
 from idiolect.models.multimodal import branches
 from idiolect.models.parts import separate
 from tests import contract
-from tests.algorithms.mmfl_runs import choice, mmfl, prepared, trained
+from tests.algorithms.mmfl_runs import choice, mmfl, trained
 from tests.federations import run
 from tests.modalities import FLAT, SIZES, close, problem, value_and_slope
 
@@ -73,7 +73,7 @@ def test_sequential_and_simultaneous_steps_differ_by_the_square_of_the_rate(x64)
     gaps = []
     for rate in rates:
         ends = [
-            trained(prepared(given, rates=jnp.asarray(rate), update=update), start, given.client(0), KEY).params
+            trained(mmfl(rates=jnp.asarray(rate), update=update), start, given.client(0), KEY).params
             for update in ("sequential", "simultaneous")
         ]
         gaps.append(float(jnp.sqrt(tree.squared_norm(tree.subtract(*ends)))))
@@ -85,7 +85,7 @@ def test_sequential_and_simultaneous_steps_differ_by_the_square_of_the_rate(x64)
 def test_the_chosen_rate_is_the_argmin_by_brute_force(select_on):
     given = problem(l2=0.1, **FLAT | {"modalities": ["acc"]})
     start, rates = branches(given.params)["acc"], (3e-3, 0.4, 0.8, 1.6, 3.2, 1e30)
-    method = prepared(given, rates=rates, meta_size=4, meta_steps=3, select_on=select_on, modalities="acc")
+    method = mmfl(rates=rates, meta_size=4, meta_steps=3, select_on=select_on, modalities="acc")
     found = set()
     for index in range(len(SIZES)):
         for key in jax.random.split(KEY, 2):
@@ -107,9 +107,9 @@ def test_the_chosen_rate_is_the_argmin_by_brute_force(select_on):
 def test_the_client_trains_with_the_rate_that_it_chose():
     given = problem(**FLAT | {"modalities": ["acc"]})
     start = branches(given.params)["acc"]
-    method = prepared(given, rates=(1e-3, 0.3), meta_size=4)
+    method = mmfl(rates=(1e-3, 0.3), meta_size=4)
     sent = trained(method, start, given.client(0), KEY)
-    alone = prepared(given, rates=((1e-3, 0.3)[int(sent.chosen)],))
+    alone = mmfl(rates=((1e-3, 0.3)[int(sent.chosen)],))
     close(sent.params, trained(alone, start, given.client(0), KEY).params)
     assert int(sent.samples) == SIZES[0]
 
@@ -117,11 +117,11 @@ def test_the_client_trains_with_the_rate_that_it_chose():
 def test_held_out_samples_are_others_and_as_many():
     given = problem(**FLAT | {"modalities": ["acc"]})
     for meta_size, index, count in ((3, 0, 3), (50, 0, 4), (50, 1, 2)):
-        d, judge = prepared(given, meta_size=meta_size, select_on="held-out").samples(given.client(index), KEY)
+        d, judge = mmfl(meta_size=meta_size, select_on="held-out").samples(given.client(index), KEY)
         first, second = (np.asarray(part.x)[np.asarray(part.weight) > 0] for part in (d, judge))
         assert len(first) == len(second) == count
         assert len(np.unique(np.concatenate([first, second]), axis=0)) == 2 * count
-        same, again = prepared(given, meta_size=meta_size).samples(given.client(index), KEY)
+        same, again = mmfl(meta_size=meta_size).samples(given.client(index), KEY)
         assert same is again
         assert int(same.weight.sum()) == min(meta_size, SIZES[index])
 
@@ -159,9 +159,9 @@ def test_what_is_out_of_range_is_named(changes, message):
 def test_a_model_without_such_parts_is_refused():
     given = problem(**FLAT)
     with pytest.raises(ConfigError, match="unknown modality of mmfl 'smell'"):
-        prepared(given, modalities=["smell"])
+        given.simulation(mmfl(modalities=["smell"]))
     with pytest.raises(ConfigError, match="'nowhere' is no part of the model"):
-        prepared(given, decoder="nowhere")
+        given.simulation(mmfl(decoder="nowhere"))
 
 
 def test_a_specification_gives_one_rate_or_several():

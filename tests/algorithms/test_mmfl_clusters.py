@@ -15,8 +15,8 @@ from idiolect.core.random import stream
 from idiolect.models.multimodal import branches
 from idiolect.runtime.evaluate import Evaluator
 from tests import contract
-from tests.algorithms.mmfl_runs import choice, mmfl, prepared, trained
-from tests.federations import bits, run
+from tests.algorithms.mmfl_runs import choice, mmfl, trained
+from tests.federations import bits, run, start_with
 from tests.modalities import FLAT, LAYOUT, SIZES, changed, close, data_of, problem
 
 KEY = jax.random.key(5)
@@ -69,8 +69,8 @@ def test_what_an_absent_modality_holds_changes_no_bit():
 
 def test_a_client_without_a_modality_sends_nothing_of_it_that_counts():
     given = problem(data_of(HELD), l2=0.1, **FLAT)  # with an L2 term even nothing has a gradient
-    method, clients = prepared(given, rates=(0.5, 0.05)), len(SIZES)
-    shared = method.init(given.params, KEY)
+    method, clients = mmfl(rates=(0.5, 0.05)), len(SIZES)
+    shared = method.init(start_with(given.params), KEY)
     sent = [contract.sent_by(method, given.client(i), shared)[0] for i in range(clients)]
     stack = jax.tree.map(lambda *leaves: jnp.stack(leaves), *sent)
     ids, present = jnp.arange(clients), jnp.ones(clients, bool)
@@ -99,10 +99,10 @@ def test_a_modality_that_no_client_of_the_cohort_has_stays_as_it_is():
 def test_every_named_model_is_evaluated_where_it_has_something_to_say():
     given, simulation = held()
     each = tuple(f"{kind}{name}" for name in NAMES for kind in ("", "personal "))
-    assert simulation.algorithm.offered == ("global", "personal", *each)
+    assert simulation.offered == ("global", "personal", *each)
     state, evaluator = run(simulation), Evaluator(simulation)
     scores = {found.model: found for found in evaluator(state)}
-    params = evaluator.client_params(state, simulation.algorithm.offered)
+    params = evaluator.client_params(state, simulation.offered)
     for name in NAMES:
         counts = [n if name in has else 0 for n, has in zip(SIZES, HELD, strict=True)]
         for model in (name, f"personal {name}"):
@@ -138,14 +138,14 @@ def test_diagnostics_are_the_shares_of_the_clients_that_took_each_rate():
         took = [int(choice(method, view[name], given.client(i), key)) for i, key in zip(members, keys, strict=True)]
         for rate in range(2):
             assert float(said[f"took rate {rate + 1} ({name})"]) == pytest.approx(np.mean(np.equal(took, rate)))
-    alone = prepared(given)
-    assert not alone.diagnostics(alone.init(given.params, KEY))
+    alone = mmfl()
+    assert not alone.diagnostics(alone.init(start_with(given.params), KEY))
 
 
 def test_exact_gradients_are_those_over_the_clients_samples_of_the_modality():
     """batch_size = 0, one step: the mean over what the client has of the modality, whatever else it holds."""
     given = problem(data_of(HELD), **FLAT)
-    method = prepared(given, batch_size=0, local_steps=1, update="simultaneous")
+    method = mmfl(batch_size=0, local_steps=1, update="simultaneous")
     start = branches(given.params)["text"]
     sent = trained(method, start, given.client(2), KEY)
     x, y = given.data.train.client(2)

@@ -13,7 +13,7 @@ from idiolect.models.multimodal import joined
 from idiolect.models.parts import separate
 from idiolect.runtime.evaluate import Evaluator
 from tests.contract import sent_by
-from tests.federations import batches_of, run
+from tests.federations import batches_of, run, start_with
 from tests.modalities import FLAT, SIZES, close, data_of, problem, value_and_slope
 
 HELD = (("acc", "gyro"), ("text",), ("acc", "text"), ("acc", "gyro", "text"))
@@ -41,9 +41,9 @@ def test_mmfl_is_unchanged_and_the_head_takes_sgd_steps_on_held_encoders():
 
 def test_a_head_reads_nothing_of_an_absent_modality_and_is_never_sent():
     given = problem(data_of(HELD), fusion="concat", **FLAT)
-    method = FUSED.prepared(given.data, given.params)
-    shared = method.init(given.params, jax.random.key(0))
-    private = method.init_private(given.params, jax.random.key(0))
+    method = FUSED
+    shared = method.init(start_with(given.params), jax.random.key(0))
+    private = method.init_private(start_with(given.params), jax.random.key(0))
     message, head = sent_by(method, given.client(0), shared, private)  # has no text
     paths = {jax.tree_util.keystr(path) for path, _ in jax.tree_util.tree_leaves_with_path(message)}
     assert paths
@@ -57,7 +57,7 @@ def test_a_head_reads_nothing_of_an_absent_modality_and_is_never_sent():
 def test_the_fused_model_is_the_head_on_the_servers_encoders():
     given = problem(data_of(HELD), fusion="attention", **FLAT)
     simulation = given.simulation(FUSED)
-    assert simulation.algorithm.offered[:3] == ("fused", "global", "personal")
+    assert simulation.offered[:3] == ("fused", "global", "personal")
     state = run(simulation)
     params = Evaluator(simulation).client_params(state, ["fused", "global"])
     for index in range(len(SIZES)):
@@ -70,7 +70,7 @@ def test_the_fused_model_is_the_head_on_the_servers_encoders():
 def test_a_model_without_a_head_is_refused():
     given = problem(**FLAT)
     with pytest.raises(ConfigError, match="needs a model with a fusion head"):
-        FUSED.prepared(given.data, given.params)
+        given.simulation(FUSED)
     with pytest.raises(ConfigError, match="mmfl-fusion: head_steps = 0"):
         MmFLFusion(head_steps=0)
     with pytest.raises(ConfigError, match="mmfl-fusion: rates"):

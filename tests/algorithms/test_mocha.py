@@ -257,12 +257,12 @@ def test_settings_out_of_range(options, message):
 def test_a_federation_that_does_not_fit(options, message):
     problem = tasks()
     with pytest.raises(ConfigError, match=message):
-        Mocha(**options).prepared(problem.data, problem.params)
+        problem.simulation(Mocha(**options))
 
 
 def test_models_and_losses_that_do_not_fit():
     with pytest.raises(ConfigError, match=r"loss = 'hinge' is for classification; use loss = 'squared'"):
-        Mocha().prepared(tasks("regression").data, tasks("regression").params)
+        tasks("regression").simulation(Mocha())
     data = from_arrays({"a": (np.zeros((9, 4), "f4"), np.arange(9) % 2)}, task="classification")
     with pytest.raises(ConfigError, match="mocha trains linear models: mlr or linear"):
         idiolect.run(data, "mlp", Mocha())

@@ -10,7 +10,7 @@ from idiolect.algorithms.oneshot import OneShot
 from idiolect.core.errors import ConfigError
 from idiolect.runtime.evaluate import Evaluator
 from tests.contract import ignores_padding, is_the_same_however_executed
-from tests.federations import flat, quadratics, rows, run
+from tests.federations import flat, quadratics, rows, run, start_with
 
 SIZES = (3, 1, 6, 2, 4)
 OPTIONS = {"rate": 0.1, "local_steps": 3, "batch_size": 2, "batches": "cyclic"}
@@ -65,11 +65,11 @@ def test_the_average_is_of_the_latest_models_of_all_that_have_reported(weighting
 def test_nothing_received_enters_the_training_and_only_changes_are_sent():
     problem = quadratics(SIZES, noise=1.0)
     client, key, algorithm = problem.client(2), jax.random.key(0), OneShot(**OPTIONS)
-    start = algorithm.init(problem.params, key)
+    start = algorithm.init(start_with(problem.params), key)
     other = jax.tree.map(lambda leaf: leaf + 1, start)
     local = jax.jit(lambda view, own: algorithm.local(view, own, client, key))
-    first, own = local(start, algorithm.init_private(problem.params, key))
-    again, _ = local(other, algorithm.init_private(problem.params, key))
+    first, own = local(start, algorithm.init_private(start_with(problem.params), key))
+    again, _ = local(other, algorithm.init_private(start_with(problem.params), key))
     np.testing.assert_array_equal(flat(first), flat(again))
     np.testing.assert_array_equal(flat(first.change), flat(own.model))
     second, after = local(start, own)

@@ -21,7 +21,7 @@ from idiolect.runtime.evaluate import Evaluator
 from idiolect.runtime.simulate import Simulation
 from tests import parted
 from tests.contract import ignores_padding, is_the_same_however_executed
-from tests.federations import client_of, federation, flat, rows, run, split_of
+from tests.federations import client_of, federation, flat, rows, run, split_of, start_with
 from tests.parted import HEAD, SIZES, descend, own, slopes
 
 TOTAL, CLIENTS, SAMPLED = sum(SIZES), len(SIZES), 2
@@ -54,7 +54,7 @@ def stochastic_steps(head_step):
     """{cohort of size r: (theta_{t-1} - theta_t, W_{t-1} - W_t)} for rho = 1, tau = 1: the stochastic gradient."""
     problem, algorithm = parted.problem(), pflego(rate=1.0, head_step=head_step)
     body, _ = parted.start(problem)
-    heads, shared = drawn_heads(), algorithm.init(problem.params, jax.random.key(0))
+    heads, shared = drawn_heads(), algorithm.init(start_with(problem.params), jax.random.key(0))
     announced = replace(problem.client(0).federation, cohort=SAMPLED)
 
     @jax.jit
@@ -150,7 +150,7 @@ def test_the_published_weights_are_larger_by_the_share_of_the_cohorts_samples():
     moves = {}
     for weighting in ("size", "cohort"):
         algorithm = PFLEGO(rate=0.1, weighting=weighting, head="none")
-        shared = algorithm.init({"w": jnp.zeros(1)}, jax.random.key(0))
+        shared = algorithm.init(start_with({"w": jnp.zeros(1)}), jax.random.key(0))
         moves[weighting] = float(algorithm.aggregate(shared, cohort, messages).params["w"][0])
     assert moves["size"] == pytest.approx(-0.1 * 8 / 4 * (10 * 1 + 30 * 3) / 200)
     assert moves["cohort"] == pytest.approx(-0.1 * 8 / 4 * (10 * 1 + 30 * 3) / 40)
@@ -219,8 +219,8 @@ def test_the_body_sees_two_forward_passes_and_one_backward_pass_whatever_tau():
 
 def test_no_leaf_of_the_head_leaves_the_client():
     problem, algorithm = parted.problem(), pflego(local_steps=2)
-    shared = algorithm.init(problem.params, jax.random.key(0))
-    private = algorithm.init_private(problem.params, jax.random.key(0))
+    shared = algorithm.init(start_with(problem.params), jax.random.key(0))
+    private = algorithm.init_private(start_with(problem.params), jax.random.key(0))
     paths, _, kept = parted.sent(algorithm, problem.client(0), shared, private)
     assert paths == [".first", ".bias"]
     assert [leaf.shape for leaf in jax.tree.leaves(kept)] == [(3, 4)]

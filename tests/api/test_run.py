@@ -97,7 +97,7 @@ def test_a_diverging_run_names_round_and_client(data):
 
 
 def test_the_models_of_each_modality_are_compared_kept_and_loaded(tmp_path):
-    """mmFL's models are known only when it is prepared: the table, the figures and the files have them all."""
+    """mmFL's models depend on the data and the model: the table, the figures and the files have them all."""
     data = data_of((("acc",), ("text",), ("acc", "text")), sizes=(5, 4, 6))
     method = {"name": "mmfl", "rates": 0.1, "local_steps": 1, "batch_size": 4}
     published = {"published": [{"model": "acc", "value": 50.0}]}

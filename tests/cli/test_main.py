@@ -92,6 +92,26 @@ def test_a_wrong_setting_is_one_line_naming_the_key_and_leaves_no_folder(idiolec
 
 
 @pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        (["l2gd", "--cohort", "2"], "l2gd needs everyone: all 100 take part in every round, not 2; leave cohort out"),
+        (["dfedu", "--set", "dfedu.graph=star"], "dfedu has no server, so its graph cannot have a hub"),
+        (["fedper", "--set", "fedper.head=lsat"], "head = 'lsat' is no part of the model"),
+        (["pflego", "--set", "pflego.head=lsat"], "head = 'lsat' is no part of the model"),
+        (["mocha", "--model", "mlp"], "mocha trains linear models"),
+        (["mmfl-fusion"], "mmfl-fusion needs a model with a fusion head"),
+    ],
+)
+def test_what_only_the_method_can_refuse_leaves_no_folder(idiolect, tmp_path, arguments, words):
+    code, out, err = idiolect("compare", "--data", "synthetic", "--methods", *arguments, "--out", "here")
+    assert (code, out) == (1, "")
+    assert err.startswith("error: ")
+    assert err.count("\n") == 1
+    assert words in err
+    assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.parametrize(
     ("command", "processes"),
     [
         (["compare", "--data", "synthetic", "--methods", "local"], 2),

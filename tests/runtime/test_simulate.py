@@ -29,11 +29,11 @@ class Probe(Algorithm):
     summary: ClassVar[str] = "test"
     source: ClassVar[str] = "test"
 
-    def init(self, params, key):
+    def init(self, start, key):
         zeros = jnp.zeros(CLIENTS)
         return {"draw": zeros, "sizes": zeros, "mean": jnp.zeros(()), "drawn": jax.random.normal(key)}
 
-    def init_private(self, params, key):
+    def init_private(self, start, key):
         return {"rounds": jnp.zeros((), jnp.int32), "own": jax.random.normal(key)}
 
     def local(self, view, private, client, key):

@@ -50,7 +50,7 @@ def test_one_backward_pass_over_the_cut_is_sgd_on_the_whole_model(labels):
 @pytest.mark.parametrize("update", ["sequential", "simultaneous"])
 def test_the_two_sides_are_mmfl_with_one_rate(update, labels):
     given = problem(l2=0.1, **FLAT | {"modalities": ["acc"]})
-    method = MmFL(rates=RATE, update=update, local_steps=STEPS, batch_size=BATCH).prepared(given.data, given.params)
+    method = MmFL(rates=RATE, update=update, local_steps=STEPS, batch_size=BATCH)
     start, client = method.clusters(given.params)["acc"], given.client(2)
     whole = eqx.filter_jit(method.trained)(start, client, KEY).params
     close(run(client, start, "decoders", update=update, labels=labels).params, whole, atol=1e-6, rtol=0)
@@ -90,7 +90,7 @@ def test_samples_without_the_modality_are_not_sent():
 
     given = problem(data, l2=0.1, **FLAT | {"modalities": ["acc"]})
     fewer = client_of(replace(data, train=changed(data.train, lose)), given.objective, 2)
-    method = MmFL(rates=RATE, local_steps=STEPS, batch_size=BATCH).prepared(given.data, given.params)
+    method = MmFL(rates=RATE, local_steps=STEPS, batch_size=BATCH)
     start = method.clusters(given.params)["acc"]
     two = run(fewer, start, "decoders", update="sequential")
     close(two.params, eqx.filter_jit(method.trained)(start, fewer, KEY).params, atol=1e-6, rtol=0)

@@ -10,6 +10,7 @@ from jaxtyping import Array, Float, Int, PRNGKeyArray, PyTree
 
 from idiolect.algorithms.base import Cohort, Weighting, check
 from idiolect.algorithms.parts.local_sgd import Trainer
+from idiolect.algorithms.start import Start
 from idiolect.client.client import Client
 from idiolect.core import tree
 from idiolect.core.tree import Params, Scalar
@@ -55,11 +56,11 @@ class Adaptive(Trainer):
     def second_moment(self, v: Float[Array, "..."], square: Float[Array, "..."]) -> Float[Array, "..."]:
         """v_t from v_{t-1} and Delta_t^2."""
 
-    def init(self, params: Params, key: PRNGKeyArray) -> Moments:
+    def init(self, start: Start, key: PRNGKeyArray) -> Moments:
         """x_0, m_{-1} = 0, v_{-1} = tau^2."""
         del key
-        tau = jax.tree.map(lambda x: jnp.full_like(x, jnp.asarray(self.adaptivity, x.dtype) ** 2), params)
-        return Moments(params, jax.tree.map(jnp.zeros_like, params), tau)
+        tau = jax.tree.map(lambda x: jnp.full_like(x, jnp.asarray(self.adaptivity, x.dtype) ** 2), start.params)
+        return Moments(start.params, jax.tree.map(jnp.zeros_like, start.params), tau)
 
     def view(self, shared: Moments, client_id: Int[Array, ""]) -> Params:
         """Clients receive the model alone."""

@@ -1,6 +1,5 @@
 """AFL: agnostic federated learning, one model that is good for every mixture of the clients."""
 
-from dataclasses import replace
 from typing import ClassVar, Literal, NamedTuple, get_args
 
 import equinox as eqx
@@ -13,11 +12,11 @@ from optax.projections import projection_simplex
 
 from idiolect.algorithms.base import Cohort, check
 from idiolect.algorithms.parts.local_sgd import Trainer
+from idiolect.algorithms.start import Start
 from idiolect.client.client import Client
 from idiolect.core import tree
-from idiolect.core.errors import ConfigError, require
+from idiolect.core.errors import require
 from idiolect.core.tree import Params, Scalar
-from idiolect.data.federated import FederatedData
 
 Weights = Literal["unbiased", "normalised"]
 Output = Literal["last", "average"]
@@ -99,20 +98,19 @@ class AFL(Trainer):
                 f"afl: mixture = {self.mixture!r} must be an array of weights, none negative, that sum to 1",
             )
 
-    def prepared(self, data: FederatedData, params: PyTree) -> "AFL":
-        """With lambda_0, one weight for each client."""
-        del params
-        clients = data.num_clients
-        mixture = np.full(clients, 1 / clients) if self.mixture is None else self.mixture
-        require(len(mixture) == clients, f"afl: mixture has {len(mixture)} weights, but there are {clients} clients")
-        return replace(self, mixture=jnp.asarray(mixture, jnp.result_type(float)))
+    def check_start(self, start: Start) -> None:
+        """lambda_0 must have one weight for each client."""
+        if self.mixture is not None:
+            given, clients = len(self.mixture), start.clients
+            require(given == clients, f"afl: mixture has {given} weights, but there are {clients} clients")
 
-    def init(self, params: Params, key: PRNGKeyArray) -> Agnostic:
+    def init(self, start: Start, key: PRNGKeyArray) -> Agnostic:
         """The initial model, lambda_0, and no models averaged yet."""
         del key
-        if self.mixture is None:
-            raise ConfigError("afl: lambda_0 needs the number of clients; call prepared(data, params) first")
-        return Agnostic(params, self.mixture, params if self.output == "average" else None, jnp.zeros((), jnp.int32))
+        real = jnp.result_type(float)
+        mixture = jnp.full(start.clients, 1 / start.clients) if self.mixture is None else self.mixture
+        average = start.params if self.output == "average" else None
+        return Agnostic(start.params, jnp.asarray(mixture, real), average, jnp.zeros((), jnp.int32))
 
     def view(self, shared: Agnostic, client_id: Int[Array, ""]) -> Sent:
         """The model; never the mixture."""

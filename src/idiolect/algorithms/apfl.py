@@ -9,6 +9,7 @@ from jaxtyping import Array, ArrayLike, Float, PRNGKeyArray
 from idiolect.algorithms.base import Weighting, check
 from idiolect.algorithms.fedavg import FedAvg
 from idiolect.algorithms.parts.solvers import over_batches
+from idiolect.algorithms.start import Start
 from idiolect.client.client import Client
 from idiolect.client.objective import Batch
 from idiolect.core import tree
@@ -54,10 +55,10 @@ class APFL(FedAvg):
         """Raise `ConfigError` naming the hyper-parameter that is out of range."""
         check(self, mixture="share")
 
-    def init_private(self, params: Params, key: PRNGKeyArray) -> Own:
+    def init_private(self, start: Start, key: PRNGKeyArray) -> Own:
         """v_i starts at the initial model, alpha_i at `mixture`."""
         del key
-        return Own(params, jnp.asarray(self.mixture, jnp.result_type(float)))
+        return Own(start.params, jnp.asarray(self.mixture, jnp.result_type(float)))
 
     def local(self, view: Params, private: Own, client: Client, key: PRNGKeyArray) -> tuple[Params, Own]:
         """Message: w_i. Private: v_i and alpha_i."""

@@ -4,8 +4,8 @@ A method is an `equinox.Module`: a frozen dataclass that is also a pytree. Its f
 (a grid of them is one more batch axis); its integers and names are static. It never sees a batch of clients,
 never keeps state in Python, and never sees validation or test data.
 
-    shared  = init(params, key)                          the server's state
-    private = init_private(params, key)                  one client's own state; never sent
+    shared  = init(start, key)                           the server's state
+    private = init_private(start, key)                   one client's own state; never sent
     view    = view(shared, client_id)                    what the client receives
     message, private = local(view, private, client, key) what runs on the client
     shared  = aggregate(shared, cohort, messages)        what runs on the server
@@ -25,6 +25,7 @@ import numpy as np
 from jax.core import Tracer
 from jaxtyping import Array, Bool, Float, Int, PRNGKeyArray, PyTree
 
+from idiolect.algorithms.start import Start
 from idiolect.client.client import Client
 from idiolect.core.errors import require
 from idiolect.core.tree import Params
@@ -61,18 +62,26 @@ class Algorithm(eqx.Module):
     summary: ClassVar[str]
     source: ClassVar[str]
     model_names: ClassVar[tuple[str, ...]] = ("global",)
-    """The models that every client can be evaluated with, the method's own first."""
+    """The models that every client can be evaluated with in every run, the method's own first; see `offered`."""
     everyone: ClassVar[bool] = False
-    """All clients must take part in every round: there is no server that could choose some."""
+    """All clients must take part in every round: a smaller cohort is refused before a run."""
 
-    def init(self, params: Params, key: PRNGKeyArray) -> PyTree:
-        """The server's state before the first round."""
+    def check_start(self, start: Start) -> None:
+        """Raise `ConfigError` if this federation or this model is not for the method; warn of what will go wrong.
+
+        The runtime calls it once, on the method as the user made it, and then traces `init` and `init_private`:
+        whatever these raise comes before anything runs or is written.
+        """
+        del start
+
+    def init(self, start: Start, key: PRNGKeyArray) -> PyTree:
+        """The server's state before the first round: by default the initial model."""
         del key
-        return params
+        return start.params
 
-    def init_private(self, params: Params, key: PRNGKeyArray) -> PyTree:
+    def init_private(self, start: Start, key: PRNGKeyArray) -> PyTree:
         """One client's private state before its first round; None if the method keeps none."""
-        del params, key
+        del start, key
         return None
 
     def view(self, shared: PyTree, client_id: Int[Array, ""]) -> PyTree:
@@ -89,7 +98,7 @@ class Algorithm(eqx.Module):
         """Combine the cohort's messages, leaves (S, ...), into the server's next state."""
 
     def models(self, view: PyTree, private: PyTree, client: Client, key: PRNGKeyArray) -> dict[str, Params]:
-        """The client's models by name, those that are `offered`; what nobody asks for is never computed."""
+        """The client's models by name; what nobody asks for is never computed."""
         del private, client, key
         return {"global": view}
 
@@ -97,19 +106,10 @@ class Algorithm(eqx.Module):
         """`models`, and what else is evaluated by the method's settings."""
         return self.models(view, private, client, key)
 
-    @property
-    def offered(self) -> tuple[str, ...]:
-        """`model_names`, and what else the method offers by its settings and the data, as mmFL does by modality."""
+    def offered(self, start: Start) -> tuple[str, ...]:
+        """`model_names`, and what else the method offers by its settings, the data and the model."""
+        del start
         return self.model_names
-
-    def prepared(self, data: FederatedData, params: PyTree) -> "Algorithm":
-        """The method made ready for a federation and a model, from what a server may know before the first round.
-
-        A method that needs a graph of the clients builds it here, one that cannot train the model refuses it. Of
-        `params` only the shapes may be known.
-        """
-        del data, params
-        return self
 
     def diagnostics(self, shared: PyTree) -> dict[str, Float[Array, ""]]:
         """Scalars that say how the method does (MOCHA: its duality gap), recorded at every evaluation."""

@@ -7,6 +7,7 @@ from jaxtyping import PRNGKeyArray
 
 from idiolect.algorithms.base import check
 from idiolect.algorithms.fedavg import FedAvg
+from idiolect.algorithms.start import Start
 from idiolect.client.client import Client
 from idiolect.core import tree
 from idiolect.core.tree import Params, Scalar
@@ -48,10 +49,10 @@ class Ditto(FedAvg):
         if self.personal_rate is not None:
             check(self, personal_rate="positive")
 
-    def init_private(self, params: Params, key: PRNGKeyArray) -> Params:
+    def init_private(self, start: Start, key: PRNGKeyArray) -> Params:
         """v_i starts at the initial model."""
         del key
-        return params
+        return start.params
 
     def local(self, view: Params, private: Params, client: Client, key: PRNGKeyArray) -> tuple[Params, Params]:
         """Message: w_i. Private: v_i."""

@@ -10,6 +10,7 @@ from idiolect.algorithms.base import check
 from idiolect.algorithms.parts.body_head import Announced, OneStart, train_head
 from idiolect.algorithms.parts.local_sgd import Trainer
 from idiolect.algorithms.parts.solvers import sgd
+from idiolect.algorithms.start import Start
 from idiolect.client.client import Client
 from idiolect.core import tree
 from idiolect.core.tree import Params, Scalar
@@ -53,10 +54,10 @@ class FedBABU(OneStart, Trainer):
         if self.finetune_rate is not None:
             check(self, finetune_rate="positive")
 
-    def init(self, params: Params, key: PRNGKeyArray) -> Announced:
+    def init(self, start: Start, key: PRNGKeyArray) -> Announced:
         """The body, and the head that the server draws for everyone."""
-        start = super().init(params, key)
-        return Announced(start.server, self.fresh(start.head, key))
+        announced = super().init(start, key)
+        return Announced(announced.server, self.fresh(announced.head, key))
 
     def local(self, view: Params, private: PyTree, client: Client, key: PRNGKeyArray) -> tuple[Params, PyTree]:
         """Message: theta_i."""

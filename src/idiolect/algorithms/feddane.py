@@ -9,6 +9,7 @@ from jaxtyping import Array, Int, PRNGKeyArray, PyTree
 
 from idiolect.algorithms.base import Cohort, Weighting, check
 from idiolect.algorithms.parts.local_sgd import Trainer
+from idiolect.algorithms.start import Start
 from idiolect.client.client import Client
 from idiolect.core import tree
 from idiolect.core.tree import Params, Scalar
@@ -56,10 +57,10 @@ class FedDANE(Trainer):
         """Raise `ConfigError` naming the hyper-parameter that is out of range."""
         check(self, prox_weight="nonnegative", weighting=("uniform", "size"))
 
-    def init(self, params: Params, key: PRNGKeyArray) -> Dane:
+    def init(self, start: Start, key: PRNGKeyArray) -> Dane:
         """The initial model; the first round asks for gradients."""
         del key
-        return Dane(params, jax.tree.map(jnp.zeros_like, params), jnp.zeros((), jnp.int32))
+        return Dane(start.params, jax.tree.map(jnp.zeros_like, start.params), jnp.zeros((), jnp.int32))
 
     def solve(self, view: Dane, own: Params, client: Client, key: PRNGKeyArray) -> Params:
         """SGD on the corrected problem; own: grad f_i(w_{t-1})."""

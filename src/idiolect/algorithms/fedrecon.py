@@ -10,6 +10,7 @@ from jaxtyping import Array, PRNGKeyArray, PyTree
 from idiolect.algorithms.base import Cohort, check
 from idiolect.algorithms.parts.body_head import OneStart, Parted, train_head
 from idiolect.algorithms.parts.local_sgd import Trainer
+from idiolect.algorithms.start import Start
 from idiolect.client.client import Client
 from idiolect.core import tree
 from idiolect.core.errors import require
@@ -60,9 +61,9 @@ class FedRecon(OneStart, Trainer):
         check(self, split=get_args(Split), rebuild_on=get_args(Rebuilt))
         require(not self.trained, f"{self.name}: trained is not for it: its private part is rebuilt for every test")
 
-    def init_private(self, params: Params, key: PRNGKeyArray) -> PyTree:
+    def init_private(self, start: Start, key: PRNGKeyArray) -> PyTree:
         """Nothing, unless private parts are kept."""
-        return Parted.init_private(self, params, key) if self.keep else None
+        return Parted.init_private(self, start, key) if self.keep else None
 
     def support_size(self, size: Array) -> Array:
         """|D_s| of a client with `size` samples."""

@@ -8,6 +8,7 @@ from jaxtyping import Array, Int, PRNGKeyArray, PyTree
 from idiolect.algorithms.base import Algorithm, Cohort, Weighting, check
 from idiolect.algorithms.parts.averaging import Server
 from idiolect.algorithms.parts.solvers import MakeOptimizer, optimizer
+from idiolect.algorithms.start import Start
 from idiolect.client.client import Client
 from idiolect.core import tree
 from idiolect.core.tree import Params, Scalar
@@ -43,10 +44,10 @@ class FedSGD(Algorithm):
         check(self, rate="positive", batch_size="whole", weighting=("uniform", "size"))
         optimizer(self.server_optimizer, self.rate)
 
-    def init(self, params: Params, key: PRNGKeyArray) -> Server:
+    def init(self, start: Start, key: PRNGKeyArray) -> Server:
         """The global model and a fresh server optimiser."""
         del key
-        return Server(params, optimizer(self.server_optimizer, self.rate).init(params))
+        return Server(start.params, optimizer(self.server_optimizer, self.rate).init(start.params))
 
     def view(self, shared: Server, client_id: Int[Array, ""]) -> Params:
         """Clients receive the model, not the server's optimiser."""

@@ -1,26 +1,32 @@
 """FedU and dFedU: every client its own model, drawn towards its neighbours' models on a graph."""
 
 import warnings
-from dataclasses import replace
 from typing import ClassVar, Literal
 
 import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
-from jax.core import Tracer
 from jaxtyping import Array, Int, PRNGKeyArray, PyTree
 
 from idiolect.algorithms.base import Cohort, check
 from idiolect.algorithms.parts.local_sgd import Trainer
+from idiolect.algorithms.start import Start
 from idiolect.client.client import Client
 from idiolect.core import tree
-from idiolect.core.errors import ConfigError, require
+from idiolect.core.errors import require
 from idiolect.core.tree import Params, Scalar
-from idiolect.data.federated import FederatedData
-from idiolect.graphs import Graph, GraphWarning, graph_for, mix, parse
+from idiolect.graphs import Graph, GraphWarning, mix, parse
+from idiolect.graphs.mixing import Links, links
 
 Mixing = Literal["simultaneous", "published"]
+
+
+class Coupled(eqx.Module):
+    """The server's state: every client's model, leaves (N, ...), the hub's last if there is one; and the graph."""
+
+    params: Params
+    links: Links
 
 
 class GraphTrainer(Trainer):
@@ -47,13 +53,11 @@ class GraphTrainer(Trainer):
         """mu R eta, the weight of the mixing step."""
         return self.rate * self.steps * self.coupling
 
-    def prepared(self, data: FederatedData, params: Params) -> "GraphTrainer":
-        """The method with its graph built; warns if mixing alone drives the models apart."""
-        del params
-        graph = graph_for(self.graph, data)
-        if not isinstance(self.step, Tracer) and (problem := self.beyond(graph)):
+    def check_start(self, start: Start) -> None:
+        """Refuse a graph of other clients; warn if mixing alone drives the models apart."""
+        graph = start.graph(self.graph)
+        if problem := self.beyond(graph):
             warnings.warn(f"{self.name}: {problem}", GraphWarning, stacklevel=2)
-        return replace(self, graph=graph)
 
     def beyond(self, graph: Graph) -> str:
         """What is wrong if the mixing step is beyond the graph's limit; else nothing."""
@@ -67,39 +71,35 @@ class GraphTrainer(Trainer):
             else ""
         )
 
-    @property
-    def built(self) -> Graph:
-        """The graph, once it is known."""
-        if isinstance(self.graph, Graph):
-            return self.graph
-        raise ConfigError(f"{self.name}: the graph '{self.graph}' is built by prepared(data, params); call it first")
-
-    def init(self, params: Params, key: PRNGKeyArray) -> Params:
+    def init(self, start: Start, key: PRNGKeyArray) -> Coupled:
         """One model for each client, and for the graph's hub if it has one, the last row."""
         del key
-        rows = self.built.num_clients + (self.built.hub is not None)
-        return jax.tree.map(lambda leaf: jnp.broadcast_to(leaf, (rows, *leaf.shape)), params)
+        graph = start.graph(self.graph)
+        rows = start.clients + (graph.hub is not None)
+        params = jax.tree.map(lambda leaf: jnp.broadcast_to(leaf, (rows, *leaf.shape)), start.params)
+        return Coupled(params, links(graph))
 
-    def view(self, shared: Params, client_id: Int[Array, ""]) -> Params:
+    def view(self, shared: Coupled, client_id: Int[Array, ""]) -> Params:
         """The client's own model and nobody else's."""
-        return tree.gather(shared, client_id)
+        return tree.gather(shared.params, client_id)
 
     def local(self, view: Params, private: PyTree, client: Client, key: PRNGKeyArray) -> tuple[Params, PyTree]:
         """Message: w_{k,R}."""
         return self.train(view, client, key), private
 
-    def aggregate(self, shared: Params, cohort: Cohort, messages: Params) -> Params:
+    def aggregate(self, shared: Coupled, cohort: Cohort, messages: Params) -> Coupled:
         """The cohort's models after the mixing step among themselves; the others as they were."""
         return self._mix(shared, cohort, messages, self.step, in_place=False)
 
-    def _mix(self, shared: Params, cohort: Cohort, messages: Params, step: Scalar, *, in_place: bool) -> Params:
-        graph, nowhere = self.built, cohort.population + 1
+    def _mix(self, shared: Coupled, cohort: Cohort, messages: Params, step: Scalar, *, in_place: bool) -> Coupled:
+        graph, nowhere = shared.links, cohort.population + 1
         rows = jnp.where(cohort.present, cohort.ids, nowhere)  # padding scatters to nowhere
         if graph.hub is not None:
             rows = jnp.append(rows, cohort.population)
-            messages = jax.tree.map(lambda new, old: jnp.concatenate([new, old[-1:]]), messages, shared)
+            messages = jax.tree.map(lambda new, old: jnp.concatenate([new, old[-1:]]), messages, shared.params)
         kept = mix(graph, cohort.ids, cohort.present, messages, step, in_place=in_place)
-        return jax.tree.map(lambda old, new: old.at[rows].set(new, mode="drop"), shared, kept)
+        params = jax.tree.map(lambda old, new: old.at[rows].set(new, mode="drop"), shared.params, kept)
+        return Coupled(params, graph)
 
     def models(self, view: Params, private: PyTree, client: Client, key: PRNGKeyArray) -> dict[str, Params]:
         """personal: w_k."""
@@ -153,7 +153,7 @@ class FedU(GraphTrainer):
         value = float(np.max(self.step)) / 2 * float(graph.degrees.max())
         return f"(1/2) mu R eta d = {value:.4g} is not below 2, so mixing may diverge; lower coupling" * (value >= 2)
 
-    def aggregate(self, shared: Params, cohort: Cohort, messages: Params) -> Params:
+    def aggregate(self, shared: Coupled, cohort: Cohort, messages: Params) -> Coupled:
         """Line 14 of Algorithm 1, or the published code's step."""
         if self.mixing == "published":
             return self._mix(shared, cohort, messages, self.step / 2, in_place=True)
@@ -178,10 +178,8 @@ class DFedU(GraphTrainer):
     source: ClassVar[str] = "Dinh et al., IEEE TNNLS 2022, Algorithm 2"
     everyone: ClassVar[bool] = True
 
-    def prepared(self, data: FederatedData, params: Params) -> "DFedU":
-        """The method with its graph built, without a hub."""
-        method = super().prepared(data, params)
-        hub = method.built.hub is not None
+    def check_start(self, start: Start) -> None:
+        """Refuse a graph with a hub."""
+        hub = start.graph(self.graph).hub is not None
         require(not hub, "dfedu has no server, so its graph cannot have a hub (a star); use fedu")
-        assert isinstance(method, DFedU)
-        return method
+        super().check_start(start)

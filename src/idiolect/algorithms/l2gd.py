@@ -8,9 +8,9 @@ from jaxtyping import Array, Bool, Int, PRNGKeyArray, UInt32
 
 from idiolect.algorithms.base import Algorithm, Cohort, check
 from idiolect.algorithms.parts.solvers import sgd
+from idiolect.algorithms.start import Start
 from idiolect.client.client import Client
 from idiolect.core import tree
-from idiolect.core.errors import require
 from idiolect.core.tree import Params, Scalar
 
 
@@ -46,6 +46,7 @@ class L2GD(Algorithm):
     summary: ClassVar[str] = "own models drawn to their mean at random times"
     source: ClassVar[str] = "Hanzely, Richtárik, 2020, arXiv:2002.05516, Algorithm 1"
     model_names: ClassVar[tuple[str, ...]] = ("personal", "global")
+    everyone: ClassVar[bool] = True
 
     rate: Scalar = 0.1
     coupling: Scalar = 1.0
@@ -57,14 +58,14 @@ class L2GD(Algorithm):
         check(self, rate="positive", coupling="nonnegative", probability="decay", batch_size="whole")
         check(self, probability="positive")
 
-    def init(self, params: Params, key: PRNGKeyArray) -> Centre:
+    def init(self, start: Start, key: PRNGKeyArray) -> Centre:
         """The initial model, at which all clients are, and the source of the coins."""
-        return Centre(params, jax.random.key_data(key))
+        return Centre(start.params, jax.random.key_data(key))
 
-    def init_private(self, params: Params, key: PRNGKeyArray) -> Params:
+    def init_private(self, start: Start, key: PRNGKeyArray) -> Params:
         """x_i starts at the initial model."""
         del key
-        return params
+        return start.params
 
     def coin(self, view: Centre, round: Int[Array, ""]) -> Bool[Array, ""]:
         """Whether this round is an aggregation."""
@@ -87,11 +88,6 @@ class L2GD(Algorithm):
 
     def aggregate(self, shared: Centre, cohort: Cohort, messages: Params) -> Centre:
         """xbar, the mean of all clients' models."""
-        require(
-            cohort.expected == cohort.population,
-            f"l2gd: cohort = {cohort.expected:g} of {cohort.population} clients; the method needs the models of all "
-            f"clients in every round, set cohort = {cohort.population}",
-        )
         return Centre(tree.weighted_mean(messages, cohort.weights("uniform")), shared.coins)
 
     def models(self, view: Centre, private: Params, client: Client, key: PRNGKeyArray) -> dict[str, Params]:

@@ -7,6 +7,7 @@ from jaxtyping import PRNGKeyArray, PyTree
 from idiolect.algorithms.base import Cohort
 from idiolect.algorithms.fedavg import FedAvg
 from idiolect.algorithms.parts.local_sgd import Trainer
+from idiolect.algorithms.start import Start
 from idiolect.client.client import Client
 from idiolect.core.tree import Params
 from idiolect.data.federated import FederatedData
@@ -24,14 +25,14 @@ class Local(Trainer):
     source: ClassVar[str] = "baseline"
     model_names: ClassVar[tuple[str, ...]] = ("local",)
 
-    def init(self, params: Params, key: PRNGKeyArray) -> None:
+    def init(self, start: Start, key: PRNGKeyArray) -> None:
         """The server keeps nothing."""
-        del params, key
+        del start, key
 
-    def init_private(self, params: Params, key: PRNGKeyArray) -> Params:
+    def init_private(self, start: Start, key: PRNGKeyArray) -> Params:
         """All clients start from the same initial model, as the methods they are compared with do."""
         del key
-        return params
+        return start.params
 
     def local(self, view: None, private: Params, client: Client, key: PRNGKeyArray) -> tuple[None, Params]:
         """No message; the private model after a round of SGD."""

@@ -1,7 +1,6 @@
 """mmFL: a cluster for each modality, encoders and decoders trained in turn, step sizes that each client chooses."""
 
 from collections.abc import Sequence
-from dataclasses import replace
 from typing import Any, ClassVar, Literal, NamedTuple, get_args
 
 import equinox as eqx
@@ -12,13 +11,13 @@ from jaxtyping import Array, Bool, Float, Int, PRNGKeyArray, PyTree
 from idiolect.algorithms.base import Cohort, Weighting, check
 from idiolect.algorithms.parts.local_sgd import LocalSteps
 from idiolect.algorithms.parts.solvers import over_batches
+from idiolect.algorithms.start import Start
 from idiolect.client.client import Client
 from idiolect.client.objective import Batch
 from idiolect.core import tree
 from idiolect.core.errors import require, unknown
 from idiolect.core.random import permuted
 from idiolect.core.tree import Params, Scalar
-from idiolect.data.federated import FederatedData
 from idiolect.models.multimodal import branches, joined
 from idiolect.models.parts import Head, separate
 
@@ -102,38 +101,37 @@ class MmFL(LocalSteps):
         check(self, rates="positive", meta_size="count", meta_steps="count", update=get_args(Update))
         check(self, select_on=get_args(SelectOn), weighting=get_args(Weighting))
 
-    @property
-    def offered(self) -> tuple[str, ...]:
-        """The fused models and, where there are several modalities, those of each."""
-        alone = (f"{kind}{m}" for m in self.modalities for kind in ("", "personal "))
-        return (*self.model_names, *alone) if len(self.modalities) > 1 else self.model_names
-
-    def prepared(self, data: FederatedData, params: PyTree) -> "MmFL":
-        """With the modalities and the decoder by name; refuses a model that has no such parts."""
-        known = tuple(branches(params))
+    def check_start(self, start: Start) -> None:
+        """Refuse modalities and a decoder that the model does not have."""
+        known = tuple(branches(start.params))
         taken = [name for name in known if name in self.model_names]
         require(not taken, f"{self.name}: a modality cannot be called {taken}, like a model that the method offers")
         for name in self.modalities:
             if name not in known:
                 raise unknown(f"modality of {self.name}", name, known)
-        standard = "decoders" if known else "last"
-        method = replace(
-            self,
-            modalities=tuple(name for name in known if name in self.modalities or not self.modalities),
-            decoder=standard if self.decoder == "model" else self.decoder,
-        )
-        for part in method.clusters(params).values():
-            separate(part, method.decoder)
-        return method
+        for part in self.clusters(start.params).values():
+            self.parts(part)
+
+    def offered(self, start: Start) -> tuple[str, ...]:
+        """The fused models and, where there are several modalities, those of each."""
+        clusters = self.clusters(start.params)
+        alone = (f"{kind}{m}" for m in clusters for kind in ("", "personal "))
+        return (*self.model_names, *alone) if len(clusters) > 1 else self.model_names
 
     def clusters(self, params: PyTree) -> dict[str, PyTree]:
         """theta^m of each modality that is trained; the whole of a model that is not multimodal."""
-        return {m: part for m, part in branches(params).items() if m in self.modalities} or {WHOLE: params}
+        trained = {m: part for m, part in branches(params).items() if m in self.modalities or not self.modalities}
+        return trained or {WHOLE: params}
 
-    def init(self, params: Params, key: PRNGKeyArray) -> Clusters:
+    def parts(self, params: PyTree) -> tuple[PyTree, PyTree]:
+        """(encoder, decoder) of one cluster's theta^m."""
+        standard = "decoders" if branches(params) else "last"
+        return separate(params, standard if self.decoder == "model" else self.decoder)
+
+    def init(self, start: Start, key: PRNGKeyArray) -> Clusters:
         """The initial model of each modality."""
         del key
-        parts = self.clusters(params)
+        parts = self.clusters(start.params)
         return Clusters(parts, {m: jnp.zeros(len(self.rates)) for m in parts})
 
     def view(self, shared: Clusters, client_id: Int[Array, ""]) -> dict[str, Params]:
@@ -154,7 +152,7 @@ class MmFL(LocalSteps):
         def step(params: Params, batch: Batch | None, _: Any) -> Params:
             if self.update == "simultaneous":
                 return tree.add_scaled(params, -rate, client.grad(params, batch))
-            encoder, decoder = separate(params, self.decoder)
+            encoder, decoder = self.parts(params)
             encoder = tree.add_scaled(encoder, -rate, client.grad(encoder, batch, decoder))  # (5)
             decoder = tree.add_scaled(decoder, -rate, client.grad(decoder, batch, encoder))  # (6)
             return tree.merged(decoder, encoder)
@@ -224,7 +222,7 @@ class MmFL(LocalSteps):
         """The server's models, and the client's own after a round."""
         own = {m: self.own(start, client, key) for m, start in view.items()}
         found = {"global": joined(view), "personal": joined(own)}
-        if len(self.modalities) > 1:
+        if len(view) > 1:
             found |= {m: view[m] for m in view} | {f"personal {m}": own[m] for m in own}
         return found
 

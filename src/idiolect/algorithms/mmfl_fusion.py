@@ -9,11 +9,11 @@ from jaxtyping import PRNGKeyArray, PyTree
 from idiolect.algorithms.base import check
 from idiolect.algorithms.mmfl import MmFL, Trained
 from idiolect.algorithms.parts.body_head import train_head
+from idiolect.algorithms.start import Start
 from idiolect.client.client import Client
 from idiolect.core import tree
 from idiolect.core.errors import require
 from idiolect.core.tree import Params, Scalar
-from idiolect.data.federated import FederatedData
 from idiolect.models.multimodal import Multimodal, joined
 from idiolect.models.parts import separate
 
@@ -47,18 +47,16 @@ class MmFLFusion(MmFL):
         """Raise `ConfigError` naming the hyper-parameter that is out of range."""
         check(self, head_rate="positive", head_steps="count")
 
-    def prepared(self, data: FederatedData, params: PyTree) -> "MmFLFusion":
-        """As mmFL; refuses a model without a fusion head."""
-        there = isinstance(params, Multimodal) and params.fusion is not None
+    def check_start(self, start: Start) -> None:
+        """Refuse a model without a fusion head, and what mmFL refuses."""
+        there = isinstance(start.params, Multimodal) and start.params.fusion is not None
         require(there, "mmfl-fusion needs a model with a fusion head: set fusion = 'concat' or 'attention'")
-        method = super().prepared(data, params)
-        assert isinstance(method, MmFLFusion)
-        return method
+        super().check_start(start)
 
-    def init_private(self, params: Params, key: PRNGKeyArray) -> Params:
+    def init_private(self, start: Start, key: PRNGKeyArray) -> Params:
         """The client's fusion head, as the initial model has it."""
         del key
-        return separate(params, "fusion")[1]
+        return separate(start.params, "fusion")[1]
 
     def local(
         self, view: dict[str, Params], private: Params, client: Client, key: PRNGKeyArray

@@ -1,22 +1,21 @@
 """MOCHA: federated multi-task learning of linear models by distributed dual coordinate ascent."""
 
-from dataclasses import replace
 from typing import ClassVar, Literal, NamedTuple, get_args
 
 import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
-from jaxtyping import Array, ArrayLike, Bool, Float, Int, PRNGKeyArray, PyTree
+from jaxtyping import Array, ArrayLike, Bool, Float, Int, PRNGKeyArray
 
 from idiolect.algorithms.base import Algorithm, Cohort, check
 from idiolect.algorithms.parts.conjugates import LOSSES
 from idiolect.algorithms.parts.dual import Duals, Subproblem, matrix_of, params_of, require_linear
+from idiolect.algorithms.start import Start
 from idiolect.client.client import Client
 from idiolect.core import tree
-from idiolect.core.errors import ConfigError, require
+from idiolect.core.errors import require
 from idiolect.core.tree import Params, Scalar
-from idiolect.data.federated import FederatedData
 
 Relationship = Literal["fixed", "learned"]
 
@@ -130,38 +129,41 @@ class Mocha(Algorithm):
         check(self, shrinkage="nonnegative" if learned else "positive", ridge="positive")
         check(self, passes="count", omega_every="count", capacity="whole")
 
-    def prepared(self, data: FederatedData, params: PyTree) -> "Mocha":
-        """With Omega and with room for the largest client's dual variables; refuses what it cannot train."""
-        require_linear(self.name, data, params)
-        regression, clients = data.task == "regression", data.num_clients
+    def check_start(self, start: Start) -> None:
+        """Refuse a model that is not linear, a loss or a capacity too small for the data, and what is no Omega."""
+        require_linear(self.name, start)
         require(
-            not regression or self.loss == "squared",
+            start.task == "classification" or self.loss == "squared",
             f"mocha: loss = {self.loss!r} is for classification; use loss = 'squared'",
         )
-        largest = int(data.train.sizes.max())
-        capacity = self.capacity or largest
-        require(capacity >= largest, f"mocha: capacity = {capacity}, but a client has {largest} training samples")
-        return replace(self, relation=self.first_relation(clients), capacity=capacity)
+        require(
+            self.capacity == 0 or self.capacity >= start.capacity,
+            f"mocha: capacity = {self.capacity}, but a client has {start.capacity} training samples",
+        )
+        if self.relation is not None:
+            self.check_relation(np.asarray(self.relation), start.clients)
+
+    def check_relation(self, relation: np.ndarray, clients: int) -> None:
+        """Raise `ConfigError` unless `relation` is a relation of so many clients."""
+        fits = relation.shape == (clients, clients) and relation.dtype.kind in "iuf"
+        require(
+            fits and bool(np.isfinite(relation).all() and np.allclose(relation, relation.T)),
+            f"mocha: relation must be a symmetric matrix of {clients} x {clients} numbers, one row for each client",
+        )
+        least, size = float(np.linalg.eigvalsh(relation)[0]), float(np.abs(relation).max())
+        require(least >= -1e-6 * size, f"mocha: relation has the negative eigenvalue {least:.3g}")
+        require(
+            self.relationship == "fixed" or (least > 0 and abs(float(np.trace(relation)) - 1) < 1e-4),
+            "mocha: relation starts relationship = 'learned' and must be invertible with trace 1",
+        )
 
     def first_relation(self, clients: int) -> Float[Array, "clients clients"]:
         """Omega before the first round."""
-        if self.relation is None:
-            if self.relationship == "learned":
-                return jnp.eye(clients) / clients
-            return jnp.eye(clients) - 1 / clients  # its own square
-        given = np.asarray(self.relation)
-        fits = given.shape == (clients, clients) and given.dtype.kind in "iuf"
-        require(
-            fits and bool(np.isfinite(given).all() and np.allclose(given, given.T)),
-            f"mocha: relation must be a symmetric matrix of {clients} x {clients} numbers, one row for each client",
-        )
-        least, size = float(np.linalg.eigvalsh(given)[0]), float(np.abs(given).max())
-        require(least >= -1e-6 * size, f"mocha: relation has the negative eigenvalue {least:.3g}")
-        require(
-            self.relationship == "fixed" or (least > 0 and abs(float(np.trace(given)) - 1) < 1e-4),
-            "mocha: relation starts relationship = 'learned' and must be invertible with trace 1",
-        )
-        return jnp.asarray(given, jnp.result_type(float))
+        if self.relation is not None:
+            return jnp.asarray(self.relation, jnp.result_type(float))
+        if self.relationship == "learned":
+            return jnp.eye(clients) / clients
+        return jnp.eye(clients) - 1 / clients  # its own square
 
     def mixing(self, omega: Float[Array, "n n"]) -> Float[Array, "n n"]:
         """Mbar = (lambda_1 Omega + lambda_2 I)^-1, for "learned" with Omega^-1, which need not be formed."""
@@ -185,21 +187,19 @@ class Mocha(Algorithm):
         mixing = self.mixing(omega)
         return Relation(omega, mixing, jnp.max(jnp.sum(jnp.abs(mixing), axis=1) / jnp.diagonal(mixing)))
 
-    def init(self, params: Params, key: PRNGKeyArray) -> Tasks:
+    def init(self, start: Start, key: PRNGKeyArray) -> Tasks:
         """alpha = 0, hence V = W = 0."""
         del key
-        if self.relation is None:
-            raise ConfigError("mocha: Omega is built by prepared(data, params); call it first")
-        relation, zero = self.related(jnp.asarray(self.relation)), jnp.zeros(())
-        clients = len(relation.omega)
-        image = jax.tree.map(lambda leaf: jnp.zeros((clients, *leaf.shape), leaf.dtype), params)
+        clients, zero = start.clients, jnp.zeros(())
+        relation = self.related(self.first_relation(clients))
+        image = jax.tree.map(lambda leaf: jnp.zeros((clients, *leaf.shape), leaf.dtype), start.params)
         return Tasks(image, image, relation, jnp.zeros(clients), jnp.asarray(0), zero, zero, jnp.asarray(False))
 
-    def init_private(self, params: Params, key: PRNGKeyArray) -> Duals:
+    def init_private(self, start: Start, key: PRNGKeyArray) -> Duals:
         """The client's dual variables: one for each sample and output, rows beyond its samples stay 0."""
         del key
-        matrix = matrix_of(params)
-        return jnp.zeros((self.capacity, matrix.shape[0]), matrix.dtype)
+        matrix = matrix_of(start.params)
+        return jnp.zeros((self.capacity or start.capacity, matrix.shape[0]), matrix.dtype)
 
     def view(self, shared: Tasks, client_id: Int[Array, ""]) -> Task:
         """The client's own row: nobody else's model or dual image."""

@@ -9,6 +9,7 @@ from jaxtyping import Array, Bool, Float, PRNGKeyArray
 
 from idiolect.algorithms.base import Cohort, Weighting, check
 from idiolect.algorithms.parts.local_sgd import Trainer
+from idiolect.algorithms.start import Start
 from idiolect.client.client import Client
 from idiolect.core import tree
 from idiolect.core.tree import Params
@@ -64,15 +65,15 @@ class OneShot(Trainer):
         """Raise `ConfigError` naming the hyper-parameter that is out of range."""
         check(self, weighting=("uniform", "size"))
 
-    def init(self, params: Params, key: PRNGKeyArray) -> Average:
+    def init(self, start: Start, key: PRNGKeyArray) -> Average:
         """The initial model, with no weight."""
         del key
-        return Average(params, jnp.zeros(()))
+        return Average(start.params, jnp.zeros(()))
 
-    def init_private(self, params: Params, key: PRNGKeyArray) -> Own:
+    def init_private(self, start: Start, key: PRNGKeyArray) -> Own:
         """All clients start from the same initial model."""
         del key
-        return Own(params, jnp.asarray(False))
+        return Own(start.params, jnp.asarray(False))
 
     def local(self, view: Average, private: Own, client: Client, key: PRNGKeyArray) -> tuple[Report, Own]:
         """Message: the change of the client's model, the whole of it the first time."""

@@ -10,6 +10,7 @@ from idiolect.algorithms.base import Cohort, check
 from idiolect.algorithms.parts.averaging import Server
 from idiolect.algorithms.parts.body_head import Parted, train_head
 from idiolect.algorithms.parts.solvers import MakeOptimizer, optimizer
+from idiolect.algorithms.start import Start
 from idiolect.client.client import Client
 from idiolect.core import tree
 from idiolect.core.tree import Params, Scalar
@@ -67,9 +68,9 @@ class PFLEGO(Parted):
         check(self, head_step=get_args(HeadStep), weighting=get_args(BodyWeights))
         optimizer(self.server_optimizer, self.rate)
 
-    def init(self, params: Params, key: PRNGKeyArray) -> Server:
+    def init(self, start: Start, key: PRNGKeyArray) -> Server:
         """The body and a fresh server optimiser."""
-        body = super().init(params, key)
+        body = super().init(start, key)
         return Server(body, optimizer(self.server_optimizer, self.rate).init(body))
 
     def view(self, shared: Server, client_id: PyTree) -> Params:

@@ -96,8 +96,8 @@ def hyperparameters(cls: type[Algorithm]) -> dict[str, Any]:
 
 
 def offers_more(cls: type[Algorithm]) -> bool:
-    """Whether the method has models that are known only when it is prepared for data and a model."""
-    return cls.offered is not Algorithm.offered and cls.prepared is not Algorithm.prepared
+    """Whether the method can have models beside `model_names`, which its settings, the data or the model decide."""
+    return cls.offered is not Algorithm.offered
 
 
 def describe_methods() -> dict[str, str]:

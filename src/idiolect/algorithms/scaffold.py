@@ -9,6 +9,7 @@ from jaxtyping import PRNGKeyArray
 
 from idiolect.algorithms.base import Cohort, Weighting, check
 from idiolect.algorithms.parts.local_sgd import Trainer
+from idiolect.algorithms.start import Start
 from idiolect.client.client import Client
 from idiolect.core import tree
 from idiolect.core.tree import Params, Scalar
@@ -62,15 +63,15 @@ class Scaffold(Trainer):
         """Raise `ConfigError` naming the hyper-parameter that is out of range."""
         check(self, server_rate="positive", option=get_args(Option), weighting=("uniform", "size"))
 
-    def init(self, params: Params, key: PRNGKeyArray) -> Controlled:
+    def init(self, start: Start, key: PRNGKeyArray) -> Controlled:
         """The global model x, and c = 0."""
         del key
-        return Controlled(params, jax.tree.map(jnp.zeros_like, params))
+        return Controlled(start.params, jax.tree.map(jnp.zeros_like, start.params))
 
-    def init_private(self, params: Params, key: PRNGKeyArray) -> Params:
+    def init_private(self, start: Start, key: PRNGKeyArray) -> Params:
         """The client's control variate c_i = 0."""
         del key
-        return jax.tree.map(jnp.zeros_like, params)
+        return jax.tree.map(jnp.zeros_like, start.params)
 
     def local(
         self, view: Controlled, private: Params, client: Client, key: PRNGKeyArray

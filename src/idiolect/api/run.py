@@ -54,7 +54,7 @@ class Run:
 
     def client_model(self, model: str, client: str | int) -> eqx.Module:
         """One client's model, ready to call on one sample. client: its name or number."""
-        names = self.evaluator.simulation.algorithm.offered
+        names = self.evaluator.simulation.offered
         if model not in names:
             raise unknown("model", model, names)
         if isinstance(client, str):

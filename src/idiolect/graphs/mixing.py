@@ -3,6 +3,7 @@
 from functools import partial
 from typing import NamedTuple
 
+import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -37,8 +38,35 @@ def mixed(own: Params, others: Params, weights: Float[Array, "others"], step: Ar
     return tree.add_scaled(own, -jnp.asarray(step), pull(own, others, weights))
 
 
+class Links(eqx.Module):
+    """A graph's arrays, see `Graph`, as a part of a method's state. widest: the most neighbours that a client has."""
+
+    offsets: Int[Array, "clients_plus_1"]
+    neighbours: Int[Array, "entries"]
+    weights: Float[Array, "entries"]
+    hub: Float[Array, "clients"] | None
+    widest: int = eqx.field(static=True)
+
+    @property
+    def clients(self) -> int:
+        """Number of clients N, without the hub."""
+        return self.offsets.shape[0] - 1
+
+
+def links(graph: Graph) -> Links:
+    """A graph's arrays on the device."""
+    real = jnp.result_type(float)
+    return Links(
+        jnp.asarray(graph.offsets, jnp.int32),
+        jnp.asarray(graph.neighbours, jnp.int32),
+        jnp.asarray(graph.weights, real),
+        None if graph.hub is None else jnp.asarray(graph.hub, real),
+        int(np.diff(graph.offsets).max()),
+    )
+
+
 class Around(NamedTuple):
-    """A graph's arrays on the device, and where each client's model lies in this round.
+    """A graph's arrays, and where each client's model lies in this round.
 
     rows: (N,) the client's row in the cohort, `count` for who is not there; to_hub: (count,), 0 for padding.
     """
@@ -63,7 +91,7 @@ class Around(NamedTuple):
 
 
 def mix(
-    graph: Graph,
+    graph: Graph | Links,
     ids: Int[Array, "count"],
     present: Bool[Array, "count"],
     models: Params,
@@ -80,6 +108,7 @@ def mix(
     Costs the cohort's edges times the parameters, and no memory but the models'. dense: None chooses between a
     matrix product, in which absent pairs count too, and walking through each client's neighbours.
     """
+    graph = links(graph) if isinstance(graph, Graph) else graph
     count = ids.shape[0]
     real = present if graph.hub is None else jnp.append(present, True)
     # A row that does not exist may hold anything, and 0 * inf is NaN.
@@ -88,9 +117,9 @@ def mix(
     if in_place:
         return _one_by_one(graph, around, present, models, step)
     if dense is None:
-        dense = count <= max(FEW, RATIO * len(graph.neighbours) / graph.num_clients)
+        dense = count <= max(FEW, RATIO * len(graph.neighbours) / graph.clients)
     if dense:
-        return jax.vmap(mixed, in_axes=(0, None, 0, None))(models, models, _links(graph, around, present), step)
+        return jax.vmap(mixed, in_axes=(0, None, 0, None))(models, models, _block(graph, around, present), step)
     pulled = jax.lax.map(partial(_walk, around, models), jnp.arange(count), batch_size=ROWS)
     if around.to_hub is not None:
         clients, hub = jax.tree.map(lambda leaf: leaf[:count], models), tree.gather(models, count)
@@ -99,26 +128,19 @@ def mix(
     return tree.add_scaled(models, -jnp.asarray(step), pulled)
 
 
-def _around(graph: Graph, ids: Int[Array, "count"], present: Bool[Array, "count"]) -> Around:
-    count, nowhere, real = ids.shape[0], graph.num_clients, jnp.result_type(float)
-    rows = jnp.full(graph.num_clients, count).at[jnp.where(present, ids, nowhere)].set(jnp.arange(count), mode="drop")
-    return Around(
-        jnp.asarray(graph.offsets, jnp.int32),
-        jnp.asarray(graph.neighbours, jnp.int32),
-        jnp.asarray(graph.weights, real),
-        rows,
-        ids,
-        None if graph.hub is None else jnp.where(present, jnp.asarray(graph.hub, real)[ids], 0),
-    )
+def _around(graph: Links, ids: Int[Array, "count"], present: Bool[Array, "count"]) -> Around:
+    count, nowhere = ids.shape[0], graph.clients
+    rows = jnp.full(graph.clients, count).at[jnp.where(present, ids, nowhere)].set(jnp.arange(count), mode="drop")
+    to_hub = None if graph.hub is None else jnp.where(present, graph.hub[ids], 0)
+    return Around(graph.offsets, graph.neighbours, graph.weights, rows, ids, to_hub)
 
 
-def _links(graph: Graph, around: Around, present: Bool[Array, "count"]) -> Float[Array, "vertices vertices"]:
+def _block(graph: Links, around: Around, present: Bool[Array, "count"]) -> Float[Array, "vertices vertices"]:
     """The cohort's own block of A, the hub last."""
     count = present.shape[0]
     block = jnp.zeros((count, count))
     if len(graph.neighbours):
-        widest = int(np.diff(graph.offsets).max())
-        row, weight = around.entries(around.ids[:, None], jnp.arange(widest))
+        row, weight = around.entries(around.ids[:, None], jnp.arange(graph.widest))
         block = block.at[jnp.arange(count)[:, None], row].add(weight, mode="drop")
         block = jnp.where(present[:, None], block, 0)
     if around.to_hub is None:
@@ -148,16 +170,16 @@ def _walk(around: Around, models: Params, row: Int[Array, ""]) -> Params:
 
 
 def _one_by_one(
-    graph: Graph, around: Around, present: Bool[Array, "count"], models: Params, step: ArrayLike
+    graph: Links, around: Around, present: Bool[Array, "count"], models: Params, step: ArrayLike
 ) -> Params:
     """With L = D - A in the order of the numbers and A's lower triangle A_low: the models that are there change by
     X with X = -step L W + step A_low X, so one small triangular system and one product do all the visits.
     """
-    links = _links(graph, around, present)
-    order = jnp.append(jnp.argsort(around.ids), present.shape[0])[: links.shape[0]]
-    links = links[order][:, order]
-    laplacian = jnp.diag(links.sum(axis=1)) - links
-    system = jnp.eye(len(order), dtype=links.dtype) - step * jnp.tril(links, -1)
+    block = _block(graph, around, present)
+    order = jnp.append(jnp.argsort(around.ids), present.shape[0])[: block.shape[0]]
+    block = block[order][:, order]
+    laplacian = jnp.diag(block.sum(axis=1)) - block
+    system = jnp.eye(len(order), dtype=block.dtype) - step * jnp.tril(block, -1)
     moves = step * solve_triangular(system, laplacian, lower=True, unit_diagonal=True)
     back = jnp.argsort(order)
     moves = moves[back][:, back]

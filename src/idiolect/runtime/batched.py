@@ -75,7 +75,8 @@ def signature(simulation: Simulation, member: Member) -> Any:
     leaves, structure = jax.tree.flatten(rest)
     shapes = tuple(np.shape(leaf) for leaf in leaves)
     samples = tuple(id(a) for arrays in (member.training, member.own) for a in jax.tree.leaves(arrays.pool))
-    return type(algorithm), tuple(static), structure, shapes, samples, simulation.sampling
+    graphs = simulation.start.graphs.contents
+    return type(algorithm), tuple(static), structure, shapes, graphs, samples, simulation.sampling
 
 
 class Program:
@@ -129,6 +130,7 @@ class Program:
         simulation = copy(self.like)
         simulation.devices = Devices(self.devices.all[:1])  # the axis that devices divide is that of the members
         simulation.algorithm, simulation.objective = member.algorithm, member.objective
+        simulation.start = replace(self.like.start, sizes=member.training.sizes)
         return simulation, member
 
     def _map(self, function: Callable[..., Any]) -> Callable[..., Any]:

@@ -110,10 +110,10 @@ class Evaluator:
         return self._splits[name]
 
     def _check(self, names: Sequence[str]) -> None:
-        algorithm = self.simulation.algorithm
+        offered = self.simulation.offered
         for name in names:
-            if name not in algorithm.offered:
-                raise unknown(f"model of {algorithm.name}", name, algorithm.offered)
+            if name not in offered:
+                raise unknown(f"model of {self.simulation.algorithm.name}", name, offered)
 
     def _chunk(self, state: State, names: Sequence[str], clients: int) -> int:
         """Of so many clients, how many at a time: all, or as many as a bounded memory has models for."""
@@ -187,7 +187,7 @@ class Evaluator:
         self, state: State, names: Sequence[str] | None = None, splits: Sequence[str] = ("test",)
     ) -> list[ClientScores]:
         """Scores of every evaluated client for each named model (all by default) on each split."""
-        chosen = tuple(names or self.simulation.algorithm.offered)
+        chosen = tuple(names or self.simulation.offered)
         self._check(chosen)
         data = {split: self._split(split) for split in splits}
         key = (chosen, tuple(splits))

@@ -17,6 +17,7 @@ import numpy as np
 from jaxtyping import Array, Bool, Int, PRNGKeyArray, PyTree
 
 from idiolect.algorithms.base import Algorithm, Cohort
+from idiolect.algorithms.start import start_of
 from idiolect.client.client import Client, Federation
 from idiolect.client.objective import Objective
 from idiolect.client.samples import Samples, to_device
@@ -76,15 +77,19 @@ class Simulation:
     ) -> None:
         self.data, self.objective, self.params = data, objective, params
         self.training = algorithm.training_data(data)
-        self.algorithm = algorithm.prepared(self.training, params)
+        self.algorithm, self.start = algorithm, start_of(self.training, params)
         population = self.training.num_clients
         pooled = self.training is not data
         self.sampling = Sampling(population if cohort is None or pooled else cohort, population, sampling)
         require(
             not algorithm.everyone or self.sampling.size == population,
-            f"{algorithm.name} has no server that could choose clients: all {population} take part in every round, "
+            f"{algorithm.name} needs everyone: all {population} take part in every round, "
             f"not {self.sampling.size:g}; leave cohort out",
         )
+        algorithm.check_start(self.start)
+        # Traced with shapes alone: what the method refuses, it refuses before anything runs or is written.
+        jax.eval_shape(self._first, jax.random.key(0), params, jnp.arange(1))
+        self.offered = algorithm.offered(self.start)
         self.rounds, self.train, self.debug = rounds, train, debug
         require(block is None or block >= 1, f"block = {block} must be at least 1 client")
         self.block = 0 if debug else block or default_block(params)
@@ -121,19 +126,24 @@ class Simulation:
         """
         params = self.params if params is None else params
         key = jax.random.key(seed)
-        shared = self.algorithm.init(params, stream(key, "init"))
-
-        def fresh(ids: Int[Array, "n"]) -> PyTree:
-            return jax.vmap(lambda i: self.algorithm.init_private(params, stream(key, "private", 0, i)))(ids)
-
         if rows is None:
-            private = fresh(jnp.arange(self.training.num_clients))
+            shared, private = self._first(key, params, jnp.arange(self.training.num_clients))
         else:
             require(self.train == "cohort" and not self.debug and jax.process_count() == 1, _ONLY_IN_MEMORY)
-            private = PrivateRows(rows, jax.jit(fresh))
+            shared, _ = self._first(key, params, jnp.arange(0))
+            private = PrivateRows(rows, jax.jit(lambda ids: self._first(key, params, ids)[1]))
         # Copies: the compiled loop donates the state's buffers, and the initial parameters must survive.
         state = State(shared, private, jnp.asarray(0, jnp.int32), key, jnp.zeros(3, jnp.int32))
         return self.devices.place(jax.tree.map(lambda a: jnp.array(a) if eqx.is_array(a) else a, state))
+
+    def _first(self, key: PRNGKeyArray, params: PyTree, ids: Int[Array, "n"]) -> tuple[PyTree, PyTree]:
+        """The method's shared state before the first round, and the private states of some clients."""
+        start = replace(self.start, params=params)
+
+        def private(client_id: Int[Array, ""]) -> PyTree:
+            return self.algorithm.init_private(start, stream(key, "private", 0, client_id))
+
+        return self.algorithm.init(start, stream(key, "init")), jax.vmap(private)(ids)
 
     def client(self, arrays: Samples, client_id: Int[Array, ""], round: Int[Array, ""]) -> Client:
         """One client's side of one round."""

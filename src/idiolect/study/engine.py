@@ -107,7 +107,7 @@ class Engine:
     def _save(
         self, cell: Cell, recorder: StoreRecorder, evaluator: Evaluator, model: eqx.Module, state: State
     ) -> None:
-        for name in evaluator.simulation.algorithm.offered:
+        for name in evaluator.simulation.offered:
             chosen = everywhere(recorder.chosen(name, state))
             save_client_models(
                 self.store.models_folder(recorder.run),
@@ -173,7 +173,7 @@ def follow(bench: Workbench, experiment: Experiment, work: Sequence[Group], save
                 state = train(cell, evaluator, model, seed, Together(None))
             except DivergedError:
                 continue
-            for name in evaluator.simulation.algorithm.offered if seed in save_models else ():
+            for name in evaluator.simulation.offered if seed in save_models else ():
                 made(evaluator, everywhere(state), name)
 
 

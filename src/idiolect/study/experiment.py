@@ -35,8 +35,8 @@ class Method(BaseModel):
     def _check(self) -> "Method":
         algorithm = methods.build(self.spec)
         for value in self.published:
-            if value.model not in algorithm.offered and not methods.offers_more(type(algorithm)):
-                raise unknown(f"model of {self.name}", value.model, algorithm.offered)
+            if value.model not in algorithm.model_names and not methods.offers_more(type(algorithm)):
+                raise unknown(f"model of {self.name}", value.model, algorithm.model_names)
         return self
 
     @property

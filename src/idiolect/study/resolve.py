@@ -106,7 +106,7 @@ class Workbench:
                 if self.model is not None:
                     check_model(self.model, data.feature_shape, data.num_outputs)
                 for method in cell.methods:
-                    offered = self.simulation(cell, method, data, model).algorithm.offered
+                    offered = self.simulation(cell, method, data, model).offered
                     for value in method.published:
                         if value.model not in offered:
                             raise unknown(f"model of {method.name}", value.model, offered)

@@ -6,7 +6,7 @@ from functools import cached_property
 
 import numpy as np
 
-from idiolect.algorithms.registry import ALGORITHMS, build, offers_more
+from idiolect.algorithms.registry import ALGORITHMS
 from idiolect.data.federated import TaskKind
 from idiolect.runtime.evaluate import ClientScores
 from idiolect.study.engine import run_id
@@ -161,12 +161,11 @@ class Results:
 
     def names(self, cell: Cell, method: Method) -> tuple[str, ...]:
         """The named models of a method in a cell, the method's own first, then by name."""
-        always = build(method.spec).offered
-        if not offers_more(ALGORITHMS[method.name]):
-            return always
+        always = ALGORITHMS[method.name].model_names
         runs = (run_id(cell.id, method.title, seed) for seed in self.experiment.seed_list)
-        found = {name for run in runs if run in self.rows for name in self.store.models(run)}
-        return (*always, *sorted(found.difference(always)))
+        names = {name for run in runs if run in self.rows for name in self.store.models(run)}
+        names |= {value.model for value in method.published}
+        return (*always, *sorted(names.difference(always)))
 
     @cached_property
     def lines(self) -> list[Line]:

@@ -11,7 +11,7 @@ from idiolect.core import tree
 from idiolect.core.errors import ConfigError
 from idiolect.runtime.evaluate import Evaluator
 from tests import parted
-from tests.federations import run
+from tests.federations import run, start_with
 from tests.parted import HEAD, SIZES, own
 
 CLIENTS = len(SIZES)
@@ -35,8 +35,8 @@ def leaves(params):
 @pytest.mark.parametrize("spec", METHODS, ids=lambda spec: spec["name"])
 def test_trained_is_what_the_next_round_would_leave_on_each_client(spec):
     algorithm = build({**spec, "batch_size": 0, "trained": True})
-    assert algorithm.offered == (*type(algorithm).model_names, "trained")
     simulation = parted.problem().simulation(algorithm, rounds=3)
+    assert simulation.offered == (*type(algorithm).model_names, "trained")
     before = run(simulation, 2)
     trained = Evaluator(simulation).client_params(before, ("trained",))["trained"]
     models = [leaves(tree.gather(trained, i)) for i in range(CLIENTS)]
@@ -53,6 +53,6 @@ def test_trained_is_what_the_next_round_would_leave_on_each_client(spec):
 def test_it_is_offered_only_if_asked_for_and_never_where_it_has_no_meaning():
     for name, cls in ALGORITHMS.items():
         if issubclass(cls, Averaging):
-            assert "trained" not in build(name).offered
+            assert "trained" not in build(name).offered(start_with(None))
     with pytest.raises(ConfigError, match="fedrecon: trained is not for it"):
         build({"name": "fedrecon", "trained": True})

@@ -9,6 +9,7 @@ from jaxtyping import PRNGKeyArray, PyTree
 
 from idiolect.algorithms.base import Algorithm, Cohort, Weighting, check
 from idiolect.algorithms.parts.solvers import MakeOptimizer, optimizer
+from idiolect.algorithms.start import Start
 from idiolect.client.client import Client
 from idiolect.core import tree
 from idiolect.core.tree import Params, Scalar
@@ -49,9 +50,9 @@ class Averaging(Algorithm):
         if self.server_optimizer is not None:
             optimizer(self.server_optimizer, self.server_rate)
 
-    @property
-    def offered(self) -> tuple[str, ...]:
+    def offered(self, start: Start) -> tuple[str, ...]:
         """`model_names`, and `trained` if that is asked for."""
+        del start
         return (*self.model_names, TRAINED) if self.trained else self.model_names
 
     def evaluated(self, view: PyTree, private: PyTree, client: Client, key: PRNGKeyArray) -> dict[str, Params]:
@@ -66,12 +67,12 @@ class Averaging(Algorithm):
         del kept
         return tree.merged(sent, view)
 
-    def init(self, params: Params, key: PRNGKeyArray) -> Server:
+    def init(self, start: Start, key: PRNGKeyArray) -> Server:
         """The shared model and a fresh server optimiser."""
         del key
         if self.server_optimizer is None:
-            return Server(params, None)
-        return Server(params, optimizer(self.server_optimizer, self.server_rate).init(params))
+            return Server(start.params, None)
+        return Server(start.params, optimizer(self.server_optimizer, self.server_rate).init(start.params))
 
     def view(self, shared: Server, client_id: Any) -> Params:
         """Clients receive the model, not the server's optimiser."""

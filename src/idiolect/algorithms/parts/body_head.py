@@ -1,5 +1,6 @@
 """Methods that part the model in two: a body that is shared, and a head that stays on its client."""
 
+from dataclasses import replace
 from typing import ClassVar
 
 import equinox as eqx
@@ -8,6 +9,7 @@ from jaxtyping import PRNGKeyArray, PyTree
 from idiolect.algorithms.base import Algorithm, Cohort, check
 from idiolect.algorithms.parts.averaging import Averaging, Server
 from idiolect.algorithms.parts.solvers import sgd
+from idiolect.algorithms.start import Start
 from idiolect.client.client import BatchOrder, Client
 from idiolect.client.exact.features import on_features
 from idiolect.core import tree
@@ -43,13 +45,13 @@ class Parted(Algorithm):
         """A head before its first step, from the initial model's."""
         return head if self.head_init == "model" else initialise(head, self.head_init, key)
 
-    def init(self, params: Params, key: PRNGKeyArray) -> PyTree:
+    def init(self, start: Start, key: PRNGKeyArray) -> PyTree:
         """The server keeps the body."""
-        return super().init(self.part(params)[0], key)
+        return super().init(replace(start, params=self.part(start.params)[0]), key)
 
-    def init_private(self, params: Params, key: PRNGKeyArray) -> Params:
+    def init_private(self, start: Start, key: PRNGKeyArray) -> Params:
         """The client keeps its head."""
-        return self.fresh(self.part(params)[1], key)
+        return self.fresh(self.part(start.params)[1], key)
 
     def models(self, view: Params, private: Params, client: Client, key: PRNGKeyArray) -> dict[str, Params]:
         """personal: the body with the client's own head."""
@@ -71,13 +73,13 @@ class Announced(eqx.Module):
 class OneStart(Parted, Averaging):
     """A method whose server announces the same head to all, beside the body that it averages; nothing is private."""
 
-    def init(self, params: Params, key: PRNGKeyArray) -> PyTree:
+    def init(self, start: Start, key: PRNGKeyArray) -> PyTree:
         """The body, and the initial model's head."""
-        return Announced(super().init(params, key), self.part(params)[1])
+        return Announced(super().init(start, key), self.part(start.params)[1])
 
-    def init_private(self, params: Params, key: PRNGKeyArray) -> PyTree:
+    def init_private(self, start: Start, key: PRNGKeyArray) -> PyTree:
         """Clients keep nothing."""
-        del params, key
+        del start, key
 
     def view(self, shared: PyTree, client_id: PyTree) -> Params:
         """The body with the announced head."""

@@ -6,15 +6,15 @@ from typing import NamedTuple
 import equinox as eqx
 import jax
 import jax.numpy as jnp
-from jaxtyping import Array, Float, Int, PRNGKeyArray, PyTree
+from jaxtyping import Array, Float, Int, PRNGKeyArray
 
 from idiolect.algorithms.parts.conjugates import DualLoss
+from idiolect.algorithms.start import Start
 from idiolect.client.client import Client
 from idiolect.client.objective import Batch
 from idiolect.core.errors import require
 from idiolect.core.random import permuted
 from idiolect.core.tree import Params, Scalar, is_off
-from idiolect.data.federated import FederatedData
 
 GRAM_ROWS = 32  # samples whose products with each other are computed at once
 
@@ -22,10 +22,10 @@ Matrix = Float[Array, "outputs features"]
 Duals = Float[Array, "capacity outputs"]
 
 
-def require_linear(name: str, data: FederatedData, params: PyTree) -> None:
+def require_linear(name: str, start: Start) -> None:
     """Refuse a model that is not one weight, (outputs, features) or (features,), with or without a bias."""
-    outputs, features = data.num_outputs, prod(data.feature_shape)
-    leaves = sorted(jax.tree.leaves(params), key=lambda leaf: -leaf.ndim)
+    outputs, features = start.num_outputs, prod(start.feature_shape)
+    leaves = sorted(jax.tree.leaves(start.params), key=lambda leaf: -leaf.ndim)
     shapes = [leaf.shape for leaf in leaves]
     scalar = outputs == 1
     weight = shapes[:1] == [(outputs, features)] or (scalar and shapes[:1] == [(features,)])
