@@ -1,6 +1,8 @@
 import errno
 import os
 import stat
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -89,8 +91,40 @@ def test_alone_until_the_other_ends(tmp_path: Path):
         pass
     with alone(tmp_path / "lock", "nobody"):
         pass
-    with pytest.raises(StoreError, match="cannot write"), alone(tmp_path / "absent" / "lock", "busy"):
+    (tmp_path / "file").touch()
+    with pytest.raises(StoreError, match=r"cannot write .*file/lock: "):
+        alone(tmp_path / "file" / "lock", "busy").__enter__()
+
+
+def test_alone_again_when_the_other_was_killed(tmp_path):
+    lock = tmp_path / "lock"
+    script = (
+        "import sys, time; from idiolect.core.files import alone\n"
+        "with alone(sys.argv[1], 'busy'): print('held', flush=True); time.sleep(60)"
+    )
+    command = [sys.executable, "-c", script, str(lock)]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as other:
+        assert other.stdout.readline() == "held\n"
+        with pytest.raises(StoreError, match="busy"):
+            alone(lock, "busy").__enter__()
+        other.kill()
+    with alone(lock, "nobody"):
         pass
+
+
+@pytest.mark.parametrize(("code", "held"), [(errno.ENOLCK, True), (errno.EACCES, False), (errno.EROFS, False)])
+def test_a_file_system_without_locks_is_used_and_one_that_cannot_be_written_is_refused(
+    tmp_path, monkeypatch, code, held
+):
+    def fail(_):
+        raise OSError(code, os.strerror(code))
+
+    monkeypatch.setattr("idiolect.core.files.FileLock.acquire", fail)
+    if held:
+        with alone(tmp_path / "lock", "busy"):
+            return
+    with pytest.raises(StoreError, match=f"cannot write {tmp_path / 'lock'}: {os.strerror(code)}"):
+        alone(tmp_path / "lock", "busy").__enter__()
 
 
 def test_divergence_survives_the_way_between_processes():

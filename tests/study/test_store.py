@@ -61,7 +61,7 @@ def test_rewind_forgets_what_came_after(store):
         record(store, round)
     store.rewind(ROW.id, 2)
     assert store.evaluated(ROW.id) == [0, 2]
-    assert store._db.execute("SELECT run, round FROM classes").fetchall() == [(ROW.id, 0), (ROW.id, 2)]
+    assert store._db.execute("SELECT run, round FROM classes") == [(ROW.id, 0), (ROW.id, 2)]
     assert store.run(ROW.id).round == 2
     store.rewind(ROW.id, -1)
     assert store.evaluated(ROW.id) == []
@@ -105,7 +105,7 @@ def test_a_folder_from_before_there_were_diagnostics_and_tables_of_classes(store
 
     is_read(Store(store.folder, create=False))
     with monkeypatch.context() as patch:
-        patch.setattr("idiolect.study.store.os.access", lambda *_: False)
+        patch.setattr("idiolect.study.database.os.access", lambda *_: False)
         is_read(Store(store.folder, create=False))
     again = Store(store.folder)  # as for a run that goes on
     is_read(again)
@@ -182,7 +182,7 @@ def test_a_file_that_is_no_database(tmp_path):
 def test_read_only_folder_can_be_shown(store, monkeypatch):
     store.start(ROW)
     store.close()
-    monkeypatch.setattr("idiolect.study.store.os.access", lambda *_: False)
+    monkeypatch.setattr("idiolect.study.database.os.access", lambda *_: False)
     before = sorted(store.folder.rglob("*"))
     again = Store(store.folder, create=False)
     assert again.runs() == [ROW]

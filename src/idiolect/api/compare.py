@@ -73,6 +73,6 @@ def compare(
         return Comparison(results, Path(out))
     with TemporaryDirectory() as scratch:
         results = launch(experiment, scratch, data=data, model=own, quiet=quiet, save_models="none", figures=False)
-        _ = results.lines  # read while the folder is there
+        results.store.to_memory()  # the folder goes
         raise_diverged(results)
         return Comparison(results, None)

@@ -182,8 +182,8 @@ def resume(
     as_json: Json = False,
 ) -> None:
     """Go on with a stopped run, to the result it would have had."""
-    store = Store(folder, create=False)
-    experiment, before = stored_experiment(store), stored_options(store)
+    with Store(folder, create=False) as store:
+        experiment, before = stored_experiment(store), stored_options(store)
     options = {
         "folder": data_dir or before["folder"],
         "save_models": before["save_models"] if save_models is None else save_models.value,
@@ -220,8 +220,8 @@ def show(
     folder: Annotated[Path, typer.Argument(metavar="RUN", help="A folder of runs.")], as_json: Json = False
 ) -> None:
     """Show what a folder holds: results, and runs that are not finished."""
-    store = Store(folder, create=False)
-    print_results(Results(store, stored_experiment(store)), as_json, folder)
+    with Store(folder, create=False) as store:
+        print_results(Results(store, stored_experiment(store)), as_json, folder)
 
 
 @app.command(name="list")

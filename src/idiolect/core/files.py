@@ -1,5 +1,6 @@
 """Atomic writes (a file is complete or absent, even if the writer is killed), locks, and safe file names."""
 
+import errno
 import hashlib
 import os
 import re
@@ -10,7 +11,11 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import BinaryIO
 
+from filelock import FileLock, Timeout
+
 from idiolect.core.errors import StoreError
+
+_NO_LOCKS = (errno.ENOSYS, errno.EOPNOTSUPP, errno.ENOLCK)
 
 
 @contextmanager
@@ -65,27 +70,21 @@ def _sync_folder(folder: Path) -> None:
 def alone(path: str | os.PathLike[str], message: str) -> Generator[None, None, None]:
     """Hold a lock file inside the block; raise `StoreError(message)` if another process holds it.
 
-    The system releases it when the process ends, however it ends. Without file locks (Windows) nothing is held.
+    The system releases it when the process ends, however it ends; the empty file stays. Raises `StoreError` if it
+    cannot be written. On a file system without locks nothing is held.
     """
+    lock = FileLock(path, timeout=0)
     try:
-        import fcntl
-    except ImportError:
-        yield
-        return
-    try:
-        handle = os.open(path, os.O_RDWR | os.O_CREAT, 0o644)
+        lock.acquire()
+    except Timeout:
+        raise StoreError(message) from None
     except OSError as error:
-        raise StoreError(f"cannot write {path}: {error.strerror or error}") from error
+        if error.errno not in _NO_LOCKS:
+            raise StoreError(f"cannot write {path}: {error.strerror or error}") from error
     try:
-        try:
-            fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except BlockingIOError:
-            raise StoreError(message) from None
-        except OSError:
-            pass  # a file system without locks
         yield
     finally:
-        os.close(handle)
+        lock.release()
 
 
 def file_name(text: str) -> str:

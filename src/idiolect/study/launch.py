@@ -1,8 +1,8 @@
 """From an experiment to its results: check it, run what is missing, and keep all of it in a folder."""
 
 import json
-from collections.abc import Callable
-from contextlib import AbstractContextManager, nullcontext
+from collections.abc import Callable, Generator
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from dataclasses import astuple
 from pathlib import Path
 from typing import Any, Protocol
@@ -88,9 +88,7 @@ def launch(
     if not is_leader():
         follow(bench, experiment, [Group(*group) for group in json.loads(agreed_text(""))], seeds)
         raise SystemExit(0)
-    store = Store(out)
-    with alone(out / ".lock", f"another idiolect process works in '{out}'; wait for it, or use another --out"):
-        clear_scratch(out)
+    with mastered(out) as store:
         claim(store, experiment, runs)
         data_folder = str(Path(folder).resolve()) if folder else None
         jobs = jobs if jobs is not None else stored_options(store)["jobs"]
@@ -124,6 +122,17 @@ def launch(
         if report is not None:
             report(results)
     return results
+
+
+@contextmanager
+def mastered(out: Path) -> Generator[Store]:
+    """The store of a folder, which is created; open while the block lasts, in which no other process may write."""
+    with (
+        Store(out) as store,
+        alone(out / ".lock", f"another idiolect process works in '{out}'; wait for it, or use another --out"),
+    ):
+        clear_scratch(out)
+        yield store
 
 
 def stored_options(store: Store) -> dict[str, Any]:

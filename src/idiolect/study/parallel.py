@@ -12,6 +12,7 @@ from dataclasses import replace
 from multiprocessing import active_children, get_context, parent_process
 from multiprocessing.connection import wait as wait_for
 from multiprocessing.queues import Queue
+from multiprocessing.util import Finalize
 from pathlib import Path
 from queue import Empty
 from typing import TypeAlias
@@ -81,7 +82,9 @@ def _begin(
         os.sched_setaffinity(0, share)
     use_cores(len(share))
     use_compilation_cache()
-    _engine, _events = Engine(Store(out), Workbench(folder), save_models), events
+    store = Store(out)
+    Finalize(None, store.close, exitpriority=1)  # a worker's own atexit
+    _engine, _events = Engine(store, Workbench(folder), save_models), events
 
 
 def _end_with_parent() -> None:

@@ -6,10 +6,7 @@ beyond the checkpoint is dropped and computed again, to the identical numbers. S
 
 import json
 import math
-import os
-import sqlite3
-from collections.abc import Generator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -19,6 +16,7 @@ import numpy as np
 from idiolect.core.errors import StoreError
 from idiolect.core.files import file_name
 from idiolect.runtime.evaluate import ClientScores
+from idiolect.study.database import Database
 
 DATABASE = "idiolect.sqlite"
 _SCHEMA = """
@@ -74,53 +72,35 @@ class Store:
         file = self.folder / DATABASE
         if not create and not file.is_file():
             raise StoreError(f"no runs in '{self.folder}': it has no {DATABASE}")
-        with self._guard():
-            if create:
-                self.folder.mkdir(parents=True, exist_ok=True)
-                (self.folder / "checkpoints").mkdir(exist_ok=True)
-            if create or os.access(self.folder, os.W_OK):
-                self._db = sqlite3.connect(file, timeout=60, isolation_level=None)
-                self._db.execute("PRAGMA journal_mode = WAL")
-                self._db.execute("PRAGMA synchronous = FULL")
-            else:  # somebody else's results, to look at
-                self._db = sqlite3.connect(f"{file.resolve().as_uri()}?mode=ro&immutable=1", uri=True)
-            if create:
-                self._db.executescript(_SCHEMA)
+        if create:
+            try:
+                (self.folder / "checkpoints").mkdir(parents=True, exist_ok=True)
+            except OSError as error:
+                raise StoreError(f"cannot write to '{self.folder}': {error.strerror or error}") from error
+        self._db = Database(file, _SCHEMA if create else None)
+
+    def __enter__(self) -> "Store":
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
 
     def close(self) -> None:
-        """Close the database."""
+        """Close the database; what is read later opens it for that moment only."""
         self._db.close()
 
-    @contextmanager
-    def _guard(self) -> Generator[None]:
-        """Turn the database's and the file system's errors into one clear line."""
-        try:
-            yield
-        except sqlite3.Error as error:
-            raise StoreError(f"cannot use {self.folder / DATABASE}: {error}") from error
-        except OSError as error:
-            raise StoreError(f"cannot write to '{self.folder}': {error.strerror or error}") from error
-
-    @contextmanager
-    def _transaction(self) -> Generator[sqlite3.Connection]:
-        with self._guard():
-            self._db.execute("BEGIN IMMEDIATE")
-            try:
-                yield self._db
-            except BaseException:
-                self._db.rollback()
-                raise
-            self._db.execute("COMMIT")
+    def to_memory(self) -> None:
+        """Read all numbers into memory and close the database: the folder may go."""
+        self._db.to_memory()
 
     def fact(self, key: str) -> Any:
         """A JSON value kept with the folder, or None."""
-        with self._guard():
-            row = self._db.execute("SELECT value FROM facts WHERE key = ?", (key,)).fetchone()
-        return json.loads(row[0]) if row else None
+        rows = self._db.execute("SELECT value FROM facts WHERE key = ?", (key,))
+        return json.loads(rows[0][0]) if rows else None
 
     def set_fact(self, key: str, value: Any) -> None:
         """Keep a JSON value with the folder."""
-        with self._transaction() as db:
+        with self._db.transaction() as db:
             db.execute("INSERT OR REPLACE INTO facts VALUES (?, ?)", (key, json.dumps(value)))
 
     def checkpoint_path(self, run_id: str) -> Path:
@@ -134,15 +114,12 @@ class Store:
 
     def runs(self) -> list[RunRow]:
         """All runs, in the order in which they were started."""
-        with self._guard():
-            rows = self._db.execute("SELECT * FROM runs ORDER BY rowid").fetchall()
-        return [_run_row(row) for row in rows]
+        return [_run_row(row) for row in self._db.execute("SELECT * FROM runs ORDER BY rowid")]
 
     def run(self, run_id: str) -> RunRow | None:
         """One run, or None."""
-        with self._guard():
-            row = self._db.execute("SELECT * FROM runs WHERE id = ?", (run_id,)).fetchone()
-        return _run_row(row) if row else None
+        rows = self._db.execute("SELECT * FROM runs WHERE id = ?", (run_id,))
+        return _run_row(rows[0]) if rows else None
 
     def check(self, run: RunRow) -> RunRow | None:
         """The run of this name as it stands here, or None.
@@ -174,13 +151,13 @@ class Store:
             *(run.id, run.cell, run.label, run.method, run.seed, json.dumps(run.config), run.config_hash),
             *(run.data_hash, json.dumps(run.provenance), run.status, 0, 0.0, 0.0, ""),
         )
-        with self._transaction() as db:
+        with self._db.transaction() as db:
             db.execute(f"INSERT INTO runs VALUES ({','.join('?' * len(values))})", values)
         return run
 
     def rewind(self, run_id: str, round: int) -> None:
         """Forget evaluations after `round`, the round of the checkpoint from which the run goes on (-1: none)."""
-        with self._transaction() as db:
+        with self._db.transaction() as db:
             for table in ("metrics", "diagnostics", "classes"):
                 db.execute(f"DELETE FROM {table} WHERE run = ? AND round > ?", (run_id, round))
             db.execute(
@@ -189,9 +166,8 @@ class Store:
 
     def evaluated(self, run_id: str) -> list[int]:
         """The evaluated rounds, ascending."""
-        with self._guard():
-            rows = self._db.execute("SELECT DISTINCT round FROM metrics WHERE run = ? ORDER BY round", (run_id,))
-            return [row[0] for row in rows]
+        query = "SELECT DISTINCT round FROM metrics WHERE run = ? ORDER BY round"
+        return [round for (round,) in self._db.execute(query, (run_id,))]
 
     def record(
         self,
@@ -212,7 +188,7 @@ class Store:
             )
             for s, summary in rows
         ]
-        with self._transaction() as db:
+        with self._db.transaction() as db:
             db.executemany(f"INSERT OR REPLACE INTO metrics VALUES ({','.join('?' * 13)})", values)
             counts = [
                 (run_id, round, s.model, s.split, s.classes.astype("<i8").tobytes())
@@ -229,49 +205,40 @@ class Store:
 
     def finish(self, run_id: str, status: str, message: str = "") -> None:
         """Mark a run done or diverged."""
-        with self._transaction() as db:
+        with self._db.transaction() as db:
             db.execute("UPDATE runs SET status = ?, message = ? WHERE id = ?", (status, message, run_id))
 
     def curve(self, run_id: str, model: str, split: str) -> list[tuple[int, float, float]]:
         """(round, sample-weighted score, loss) of every evaluated round."""
-        with self._guard():
-            return self._db.execute(
-                "SELECT round, weighted, loss FROM metrics WHERE run = ? AND model = ? AND split = ? ORDER BY round",
-                (run_id, model, split),
-            ).fetchall()
+        query = "SELECT round, weighted, loss FROM metrics WHERE run = ? AND model = ? AND split = ? ORDER BY round"
+        return self._db.execute(query, (run_id, model, split))
 
     def diagnostics(self, run_id: str) -> dict[str, list[tuple[int, float]]]:
         """What the method said of itself, by name: (round, value) of every evaluated round."""
         found: dict[str, list[tuple[int, float]]] = {}
-        with self._guard():
-            query = "SELECT name, round, value FROM diagnostics WHERE run = ? ORDER BY name, round"
-            for name, round, value in self._db.execute(query, (run_id,)) if self._has("diagnostics") else ():
-                found.setdefault(name, []).append((round, math.nan if value is None else value))
+        query = "SELECT name, round, value FROM diagnostics WHERE run = ? ORDER BY name, round"
+        for name, round, value in self._db.execute(query, (run_id,)) if self._has("diagnostics") else ():
+            found.setdefault(name, []).append((round, math.nan if value is None else value))
         return found
 
     def models(self, run_id: str) -> list[str]:
         """The named models that were evaluated in a run."""
-        with self._guard():
-            rows = self._db.execute("SELECT DISTINCT model FROM metrics WHERE run = ?", (run_id,)).fetchall()
-        return [row[0] for row in rows]
+        return [name for (name,) in self._db.execute("SELECT DISTINCT model FROM metrics WHERE run = ?", (run_id,))]
 
     def scores(self, run_id: str, round: int, model: str, split: str) -> ClientScores | None:
         """Every client's scores in one evaluated round, or None."""
         where, key = "WHERE run = ? AND round = ? AND model = ? AND split = ?", (run_id, round, model, split)
-        with self._guard():
-            query = f"SELECT loss_by_client, score_by_client, count_by_client FROM metrics {where}"
-            row = self._db.execute(query, key).fetchone()
-            query = f"SELECT counts FROM classes {where}"
-            counts = self._db.execute(query, key).fetchone() if self._has("classes") else None
-        if row is None:
+        rows = self._db.execute(f"SELECT loss_by_client, score_by_client, count_by_client FROM metrics {where}", key)
+        if not rows:
             return None
-        loss, score, count = (np.frombuffer(b, t) for b, t in zip(row, ("<f8", "<f8", "<i8"), strict=True))
-        classes = None if counts is None else np.frombuffer(counts[0], "<i8").reshape(3, -1)
+        counts = self._db.execute(f"SELECT counts FROM classes {where}", key) if self._has("classes") else []
+        loss, score, count = (np.frombuffer(b, t) for b, t in zip(rows[0], ("<f8", "<f8", "<i8"), strict=True))
+        classes = np.frombuffer(counts[0][0], "<i8").reshape(3, -1) if counts else None
         return ClientScores(model, split, loss, score, count, classes)
 
     def _has(self, table: str) -> bool:
         """Whether there is a table: older folders, and those that cannot be written to, may lack the later ones."""
-        return self._db.execute("SELECT 1 FROM sqlite_master WHERE name = ?", (table,)).fetchone() is not None
+        return bool(self._db.execute("SELECT 1 FROM sqlite_master WHERE name = ?", (table,)))
 
 
 def _run_row(row: Sequence[Any]) -> RunRow:

@@ -7,17 +7,16 @@ from typing import Any, Literal, get_args
 import jax
 
 from idiolect.core.errors import require, unknown
-from idiolect.core.files import alone, clear_scratch
 from idiolect.runtime.memory import default_memory
 from idiolect.study.engine import claim
 from idiolect.study.experiment import Cell, Experiment
+from idiolect.study.launch import mastered
 from idiolect.study.parallel import use_compilation_cache
 from idiolect.study.resolve import Workbench
 from idiolect.study.search.choose import Swept, all_of, check_choosable, settings_of, tune
 from idiolect.study.search.engine import Sweeper
 from idiolect.study.search.folds import Folds
 from idiolect.study.search.optuna import BATCH, Trials, check_installed
-from idiolect.study.store import Store
 
 Search = Literal["grid", "random", "halving", "cv", "optuna"]
 
@@ -59,10 +58,7 @@ def launch_sweep(
         bench.check(experiment.model_copy(update={"cells": (setting.cell,), "seeds": 1}))
     made = Folds(data, folds, search_seed) if search == "cv" else None
     use_compilation_cache()
-    out = Path(out)
-    store = Store(out)
-    with alone(out / ".lock", f"another idiolect process works in '{out}'; wait for it, or use another --out"):
-        clear_scratch(out)
+    with mastered(Path(out)) as store:
         claim(store, experiment, [])
         sweeper = Sweeper(store, bench, data, made, memory or default_memory(), block, on_progress)
         return tune(sweeper, experiment, propose, eta=eta if search == "halving" else None, show_test=show_test)

@@ -1,0 +1,107 @@
+"""The SQLite file of a folder of runs: opened, written in whole transactions, closed."""
+
+import os
+import sqlite3
+from collections.abc import Generator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+from idiolect.core.errors import StoreError
+
+
+class Database:
+    """One SQLite file, open until `close`; a closed one opens for each statement and closes after it.
+
+    So whoever still reads results when a run is over leaves no file open. Errors of SQLite and of the file system are
+    one line of `StoreError`.
+
+    schema: the tables to create; None for a file that must be there, which is only read if it cannot be written to.
+    """
+
+    def __init__(self, file: Path, schema: str | None) -> None:
+        self.file = file
+        self._readonly = schema is None and not os.access(file.parent, os.W_OK)
+        self._image: bytes | None = None
+        self._open: sqlite3.Connection | None = None
+        with self.guard():
+            self._open = self._connected()
+            try:
+                if schema is not None:
+                    self._open.executescript(schema)
+            except BaseException:
+                self.close()
+                raise
+
+    def close(self) -> None:
+        """Close the file."""
+        if self._open is not None:
+            self._open.close()
+            self._open = None
+
+    def to_memory(self) -> None:
+        """Read all of it into memory and close the file, which may then go."""
+        with self.guard(), self._connection() as db:
+            copy = sqlite3.connect(":memory:")
+            try:
+                db.backup(copy)
+                image = bytearray(copy.serialize())
+            finally:
+                copy.close()
+        image[18:20] = b"\1\1"  # no write-ahead log, which memory does not have (sqlite.org/c3ref/deserialize.html)
+        self.close()
+        self._image = bytes(image)
+
+    def execute(self, statement: str, values: Sequence[Any] = ()) -> list[Any]:
+        """Run one statement; returns all its rows."""
+        with self.guard(), self._connection() as db:
+            return db.execute(statement, values).fetchall()
+
+    @contextmanager
+    def transaction(self) -> Generator[sqlite3.Connection]:
+        """All that the block writes is there when it ends, or none of it if it raises."""
+        with self.guard(), self._connection() as db:
+            db.execute("BEGIN IMMEDIATE")
+            try:
+                yield db
+            except BaseException:
+                db.rollback()
+                raise
+            db.execute("COMMIT")
+
+    @contextmanager
+    def guard(self) -> Generator[None]:
+        """Turn the database's and the file system's errors into one clear line."""
+        try:
+            yield
+        except sqlite3.Error as error:
+            raise StoreError(f"cannot use {self.file}: {error}") from error
+        except OSError as error:
+            raise StoreError(f"cannot write to '{self.file.parent}': {error.strerror or error}") from error
+
+    @contextmanager
+    def _connection(self) -> Generator[sqlite3.Connection]:
+        if self._open is not None:
+            yield self._open
+            return
+        db = self._connected()
+        try:
+            yield db
+        finally:
+            db.close()
+
+    def _connected(self) -> sqlite3.Connection:
+        if self._image is not None:
+            db = sqlite3.connect(":memory:", isolation_level=None)
+            db.deserialize(self._image)
+            return db
+        if self._readonly:  # somebody else's results, to look at
+            return sqlite3.connect(f"{self.file.resolve().as_uri()}?mode=ro&immutable=1", uri=True)
+        db = sqlite3.connect(self.file, timeout=60, isolation_level=None)
+        try:
+            db.execute("PRAGMA journal_mode = WAL")
+            db.execute("PRAGMA synchronous = FULL")
+        except BaseException:
+            db.close()
+            raise
+        return db
