@@ -1,8 +1,10 @@
+import os
 import subprocess
 from pathlib import Path
 
 import jax
 import numpy as np
+import pytest
 
 import idiolect.study.provenance as module
 from idiolect.study.provenance import provenance
@@ -14,6 +16,27 @@ def test_says_versions_and_nothing_private():
     assert found["packages"]["numpy"] == np.__version__
     assert "x" in found["device"]
     assert str(Path.home()) not in str(found)
+
+
+def test_says_what_the_machine_is(tmp_path, monkeypatch):
+    found = provenance()
+    assert found["cores"] == os.cpu_count()
+    memory = os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
+    assert found["memory_gb"] == pytest.approx(memory / 1e9, abs=0.51)
+    named = tmp_path / "cpuinfo"
+    named.write_text("processor\t: 0\nmodel name\t: Some  CPU @ 2.0GHz\nprocessor\t: 1\nmodel name\t: b\n")
+    (tmp_path / "nameless").write_text("x")
+    monkeypatch.setattr("platform.processor", lambda: "other")
+    for file, name in ((named, "Some CPU @ 2.0GHz"), (tmp_path / "nameless", "other"), (tmp_path / "no", "other")):
+        monkeypatch.setattr(module, "_CPUINFO", file)
+        module._cpu.cache_clear()
+        assert provenance()["cpu"] == name
+    module._cpu.cache_clear()
+
+
+def test_what_the_system_does_not_say_is_left_out(monkeypatch):
+    monkeypatch.delattr("os.sysconf")
+    assert provenance()["memory_gb"] is None
 
 
 def test_git_state_is_this_repositorys_or_nothing(tmp_path, monkeypatch):

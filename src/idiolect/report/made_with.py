@@ -1,6 +1,5 @@
 """With what the numbers of a report were made, in plain lines: no host names, no paths."""
 
-import os
 from collections.abc import Sequence
 from typing import Any
 
@@ -53,17 +52,8 @@ def _commit(provenance: dict[str, Any]) -> str | None:
 
 
 def _machine(provenance: dict[str, Any]) -> str:
-    """Device, cores and memory: as the run recorded them, else those of the machine that writes the report."""
-    cores = provenance.get("cores", os.cpu_count())
-    memory = provenance.get("memory_gb", memory_gb())
-    parts = [provenance.get("machine"), f"{cores} cores", memory and f"{memory} GB memory"]
-    device = provenance.get("device")
-    return ", ".join(str(p) for p in [*parts, device and f"device {device}"] if p)
-
-
-def memory_gb() -> int | None:
-    """This machine's memory in whole GB, or None where the system does not say."""
-    try:
-        return round(os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") / 1e9)
-    except (AttributeError, ValueError, OSError):
-        return None
+    """Processor, cores, memory and device, as far as the run recorded them."""
+    machine, cpu, cores, memory, device = map(provenance.get, ("machine", "cpu", "cores", "memory_gb", "device"))
+    parts = [machine, cpu if cpu != machine else None, cores and f"{cores} cores", memory and f"{memory} GB memory"]
+    parts.append(device and f"device {device}")
+    return ", ".join(str(part) for part in parts if part)

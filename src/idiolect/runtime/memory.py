@@ -27,9 +27,16 @@ def default_memory() -> int:
     limits = [(device.memory_stats() or {}).get("bytes_limit", 0) for device in jax.local_devices()]
     if jax.default_backend() != "cpu" and all(limits):
         return sum(limits) // 2
-    if hasattr(os, "sysconf") and "SC_PHYS_PAGES" in os.sysconf_names:
-        return os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE") // 4
-    return 1 << 30
+    memory = machine_memory()
+    return 1 << 30 if memory is None else memory // 4
+
+
+def machine_memory() -> int | None:
+    """Bytes of memory that this machine has, or None where the system does not say."""
+    try:
+        return os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
+    except (AttributeError, ValueError, OSError):
+        return None
 
 
 def at_once(runs: int, memory: int, about: Callable[[int], int], counted: Callable[[int], int]) -> int:

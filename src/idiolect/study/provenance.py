@@ -1,7 +1,9 @@
 """Provenance: with what a number was made."""
 
+import os
 import platform
 import subprocess
+from contextlib import suppress
 from datetime import UTC, datetime
 from functools import cache
 from importlib.metadata import PackageNotFoundError, version
@@ -10,18 +12,25 @@ from typing import Any
 
 import jax
 
+from idiolect.runtime.memory import machine_memory
+
+_CPUINFO = Path("/proc/cpuinfo")
 PACKAGES = ("idiolect", "jax", "jaxlib", "equinox", "optax", "numpy")
 
 
 def provenance() -> dict[str, Any]:
-    """Versions, device, time, and the state of the git repository that holds this package, if any.
+    """Versions, machine, device, time, and the state of the git repository that holds this package, if any.
 
+    What the system does not say is None. Nothing names the machine, its user or a path.
     The repository is asked once a process: its state when the code was loaded, not after.
     """
     return {
         "time": datetime.now(UTC).isoformat(timespec="seconds"),
         "python": platform.python_version(),
         "machine": platform.machine(),
+        "cpu": _cpu(),
+        "cores": os.cpu_count(),
+        "memory_gb": None if (memory := machine_memory()) is None else round(memory / 1e9),
         "device": f"{jax.device_count()} x {jax.devices()[0].device_kind}",
         "packages": {name: _version(name) for name in PACKAGES},
         "git": _git(),
@@ -33,6 +42,17 @@ def _version(name: str) -> str | None:
         return version(name)
     except PackageNotFoundError:
         return None
+
+
+@cache
+def _cpu() -> str | None:
+    """What the processor is called."""
+    with suppress(OSError):
+        for line in _CPUINFO.read_text(encoding="utf-8", errors="replace").splitlines():
+            key, _, value = line.partition(":")
+            if key.strip() == "model name":
+                return " ".join(value.split()) or None
+    return platform.processor() or None
 
 
 @cache
