@@ -20,7 +20,7 @@ class Saved(StrEnum):
     none = "none"
 
 
-Data = Annotated[str, typer.Option("--data", help="See 'idiolect list data', or a CSV or Parquet file.")]
+Data = Annotated[str, typer.Option("--data", help="See 'idiolect list data', or a CSV, TSV or Parquet file.")]
 ModelName = Annotated[str, typer.Option("--model", help="See 'idiolect list models'.")]
 Rounds = Annotated[int, typer.Option("--rounds", help="Communication rounds.")]
 Cohort = Annotated[float | None, typer.Option("--cohort", help="Clients a round (default: all).")]
@@ -48,10 +48,11 @@ def data_spec(data: str, client: str, label: str) -> tuple[dict[str, Any], str]:
     """--data as a specification and a short name: a known source, or a file."""
     path = Path(data)
     if path.suffix.lower() in (".csv", ".parquet", ".pq", ".tsv", ".gz") or path.is_file():
-        return {"name": "table", "path": str(path.resolve()), "client": client, "label": label}, path.stem
+        name = path.with_suffix("").stem if path.suffix.lower() == ".gz" else path.stem
+        return {"name": "table", "path": str(path.resolve()), "client": client, "label": label}, name
     if data not in sources.SOURCES or data == "table":
         error = unknown("data set", data, [s for s in sources.SOURCES if s != "table"])
-        raise ConfigError(f"{error}; or give the path of a CSV or Parquet file")
+        raise ConfigError(f"{error}; or give the path of a CSV, TSV or Parquet file")
     return {"name": data}, data
 
 

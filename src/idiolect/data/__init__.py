@@ -28,7 +28,7 @@ from idiolect.data.sets.mtl import landmine, school
 from idiolect.data.sets.omniglot import omniglot, omniglot_partition
 from idiolect.data.sets.registry import SOURCES, describe_data, load
 from idiolect.data.sets.synthetic import synthetic
-from idiolect.data.sets.table import from_table
+from idiolect.data.sets.table import from_table, table_partition
 from idiolect.data.sets.vehicle import vehicle
 
 __all__ = [
@@ -73,5 +73,6 @@ __all__ = [
     "read_mnist",
     "school",
     "synthetic",
+    "table_partition",
     "vehicle",
 ]

@@ -138,6 +138,15 @@ def pool_hash(*arrays: Shaped[np.ndarray, "..."]) -> str:
     return digest.hexdigest()
 
 
+def check_pool(partition: Partition, pool: str) -> None:
+    """Raise `DataError` unless the partition was made for the pool of samples with this hash."""
+    if pool != partition.pool:
+        raise DataError(
+            f"partition '{partition.name}' was made for another pool of samples "
+            f"(sha256 {partition.pool[:12]}…, this one is {pool[:12]}…); make it again from these data"
+        )
+
+
 def as_float32(rows: Shaped[np.ndarray, "n ..."]) -> Float[np.ndarray, "n ..."]:
     """Copy the features in single precision."""
     out = aligned_empty(rows.shape)
@@ -168,11 +177,7 @@ def apply_partition(
     pool: the hash of the original pool, if x was derived from it after partitioning.
     modalities: the layout of the encoded rows, if they are packed samples of several modalities.
     """
-    if (actual_pool := pool or pool_hash(x, y)) != partition.pool:
-        raise DataError(
-            f"partition '{partition.name}' was made for another pool of samples "
-            f"(sha256 {partition.pool[:12]}…, this one is {actual_pool[:12]}…); make it again from these data"
-        )
+    check_pool(partition, pool or pool_hash(x, y))
     label_type = np.int32 if task == "classification" else np.float32
 
     def gather(rows: Rows) -> Split:

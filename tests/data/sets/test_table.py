@@ -3,7 +3,7 @@ import pandas as pd
 import pytest
 
 from idiolect.core.errors import ConfigError, DataError
-from idiolect.data import SPLITS, audit, from_table
+from idiolect.data import SPLITS, Partition, audit, from_table, table_partition
 from idiolect.data.divide.division import shuffled
 
 ROWS = [f"{client},{i},{i % 2}" for client in "abc" for i in range(12)]
@@ -223,3 +223,59 @@ def test_the_command_line_names_the_table_and_what_is_wrong(commandline, tmp_pat
     assert "t.csv" in err
     assert words in err
     assert not here.exists()
+
+
+@pytest.mark.parametrize(("suffix", "separator"), [("tsv", "\t"), ("csv", ","), ("TSV", "\t"), ("txt", ",")])
+@pytest.mark.parametrize("packed", [False, True])
+def test_the_suffix_says_the_separator(tmp_path, suffix, separator, packed):
+    table = frame().assign(remark=["a,b\tc"] * 36)
+    path = tmp_path / (f"wards.x.{suffix}" + (".gz" if packed else ""))
+    table.to_csv(path, index=False, sep=separator, compression="gzip" if packed else None)
+    assert from_table(path).fingerprint == from_table(table).fingerprint
+
+
+def test_the_wrong_separator_is_named(tmp_path):
+    for suffix, separator, told in (("csv", "\t", "comma"), ("tsv", ",", "tab")):
+        frame().to_csv(tmp_path / f"t.{suffix}", index=False, sep=separator)
+        with pytest.raises(DataError, match=f"{suffix}: read as {told}-separated it has one column, 'client"):
+            from_table(tmp_path / f"t.{suffix}")
+    (tmp_path / "t.tsv").write_text("a\tb\n1\t2\n1\t2\t3\t4\n")
+    with pytest.raises(DataError, match=r"t\.tsv: cannot be read as TSV, tab-separated: .*line 3"):
+        from_table(tmp_path / "t.tsv")
+    for content in (b"no gzip", b"\x1f\x8b\x08\x00\x00"):
+        (tmp_path / "t.csv.gz").write_bytes(content)
+        with pytest.raises(DataError, match=r"t\.csv\.gz: cannot be read as CSV, comma-separated: "):
+            from_table(tmp_path / "t.csv.gz")
+
+
+def test_a_saved_partition_is_used_and_a_changed_table_refused(tmp_path):
+    table, file = frame(), tmp_path / "p.npz"
+    table_partition(table, split_seed=7, test=0.5).save(file)
+    drawn = from_table(table, split_seed=7, test=0.5)
+    for saved in (file, str(file), Partition.load(file)):
+        again = from_table(table, partition=saved)
+        assert again.fingerprint == drawn.fingerprint
+        assert again.clients == drawn.clients
+    longer = pd.concat([table, table.iloc[:1]])
+    changes = {
+        "age": table.assign(age=table["age"].where(table.index != 3, 99.0)),
+        "label": table.assign(label=table["label"].replace("ill", "sick")),
+        "client": table.assign(client=table["client"].replace("ward 9", "ward 8")),
+        "order": table.iloc[::-1],
+        "longer": longer,
+        "shorter": table.iloc[:20],
+    }
+    for changed in changes.values():
+        with pytest.raises(DataError, match="table: partition 'by-client' was made for another pool of samples"):
+            from_table(changed, partition=file)
+    with pytest.raises(ConfigError, match=r"p\.npz fixes everything: leave out test, split_seed"):
+        from_table(table, partition=file, test=0.5, split_seed=7)
+
+
+def test_a_saved_partition_without_small_clients_and_with_a_split_column():
+    table = pd.concat([frame(), frame().iloc[:1].assign(client="lonely", label="other")])
+    saved = table_partition(table, minimum=2)
+    assert from_table(table, partition=saved).fingerprint == from_table(table, minimum=2).fingerprint
+    table = frame()
+    table["split"] = (["train"] * 9 + ["test"] * 3) * 3
+    assert from_table(table, partition=table_partition(table)).fingerprint == from_table(table).fingerprint

@@ -4,6 +4,7 @@ The first row of data is row 1.
 """
 
 import re
+import zlib
 from collections.abc import Sequence
 from difflib import get_close_matches
 from pathlib import Path
@@ -18,29 +19,46 @@ from idiolect.data.federated import SPLITS
 from idiolect.data.partition import Indices
 
 _PARQUET = (".parquet", ".pq")
+_SEPARATORS = {"comma": ",", "tab": "\t"}
+
+
+def format_of(path: Path) -> str:
+    """How a table is read, by its file's suffix (before .gz): Parquet, TSV (tab-separated), else CSV."""
+    suffixes = [suffix.lower() for suffix in path.suffixes]
+    last = suffixes[-2:-1] if suffixes[-1:] == [".gz"] else suffixes[-1:]
+    if last and last[0] in _PARQUET:
+        return "Parquet"
+    return "TSV" if last == [".tsv"] else "CSV"
 
 
 def read_table(source: str | Path | pd.DataFrame, client: str) -> tuple[pd.DataFrame, str]:
-    """(the table, its name for messages); a file that is not Parquet is read as CSV."""
+    """(the table, its name for messages); the file's suffix says the format, see `format_of`."""
     if isinstance(source, pd.DataFrame):
         table, where = source.reset_index(drop=True), "table"
     else:
         path, where = Path(source).expanduser(), str(source)
         if not path.is_file():
             raise DataError(f"{where}: no such file")
+        kind = format_of(path)
+        separator = "tab" if kind == "TSV" else "comma"
         try:
-            if path.suffix.lower() in _PARQUET:
+            if kind == "Parquet":
                 table = pd.read_parquet(path)
             else:  # client names stay text: 007 is not 7
-                table = pd.read_csv(path, dtype={client: str}, low_memory=False)
+                table = pd.read_csv(path, sep=_SEPARATORS[separator], dtype={client: str}, low_memory=False)
         except ImportError as error:
             raise DataError(
                 f"{where}: reading Parquet needs pyarrow; pip install 'idiolect[parquet]', or give a CSV file"
             ) from error
-        except (ValueError, OSError) as error:  # every parser error of pandas and pyarrow is one of these
-            kind = "Parquet" if path.suffix.lower() in _PARQUET else "CSV"
+        except (ValueError, OSError, EOFError, zlib.error) as error:  # every parser error of pandas is a ValueError
             reason = " ".join(str(error).split())
-            raise DataError(f"{where}: cannot be read as {kind}: {reason}") from error
+            told = kind if kind == "Parquet" else f"{kind}, {separator}-separated"
+            raise DataError(f"{where}: cannot be read as {told}: {reason}") from error
+        if kind != "Parquet" and len(table.columns) == 1:
+            raise DataError(
+                f"{where}: read as {separator}-separated it has one column, '{str(table.columns[0])[:60]}'; "
+                "name a comma-separated file .csv and a tab-separated one .tsv"
+            )
         table = table.reset_index(drop=True)
     table.columns = [str(column) for column in table.columns]
     if twice := [str(column) for column in table.columns[table.columns.duplicated()]]:

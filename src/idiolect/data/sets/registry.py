@@ -65,7 +65,7 @@ def load(spec: Mapping[str, Any]) -> FederatedData:
     arguments = {key: value for key, value in spec.items() if key != "name"}
     check_keywords(function, arguments, f"data set '{name}'")
     if name == "table" and "path" not in arguments:
-        raise ConfigError("data set 'table' needs a path, the CSV or Parquet file")
+        raise ConfigError("data set 'table' needs a path, the CSV, TSV or Parquet file")
     try:
         return validate_call(config={"arbitrary_types_allowed": True})(function)(**arguments)
     except ValidationError as error:
