@@ -228,6 +228,18 @@ def test_the_average_is_the_mean_of_all_models():
     np.testing.assert_allclose(models[1], np.tile(np.mean(seen, axis=0), (4, 1)), atol=1e-6)
 
 
+def test_the_average_is_exact_in_double_precision(x64):
+    """The mean of seven models: 1/3, 1/6 and 1/7 are no single-precision numbers."""
+    problem = quadratics(dtype=np.float64, noise=1.0)
+    simulation = problem.simulation(AFL(rate=0.1, batch_size=0, output="average"))
+    state, seen = simulation.init(0), []
+    for _ in range(7):
+        state = simulation.advance(state, 1)
+        seen.append(contract.vector(state.shared.params))
+        np.testing.assert_allclose(contract.vector(state.shared.average), np.mean(seen, axis=0), rtol=0, atol=1e-12)
+    assert np.ptp(seen, axis=0).max() > 0.1
+
+
 # ---- the contract
 
 

@@ -2,6 +2,7 @@
 
 import warnings
 from dataclasses import replace
+from itertools import combinations
 
 import equinox as eqx
 import jax
@@ -107,6 +108,59 @@ def test_rounds_are_algorithm_1_written_out(graph, options, changes):
     if graph is MIXED:
         models = Evaluator(simulation).client_params(state, ("personal",))["personal"]
         np.testing.assert_array_equal(rows(models), rows(state.shared.params)[:4])
+
+
+@pytest.mark.parametrize("graph", [PATH, MIXED], ids=["path", "hub"])
+def test_the_box_draws_the_cohort_to_all_neighbours(graph, x64):
+    """Algorithm 3: W_R = C + (I - mu S A)^R (W - C), then W <- (I - mu R eta S L) W_R; S keeps the cohort's rows."""
+    problem, rate, steps, eta = quadratics(dtype=np.float64), 0.05, 3, 1.2
+    method = exact(graph, rate=rate, local_steps=steps, coupling=eta, mixing="box")
+    simulation = problem.simulation(method, cohort=2, rounds=4)
+    state, told = spread(simulation), set()
+    hub = graph.hub is not None
+    for round in range(3):
+        ids, _ = simulation.sampling.draw(jax.random.key(0), round, 2)
+        before = rows(state.shared.params)
+        chosen = np.zeros(4 + hub)
+        chosen[[*ids, *([4] if hub else [])]] = 1
+        ends = before.copy()
+        for k in map(int, ids):
+            shrink = np.linalg.matrix_power(np.eye(DIM) - rate * problem.a[k], steps)
+            ends[k] = problem.c[k] + shrink @ (before[k] - problem.c[k])
+        expected = ends - rate * steps * eta * np.diag(chosen) @ graph.laplacian().toarray() @ ends
+        state = simulation.advance(state, 1)
+        np.testing.assert_allclose(rows(state.shared.params), expected, atol=1e-12)
+        told.add(tuple(map(int, ids)))
+        absent = [k for k in range(4) if not chosen[k]]
+        np.testing.assert_array_equal(rows(state.shared.params)[absent], before[absent])
+    assert len(told) > 1
+
+
+def test_with_all_clients_the_box_is_the_text_s_step():
+    problem = quadratics(noise=1.0)
+    a, b = (
+        rows(run(problem.simulation(exact("star", mixing=mixing)), 3).shared.params)
+        for mixing in ("simultaneous", "box")
+    )
+    np.testing.assert_allclose(a, b, atol=1e-6)
+
+
+def test_a_cohort_mixes_with_its_share_of_the_full_step(x64):
+    """On the complete graph, over all cohorts of S that a client is in: (S - 1) / (N - 1) of the full step."""
+    problem, count = quadratics(dtype=np.float64), 3
+    simulation = problem.simulation(exact("complete"))
+    state, method = spread(simulation), simulation.algorithm
+
+    def moved(ids):
+        ids, sizes = jnp.asarray(ids), jnp.ones(len(ids))
+        cohort = Cohort(ids, sizes, jnp.ones(len(ids), bool), 4, jnp.asarray(12.0), len(ids))
+        after = method.aggregate(state.shared, cohort, jax.tree.map(lambda leaf: leaf[ids], state.shared.params))
+        return rows(after.params) - rows(state.shared.params)
+
+    full = moved(range(4))[0]
+    some = np.mean([moved((0, *others))[0] for others in combinations((1, 2, 3), count - 1)], axis=0)
+    assert np.linalg.norm(full) > 0.1
+    np.testing.assert_allclose(some, (count - 1) / 3 * full, atol=1e-12)
 
 
 def test_without_coupling_it_is_local_training():
@@ -261,7 +315,7 @@ def test_what_is_out_of_range_is_named(cls, changes, message):
     [
         ({"graph": 3}, "fedu: graph = 3 must be a name"),
         ({"graph": "ring(weight=heavy)"}, "write a kind, or kind"),
-        ({"mixing": "jacobi"}, "mixing = 'jacobi' is not one of 'simultaneous', 'published'"),
+        ({"mixing": "jacobi"}, "mixing = 'jacobi' is not one of 'simultaneous', 'box', 'published'"),
     ],
 )
 def test_a_wrong_specification_is_refused_at_once(spec, message):

@@ -104,6 +104,24 @@ def test_the_chosen_rate_is_the_argmin_by_brute_force(select_on):
     assert len(found) > 1
 
 
+@pytest.mark.parametrize("meta_steps", [1, 2, 4])
+def test_a_candidate_is_judged_after_just_meta_steps_steps(meta_steps):
+    """F(theta_temp, d) after T_temp steps of each rate, not one more and not one less."""
+    given = problem(l2=0.1, **FLAT | {"modalities": ["acc"]})
+    start, rates = branches(given.params)["acc"], (0.05, 0.4)
+    method = mmfl(rates=rates, meta_size=4, meta_steps=meta_steps, modalities="acc")
+    client = given.client(0)
+    d, _ = method.samples(client, KEY)
+    for rate, loss in zip(rates, np.asarray(jax.jit(method.losses)(start, client, KEY)), strict=True):
+        params, course = start, []
+        for _ in range(meta_steps + 2):
+            value, slope = value_and_slope(given.objective, params, d)
+            course.append(float(value))
+            params = tree.add_scaled(params, -rate, slope)
+        np.testing.assert_allclose(loss, course[meta_steps], rtol=1e-5)
+        assert abs(course[meta_steps + 1] - course[meta_steps]) > 1e-3 * course[meta_steps]
+
+
 def test_the_client_trains_with_the_rate_that_it_chose():
     given = problem(**FLAT | {"modalities": ["acc"]})
     start = branches(given.params)["acc"]

@@ -60,3 +60,25 @@ def test_hyperparameters_are_the_fields_with_their_defaults() -> None:
     assert found["rate"] == FedAvg().rate
     assert "name" not in found
     assert "summary" not in found
+
+
+def bases_between(cls: type[Algorithm]) -> set[type]:
+    return {base for base in cls.__mro__[1:] if issubclass(base, Algorithm) and base is not Algorithm}
+
+
+def depth(cls: type) -> int:
+    """Classes on the longest way up to `Algorithm`, which does not count itself."""
+    above = [base for base in cls.__bases__ if issubclass(base, Algorithm)]
+    return 0 if cls is Algorithm else 1 + max(map(depth, above))
+
+
+@pytest.mark.parametrize("name", ALGORITHMS)
+def test_a_method_is_final_and_what_it_inherits_from_is_none(name: str) -> None:
+    """What methods share is in few abstract bases, which have no name and are not registered."""
+    cls = ALGORITHMS[name]
+    assert {"name", "summary", "source"} <= vars(cls).keys()  # its own, none inherited
+    for base in bases_between(cls):
+        assert base not in ALGORITHMS.values()
+        assert not hasattr(base, "name")
+    assert len(bases_between(cls)) <= 5
+    assert depth(cls) - 1 <= 3

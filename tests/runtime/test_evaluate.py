@@ -21,7 +21,7 @@ from idiolect.runtime import evaluate
 from idiolect.runtime.evaluate import Evaluator, evaluated_clients
 from idiolect.runtime.simulate import Simulation
 from idiolect.study.summary import summarise
-from tests.federations import bits, classification, federation, labelled, split_of
+from tests.federations import bits, classification, federation, labelled, rows, run, split_of
 from tests.modalities import FLAT, data_of
 from tests.modalities import problem as modal
 
@@ -229,6 +229,40 @@ def test_the_clients_that_are_evaluated_are_drawn():
     assert max(places) > 0.98
     with pytest.raises(ConfigError, match="eval_clients = 0 must be at least 1"):
         evaluated_clients(7, 0)
+
+
+def test_a_model_is_made_with_the_draws_of_the_next_round(problem):
+    """Its mini-batches are those that training would take from this state: of this seed, this round, this client."""
+    simulation = problem.simulation(FedAvg(rate=0.3, local_steps=3, batch_size=2, trained=True), rounds=3)
+    state = run(simulation, 2, seed=3)
+    trained = Evaluator(simulation).client_params(state, ("trained",))["trained"]
+    share = problem.data.train.sizes / problem.data.train.count
+    after = simulation.advance(state, 1).shared.params
+    for mine, its in zip(jax.tree.leaves(trained), jax.tree.leaves(after), strict=True):
+        np.testing.assert_allclose(np.tensordot(share, mine, axes=1), its, atol=1e-6)
+
+
+class Pooled(Local):
+    """Trains on pooled data, and keeps its model as the private state of the only client."""
+
+    def training_data(self, data):
+        return data.pooled()
+
+
+@pytest.mark.parametrize("in_file", [False, True])
+def test_every_client_reads_the_one_private_state_of_a_method_that_pools_the_data(problem, tmp_path, in_file):
+    simulation = problem.simulation(Pooled(rate=0.1, local_steps=2, batch_size=4))
+    state = simulation.advance(simulation.init(0, rows=tmp_path / "rows" if in_file else None), 2)
+    evaluator = Evaluator(simulation)
+    memory = simulation.advance(simulation.init(0), 2)
+    (only,) = rows(memory.private)
+    for ids in (np.arange(6), np.array([5]), np.array([3, 1])):
+        own = evaluator.private_of(state, ids)
+        assert {len(leaf) for leaf in jax.tree.leaves(own)} == {len(ids)}
+        np.testing.assert_allclose(rows(own), np.tile(only, (len(ids), 1)), atol=1e-6)
+    models = evaluator.client_params(state, ("local",))["local"]
+    np.testing.assert_allclose(rows(models), np.tile(only, (6, 1)), atol=1e-6)
+    assert [score.count.tolist() for score in evaluator(state)] == [problem.data.test.sizes.tolist()]
 
 
 def test_an_empty_split_and_an_unknown_model_are_named(problem):

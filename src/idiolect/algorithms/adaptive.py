@@ -124,11 +124,21 @@ class FedAdam(Adaptive):
         return tree.lerp(square, v, self.second_momentum)
 
 
-class FedYogi(FedAdam):
-    """FedYogi: v_t = v_{t-1} - (1 - beta_2) Delta_t^2 sign(v_{t-1} - Delta_t^2); the rest is that of `FedAdam`."""
+class FedYogi(Adaptive):
+    """FedYogi: v_t = v_{t-1} - (1 - beta_2) Delta_t^2 sign(v_{t-1} - Delta_t^2); the rest is that of `Adaptive`.
+
+    second_momentum: beta_2.
+    """
 
     name: ClassVar[str] = "fedyogi"
     summary: ClassVar[str] = "FedAvg with Yogi on the server"
+    source: ClassVar[str] = "Reddi et al., ICLR 2021, Algorithm 2"
+
+    second_momentum: Scalar = 0.99
+
+    def __check_init__(self) -> None:
+        """Raise `ConfigError` naming the hyper-parameter that is out of range."""
+        check(self, second_momentum="decay")
 
     def second_moment(self, v: Float[Array, "..."], square: Float[Array, "..."]) -> Float[Array, "..."]:
         """v - (1 - beta_2) Delta^2 sign(v - Delta^2)."""

@@ -141,7 +141,8 @@ class AFL(Trainer):
         gain = jnp.where(cohort.present, messages.loss, 0).astype(shared.mixture.dtype)
         mixture = onto_simplex(shared.mixture.at[cohort.ids].add(self.mixture_rate * scale * gain))
         count = shared.count + 1
-        average = None if shared.average is None else tree.lerp(shared.average, params, 1 / count)
+        share = 1 / count.astype(jnp.result_type(float))  # an integer would be divided in single precision
+        average = None if shared.average is None else tree.lerp(shared.average, params, share)
         return Agnostic(params, mixture, average, count)
 
     def models(self, view: Sent, private: PyTree, client: Client, key: PRNGKeyArray) -> dict[str, Params]:

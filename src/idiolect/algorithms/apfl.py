@@ -7,7 +7,8 @@ import jax.numpy as jnp
 from jaxtyping import Array, ArrayLike, Float, PRNGKeyArray
 
 from idiolect.algorithms.base import Weighting, check
-from idiolect.algorithms.fedavg import FedAvg
+from idiolect.algorithms.parts.averaging import Averaging
+from idiolect.algorithms.parts.local_sgd import Trainer
 from idiolect.algorithms.parts.solvers import over_batches
 from idiolect.algorithms.start import Start
 from idiolect.client.client import Client
@@ -23,7 +24,7 @@ class Own(NamedTuple):
     share: Float[Array, ""]
 
 
-class APFL(FedAvg):
+class APFL(Averaging, Trainer):
     """APFL: the model of a client is the mixture vbar_i = alpha_i v_i + (1 - alpha_i) w_i.
 
     A round on a client of the cohort, from w_i = w_t, the model received, and its private v_i and alpha_i. A local
@@ -35,7 +36,8 @@ class APFL(FedAvg):
     The message is w_i; (v_i, alpha_i) never leaves the client. The server averages.
 
     rate: eta. mixture: alpha_i, at first or always. adaptive: whether alpha_i is learned.
-    weighting: equal ("uniform", as published) or by training samples ("size"). The rest: see `FedAvg`.
+    weighting: equal ("uniform", as published) or by training samples ("size"). The rest: see `Trainer` and
+    `Averaging`.
 
     Models: `personal` is alpha_i v_i + (1 - alpha_i) w, with the w that the server sent last; `global` is w.
 

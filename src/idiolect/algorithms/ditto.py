@@ -6,14 +6,15 @@ import equinox as eqx
 from jaxtyping import PRNGKeyArray
 
 from idiolect.algorithms.base import check
-from idiolect.algorithms.fedavg import FedAvg
+from idiolect.algorithms.parts.averaging import Averaging
+from idiolect.algorithms.parts.local_sgd import Trainer
 from idiolect.algorithms.start import Start
 from idiolect.client.client import Client
 from idiolect.core import tree
 from idiolect.core.tree import Params, Scalar
 
 
-class Ditto(FedAvg):
+class Ditto(Averaging, Trainer):
     """Ditto: min_{v_i} f_i(v_i) + (lambda/2) ||v_i - w*||^2, w* the solution of FedAvg.
 
     A round on a client of the cohort, which has received w_t (Algorithm 1):
@@ -26,7 +27,7 @@ class Ditto(FedAvg):
     lambda = 0 and the same rate, v_i is exactly the model of `Local` with `personal_steps` steps.
 
     prox_weight: lambda. personal_rate: eta of v_i (None: `rate`). personal_steps: s (0: as many as w_i takes).
-    The rest: see `FedAvg`.
+    The rest: see `Trainer` and `Averaging`.
 
     Models: `personal` is v_i; `global` is w.
 

@@ -2,15 +2,13 @@
 
 from typing import ClassVar
 
-import equinox as eqx
 from jaxtyping import PRNGKeyArray, PyTree
 
-from idiolect.algorithms.base import check
 from idiolect.algorithms.parts.averaging import Averaging
+from idiolect.algorithms.parts.fine_tuning import FineTuned
 from idiolect.algorithms.parts.local_sgd import Trainer
-from idiolect.algorithms.parts.solvers import sgd
 from idiolect.client.client import Client
-from idiolect.core.tree import Params, Scalar
+from idiolect.core.tree import Params
 
 
 class FedAvg(Averaging, Trainer):
@@ -35,11 +33,13 @@ class FedAvg(Averaging, Trainer):
         return self.train(view, client, key), private
 
 
-class FedAvgFineTuned(FedAvg):
+class FedAvgFineTuned(FineTuned):
     """FedAvg, then each client fine-tunes the global model on its own training data before it is evaluated.
 
-    finetune_steps: mini-batch SGD steps from w; finetune_rate: their learning rate (None: `rate`). Training is
-    exactly FedAvg's; only the model `adapted` is new.
+    Training is exactly FedAvg's; only the model `adapted` is new. finetune_steps, finetune_rate: see `FineTuned`. The
+    rest: as `FedAvg`.
+
+    Models: `adapted` is w after the fine-tuning; `global` is w.
 
     Source: the baseline of Wang et al., "Federated Evaluation of On-device Personalization", 2019.
     """
@@ -47,20 +47,3 @@ class FedAvgFineTuned(FedAvg):
     name: ClassVar[str] = "fedavg-ft"
     summary: ClassVar[str] = "FedAvg, then fine-tuning on each client's training data"
     source: ClassVar[str] = "Wang et al., 2019, arXiv:1910.10252"
-    model_names: ClassVar[tuple[str, ...]] = ("adapted", "global")
-
-    finetune_rate: Scalar | None = None
-    finetune_steps: int = eqx.field(static=True, default=100)
-
-    def __check_init__(self) -> None:
-        """Raise `ConfigError` naming the hyper-parameter that is out of range."""
-        check(self, finetune_steps="count")
-        if self.finetune_rate is not None:
-            check(self, finetune_rate="positive")
-
-    def models(self, view: Params, private: PyTree, client: Client, key: PRNGKeyArray) -> dict[str, Params]:
-        """adapted: w after finetune_steps local steps; global: w."""
-        del private
-        rate = self.rate if self.finetune_rate is None else self.finetune_rate
-        adapted = sgd(client, view, key, rate=rate, steps=self.finetune_steps, batch_size=self.batch_size)
-        return {"adapted": adapted, "global": view}

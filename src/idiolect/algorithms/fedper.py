@@ -4,14 +4,15 @@ from typing import ClassVar
 
 from jaxtyping import PRNGKeyArray
 
-from idiolect.algorithms.fedavg import FedAvg
+from idiolect.algorithms.parts.averaging import Averaging
 from idiolect.algorithms.parts.body_head import Parted
+from idiolect.algorithms.parts.local_sgd import Trainer
 from idiolect.client.client import Client
 from idiolect.core import tree
 from idiolect.core.tree import Params
 
 
-class FedPer(Parted, FedAvg):
+class FedPer(Parted, Averaging, Trainer):
     """FedPer: FedAvg on the base layers B, while each client keeps personalization layers P_i of its own.
 
     A round on client i: (B_i, P_i) <- local SGD on f_i from (B, P_i). The server: B <- sum_{i in S} p_i B_i.
@@ -34,15 +35,18 @@ class FedPer(Parted, FedAvg):
         return self.part(self.train(tree.merged(private, view), client, key))
 
 
-class LGFedAvg(FedPer):
+class LGFedAvg(Parted, Averaging, Trainer):
     """LG-FedAvg: each client learns its own representation, the lower layers l_i; the layers g above are shared.
 
     A round on client i: (l_i, g_i) <- local SGD on f_i from (l_i, g). The server: g <- sum_{i in S} p_i g_i. It is
     FedPer with the parts exchanged.
 
-    head: the SHARED layers; head_init: how the private rest of the model starts, see `Parted`. The others: see
-    `FedPer`. The paper's experiments start from a model that FedAvg has trained, and its optional auxiliary and
-    adversarial losses are not part of the method here.
+    head: the SHARED layers; head_init: how the private rest of the model starts, see `Parted`.
+    rate, local_steps, epochs, batch_size, batches: the clients' SGD, see `Trainer`. weighting, server_optimizer,
+    server_rate: see `Averaging`.
+
+    The paper's experiments start from a model that FedAvg has trained, and its optional auxiliary and adversarial
+    losses are not part of the method here.
 
     Model: `personal` is the client's l_i under g.
 
@@ -58,3 +62,7 @@ class LGFedAvg(FedPer):
         """(layers above, representation): what is shared, and what is not."""
         body, head = super().part(params)
         return head, body
+
+    def local(self, view: Params, private: Params, client: Client, key: PRNGKeyArray) -> tuple[Params, Params]:
+        """Message: the layers above, after local SGD on the whole model; private: the representation."""
+        return self.part(self.train(tree.merged(private, view), client, key))

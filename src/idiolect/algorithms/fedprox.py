@@ -5,13 +5,14 @@ from typing import ClassVar
 from jaxtyping import PRNGKeyArray, PyTree
 
 from idiolect.algorithms.base import check
-from idiolect.algorithms.fedavg import FedAvg
+from idiolect.algorithms.parts.averaging import Averaging
+from idiolect.algorithms.parts.local_sgd import Trainer
 from idiolect.client.client import Client
 from idiolect.core import tree
 from idiolect.core.tree import Params, Scalar
 
 
-class FedProx(FedAvg):
+class FedProx(Averaging, Trainer):
     """FedProx: w_{t+1} = sum_{i in S} p_i w_i, w_i ~ argmin_w h_i(w; w_t), where
 
         h_i(w; w_t) = f_i(w) + (mu/2) ||w - w_t||^2                                        (2)

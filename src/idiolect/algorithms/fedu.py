@@ -1,7 +1,7 @@
 """FedU and dFedU: every client its own model, drawn towards its neighbours' models on a graph."""
 
 import warnings
-from typing import ClassVar, Literal
+from typing import ClassVar, Literal, get_args
 
 import equinox as eqx
 import jax
@@ -19,7 +19,7 @@ from idiolect.core.tree import Params, Scalar
 from idiolect.graphs import Graph, GraphWarning, mix, parse
 from idiolect.graphs.mixing import Links, links
 
-Mixing = Literal["simultaneous", "published"]
+Mixing = Literal["simultaneous", "box", "published"]
 
 
 class Coupled(eqx.Module):
@@ -111,9 +111,14 @@ class FedU(GraphTrainer):
     """FedU: min_W sum_k F_k(w_k) + (eta / 2) W'LW, W'LW = sum over edges {k, l} of a_kl ||w_k - w_l||^2.
 
     A round on client k of the cohort S, from w_k: R steps of SGD, w_{k,r+1} = w_{k,r} - mu grad F_k(w_{k,r}).
-    The server, for all k in S at once (Algorithm 1, line 14):
+    The server, for all k in S at once (section IV-A, the last equation but one):
         w_k <- w_{k,R} - mu R eta sum_{l in N_k and S} a_kl (w_{k,R} - w_{l,R})
-    Clients outside the cohort keep their models and draw nobody.
+    Clients outside the cohort keep their models and draw nobody, as in the paper's text and in its published code.
+    A smaller cohort so mixes less: on the complete graph a neighbour is there with probability (S - 1) / (N - 1), and
+    that is the share of the full step which a client's step has in expectation.
+
+    The box says otherwise (Algorithm 1, lines 13 to 15, and Algorithm 3): w_{l,R} = w_l for all l outside S, and the
+    sum is over all of N_k; again only the clients of S move. mixing = "box" does that.
 
     The factor of eta: the paper's objective (1) is sum_k F_k + eta W'LW, whose gradient is 2 eta L W, but Algorithm
     1 steps along eta L W, the gradient of (eta / 2) W'LW. So a fixed point of Algorithm 1 with eta solves (1) with
@@ -125,8 +130,9 @@ class FedU(GraphTrainer):
     p_k / epochs in what is minimised.
     graph: a name such as "complete", "random(density=0.3, seed=1)" or "by_labels" (docs/graphs.md), or, in Python,
     a `Graph`. A hub is the server's own model w_0 with F_0 = 0: it takes part in every mixing step.
-    mixing: "simultaneous" is Algorithm 1. "published" is the step of the paper's published code: half as long, and
-    one client after the other in the order of their numbers, each seeing what those before it have become.
+    mixing: "simultaneous" is the text's step, "box" that of the algorithm box; with all clients they are the same.
+    "published" is the step of the paper's published code: half as long, and one client after the other in the order
+    of their numbers, each seeing what those before it have become.
 
     Model: `personal` is w_k.
 
@@ -144,20 +150,36 @@ class FedU(GraphTrainer):
 
     def __check_init__(self) -> None:
         """Raise `ConfigError` naming the hyper-parameter that is out of range."""
-        check(self, mixing=("simultaneous", "published"))
+        check(self, mixing=get_args(Mixing))
 
     def beyond(self, graph: Graph) -> str:
         """As for Algorithm 1; one after the other, models stay together if (1/2) mu R eta d_k < 2 for all degrees."""
-        if self.mixing == "simultaneous":
+        if self.mixing != "published":
             return super().beyond(graph)
         value = float(np.max(self.step)) / 2 * float(graph.degrees.max())
         return f"(1/2) mu R eta d = {value:.4g} is not below 2, so mixing may diverge; lower coupling" * (value >= 2)
 
     def aggregate(self, shared: Coupled, cohort: Cohort, messages: Params) -> Coupled:
-        """Line 14 of Algorithm 1, or the published code's step."""
+        """The mixing step among the cohort, with all neighbours, or one after the other."""
+        if self.mixing == "box":
+            return self._mix_all(shared, cohort, messages)
         if self.mixing == "published":
             return self._mix(shared, cohort, messages, self.step / 2, in_place=True)
         return super().aggregate(shared, cohort, messages)
+
+    def _mix_all(self, shared: Coupled, cohort: Cohort, messages: Params) -> Coupled:
+        """Line 14 with w_{l,R} = w_l for the absent (line 13), who then keep their models (line 15)."""
+        everyone = jnp.arange(cohort.population)
+        rows = jnp.where(cohort.present, cohort.ids, cohort.population + 1)  # padding scatters to nowhere
+        ends = jax.tree.map(lambda old, new: old.at[rows].set(new, mode="drop"), shared.params, messages)
+        mixed = mix(shared.links, everyone, jnp.ones(cohort.population, bool), ends, self.step)
+        if shared.links.hub is not None:
+            rows = jnp.append(rows, cohort.population)
+
+        def moved(old: Array, new: Array) -> Array:
+            return old.at[rows].set(new.at[rows].get(mode="fill", fill_value=0), mode="drop")
+
+        return Coupled(jax.tree.map(moved, shared.params, mixed), shared.links)
 
 
 class DFedU(GraphTrainer):

@@ -5,7 +5,7 @@ from typing import ClassVar
 from jaxtyping import PRNGKeyArray, PyTree
 
 from idiolect.algorithms.base import Cohort
-from idiolect.algorithms.fedavg import FedAvg
+from idiolect.algorithms.parts.averaging import Averaging
 from idiolect.algorithms.parts.local_sgd import Trainer
 from idiolect.algorithms.start import Start
 from idiolect.client.client import Client
@@ -46,8 +46,10 @@ class Local(Trainer):
         return {"local": private}
 
 
-class Global(FedAvg):
+class Global(Averaging, Trainer):
     """Global: SGD on all clients' data pooled in one place, what training without privacy would reach.
+
+    rate, local_steps, epochs, batch_size, batches: see `Trainer`. weighting says nothing here: there is one client.
 
     The pooled data are a federation of one client, which trains every round; `batch_size` is its mini-batch.
     Model: `global`.
@@ -56,6 +58,10 @@ class Global(FedAvg):
     name: ClassVar[str] = "global"
     summary: ClassVar[str] = "all data pooled in one place: no privacy"
     source: ClassVar[str] = "baseline"
+
+    def local(self, view: Params, private: PyTree, client: Client, key: PRNGKeyArray) -> tuple[Params, PyTree]:
+        """The model after a round of SGD."""
+        return self.train(view, client, key), private
 
     def training_data(self, data: FederatedData) -> FederatedData:
         """All samples as one client."""

@@ -7,8 +7,8 @@ import jax
 from jaxtyping import PRNGKeyArray, PyTree
 
 from idiolect.algorithms.base import check
-from idiolect.algorithms.mmfl import MmFL, Trained
 from idiolect.algorithms.parts.body_head import train_head
+from idiolect.algorithms.parts.modality_clusters import ModalityClusters, Trained
 from idiolect.algorithms.start import Start
 from idiolect.client.client import Client
 from idiolect.core import tree
@@ -20,7 +20,7 @@ from idiolect.models.parts import separate
 _HEAD = 0x68  # the purpose of the head's mini-batches, beside the others' draws
 
 
-class MmFLFusion(MmFL):
+class MmFLFusion(ModalityClusters):
     """mmFL, and beside it a fusion head h_n of each client, over whichever modalities a sample has.
 
     A round of client n: mmFL's, and, with the encoders phi as they came from the server and held,
@@ -28,7 +28,8 @@ class MmFLFusion(MmFL):
 
     The paper has no fusion; the model's head ("concat" or "attention") is private here and never sent.
 
-    head_rate: beta. head_steps: mini-batches of batch_size samples. The others: see `MmFL`, which is unchanged.
+    head_rate: beta. head_steps: mini-batches of batch_size samples. The others: see
+    `ModalityClusters`; mmFL's part of a round is unchanged.
 
     Models: `fused` is h_n on the server's encoders; `global`, `personal` and those of each modality as `MmFL`'s.
 

@@ -32,8 +32,10 @@ class PFedMe(Algorithm):
     The paper's published code differs; each deviation has a name and is off by default:
     hidden_l2 (0.001 theta added to the inner gradient), batches="cyclic", weighting="size".
 
-    Models: `personal` is theta_i, the last inner solution; `global` is w; `local` is w_{i,R}, which the published
-    code evaluates under the name of the personalized model.
+    Models: `personal` is theta_i: the last inner solution of a round that starts at the present w, made for the
+    evaluation. It is not the theta of the last round in which the client took part, which started at an older w and
+    which nobody keeps. `global` is w. `local` is w_{i,R} of that same round; the published code evaluates it under
+    the name of the personalized model.
 
     Only sampled clients train: each starts again from w_t, so what the others would do changes nothing.
 

@@ -5,13 +5,13 @@ from typing import ClassVar
 import equinox as eqx
 
 from idiolect.algorithms.base import Weighting
-from idiolect.algorithms.fedavg import FedAvgFineTuned
+from idiolect.algorithms.parts.fine_tuning import FineTuned
 from idiolect.algorithms.parts.solvers import MakeOptimizer
 from idiolect.core.errors import require
 from idiolect.core.tree import Scalar
 
 
-class Reptile(FedAvgFineTuned):
+class Reptile(FineTuned):
     """Reptile: w_{t+1} = w_t + epsilon mean_{i in S} (w_i - w_t), w_i = local SGD on f_i from w_t.
 
     With epsilon = 1 this is FedAvg. The difference w_t - w_i is a meta-gradient: followed, it leads to a model from
@@ -19,7 +19,7 @@ class Reptile(FedAvgFineTuned):
     to Adam; here it is constant, and server_optimizer="adam" takes it for Adam's rate.
 
     server_rate: epsilon. rate, local_steps, epochs, batch_size, batches: the clients' SGD, see `Trainer`.
-    finetune_steps, finetune_rate: the steps to `adapted`, see `FedAvgFineTuned`.
+    finetune_steps, finetune_rate: the steps to `adapted`, see `FineTuned`.
     weighting: equal ("uniform", as published) or by training samples ("size").
 
     Models: `adapted` is w after finetune_steps steps of SGD on the client's training data; `global` is w.

@@ -14,7 +14,7 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float, PRNGKeyArray, PyTree, Shaped
 
-from idiolect.algorithms.mmfl import Update
+from idiolect.algorithms.parts.modality_clusters import Update
 from idiolect.client.client import BatchOrder, Client
 from idiolect.client.exact.partial_eval import Staged
 from idiolect.client.objective import Batch, Objective
