@@ -1,15 +1,10 @@
-import io
 import os
 
 import pytest
-from rich.console import Console
-from rich.text import Text
 
 from idiolect.core.errors import ConfigError, DataError, DivergedError, StoreError
 from idiolect.report.launch import launch
-from idiolect.report.progress import Display, clock
 from idiolect.study.launch import raise_diverged, stored_options
-from idiolect.study.loop import Progress
 from idiolect.study.resolve import Workbench
 from idiolect.study.store import Store
 from tests.engine import DATA, LOCAL, experiment, run
@@ -20,7 +15,7 @@ from tests.engine import DATA, LOCAL, experiment, run
     [
         ({"cohort": 6}, "cell 'cell': cohort = 6.0 is larger than the 5 clients"),
         ({"cohort": 1.5}, "cohort = 1.5 must be a whole number"),
-        ({"data": {**DATA, "clinets": 3}}, "unknown key for data set 'synthetic' 'clinets'; did you mean 'clients'"),
+        ({"data": {**DATA, "clinets": 3}}, "unknown key of data set 'synthetic' 'clinets'; did you mean 'clients'"),
         ({"data": {**DATA, "clients": 0}}, "clients must be at least 1"),
         ({"data": "sythetic"}, "unknown data set 'sythetic'; did you mean 'synthetic'"),
         ({"data": {"name": "table", "path": "absent.csv"}}, r"absent\.csv"),
@@ -85,50 +80,3 @@ def test_the_last_run_left_has_as_many_cores_as_it_would_have_had(tmp_path, monk
     store.finish(row.id, "diverged", "why")
     launch(spec, store.folder, jobs=then, quiet=True, figures=False)
     assert started == [first or 2, processes]
-
-
-@pytest.mark.parametrize("width", [80, 100])
-def test_progress_fits_the_terminal_and_says_what_matters(width):
-    spec = experiment({"name": "pfedme"}, LOCAL, rounds=800, id="mnist-paper-2020-mlr")
-    console = Console(file=io.StringIO(), force_terminal=True, width=width, height=30)
-    display = Display(spec, console=console)
-    names = list(display.rounds)
-    scores = {"personal": 0.98765, "global": 0.91234, "local": 0.97531}
-    display.progress(names[0], Progress(0, 800, 0.0, {}))
-    display.progress(names[1], Progress(0, 800, 0.0, {}))
-    display.progress(names[0], Progress(10, 800, 0.0, {}))
-    display.started -= 12
-    assert display.first is not None
-    display.first = (10, display.first[1] - 10)
-    display.progress(names[0], Progress(410, 800, 40.0, scores))
-    with console.capture() as capture:
-        console.print(display.bars.get_renderable())
-    lines = [line.rstrip() for line in plain(capture.get())]
-    assert all(len(line) <= width for line in lines)
-    assert len(lines) == 3
-    assert "410/1600" in lines[0]
-    assert " rounds/s  0:12, 0:30 left" in lines[0]
-    assert "410/800" in lines[1]
-    assert "personal 0.988" in lines[1]
-    assert "global 0.912" in lines[1]
-    assert "…" in lines[1] or "local 0.975" in lines[1]
-    assert "pfedme/seed0" in lines[1]
-    assert "compiling" in lines[2]
-
-
-def plain(coloured: str) -> list[str]:
-    return Text.from_ansi(coloured).plain.splitlines()
-
-
-def test_late_news_of_a_finished_run_is_ignored(tmp_path):
-    spec = experiment(LOCAL)
-    display = Display(spec, quiet=True)
-    row = Workbench().check(spec)[0]
-    display.finished(row)
-    display.progress(row.id, Progress(2, 6, 1.0, {}))
-    assert display.done[row.id] == 6
-    assert display.tasks == {}
-
-
-def test_clock():
-    assert [clock(s) for s in (0, 59.6, 3599, 3600, 36061)] == ["0:00", "1:00", "59:59", "1:00:00", "10:01:01"]

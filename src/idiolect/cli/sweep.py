@@ -5,8 +5,6 @@ from pathlib import Path
 from typing import Annotated, Any
 
 import typer
-from rich.console import Console
-from rich.progress import BarColumn, Progress, TextColumn
 from rich.text import Text
 
 from idiolect.algorithms import registry as methods
@@ -29,6 +27,7 @@ from idiolect.cli.options import (
 )
 from idiolect.cli.terminal import console, print_json
 from idiolect.core.errors import ConfigError
+from idiolect.report.progress import SweepDisplay
 from idiolect.report.sweeps import rich_sweep, to_dict, write_sweep
 from idiolect.study.comparison import comparison_of
 from idiolect.study.experiment import digest, override
@@ -121,11 +120,9 @@ def sweep(
         options["batch"] = batch
     key = digest(experiment.model_dump(mode="json", exclude={"seeds"}), spaces, options)[:6]
     target = out or Path("runs") / f"sweep-{name}-{key}"
-    columns = (TextColumn("{task.description}"), BarColumn(), TextColumn("{task.percentage:>3.0f} %"))
+    display = SweepDisplay()
     try:
-        screen = Console(stderr=True)
-        with Progress(*columns, console=screen, transient=True, disable=not screen.is_terminal) as bars:
-            task = bars.add_task("compiling", total=1.0)
+        with display.shown():
             swept = launch_sweep(
                 experiment,
                 spaces,
@@ -134,7 +131,7 @@ def sweep(
                 **options,
                 memory=None if memory is None else int(memory * 1e9),
                 show_test=show_test,
-                on_progress=lambda text, share: bars.update(task, description=text, completed=share),
+                on_progress=display.progress,
             )
     except KeyboardInterrupt:
         print("stopped; the same command goes on from the last evaluations", file=sys.stderr)

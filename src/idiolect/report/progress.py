@@ -1,11 +1,24 @@
-"""Progress of an experiment's runs on a terminal, or as plain lines."""
+"""The progress of an experiment's runs, or of a sweep: on a terminal as bars, else as plain lines."""
 
 import sys
 import time
-from contextlib import AbstractContextManager
+from collections.abc import Callable
+from contextlib import AbstractContextManager, nullcontext
 
-from rich.console import Console
-from rich.progress import BarColumn, Progress, TaskID, TextColumn
+from rich.console import Console, Group
+from rich.live import Live
+from rich.progress import (
+    BarColumn,
+    MofNCompleteColumn,
+    Progress,
+    ProgressColumn,
+    Task,
+    TaskID,
+    TaskProgressColumn,
+    TextColumn,
+    TimeElapsedColumn,
+    TimeRemainingColumn,
+)
 from rich.table import Column
 from rich.text import Text
 
@@ -15,15 +28,31 @@ from idiolect.study.loop import Progress as RunProgress
 from idiolect.study.store import RunRow
 
 _LONGEST_NAME = 36
+_MEMORY = 600.0
+"""The speed is that of so many last seconds."""
+
+
+class SpeedColumn(ProgressColumn):
+    """Rounds a second, as rich estimates them from what this process has done."""
+
+    def render(self, task: Task) -> Text:
+        """Nothing until there is an estimate."""
+        return Text(f"{task.speed:.1f} rounds/s" if task.speed else "", style="progress.data.speed")
 
 
 class Display:
     """Progress of all runs: one bar for everything with the time left, one line for each run at work.
 
-    Without a terminal: one line for each finished run.
+    Without a terminal: one line for each finished run. get_time: seconds on any clock.
     """
 
-    def __init__(self, experiment: Experiment, quiet: bool = False, console: Console | None = None) -> None:
+    def __init__(
+        self,
+        experiment: Experiment,
+        quiet: bool = False,
+        console: Console | None = None,
+        get_time: Callable[[], float] = time.monotonic,
+    ) -> None:
         self.console = console or Console(stderr=True)
         self.live = self.console.is_terminal and not quiet
         self.quiet = quiet
@@ -34,80 +63,112 @@ class Display:
             for seed in experiment.seed_list
         }
         self.done: dict[str, int] = {}
-        self.began: dict[str, int] = {}  # rounds that were there when this process came to a run
         self.over: set[str] = set()
-        self.started = time.monotonic()
-        self.first: tuple[int, float] | None = None  # (rounds, time) when rounds began to come
         room = min(_LONGEST_NAME, max(12, self.console.width * 3 // 10))
         self.width = min(room, max([10, *(len(name) for name in self.rounds)]))
-        self.bars = Progress(
-            TextColumn("{task.description}", table_column=Column(width=self.width, no_wrap=True)),
-            BarColumn(8, table_column=Column(width=8)),
+        name = TextColumn("{task.description}", table_column=Column(width=self.width, no_wrap=True))
+        bar = BarColumn(8, table_column=Column(width=8))
+        self.everything = Progress(
+            *(name, bar, MofNCompleteColumn(), *_times(), SpeedColumn(table_column=Column(no_wrap=True))),
+            console=self.console,
+            get_time=get_time,
+            speed_estimate_period=_MEMORY,
+        )
+        self.runs = Progress(
+            *(name, bar, MofNCompleteColumn()),
             TextColumn("{task.fields[info]}", table_column=Column(no_wrap=True, overflow="ellipsis", ratio=1)),
             console=self.console,
-            transient=True,
+            get_time=get_time,
             expand=True,
-            disable=not self.live,
         )
-        self.total = self.bars.add_task("all rounds", total=max(1, sum(self.rounds.values())), info="starting")
+        self.total = self.everything.add_task("all rounds", total=max(1, sum(self.rounds.values())))
         self.tasks: dict[str, TaskID] = {}
 
     def shown(self) -> AbstractContextManager[object]:
         """The time in which the bars are on the screen."""
-        return self.bars
+        if not self.live:
+            return nullcontext()
+        return Live(Group(self.everything, self.runs), console=self.console, transient=True)
 
     def progress(self, name: str, progress: RunProgress) -> None:
         """Show where a run stands."""
         if name in self.over:
             return
-        self.done[name] = progress.round
-        self.began.setdefault(name, progress.round)
         if name not in self.tasks:
-            self.tasks[name] = self.bars.add_task(self._short(name), total=progress.rounds, info="")
+            self.tasks[name] = self.runs.add_task(self._short(name), total=progress.rounds, info="")
         scores = "  ".join(f"{model} {short(value)}" for model, value in progress.scores.items())
-        info = f"{progress.round}/{progress.rounds}  {scores or 'compiling'}"
-        self.bars.update(self.tasks[name], completed=progress.round, info=info)
-        self._total()
+        self.runs.update(self.tasks[name], completed=progress.round, info=scores or "compiling")
+        self._reach(name, progress.round)
 
     def finished(self, row: RunRow) -> None:
         """Note a finished run."""
         rounds = self.rounds.get(row.id, 0)
-        self.began.setdefault(row.id, rounds)
+        self._reach(row.id, min(row.round, rounds))
+        self._skip(rounds - self.done[row.id])  # the rest of one that diverged
         self.done[row.id] = rounds
         self.over.add(row.id)
         if row.id in self.tasks:
-            self.bars.remove_task(self.tasks.pop(row.id))
-        self._total()
+            self.runs.remove_task(self.tasks.pop(row.id))
         if row.status == "diverged":
             self.console.print(Text(f"{row.id}: {row.message}", style="red"), soft_wrap=True)
         elif not self.live and not self.quiet:
-            count = f"[{sum(self.done.values()) / max(sum(self.rounds.values()), 1):4.0%}]"
-            print(f"{count} {row.id}: {row.round} rounds in {row.seconds:.1f} s", file=sys.stderr, flush=True)
+            share = sum(self.done.values()) / max(sum(self.rounds.values()), 1)
+            _print(share, f"{row.id}: {row.round} rounds in {row.seconds:.1f} s")
 
     def _short(self, name: str) -> str:
         """A name that fits, with its end, where runs differ."""
         return name if len(name) <= self.width else "…" + name[-self.width + 1 :]
 
-    def _total(self) -> None:
-        everything, done = sum(self.rounds.values()), sum(self.done.values())
-        fresh, now = done - sum(self.began.values()), time.monotonic()
-        elapsed = clock(now - self.started)
-        info = f"{done}/{everything}  {elapsed}"
-        if self.first is None and fresh > 0:  # what came before was starting and compiling
-            self.first = (fresh, now)
-        if self.first is not None and fresh > self.first[0]:
-            rate = (fresh - self.first[0]) / max(now - self.first[1], 1e-9)
-            info = f"{done}/{everything}  {rate:.1f} rounds/s  {elapsed}, {clock((everything - done) / rate)} left"
-        self.bars.update(self.total, completed=done, info=info)
+    def _reach(self, name: str, round: int) -> None:
+        """Count a run's rounds; those that were there when this process came to it say nothing of the speed."""
+        if name in self.done:
+            self.everything.advance(self.total, round - self.done[name])
+        else:
+            self._skip(round)
+        self.done[name] = round
+
+    def _skip(self, rounds: int) -> None:
+        """Count rounds that this process did not do."""
+        self.everything.tasks[0].completed += rounds
+
+
+class SweepDisplay:
+    """Progress of a sweep: one bar with the time left; without a terminal a line at each tenth."""
+
+    def __init__(self, console: Console | None = None, get_time: Callable[[], float] = time.monotonic) -> None:
+        self.console = console or Console(stderr=True)
+        self.bar = Progress(
+            *(TextColumn("{task.description}"), BarColumn(), TaskProgressColumn(), *_times()),
+            console=self.console,
+            transient=True,
+            get_time=get_time,
+            speed_estimate_period=_MEMORY,
+        )
+        self.task = self.bar.add_task("compiling", total=1.0)
+        self.tenths = 0
+
+    def shown(self) -> AbstractContextManager[object]:
+        """The time in which the bar is on the screen."""
+        return self.bar if self.console.is_terminal else nullcontext()
+
+    def progress(self, text: str, share: float) -> None:
+        """Show what is at work, and which share of the sweep is done."""
+        self.bar.update(self.task, description=text, completed=share)
+        tenths = int(share * 10 + 1e-9)
+        if tenths != self.tenths and not self.console.is_terminal:
+            _print(share, text)
+        self.tenths = tenths
+
+
+def _times() -> list[ProgressColumn]:
+    """The time since the start and the time left."""
+    return [TimeElapsedColumn(), TextColumn("+"), TimeRemainingColumn(compact=True), TextColumn("left")]
+
+
+def _print(share: float, text: str) -> None:
+    print(f"[{share:4.0%}] {text}", file=sys.stderr, flush=True)
 
 
 def short(score: float) -> str:
     """A score in few characters."""
     return f"{score:.3f}" if abs(score) < 100 else f"{score:.4g}"
-
-
-def clock(seconds: float) -> str:
-    """Seconds as m:ss or h:mm:ss."""
-    minutes, second = divmod(round(seconds), 60)
-    hours, minute = divmod(minutes, 60)
-    return f"{hours}:{minute:02}:{second:02}" if hours else f"{minute}:{second:02}"
