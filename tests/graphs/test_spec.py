@@ -39,8 +39,8 @@ def test_a_name_is_the_function_of_that_name_on_the_federation(data):
     ("text", "message"),
     [
         ("compleet", "unknown graph 'compleet'; did you mean 'complete'"),
-        ("random(densty=0.3)", "unknown key for graph random 'densty'; did you mean 'density'"),
-        ("random(num_clients=3)", "unknown key for graph random 'num_clients'"),
+        ("random(densty=0.3)", "unknown key of graph random 'densty'; did you mean 'density'"),
+        ("random(num_clients=3)", "unknown key of graph random 'num_clients'"),
         ("random(density='high')", "graph random: density = 'high' must be a number"),
         ("random(seed=0.5)", "graph random: seed = 0.5 must be a whole number"),
         ("random(seed=1e999)", "graph random: seed = inf must be a whole number"),

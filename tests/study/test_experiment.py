@@ -57,7 +57,7 @@ def method(**changes):
         ({"cells": method(name="pfedmee")}, "unknown method 'pfedmee'; did you mean 'pfedme'"),
         ({"cells": method(prox_wieght=3)}, "unknown key of method pfedme 'prox_wieght'; did you mean 'prox_weight'"),
         ({"cells": method(rate="fast")}, "pfedme: rate = 'fast' must be a number"),
-        ({"cells": method(rate=-1)}, "pfedme: rate = -1 must be greater than 0"),
+        ({"cells": method(rate=-1)}, "pfedme: rate = -1.0 must be greater than 0"),
         ({"cells": method(rate=math.inf)}, r"cells\.0\.methods\.0\.rate = inf must be a finite number"),
         ({"cells": method(local_steps=math.inf)}, r"local_steps = inf must be a finite number"),
         ({"cells": method(local_steps=0)}, "pfedme: local_steps = 0"),

@@ -1,7 +1,6 @@
 """The methods by name: a specification makes a checked method."""
 
 from collections.abc import Mapping
-from dataclasses import MISSING, fields
 from typing import Any
 
 from idiolect.algorithms.adaptive import FedAdagrad, FedAdam, FedYogi
@@ -30,7 +29,7 @@ from idiolect.algorithms.pflego import PFLEGO
 from idiolect.algorithms.reptile import Reptile
 from idiolect.algorithms.scaffold import Scaffold
 from idiolect.core.errors import ConfigError, unknown
-from idiolect.core.settings import check_type
+from idiolect.core.settings import settings_of, validated
 
 ALGORITHMS: dict[str, type[Algorithm]] = {
     cls.name: cls
@@ -82,17 +81,12 @@ def build(spec: Mapping[str, Any] | str) -> Algorithm:
     if name not in ALGORITHMS:
         raise unknown("method", name, ALGORITHMS)
     cls = ALGORITHMS[name]
-    defaults = hyperparameters(cls)
-    for key, value in given.items():
-        if key not in defaults:
-            raise unknown(f"key of method {name}", key, defaults)
-        check_type(f"{name}: {key}", value, defaults[key])
-    return cls(**given)
+    return cls(**validated(settings_of(cls), given, f"method {name}", prefix=f"{name}: "))
 
 
 def hyperparameters(cls: type[Algorithm]) -> dict[str, Any]:
     """Every hyper-parameter of a method with its default."""
-    return {f.name: f.default for f in fields(cls) if f.init and f.default is not MISSING}
+    return {name: setting.default for name, setting in settings_of(cls).items()}
 
 
 def offers_more(cls: type[Algorithm]) -> bool:

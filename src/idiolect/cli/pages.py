@@ -11,7 +11,7 @@ from idiolect.algorithms import registry as algorithms
 from idiolect.algorithms.base import Algorithm
 from idiolect.core.errors import unknown
 from idiolect.core.losses import LOSSES
-from idiolect.core.settings import keywords
+from idiolect.core.settings import settings_of
 from idiolect.data.sets import registry as sources
 from idiolect.models import registry as zoo
 from idiolect.models.fusion import FUSIONS
@@ -81,10 +81,8 @@ def data(name: str) -> Page:
     source = _known("data set", name, sources.SOURCES)
     parameters = signature(source).parameters
     shared = [get_args(p.annotation)[0] for p in parameters.values() if p.kind is Parameter.VAR_KEYWORD]
-    settings = dict.fromkeys(keywords(source))
-    for key, parameter in parameters.items():
-        if key in settings:
-            settings[key] = REQUIRED if parameter.default is Parameter.empty else parameter.default
+    defaults = {key: setting.default for key, setting in settings_of(source).items()}
+    settings = {key: REQUIRED if value is Parameter.empty else value for key, value in defaults.items()}
     words = [f"{base.__name__}: {_doc(base)}" for base in shared]
     return Page(_paragraphs(_doc(source), *words, EVERY_SOURCE), settings)
 

@@ -4,11 +4,10 @@ import ast
 import warnings
 from collections.abc import Callable
 from dataclasses import dataclass
-from inspect import signature
 from typing import Any
 
 from idiolect.core.errors import ConfigError, require, unknown
-from idiolect.core.settings import check_keywords, check_type, keywords
+from idiolect.core.settings import Setting, settings_of, validated
 from idiolect.data.federated import FederatedData
 from idiolect.graphs import by_data, kinds
 from idiolect.graphs.graph import Graph, GraphWarning
@@ -24,9 +23,9 @@ class Kind:
     of: Callable[[FederatedData], Any]
 
     @property
-    def options(self) -> dict[str, Any]:
-        """The keys that may be given, with their defaults."""
-        return {key: signature(self.make).parameters[key].default for key in keywords(self.make)[1:]}
+    def options(self) -> dict[str, Setting]:
+        """What may be given; the function's first argument is of the federation."""
+        return dict([*settings_of(self.make).items()][1:])
 
 
 def _number(data: FederatedData) -> int:
@@ -66,13 +65,7 @@ def parse(text: str) -> tuple[str, dict[str, Any]]:
         options[keyword.arg] = _value(keyword.value, wrong)
     if name not in GRAPHS:
         raise unknown("graph", name, GRAPHS)
-    kind = GRAPHS[name]
-    check_keywords(kind.make, options, f"graph {name}", hidden=keywords(kind.make)[:1])
-    for key, value in options.items():
-        default = kind.options[key]
-        check_type(f"graph {name}: {key}", value, default)
-        options[key] = type(default)(value)  # 10.0 where 10 is meant
-    return name, options
+    return name, validated(GRAPHS[name].options, options, f"graph {name}")
 
 
 def _value(node: ast.expr, wrong: ConfigError) -> Any:

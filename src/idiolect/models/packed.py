@@ -1,20 +1,23 @@
 """The zoo's models of packed samples: how a specification and the modalities' shapes make them."""
 
 from collections.abc import Mapping
-from typing import Any, cast
+from typing import Annotated, Any, cast
 
 import equinox as eqx
 import jax
+from annotated_types import MinLen
 from jaxtyping import PRNGKeyArray
+from pydantic import AfterValidator, BeforeValidator, Strict
 
-from idiolect.core.errors import ConfigError, require, unknown
+from idiolect.core.errors import require, unknown
+from idiolect.core.settings import Setting, Words
 from idiolect.data.modalities import Modalities
 from idiolect.models.encoders import Dense, Encoder, Signal, Text
 from idiolect.models.fusion import FUSIONS
 from idiolect.models.mlp import MLP
 from idiolect.models.multimodal import EarlyLSTM, Multimodal
 from idiolect.models.recurrent import LSTM
-from idiolect.models.spec import Reader, Spec, layers, one_of, positive
+from idiolect.models.spec import Layers, Positive, Spec, as_list, one_of
 
 ENCODERS = ("signal", "gru", "text", "mlp")
 
@@ -74,37 +77,29 @@ def _encoder(spec: Spec, kind: str, name: str, shape: tuple[int, ...], key: PRNG
     return Signal(shape, width, channels=channels, kernel=spec["kernel"], pool=spec["pool"], key=key)
 
 
-def names(key: str, value: Any) -> list[str] | None:
-    """Names of modalities; a lone one stands for a list of one; nothing for all."""
-    if value is None:
-        return None
-    values = [value] if isinstance(value, str) else value
-    if not isinstance(values, list | tuple) or not values or not all(isinstance(name, str) for name in values):
-        raise ConfigError(f"{key} must be a list of names, not {value!r}")
-    return list(values)
-
-
-def encoders(key: str, value: Any) -> str | dict[str, str]:
+def _encoders(value: str | dict[str, str]) -> str | dict[str, str]:
     """The kind of every encoder, or a table of kinds by modality."""
-    table = dict(value) if isinstance(value, Mapping) else {"": value}
-    for kind in table.values():
+    for kind in value.values() if isinstance(value, dict) else (value,):
         if kind not in ("auto", *ENCODERS):
-            raise unknown(f"encoder in {key},", str(kind), ("auto", *ENCODERS))
-    return table if isinstance(value, Mapping) else value
+            raise unknown("encoder", kind, ("auto", *ENCODERS))
+    return value
 
 
-_BOTH: dict[str, tuple[Any, Reader]] = {
-    "modalities": (None, names),
-    "features": (32, positive),
-    "decoder": ([32], layers),
+Names = Annotated[list[Annotated[str, Strict()]], BeforeValidator(as_list), MinLen(1), Words("a list of names")]
+Encoders = Annotated[
+    str | dict[str, str], AfterValidator(_encoders), Words("the name of an encoder, or a table of them by modality")
+]
+LSTM_KEYS: dict[str, Setting] = {
+    "modalities": Setting(Names | None, None),  # all
+    "features": Setting(Positive, 32),
+    "decoder": Setting(Layers, [32]),
 }
-LSTM_KEYS = _BOTH
-MULTIMODAL_KEYS: dict[str, tuple[Any, Reader]] = {
-    **_BOTH,
-    "encoder": ("auto", encoders),
-    "channels": ([16, 32, 32], layers),
-    "kernel": (5, positive),
-    "pool": (2, positive),
-    "dense": ([64], layers),
-    "fusion": ("late", one_of("fusion", ("late", *FUSIONS))),
+MULTIMODAL_KEYS: dict[str, Setting] = {
+    **LSTM_KEYS,
+    "encoder": Setting(Encoders, "auto"),
+    "channels": Setting(Layers, [16, 32, 32]),
+    "kernel": Setting(Positive, 5),
+    "pool": Setting(Positive, 2),
+    "dense": Setting(Layers, [64]),
+    "fusion": Setting(one_of("fusion", ("late", *FUSIONS)), "late"),
 }

@@ -11,6 +11,7 @@ from jaxtyping import PRNGKeyArray
 
 from idiolect.core.errors import ConfigError, require, unknown
 from idiolect.core.losses import LOSSES, SampleLoss
+from idiolect.core.settings import Setting, validated
 from idiolect.data.federated import TaskKind
 from idiolect.data.modalities import Modalities
 from idiolect.models.cnn import CNN
@@ -20,18 +21,16 @@ from idiolect.models.mlp import ACTIVATIONS, MLP
 from idiolect.models.packed import LSTM_KEYS, MULTIMODAL_KEYS, lstm, multimodal
 from idiolect.models.parts import separate
 from idiolect.models.spec import (
-    Reader,
+    Activation,
+    Image,
+    Initialisation,
+    Layers,
+    Loss,
+    Padding,
+    Penalty,
+    Positive,
     Spec,
-    activation,
-    image,
-    initialisation,
-    layers,
-    loss,
-    optional,
-    padding,
-    penalty,
-    positive,
-    widths,
+    Widths,
 )
 
 Builder: TypeAlias = Callable[[Spec, Any, int, PRNGKeyArray], eqx.Module]
@@ -40,11 +39,11 @@ Builder: TypeAlias = Callable[[Spec, Any, int, PRNGKeyArray], eqx.Module]
 
 @dataclass(frozen=True)
 class ModelEntry:
-    """A model of the zoo: what it is, its builder, its own keys as (default, reader), the tasks it can do."""
+    """A model of the zoo: what it is, its builder, its own keys, the tasks it can do."""
 
     description: str
     builder: Builder
-    keys: Mapping[str, tuple[Any, Reader]] = field(default_factory=dict[str, tuple[Any, Reader]])
+    keys: Mapping[str, Setting] = field(default_factory=dict[str, Setting])
     tasks: tuple[TaskKind, ...] = get_args(TaskKind)
     instead: str = ""
     packed: bool = False
@@ -66,30 +65,30 @@ def _cnn(spec: Spec, feature_shape: tuple[int, ...], num_outputs: int, key: PRNG
     return CNN(feature_shape, num_outputs, **{name: spec[name] for name in _CNN_KEYS}, key=key)
 
 
-def _cnn_keys(defaults: Spec) -> dict[str, tuple[Any, Reader]]:
+def _cnn_keys(defaults: Spec) -> dict[str, Setting]:
     """The keys of a CNN with other defaults."""
-    return {name: (defaults.get(name, default), reader) for name, (default, reader) in _CNN_KEYS.items()}
+    return {key: Setting(kind, defaults.get(key, default)) for key, (kind, default) in _CNN_KEYS.items()}
 
 
-_MLP_KEYS: dict[str, tuple[Any, Reader]] = {"hidden": ([100], widths), "activation": ("relu", activation)}
-_CNN_KEYS: dict[str, tuple[Any, Reader]] = {
-    "channels": ([32, 64], widths),
-    "kernel": (5, positive),
-    "padding": ("VALID", padding),
-    "pool": (2, positive),
-    "pool_stride": (2, positive),
-    "pool_padding": ("VALID", padding),
-    "dense": ([512], layers),
-    "image_shape": (None, image),
+_MLP_KEYS = {"hidden": Setting(Widths, [100]), "activation": Setting(Activation, "relu")}
+_CNN_KEYS = {
+    "channels": Setting(Widths, [32, 64]),
+    "kernel": Setting(Positive, 5),
+    "padding": Setting(Padding, "VALID"),
+    "pool": Setting(Positive, 2),
+    "pool_stride": Setting(Positive, 2),
+    "pool_padding": Setting(Padding, "VALID"),
+    "dense": Setting(Layers, [512]),
+    "image_shape": Setting(Image | None, None),  # the features' own
 }
 # The networks of Table 4 in PFLEGO (Nikoloutsopoulos, Koutsopoulos, Titsias).
 _OMNIGLOT = {"channels": [64] * 4, "kernel": 3, "padding": "SAME", "dense": []}
 _PFLEGO_CIFAR = {"channels": [64, 64], "padding": "SAME", "pool": 3, "pool_padding": "SAME", "dense": [384, 192]}
-_SHARED_KEYS: dict[str, tuple[Any, Reader]] = {
-    "init": ("pytorch", initialisation),
-    "last_init": (None, optional(initialisation)),
-    "l2": (0.0, penalty),
-    "loss": (None, loss),
+_SHARED_KEYS = {
+    "init": Setting(Initialisation, "pytorch"),
+    "last_init": Setting(Initialisation | None, None),
+    "l2": Setting(Penalty, 0.0),
+    "loss": Setting(Loss | None, None),  # the task's own
 }
 
 MODELS: dict[str, ModelEntry] = {
@@ -125,12 +124,9 @@ def resolve(spec: Spec | str) -> dict[str, Any]:
         raise ConfigError(f"a model specification needs a name ({', '.join(MODELS)}), not {name!r}")
     if name not in MODELS:
         raise unknown("model", name, MODELS)
-    keys = {**MODELS[name].keys, **_SHARED_KEYS}
-    for key in given:
-        if key not in keys:
-            raise unknown(f"key of model {name}", str(key), keys)
-    read = {key: reader(f"model.{key}", given.get(key, default)) for key, (default, reader) in keys.items()}
-    return {"name": name, **read}
+    settings = {**MODELS[name].keys, **_SHARED_KEYS}
+    defaults = {key: setting.default for key, setting in settings.items()}
+    return {"name": name, **validated(settings, {**defaults, **given}, f"model {name}", prefix="model.")}
 
 
 def build(

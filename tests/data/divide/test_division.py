@@ -94,7 +94,7 @@ def test_make_knows_the_partitioners_and_their_keys():
     assert make_partition(X, Y, "iid", seed=3).fingerprint != make_partition(X, Y, "iid", seed=4).fingerprint
     with pytest.raises(ConfigError, match="did you mean 'dirichlet'"):
         make_partition(X, Y, "dirichlt")
-    with pytest.raises(ConfigError, match="unknown key for partition 'dirichlet' 'concentraton'; did you mean"):
+    with pytest.raises(ConfigError, match="unknown key of partition 'dirichlet' 'concentraton'; did you mean"):
         make_partition(X, Y, "dirichlet", concentraton=1.0)
     with pytest.raises(ConfigError, match="seed must not be negative"):
         make_partition(X, Y, "iid", seed=-1)

@@ -60,7 +60,7 @@ def test_a_fixed_partition_is_its_papers():
     )
     with pytest.raises(ConfigError, match="'nested' has 2 clients, not 3"):
         partition_images(POOL, "nested", clients=3)
-    with pytest.raises(ConfigError, match="unknown key for partition 'nested' 'k'"):
+    with pytest.raises(ConfigError, match="unknown key of partition 'nested' 'k'"):
         partition_images(POOL, "nested", k=3)
 
 
@@ -119,7 +119,7 @@ def test_a_saved_partition_belongs_to_its_pool(tmp_path):
     [
         ({"partition": "nestd"}, "unknown partition 'nestd'; did you mean 'nested'"),
         ({"partition": "pflego-low"}, "did you mean 'pflego-"),
-        ({"partition": "iid", "k": 3}, "unknown key for partition 'iid' 'k'"),
+        ({"partition": "iid", "k": 3}, "unknown key of partition 'iid' 'k'"),
         ({"partition": "iid", "shape": "cube"}, "unknown shape 'cube'"),
         ({"partition": "iid", "labels": "own"}, "unknown labels 'own'; known: client, global"),
         ({"partition": "iid", "normalisation": "units"}, "did you mean 'unit'"),

@@ -53,8 +53,8 @@ def test_partition_arguments_reach_the_partitioner(tiny_mnist):
     assert [len(np.unique(data.train.client(i)[1])) for i in range(5)] == [4] * 5
     for bad, message in (
         ({"partition": "cleen"}, "did you mean 'clean'"),
-        ({"partition": "dirichlet", "k": 3}, "unknown key for partition 'dirichlet' 'k'"),
-        ({"partition": "clean", "k": 3}, "unknown key for partition 'clean' 'k'"),
+        ({"partition": "dirichlet", "k": 3}, "unknown key of partition 'dirichlet' 'k'"),
+        ({"partition": "clean", "k": 3}, "unknown key of partition 'clean' 'k'"),
         ({"partition": "clean", "clients": 10}, "'clean' has 20 clients, not 10"),
     ):
         with pytest.raises(ConfigError, match=message):

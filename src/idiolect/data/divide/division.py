@@ -9,7 +9,7 @@ import numpy as np
 from jaxtyping import Shaped
 
 from idiolect.core.errors import ConfigError, DataError, require, unknown
-from idiolect.core.settings import check_keywords
+from idiolect.core.settings import settings_of, validated
 from idiolect.data.divide.partitioners import PARTITIONERS
 from idiolect.data.federated import SPLITS
 from idiolect.data.partition import Indices, Partition, Rows, pool_hash
@@ -194,7 +194,8 @@ def make_partition(
     if partitioner not in PARTITIONERS:
         raise unknown("partition", partitioner, PARTITIONERS)
     function = PARTITIONERS[partitioner]
-    check_keywords(function, parameters, f"partition '{partitioner}'", hidden=("labels", "clients", "rng"))
+    settings = settings_of(function, hidden=("labels", "clients", "rng"))
+    parameters = validated(settings, parameters, f"partition '{partitioner}'")
     groups = function(y, clients, stream(seed, 0), **parameters)
     return divide(
         groups,

@@ -9,7 +9,7 @@ import numpy as np
 from jaxtyping import Float, Int32, UInt8
 
 from idiolect.core.errors import require, unknown
-from idiolect.core.settings import check_keywords
+from idiolect.core.settings import settings_of, validated
 from idiolect.data.divide.division import divide, make_partition
 from idiolect.data.divide.downsample import downsample as downsampled
 from idiolect.data.divide.own_labels import number_own_labels
@@ -48,8 +48,8 @@ def partition_images(
     if pool.common and partition in PARTITIONERS:
         divided = make_partition(pool.images, pool.labels, partition, **arguments)
     elif partition in named_partitions:
-        check_keywords(named_partitions[partition], arguments, f"partition '{partition}'", hidden=("pool", "level"))
-        divided = named_partitions[partition](pool, **arguments)
+        settings = settings_of(named_partitions[partition], hidden=("pool", "level"))
+        divided = named_partitions[partition](pool, **validated(settings, arguments, f"partition '{partition}'"))
     else:
         raise unknown("partition", partition, [*named_partitions, *(PARTITIONERS if pool.common else ())])
     seed = arguments.get("split_seed", 0)

@@ -5,10 +5,8 @@ from collections.abc import Callable, Mapping
 from inspect import getdoc
 from typing import Any
 
-from pydantic import ValidationError, validate_call
-
 from idiolect.core.errors import ConfigError, unknown
-from idiolect.core.settings import check_keywords
+from idiolect.core.settings import settings_of, validated
 from idiolect.data.federated import FederatedData
 from idiolect.data.sets.cifar10 import cifar10
 from idiolect.data.sets.emnist import emnist
@@ -63,15 +61,9 @@ def load(spec: Mapping[str, Any]) -> FederatedData:
         raise unknown("data set", name, SOURCES)
     function = SOURCES[name]
     arguments = {key: value for key, value in spec.items() if key != "name"}
-    check_keywords(function, arguments, f"data set '{name}'")
     if name == "table" and "path" not in arguments:
         raise ConfigError("data set 'table' needs a path, the CSV, TSV or Parquet file")
-    try:
-        return validate_call(config={"arbitrary_types_allowed": True})(function)(**arguments)
-    except ValidationError as error:
-        first = error.errors()[0]
-        key = ".".join(str(part) for part in first["loc"][:1])
-        raise ConfigError(f"data set '{name}': {key}={first['input']!r}: {first['msg']}") from error
+    return function(**validated(settings_of(function), arguments, f"data set '{name}'"))
 
 
 def describe_data() -> dict[str, str]:

@@ -130,8 +130,8 @@ def test_says_what_is_impossible(digits):
         ({"clients": 0}, ConfigError, "clients must be at least 1"),
         ({"clients": 800}, DataError, r"client \d+ gets no test image of its 2 classes; use fewer clients"),
         ({"validation": 1.0}, ConfigError, "validation fraction"),
-        ({"test": 0.2}, ConfigError, "unknown key for partition 'pflego-high' 'test'"),
-        ({"level": "none"}, ConfigError, "unknown key for partition 'pflego-high' 'level'"),
+        ({"test": 0.2}, ConfigError, "unknown key of partition 'pflego-high' 'test'"),
+        ({"level": "none"}, ConfigError, "unknown key of partition 'pflego-high' 'level'"),
     ):
         with pytest.raises(error, match=message):
             partition_images(digits, "pflego-high", **{"clients": 20, **bad})
