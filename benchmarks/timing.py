@@ -16,7 +16,8 @@ from idiolect.core.aligned import aligned_empty
 from idiolect.core.random import model_key
 from idiolect.data.federated import FederatedData, Split
 from idiolect.models import build as build_model
-from idiolect.runtime.simulate import Simulation, State
+from idiolect.runtime.plan import State
+from idiolect.runtime.simulate import Simulation
 
 
 def federation(x: np.ndarray, y: np.ndarray, classes: int) -> FederatedData:

@@ -9,7 +9,8 @@ import numpy as np
 from idiolect.client.client import Client
 from idiolect.core import tree
 from idiolect.models.parts import separate
-from idiolect.runtime.simulate import Simulation, State
+from idiolect.runtime.plan import State
+from idiolect.runtime.simulate import Simulation
 from tests.federations import Problem, classification
 
 SIZES = (9, 1, 14, 4)

@@ -12,7 +12,7 @@ from benchmarks.workloads import Workload
 from idiolect.core.errors import ConfigError
 from idiolect.runtime.devices import use_cores
 from idiolect.runtime.evaluate import Evaluator
-from idiolect.runtime.simulate import State
+from idiolect.runtime.plan import State
 
 
 class Rounds:

@@ -1,6 +1,5 @@
 """FedU on quadratics: graphs, its minimiser, Algorithm 1 in numpy and where it stands still."""
 
-from copy import copy
 from dataclasses import replace
 
 import equinox as eqx
@@ -75,10 +74,10 @@ def runner(simulation):
 
     @jax.jit
     def go(state, rate, coupling, rounds):
-        changed = copy(simulation)
-        changed.algorithm = eqx.tree_at(lambda m: (m.rate, m.coupling), simulation.algorithm, (rate, coupling))
-        everyone = changed.training.num_clients
-        return jax.lax.fori_loop(0, rounds, lambda _, s: changed._one_round(s, changed.arrays, everyone), state)
+        plan = simulation.plan
+        changed = eqx.tree_at(lambda p: (p.algorithm.rate, p.algorithm.coupling), plan, (rate, coupling))
+        everyone = plan.population
+        return jax.lax.fori_loop(0, rounds, lambda _, s: changed.one_round(s, simulation.arrays, everyone), state)
 
     return go
 

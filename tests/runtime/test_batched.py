@@ -48,7 +48,7 @@ def model_of(data, seed, name="mlp"):
     return build(spec, data.feature_shape, data.num_outputs, data.task, model_key(seed))
 
 
-def simulations_of(data, methods, l2=0.0, **options):
+def eachof(data, methods, l2=0.0, **options):
     model = model_of(data, 0, "mlr" if isinstance(methods[0], Mocha) else "mlp")
     l2 = l2 if isinstance(l2, tuple) else (l2,) * len(methods)
     options = {"cohort": 3, "rounds": 4} | options
@@ -67,10 +67,11 @@ def swept(data, simulations, rounds=4, block=None):
     """A program over all pairs of a simulation and a seed: (program, rows, states)."""
     params = initial(data, simulations)
     runs = [(sim, seed) for sim in simulations for seed in SEEDS]
-    program = Program([sim for sim, _ in runs], [member_of(sim) for sim, _ in runs], block=block)
+    each = [sim for sim, _ in runs]
+    program = Program(each, [member_of(sim) for sim in each], block=block)
     rows = range(len(runs))
-    states = program.start(rows, [seed for _, seed in runs], [params[seed] for _, seed in runs])
-    return program, rows, program.advance(rows, states, rounds), runs
+    states = program.start(each, [seed for _, seed in runs], [params[seed] for _, seed in runs])
+    return program, rows, program.advance(rows, states, rounds, program.capacity(SEEDS, rounds)), runs
 
 
 def assert_same(state, other, exactly=False):
@@ -91,7 +92,7 @@ def assert_same(state, other, exactly=False):
 )
 def test_each_member_is_the_run_with_its_seed_and_hyper_parameters(data, name, block):
     l2 = (0.0, 0.05) if name == "pfedme" else 0.01
-    simulations = simulations_of(data, SETTINGS[name], l2)
+    simulations = eachof(data, SETTINGS[name], l2)
     program, rows, states, runs = swept(data, simulations, block=block)
     scores = program.scores(rows, states, ("validation",), simulations[0].algorithm.model_names)
     params = initial(data, simulations)
@@ -111,7 +112,7 @@ def test_each_member_is_the_run_with_its_seed_and_hyper_parameters(data, name, b
 
 
 def test_seeds_alone_in_blocks_of_one_are_the_same_to_the_last_bit(data):
-    simulations = simulations_of(data, SETTINGS["scaffold"][:1], block=1)
+    simulations = eachof(data, SETTINGS["scaffold"][:1], block=1)
     _, _, states, runs = swept(data, simulations, block=1)
     params = initial(data, simulations)
     for row, (sim, seed) in enumerate(runs):
@@ -119,7 +120,7 @@ def test_seeds_alone_in_blocks_of_one_are_the_same_to_the_last_bit(data):
 
 
 def test_binomial_cohorts_are_those_of_the_single_runs(data):
-    simulations = simulations_of(data, SETTINGS["pfedme"], sampling="binomial", cohort=1.5)
+    simulations = eachof(data, SETTINGS["pfedme"], sampling="binomial", cohort=1.5)
     _, _, states, runs = swept(data, simulations)
     params = initial(data, simulations)
     for row, (sim, seed) in enumerate(runs):
@@ -129,7 +130,7 @@ def test_binomial_cohorts_are_those_of_the_single_runs(data):
 @pytest.mark.parametrize("block", [8])
 def test_a_member_that_diverges_stops_no_other_and_names_where(data, block):
     good, bad = Scaffold(rate=0.1, **SMALL), Scaffold(rate=1e30, **SMALL)
-    simulations = simulations_of(data, [good, bad])
+    simulations = eachof(data, [good, bad])
     program, _, states, runs = swept(data, simulations, block=block)
     params = initial(data, simulations)
     for row, (sim, seed) in enumerate(runs):
@@ -149,8 +150,8 @@ def test_what_cannot_share_a_program_has_another_signature(data):
     first = PFedMe(**SMALL)
 
     def of(method, **options):
-        sim = simulations_of(data, [method], **options)[0]
-        return signature(sim, member_of(sim))
+        sim = eachof(data, [method], **options)[0]
+        return signature(member_of(sim))
 
     same = of(replace(first, rate=0.7), l2=0.1)
     assert of(first) == same
@@ -163,8 +164,8 @@ def test_what_cannot_share_a_program_has_another_signature(data):
 
 
 def test_bad_blocks_and_seeds_are_refused(data):
-    sim = simulations_of(data, SETTINGS["scaffold"][:1])[0]
+    sim = eachof(data, SETTINGS["scaffold"][:1])[0]
     with pytest.raises(ConfigError, match="block = 0 must be at least 1"):
         Program([sim], [member_of(sim)], block=0)
     with pytest.raises(ConfigError, match="seeds must be"):
-        Program([sim], [member_of(sim)]).start([0], [-1], [sim.params])
+        Program([sim], [member_of(sim)]).start([sim], [-1], [sim.params])

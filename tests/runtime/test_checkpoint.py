@@ -5,7 +5,7 @@ import pytest
 
 from idiolect.core.errors import StoreError
 from idiolect.runtime.checkpoint import Checkpoint, load_checkpoint, save_checkpoint
-from idiolect.runtime.simulate import State
+from idiolect.runtime.plan import State
 
 
 def state(value: float = 1.5, round: int = 4, width: int = 3) -> State:

@@ -5,25 +5,26 @@ import pytest
 
 from idiolect import FedAvg
 from idiolect.core.errors import DivergedError
+from idiolect.runtime.batched import Program
 from idiolect.runtime.evaluate import Evaluator
-from idiolect.study.loop import Memory, Progress, fit
+from idiolect.study.loop import Memory, Progress, Schedule, fit
 from tests.federations import bits, classification
 
 
 @pytest.fixture(scope="module")
-def evaluator():
+def program():
     simulation = classification().simulation(FedAvg(local_steps=2, batch_size=4), cohort=2, rounds=5)
-    return Evaluator(simulation)
+    return Program([simulation])
 
 
-def run(evaluator, recorder, **options):
-    options = {"seed": 0, "rounds": 5, "eval_every": 2, "splits": ("test",), **options}
-    return fit(evaluator.simulation, evaluator, recorder=recorder, **options)
+def run(program, recorder, *, on_progress=lambda _: None, **options):
+    schedule = Schedule(**{"rounds": 5, "eval_every": 2, "splits": ("test",), **options})
+    return fit(program, schedule, seed=0, recorder=recorder, on_progress=on_progress)
 
 
-def test_evaluates_before_the_first_round_regularly_and_at_the_end(evaluator):
+def test_evaluates_before_the_first_round_regularly_and_at_the_end(program):
     memory, seen = Memory(), []
-    state = run(evaluator, memory, on_progress=seen.append)
+    state = run(program, memory, on_progress=seen.append)
     assert [e.round for e in memory.history] == [0, 2, 4, 5]
     assert int(state.round) == 5
     assert seen[0] == Progress(0, 5, 0.0, {})
@@ -33,9 +34,9 @@ def test_evaluates_before_the_first_round_regularly_and_at_the_end(evaluator):
     assert seen[-1].rate > 0
 
 
-def test_each_round_of_the_tail_is_evaluated(evaluator):
+def test_each_round_of_the_tail_is_evaluated(program):
     memory = Memory()
-    run(evaluator, memory, eval_every=3, tail=3)
+    run(program, memory, eval_every=3, tail=3)
     assert [e.round for e in memory.history] == [0, 3, 4, 5]
 
 
@@ -45,21 +46,25 @@ class Kept(Memory):
     def __init__(self, state=None):
         super().__init__()
         self.state, self.paused = state, []
+        self.round = None if state is None else int(state.round)  # training gives the state up
 
     def restore(self, like):
         assert jax.tree.structure(like) == jax.tree.structure(self.state or like)
         return None if self.state is None else (self.state, 10.0, 1.0)
 
+    def has(self, round, splits):
+        return self.state is not None and round == self.round
+
     def pause(self, state, seconds, compile_seconds):
         self.paused.append((int(state.round), jax.tree.map(jnp.copy, state)))
 
 
-def test_goes_on_from_any_round_to_the_same_bits(evaluator):
+def test_goes_on_from_any_round_to_the_same_bits(program):
     whole = Kept()
-    final = bits(run(evaluator, whole))
+    final = bits(run(program, whole))
     round, state = next(kept for kept in whole.paused if kept[0] % 2)
     resumed = Kept(state)
-    again = run(evaluator, resumed)
+    again = run(program, resumed)
     assert bits(again) == final
     assert [e.round for e in resumed.history] == [e.round for e in whole.history if e.round > round]
     for old, new in zip(whole.history[-len(resumed.history) :], resumed.history, strict=True):
@@ -68,15 +73,15 @@ def test_goes_on_from_any_round_to_the_same_bits(evaluator):
     assert resumed.history[-1].compile_seconds > 1
 
 
-def test_a_finished_run_is_left_as_it_is(evaluator):
-    state = run(evaluator, Memory())
+def test_a_finished_run_is_left_as_it_is(program):
+    state = run(program, Memory())
     kept = Kept(state)
     before = bits(state)
-    assert bits(run(evaluator, kept)) == before
+    assert bits(run(program, kept)) == before
     assert kept.history == kept.paused == []
 
 
-def test_diagnostics_are_kept_with_each_evaluation_and_may_be_unknown(evaluator, monkeypatch):
+def test_diagnostics_are_kept_with_each_evaluation_and_may_be_unknown(program, monkeypatch):
     def said(self, shared):
         total = sum(jnp.sum(leaf) for leaf in jax.tree.leaves(shared))
         return {"total": total, "unknown": jnp.asarray(jnp.nan)}
@@ -90,7 +95,7 @@ def test_diagnostics_are_kept_with_each_evaluation_and_may_be_unknown(evaluator,
 
     monkeypatch.setattr(FedAvg, "diagnostics", said)
     memory = Totals()
-    run(evaluator, memory)
+    run(program, memory)
     assert [e.round for e in memory.history] == [0, 2, 4, 5]
     assert [e.diagnostics["total"] for e in memory.history] == pytest.approx(totals, rel=1e-5)
     assert len({round(total, 3) for total in totals}) == 4
@@ -98,22 +103,22 @@ def test_diagnostics_are_kept_with_each_evaluation_and_may_be_unknown(evaluator,
     assert {type(value) for e in memory.history for value in e.diagnostics.values()} == {float}
 
 
-def test_a_method_without_diagnostics_has_none(evaluator):
+def test_a_method_without_diagnostics_has_none(program):
     memory = Memory()
-    run(evaluator, memory)
+    run(program, memory)
     assert [e.diagnostics for e in memory.history] == [{}] * 4
 
 
-def test_a_model_that_is_not_finite_is_named_with_round_client_and_stage(evaluator):
-    state = evaluator.simulation.init(0)
+def test_a_model_that_is_not_finite_is_named_with_round_client_and_stage(program):
+    state = program.like.init(0)
     bad = jax.tree.map(lambda leaf: jnp.full_like(leaf, jnp.nan), state.shared)
     broken = Kept(type(state)(bad, state.private, jnp.asarray(4, jnp.int32), state.seed, state.fault))
     with pytest.raises(DivergedError, match=r"fedavg diverged .* in round 5") as caught:
-        run(evaluator, broken)
+        run(program, broken)
     assert (caught.value.round, caught.value.stage) == (5, "local training")
 
 
-def test_an_evaluation_that_is_not_finite_is_named(evaluator, monkeypatch):
+def test_an_evaluation_that_is_not_finite_is_named(program, monkeypatch):
     scores = Evaluator.__call__
 
     def spoiled(self, *args, **options):
@@ -124,7 +129,7 @@ def test_an_evaluation_that_is_not_finite_is_named(evaluator, monkeypatch):
     monkeypatch.setattr(Evaluator, "__call__", spoiled)
     memory = Memory()
     with pytest.raises(DivergedError) as caught:
-        run(evaluator, memory)
+        run(program, memory)
     assert (caught.value.round, caught.value.client) == (0, "c2")
     assert "in round 0, client 'c2', stage: evaluation of model 'global' on the test split" in str(caught.value)
     assert memory.history == []

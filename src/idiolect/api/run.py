@@ -19,9 +19,12 @@ from idiolect.core.losses import SampleLoss
 from idiolect.core.random import model_key
 from idiolect.data.federated import FederatedData
 from idiolect.models import build, check_model, l2_of, loss_of
+from idiolect.runtime.batched import Program
+from idiolect.runtime.compiled import use_compilation_cache
 from idiolect.runtime.evaluate import ClientScores, Evaluator
-from idiolect.runtime.simulate import Simulation, State
-from idiolect.study.loop import Evaluated, Memory, fit
+from idiolect.runtime.plan import State
+from idiolect.runtime.simulate import Simulation
+from idiolect.study.loop import Evaluated, Memory, Schedule, fit
 from idiolect.study.summary import Summary, metric_name
 
 ModelSpec = eqx.Module | Mapping[str, Any] | str
@@ -120,22 +123,16 @@ def run(
     """
     if rounds < 1 or eval_every < 1:
         raise ConfigError(f"rounds = {rounds} and eval_every = {eval_every} must be at least 1")
+    use_compilation_cache()
     module, spec_l2, spec_loss = _model_of(model, data, seed)
     params = eqx.filter(module, eqx.is_inexact_array)
     objective = objective_of(module, data.task, spec_l2 if l2 is None else l2, loss or spec_loss)
     simulation = Simulation(
         data, objective, params, algorithm, cohort=cohort, sampling=sampling, rounds=rounds, block=block, debug=debug
     )
-    evaluator, memory = Evaluator(simulation, eval_clients), Memory()
-    used = [split for split in splits if data.split(split).count]
-    state = fit(
-        simulation,
-        evaluator,
-        seed=seed,
-        rounds=rounds,
-        eval_every=eval_every,
-        splits=used,
-        recorder=memory,
-        rows=None if private is None else Path(private),
-    )
-    return Run(data, module, memory.history, state, evaluator)
+    program, memory = Program([simulation], clients=eval_clients), Memory()
+    used = tuple(split for split in splits if data.split(split).count)
+    schedule = Schedule(rounds, eval_every, splits=used)
+    file = None if private is None else Path(private)
+    state = fit(program, schedule, seed=seed, recorder=memory, file=file)
+    return Run(data, module, memory.history, state, program.evaluator)

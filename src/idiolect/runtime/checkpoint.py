@@ -12,8 +12,8 @@ import jax.numpy as jnp
 
 from idiolect.core.errors import StoreError
 from idiolect.core.files import atomic_write
+from idiolect.runtime.plan import State
 from idiolect.runtime.private_rows import PrivateRows
-from idiolect.runtime.simulate import State
 
 FORMAT = "idiolect-checkpoint"
 
@@ -55,6 +55,15 @@ def _to_bytes(checkpoint: Checkpoint, run_hash: str) -> bytes:
         "sha256": hashlib.sha256(payload).hexdigest(),
     }
     return json.dumps(header).encode() + b"\n" + payload
+
+
+def saved_round(path: Path) -> int:
+    """The round of the checkpoint in a file; -1 if there is none."""
+    try:
+        with path.open("rb") as file:
+            return int(json.loads(file.readline())["round"])
+    except (OSError, ValueError, KeyError, TypeError):
+        return -1
 
 
 def load_checkpoint(path: Path, like: State, run_hash: str) -> Checkpoint | None:

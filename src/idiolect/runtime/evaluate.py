@@ -2,22 +2,26 @@
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from functools import cached_property, partial
+from functools import cached_property
+from typing import Any
 
+import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
-from jaxtyping import Array, Float, Int, PyTree
+from jaxtyping import Array, ArrayLike, Float, Int, PyTree
 
 from idiolect.client.objective import Batch, Objective, Scores
 from idiolect.client.samples import Samples, to_device
 from idiolect.client.tiles import Tiles, tiles_of
 from idiolect.core import tree
 from idiolect.core.errors import DataError, require, unknown
-from idiolect.core.random import permuted, stream
+from idiolect.core.random import permuted
 from idiolect.runtime.blocks import map_blocks, map_pooled
+from idiolect.runtime.compiled import Skeleton, once
+from idiolect.runtime.plan import Plan, State
 from idiolect.runtime.private_rows import PrivateRows
-from idiolect.runtime.simulate import Simulation, State
+from idiolect.runtime.simulate import Simulation
 
 CHUNK_BYTES = 2**28  # models that are made at a time where private states lie in a file
 
@@ -89,7 +93,7 @@ def evaluated_clients(population: int, clients: int | None) -> Int[np.ndarray, "
 
 
 class Evaluator:
-    """Evaluates a simulation's named models; compiled once per choice of names and splits.
+    """Evaluates a simulation's named models.
 
     clients: how many are evaluated, see `evaluated_clients`; all by default.
     """
@@ -97,7 +101,6 @@ class Evaluator:
     def __init__(self, simulation: Simulation, clients: int | None = None) -> None:
         self.simulation = simulation
         self.ids = evaluated_clients(simulation.data.num_clients, clients)
-        self._compiled: dict[tuple[tuple[str, ...], tuple[str, ...]], Callable[..., PyTree]] = {}
         self._splits: dict[str, tuple[Samples, Tiles]] = {}
 
     def _split(self, name: str) -> tuple[Samples, Tiles]:
@@ -151,7 +154,8 @@ class Evaluator:
         chosen = self.ids if ids is None else ids.astype(np.int32)
         clients, core, train = len(chosen), replace(state, private=None), self._train
         parts = self._chunks(state, chosen, self._chunk(state, names, clients))
-        made = [self._models(core, ids, own, train, tuple(names)) for _, ids, own in parts]
+        settings = self.simulation.settings
+        made = [self.compiled.models(settings, core, ids, own, train, tuple(names)) for _, ids, own in parts]
         if len(made) == 1:
             return made[0]
         return jax.tree.map(lambda *parts: np.concatenate([np.asarray(p) for p in parts])[:clients], *made)
@@ -162,26 +166,9 @@ class Evaluator:
         return self._split("train")[0]
 
     @cached_property
-    def _models(self) -> Callable[[State, Array | np.ndarray, PyTree, Samples, tuple[str, ...]], dict[str, PyTree]]:
-        def models(
-            state: State, ids: Array, own: PyTree, train: Samples, names: tuple[str, ...]
-        ) -> dict[str, PyTree]:
-            return self.simulation.map(partial(self._own_models, names), (state, train), ids, own)
-
-        return jax.jit(models, static_argnums=4, out_shardings=self.simulation.devices.everywhere)
-
-    def _own_models(
-        self, names: tuple[str, ...], seen: tuple[State, Samples], client_id: Array, private: PyTree
-    ) -> dict[str, PyTree]:
-        """One client's models."""
-        (state, train), algorithm = seen, self.simulation.algorithm
-        models = algorithm.evaluated(
-            algorithm.view(state.shared, client_id),
-            private,
-            self.simulation.client(train, client_id, state.round),
-            stream(state.seed, "local", state.round, client_id),
-        )
-        return {name: models[name] for name in names}
+    def compiled(self) -> "Scoring":
+        """The compiled evaluation, which other simulations of the same plan share."""
+        return Scoring.of(self.simulation.plan)
 
     def __call__(
         self, state: State, names: Sequence[str] | None = None, splits: Sequence[str] = ("test",)
@@ -190,10 +177,6 @@ class Evaluator:
         chosen = tuple(names or self.simulation.offered)
         self._check(chosen)
         data = {split: self._split(split) for split in splits}
-        key = (chosen, tuple(splits))
-        if key not in self._compiled:
-            scorer = partial(self.sums, chosen)
-            self._compiled[key] = jax.jit(scorer, out_shardings=self.simulation.devices.everywhere)
         clients, devices = len(self.ids), len(self.simulation.devices)
         each = -(-self._chunk(state, chosen, clients) // devices)  # clients of one device at a time
         edges = [min(edge, clients) for edge in range(0, clients + each * devices, each)]
@@ -203,43 +186,81 @@ class Evaluator:
         for begin, ids, own in self._chunks(state, self.ids, each * devices):
             mine = edges[begin // each : begin // each + devices + 1]
             where = {split: tiles.parts(mine, lengths[split]) for split, (_, tiles) in data.items()}
-            sums = self._compiled[key](replace(state, private=None), ids, own, self._train, flat, where)
-            parts.append(jax.tree.map(lambda a: np.asarray(a, np.float64), sums))
+            given = replace(state, private=None), ids, own, self._train, flat, where
+            totals = self.compiled.sums(self.simulation.settings, chosen, *given)
+            parts.append(jax.tree.map(lambda a: np.asarray(a, np.float64), totals))
         # Of `classes` each row is a device's part of the clients: those beyond the clients are empty.
         totals = jax.tree.map(lambda *rows: np.concatenate(rows)[:clients], *parts)
         return client_scores({name: {split: totals[name][split] for split in splits} for name in chosen})
 
-    def sums(
-        self,
-        names: tuple[str, ...],
-        state: State,
-        ids: Array,
-        own: PyTree,
-        train: Samples,
-        samples: dict[str, Samples],
-        tiles: dict[str, Tiles],
-    ) -> dict[str, dict[str, Scores]]:
-        """Sums of every client in `ids`, with these private states, for each named model on each split.
 
-        tiles: of each device's part of the clients, leaves (devices, ...). A device makes its clients' models and
-        scores them: no model goes from one to another.
-        """
-        sim = self.simulation
+class Scoring:
+    """The compiled evaluation of plans that are equal but for their numbers; see `compiled`."""
 
-        def mapped(seen: PyTree, *mine: PyTree) -> dict[str, dict[str, Scores]]:
-            state, train, samples = seen
-            ids, own, tiles = tree.gather(mine, 0)
-            one = partial(self._own_models, names, (state, train))
-            params = map_blocks(one, sim.block, ids, own)
-            found = {
-                name: {
-                    split: score_tiles(sim.objective, params[name], samples[split], ids, tiles[split])
-                    for split in samples
-                }
-                for name in names
+    def __init__(self, plan: Plan, skeleton: Skeleton) -> None:
+        self._skeleton, self._everywhere = skeleton, plan.devices.everywhere
+
+    @classmethod
+    def of(cls, plan: Plan) -> "Scoring":
+        """That of an equal plan, if there is one."""
+        skeleton = Skeleton(plan)
+        return once((cls, skeleton.key), lambda: cls(plan, skeleton))
+
+    @cached_property
+    def models(self) -> Callable[[list[Any], State, ArrayLike, PyTree, Samples, tuple[str, ...]], dict[str, PyTree]]:
+        """(settings, state, ids, private states, training samples, names) -> the models, leaves (n, ...)."""
+
+        def models(
+            settings: list[Any], state: State, ids: Array, private: PyTree, train: Samples, names: tuple[str, ...]
+        ) -> dict[str, PyTree]:
+            def one(plan: Plan, seen: tuple[State, Samples], *client: PyTree) -> dict[str, PyTree]:
+                return plan.models(names, seen, *client)
+
+            return self._skeleton.filled(settings).map(one, (state, train), ids, private)
+
+        return jax.jit(models, static_argnums=5, out_shardings=self._everywhere)
+
+    @cached_property
+    def sums(self) -> Callable[..., dict[str, dict[str, Scores]]]:
+        """(settings, names, ...) -> as the function `sums`."""
+
+        def compiled(settings: list[Any], names: tuple[str, ...], *given: PyTree) -> dict[str, dict[str, Scores]]:
+            return sums(self._skeleton.filled(settings), names, *given)
+
+        return jax.jit(compiled, static_argnums=1, out_shardings=self._everywhere)
+
+
+def sums(
+    plan: Plan,
+    names: tuple[str, ...],
+    state: State,
+    ids: Array,
+    private: PyTree,
+    train: Samples,
+    samples: dict[str, Samples],
+    tiles: dict[str, Tiles],
+) -> dict[str, dict[str, Scores]]:
+    """Sums of every client in `ids`, with these private states, for each named model on each split.
+
+    train: what models are made from. samples, tiles: of each split; of each device's part of the clients, leaves
+    (devices, ...). A device makes its clients' models and scores them: no model goes from one to another.
+    """
+    arrays, rest = eqx.partition(plan, eqx.is_array)
+
+    def mapped(seen: PyTree, *part: PyTree) -> dict[str, dict[str, Scores]]:
+        arrays, state, train, samples = seen
+        plan: Plan = eqx.combine(arrays, rest)
+        ids, private, tiles = tree.gather(part, 0)
+        params = map_blocks(lambda *client: plan.models(names, (state, train), *client), plan.block, ids, private)
+        totals = {
+            name: {
+                split: score_tiles(plan.objective, params[name], samples[split], ids, tiles[split])
+                for split in samples
             }
-            return jax.tree.map(lambda a: a[None], found)
+            for name in names
+        }
+        return jax.tree.map(lambda a: a[None], totals)
 
-        apart = jax.tree.map(lambda a: a.reshape(len(sim.devices), -1, *a.shape[1:]), (ids, own))
-        found = sim.devices.map(mapped, (state, train, samples), *apart, tiles)
-        return jax.tree.map(lambda a: a.reshape(-1, *a.shape[2:]), found)
+    apart = jax.tree.map(lambda a: a.reshape(len(plan.devices), -1, *a.shape[1:]), (ids, private))
+    totals = plan.devices.map(mapped, (arrays, state, train, samples), *apart, tiles)
+    return jax.tree.map(lambda a: a.reshape(-1, *a.shape[2:]), totals)

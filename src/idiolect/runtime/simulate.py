@@ -1,8 +1,4 @@
-"""The runtime on one machine: a federation as one compiled program.
-
-A round gathers the cohort's private states, maps the method over the cohort in blocks, aggregates, and scatters
-the private states back. The rounds between two evaluations are one compiled loop; its buffers are donated.
-"""
+"""One method on one federation: its data on the devices, its first state, and its compiled rounds."""
 
 from collections.abc import Callable
 from dataclasses import replace
@@ -14,11 +10,10 @@ import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
-from jaxtyping import Array, Bool, Int, PRNGKeyArray, PyTree
+from jaxtyping import Array, Int, PyTree
 
-from idiolect.algorithms.base import Algorithm, Cohort
+from idiolect.algorithms.base import Algorithm
 from idiolect.algorithms.start import start_of
-from idiolect.client.client import Client, Federation
 from idiolect.client.objective import Objective
 from idiolect.client.samples import Samples, to_device
 from idiolect.client.tiles import capacities, most_rows
@@ -26,8 +21,10 @@ from idiolect.core import tree
 from idiolect.core.errors import DivergedError, require
 from idiolect.core.random import stream
 from idiolect.data.federated import FederatedData
-from idiolect.runtime.blocks import default_block, map_blocks
+from idiolect.runtime.blocks import default_block
+from idiolect.runtime.compiled import Skeleton, once
 from idiolect.runtime.devices import Devices
+from idiolect.runtime.plan import Plan, State
 from idiolect.runtime.private_rows import PrivateRows
 from idiolect.runtime.sampling import Sampling
 
@@ -35,19 +32,48 @@ _ONLY_IN_MEMORY = "private states in a file go with one process, without debug, 
 STAGES = {1: "local training", 2: "aggregation"}
 
 
-class State(eqx.Module):
-    """All that a federation carries from round to round.
+class Rounds:
+    """The compiled rounds of plans that are equal but for their numbers; see `compiled`. States are consumed."""
 
-    shared: the server's state; private: every client's private state, leaves (N, ...), or None, or the file that
-    holds it; round: rounds done; seed: the key from which every draw derives; fault: (round, client, stage) of the
-    first non-finite value, stage 0 while there is none.
-    """
+    def __init__(self, plan: Plan, skeleton: Skeleton) -> None:
+        self.skeleton, self._everywhere = skeleton, plan.devices.everywhere
 
-    shared: PyTree
-    private: PyTree
-    round: Int[Array, ""]
-    seed: PRNGKeyArray
-    fault: Int[Array, "3"]
+    @classmethod
+    def of(cls, plan: Plan) -> "Rounds":
+        """Those of an equal plan, if there are any."""
+        skeleton = Skeleton(plan)
+        return once((cls, skeleton.key), lambda: cls(plan, skeleton))
+
+    @cached_property
+    def advance(self) -> Callable[[list[Any], State, Samples, Array, int], State]:
+        """(settings, state, training samples, end, rows of a cohort) -> the state in round `end`, or at a fault."""
+
+        def advance(settings: list[Any], state: State, arrays: Samples, end: Array, capacity: int) -> State:
+            return self.skeleton.filled(settings).rounds_until(state, arrays, end, capacity)
+
+        return jax.jit(advance, static_argnums=4, donate_argnums=1, out_shardings=self._everywhere)
+
+    @cached_property
+    def draw(self) -> Callable[[list[Any], State, int], tuple[Array, Array]]:
+        """(settings, state, rows of a cohort) -> the round's cohort, see `Sampling.draw`."""
+
+        def draw(settings: list[Any], state: State, capacity: int) -> tuple[Array, Array]:
+            return self.skeleton.filled(settings).sampling.draw(state.seed, state.round, capacity)
+
+        return jax.jit(draw, static_argnums=2)
+
+    @cached_property
+    def one_from_rows(
+        self,
+    ) -> Callable[[list[Any], State, Samples, Array, Array, PyTree], tuple[State, PyTree]]:
+        """(settings, state, training samples, cohort, present, private states) -> one round, see `cohort_round`."""
+
+        def one(
+            settings: list[Any], state: State, arrays: Samples, ids: Array, present: Array, private: PyTree
+        ) -> tuple[State, PyTree]:
+            return self.skeleton.filled(settings).cohort_round(state, arrays, ids, present, ids, private)
+
+        return jax.jit(one, donate_argnums=(1, 5), out_shardings=self._everywhere)
 
 
 class Simulation:
@@ -90,7 +116,8 @@ class Simulation:
         # Traced with shapes alone: what the method refuses, it refuses before anything runs or is written.
         jax.eval_shape(self._first, jax.random.key(0), params, jnp.arange(1))
         self.offered = algorithm.offered(self.start)
-        self.rounds, self.train, self.debug = rounds, train, debug
+        self.rounds, self.debug = rounds, debug
+        self.train: Literal["cohort", "all"] = train
         require(block is None or block >= 1, f"block = {block} must be at least 1 client")
         self.block = 0 if debug else block or default_block(params)
         self.devices = Devices(jax.local_devices()[:1]) if debug else devices or Devices(rows=self.sampling.size)
@@ -111,19 +138,17 @@ class Simulation:
         """Capacities for the smallest quarter of the clients, half, three quarters, all."""
         return capacities(self.training.train.sizes)
 
-    def map(self, function: Callable[..., Any], seen: PyTree, *arguments: PyTree) -> Any:
-        """function(seen, *row) over clients: each device its part, in blocks, see `map_blocks`."""
-
-        def mapped(seen: PyTree, *part: PyTree) -> Any:
-            return map_blocks(lambda *row: function(seen, *row), self.block, *part)
-
-        return self.devices.map(mapped, seen, *arguments)
-
     def init(self, seed: int | Int[Array, ""], params: PyTree | None = None, rows: Path | None = None) -> State:
-        """The state before the first round, from `params` if given, else from the simulation's own.
+        """The state before the first round on the devices, from `params` if given, else from the simulation's own.
 
         rows: a file for the clients' private states; without it they are held in memory.
         """
+        return self.devices.place(self.first_state(seed, params, rows))
+
+    def first_state(
+        self, seed: int | Int[Array, ""], params: PyTree | None = None, rows: Path | None = None
+    ) -> State:
+        """As `init`, wherever JAX computes."""
         params = self.params if params is None else params
         key = jax.random.key(seed)
         if rows is None:
@@ -134,7 +159,7 @@ class Simulation:
             private = PrivateRows(rows, jax.jit(lambda ids: self._first(key, params, ids)[1]))
         # Copies: the compiled loop donates the state's buffers, and the initial parameters must survive.
         state = State(shared, private, jnp.asarray(0, jnp.int32), key, jnp.zeros(3, jnp.int32))
-        return self.devices.place(jax.tree.map(lambda a: jnp.array(a) if eqx.is_array(a) else a, state))
+        return jax.tree.map(lambda a: jnp.array(a) if eqx.is_array(a) else a, state)
 
     def _first(self, key: PRNGKeyArray, params: PyTree, ids: Int[Array, "n"]) -> tuple[PyTree, PyTree]:
         """The method's shared state before the first round, and the private states of some clients."""
@@ -145,118 +170,68 @@ class Simulation:
 
         return self.algorithm.init(start, stream(key, "init")), jax.vmap(private)(ids)
 
-    def client(self, arrays: Samples, client_id: Int[Array, ""], round: Int[Array, ""]) -> Client:
-        """One client's side of one round."""
-        x, y, start = arrays.of(client_id)
-        outputs = None if arrays.outputs is None else arrays.outputs[client_id]
-        federation = Federation(
-            arrays.total,
-            self.training.num_clients,
-            self.sampling.size,
+    @cached_property
+    def plan(self) -> Plan:
+        """What is compiled of it."""
+        return Plan(
+            self.algorithm,
+            self.objective,
+            self.sampling,
+            population=self.training.num_clients,
             capacity=int(self.training.train.sizes.max()),
             tile=self.tile,
-            sizes=self.sizes if self.block == 1 else (),
-        )
-        return Client(x, y, start, arrays.sizes[client_id], client_id, round, self.objective, federation, outputs)
-
-    def _one_round(self, state: State, arrays: Samples, capacity: int) -> State:
-        ids, present = self.sampling.draw(state.seed, state.round, capacity)
-        trained = ids if self.train == "cohort" else jnp.arange(self.training.num_clients)
-        own = tree.gather(state.private, trained)
-        after, changed = self.cohort_round(replace(state, private=None), arrays, ids, present, trained, own)
-        rows = jnp.where(present, ids, self.training.num_clients)  # padding scatters to nowhere
-        kept = jax.tree.map(lambda old, new: old.at[rows].set(new, mode="drop"), state.private, changed)
-        return self.devices.kept_everywhere(replace(after, private=kept))
-
-    def cohort_round(
-        self,
-        state: State,
-        arrays: Samples,
-        ids: Int[Array, "cohort"],
-        present: Bool[Array, "cohort"],
-        trained: Int[Array, "trained"],
-        own: PyTree,
-    ) -> tuple[State, PyTree]:
-        """A round as its cohort sees it: the next state, private states aside, and those of the cohort.
-
-        trained: who trains, the cohort or everyone; own: their private states, leaves (trained, ...).
-        """
-        algorithm, population = self.algorithm, self.training.num_clients
-
-        def one(seen: tuple[State, Samples], client_id: Array, private: PyTree) -> tuple[PyTree, PyTree, Array]:
-            state, arrays = seen
-            message, private = algorithm.local(
-                algorithm.view(state.shared, client_id),
-                private,
-                self.client(arrays, client_id, state.round),
-                stream(state.seed, "local", state.round, client_id),
-            )
-            return message, private, tree.all_finite((message, private))
-
-        messages, private, finite = self.map(one, (state, arrays), trained, own)
-        if self.train == "all":
-            messages, private, finite = tree.gather((messages, private, finite), ids)
-        sizes = arrays.sizes[ids].astype(jnp.result_type(float))
-        cohort = Cohort(ids, sizes, present, population, arrays.total, self.sampling.size)
-        shared = algorithm.aggregate(state.shared, cohort, messages)
-        shared = jax.tree.map(lambda new, old: jnp.where(jnp.any(present), new, old), shared, state.shared)
-        bad = present & ~finite
-        culprit = jnp.where(jnp.any(bad), ids[jnp.argmax(bad)], -1)
-        stage = jnp.where(jnp.any(bad), 1, jnp.where(tree.all_finite(shared), 0, 2))
-        fault = jnp.stack([state.round, culprit, stage]).astype(jnp.int32)
-        return self.devices.kept_everywhere(State(shared, None, state.round + 1, state.seed, fault)), private
-
-    def rounds_until(self, state: State, arrays: Samples, end: Array, capacity: int) -> State:
-        """Inside a compiled program: rounds until `end` are done, or there is a fault."""
-        return jax.lax.while_loop(
-            lambda s: (s.round < end) & (s.fault[2] == 0),
-            lambda s: self._one_round(s, arrays, capacity),
-            state,
+            sizes=self.sizes,
+            block=self.block,
+            train=self.train,
+            devices=self.devices,
         )
 
     @cached_property
-    def _advance(self) -> Callable[[State, Samples, Array, int], State]:
-        return jax.jit(self.rounds_until, static_argnums=3, donate_argnums=0, out_shardings=self.devices.everywhere)
+    def compiled(self) -> Rounds:
+        """The compiled rounds, which other simulations of the same plan share."""
+        return Rounds.of(self.plan)
+
+    @cached_property
+    def settings(self) -> list[Any]:
+        """The method's and the objective's numbers, which the compiled program is given."""
+        return self.devices.share(self.compiled.skeleton.leaves(self.plan))
 
     def advance(self, state: State, rounds: int) -> State:
         """Run `rounds` more rounds. The given state's buffers are consumed.
 
         Raises `DivergedError` naming round, client and stage at the first NaN or infinity.
         """
-        end = self.devices.place(jnp.asarray(int(state.round) + rounds, jnp.int32))
-        capacity = self.sampling.capacity(state.seed, max(self.rounds, int(end)))
-        if isinstance(state.private, PrivateRows):
-            return self._advance_by_rows(state, rounds, capacity)
-        if self.debug:
-            with jax.disable_jit():
-                while int(state.round) < int(end) and int(state.fault[2]) == 0:
-                    state = self._one_round(state, self.arrays, capacity)
-        else:
-            state = self._advance(state, self.arrays, end, capacity)
+        state = self.run_until(state, int(state.round) + rounds)
         self.raise_fault(state)
         return state
 
-    @cached_property
-    def _draw(self) -> Callable[[State, int], tuple[Array, Array]]:
-        return jax.jit(lambda s, capacity: self.sampling.draw(s.seed, s.round, capacity), static_argnums=1)
+    def run_until(self, state: State, end: int, capacity: int | None = None) -> State:
+        """Rounds until `end` are done, or the state has a fault. The given state's buffers are consumed.
 
-    @cached_property
-    def _cohort_round(self) -> Callable[[State, Samples, Array, Array, PyTree], tuple[State, PyTree]]:
-        def round(state: State, arrays: Samples, ids: Array, present: Array, own: PyTree) -> tuple[State, PyTree]:
-            return self.cohort_round(state, arrays, ids, present, ids, own)
+        capacity: rows that hold any cohort of the run, found if not given.
+        """
+        capacity = self.sampling.capacity(state.seed, max(self.rounds, end)) if capacity is None else capacity
+        if isinstance(state.private, PrivateRows):
+            return self._run_by_rows(state, end, capacity)
+        if self.debug:
+            with jax.disable_jit():
+                while int(state.round) < end and int(state.fault[2]) == 0:
+                    state = self.plan.one_round(state, self.arrays, capacity)
+            return state
+        last = self.devices.place(jnp.asarray(end, jnp.int32))
+        return self.compiled.advance(self.settings, state, self.arrays, last, capacity)
 
-        return jax.jit(round, donate_argnums=(0, 4), out_shardings=self.devices.everywhere)
-
-    def _advance_by_rows(self, state: State, rounds: int, capacity: int) -> State:
-        """As `advance`, the private states of each round's cohort read from the file, and written back."""
-        rows, state = state.private, replace(state, private=None)
-        for _ in range(rounds):
-            ids, present = self._draw(state, capacity)
-            own = self.devices.place(rows.read(np.asarray(ids)))
-            state, changed = self._cohort_round(state, self.arrays, ids, present, own)
-            self.raise_fault(state)
-            there = np.flatnonzero(np.asarray(present))
-            rows.write(np.asarray(ids)[there], tree.gather(jax.device_get(changed), there))
+    def _run_by_rows(self, state: State, end: int, capacity: int) -> State:
+        """As `run_until`, the private states of each round's cohort read from the file, and written back."""
+        program, rows, state = self.compiled, state.private, replace(state, private=None)
+        while int(state.round) < end:
+            ids, present = program.draw(self.settings, state, capacity)
+            before = self.devices.place(rows.read(np.asarray(ids)))
+            state, after = program.one_from_rows(self.settings, state, self.arrays, ids, present, before)
+            if int(state.fault[2]) != 0:
+                break
+            members = np.flatnonzero(np.asarray(present))
+            rows.write(np.asarray(ids)[members], tree.gather(jax.device_get(after), members))
         return replace(state, private=rows)
 
     def raise_fault(self, state: State) -> None:

@@ -11,10 +11,10 @@ from jaxtyping import PyTree
 from idiolect.core.errors import DivergedError, StoreError
 from idiolect.data.audit import audit_lines
 from idiolect.data.federated import FederatedData
-from idiolect.runtime.evaluate import Evaluator
-from idiolect.runtime.simulate import State
+from idiolect.runtime.batched import Program
+from idiolect.runtime.plan import State
 from idiolect.study.experiment import Cell, Experiment, experiment_of
-from idiolect.study.loop import Progress, Recorder, fit
+from idiolect.study.loop import Progress, Schedule, fit
 from idiolect.study.model_files import save_client_models
 from idiolect.study.recorder import StoreRecorder, Together, everywhere
 from idiolect.study.resolve import Workbench, run_id
@@ -63,38 +63,47 @@ class Engine:
         method = cell.method(group.title)
         data = self.bench.load(cell)
         self._audit(data)
-        evaluator: Evaluator | None = None
+        program: Program | None = None
         for seed in group.seeds:
             run = self.store.start(self.bench.row(cell, method, data, seed))
             if not self.is_finished(run):
                 model = self.bench.make_model(cell, data, seed)
-                if evaluator is None:
-                    evaluator = Evaluator(self.bench.simulation(cell, method, data, model), cell.eval_clients)
-                run = self._run(cell, run, evaluator, model, on_progress)
+                if program is None:
+                    program = Program([self.bench.simulation(cell, method, data, model)], clients=cell.eval_clients)
+                run = self._run(cell, run, program, model, on_progress)
             yield run
 
     def _run(
         self,
         cell: Cell,
         run: RunRow,
-        evaluator: Evaluator,
+        program: Program,
         model: eqx.Module,
         on_progress: Callable[[str, Progress], None],
     ) -> RunRow:
-        task = evaluator.simulation.data.task
+        task = program.like.data.task
         better = (lambda a, b: a > b) if higher_is_better(task) else (lambda a, b: a < b)
-        recorder = StoreRecorder(self.store, run, cell, better)
+        schedule = schedule_of(cell, program.like.data)
+        recorder = StoreRecorder(self.store, run, schedule, better if cell.select == "best-validation" else None)
 
         def report(progress: Progress) -> None:
             on_progress(run.id, progress)
 
         try:
-            state = train(cell, evaluator, model, run.seed, Together(recorder), report, self._rows(cell, run))
+            state = fit(
+                program,
+                schedule,
+                seed=run.seed,
+                params=eqx.filter(model, eqx.is_inexact_array),
+                recorder=Together(recorder),
+                file=self._rows(cell, run),
+                on_progress=report,
+            )
         except DivergedError as error:
             self.store.finish(run.id, "diverged", str(error))
         else:
             if run.seed in self.save_models:
-                self._save(cell, recorder, evaluator, model, state)
+                self._save(cell, recorder, program, model, state)
             self.store.finish(run.id, "done")
         row = self.store.run(run.id)
         assert row is not None
@@ -104,18 +113,17 @@ class Engine:
         """The file for a run's private states, if they are not held in memory."""
         return self.store.checkpoint_path(run.id).with_suffix(".private") if cell.private == "file" else None
 
-    def _save(
-        self, cell: Cell, recorder: StoreRecorder, evaluator: Evaluator, model: eqx.Module, state: State
-    ) -> None:
-        for name in evaluator.simulation.offered:
+    def _save(self, cell: Cell, recorder: StoreRecorder, program: Program, model: eqx.Module, state: State) -> None:
+        data = program.like.data
+        for name in program.like.offered:
             chosen = everywhere(recorder.chosen(name, state))
             save_client_models(
                 self.store.models_folder(recorder.run),
                 name,
-                made(evaluator, chosen, name),
+                models_of(program, chosen, name),
                 model,
-                data=evaluator.simulation.data,
-                clients=[evaluator.simulation.data.clients[i] for i in evaluator.ids],
+                data=data,
+                clients=[data.clients[i] for i in program.evaluator.ids],
                 spec=cell.model if self.bench.model is None else None,
                 extra={"run": recorder.run.id, "round": int(chosen.round)},
             )
@@ -127,35 +135,15 @@ class Engine:
             self.store.set_fact(key, audit_lines(data))
 
 
-def train(
-    cell: Cell,
-    evaluator: Evaluator,
-    model: eqx.Module,
-    seed: int,
-    recorder: Recorder,
-    on_progress: Callable[[Progress], None] = lambda _: None,
-    rows: Path | None = None,
-) -> State:
-    """One run of a cell with one seed. rows: see `fit`."""
-    simulation = evaluator.simulation
-    return fit(
-        simulation,
-        evaluator,
-        seed=seed,
-        rounds=cell.rounds,
-        params=eqx.filter(model, eqx.is_inexact_array),
-        eval_every=cell.eval_every,
-        tail=cell.tail,
-        splits=[split for split in cell.splits if simulation.data.split(split).count],
-        recorder=recorder,
-        rows=rows,
-        on_progress=on_progress,
-    )
+def schedule_of(cell: Cell, data: FederatedData) -> Schedule:
+    """When and on what a cell's runs are evaluated: of its splits, those that have samples."""
+    splits = tuple(split for split in cell.splits if data.split(split).count)
+    return Schedule(cell.rounds, cell.eval_every, cell.tail, splits)
 
 
-def made(evaluator: Evaluator, state: State, name: str) -> PyTree:
+def models_of(program: Program, state: State, name: str) -> PyTree:
     """One named model of the evaluated clients, leaves (n, ...)."""
-    return evaluator.client_params(evaluator.simulation.devices.place(state), [name])[name]
+    return program.evaluator.client_params(program.like.devices.place(state), [name])[name]
 
 
 def follow(bench: Workbench, experiment: Experiment, work: Sequence[Group], save_models: Sequence[int]) -> None:
@@ -164,17 +152,19 @@ def follow(bench: Workbench, experiment: Experiment, work: Sequence[Group], save
         cell = experiment.cell(group.cell)
         method = cell.method(group.title)
         data = bench.load(cell)
-        evaluator: Evaluator | None = None
+        program: Program | None = None
         for seed in group.seeds:
             model = bench.make_model(cell, data, seed)
-            if evaluator is None:
-                evaluator = Evaluator(bench.simulation(cell, method, data, model), cell.eval_clients)
+            if program is None:
+                program = Program([bench.simulation(cell, method, data, model)], clients=cell.eval_clients)
+            params = eqx.filter(model, eqx.is_inexact_array)
             try:
-                state = train(cell, evaluator, model, seed, Together(None))
+                schedule = schedule_of(cell, data)
+                state = fit(program, schedule, seed=seed, params=params, recorder=Together(None))
             except DivergedError:
                 continue
-            for name in evaluator.simulation.offered if seed in save_models else ():
-                made(evaluator, everywhere(state), name)
+            for name in program.like.offered if seed in save_models else ():
+                models_of(program, everywhere(state), name)
 
 
 def claim(store: Store, experiment: Experiment, runs: Sequence[RunRow]) -> None:

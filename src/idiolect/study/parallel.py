@@ -17,9 +17,8 @@ from pathlib import Path
 from queue import Empty
 from typing import TypeAlias
 
-import jax
-
 from idiolect.core.errors import IdiolectError, StoreError
+from idiolect.runtime.compiled import use_compilation_cache
 from idiolect.runtime.devices import are_cores, cores, use_cores
 from idiolect.study.engine import Engine, Group
 from idiolect.study.experiment import Experiment
@@ -101,8 +100,7 @@ def _work(experiment: Experiment, group: Group) -> None:
     assert events is not None
     for row in engine.run_group(experiment, group, lambda name, progress: events.put((name, progress))):
         events.put(row)
-    # Compiled programs and their simulations refer to each other: without this they pile up, group after group.
-    jax.clear_caches()
+    # Of what is compiled, JAX keeps small pieces for ever, group after group; programs are kept for the next group.
     gc.collect()
 
 
@@ -179,19 +177,3 @@ def _uninterrupted() -> Generator[None, None, None]:
         yield
     finally:
         signal.signal(signal.SIGINT, before)
-
-
-def use_compilation_cache() -> None:
-    """Keep compiled programs between processes, in the user's cache folder; IDIOLECT_CACHE="" turns it off.
-
-    What compiles in less than half a second is not kept, unless JAX's own variable for that is set.
-    """
-    default = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "idiolect" / "xla"
-    folder = os.environ.get("IDIOLECT_CACHE", str(default))
-    if not folder:
-        return
-    with suppress(OSError):  # a home that cannot be written to costs compile time, nothing else
-        Path(folder).mkdir(parents=True, exist_ok=True)
-        jax.config.update("jax_compilation_cache_dir", folder)
-        if "JAX_PERSISTENT_CACHE_MIN_COMPILE_TIME_SECS" not in os.environ:
-            jax.config.update("jax_persistent_cache_min_compile_time_secs", 0.5)

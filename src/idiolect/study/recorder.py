@@ -1,7 +1,7 @@
 """What keeps a run in a store while it goes on."""
 
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import asdict
 from pathlib import Path
 
@@ -11,10 +11,10 @@ import numpy as np
 from idiolect.core.errors import StoreError
 from idiolect.runtime.checkpoint import Checkpoint, load_checkpoint, plain, save_checkpoint, with_key
 from idiolect.runtime.devices import agreed
+from idiolect.runtime.plan import State
 from idiolect.runtime.private_rows import PrivateRows
-from idiolect.runtime.simulate import State
-from idiolect.study.experiment import Cell, digest
-from idiolect.study.loop import Evaluated, Recorder, is_due
+from idiolect.study.experiment import digest
+from idiolect.study.loop import Evaluated, Recorder, Schedule
 from idiolect.study.store import RunRow, Store
 
 _CHECKPOINT_SECONDS = 5.0
@@ -22,10 +22,15 @@ _CHECKPOINT_SHARE = 20  # checkpoints take at most this part of the time
 
 
 class StoreRecorder:
-    """Keeps a run in a store: metrics in SQLite, then the checkpoint; the best state by validation if asked."""
+    """Keeps a run in a store: metrics in SQLite, then the checkpoint.
 
-    def __init__(self, store: Store, run: RunRow, cell: Cell, better: Callable[[float, float], bool]) -> None:
-        self.store, self.run, self.cell, self.better = store, run, cell, better
+    better: whether one validation score is better than another, where the best round's state is kept too.
+    """
+
+    def __init__(
+        self, store: Store, run: RunRow, schedule: Schedule, better: Callable[[float, float], bool] | None = None
+    ) -> None:
+        self.store, self.run, self.schedule, self.better = store, run, schedule, better
         self.path = store.checkpoint_path(run.id)
         self.hash = digest(run.config_hash, run.data_hash)
         self.best: dict[str, float] = {}
@@ -48,12 +53,15 @@ class StoreRecorder:
 
     def _recorded(self, round: int) -> bool:
         """Whether the store has every evaluation up to `round`."""
-        cell = self.cell
-        due = {t for t in range(round + 1) if is_due(t, cell.rounds, cell.eval_every, cell.tail)}
+        due = {earlier for earlier in range(round + 1) if self.schedule.is_due(earlier)}
         return due <= {*self.store.evaluated(self.run.id)}
 
+    def has(self, round: int, splits: Sequence[str]) -> bool:
+        """Whether the store holds the evaluation of a round on these splits."""
+        return {*splits} <= {*self.store.evaluated_splits(self.run.id, round)}
+
     def _improves(self, model: str, score: float) -> bool:
-        if model in self.best and not self.better(score, self.best[model]):
+        if self.better is None or (model in self.best and not self.better(score, self.best[model])):
             return False
         self.best[model] = score
         return True
@@ -64,7 +72,7 @@ class StoreRecorder:
 
     def chosen(self, model: str, last: State) -> State:
         """The state of the round that the cell's selection chooses for a named model."""
-        if self.cell.select != "best-validation":
+        if self.better is None:
             return last
         found = load_checkpoint(self.best_path(model), last, self.hash)
         if found is None:
@@ -74,7 +82,7 @@ class StoreRecorder:
     def keep(self, evaluated: Evaluated, last: bool) -> None:
         """Metrics first, then the checkpoint: at the end, and else every few seconds."""
         checkpoint = Checkpoint(evaluated.state, evaluated.seconds, evaluated.compile_seconds)
-        if self.cell.select == "best-validation":
+        if self.better is not None:
             for scores, summary in evaluated.results:
                 if scores.split == "validation" and self._improves(scores.model, summary.weighted):
                     save_checkpoint(self.best_path(scores.model), checkpoint, self.hash)
@@ -115,6 +123,10 @@ class Together:
         state, *seconds = found or (like, 0.0, 0.0)
         spent, compiling = (float(s) for s in agreed(np.asarray(seconds)))
         return everywhere(state), spent, compiling
+
+    def has(self, round: int, splits: Sequence[str]) -> bool:
+        """What the leader's recorder holds."""
+        return bool(agreed(np.asarray(self.own is not None and self.own.has(round, splits))))
 
     def keep(self, evaluated: Evaluated, last: bool) -> None:
         """The leader keeps it."""

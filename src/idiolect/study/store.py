@@ -169,6 +169,12 @@ class Store:
         query = "SELECT DISTINCT round FROM metrics WHERE run = ? ORDER BY round"
         return [round for (round,) in self._db.execute(query, (run_id,))]
 
+    def evaluated_splits(self, run_id: str, round: int) -> list[str]:
+        """The splits that were evaluated in a round."""
+        with self._guard():
+            query = "SELECT DISTINCT split FROM metrics WHERE run = ? AND round = ?"
+            return [row[0] for row in self._db.execute(query, (run_id, round))]
+
     def record(
         self,
         run_id: str,

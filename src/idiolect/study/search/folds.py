@@ -16,7 +16,7 @@ from idiolect.client.samples import Arrays, Samples, total_of
 from idiolect.client.tiles import Tiles
 from idiolect.core.errors import require
 from idiolect.data.federated import FederatedData, Split
-from idiolect.runtime.batched import Member, member_of
+from idiolect.runtime.batched import Member, member_of, plan_of_member
 from idiolect.runtime.simulate import Simulation
 
 
@@ -90,4 +90,4 @@ class Folds:
         rows = min(simulation.tile, int(self.sizes.max()))
         tiles = Tiles.cut(*self.held(fold), rows, self.sizes.max(axis=1))
         scored: dict[str, tuple[Samples, Tiles]] = {"validation": (self._arrays(*self.held(fold)), tiles)}
-        return Member(simulation.algorithm, simulation.objective, mine, mine, scored)
+        return Member(plan_of_member(simulation), mine, mine, scored)

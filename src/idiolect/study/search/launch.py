@@ -7,11 +7,11 @@ from typing import Any, Literal, get_args
 import jax
 
 from idiolect.core.errors import require, unknown
+from idiolect.runtime.compiled import use_compilation_cache
 from idiolect.runtime.memory import default_memory
 from idiolect.study.engine import claim
 from idiolect.study.experiment import Cell, Experiment
 from idiolect.study.launch import mastered
-from idiolect.study.parallel import use_compilation_cache
 from idiolect.study.resolve import Workbench
 from idiolect.study.search.choose import Swept, all_of, check_choosable, settings_of, tune
 from idiolect.study.search.engine import Sweeper

@@ -1,0 +1,126 @@
+"""Programs that are compiled once in a process, whatever their settings, seeds and data.
+
+Settings that are floats reach a program as arguments, as arrays do. Another rate, another seed, other data of the
+same shapes find what was compiled before. A Python 0 stays a constant, so that what it switches off costs nothing
+(`tree.is_off`).
+"""
+
+import os
+from collections import OrderedDict
+from collections.abc import Callable, Hashable, Mapping, Sequence
+from contextlib import suppress
+from dataclasses import fields, is_dataclass
+from functools import partial
+from pathlib import Path
+from typing import Any, TypeVar
+
+import jax
+import numpy as np
+from jaxtyping import PyTree
+
+from idiolect.runtime.devices import Devices
+
+MOST = 24  # programs kept; each holds what XLA made of it, and no data
+Built = TypeVar("Built")
+
+
+class Argument:
+    """Stands for a leaf that a program is given, in the key of what does not change."""
+
+
+class Identity:
+    """A value that cannot be compared by content: equal to itself alone."""
+
+    def __init__(self, value: object) -> None:
+        self.value = value
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Identity) and other.value is self.value
+
+    def __hash__(self) -> int:
+        return id(self.value)
+
+
+def is_number(leaf: Any) -> bool:
+    """Whether a leaf is a number of Python, which a program may be given."""
+    return isinstance(leaf, int | float) and not isinstance(leaf, bool)
+
+
+def is_argument(leaf: Any) -> bool:
+    """Whether a leaf is handed to the program: arrays, and numbers that are not a Python 0."""
+    return isinstance(leaf, jax.Array | np.ndarray | np.generic) or (is_number(leaf) and leaf != 0)
+
+
+class Skeleton:
+    """A tree without the leaves that programs are given; equal trees but for these leaves have equal keys.
+
+    given: which leaves those are, in order; by default each that `is_argument`.
+    """
+
+    def __init__(self, whole: PyTree, given: Sequence[bool] | None = None) -> None:
+        leaves, self._structure = jax.tree.flatten(whole)
+        self.given = [is_argument(leaf) for leaf in leaves] if given is None else list(given)
+        pairs = zip(leaves, self.given, strict=True)
+        self._fixed = [Argument if is_given else leaf for leaf, is_given in pairs]
+        self.key = content(self._structure.unflatten(self._fixed))
+
+    def leaves(self, whole: PyTree) -> list[Any]:
+        """The leaves that a program is given, of a tree of this skeleton; whole numbers as floats."""
+        pairs = zip(jax.tree.leaves(whole), self.given, strict=True)
+        return [float(leaf) if isinstance(leaf, int) else leaf for leaf, is_given in pairs if is_given]
+
+    def filled(self, leaves: Sequence[Any]) -> Any:
+        """The tree with these leaves."""
+        given = iter(leaves)
+        return self._structure.unflatten([next(given) if leaf is Argument else leaf for leaf in self._fixed])
+
+
+def content(value: Any) -> Hashable:
+    """A value as something that is equal for equal content: arrays by their numbers, dataclasses by their fields."""
+    if isinstance(value, jax.Array | np.ndarray):
+        array = np.asarray(value)
+        return array.shape, array.dtype.str, array.tobytes()
+    if isinstance(value, Devices):
+        return value.all
+    if is_dataclass(value) and not isinstance(value, type):
+        return type(value), tuple(content(getattr(value, field.name, None)) for field in fields(value))
+    if isinstance(value, Mapping):
+        return type(value), tuple((key, content(part)) for key, part in value.items())
+    if isinstance(value, list | tuple):
+        return type(value), tuple(content(part) for part in value)
+    if isinstance(value, partial):
+        return partial, content(value.func), content(value.args), content(value.keywords)
+    try:
+        hash(value)
+    except TypeError:
+        return Identity(value)
+    return type(value), value
+
+
+_kept: OrderedDict[Hashable, Any] = OrderedDict()
+
+
+def once(key: Hashable, build: Callable[[], Built]) -> Built:
+    """What `build` made for an equal key before, else what it makes now; those used longest ago are let go."""
+    if key not in _kept:
+        _kept[key] = build()
+        while len(_kept) > MOST:
+            _kept.popitem(last=False)
+    _kept.move_to_end(key)
+    return _kept[key]
+
+
+def use_compilation_cache() -> None:
+    """Keep compiled programs between processes, in the user's cache folder; IDIOLECT_CACHE="" turns it off.
+
+    What compiles in less than half a second is not kept, unless JAX's own variable for that is set.
+    """
+    default = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "idiolect" / "xla"
+    folder = os.environ.get("IDIOLECT_CACHE", str(default))
+    if not folder:
+        return
+    with suppress(OSError):  # a home that cannot be written to costs compile time, nothing else
+        Path(folder).mkdir(parents=True, exist_ok=True)
+        jax.config.update("jax_compilation_cache_dir", folder)
+        if "JAX_PERSISTENT_CACHE_MIN_COMPILE_TIME_SECS" not in os.environ:
+            jax.config.update("jax_persistent_cache_min_compile_time_secs", 0.5)

@@ -1,0 +1,153 @@
+"""One federation's rounds as pure functions of data and state: what is compiled.
+
+A round gathers the cohort's private states, maps the method over the cohort in blocks, aggregates, and scatters
+the private states back. The rounds between two evaluations are one compiled loop.
+"""
+
+from collections.abc import Callable
+from dataclasses import replace
+from typing import Any, Literal
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+from jaxtyping import Array, Bool, Int, PRNGKeyArray, PyTree
+
+from idiolect.algorithms.base import Algorithm, Cohort
+from idiolect.client.client import Client, Federation
+from idiolect.client.objective import Objective
+from idiolect.client.samples import Samples
+from idiolect.core import tree
+from idiolect.core.random import stream
+from idiolect.runtime.blocks import map_blocks
+from idiolect.runtime.devices import Devices
+from idiolect.runtime.sampling import Sampling
+
+
+class State(eqx.Module):
+    """All that a federation carries from round to round.
+
+    shared: the server's state; private: every client's private state, leaves (N, ...), or None, or the file that
+    holds it; round: rounds done; seed: the key from which every draw derives; fault: (round, client, stage) of the
+    first non-finite value, stage 0 while there is none.
+    """
+
+    shared: PyTree
+    private: PyTree
+    round: Int[Array, ""]
+    seed: PRNGKeyArray
+    fault: Int[Array, "3"]
+
+
+class Plan(eqx.Module):
+    """A method, an objective, and the sizes that decide a program's shapes; no data.
+
+    population: clients that are trained (N); capacity: rows that hold any client's training samples; tile, sizes:
+    see `client.Federation`; block: clients vmapped together, 0 for one after the other without batching; everyone:
+    train all clients and throw away those outside the cohort; devices: those that divide a cohort.
+    """
+
+    algorithm: Algorithm
+    objective: Objective
+    sampling: Sampling
+    population: int = eqx.field(static=True)
+    capacity: int = eqx.field(static=True)
+    tile: int = eqx.field(static=True)
+    sizes: tuple[int, ...] = eqx.field(static=True)
+    block: int = eqx.field(static=True)
+    train: Literal["cohort", "all"] = eqx.field(static=True)
+    devices: Devices = eqx.field(static=True)
+
+    def map(self, function: Callable[..., Any], seen: PyTree, *arguments: PyTree) -> Any:
+        """function(plan, seen, *row) over clients: each device its part, in blocks, see `map_blocks`."""
+        arrays, rest = eqx.partition(self, eqx.is_array)
+
+        def mapped(known: tuple["Plan", PyTree], *part: PyTree) -> Any:
+            plan, seen = eqx.combine(known[0], rest), known[1]
+            return map_blocks(lambda *row: function(plan, seen, *row), self.block, *part)
+
+        return self.devices.map(mapped, (arrays, seen), *arguments)
+
+    def client(self, arrays: Samples, client_id: Int[Array, ""], round: Int[Array, ""]) -> Client:
+        """One client's side of one round."""
+        x, y, start = arrays.of(client_id)
+        outputs = None if arrays.outputs is None else arrays.outputs[client_id]
+        federation = Federation(
+            arrays.total,
+            self.population,
+            self.sampling.size,
+            capacity=self.capacity,
+            tile=self.tile,
+            sizes=self.sizes if self.block == 1 else (),
+        )
+        return Client(x, y, start, arrays.sizes[client_id], client_id, round, self.objective, federation, outputs)
+
+    def one_round(self, state: State, arrays: Samples, capacity: int) -> State:
+        """The next state. arrays: the training samples; capacity: rows that hold any cohort."""
+        ids, present = self.sampling.draw(state.seed, state.round, capacity)
+        trained = ids if self.train == "cohort" else jnp.arange(self.population)
+        private = tree.gather(state.private, trained)
+        after, changed = self.cohort_round(replace(state, private=None), arrays, ids, present, trained, private)
+        rows = jnp.where(present, ids, self.population)  # padding scatters to nowhere
+        kept = jax.tree.map(lambda old, new: old.at[rows].set(new, mode="drop"), state.private, changed)
+        return self.devices.kept_everywhere(replace(after, private=kept))
+
+    def cohort_round(
+        self,
+        state: State,
+        arrays: Samples,
+        ids: Int[Array, "cohort"],
+        present: Bool[Array, "cohort"],
+        trained: Int[Array, "trained"],
+        private: PyTree,
+    ) -> tuple[State, PyTree]:
+        """A round as its cohort sees it: the next state, private states aside, and those of the cohort.
+
+        trained: who trains, the cohort or everyone; private: their private states, leaves (trained, ...).
+        """
+
+        def one(
+            plan: Plan, seen: tuple[State, Samples], client_id: Array, private: PyTree
+        ) -> tuple[PyTree, PyTree, Array]:
+            (state, arrays), algorithm = seen, plan.algorithm
+            message, private = algorithm.local(
+                algorithm.view(state.shared, client_id),
+                private,
+                plan.client(arrays, client_id, state.round),
+                stream(state.seed, "local", state.round, client_id),
+            )
+            return message, private, tree.all_finite((message, private))
+
+        messages, changed, finite = self.map(one, (state, arrays), trained, private)
+        if self.train == "all":
+            messages, changed, finite = tree.gather((messages, changed, finite), ids)
+        sizes = arrays.sizes[ids].astype(jnp.result_type(float))
+        cohort = Cohort(ids, sizes, present, self.population, arrays.total, self.sampling.size)
+        shared = self.algorithm.aggregate(state.shared, cohort, messages)
+        shared = jax.tree.map(lambda new, old: jnp.where(jnp.any(present), new, old), shared, state.shared)
+        bad = present & ~finite
+        culprit = jnp.where(jnp.any(bad), ids[jnp.argmax(bad)], -1)
+        stage = jnp.where(jnp.any(bad), 1, jnp.where(tree.all_finite(shared), 0, 2))
+        fault = jnp.stack([state.round, culprit, stage]).astype(jnp.int32)
+        return self.devices.kept_everywhere(State(shared, None, state.round + 1, state.seed, fault)), changed
+
+    def rounds_until(self, state: State, arrays: Samples, end: Array, capacity: int) -> State:
+        """Rounds until `end` are done, or there is a fault."""
+        return jax.lax.while_loop(
+            lambda s: (s.round < end) & (s.fault[2] == 0),
+            lambda s: self.one_round(s, arrays, capacity),
+            state,
+        )
+
+    def models(
+        self, names: tuple[str, ...], seen: tuple[State, Samples], client_id: Array, private: PyTree
+    ) -> dict[str, PyTree]:
+        """One client's named models, made from training samples with the draws of the round that comes."""
+        (state, train), algorithm = seen, self.algorithm
+        models = algorithm.evaluated(
+            algorithm.view(state.shared, client_id),
+            private,
+            self.client(train, client_id, state.round),
+            stream(state.seed, "local", state.round, client_id),
+        )
+        return {name: models[name] for name in names}
