@@ -47,14 +47,17 @@ def test_killed_again_and_again_and_resumed_is_bit_identical(undisturbed, tmp_pa
 
 @pytest.mark.parametrize("instant", [ROWS, POPULATION])
 def test_killed_between_rounds_that_changed_private_states_in_a_file(tmp_path, instant):
-    """Resumed to what a run with all of them in memory says."""
-    out, whole = tmp_path / "out", tmp_path / "whole"
+    """Resumed to an undisturbed run, to the last bit; with all of them in memory it is another program."""
+    out, whole, memory = tmp_path / "out", tmp_path / "whole", tmp_path / "memory"
     ended = subprocess.run([sys.executable, "-m", "tests.killed", str(out), instant], cwd=ROOT, capture_output=True)
     assert ended.returncode == -9, ended.stderr.decode()
     assert list(out.glob("checkpoints/*.private"))
-    run(stored_experiment(Store(out, create=False)), out)
-    run(experiment(**{**SETTINGS[instant], "private": "memory"}), whole)
+    resumed = run(stored_experiment(Store(out, create=False)), out)
+    run(experiment(**SETTINGS[instant]), whole)
     assert content(out) == content(whole)
+    held = run(experiment(**{**SETTINGS[instant], "private": "memory"}), memory)
+    pairs = [(a.loss.mean, b.loss.mean) for a, b in zip(resumed.lines, held.lines, strict=True)]
+    assert pairs == [(a, pytest.approx(a, rel=1e-5)) for a, _ in pairs]
 
 
 @pytest.fixture(scope="module")

@@ -64,10 +64,10 @@ def assert_same(out, undisturbed):
 def test_a_killed_grid_of_settings_and_seeds_goes_on_to_the_same_table(tmp_path, whole):
     _, rounds = whole(GRID, tmp_path / "whole")
     assert rounds == 6 * 6
-    # Killed in the evaluation of round 4, when 4 of the 6 runs are kept.
+    # Killed in the evaluation of round 4, when 4 of the 6 runs have their score there, and 3 their state.
     assert killed(GRID, tmp_path / "killed", RECORDED, 6 + 4) == 6 * 4
     said, rounds = whole(GRID, tmp_path / "killed")
-    assert rounds == 2 * 2 + 6 * 2  # the two that were not kept from round 2, then all from round 4
+    assert rounds == 3 * 2 + 6 * 2  # the three that were not kept from round 2, then all from round 4
     assert_same(tmp_path / "killed", tmp_path / "whole")
     assert len(said["settings"]) == 3
 
@@ -75,11 +75,11 @@ def test_a_killed_grid_of_settings_and_seeds_goes_on_to_the_same_table(tmp_path,
 def test_killed_halving_goes_on_in_the_middle_of_a_rung(tmp_path, whole):
     _, rounds = whole(HALVING, tmp_path / "whole")
     assert rounds == 6 * 2 + 2 * 2
-    # Killed at the end of the first rung: two runs have their score, a third only its state.
+    # Killed at the end of the first rung: three runs have their score and their state.
     assert killed(HALVING, tmp_path / "killed", SAVED, 6 + 3) == 6 * 2
     # Goes on, and is killed in the second rung: the three others' round 2, then round 3 of the best setting's runs.
-    assert killed(HALVING, tmp_path / "killed", RECORDED, 4 + 1) == 3 * 1 + 2 * 1
+    assert killed(HALVING, tmp_path / "killed", RECORDED, 3 + 1) == 3 * 1 + 2 * 1
     said, rounds = whole(HALVING, tmp_path / "killed")
-    assert rounds == 1 * 1 + 2 * 1
+    assert rounds == 2 * 1 + 2 * 1  # neither state of round 3 was saved
     assert_same(tmp_path / "killed", tmp_path / "whole")
     assert said["budget"] == {"ditto": {"settings": 3, "rounds x runs": 6 * 2 + 2 * 2}}

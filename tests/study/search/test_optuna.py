@@ -74,7 +74,7 @@ def watched(monkeypatch):
 
     def watching(self, rows, states, end, *more):
         before = dict(zip(rows, np.asarray(states.round).tolist(), strict=True))
-        seen.append((id(self._advance), len(before), sum(max(0, end - r) for r in before.values())))
+        seen.append((id(self.compiled), len(before), sum(max(0, end - r) for r in before.values())))
         return advance(self, rows, states, end, *more)
 
     monkeypatch.setattr(Program, "advance", watching)
