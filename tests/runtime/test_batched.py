@@ -151,7 +151,7 @@ def test_what_cannot_share_a_program_has_another_signature(data):
 
     def of(method, **options):
         sim = eachof(data, [method], **options)[0]
-        return signature(member_of(sim))
+        return signature(sim, member_of(sim))
 
     same = of(replace(first, rate=0.7), l2=0.1)
     assert of(first) == same
