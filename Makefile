@@ -1,14 +1,17 @@
-# Everything sets itself up: `make demo` and `make test` work in a fresh clone.
+# Everything sets itself up: `make demo`, `make check` and `make test` work in a fresh clone.
 PYTHON ?= python3
 PYTEST_ARGS ?= -n auto --dist loadfile --no-loadscope-reorder
 VENV := .venv
 BIN := $(VENV)/bin
 STAMP := $(VENV)/.installed
 
-.PHONY: demo test lint types format clean
+.PHONY: demo check test lint types format clean
 
 demo: $(STAMP)  ## Compare methods on a small synthetic federation; results in demo/
 	$(BIN)/idiolect demo --out demo
+
+check: $(STAMP)  ## The fast tests, for every save: two minutes on two cores
+	$(BIN)/python -m pytest -m "not slow" $(PYTEST_ARGS)
 
 test: $(STAMP)  ## All tests
 	$(BIN)/python -m pytest $(PYTEST_ARGS)

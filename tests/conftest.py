@@ -90,6 +90,16 @@ def three_clients() -> "FederatedData":
     return from_arrays(parts, validation=0.25)
 
 
+@pytest.hookimpl(tryfirst=True)
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Mark what is slow, and let files that are slow as a whole come first: no worker ends long after the others."""
+    lines = set((Path(__file__).parent / "slow.txt").read_text().splitlines())
+    for item in items:
+        if item.nodeid.partition("::")[0] in lines or item.nodeid.partition("[")[0] in lines:
+            item.add_marker(pytest.mark.slow)
+    items.sort(key=lambda item: item.nodeid.partition("::")[0] not in lines)
+
+
 def pytest_runtest_teardown(item: pytest.Item, nextitem: pytest.Item | None) -> None:
     """Between two files, drop what has been compiled where it fills the memory; the folder above still has it."""
     if nextitem is None or nextitem.path == item.path or "jax" not in sys.modules or resident() < FULL:

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 from jax.extend.core import Literal
 
-from idiolect.core.jaxpr import CALLS, Traced, needed, numbers, run
+from idiolect.core.jaxpr import CALLS, Traced, evaluate, needed, numbers
 
 CONSTANT = np.array([1.0, -2.0, 0.5], np.float32)
 PARTS = (
@@ -62,7 +62,7 @@ def test_all_steps_together_are_the_function(function: Callable[..., jax.Array])
     traced = Traced(function, *shapes)
     for scale in (1.0, -0.7):
         parts = jax.tree.map(lambda leaf, scale=scale: leaf * scale, PARTS)
-        (output,) = run(traced.steps, values_of(traced, parts), traced.outputs)
+        (output,) = evaluate(traced.steps, values_of(traced, parts), traced.outputs)
         np.testing.assert_allclose(output, function(*parts), rtol=1e-6)
 
 
@@ -70,7 +70,7 @@ def test_all_steps_together_are_the_function(function: Callable[..., jax.Array])
 def test_what_is_needed_is_enough_and_no_step_of_it_can_go(function: Callable[..., jax.Array]) -> None:
     traced = Traced(function, *PARTS)
     steps, values = needed(traced.steps, traced.outputs)
-    (output,) = run(steps, values_of(traced, PARTS), traced.outputs)
+    (output,) = evaluate(steps, values_of(traced, PARTS), traced.outputs)
     np.testing.assert_allclose(output, function(*PARTS), rtol=1e-6)
     assert steps == [step for step in traced.steps if step in steps]  # in the order of the function
     made = {number for step in steps for number in step.outputs}
@@ -79,7 +79,7 @@ def test_what_is_needed_is_enough_and_no_step_of_it_can_go(function: Callable[..
     for left_out in range(len(steps)):
         rest = [*steps[:left_out], *steps[left_out + 1 :]]
         with pytest.raises(KeyError):
-            run(rest, values_of(traced, PARTS), traced.outputs)
+            evaluate(rest, values_of(traced, PARTS), traced.outputs)
 
 
 @pytest.mark.parametrize("function", FUNCTIONS)
@@ -93,7 +93,7 @@ def test_what_depends_on_the_chosen_part_and_on_the_sample(function: Callable[..
         assert set(roots) <= marked
     assert traced.avals.keys() == traced.varies
     made = [number for step in traced.steps for number in step.outputs]
-    computed = dict(zip(made, run(traced.steps, values_of(traced, PARTS), made), strict=True))
+    computed = dict(zip(made, evaluate(traced.steps, values_of(traced, PARTS), made), strict=True))
     for number in traced.varies & computed.keys():
         assert traced.avals[number].shape == np.shape(computed[number])
 
@@ -120,5 +120,5 @@ def test_calls_are_opened_only_where_the_chosen_part_reaches_them() -> None:
 def test_constants_have_no_number() -> None:
     assert numbers([3, Literal(1.0, jax.core.ShapedArray((), np.dtype("f4"))), 5, 3]) == {3, 5}
     traced = Traced(lambda chosen, rest, x: jnp.asarray(4.0), *PARTS)
-    assert run([], {}, traced.outputs) == [4.0]
+    assert evaluate([], {}, traced.outputs) == [4.0]
     assert needed(traced.steps, traced.outputs) == ([], set())

@@ -14,7 +14,7 @@ from idiolect.runtime import devices
 from idiolect.runtime.devices import Devices
 from idiolect.runtime.distributed import COORDINATOR, PROCESS, PROCESSES, free_port
 from tests.engine import devices_flags, python
-from tests.on_devices import EVALUATED, EXACT, METHODS, SAMPLINGS, exact, numbers
+from tests.on_devices import BOTH, EVALUATED, EXACT, METHODS, SAMPLINGS, exact, numbers
 
 ROOT = Path(__file__).parents[2]
 
@@ -44,7 +44,7 @@ def kept(file, *children):
 
 
 def assert_same(found, alone):
-    assert len(alone) == (len(SAMPLINGS) + 2) * len(METHODS) + 1
+    assert len(alone) == 3 * len(METHODS) + len(BOTH) + 1
     for name in found.keys() - {"devices", "processes"}:
         np.testing.assert_allclose(found[name], alone[name], rtol=1e-5, atol=2e-6, err_msg=name)
 
