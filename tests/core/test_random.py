@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from idiolect.core.random import permuted, stream
+from idiolect.core.random import model_key, permuted, stream
 
 KEY = jax.random.key(3)
 LARGE = 100_000
@@ -39,6 +39,38 @@ def test_any_size_gives_distinct_entries_in_range(size, seed):
     assert row.min() >= 0
     assert row.max() < size
     assert len(set(row[:count])) == count
+
+
+def mixed(x):
+    """Murmur3's finaliser, as published, on whole numbers."""
+    x = (x ^ x >> 16) * 0x85EBCA6B % 2**32
+    x = (x ^ x >> 13) * 0xC2B2AE35 % 2**32
+    return x ^ x >> 16
+
+
+@pytest.mark.parametrize("size", [1, 2, 23, 4096])
+def test_the_draws_are_those_of_all_results_that_were_ever_kept(size):
+    """The whole permutation, from its definition with whole numbers; another constant would be another result."""
+    pivot_seed, bit_seed = (int(seed) for seed in jax.random.bits(KEY, (2,), jnp.uint32))
+    expected = []
+    for x in range(min(size, 40)):
+        for count in range(24):
+            step = count * 0x9E3779B9
+            partner = (mixed((pivot_seed + step) % 2**32) % size - x) % size
+            if mixed(max(x, partner) ^ mixed((bit_seed + step) % 2**32)) >> 31:
+                x = partner
+        expected.append(x)
+    assert permuted(KEY, jnp.arange(len(expected)), size).tolist() == expected
+
+
+def test_a_stream_folds_in_purpose_round_and_client():
+    for number, purpose in enumerate(("init", "private", "cohort", "local"), start=1):
+        for given in ((), (5,), (5, 3)):
+            key = KEY
+            for fold in (number, *given, *(0,) * (2 - len(given))):
+                key = jax.random.fold_in(key, fold)
+            assert stream(KEY, purpose, *given) == key
+    assert model_key(9) == jax.random.fold_in(jax.random.key(9), 0x1D10)
 
 
 def test_an_empty_domain_gives_zeros():

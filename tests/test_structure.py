@@ -1,0 +1,174 @@
+"""The house: where a module may lie, what it may import, and which names are public."""
+
+import ast
+import importlib
+from graphlib import TopologicalSorter
+from pathlib import Path
+
+import pytest
+
+TESTS = Path(__file__).parent
+PACKAGE = TESTS.parent / "src" / "idiolect"
+MODULES = sorted(PACKAGE.rglob("*.py"))
+
+# A folder imports from folders further up in this list only.
+FLOORS = [
+    ("core",),
+    ("data",),
+    ("models", "graphs", "client"),
+    ("algorithms",),
+    ("runtime",),
+    ("study",),
+    ("report", "experiments"),
+    ("api",),
+    ("cli",),
+]
+LONGEST = 300
+
+# Modules whose tests lie elsewhere, and where; none better.
+TESTED_IN = {
+    "__main__": "study/test_engine.py",  # starts `python -m idiolect`
+    "api/compare": "api/test_run.py",
+    "api/sweep": "cli/test_sweep.py",
+    "cli/terminal": "cli/test_main.py",
+    "data/partition_file": "data/test_partition.py",
+    "experiments/__init__": "experiments/test_packaged.py",
+    "report/launch": "study/test_launch.py",
+    "report/progress": "cli/test_main.py",
+    "report/sweeps": "report/test_sweep_figure.py",
+    "study/outcomes": "report/test_comparison.py",
+    "study/published": "study/test_experiment.py",
+    "study/recorder": "study/test_loop.py",
+    "study/results": "report/test_comparison.py",
+    "study/search/choose": "study/search/test_launch.py",
+    "study/tuning": "report/test_comparison.py",
+}
+
+PUBLIC = {
+    "idiolect": """
+        AFL APFL Algorithm Client Cohort Comparison ConfigError DFedU DataError Ditto DivergedError FedAdagrad FedAdam
+        FedAvg FedAvgFineTuned FedBABU FedDANE FedPer FedProx FedRecon FedRep FedSGD FedU FedYogi FederatedData Global
+        IdiolectError L2GD LGFedAvg Local MmFL MmFLFusion Mocha OneShot PFLEGO PFedMe PerFedAvg Reptile Run Scaffold
+        SplitRun StoreError SweepResult compare data graphs load_model models run save_model sweep use_cores
+    """,
+    "idiolect.data": """
+        Audit FederatedData ImageSet MissingPattern Modalities PARTITIONERS Partition SOURCES SPLITS Split
+        apply_partition audit cifar10 describe_data downsample drop_modalities emnist fashion_mnist from_arrays
+        from_images from_table har har_fedmultimodal har_modalities landmine load make_partition mnist mnist_partition
+        mosei mosi number_own_labels omniglot omniglot_partition partition_images read_cifar10 read_emnist
+        read_fashion_mnist read_mnist school synthetic vehicle
+    """,
+    "idiolect.graphs": """
+        GRAPHS Graph GraphWarning MixingLimit by_labels by_size complete from_dense from_edges from_networkx
+        from_scipy graph_for label_counts label_shares mix mixed nearest parse random random_normal ring star
+    """,
+    "idiolect.models": """
+        CNN Conv2d INITIALISATIONS LinearRegression MLP MODELS Multimodal MultinomialLogistic build check_model
+        convolve describe_models initialise l2_of load_model loss_of max_pool read_header resolve save_model
+    """,
+}
+
+
+def name_of(path: Path) -> str:
+    """src/idiolect/core/tree.py -> core/tree."""
+    return path.relative_to(PACKAGE).with_suffix("").as_posix()
+
+
+NAMES = {name_of(path).removesuffix("/__init__"): path for path in MODULES}
+
+
+def imported(path: Path) -> set[str]:
+    """The modules of the package that a module imports, wherever the imports stand: core/tree, graphs."""
+    found: set[str] = set()
+    for node in ast.walk(ast.parse(path.read_text())):
+        if isinstance(node, ast.Import):
+            found |= {alias.name for alias in node.names}
+        elif isinstance(node, ast.ImportFrom):
+            assert node.level == 0, f"{path}: imports are absolute"
+            for alias in node.names:
+                inner = f"{node.module}.{alias.name}"
+                found.add(inner if _name(inner) in NAMES else str(node.module))
+    return {_name(module) for module in found} & NAMES.keys()
+
+
+def _name(module: str) -> str:
+    return module.removeprefix("idiolect.").replace(".", "/")
+
+
+def own_code(path: Path) -> bool:
+    """Whether a module has more than a docstring, imports and the list of its names."""
+    plain = (ast.Import, ast.ImportFrom, ast.Assign, ast.Expr)
+    return not all(isinstance(node, plain) for node in ast.parse(path.read_text()).body)
+
+
+def test_every_module_has_a_test_file_of_its_own() -> None:
+    missing: list[str] = []
+    for path in MODULES:
+        name = name_of(path)
+        folder, _, last = name.rpartition("/")
+        if (path.name == "__init__.py" and not own_code(path)) or (TESTS / folder / f"test_{last}.py").is_file():
+            assert name not in TESTED_IN, f"{name} has a test of its own: strike it off the list"
+        elif not (name in TESTED_IN and (TESTS / TESTED_IN[name]).is_file()):
+            missing.append(name)
+    assert not missing
+
+
+def test_every_test_file_is_of_a_module() -> None:
+    names = {name_of(path) for path in MODULES}
+    elsewhere = {"benchmarks", "experiments"}
+    strange = [
+        path.relative_to(TESTS).as_posix()
+        for path in sorted(TESTS.rglob("test_*.py"))
+        if path.parent != TESTS
+        and path.relative_to(TESTS).parts[0] not in elsewhere
+        and (path.relative_to(TESTS).parent / path.stem.removeprefix("test_")).as_posix() not in names
+    ]
+    assert strange == ALSO
+
+
+# Tests of several modules together.
+ALSO = [
+    "algorithms/test_contract.py",
+    "algorithms/test_mmfl_clusters.py",
+    "algorithms/test_mocha_relations.py",
+    "algorithms/test_on_modalities.py",
+    "study/search/test_on_devices.py",
+]
+
+
+def test_files_are_short() -> None:
+    lengths = {path: len(path.read_text().splitlines()) for path in (*MODULES, *TESTS.rglob("*.py"))}
+    assert not {str(path): lines for path, lines in lengths.items() if lines > LONGEST}
+
+
+def test_nothing_lies_flat_in_the_package() -> None:
+    assert {path.name for path in PACKAGE.glob("*.py")} == {"__init__.py", "__main__.py"}
+    folders = {path.name for path in PACKAGE.iterdir() if path.is_dir() and path.name != "__pycache__"}
+    assert folders == {folder for floor in FLOORS for folder in floor}
+    assert len(FLOORS) <= 12
+
+
+def test_a_folder_imports_only_from_floors_below_it() -> None:
+    height = {folder: level for level, floor in enumerate(FLOORS) for folder in floor}
+    wrong: list[str] = []
+    for path in MODULES:
+        folder = name_of(path).split("/")[0]
+        if folder not in height:
+            continue
+        for name in imported(path):
+            other = name.split("/")[0]
+            if other != folder and height.get(other, -1) >= height[folder]:
+                wrong.append(f"{name_of(path)} imports {name}")
+    assert not wrong
+
+
+def test_imports_go_round_in_no_circle() -> None:
+    graph = {name: imported(path) - {name} for name, path in NAMES.items()}
+    list(TopologicalSorter(graph).static_order())  # raises CycleError, which names the modules
+
+
+@pytest.mark.parametrize("package", PUBLIC)
+def test_the_public_names_are_these(package: str) -> None:
+    module = importlib.import_module(package)
+    assert sorted(module.__all__) == sorted(PUBLIC[package].split())
+    assert all(hasattr(module, name) for name in module.__all__)
