@@ -41,7 +41,6 @@ TESTED_IN = {
     "study/recorder": "study/test_loop.py",
     "study/results": "report/test_comparison.py",
     "study/search/choose": "study/search/test_launch.py",
-    "study/tuning": "report/test_comparison.py",
 }
 
 PUBLIC = {

@@ -1,4 +1,4 @@
-"""A pool of images, and what it can be dealt by: the keys of `Dealing` are those that a partition takes."""
+"""A pool of images, and how it can be divided: the keys of `PartitionOptions` are those that a partition takes."""
 
 import inspect
 
@@ -6,11 +6,11 @@ import numpy as np
 
 from idiolect.data.divide.division import make_partition
 from idiolect.data.divide.partitioners import PARTITIONERS
-from idiolect.data.sets.image_set import Dealing, ImageSet
+from idiolect.data.sets.image_set import ImageSet, PartitionOptions
 from idiolect.data.sets.images import from_images, partition_images
 
-SKIP = {"x", "y", "pool", "partition", "partitioner", "labels", "parameters", "arguments", "rng", "dealing"}
-NOT_DEALING = {"normalisation", "shape", "keyword"}
+SKIP = {"x", "y", "pool", "partition", "partitioner", "labels", "parameters", "arguments", "rng", "options"}
+OF_IMAGES = {"normalisation", "shape", "keyword"}
 
 
 def keywords(*functions: object) -> set[str]:
@@ -18,9 +18,9 @@ def keywords(*functions: object) -> set[str]:
     return {name for function in functions for name in inspect.signature(function).parameters} - SKIP
 
 
-def test_dealing_names_every_argument_of_every_way_to_deal_and_no_other() -> None:
-    taken = keywords(make_partition, partition_images, from_images, *PARTITIONERS.values()) - NOT_DEALING
-    assert set(Dealing.__annotations__) == taken | {"labels"}
+def test_the_options_are_the_settings_of_every_partition_and_no_other() -> None:
+    taken = keywords(make_partition, partition_images, from_images, *PARTITIONERS.values()) - OF_IMAGES
+    assert set(PartitionOptions.__annotations__) == taken | {"labels"}
 
 
 def test_a_pool_has_only_the_common_partitions_and_no_leaks_unless_it_says_so() -> None:
