@@ -65,11 +65,11 @@ def test_the_draws_are_those_of_all_results_that_were_ever_kept(size):
 
 def test_a_stream_folds_in_purpose_round_and_client():
     for number, purpose in enumerate(("init", "private", "cohort", "local"), start=1):
-        for given in ((), (5,), (5, 3)):
+        for place in ((), (5,), (5, 3)):
             key = KEY
-            for fold in (number, *given, *(0,) * (2 - len(given))):
+            for fold in (number, *place, *(0,) * (2 - len(place))):
                 key = jax.random.fold_in(key, fold)
-            assert stream(KEY, purpose, *given) == key
+            assert stream(KEY, purpose, *place) == key
     assert model_key(9) == jax.random.fold_in(jax.random.key(9), 0x1D10)
 
 
