@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from idiolect.client.objective import Batch, own_outputs
-from idiolect.core.losses import LOSSES, lowest
+from idiolect.core.losses import LOSSES, half_squared_error, lowest
 
 OUTPUTS = np.array([0.3, -1.2, 2.0, 0.1])
 LABEL = 2
@@ -26,6 +26,13 @@ def by_hand(name, outputs, one_hot):
 def test_each_is_what_its_name_says(name):
     found = LOSSES[name](jnp.asarray(OUTPUTS), jnp.asarray(LABEL))
     assert float(found) == pytest.approx(by_hand(name, OUTPUTS, ONE_HOT), rel=1e-5)
+
+
+@pytest.mark.parametrize("output", [2.5, [2.5]])
+def test_half_the_squared_error(output):
+    value, slope = jax.value_and_grad(half_squared_error)(jnp.asarray(output), jnp.asarray(-0.5))
+    assert float(value) == 4.5
+    assert float(slope.sum()) == 3.0
 
 
 @pytest.mark.parametrize("name", LOSSES)

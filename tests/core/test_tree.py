@@ -1,3 +1,4 @@
+import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
@@ -57,6 +58,24 @@ def test_all_finite_sees_every_leaf_and_skips_integers(bad):
     assert bool(tree.all_finite((X, jnp.arange(3))))
     assert bool(tree.all_finite(None))
     assert not bool(tree.all_finite((X, {"d": jnp.array([0.0, bad])})))
+
+
+def test_what_has_no_finiteness_is_not_asked():
+    """The key of a random stream is among the leaves of a state."""
+    assert bool(tree.all_finite((X, jax.random.key(0))))
+    assert not bool(tree.all_finite((jax.random.key(0), jnp.array(np.nan))))
+
+
+def test_partial_trees_are_combined_and_a_whole_one_is_itself():
+    part, rest = {"a": X["a"], "b": {"c": None}}, {"a": None, "b": X["b"]}
+    assert leaves(tree.merged(part, rest)) == leaves(X)
+    assert leaves(tree.merged(rest, part)) == leaves(X)
+    assert tree.merged(X, None) is X
+
+
+def test_trees_of_other_shapes_have_no_product():
+    with pytest.raises(ValueError, match="zip"):
+        tree.dot(X, {"a": Y["a"]})
 
 
 def test_gather_takes_rows_of_every_leaf():
