@@ -29,8 +29,9 @@ def test_a_page_has_the_settings_that_are_taken_and_their_defaults():
     assert "FedRep: min over a representation" in page.text
     assert "Averaging: A method whose clients send what they trained" in page.text
     assert resolve({"name": "cnn", **pages.model("cnn").settings}) == resolve("cnn")
-    given = {key: value for key, value in pages.data("synthetic").settings.items() if key != "max_size"}
-    assert load({"name": "synthetic", **given}).fingerprint == load({"name": "synthetic"}).fingerprint
+    given, few = pages.data("synthetic").settings, {"clients": 3, "max_size": 30}
+    assert (given["clients"], given["max_size"]) == (100, None)
+    assert load({"name": "synthetic", **given, **few}).fingerprint == load({"name": "synthetic", **few}).fingerprint
     assert pages.data("table").settings["path"] == pages.REQUIRED
     assert {"partition", "downsample", "concentration"} <= pages.data("mnist").settings.keys()
 
