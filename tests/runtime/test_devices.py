@@ -106,7 +106,8 @@ used = [len(idiolect.runtime.devices.Devices(rows=rows)) for rows in (1, 2, 3, 4
 try:
     idiolect.use_cores(2)
 except idiolect.ConfigError as error:
-    print(first, again, jax.device_count(), *used, idiolect.runtime.devices.are_cores(), "XLA_FLAGS" in os.environ, error, sep=";")
+    are, flags = idiolect.runtime.devices.are_cores(), "XLA_FLAGS" in os.environ
+    print(first, again, jax.device_count(), *used, are, flags, error, sep=";")
 """
 
 
