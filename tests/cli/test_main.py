@@ -10,9 +10,7 @@ import pytest
 
 from idiolect import load_model
 from idiolect.cli import main as cli
-from idiolect.cli import options
 from idiolect.study.store import DATABASE, Store
-from tests.engine import experiment
 
 ROOT = Path(__file__).parents[2]
 SMALL = [
@@ -253,14 +251,6 @@ def test_a_diverging_method_ends_with_code_3_after_the_report(idiolect, tmp_path
     assert "diverged" in out
 
 
-def test_other_settings_go_to_another_folder():
-    spec = experiment(name="pfedme/x")
-    plain = options.default_folder(spec, {"seeds": 3})
-    assert plain == Path("runs/pfedme-x")
-    others = {options.default_folder(spec, {"rounds": rounds}) for rounds in (3, 4)}
-    assert len(others | {plain}) == 3
-
-
 def test_help_of_every_command(idiolect):
     for command in ("", "demo", "compare", "run", "resume", "reproduce", "show", "list"):
         code, out, _ = idiolect(*([command] if command else []), "--help")
@@ -273,18 +263,8 @@ def test_help_of_every_command(idiolect):
 
 def test_ctrl_c_says_how_to_go_on(tmp_path):
     out = tmp_path / "my out"
-    command = [
-        sys.executable,
-        "-m",
-        "idiolect",
-        *COMPARE,
-        "--rounds",
-        "100000",
-        "--set",
-        "eval_every=1",
-        "--out",
-        out,
-    ]
+    more = ["--rounds", "100000", "--set", "eval_every=1", "--out", out]
+    command = [sys.executable, "-m", "idiolect", *COMPARE, *more]
     process = subprocess.Popen(
         command,
         cwd=ROOT,
