@@ -1,4 +1,8 @@
-"""idiolect: personalized federated learning in JAX. Every client ends with its own model."""
+"""idiolect: personalized federated learning in JAX. Every client ends with its own model.
+
+Public is what this package, `idiolect.data`, `idiolect.graphs` and `idiolect.models` export in `__all__`. All other
+modules are internal and may change.
+"""
 
 from idiolect import data, graphs, models
 from idiolect.algorithms.adaptive import FedAdagrad, FedAdam, FedYogi

@@ -42,7 +42,7 @@ def test_by_labels_is_the_papers_similar(full, steps):
 
 @pytest.mark.parametrize("rows", [2**22, 30])  # all distances at once; block by block
 def test_nearest_is_the_union_of_each_client_s_nearest(rows, monkeypatch):
-    monkeypatch.setattr("idiolect.graphs.by_data.ROWS", rows)
+    monkeypatch.setattr("idiolect.graphs.by_data.DISTANCES", rows)
     points = np.random.default_rng(0).normal(size=(25, 3))
     graph = dense(graphs.nearest(points, neighbours=4, weight=0.5))
     distance = np.linalg.norm(points[:, None] - points[None], axis=2) + np.diag(np.full(25, np.inf))

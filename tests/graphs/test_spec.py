@@ -5,7 +5,7 @@ import pytest
 
 from idiolect import graphs
 from idiolect.core.errors import ConfigError
-from idiolect.graphs import GRAPHS, GraphWarning, graph_for, parse
+from idiolect.graphs import GRAPHS, GraphWarning, graph_for, parse_graph
 from tests.federations import classification, federation, labelled, quadratics
 
 
@@ -32,7 +32,7 @@ def test_a_name_is_the_function_of_that_name_on_the_federation(data):
         "nearest(neighbours=2.0, connected=false)": graphs.nearest(graphs.label_shares(data), neighbours=2),
     }.items():
         np.testing.assert_array_equal(dense(graph_for(name, data)), dense(expected))
-    assert {parse(name)[0] for name in GRAPHS} == {*GRAPHS}
+    assert {parse_graph(name)[0] for name in GRAPHS} == {*GRAPHS}
 
 
 @pytest.mark.parametrize(
@@ -58,7 +58,7 @@ def test_a_name_is_the_function_of_that_name_on_the_federation(data):
 )
 def test_a_wrong_name_is_refused_before_any_data_are_there(text, message):
     with pytest.raises(ConfigError, match=message):
-        parse(text)
+        parse_graph(text)
 
 
 def test_only_training_sizes_and_labels_are_looked_at():

@@ -11,7 +11,7 @@ from idiolect.data.modalities import Modalities
 from idiolect.models import build
 from idiolect.models.encoders import Dense, Signal, Text
 from idiolect.models.fusion import Attention, Concatenation
-from idiolect.models.packed import chosen, encoders, lstm, multimodal, names
+from idiolect.models.packed import modalities_of, encoders, lstm, multimodal, names
 
 KEY = jax.random.key(0)
 LAYOUT = Modalities(("acc", "text", "tab"), ((16, 3), (7, 5), (6,)))
@@ -84,10 +84,10 @@ def test_the_lstm_has_the_inputs_of_all_its_modalities() -> None:
 
 
 def test_modalities_are_taken_in_the_samples_order() -> None:
-    assert chosen({"modalities": None}, LAYOUT) == LAYOUT.names
-    assert chosen({"modalities": ["tab", "acc"]}, LAYOUT) == ("acc", "tab")
+    assert modalities_of({"modalities": None}, LAYOUT) == LAYOUT.names
+    assert modalities_of({"modalities": ["tab", "acc"]}, LAYOUT) == ("acc", "tab")
     with pytest.raises(ConfigError, match="unknown modality 'txt'; did you mean 'text'"):
-        chosen({"modalities": ["acc", "txt"]}, LAYOUT)
+        modalities_of({"modalities": ["acc", "txt"]}, LAYOUT)
 
 
 @pytest.mark.parametrize("kind", ["signal", "gru", "text"])

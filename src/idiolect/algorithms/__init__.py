@@ -1,1 +1,1 @@
-"""The methods, one file each, on the one contract of `algorithms.base`."""
+"""The methods, one file each; the classes are exported by `idiolect`, all else is internal."""

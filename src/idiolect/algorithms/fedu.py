@@ -16,7 +16,7 @@ from idiolect.client.client import Client
 from idiolect.core import tree
 from idiolect.core.errors import require
 from idiolect.core.tree import Params, Scalar
-from idiolect.graphs import Graph, GraphWarning, mix, parse
+from idiolect.graphs import Graph, GraphWarning, mix, parse_graph
 from idiolect.graphs.mixing import Links, links
 
 Mixing = Literal["simultaneous", "box", "published"]
@@ -41,7 +41,7 @@ class GraphTrainer(Trainer):
         """Raise `ConfigError` naming the hyper-parameter that is out of range."""
         check(self, coupling="nonnegative")
         if isinstance(self.graph, str):
-            parse(self.graph)
+            parse_graph(self.graph)
 
     @property
     def steps(self) -> int:

@@ -95,5 +95,5 @@ def offers_more(cls: type[Algorithm]) -> bool:
 
 
 def describe_methods() -> dict[str, str]:
-    """Name -> what it is and where it comes from."""
+    """Each method's name, and one line with what it is and its source."""
     return {name: f"{cls.summary} ({cls.source})" for name, cls in ALGORITHMS.items()}

@@ -1,4 +1,4 @@
-"""idiolect from Python: `run` one method, `compare` several, `sweep` their settings."""
+"""The functions `run`, `compare` and `sweep`, which `idiolect` exports."""
 
 from idiolect.api.compare import Comparison, compare
 from idiolect.api.run import Run, run

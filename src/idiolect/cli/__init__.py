@@ -1,1 +1,1 @@
-"""The command line."""
+"""Internal: the command line."""

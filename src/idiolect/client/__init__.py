@@ -1,1 +1,1 @@
-"""What a method sees of one client."""
+"""Internal: what a method sees of one client: its samples, its objective, and batches of them."""

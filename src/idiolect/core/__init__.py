@@ -1,1 +1,1 @@
-"""Internal: what every module may use: parameter trees, random streams, errors, losses, files."""
+"""Internal: parameter trees, random streams, errors, losses and files, used by every module."""

@@ -1,4 +1,4 @@
-"""The papers' tables and figures as experiment files: <paper>/<name>.toml, one file a protocol where they differ."""
+"""Internal: the packaged experiment files: <paper>/<name>.toml, or <name>.<protocol>.toml."""
 
 import tomllib
 from importlib.resources import files
@@ -11,16 +11,16 @@ from idiolect.study.experiment import Experiment, experiment_of
 def _all() -> dict[str, Traversable]:
     """Every packaged file by name, without .toml: demo, pfedme/table1.as-written, ..."""
     root = files("idiolect.experiments")
-    found = {f.name.removesuffix(".toml"): f for f in root.iterdir() if f.name.endswith(".toml")}
+    by_name = {f.name.removesuffix(".toml"): f for f in root.iterdir() if f.name.endswith(".toml")}
     for folder in root.iterdir():
         if folder.is_dir():
-            inside = (f for f in folder.iterdir() if f.name.endswith(".toml"))
-            found |= {f"{folder.name}/{f.name.removesuffix('.toml')}": f for f in inside}
-    return found
+            in_folder = (f for f in folder.iterdir() if f.name.endswith(".toml"))
+            by_name |= {f"{folder.name}/{f.name.removesuffix('.toml')}": f for f in in_folder}
+    return by_name
 
 
 def packaged(name: str, protocol: str = "as-written") -> Experiment:
-    """The experiment `name` in a protocol; a file without a protocol in its name serves every protocol.
+    """Load the experiment `name` for a protocol; a file without a protocol in its name is used for every protocol.
 
     Raises `ConfigError` for an unknown name, suggesting the nearest.
     """
@@ -34,10 +34,10 @@ def packaged(name: str, protocol: str = "as-written") -> Experiment:
 
 
 def names() -> dict[str, str]:
-    """Name (and protocols) -> title."""
-    found: dict[str, str] = {}
+    """Each experiment's title by its name, followed by ' --protocol PROTOCOL' if it has protocols."""
+    titles: dict[str, str] = {}
     for key in sorted(_all()):
         base, _, protocol = key.partition(".")
         title = tomllib.loads(_all()[key].read_text(encoding="utf-8")).get("title", "")
-        found[f"{base} --protocol {protocol}" if protocol else base] = title
-    return found
+        titles[f"{base} --protocol {protocol}" if protocol else base] = title
+    return titles

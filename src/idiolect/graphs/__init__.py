@@ -1,11 +1,14 @@
-"""Graphs of clients: made by shape, from data, or from the user's own; their spectrum; the mixing step on them."""
+"""Graphs of clients: by shape, from the clients' data, or your own; their spectrum, and the mixing step on them.
+
+Public is what `__all__` lists; the modules below this package are internal and may change.
+"""
 
 from idiolect.graphs.by_data import by_labels, by_size, label_counts, label_shares, nearest
 from idiolect.graphs.convert import from_dense, from_edges, from_networkx, from_scipy
 from idiolect.graphs.graph import Graph, GraphWarning, MixingLimit
 from idiolect.graphs.kinds import complete, random, random_normal, ring, star
 from idiolect.graphs.mixing import mix, mixed
-from idiolect.graphs.spec import GRAPHS, graph_for, parse
+from idiolect.graphs.spec import GRAPHS, graph_for, parse_graph
 
 __all__ = [
     "GRAPHS",
@@ -25,7 +28,7 @@ __all__ = [
     "mix",
     "mixed",
     "nearest",
-    "parse",
+    "parse_graph",
     "random",
     "random_normal",
     "ring",

@@ -1,4 +1,4 @@
-"""Graphs from what a server may know of the clients: their training sizes, their labels, their models."""
+"""Graphs by what a server may know of the clients: training sizes, labels, models."""
 
 import numpy as np
 from jaxtyping import Int, Num, Real
@@ -9,14 +9,14 @@ from idiolect.data.federated import FederatedData
 from idiolect.graphs.graph import Graph
 from idiolect.graphs.pairs import all_pairs, check_weight, of_pairs
 
-ROWS = 2**22  # distances kept at once
+DISTANCES = 2**22  # distances in memory at once
 
 
 def by_size(sizes: Num[np.ndarray, "clients"], *, threshold: float = 0.0, connected: bool = False) -> Graph:
     """FedU's "Weighted": a_kl = 0 between two small clients, 0.5 between a small and a large one, else 1.
 
-    threshold: a client with fewer training samples is small; 0: with fewer than the median. connected: refuse a
-    graph that falls apart.
+    threshold: a client with fewer training samples is small; 0 stands for the median. connected: raise `ConfigError`
+    if the graph is disconnected.
     """
     require(threshold >= 0, f"graph by_size: threshold = {threshold!r} must not be negative")
     small = sizes < (threshold or np.median(sizes))
@@ -28,8 +28,8 @@ def by_size(sizes: Num[np.ndarray, "clients"], *, threshold: float = 0.0, connec
 def by_labels(counts: Num[np.ndarray, "clients classes"], *, full: int = 2, connected: bool = False) -> Graph:
     """FedU's "Similar": a_kl = 0, 0.5 or 1 for no, one, or at least two labels that both clients have.
 
-    counts: each client's training samples of each class. full: shared labels that give weight 1; fewer give
-    their share of it. connected: refuse a graph that falls apart.
+    counts: each client's number of training samples of each class. full: the number of common labels from which on
+    the weight is 1; with fewer it is their share of `full`. connected: raise `ConfigError` if it is disconnected.
     """
     require(full >= 1, f"graph by_labels: full = {full!r} must be a whole number > 0")
     held = (counts > 0).astype(np.float64)
@@ -45,33 +45,33 @@ def nearest(
     weight: float = 1.0,
     connected: bool = False,
 ) -> Graph:
-    """Each client is related to the `neighbours` clients whose points lie nearest to its own, and they to it.
+    """k-nearest-neighbour graph: each client is joined to the `neighbours` clients nearest to it, in both directions.
 
-    points: a vector for each client: its shares of the labels, a model. Of equally distant clients the first come
-    first. connected: refuse a graph that falls apart.
+    points: a vector for each client, such as its shares of the labels or its model. Ties go to the lower client
+    number. connected: raise `ConfigError` if the graph is disconnected.
     """
     count = len(points)
-    good = 1 <= neighbours < max(count, 2)
-    require(good, f"graph nearest: neighbours = {neighbours!r} must be a whole number from 1 to {count - 1}")
+    in_range = 1 <= neighbours < max(count, 2)
+    require(in_range, f"graph nearest: neighbours = {neighbours!r} must be a whole number from 1 to {count - 1}")
     check_weight(weight)
     require(bool(np.isfinite(points).all()), "graph nearest: the points must be finite numbers")
     pairs: list[Int[np.ndarray, "_"]] = []
-    block = max(1, ROWS // count)
+    block = max(1, DISTANCES // count)
     for start in range(0, count if count > 1 else 0, block):
-        own = np.arange(start, min(start + block, count))
-        distance = cdist(points[own], points)
-        distance[np.arange(len(own)), own] = np.inf
+        clients = np.arange(start, min(start + block, count))
+        distance = cdist(points[clients], points)
+        distance[np.arange(len(clients)), clients] = np.inf
         last = np.partition(distance, neighbours - 1, axis=1)[:, neighbours - 1 : neighbours]
         nearer, tied = distance < last, distance == last
-        room = neighbours - nearer.sum(axis=1, keepdims=True)
-        row, other = (nearer | (tied & (np.cumsum(tied, axis=1) <= room))).nonzero()
-        pairs.append(np.minimum(own[row], other) * count + np.maximum(own[row], other))
+        num_tied = neighbours - nearer.sum(axis=1, keepdims=True)
+        row, other = (nearer | (tied & (np.cumsum(tied, axis=1) <= num_tied))).nonzero()
+        pairs.append(np.minimum(clients[row], other) * count + np.maximum(clients[row], other))
     number = np.unique(np.concatenate(pairs)) if pairs else np.zeros(0, np.int64)
     return of_pairs(number // count, number % count, weight, count, connected=connected)
 
 
 def label_counts(data: FederatedData) -> Int[np.ndarray, "clients classes"]:
-    """Each client's training samples of each class."""
+    """Each client's number of training samples of each class; raises `ConfigError` without common classes."""
     if data.task != "classification" or data.own_labels:
         why = "each client numbers its own" if data.own_labels else f"{data.name} is a regression"
         raise ConfigError(f"a graph by labels needs classes that clients have in common, but {why}")
@@ -81,6 +81,6 @@ def label_counts(data: FederatedData) -> Int[np.ndarray, "clients classes"]:
 
 
 def label_shares(data: FederatedData) -> Real[np.ndarray, "clients classes"]:
-    """Each client's training labels as shares of its samples."""
+    """Each client's share of each class among its training samples."""
     counts = label_counts(data)
     return counts / counts.sum(axis=1, keepdims=True)

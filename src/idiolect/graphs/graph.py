@@ -1,4 +1,4 @@
-"""A graph of the clients: who learns with whom, and how strongly."""
+"""A weighted, undirected graph of the clients: who learns with whom, and how strongly."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -13,30 +13,30 @@ from scipy.sparse.csgraph import connected_components
 from idiolect.core.errors import ConfigError, require
 from idiolect.graphs import spectrum
 
-NAMED = 5  # clients named in a message; of the others, the number
+NAMED = 5  # clients named in a message; the others are counted
 
 
 class GraphWarning(UserWarning):
-    """A graph that can be used but will probably not do what was meant."""
+    """Warns of a graph that is valid but probably unintended, such as a disconnected one."""
 
 
 class MixingLimit(NamedTuple):
-    """How far a mixing step is from the limit beyond which it drives the models apart.
+    """The stability limit of the mixing step.
 
-    value: mu R eta rho, which must stay below 2; coupling: the eta at which it is 2.
+    value: mu R eta rho, which must be below 2; coupling: the eta at which it is 2.
     """
 
     value: float
     coupling: float
 
 
-@dataclass(frozen=True, eq=False)  # compared and hashed as an object: its arrays are large
+@dataclass(frozen=True, eq=False)  # compared and hashed by identity: its arrays are large
 class Graph:
-    """An undirected graph of N clients with weights a_kl = a_lk > 0, a_kk = 0, kept sparse (CSR).
+    """An undirected graph of N clients with weights a_kl = a_lk > 0, a_kk = 0, stored sparse (CSR).
 
-    Client k's neighbours are `neighbours[offsets[k]:offsets[k + 1]]` in rising order, `weights` their a_kl; an edge
-    stands at both its ends. hub: a_k0 of an extra vertex without data, which always takes part (the server of a
-    star); None: no such vertex.
+    Client k's neighbours are `neighbours[offsets[k]:offsets[k + 1]]` in ascending order, `weights` their a_kl; each
+    edge is stored at both its ends. hub: a_k0 of an extra vertex without data, which takes part in every round (the
+    server of a star); None: no such vertex.
 
     Raises `ConfigError` naming the pair of clients where this does not hold.
     """
@@ -58,22 +58,22 @@ class Graph:
         self._refuse(self.weights < 0, "must not be negative")
         self._refuse(self.weights == 0, "stands for no relation; leave the pair out")
         self._refuse(self.neighbours == self._owners, "relates a client to itself; set the diagonal to 0")
-        again = (np.diff(self.neighbours) <= 0) & (np.diff(self._owners) == 0)
-        self._refuse(np.append(False, again)[:entries], "is given twice or out of order")
+        repeated = (np.diff(self.neighbours) <= 0) & (np.diff(self._owners) == 0)
+        self._refuse(np.append(False, repeated)[:entries], "is given twice or out of order")
         matrix = self._clients()
         if (difference := matrix - matrix.T).nnz:
-            one, two = (int(index[0]) for index in difference.nonzero())
+            k, m = (int(index[0]) for index in difference.nonzero())
             raise ConfigError(
-                f"graph: a[{one}, {two}] = {matrix[one, two]:g} but a[{two}, {one}] = {matrix[two, one]:g}; weights "
-                "must be symmetric: use (A + A.T) / 2"
+                f"graph: a[{k}, {m}] = {matrix[k, m]:g} but a[{m}, {k}] = {matrix[m, k]:g}; weights must be "
+                "symmetric: use (A + A.T) / 2"
             )
         if self.hub is not None:
             require(len(self.hub) == count, f"graph: {count} clients but {len(self.hub)} weights to the hub")
-            good = bool(np.isfinite(self.hub).all() and (self.hub >= 0).all())
-            require(good, "graph: weights to the hub must be finite and not negative")
+            valid = bool(np.isfinite(self.hub).all() and (self.hub >= 0).all())
+            require(valid, "graph: weights to the hub must be finite and not negative")
         for name in ("offsets", "neighbours", "weights", "hub"):
             if getattr(self, name) is not None:
-                array = np.array(getattr(self, name))  # a copy: what the caller does to theirs is theirs
+                array = np.array(getattr(self, name))  # a copy, so that the caller may change its own array
                 array.flags.writeable = False
                 object.__setattr__(self, name, array)
 
@@ -122,12 +122,12 @@ class Graph:
         return sp.csr_array(sp.diags_array(self.degrees) - self.adjacency())
 
     def eigenvalues(self) -> Float[np.ndarray, "vertices"]:
-        """All eigenvalues of L, rising from 0. For small graphs: it costs the cube of the number of vertices."""
+        """All eigenvalues of L in ascending order. For small graphs: O(N^3)."""
         return spectrum.eigenvalues(self.laplacian())
 
     @cached_property
     def lambda_2(self) -> float:
-        """The second-smallest eigenvalue of L, 0 if the graph is disconnected: how fast differences even out."""
+        """The algebraic connectivity: the second-smallest eigenvalue of L, 0 if the graph is disconnected."""
         return spectrum.second(self.laplacian()) if len(self.components) == 1 else 0.0
 
     @cached_property
@@ -136,29 +136,29 @@ class Graph:
         return spectrum.largest(self.laplacian())
 
     def mixing_limit(self, rate: float, steps: int, coupling: float) -> MixingLimit:
-        """The mixing step W - mu R eta L W of rate mu, `steps` R and coupling eta against its limit.
+        """The stability limit of the mixing step W - mu R eta L W with rate mu, `steps` R and coupling eta.
 
-        It multiplies the part of W in an eigenvector of L by 1 - mu R eta lambda: repeated, it ends in consensus
-        if mu R eta rho < 2, and beyond that the models part without bound.
+        It multiplies W's component along an eigenvector of L by 1 - mu R eta lambda: repeated, it converges to
+        consensus if mu R eta rho < 2, and diverges beyond that.
         """
         scale = rate * steps * self.largest
         return MixingLimit(scale * coupling, 2 / scale if scale > 0 else np.inf)
 
     @cached_property
     def components(self) -> tuple[Int[np.ndarray, "_"], ...]:
-        """The connected parts as arrays of client numbers, the largest first; a hub connects its clients."""
+        """The connected components as arrays of client numbers, the largest first; a hub connects its clients."""
         label = connected_components(self.adjacency(), directed=False)[1][: self.num_clients]
         order = np.argsort(label, kind="stable")
         parts = np.split(order, np.cumsum(np.bincount(label))[:-1])
         return tuple(sorted(parts, key=lambda part: (-len(part), part[0])))
 
     def disconnected(self, names: Sequence[str] | None = None) -> str:
-        """What is wrong if the graph is not connected, its isolated clients named; else nothing."""
+        """A message if the graph is disconnected, naming isolated clients; '' if it is connected."""
         parts = len(self.components)
         if parts == 1:
             return ""
-        alone = [int(part[0]) for part in self.components if len(part) == 1]
-        shown = ", ".join(str(k) if names is None else f"'{names[k]}'" for k in alone[:NAMED])
-        more = f" and {len(alone) - NAMED} more" if len(alone) > NAMED else ""
-        isolated = f"; without any neighbour: {shown}{more}" if alone else ""
-        return f"the graph has {parts} components, which learn nothing from each other{isolated}"
+        isolated = [int(part[0]) for part in self.components if len(part) == 1]
+        names_shown = ", ".join(str(k) if names is None else f"'{names[k]}'" for k in isolated[:NAMED])
+        more = f" and {len(isolated) - NAMED} more" if len(isolated) > NAMED else ""
+        isolated_text = f"; without any neighbour: {names_shown}{more}" if isolated else ""
+        return f"the graph has {parts} components, which learn nothing from each other{isolated_text}"

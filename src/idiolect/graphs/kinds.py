@@ -8,7 +8,7 @@ from idiolect.graphs.pairs import LARGEST, all_pairs, check_weight, of_pairs, pa
 
 
 def star(num_clients: int, *, weight: float = 1.0) -> Graph:
-    """Every client is related to the server's model alone, a hub without data: a_k0 = weight, a_kl = 0.
+    """Every client is joined only to the hub, the server's model without data: a_k0 = weight, a_kl = 0.
 
     On it FedU's problem is pFedMe's (FedU, section III-B).
     """
@@ -18,22 +18,23 @@ def star(num_clients: int, *, weight: float = 1.0) -> Graph:
 
 
 def ring(num_clients: int, *, weight: float = 1.0) -> Graph:
-    """Client k is related to clients k - 1 and k + 1, the last to the first."""
+    """Client k is joined to clients k - 1 and k + 1, the last to the first."""
     check_weight(weight)
     ends = np.arange(num_clients if num_clients > 2 else num_clients - 1)
     return of_pairs(ends, (ends + 1) % num_clients, weight, num_clients)
 
 
 def complete(num_clients: int, *, weight: float = 1.0) -> Graph:
-    """All clients are related alike. Its Laplacian's largest eigenvalue is N weight: FedU's "Equal" has 0.5."""
+    """All pairs have the same weight. The Laplacian's largest eigenvalue is N weight: FedU's "Equal" has 0.5."""
     check_weight(weight)
     return of_pairs(*all_pairs(num_clients), weight, num_clients)
 
 
 def random(num_clients: int, *, density: float = 0.1, weight: float = 1.0, seed: int = 0) -> Graph:
-    """A random connected graph with this share of all pairs (at least the N - 1 that connect it), equal weights.
+    """A random connected graph with the fraction `density` of all pairs (at least N - 1), all of the same weight.
 
-    A random tree, each client in a random order joined to one before it, then pairs drawn uniformly from the rest.
+    First a random tree: each client, in a random order, is joined to an earlier one; then pairs drawn uniformly from
+    the rest. Raises `ConfigError` on a density outside [0, 1] or a negative seed.
     """
     check_weight(weight)
     require(0 <= density <= 1, f"graph random: density = {density!r} must lie between 0 and 1")
@@ -45,7 +46,7 @@ def random(num_clients: int, *, density: float = 0.1, weight: float = 1.0, seed:
     order = rng.permutation(num_clients)
     parent = order[rng.integers(0, np.arange(1, num_clients))] if num_clients > 1 else order[:0]
     tree = np.sort([order[1:], parent], axis=0)
-    # Of any `edges` distinct pairs, those outside the tree fill up what the tree leaves.
+    # Any `edges` distinct pairs contain enough pairs outside the tree to add to it.
     drawn = np.stack(pairs_at(rng.choice(total, edges, replace=False), num_clients)) if total else tree
     number = drawn[0] * num_clients + drawn[1]
     fresh = drawn[:, ~np.isin(number, tree[0] * num_clients + tree[1])][:, : edges - (num_clients - 1)]
@@ -54,10 +55,10 @@ def random(num_clients: int, *, density: float = 0.1, weight: float = 1.0, seed:
 
 
 def random_normal(num_clients: int, *, seed: int = 0, threshold: float = 0.0, connected: bool = False) -> Graph:
-    """FedU's "Random": all pairs, a_kl ~ N(0, 1), moved and scaled to [0, 1] (section VI-C).
+    """FedU's "Random": all pairs, a_kl ~ N(0, 1), shifted and scaled to [0, 1] (section VI-C).
 
-    threshold: weights below it are set to 0; the published code takes 0.25. connected: refuse a graph that this
-    makes fall apart.
+    threshold: weights below it are set to 0; the published code takes 0.25. connected: raise `ConfigError` if this
+    disconnects the graph.
     """
     require(0 <= threshold <= 1, f"graph random_normal: threshold = {threshold!r} must lie between 0 and 1")
     require(seed >= 0, f"graph random_normal: seed = {seed!r} must not be negative")

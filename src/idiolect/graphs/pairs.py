@@ -1,4 +1,4 @@
-"""Graphs put together from pairs of clients, and lists of pairs."""
+"""Build graphs from pairs of clients, and enumerate pairs."""
 
 from typing import Any
 
@@ -9,7 +9,7 @@ from jaxtyping import Int
 from idiolect.core.errors import ConfigError, require
 from idiolect.graphs.graph import Graph
 
-LARGEST = 2**26  # entries of a graph kept in memory: about 1 GB
+LARGEST = 2**26  # the most entries of a graph: about 1 GB
 
 Clients = Int[np.ndarray, "pairs"]
 
@@ -17,7 +17,7 @@ Clients = Int[np.ndarray, "pairs"]
 def of_pairs(
     low: Any, high: Any, weights: Any, num_clients: int, *, hub: Any = None, connected: bool = False
 ) -> Graph:
-    """The graph of pairs that are known to be distinct."""
+    """The graph of distinct pairs (low[i], high[i]); raises `ConfigError` if there are too many."""
     weights = np.broadcast_to(np.asarray(weights, np.float64), np.shape(low))
     require(
         2 * len(weights) <= LARGEST,
@@ -54,7 +54,7 @@ def all_pairs(num_clients: int) -> tuple[Clients, Clients]:
 
 
 def pairs_at(place: Clients, num_clients: int) -> tuple[Clients, Clients]:
-    """The pairs with these places in the list that `all_pairs` gives, which is not made."""
+    """The pairs at these positions of `all_pairs`, computed without the whole list."""
     ends = np.cumsum(np.arange(num_clients - 1, 0, -1))  # where each row's pairs end
     low = np.searchsorted(ends, place, side="right")
     return low, place - ends[low] + num_clients

@@ -1,4 +1,4 @@
-"""Graphs by name, as experiment files write them: "complete", "random(density=0.3, seed=1)"."""
+"""Named graphs, as experiment files write them: "complete", "random(density=0.3, seed=1)"."""
 
 import ast
 import warnings
@@ -17,7 +17,7 @@ EXAMPLE = 'write a kind, or kind(key=value, ...), such as "random(density=0.3, s
 
 @dataclass(frozen=True)
 class Kind:
-    """A named graph: its function, and what of the federation is the function's first argument."""
+    """A named graph: its function, and what computes that function's first argument from the federation."""
 
     make: Callable[..., Graph]
     of: Callable[[FederatedData], Any]
@@ -44,11 +44,11 @@ GRAPHS: dict[str, Kind] = {
 }
 
 
-def parse(text: str) -> tuple[str, dict[str, Any]]:
-    """A named graph as (kind, options).
+def parse_graph(text: str) -> tuple[str, dict[str, Any]]:
+    """Parse a named graph: (kind, options).
 
-    Raises `ConfigError` for a kind or key that does not exist (with the nearest that does), a value of the wrong
-    type, and anything that is not of this form.
+    Raises `ConfigError` on an unknown kind or key (with the nearest known one), a value of the wrong type, and a
+    text of another form.
     """
     wrong = ConfigError(f"graph = {text!r}: {EXAMPLE}")
     try:
@@ -78,13 +78,13 @@ def _value(node: ast.expr, wrong: ConfigError) -> Any:
 
 
 def graph_for(graph: Graph | str, data: FederatedData) -> Graph:
-    """The graph that a method asks for, for this federation: a named one is built, one's own is checked.
+    """A method's graph for this federation: a named one is built, a given one is checked.
 
-    Only the number of clients, their training sizes and their training labels are looked at. Warns of a graph that
-    falls apart, its isolated clients named.
+    Only the number of clients, their training sizes and their training labels are used. Raises `ConfigError` if the
+    number of clients differs; warns (`GraphWarning`) if the graph is disconnected, naming isolated clients.
     """
     if isinstance(graph, str):
-        name, options = parse(graph)
+        name, options = parse_graph(graph)
         kind = GRAPHS[name]
         graph = kind.make(kind.of(data), **options)
     count = graph.num_clients

@@ -1,4 +1,4 @@
-"""The ends of a Laplacian's spectrum: dense where that is cheap, else by scipy's sparse solvers."""
+"""The extreme eigenvalues of a Laplacian: dense for small graphs, else by scipy's sparse solvers."""
 
 from typing import Any
 
@@ -10,13 +10,13 @@ from scipy.sparse.linalg import ArpackNoConvergence, LinearOperator, eigsh
 
 from idiolect.core.errors import require
 
-DENSE = 256  # vertices up to which all eigenvalues at once are the fastest and safest
-MOST = 5000  # vertices of which all eigenvalues fit: 200 MB, half a minute
-RESTARTS = 100  # of Lanczos; who needs more has a gap so small that a factorisation is faster
+DENSE = 256  # vertices up to which a dense solver is the fastest
+MOST = 5000  # the most vertices for all eigenvalues: 200 MB, half a minute
+RESTARTS = 100  # of Lanczos; if it needs more, the spectral gap is so small that a factorisation is faster
 
 
 def eigenvalues(laplacian: sp.csr_array) -> Float[np.ndarray, "vertices"]:
-    """All eigenvalues, rising."""
+    """All eigenvalues in ascending order; raises `ConfigError` for more than `MOST` vertices."""
     size = vertices(laplacian)
     need = f"{size**2 * 8 / 1e9:.1f} GB"
     require(size <= MOST, f"graph: all eigenvalues of {size} vertices need {need}; use lambda_2 and largest")
@@ -36,7 +36,7 @@ def largest(laplacian: sp.csr_array) -> float:
 
 
 def second(laplacian: sp.csr_array) -> float:
-    """lambda_2 of a connected graph: rho - lambda_2 is the top of rho I - L without the constant vector."""
+    """lambda_2 of a connected graph; rho - lambda_2 is the top eigenvalue of rho I - L off the constant vector."""
     size = vertices(laplacian)
     if size <= DENSE:
         return float(eigenvalues(laplacian)[1]) if size > 1 else 0.0
@@ -50,17 +50,17 @@ def second(laplacian: sp.csr_array) -> float:
     try:
         return max(rho - _top(operator, laplacian), 0.0)
     except ArpackNoConvergence:
-        return max(float(_near(laplacian, -1e-6 * rho, 2).max()), 0.0)  # off 0, where L is singular
+        return max(float(_near(laplacian, -1e-6 * rho, 2).max()), 0.0)  # not at 0, where L is singular
 
 
 def _top(operator: Any, laplacian: sp.csr_array) -> float:
-    """The largest eigenvalue by Lanczos: at once in a graph that mixes well, hardly ever in a long thin one."""
+    """The largest eigenvalue by Lanczos: fast for well-connected graphs; may not converge for long thin ones."""
     start = _start(laplacian)
     return float(eigsh(operator, k=1, which="LA", v0=start, maxiter=RESTARTS, return_eigenvectors=False)[0])
 
 
 def _near(laplacian: sp.csr_array, shift: float, count: int) -> Float[np.ndarray, "count"]:
-    """The eigenvalues nearest to `shift`, by a factorisation, which a long thin graph hardly fills in."""
+    """The `count` eigenvalues nearest to `shift`, by a factorisation, which stays sparse for long thin graphs."""
     start = _start(laplacian)
     values = eigsh(laplacian.tocsc(), k=count, sigma=shift, v0=start, return_eigenvectors=False)
     return np.asarray(values)
@@ -72,5 +72,5 @@ def vertices(laplacian: sp.csr_array) -> int:
 
 
 def _start(laplacian: sp.csr_array) -> Float[np.ndarray, "vertices"]:
-    """The same starting vector each time: ARPACK's own is not seeded."""
+    """A fixed starting vector: ARPACK's default is not seeded."""
     return np.random.default_rng(0).normal(size=vertices(laplacian))

@@ -1,4 +1,7 @@
-"""Models: any Equinox module that maps one sample to outputs, and a small zoo of them by name."""
+"""Models: a small zoo by name, and what checks, initialises and saves any Equinox module.
+
+Public is what `__all__` lists; the modules below this package are internal and may change.
+"""
 
 from idiolect.models.check import check_model
 from idiolect.models.cnn import CNN

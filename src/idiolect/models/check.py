@@ -1,4 +1,4 @@
-"""Look at a user's own module before anything is compiled with it."""
+"""Check a user's module before anything is compiled with it."""
 
 from typing import Any
 
@@ -14,8 +14,8 @@ def check_model(model: Any, feature_shape: tuple[int, ...], num_outputs: int) ->
     """Raise `ConfigError` unless `model` can be trained on features of this shape.
 
     model: an `equinox.Module` with float32 parameters (float64 too where JAX has x64 enabled) that maps ONE
-    sample, (*feature_shape,) float32, to (num_outputs,) floats; with one output, a regression, a scalar ()
-    will do as well. Nothing is computed: shapes are inferred.
+    sample, (*feature_shape,) float32, to (num_outputs,) floats; for a single output also to a scalar (). Nothing is
+    computed: shapes are inferred.
     """
     name = type(model).__name__
     if not isinstance(model, eqx.Module) or not callable(model):

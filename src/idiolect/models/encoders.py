@@ -1,4 +1,4 @@
-"""Encoders of one modality: from its samples to a vector of features."""
+"""Encoders: map one modality of a sample to a vector of features."""
 
 from collections.abc import Callable, Sequence
 from math import prod
@@ -17,7 +17,7 @@ Encoder = Callable[[Array], Float[Array, "width"]]
 
 
 class Dense(eqx.Module):
-    """Encoder of a feature vector: a perceptron with ReLU on its outputs too. x: any shape; features: (width,)."""
+    """Encoder of a feature vector: an MLP with ReLU after the last layer, too. x: any shape; features: (width,)."""
 
     layers: MLP
 
@@ -32,10 +32,10 @@ class Dense(eqx.Module):
 class Signal(eqx.Module):
     """Encoder of a signal: convolutions over time, each with ReLU and max pooling; a GRU; the mean over time.
 
-    channels: the filters of each convolution, `kernel` samples long, SAME padding; none for (): a GRU alone. pool:
-    samples of a pooling window and their distance. x: (time, channels); features: (width,). With 3 channels,
-    (32, 64, 128), 5, 2 and width 128 it has the 150,976 parameters of FedMultimodal's for each modality (Feng et
-    al., KDD 2023). Raises `ConfigError` if the signal is too short for the poolings.
+    channels: filters of each convolution of length `kernel`, SAME padding; (): only the GRU. pool: the length and
+    stride of a pooling window. x: (time, channels); features: (width,). With 3 input channels, channels
+    (32, 64, 128), kernel 5, pool 2 and width 128 it has 150,976 parameters, as FedMultimodal's encoders (Feng et al.,
+    KDD 2023). Raises `ConfigError` if the signal is too short for the poolings.
     """
 
     convolutions: tuple[Conv2d, ...]
@@ -53,8 +53,8 @@ class Signal(eqx.Module):
         key: PRNGKeyArray,
     ) -> None:
         require(len(shape) == 2, f"a signal must be (time, channels), not {shape}")
-        left = shape[0] // pool ** len(channels)
-        require(left > 0, f"a signal of {shape[0]} times is too short for {len(channels)} poolings of {pool}")
+        remaining = shape[0] // pool ** len(channels)
+        require(remaining > 0, f"a signal of {shape[0]} times is too short for {len(channels)} poolings of {pool}")
         keys = iter(jax.random.split(key, len(channels) + 1))
         sizes = (shape[1], *channels)
         self.convolutions = tuple(
@@ -74,7 +74,7 @@ class Signal(eqx.Module):
 class Text(eqx.Module):
     """Encoder of a text: word vectors through a GRU, the mean of its states over the words.
 
-    A word whose numbers are all zero is padding, wherever it stands: neither the states nor the mean see it.
+    A word vector of zeros is padding at any position: the states and the mean skip it.
     x: (words, numbers); features: (width,), zeros for a text without words.
     """
 
@@ -86,5 +86,5 @@ class Text(eqx.Module):
 
     def __call__(self, x: Float[Array, "words numbers"]) -> Float[Array, "width"]:
         """The features of one text."""
-        there = jnp.any(x != 0, axis=1)
-        return there @ self.recurrent(x, there) / jnp.maximum(jnp.sum(there), 1)
+        is_word = jnp.any(x != 0, axis=1)
+        return is_word @ self.recurrent(x, is_word) / jnp.maximum(jnp.sum(is_word), 1)

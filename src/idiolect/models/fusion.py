@@ -1,4 +1,4 @@
-"""Heads that make one prediction of the features of several modalities, of which some may be absent."""
+"""Fusion heads: one prediction from the features of several modalities, some of which may be absent."""
 
 from collections.abc import Mapping, Sequence
 from typing import Literal
@@ -17,7 +17,7 @@ Flags = Mapping[str, Float[Array, ""]]
 
 
 class Concatenation(eqx.Module):
-    """head([f_1, .., f_M]) with 0 in the place of what is absent. f_m: (width,); outputs: (num_outputs,)."""
+    """head([f_1, .., f_M]), an absent modality's features replaced by 0. f_m: (width,); outputs: (num_outputs,)."""
 
     head: MLP
     names: tuple[str, ...] = eqx.field(static=True)
@@ -35,9 +35,9 @@ class Concatenation(eqx.Module):
 
 
 class Attention(eqx.Module):
-    """head(sum_m a_m f_m), a = softmax over what is present of v . tanh(U f_m + b).
+    """head(sum_m a_m f_m), a = softmax over the present modalities of v . tanh(U f_m + b).
 
-    f_m: (width,); outputs: (num_outputs,). One modality alone has the weight 1.
+    f_m: (width,); outputs: (num_outputs,). A single present modality has weight 1.
     """
 
     hidden: eqx.nn.Linear
@@ -55,10 +55,10 @@ class Attention(eqx.Module):
     def __call__(self, features: Features, present: Flags) -> Float[Array, "outputs"]:
         """Outputs of one sample; a modality that is not in `features` is absent."""
         rows = jnp.stack([_kept(features, present, name, 0) for name in features])
-        there = jnp.stack([present[name] for name in features]) > 0
+        is_present = jnp.stack([present[name] for name in features]) > 0
         scores = jax.vmap(lambda row: self.score(jnp.tanh(self.hidden(row))))(rows)
-        lowest = jnp.finfo(scores.dtype).min / 2  # finite: with nothing present, -inf - -inf is NaN
-        return self.head(jax.nn.softmax(jnp.where(there, scores, lowest)) @ rows)
+        lowest = jnp.finfo(scores.dtype).min / 2  # finite: if all are absent, -inf - -inf is NaN
+        return self.head(jax.nn.softmax(jnp.where(is_present, scores, lowest)) @ rows)
 
 
 def _kept(features: Features, present: Flags, name: str, width: int) -> Float[Array, "width"]:

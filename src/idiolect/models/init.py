@@ -27,7 +27,7 @@ class Fans(NamedTuple):
 
 
 Draw: TypeAlias = Callable[[PRNGKeyArray, tuple[int, ...], Fans], Array]
-"""From (key, shape, fans) to a layer's weight or bias."""
+"""Maps (key, shape, fans) to a layer's initial weight or bias."""
 
 
 def _zeros(key: PRNGKeyArray, shape: tuple[int, ...], fans: Fans) -> Array:  # noqa: ARG001
@@ -58,7 +58,7 @@ def _orthogonal(key: PRNGKeyArray, shape: tuple[int, ...], fans: Fans) -> Array:
 
 @dataclass(frozen=True)
 class Initialisation:
-    """How a layer starts: one draw for its weight and one for its bias."""
+    """An initialisation: how a layer's weight and its bias are drawn."""
 
     description: str
     weight: Draw
@@ -88,16 +88,16 @@ INITIALISATIONS: dict[str, Initialisation] = {
 
 
 def initialise(model: Model, name: str, key: PRNGKeyArray) -> Model:
-    """Draw every `eqx.nn.Linear`, `eqx.nn.Conv` and `Conv2d` of `model` anew by the named initialisation.
+    """Reinitialise every `eqx.nn.Linear`, `eqx.nn.Conv` and `Conv2d` of `model` by the named initialisation.
 
-    A layer's stream is the key folded with the layer's path in the module (`layers/0`), so it depends on neither
-    the order nor the number of other layers. Other arrays (embeddings, norms) keep their values, and so does a
-    layer whose weight belongs to another part of the model. Raises `ConfigError` on an unknown name, on a model
-    without such layers, and on "zeros" for a model with more than one.
+    A layer's stream is the key folded with the layer's path in the module (`layers/0`), so it does not depend on the
+    order or number of other layers. Other arrays (embeddings, norms) keep their values, and layers whose weight is
+    None (in a partial tree) are skipped. Raises `ConfigError` on an unknown name, on a model without such layers,
+    and on "zeros" for a model with more than one.
     """
     if name not in INITIALISATIONS:
         raise unknown("initialisation", name, INITIALISATIONS)
-    chosen = INITIALISATIONS[name]
+    initialisation = INITIALISATIONS[name]
     leaves = jax.tree.leaves(model, is_leaf=_is_layer)
     depth = sum(_is_layer(leaf) for leaf in leaves)
     if depth == 0:
@@ -112,7 +112,7 @@ def initialise(model: Model, name: str, key: PRNGKeyArray) -> Model:
         if not _is_layer(leaf):
             return leaf
         name = jax.tree_util.keystr(path, simple=True, separator="/")
-        return _redrawn(leaf, chosen, jax.random.fold_in(key, crc32(name.encode())))
+        return _redrawn(leaf, initialisation, jax.random.fold_in(key, crc32(name.encode())))
 
     return jax.tree_util.tree_map_with_path(redraw, model, is_leaf=_is_layer)
 
@@ -121,13 +121,13 @@ def _is_layer(node: Any) -> bool:
     return isinstance(node, Layer) and bool(jax.tree.leaves(node.weight))
 
 
-def _redrawn(layer: Layer, chosen: Initialisation, key: PRNGKeyArray) -> Layer:
+def _redrawn(layer: Layer, initialisation: Initialisation, key: PRNGKeyArray) -> Layer:
     fans = _fans(layer)
     weight_key, bias_key = jax.random.split(key)
-    weight = chosen.weight(weight_key, layer.weight.shape, fans).astype(layer.weight.dtype)
+    weight = initialisation.weight(weight_key, layer.weight.shape, fans).astype(layer.weight.dtype)
     if layer.bias is None:
         return eqx.tree_at(lambda layer: layer.weight, layer, weight)
-    bias = chosen.bias(bias_key, layer.bias.shape, fans).astype(layer.bias.dtype)
+    bias = initialisation.bias(bias_key, layer.bias.shape, fans).astype(layer.bias.dtype)
     return eqx.tree_at(lambda layer: (layer.weight, layer.bias), layer, (weight, bias))
 
 

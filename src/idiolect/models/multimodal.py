@@ -1,4 +1,4 @@
-"""A model of several modalities: an encoder and a decoder for each, and one prediction from those that are there."""
+"""Models of several modalities: an encoder and a decoder for each, and one prediction from the present ones."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -17,13 +17,12 @@ from idiolect.models.recurrent import LSTM
 
 
 class Multimodal(eqx.Module):
-    """decoder_m(encoder_m(x_m)) for each modality m, and one prediction of all that are there.
+    """A branch decoder_m(encoder_m(x_m)) for each modality m, and one prediction from all active branches.
 
-    x: one packed sample, see `Modalities`; outputs: (num_outputs,). A branch m takes part if the sample has m and the
-    model holds the branch's weights: in a parameter tree with None in the place of other branches', the model of
-    one modality is this same model. Without a fusion head the prediction is the mean of the branches' outputs, whose
-    probabilities are those of the mean of their log-probabilities; with one (and its weights), it is the head's on
-    the encoders' features.
+    x: one packed sample, see `Modalities`; outputs: (num_outputs,). Branch m is active if the sample has modality m
+    and the model has the branch's weights: with None in the place of all other branches, this is the model of a
+    single modality. Without a fusion head the outputs are the mean of the branches' outputs (a mean of their
+    log-probabilities, up to normalisation); with one (and its weights) they are the head's on the encoders' features.
     """
 
     encoders: dict[str, Encoder]
@@ -33,30 +32,30 @@ class Multimodal(eqx.Module):
 
     @property
     def fused(self) -> bool:
-        """Whether there is a fusion head with its weights."""
-        return _held(self.fusion)
+        """Whether the model has a fusion head and its weights."""
+        return _has_arrays(self.fusion)
 
     @property
     def branches(self) -> tuple[str, ...]:
-        """The modalities whose weights the model holds, in the order of the samples."""
-        names = [name for name in self.modalities.names if _held(self.encoders.get(name))]
-        return tuple(name for name in names if self.fused or _held(self.decoders.get(name)))
+        """The modalities whose weights the model has, in the order of the samples."""
+        names = [name for name in self.modalities.names if _has_arrays(self.encoders.get(name))]
+        return tuple(name for name in names if self.fused or _has_arrays(self.decoders.get(name)))
 
     def present(self, x: Float[Array, "width"]) -> dict[str, Float[Array, ""]]:
         """1 for each branch whose modality the sample has, else 0."""
         return {name: jnp.asarray(self.modalities.present(x, name)) for name in self.branches}
 
     def features(self, x: Float[Array, "width"], name: str) -> Float[Array, "features"]:
-        """What the encoder of one modality makes of it, or of zeros where the sample does not have it."""
-        there = jnp.asarray(self.modalities.present(x, name)) > 0
-        return self.encoders[name](jnp.where(there, jnp.asarray(self.modalities.part(x, name)), 0))
+        """The encoder's features of one modality; of zeros if the sample does not have it."""
+        is_present = jnp.asarray(self.modalities.present(x, name)) > 0
+        return self.encoders[name](jnp.where(is_present, jnp.asarray(self.modalities.part(x, name)), 0))
 
     def usable(self, x: Float[Array, "width"]) -> Float[Array, ""]:
-        """1 if the model can answer the sample, 0 if that has none of the model's modalities."""
+        """1 if the sample has any of the model's modalities, else 0: the model cannot answer it."""
         return jnp.max(jnp.stack(list(self.present(x).values())))
 
     def __call__(self, x: Float[Array, "width"]) -> Float[Array, "outputs"]:
-        """Outputs for one packed sample; zeros or the head's without any modality."""
+        """Outputs for one packed sample; without any modality zeros, or the fusion head's on zeros."""
         present = self.present(x)
         require(len(present) > 0, "this parameter tree has no modality with both an encoder and a decoder")
         features = {name: self.features(x, name) for name in present}
@@ -69,10 +68,10 @@ class Multimodal(eqx.Module):
 
 
 class EarlyLSTM(eqx.Module):
-    """One LSTM over all modalities joined at each time, and a decoder of its last state (early fusion).
+    """One LSTM over all modalities concatenated at each time, and a decoder of its last state (early fusion).
 
-    Sequences, (time, channels), must be equally long; a feature vector stands at every time. What is absent is 0.
-    x: one packed sample; outputs: (num_outputs,).
+    Sequences, (time, channels), must be equally long; a feature vector is repeated at every time. Absent modalities
+    are zeros. x: one packed sample; outputs: (num_outputs,).
     """
 
     recurrent: LSTM
@@ -98,7 +97,7 @@ class EarlyLSTM(eqx.Module):
 
 
 def branches(params: PyTree) -> dict[str, PyTree]:
-    """The encoder and the decoder of each modality, with None in the place of all else; of another model, nothing.
+    """Each modality's branch, see `branch`; {} if the model is not `Multimodal`.
 
     params: arrays or shapes, or the model itself.
     """
@@ -108,16 +107,16 @@ def branches(params: PyTree) -> dict[str, PyTree]:
 
 
 def branch(params: PyTree, name: str) -> PyTree:
-    """The encoder and the decoder of one modality, with None in the place of all else."""
+    """The encoder and decoder of one modality, with None in the place of all other leaves."""
     places = (f"encoders[{name!r}]", f"decoders[{name!r}]")
     return separate(params, lambda path, _: path.startswith(places))[1]
 
 
-def _held(part: Any) -> bool:
-    """Whether any array, or the shape of one, is there."""
+def _has_arrays(part: Any) -> bool:
+    """Whether the tree has any array, or the shape of one."""
     return any(hasattr(leaf, "shape") for leaf in jax.tree.leaves(part))
 
 
 def joined(parts: Mapping[str, PyTree]) -> PyTree:
-    """The model of several branches."""
+    """Combine several branches to one model."""
     return eqx.combine(*parts.values())

@@ -1,4 +1,4 @@
-"""The zoo's models of packed samples: how a specification and the modalities' shapes make them."""
+"""Build the zoo's models of packed samples from a specification and the modalities' shapes."""
 
 from collections.abc import Mapping
 from typing import Annotated, Any, cast
@@ -23,8 +23,8 @@ ENCODERS = ("signal", "gru", "text", "mlp")
 
 
 def multimodal(spec: Spec, modalities: Modalities, num_outputs: int, key: PRNGKeyArray) -> eqx.Module:
-    """A `Multimodal`: an encoder and a decoder for each modality, and the fusion head if one is wanted."""
-    names, (first, second, third) = chosen(spec, modalities), jax.random.split(key, 3)
+    """Build a `Multimodal`: an encoder and a decoder for each modality, and the fusion head if one is named."""
+    names, (first, second, third) = modalities_of(spec, modalities), jax.random.split(key, 3)
     kinds: Any = spec["encoder"] if isinstance(spec["encoder"], Mapping) else dict.fromkeys(names, spec["encoder"])
     for name in kinds:
         modalities.index(name)
@@ -43,8 +43,8 @@ def multimodal(spec: Spec, modalities: Modalities, num_outputs: int, key: PRNGKe
 
 
 def lstm(spec: Spec, modalities: Modalities, num_outputs: int, key: PRNGKeyArray) -> eqx.Module:
-    """An `EarlyLSTM`."""
-    names, (first, second) = chosen(spec, modalities), jax.random.split(key)
+    """Build an `EarlyLSTM`; raises `ConfigError` if the modalities' lengths differ."""
+    names, (first, second) = modalities_of(spec, modalities), jax.random.split(key)
     shapes = [modalities.shapes[modalities.index(name)] for name in names]
     times = sorted({shape[0] for shape in shapes if len(shape) == 2})
     require(
@@ -56,7 +56,7 @@ def lstm(spec: Spec, modalities: Modalities, num_outputs: int, key: PRNGKeyArray
     return EarlyLSTM(recurrent, decoder, names, modalities)
 
 
-def chosen(spec: Spec, modalities: Modalities) -> tuple[str, ...]:
+def modalities_of(spec: Spec, modalities: Modalities) -> tuple[str, ...]:
     """The modalities that the specification names, in the samples' order; all if it names none."""
     wanted = spec["modalities"] or modalities.names
     for name in wanted:

@@ -1,4 +1,4 @@
-"""A model in two parts, its body and its head: parameter trees with None in the place of the other's leaves."""
+"""Separate a model's parameters into body and head: two trees, each with None in the place of the other's leaves."""
 
 from collections.abc import Callable
 from typing import Any
@@ -13,12 +13,12 @@ Head = str | Callable[[str, Any], bool]
 
 
 def separate(params: PyTree, head: Head = "last") -> tuple[PyTree, PyTree]:
-    """(body, head) of a parameter tree; `tree.merged` puts them together again.
+    """Return (body, head) of a parameter tree; `tree.merged` combines them again.
 
-    head: "last", the innermost module that holds the last leaf: the last layer (a model that keeps its arrays
-    itself has no layers, and is all head); "none"; "all"; a name or path such as "output", "layers[1]" or
-    "layers[1].bias", with all that lies below it; or a function of (path, leaf) that says whether a leaf is in the
-    head. Leaves may be arrays, shapes or traced. Raises `ConfigError` on a path that is not in the model.
+    head: "last", the innermost module with the last leaf, which is the last layer (a model without sub-modules is
+    all head); "none"; "all"; a name or path such as "output", "layers[1]" or "layers[1].bias", with all leaves below
+    it; or a function of (path, leaf) that returns whether a leaf is in the head. Leaves may be arrays, shapes or
+    traced values. Raises `ConfigError` on a path that is not in the model.
     """
     leaves = jax.tree_util.tree_leaves_with_path(params)
     if callable(head):
@@ -36,8 +36,8 @@ def separate(params: PyTree, head: Head = "last") -> tuple[PyTree, PyTree]:
                 f"head = '{head}' is no part of the model; use one of its paths, or the beginning of one "
                 f"({known}), or 'last', 'none' or 'all'"
             )
-    chosen, rest = eqx.partition(params, jax.tree.unflatten(jax.tree.structure(params), flags))
-    return rest, chosen
+    head_params, body = eqx.partition(params, jax.tree.unflatten(jax.tree.structure(params), flags))
+    return body, head_params
 
 
 def _text(path: tuple[Any, ...]) -> str:

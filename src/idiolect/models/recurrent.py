@@ -1,6 +1,6 @@
 """Recurrent layers over one sequence, (time, in) -> (time, width).
 
-What the inputs add to every gate is one product for all times; only what the state adds is left to the loop.
+The inputs' part of the gates is one matrix product for all times; only the state's part is computed in the loop.
 """
 
 from math import sqrt
@@ -26,8 +26,8 @@ class _Gates(eqx.Module):
         shapes = ((count * width, inputs), (count * width, width), (count * width,), (count * width,))
         limit, keys = 1 / sqrt(width), jax.random.split(key, len(shapes))
         self.of_input, self.of_state, self.input_bias, self.state_bias = (
-            jax.random.uniform(one, shape, jnp.float32, -limit, limit)
-            for one, shape in zip(keys, shapes, strict=True)
+            jax.random.uniform(layer_key, shape, jnp.float32, -limit, limit)
+            for layer_key, shape in zip(keys, shapes, strict=True)
         )
 
     @property
@@ -36,18 +36,19 @@ class _Gates(eqx.Module):
         return self.of_state.shape[1]
 
     def inputs(self, x: Float[Array, "time in"]) -> Float[Array, "time gates"]:
-        """What the inputs add to the gates."""
+        """The inputs' part of the gates: W x_t + bias."""
         return x @ self.of_input.T + self.input_bias
 
     def state(self, h: Float[Array, "width"]) -> Float[Array, "gates"]:
-        """What the state adds to the gates."""
+        """The state's part of the gates: U h + bias."""
         return self.of_state @ h + self.state_bias
 
 
 class GRU(eqx.Module):
     """h_t = (1 - z) n + z h_{t-1}, r, z = sigmoid(W x_t + U h_{t-1}), n = tanh(W_n x_t + b + r (U_n h_{t-1} + c)).
 
-    (time, in) -> (time, width), h_0 = 0. As PyTorch's, with its two biases. there: h_t = h_{t-1} where it is false.
+    (time, in) -> (time, width), h_0 = 0. Two biases as in PyTorch. valid: where False, the state is kept,
+    h_t = h_{t-1}.
 
     Source: Cho et al., "Learning Phrase Representations using RNN Encoder-Decoder", EMNLP 2014.
     """
@@ -58,28 +59,28 @@ class GRU(eqx.Module):
         self.gates = _Gates(inputs, width, 3, key)
 
     def __call__(
-        self, x: Float[Array, "time in"], there: Bool[Array, "time"] | None = None
+        self, x: Float[Array, "time in"], valid: Bool[Array, "time"] | None = None
     ) -> Float[Array, "time width"]:
         """The states at all times."""
         width = self.gates.width
 
-        def step(h: Array, given: tuple[Array, Array | None]) -> tuple[Array, Array]:
-            inputs, now = given
-            own = self.gates.state(h)
-            reset, update = jnp.split(jax.nn.sigmoid(inputs[: 2 * width] + own[: 2 * width]), 2)
-            new = jnp.tanh(inputs[2 * width :] + reset * own[2 * width :])
+        def step(h: Array, inputs_and_valid: tuple[Array, Array | None]) -> tuple[Array, Array]:
+            inputs, is_valid = inputs_and_valid
+            state_part = self.gates.state(h)
+            reset, update = jnp.split(jax.nn.sigmoid(inputs[: 2 * width] + state_part[: 2 * width]), 2)
+            new = jnp.tanh(inputs[2 * width :] + reset * state_part[2 * width :])
             new = new + update * (h - new)
-            h = new if now is None else jnp.where(now, new, h)
+            h = new if is_valid is None else jnp.where(is_valid, new, h)
             return h, h
 
         inputs = self.gates.inputs(x)
-        return jax.lax.scan(step, jnp.zeros(width, inputs.dtype), (inputs, there))[1]
+        return jax.lax.scan(step, jnp.zeros(width, inputs.dtype), (inputs, valid))[1]
 
 
 class LSTM(eqx.Module):
     """c_t = f c_{t-1} + i g, h_t = o tanh(c_t); i, f, o = sigmoid and g = tanh of W x_t + U h_{t-1}.
 
-    (time, in) -> (time, width), h_0 = c_0 = 0. As PyTorch's, with its two biases.
+    (time, in) -> (time, width), h_0 = c_0 = 0. Two biases as in PyTorch.
 
     Source: Hochreiter, Schmidhuber, "Long Short-Term Memory", Neural Computation 1997.
     """
@@ -92,13 +93,13 @@ class LSTM(eqx.Module):
     def __call__(self, x: Float[Array, "time in"]) -> Float[Array, "time width"]:
         """The states h at all times."""
 
-        def step(carry: tuple[Array, Array], given: Array) -> tuple[tuple[Array, Array], Array]:
+        def step(carry: tuple[Array, Array], input_parts: Array) -> tuple[tuple[Array, Array], Array]:
             h, c = carry
-            i, f, g, o = jnp.split(given + self.gates.state(h), 4)
+            i, f, g, o = jnp.split(input_parts + self.gates.state(h), 4)
             c = jax.nn.sigmoid(f) * c + jax.nn.sigmoid(i) * jnp.tanh(g)
             h = jax.nn.sigmoid(o) * jnp.tanh(c)
             return (h, c), h
 
-        given = self.gates.inputs(x)
-        zero = jnp.zeros(self.gates.width, given.dtype)
-        return jax.lax.scan(step, (zero, zero), given)[1]
+        input_parts = self.gates.inputs(x)
+        zero = jnp.zeros(self.gates.width, input_parts.dtype)
+        return jax.lax.scan(step, (zero, zero), input_parts)[1]

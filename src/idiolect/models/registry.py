@@ -1,4 +1,4 @@
-"""The model zoo by name: a specification and the data's shapes make a model."""
+"""The model zoo: builds a model by name from a specification and the data's shapes."""
 
 import json
 from collections.abc import Callable, Mapping
@@ -34,7 +34,7 @@ from idiolect.models.spec import (
 )
 
 Builder: TypeAlias = Callable[[Spec, Any, int, PRNGKeyArray], eqx.Module]
-"""From (complete spec, feature shape, number of outputs, key) to a model; with `packed`, modalities for the shape."""
+"""Maps (complete spec, feature shape, outputs, key) to a model; `packed` models get `Modalities` for the shape."""
 
 
 @dataclass(frozen=True)
@@ -114,7 +114,7 @@ MODELS: dict[str, ModelEntry] = {
 
 
 def resolve(spec: Spec | str) -> dict[str, Any]:
-    """The complete, checked specification: every key of the model, with its default where `spec` is silent.
+    """The complete, checked specification: every key of the model, with defaults for those not in `spec`.
 
     A bare name stands for {"name": name}. Raises `ConfigError` on an unknown name or key and on a bad value.
     """
@@ -139,10 +139,9 @@ def build(
 ) -> eqx.Module:
     """Build a model of the zoo for data of this shape, initialised from `key`.
 
-    The model maps one sample, (*feature_shape,), to (num_outputs,), or to () for `linear`. modalities: how such a
-    sample is made of several, if it is. Raises
-    `ConfigError` on a specification that `resolve` refuses, a model that cannot do the task, and shapes that
-    do not fit it.
+    The model maps one sample, (*feature_shape,), to (num_outputs,), or to () for `linear`. modalities: the layout of
+    packed samples. Raises `ConfigError` on a specification that `resolve` refuses, a model that cannot do the task,
+    and shapes that do not fit it.
     """
     complete = resolve(spec)
     entry = MODELS[complete["name"]]
@@ -167,7 +166,7 @@ def build(
 
 @eqx.filter_jit
 def _make(spec: str, shape: tuple[int, ...] | Modalities, num_outputs: int, key: PRNGKeyArray) -> eqx.Module:
-    """Build and initialise as one program, kept for the next seed; the draws that initialise replaces vanish."""
+    """Build and initialise in one compiled program, which is cached for other seeds."""
     complete = json.loads(spec)
     model = MODELS[complete["name"]].builder(complete, shape, num_outputs, key)
     model = initialise(model, complete["init"], key)
@@ -179,16 +178,16 @@ def _make(spec: str, shape: tuple[int, ...] | Modalities, num_outputs: int, key:
 
 
 def l2_of(spec: Spec | str) -> float:
-    """The weight of the L2 penalty; it belongs to the objective, but is written beside the model."""
+    """The weight of the L2 penalty of the objective, which is a key of the model's specification."""
     return resolve(spec)["l2"]
 
 
 def loss_of(spec: Spec | str) -> SampleLoss | None:
-    """The loss of one sample that is written beside the model; None for the task's own."""
+    """The sample loss named in the specification; None for the task's default."""
     name = resolve(spec)["loss"]
     return None if name is None else LOSSES[name]
 
 
 def describe_models() -> dict[str, str]:
-    """One line on each model of the zoo, by name."""
+    """Each model's name and one line about it."""
     return {name: entry.description for name, entry in MODELS.items()}

@@ -1,0 +1,1 @@
+"""Internal: tables, figures and pages of an experiment's results."""

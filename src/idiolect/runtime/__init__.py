@@ -1,1 +1,1 @@
-"""A federation as one compiled program."""
+"""Internal: run a federation as one compiled program: rounds, sampling, devices, evaluation, checkpoints."""

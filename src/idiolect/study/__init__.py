@@ -1,1 +1,1 @@
-"""Experiments: what is run, kept and found."""
+"""Internal: experiments: their files, runs, store and results."""

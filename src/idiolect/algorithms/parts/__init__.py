@@ -1,1 +1,1 @@
-"""What several methods share."""
+"""Internal: building blocks that several methods share."""

@@ -1,1 +1,1 @@
-"""Exact work done once instead of in every step."""
+"""Internal: exact computations shared by all local steps: a held body's features, the span of the samples."""

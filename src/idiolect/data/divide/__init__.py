@@ -1,1 +1,1 @@
-"""Dividing samples among clients, and each client's into training, validation and test."""
+"""Internal: divide samples among clients, and each client's into training, validation and test."""

@@ -1,1 +1,1 @@
-"""From columns, labels and signals to numbers, fitted on training rows."""
+"""Internal: encode columns, labels, images and signals as numbers, fitted on training rows."""

@@ -1,1 +1,1 @@
-"""Readers of the file formats in which data sets are published."""
+"""Internal: readers of the file formats in which data sets are published."""

@@ -1,1 +1,1 @@
-"""The data sets, by name, and your own tables, arrays and images."""
+"""Internal: the data sets, by name, and your own tables, arrays and images."""

@@ -1,1 +1,1 @@
-"""Settings tried, and chosen on validation data."""
+"""Internal: search for settings on validation data."""

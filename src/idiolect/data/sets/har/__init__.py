@@ -1,1 +1,1 @@
-"""Human Activity Recognition Using Smartphones (UCI HAR)."""
+"""Internal: Human Activity Recognition Using Smartphones (UCI HAR)."""

@@ -1,1 +1,1 @@
-"""CMU-MOSEI and CMU-MOSI: utterances of videos."""
+"""Internal: CMU-MOSEI and CMU-MOSI, utterances of videos."""

@@ -1,1 +1,1 @@
-"""The partitions of the papers."""
+"""Internal: the partitions of the papers."""
