@@ -1,4 +1,4 @@
-"""What a method sees of ONE client: its objective, its training samples, and ways to draw from them."""
+"""What a method sees of ONE client: its objective, its training samples, mini-batches and gradients."""
 
 from collections.abc import Callable
 from dataclasses import replace
@@ -20,12 +20,12 @@ BATCH_ORDERS: tuple[BatchOrder, ...] = ("fresh", "epoch", "cyclic")
 
 
 class Federation(eqx.Module):
-    """What every client may know of the others, because the server announces it.
+    """What the server announces to all clients.
 
-    clients: N; samples: training samples of all; cohort: S, the expected number of clients a round.
-    capacity: rows that hold any one client's training samples. tile: how many rows a gradient takes at a time, at
-    most. sizes: capacities that hold growing shares of the clients, up to all, for what is compiled for each; none
-    where clients are batched, and so have one program.
+    clients: N; samples: training samples of all clients; cohort: S, the expected number of clients a round.
+    capacity: an upper bound of any client's training samples. tile: the most rows of one gradient computation.
+    sizes: ascending capacities, each large enough for a larger share of the clients, for which `span.by_size`
+    compiles separate programs; empty if clients are batched (vmap) in one program.
     """
 
     samples: Float[Array, ""]
@@ -39,9 +39,9 @@ class Federation(eqx.Module):
 class Client(eqx.Module):
     """One client in one round. Rows `start : start + size` of the flat arrays are its training samples.
 
-    In a simulation the arrays are everyone's and only (start, size, id) differ between clients; on a real
-    client they are its own and start = 0. A method that uses only the functions below cannot tell.
-    outputs: K_i, its number of classes where clients number their own, else None.
+    In a simulation the arrays hold all clients' samples and only (start, size, id) differ between clients; on a real
+    client they hold its own and start = 0. A method uses only the functions below and cannot tell which.
+    outputs: K_i, the client's number of classes if clients number their own classes, else None.
     """
 
     x: PyTree[Shaped[Array, "n ..."]]
@@ -56,7 +56,7 @@ class Client(eqx.Module):
 
     @property
     def tile(self) -> int:
-        """Rows that full-batch work takes at a time: the largest client's samples in equal tiles."""
+        """Rows of a tile of full-batch computations: the capacity divided into equal tiles."""
         return equal_tiles(self.federation.capacity, self.federation.tile)
 
     def take(self, position: Int[Array, "b"]) -> Batch:
@@ -73,16 +73,16 @@ class Client(eqx.Module):
         )
 
     def passes(self, batch_size: int) -> Int[Array, ""]:
-        """Mini-batches in one pass over the data, the short last one counted: ceil(size / batch_size)."""
+        """Mini-batches in one pass over the data, including a short last one: ceil(size / batch_size)."""
         return jnp.maximum((self.size + batch_size - 1) // batch_size, 1)
 
     def batch(self, key: PRNGKeyArray, step: ArrayLike, batch_size: int, order: BatchOrder, steps: int = 0) -> Batch:
-        """The mini-batch of one local step of a round of `steps`.
+        """The mini-batch of local step `step` in a round of `steps`.
 
-        fresh: each step draws anew, without replacement inside the batch.
-        epoch: one pass after the other over the data, reshuffled each pass, the last batch of a pass short.
-        cyclic: fixed order, no shuffling, one iterator kept across rounds (step r of round t takes batch
-            t * steps + r, modulo the number of batches), last batch short; as pFedMe's published code does.
+        fresh: an independent draw at each step, without replacement inside the batch.
+        epoch: passes over the data, reshuffled for each pass; the last batch of a pass may be short.
+        cyclic: a fixed order without shuffling that continues across rounds (step r of round t takes batch
+            t * steps + r, modulo the number of batches); the last batch may be short. As pFedMe's published code.
         """
         if order == "fresh":
             return self.draw(jax.random.fold_in(key, step), batch_size)
@@ -95,15 +95,15 @@ class Client(eqx.Module):
         return self.take(jnp.where(position < self.size, index, -1))
 
     def batches(self, key: PRNGKeyArray, steps: int, batch_size: int, order: BatchOrder) -> Batch:
-        """The mini-batches of a whole round, gathered at once; leaves (steps, batch, ...). See `batch`."""
+        """All mini-batches of a round, see `batch`; leaves (steps, batch, ...)."""
         return jax.vmap(lambda step: self.batch(key, step, batch_size, order, steps))(jnp.arange(steps))
 
     def window(self, first: ArrayLike, size: ArrayLike) -> "Client":
-        """The same client with nothing but the samples at the positions first..first+size-1."""
+        """The client with only the samples at positions first..first+size-1."""
         return replace(self, start=self.start + first, size=jnp.asarray(size, self.size.dtype))
 
     def shuffled(self, key: PRNGKeyArray) -> "Client":
-        """The same client with its samples in a random order named by `key`."""
+        """The client with its samples in the random order given by `key`."""
 
         def samples(position: Int[Array, "b"]) -> tuple[PyTree, Array]:
             shuffled = self.take(permuted(key, position, self.size))
@@ -113,23 +113,25 @@ class Client(eqx.Module):
         return replace(self, x=x, y=y, start=jnp.zeros_like(self.start))
 
     def collect(self, rows: Callable[[Int[Array, "b"]], PyTree[Shaped[Array, "b ..."]]]) -> PyTree:
-        """rows(positions) for all positions of the client, tile by tile, in arrays that hold any client's.
+        """rows(positions) for all samples of the client, computed tile by tile.
 
-        As many tiles are computed as the client fills; the rest is zero.
+        Leaves (capacity rounded up to whole tiles, ...); only tiles with samples are computed, the rest is zero.
         """
         tile = self.tile
-        one = jax.eval_shape(rows, jnp.arange(tile))
+        tile_shapes = jax.eval_shape(rows, jnp.arange(tile))
         capacity = -(-self.federation.capacity // tile) * tile
-        empty = jax.tree.map(lambda a: jnp.zeros((capacity, *a.shape[1:]), a.dtype), one)
+        zeros = jax.tree.map(lambda a: jnp.zeros((capacity, *a.shape[1:]), a.dtype), tile_shapes)
 
-        def write(index: Array, whole: PyTree) -> PyTree:
+        def write(index: Array, rows_so_far: PyTree) -> PyTree:
             part = rows(index * tile + jnp.arange(tile))
-            return jax.tree.map(lambda a, b: jax.lax.dynamic_update_slice_in_dim(a, b, index * tile, 0), whole, part)
+            return jax.tree.map(
+                lambda a, b: jax.lax.dynamic_update_slice_in_dim(a, b, index * tile, 0), rows_so_far, part
+            )
 
-        return jax.lax.fori_loop(0, (self.size + tile - 1) // tile, write, empty)
+        return jax.lax.fori_loop(0, (self.size + tile - 1) // tile, write, zeros)
 
     def answered(self, params: Params) -> Float[Array, ""]:
-        """How many of the client's training samples the model with these parameters can answer."""
+        """The number of the client's training samples that the model can answer, see `Objective.selective`."""
         if not self.objective.selective:
             return self.size.astype(jnp.result_type(float))
         tile = self.tile
@@ -145,9 +147,9 @@ class Client(eqx.Module):
         return self.objective.loss(params, batch)
 
     def grad(self, params: Params, batch: Batch | None, fixed: Params | None = None) -> Params:
-        """Gradient of f_i with respect to `params`; `fixed` is the rest of the model, if any.
+        """Gradient of f_i with respect to `params` on a mini-batch, or on all the client's samples if it is None.
 
-        On a mini-batch, or, where it is None, exactly over all the client's samples.
+        fixed: the model's other parameters, if `params` is a partial tree.
         """
         if batch is None:
             return self.full_value_and_grad(params, fixed)[1]
@@ -161,7 +163,7 @@ class Client(eqx.Module):
     def full_value_and_grad(
         self, params: Params, fixed: Params | None = None, tile: int | None = None
     ) -> tuple[Float[Array, ""], Params]:
-        """f_i and its exact gradient over all the client's training samples, tile by tile; `fixed` as in `grad`."""
+        """f_i and its gradient on all the client's training samples, tile by tile; `fixed` as in `grad`."""
         tile = tile or self.tile
         loss = self._data_loss(fixed)
         return self.over_tiles(loss, params, fixed, lambda index: self.take(index * tile + jnp.arange(tile)), tile)
@@ -180,7 +182,8 @@ class Client(eqx.Module):
     ) -> tuple[Float[Array, ""], Params]:
         """(1/n) sum over tiles of loss(params, batch(tile)) plus the L2 term, and its gradient.
 
-        rows: in all tiles together, by default the client's samples; n: those that the model can answer, mostly all.
+        rows: the number of rows of all tiles, by default the client's samples; n: those that the model can answer,
+        usually all.
         """
 
         def add(index: Array, total: tuple[Array, Array, Params]) -> tuple[Array, Array, Params]:

@@ -1,4 +1,4 @@
-"""Samples as the runtime sees them: all clients' on the device, or made from a client's number when they are used."""
+"""Samples on the device: all clients' stored samples, or the generator that computes a client's when used."""
 
 from typing import NamedTuple
 from weakref import WeakKeyDictionary
@@ -17,9 +17,10 @@ Rows = tuple[Shaped[Array, "n ..."], Shaped[Array, "n"], Int[Array, ""]]
 
 
 class Arrays(NamedTuple):
-    """One split on the device: flat samples, each client's first row, number of rows, and of classes if its own.
+    """One stored split on the device: flat samples, each client's first row and number of rows.
 
-    total: samples of all clients, so that no round adds them up again.
+    total: the number of all samples, computed once. outputs: each client's number of classes if clients number their
+    own classes.
     """
 
     x: Array
@@ -30,17 +31,17 @@ class Arrays(NamedTuple):
     outputs: Int[Array, "clients"] | None = None
 
     def of(self, client_id: Int[Array, ""]) -> Rows:
-        """Arrays that hold a client's samples (x, y), and its first row in them."""
+        """(x, y, first row): the arrays with the client's samples and the first of its rows."""
         return self.x, self.y, self.starts[client_id]
 
     @property
     def pool(self) -> tuple[Array, Array]:
-        """What all clients' samples are taken from."""
+        """The arrays of all clients' samples."""
         return self.x, self.y
 
 
-class Made(eqx.Module):
-    """One split of which nothing but the sizes is there; as `Arrays`."""
+class Generated(eqx.Module):
+    """One generated split, with the interface of `Arrays`; only the sizes are stored."""
 
     maker: Maker
     sizes: Int[Array, "clients"]
@@ -48,31 +49,31 @@ class Made(eqx.Module):
     outputs: None = None
 
     def of(self, client_id: Int[Array, ""]) -> Rows:
-        """Arrays that hold a client's samples (x, y), and its first row in them."""
+        """(x, y, first row): the client's generated samples, from row 0."""
         return *self.maker.samples(client_id), jnp.zeros((), jnp.int32)
 
     @property
     def pool(self) -> Maker:
-        """What all clients' samples are made from."""
+        """The generator of all clients' samples."""
         return self.maker
 
 
-Samples = Arrays | Made
+Samples = Arrays | Generated
 _on_device: "WeakKeyDictionary[Split | GeneratedSplit, Samples]" = WeakKeyDictionary()
 
 
 def total_of(sizes: Int[np.ndarray, "clients"]) -> Float[Array, ""]:
-    """Samples of all clients, as a float."""
+    """The number of all clients' samples, as a float."""
     return jnp.asarray(int(sizes.sum()), jnp.result_type(float))
 
 
 def to_device(split: Split | GeneratedSplit) -> Samples:
-    """A split on the device; moved once, however many simulations use it, and let go with it.
+    """Move a split to the device, once for all simulations; it is cached as long as the split exists.
 
-    On a CPU, samples that lie on a 64-byte boundary are not copied; from here on they are read-only.
+    On a CPU, arrays aligned to 64 bytes are shared without a copy, and become read-only.
     """
     if split not in _on_device:
-        with jax.ensure_compile_time_eval():  # asked for inside a jit, it is still an array that stays
+        with jax.ensure_compile_time_eval():  # a concrete array even if called while tracing
             _on_device[split] = _moved(split)
     return _on_device[split]
 
@@ -80,7 +81,7 @@ def to_device(split: Split | GeneratedSplit) -> Samples:
 def _moved(split: Split | GeneratedSplit) -> Samples:
     sizes, total = split.sizes.astype(np.int32), total_of(split.sizes)
     if isinstance(split, GeneratedSplit):
-        return Made(split.maker, jax.device_put(sizes), total)
+        return Generated(split.maker, jax.device_put(sizes), total)
     starts = split.starts.astype(np.int32)
     outputs = None if split.outputs is None else split.outputs.astype(np.int32)
     for array in (split.x, split.y, starts, sizes, outputs):

@@ -1,4 +1,4 @@
-"""Work on many rows, tile by tile: how many rows at a time, and a split cut into tiles of a client's rows.
+"""Tiles: computations on many rows are done a fixed number of rows at a time.
 
 So one compiled program serves clients of any size.
 """
@@ -17,9 +17,9 @@ from idiolect.core.tree import Params
 from idiolect.data.federated import Split
 from idiolect.data.generated import GeneratedSplit
 
-TILE = 256  # rows at a time, at most
+TILE = 256  # the most rows of a tile
 CACHE = 2**22
-"""Bytes of a tile's widest value on a CPU.
+"""The most bytes of a tile's largest intermediate value on a CPU.
 
 Measured on one core of an EPYC with 32 MB of cache and PFLEGO's network for Omniglot, whose patches take 0.45 MB a
 sample: an exact gradient over 64 samples takes 99 ms in one tile, 83 in tiles of 32 samples, 71 of 16, 68 of 8,
@@ -28,7 +28,7 @@ sample: an exact gradient over 64 samples takes 99 ms in one tile, 83 in tiles o
 
 
 def most_rows(objective: Objective, params: Params, sample: PyTree) -> int:
-    """Rows that work on many samples takes at a time, so that what the model makes of them stays in a CPU's cache.
+    """The most rows of a tile whose largest intermediate value still fits in a CPU's cache; `TILE` on other devices.
 
     sample: one sample's arrays, or their shapes.
     """
@@ -38,19 +38,19 @@ def most_rows(objective: Objective, params: Params, sample: PyTree) -> int:
     def outputs(params: Params, _: None, x: PyTree) -> Array:
         return eqx.combine(params, objective.static)(x)
 
-    made = Traced(outputs, params, None, sample).avals.values()
-    widest = max(aval.size * aval.dtype.itemsize for aval in made)
+    values = Traced(outputs, params, None, sample).avals.values()
+    widest = max(aval.size * aval.dtype.itemsize for aval in values)
     return min(max(CACHE // max(widest, 1), 1), TILE)
 
 
 def equal_tiles(rows: int, most: int) -> int:
-    """The size of a tile, so that as few as possible, alike, hold so many rows."""
+    """The tile size that divides so many rows into equal tiles: as few as possible, of at most `most` rows."""
     rows = max(rows, 1)
     return -(-rows // -(-rows // most))
 
 
 class Tiles(eqx.Module):
-    """A split cut into tiles of at most `rows` rows of one client: of each its owner, its first row and its rows."""
+    """A split in tiles of at most `rows` rows of one client: each tile's client, first row and number of rows."""
 
     owner: Int[Array | np.ndarray, "tiles"]
     first: Int[Array | np.ndarray, "tiles"]
@@ -65,7 +65,7 @@ class Tiles(eqx.Module):
         rows: int,
         most: Int[np.ndarray, "clients"] | None = None,
     ) -> "Tiles":
-        """Tiles of at most `rows` rows; empty ones follow until there are enough for clients of `most` samples."""
+        """Tiles of at most `rows` rows, padded with empty ones to the number that clients of `most` samples need."""
         counts = -(-sizes // rows)
         owner = np.repeat(np.arange(len(counts)), counts)
         nth = np.arange(len(owner)) - np.repeat(np.cumsum(counts) - counts, counts)
@@ -75,7 +75,7 @@ class Tiles(eqx.Module):
         return cls(owner, first, size, rows)
 
     def of(self, begin: int, end: int, length: int) -> "Tiles":
-        """The tiles of the clients begin..end-1, numbered from 0, filled up to `length` with empty ones."""
+        """The tiles of the clients begin..end-1, renumbered from 0 and padded with empty ones to `length`."""
         low, high = np.searchsorted(self.owner, [begin, end])
         owner, first, size = (np.zeros(length, np.int32) for _ in range(3))
         owner[: high - low] = self.owner[low:high] - begin
@@ -83,28 +83,28 @@ class Tiles(eqx.Module):
         return Tiles(owner, first, size, self.rows)
 
     def parts(self, edges: Sequence[int], length: int) -> "Tiles":
-        """The tiles of each part of the clients, from one edge to the next, see `of`; leaves (parts, length)."""
+        """The tiles of each group of clients edges[i]..edges[i + 1] - 1, see `of`; leaves (groups, length)."""
         parts = [self.of(a, b, length) for a, b in pairwise(edges)]
         return jax.tree.map(lambda *leaves: np.stack(leaves), *parts)
 
     def most(self, edges: Sequence[int]) -> int:
-        """The most tiles of any part of the clients."""
+        """The largest number of tiles of any group of clients, see `parts`."""
         return int(np.diff(np.searchsorted(self.owner, edges)).max())
 
 
 def capacities(sizes: Int[np.ndarray, "clients"]) -> tuple[int, ...]:
-    """Rows that hold the smallest quarter of the clients, half, three quarters, all; none close below another."""
-    found: list[int] = [int(sizes.max())]
+    """Ascending capacities for the smallest quarter, half, three quarters and all clients; near ones are left out."""
+    ascending: list[int] = [int(sizes.max())]
     for share in (0.75, 0.5, 0.25):
         rows = -(-int(np.quantile(sizes, share, method="higher")) // 8) * 8
-        if 0 < rows < 0.95 * found[0]:
-            found.insert(0, rows)
-    return tuple(found)
+        if 0 < rows < 0.95 * ascending[0]:
+            ascending.insert(0, rows)
+    return tuple(ascending)
 
 
 def tiles_of(
     split: Split | GeneratedSplit, tile: int, clients: Int[np.ndarray, "chosen"] | slice = slice(None)
 ) -> Tiles:
-    """The tiles of some clients' part of a split, all by default, no larger than its largest client."""
+    """The tiles of a split's clients (all by default), of at most `tile` rows and at most the largest client's."""
     sizes = split.sizes[clients]
     return Tiles.cut(split.starts[clients], sizes, min(tile, max(int(sizes.max()), 1)))

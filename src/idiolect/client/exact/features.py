@@ -1,7 +1,7 @@
-"""A client whose body is held: its samples become the body's features, its objective a function of the head alone.
+"""Train a head with a fixed body: the client's samples are replaced by the body's features, computed once.
 
-To everything that works with a client it is a client like any other, so each solver trains a head on features
-without knowing it, with the same draws, and the body's forward pass is made once however many steps follow.
+The result is a `Client` whose objective is a function of the head only, so that every solver can train on it, with
+the same draws as on the samples.
 """
 
 from dataclasses import replace
@@ -20,7 +20,7 @@ from idiolect.core.tree import Params
 
 
 class HeadObjective(Objective):
-    """f_i as a function of the head, over features; the body's share of the L2 term is in it, as a constant.
+    """f_i as a function of the head on features; the body's part of the L2 term is included as a constant.
 
     A sample is (features, whether the whole model can answer it).
     """
@@ -34,7 +34,7 @@ class HeadObjective(Objective):
         return jax.vmap(lambda features: self.staged.finish(params, self.fixed, features))(x[0])
 
     def usable(self, params: Params, x: PyTree[Array]) -> Float[Array, "b"]:
-        """As it was found with the whole model."""
+        """As computed with the whole model."""
         return x[1]
 
     def penalty(self, params: Params) -> Float[Array, ""]:
@@ -43,29 +43,31 @@ class HeadObjective(Objective):
 
 
 def on_features(client: Client, body: Params, head: Params) -> Client:
-    """The client with `body` held at its value: one forward pass of the body over all its samples, tile by tile.
+    """The client on the features of a fixed body: one forward pass of the body over its samples, tile by tile.
 
-    head: the leaves that will vary; only their shapes matter.
+    head: the leaves that will vary; only their shapes are used.
     """
-    whole = client.objective
+    objective_of_samples = client.objective
     sample = jax.tree.map(lambda a: jax.ShapeDtypeStruct(a.shape[1:], a.dtype), client.x)
-    staged = Staged(lambda head, body, x: eqx.combine(head, body, whole.static)(x), head, body, sample)
+    staged = Staged(lambda head, body, x: eqx.combine(head, body, objective_of_samples.static)(x), head, body, sample)
 
     def rows(position: Int[Array, "b"]) -> tuple[PyTree[Array], Array]:
         batch = client.take(position)
         features = jax.vmap(staged.features, in_axes=(None, 0))(body, batch.x)
-        usable = whole.usable(tree.merged(head, body), batch.x) if whole.selective else None
+        usable = (
+            objective_of_samples.usable(tree.merged(head, body), batch.x) if objective_of_samples.selective else None
+        )
         return (features, usable), batch.y
 
     x, y = client.collect(rows)
     objective = HeadObjective(
-        l2=whole.l2,
-        static=whole.static,
-        sample_loss=whole.sample_loss,
-        task=whole.task,
+        l2=objective_of_samples.l2,
+        static=objective_of_samples.static,
+        sample_loss=objective_of_samples.sample_loss,
+        task=objective_of_samples.task,
         body=body,
         fixed=staged.fixed(body),
         staged=staged,
     )
-    federation = replace(client.federation, tile=TILE)  # the body's wide values are behind it
+    federation = replace(client.federation, tile=TILE)  # the body's large intermediate values no longer matter
     return replace(client, x=x, y=y, start=jnp.zeros_like(client.start), objective=objective, federation=federation)

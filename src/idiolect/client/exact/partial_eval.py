@@ -1,8 +1,8 @@
-"""A function of (head, body, x) in two stages: what the head does not touch, and the rest.
+"""Partial evaluation: separate a function of (head, body, x) into a stage without the head, and the rest.
 
-The forward pass of any model is traced once and its equations are sorted: those that depend on the head must run
-again whenever the head changes, the others, usually the whole body, run once. If the head is everything, the second
-stage is the whole pass, and still right.
+The forward pass of any model is traced once. The equations that depend on the head must run again whenever the head
+changes; the others, usually the whole body, run once. If the head is the whole model, the second stage is the whole
+pass.
 """
 
 from collections.abc import Callable, Sequence
@@ -12,17 +12,17 @@ from jaxtyping import Array, ArrayLike, PyTree
 
 from idiolect.core.jaxpr import Step, Traced, evaluate, needed, numbers
 
-# What merely moves numbers is done again in the second stage where keeping its result would take more memory: the
-# patches of a convolution hold each pixel many times.
+# Operations that only move values are repeated in the second stage if storing their result would take more memory:
+# the patches of a convolution hold each pixel many times.
 MOVES = {"broadcast_in_dim", "concatenate", "pad", "reshape", "slice", "squeeze", "transpose"}
 
 
 class Staged:
     """function(head, body, x) = finish(head, fixed(body), features(body, x)).
 
-    fixed: the values that the second stage reads and that depend on the body alone. features: those that depend on
-    x too. Each takes one sample and can be batched, differentiated and looped over like any other function.
-    head, body, x: arrays or shapes, as `jax.make_jaxpr` takes them.
+    fixed: the values read by the second stage that depend only on the body; features: those that also depend on x.
+    Each function takes one sample and can be batched and differentiated. head, body, x: arrays or shapes, as
+    `jax.make_jaxpr` takes them.
     """
 
     def __init__(self, function: Callable[..., Array], head: PyTree, body: PyTree, x: PyTree) -> None:
@@ -36,33 +36,35 @@ class Staged:
         self._for_fixed, self._for_features = needed(early, self._fixed)[0], needed(early, self._features)[0]
 
     def _steps_apart(self, values: set[int]) -> tuple[list[Step], list[Step]]:
-        """The steps that make none of these values, and those that do."""
+        """(the steps that compute none of these values, the steps that compute any)."""
         apart: tuple[list[Step], list[Step]] = ([], [])
         for step in self._traced.steps:
             apart[not values.isdisjoint(step.outputs)].append(step)
         return apart
 
     def _moved(self, frontier: set[int]) -> set[int]:
-        """What is cheaper to make again from fewer numbers than to keep, with all that lies on the way."""
-        made = {step.outputs[0]: step for step in self._traced.steps if step.primitive.name in MOVES}
+        """The values that are cheaper to recompute by `MOVES` from smaller ones than to store, with those between."""
+        producers = {step.outputs[0]: step for step in self._traced.steps if step.primitive.name in MOVES}
         varies, avals = self._traced.varies, self._traced.avals
         moved = set[int]()
         for value in frontier & varies:
-            way, sources = set[int](), {value}
-            while inner := sources & made.keys():
-                way |= inner
-                sources = sources - inner | set[int]().union(*(numbers(made[number].inputs) for number in inner))
+            between, sources = set[int](), {value}
+            while inside := sources & producers.keys():
+                between |= inside
+                sources = sources - inside | set[int]().union(
+                    *(numbers(producers[number].inputs) for number in inside)
+                )
             if sum(avals[number].size for number in sources & varies) < avals[value].size:
-                moved |= way
+                moved |= between
         return moved
 
     def fixed(self, body: PyTree) -> list[ArrayLike]:
-        """What the second stage needs of the body alone."""
+        """The values that the second stage needs and that depend only on the body."""
         values = dict(zip(self._traced.rest, jax.tree.leaves(body), strict=True))
         return evaluate(self._for_fixed, values | self._traced.consts, self._fixed)
 
     def features(self, body: PyTree, x: PyTree) -> list[Array]:
-        """What the second stage needs of one sample."""
+        """The values that the second stage needs and that depend on the sample."""
         leaves = [*jax.tree.leaves(body), *jax.tree.leaves(x)]
         values = dict(zip([*self._traced.rest, *self._traced.x], leaves, strict=True))
         return evaluate(self._for_features, values | self._traced.consts, self._features)

@@ -1,4 +1,4 @@
-"""Steps on the same samples, with the first layer's weights in the span of those samples.
+"""Many gradient steps on the same samples, in the coordinates of the span of those samples.
 
 A first layer W v, W: (h, d), sees the samples only through v_1 .. v_n, the rows of V. The gradient of any loss of its
 outputs is G V with G: (h, n), so gradient descent from W_0, with or without momentum, an L2 term, or linear terms in
@@ -6,8 +6,8 @@ other points such as a proximal one, never leaves
 
     W = sum_m a_m B_m + C V,        B_m: the start and those points.
 
-In the coordinates (a, C) the outputs are sum_m a_m (B_m v_i) + C (V v_i): a step costs 2 n^2 h operations where it
-cost 4 n d h, once B_m V' and V V' are there. Exact, and worth it where n is well below d or there are many steps.
+In the coordinates (a, C) the outputs are sum_m a_m (B_m v_i) + C (V v_i): a step costs 2 n^2 h operations instead of
+4 n d h, once B_m V' and V V' are computed. Exact; faster if n is well below d or there are many steps.
 """
 
 from collections.abc import Callable, Sequence
@@ -25,22 +25,22 @@ from idiolect.core import tree
 from idiolect.core.jaxpr import Step, Traced, evaluate, needed
 from idiolect.core.tree import Params
 
-SMALLEST = 4096  # weights of a layer below which nothing is gained: such steps are all overhead
-ROWS = 1024  # rows of the Gram matrix at a time: one product of 600 rows takes 12 % less time than three of 200
+SMALLEST = 4096  # the fewest weights of a layer for which it pays: steps of smaller ones are all overhead
+ROWS = 1024  # rows of a tile of the Gram matrix: one product of 600 rows takes 12 % less time than three of 200
 
 
 class InSpan(eqx.Module):
-    """The first layer's weights by their coordinates. along: a; rows: C."""
+    """The first layer's weights in the coordinates of the span. along: a; rows: C."""
 
     along: Float[Array, "points"]
     rows: Float[Array, "outputs n"]
 
 
 class Problem(NamedTuple):
-    """What a solver needs of an objective on given samples, in some coordinates.
+    """An objective on given samples, in coordinates chosen for speed.
 
-    points: the start and the other points that the steps involve; gradient: of f_i at a point; restore: a point as
-    parameters.
+    points: the start and the other points that the steps involve, in these coordinates; gradient: of f_i at a point;
+    restore: converts a point to parameters.
     """
 
     points: tuple[Params, ...]
@@ -49,9 +49,10 @@ class Problem(NamedTuple):
 
 
 class FirstLayer:
-    """The product W v at a model's entrance: model(x) = after(others, x, W inputs(x)).
+    """A model's first product W v: model(x) = after(others, x, W inputs(x)).
 
-    place: which leaf of the parameters W is; others: the other leaves in order. rowwise: W is (outputs, inputs).
+    place: the index of W among the parameters' leaves; others: the other leaves in order. rowwise: W is
+    (outputs, inputs), not (inputs, outputs).
     """
 
     def __init__(self, place: int, traced: Traced, product: Step) -> None:
@@ -62,7 +63,7 @@ class FirstLayer:
         self._after = needed([step for step in traced.steps if step is not product], traced.outputs)[0]
 
     def inputs(self, x: PyTree[Array]) -> Float[Array, "inputs"]:
-        """V for one sample."""
+        """v for one sample."""
         values = dict(zip(self._traced.x, jax.tree.leaves(x), strict=True))
         return evaluate(self._before, values | self._traced.consts, [self._v])[0]
 
@@ -78,7 +79,7 @@ def _side(traced: Traced, product: Step) -> int:
 
 
 def first_layer(objective: Objective, params: Params, fixed: Params | None, x: PyTree) -> FirstLayer | None:
-    """The largest matrix that meets the sample itself, in one product and nowhere else; None if there is none.
+    """The largest weight matrix that is only used in one product W v, with v computed from the sample alone, or None.
 
     x: one sample, or its shapes.
     """
@@ -100,7 +101,7 @@ def first_layer(objective: Objective, params: Params, fixed: Params | None, x: P
 
 
 def _is_entrance(traced: Traced, step: Step) -> bool:
-    """Whether a step is W v, with a vector v that the sample alone decides."""
+    """Whether a step is W v, with a vector v that depends only on the sample."""
     if step.primitive.name != "dot_general" or traced.chosen[0] in traced.outputs:
         return False
     side = _side(traced, step)
@@ -115,10 +116,10 @@ def _is_entrance(traced: Traced, step: Step) -> bool:
 def problem(
     client: Client, points: Sequence[Params], batch: Batch | None, *, steps: int, fixed: Params | None = None
 ) -> Problem:
-    """f_i on a mini-batch, or on all samples where it is None, for `steps` linear steps from points[0].
+    """f_i on a mini-batch, or on all samples if it is None, for `steps` linear steps from points[0].
 
-    In the span of the samples where that takes fewer operations and the model allows it; else as it is. points,
-    fixed: parameters, and the rest of the model that is held, if any.
+    In the coordinates of the samples' span if that takes fewer operations and the model allows it; else in the
+    parameters themselves. points: parameters; fixed: the model's other, fixed parameters, if any.
     """
     points = tuple(points)
     rows = client.federation.capacity if batch is None else batch.weight.shape[0]
@@ -131,8 +132,8 @@ def problem(
 def worthwhile(
     client: Client, points: Sequence[Params], rows: int, *, steps: int, fixed: Params | None = None
 ) -> FirstLayer | None:
-    """The layer whose steps on so many samples are worth taking in their span, if any; see `problem`."""
-    # Features have a span of their own; a model that leaves samples out divides by those it answers.
+    """The first layer if `steps` steps on `rows` samples are faster in the samples' span, else None; see `problem`."""
+    # Not for objectives on features, nor for selective models, which divide by the number of answered samples.
     if type(client.objective) is not Objective or client.objective.selective or steps < 2:
         return None
     sample = jax.tree.map(lambda a: jax.ShapeDtypeStruct(a.shape[1:], a.dtype), client.x)
@@ -142,9 +143,9 @@ def worthwhile(
     shape = jax.tree.leaves(points[0])[layer.place].shape
     outputs, inputs = shape if layer.rowwise else shape[::-1]
     distinct = len({id(point) for point in points})
-    there = 2 * rows * rows * inputs + 2 * rows * inputs * outputs * (distinct + 1)
-    apart = there + steps * 2 * rows * rows * outputs
-    return layer if apart <= 0.7 * steps * 4 * rows * inputs * outputs else None
+    setup_cost = 2 * rows * rows * inputs + 2 * rows * inputs * outputs * (distinct + 1)
+    span_cost = setup_cost + steps * 2 * rows * rows * outputs
+    return layer if span_cost <= 0.7 * steps * 4 * rows * inputs * outputs else None
 
 
 def by_size(
@@ -155,9 +156,9 @@ def by_size(
     steps: int,
     fixed: Params | None = None,
 ) -> Params:
-    """solve(client), whose steps on all its samples may be in their span, compiled for several sizes of clients.
+    """solve(client), compiled for several client sizes if its steps on all samples are taken in their span.
 
-    A Gram matrix that holds the largest client's samples costs every client as much; see `Federation.sizes`.
+    With a single size every client would pay for the largest client's Gram matrix; see `Federation.sizes`.
     """
     sizes = client.federation.sizes
     if len(sizes) < 2 or worthwhile(client, points, sizes[0], steps=steps, fixed=fixed) is None:
@@ -178,7 +179,7 @@ def _in_span(client: Client, points: tuple[Params, ...], batch: Batch | None, la
     count = client.size if batch is None else jnp.sum(batch.weight)
 
     def parts(params: Params) -> tuple[list[Array], Array]:
-        """The other leaves, and W: (outputs, inputs)."""
+        """(the other leaves, W as (outputs, inputs))."""
         leaves = jax.tree.leaves(params)
         weight = leaves.pop(place)
         return leaves, weight if layer.rowwise else weight.T
@@ -187,7 +188,7 @@ def _in_span(client: Client, points: tuple[Params, ...], batch: Batch | None, la
         return structure.unflatten([*others[:place], weight, *others[place:]])
 
     def rows(function: Callable[[Array], Array], of: Array) -> Array:
-        """function(rows of an array) over all samples, tile by tile."""
+        """function(rows of an array) for all samples, tile by tile."""
         return client.collect(lambda position: function(of[position])) if batch is None else function(of)
 
     def samples(index: Array | int) -> Batch:
@@ -197,8 +198,8 @@ def _in_span(client: Client, points: tuple[Params, ...], batch: Batch | None, la
     basis, order = list(distinct.values()), list(distinct)
     first = jax.vmap(layer.inputs)
     v = client.collect(lambda position: first(client.take(position).x)) if batch is None else first(batch.x)
-    gram = rows(lambda some: some @ v.T, v)
-    heights = [rows(lambda some, b=b: some @ b.T, v) for b in basis]
+    gram = rows(lambda block: block @ v.T, v)
+    heights = [rows(lambda block, b=b: block @ b.T, v) for b in basis]
 
     def coordinates(point: Params) -> Params:
         along = jnp.zeros(len(basis), v.dtype).at[order.index(id(point))].set(1)
@@ -209,14 +210,14 @@ def _in_span(client: Client, points: tuple[Params, ...], batch: Batch | None, la
         return objective.output_loss(after, batch)
 
     def at_tile(index: Array | int, others: list[Array], weight: InSpan) -> tuple[list[Array], Array]:
-        """The tile's share of the other leaves' gradients, and its samples' columns of G."""
+        """(the tile's part of the other leaves' gradients, its samples' rows of G')."""
 
-        def mine(a: Array) -> Array:
+        def of_tile(a: Array) -> Array:
             return a if len(a) == tile else jax.lax.dynamic_slice_in_dim(a, index * tile, tile)
 
-        outputs = mine(gram) @ weight.rows.T
+        outputs = of_tile(gram) @ weight.rows.T
         for a, height in zip(weight.along, heights, strict=True):
-            outputs = outputs + a * mine(height)
+            outputs = outputs + a * of_tile(height)
         return jax.grad(loss, argnums=(0, 1))(others, outputs, samples(index))
 
     def gradient(params: Params) -> Params:
