@@ -1,4 +1,4 @@
-"""What the command line prints: tables, notes, and what to do next."""
+"""The output of the command line: tables, notes, and what to do next."""
 
 import json
 import shlex
@@ -20,12 +20,12 @@ from idiolect.study.results import Results
 
 
 def console() -> Console:
-    """As wide as the terminal; a file gets everything."""
+    """A console as wide as the terminal, or 200 columns if the output is not a terminal."""
     return Console() if sys.stdout.isatty() else Console(width=200)
 
 
 def print_json(value: Any) -> None:
-    """One JSON document, and nothing else, on standard output."""
+    """Print one JSON document to standard output."""
     print(json.dumps(value, indent=2))
 
 
@@ -38,7 +38,7 @@ def print_entries(entries: dict[str, str]) -> None:
 
 
 def print_page(kind: str, name: str, page: Page, as_json: bool) -> None:
-    """What a name stands for: its text, and its settings with their defaults and how to set one."""
+    """Print the page of a name: its text, its settings with their defaults, and how to set one."""
     if as_json:
         print_json({"name": name, "text": page.text, "settings": page.settings})
         return
@@ -57,14 +57,14 @@ def print_page(kind: str, name: str, page: Page, as_json: bool) -> None:
 
 
 def _typed(value: Any) -> str:
-    """A value as one would type it after --set; a dash where there is none."""
+    """A value as typed after --set; a dash for None."""
     if value is None:
         return MISSING
     return value if isinstance(value, str) else json.dumps(value)
 
 
 def print_results(results: Results, as_json: bool, out: Path) -> None:
-    """Every cell's table with its notes, what is missing and how to go on, and where the files are."""
+    """Print every cell's table with its notes, unfinished runs and how to resume them, and the paths of the files."""
     if as_json:
         print_json(to_dict(results))
         return
@@ -84,18 +84,18 @@ def print_results(results: Results, as_json: bool, out: Path) -> None:
     for row in results.diverged():
         screen.print(Text(f"{row.id}: {row.message}", style="red"), soft_wrap=True)
     places = {"report, figures, CSV": out / "report.md", "client models": out / "models"}
-    there = [f"{what}: {path}" for what, path in places.items() if path.exists()]
-    if there:
-        screen.print(Text("   ".join(there)), soft_wrap=True)
+    existing = [f"{what}: {path}" for what, path in places.items() if path.exists()]
+    if existing:
+        screen.print(Text("   ".join(existing)), soft_wrap=True)
 
 
 def resume_command(out: Path) -> str:
-    """What a person types to go on with a stopped run."""
+    """The command that resumes a stopped run."""
     return f"idiolect resume {shlex.quote(str(out))}"
 
 
 def fail(message: str, code: int) -> None:
-    """Print one line to standard error and end."""
+    """Print one line to standard error and exit with the code."""
     line = " ".join(message.splitlines())
     Console(stderr=True).print(line, style="red", soft_wrap=True, highlight=False, markup=False)
     sys.exit(code)

@@ -1,4 +1,4 @@
-"""An experiment run with its progress on the screen, and its report written."""
+"""Run an experiment with a progress display, and write its report."""
 
 from pathlib import Path
 from typing import Any
@@ -18,7 +18,7 @@ def launch(
     figures: bool = True,
     **options: Any,
 ) -> Results:
-    """As `study.launch.launch`, which has the other options. figures: write the report with its figures."""
+    """As `study.launch.launch`, which documents the other options. figures: write the report and its figures."""
 
     def report(results: Results) -> None:
         from idiolect.report.page import write_report  # here: worker processes never draw, matplotlib is slow

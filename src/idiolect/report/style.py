@@ -1,4 +1,4 @@
-"""How figures look: a colour for each method, a line style for each named model, one legend beside the panels."""
+"""The style of figures: a colour for each method, a line style for each named model, one legend beside the panels."""
 
 from collections.abc import Sequence
 from pathlib import Path
@@ -25,30 +25,32 @@ DPI = 150
 class Looks:
     """Colour and marker by method, line style by model: the same in every panel of a figure.
 
-    lines: (method, model). Models without a line style of their own take those that the figure's others leave free,
-    the plainest first; so does `adapted` where a method has `personal` beside it. Of one method alone colours tell
-    its models apart, where several have no line style of their own.
+    lines: (method, model). Models without an entry in `STYLES` get unused line styles, the plainest first; so does
+    `adapted` if a method also has `personal`. With a single method, colours distinguish its models if several of
+    them are not in `STYLES`.
     """
 
     def __init__(self, lines: Sequence[tuple[str, str]]) -> None:
         self.methods = tuple(dict.fromkeys(method for method, _ in lines))
         self.models = tuple(dict.fromkeys(model for _, model in lines))
         both = any((method, "personal") in lines and model == "adapted" for method, model in lines)
-        own = {
+        fixed_styles = {
             name: style for name, style in STYLES.items() if name in self.models and not (both and name == "adapted")
         }
-        others = [model for model in self.models if model not in own]
-        free = [style for style in dict.fromkeys(STYLES.values()) if style not in own.values()] + list(OTHER_STYLES)
-        self._styles = own | {model: free[i % len(free)] for i, model in enumerate(others)}
-        self._by_model = len(self.methods) == 1 and len(others) > 1
+        other_models = [model for model in self.models if model not in fixed_styles]
+        free = [style for style in dict.fromkeys(STYLES.values()) if style not in fixed_styles.values()] + list(
+            OTHER_STYLES
+        )
+        self._styles = fixed_styles | {model: free[i % len(free)] for i, model in enumerate(other_models)}
+        self._by_model = len(self.methods) == 1 and len(other_models) > 1
 
     def colour(self, method: str, model: str) -> str:
-        """The line's colour; after the last one the palette starts again, with markers."""
+        """The line's colour; the palette repeats, then with markers."""
         place = self.models.index(model) if self._by_model else self.methods.index(method)
         return COLOURS[place % len(COLOURS)]
 
     def marker(self, method: str) -> str:
-        """None for the first methods; what tells later ones with the same colour apart."""
+        """The line's marker, which distinguishes methods of the same colour; none for the first methods."""
         return MARKERS[self.methods.index(method) // len(COLOURS) % len(MARKERS)]
 
     def style(self, model: str) -> Any:
@@ -95,12 +97,12 @@ def wrapped(name: str) -> str:
 
 
 def blank(width: float, height: float) -> Figure:
-    """A figure of its own, without pyplot and its global state."""
+    """An empty figure, created without pyplot and its global state."""
     return Figure(figsize=(width, height), layout="constrained", dpi=DPI)
 
 
 def tidy(axes: Axes) -> None:
-    """Light grid, no box, numbers that are easy to read."""
+    """Apply the common style to axes: a light grid, no box, readable tick labels."""
     axes.grid(color="#dddddd", linewidth=0.6)
     axes.set_axisbelow(True)
     for side in ("top", "right"):
@@ -110,6 +112,6 @@ def tidy(axes: Axes) -> None:
 
 
 def save(figure: Figure, path: str | Path) -> None:
-    """Write a figure as PNG, whole or not at all."""
+    """Write a figure as PNG, atomically."""
     with atomic_write(path) as file:
         figure.savefig(file, format="png", dpi=DPI, metadata={"Software": "idiolect"})

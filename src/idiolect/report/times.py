@@ -1,4 +1,4 @@
-"""Seconds a round beside those of a paper: what a table and a figure of them show."""
+"""Seconds a round, measured and published: the values for a table, and a figure."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -12,13 +12,13 @@ from idiolect.study.results import Results
 
 
 def is_timed(cell: Cell) -> bool:
-    """Whether a cell is there for the time of its rounds: some method has published seconds."""
+    """Whether any method of the cell has published seconds a round."""
     return any(method.published_seconds for method in cell.methods)
 
 
 @dataclass(frozen=True)
 class Times:
-    """Seconds a round by method. base: of which others are multiples, the paper's fastest method."""
+    """Seconds a round by method. base: the paper's fastest method, of which the others are given as multiples."""
 
     base: str
     measured: Mapping[str, float]
@@ -28,8 +28,8 @@ class Times:
     def of(cls, results: Results, cell: Cell) -> "Times":
         """The means over the finished runs, and the published values; the cell must have one (`is_timed`)."""
         published = {method.title: method.published_seconds for method in cell.methods if method.published_seconds}
-        found = {method.title: results.round_seconds(cell, method) for method in cell.methods}
-        measured = {title: seconds.mean for title, seconds in found.items() if seconds.seeds}
+        seconds_by_title = {method.title: results.round_seconds(cell, method) for method in cell.methods}
+        measured = {title: seconds.mean for title, seconds in seconds_by_title.items() if seconds.seeds}
         return cls(min(published, key=lambda title: published[title]), measured, published)
 
     def multiples(self, seconds: Mapping[str, float]) -> dict[str, float]:

@@ -6,20 +6,20 @@ from idiolect.study.results import Results
 
 
 def verdict_summary(results: Results) -> dict[str, int]:
-    """Lines with a published value: how many are reproduced, differ, diverged, were not run or not measured."""
+    """The number of published values that are reproduced, differ, diverged, were not run or not measured."""
     counts = Counter(line.verdict for line in results.lines if line.published is not None)
     return {verdict: counts[verdict] for verdict in ("reproduced", "differs", "diverged", "not run", "not measured")}
 
 
 def verdict_sentence(results: Results) -> str:
-    """The same in words; empty if nothing was published."""
+    """`verdict_summary` as a sentence; empty if there is no published value."""
     counts = verdict_summary(results)
     total = sum(counts.values())
     if not total:
         return ""
-    said = {"differs": "differ"}
+    words = {"differs": "differ"}
     parts = ", ".join(
-        f"{n} {said.get(verdict, verdict)}"
+        f"{n} {words.get(verdict, verdict)}"
         for verdict, n in counts.items()
         if n or verdict in ("reproduced", "differs")
     )

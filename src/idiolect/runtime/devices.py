@@ -1,7 +1,7 @@
-"""The devices that share a federation's work: one, all of one machine, or those of several hosts.
+"""The devices that run a federation: one, all of one machine, or those of several hosts.
 
 Every device holds the server's state and the data, and computes its part of the cohort. Several hosts run one process
-each, all the same program, see `idiolect.runtime.distributed`; process 0 leads: it alone writes.
+each with the same program, see `idiolect.runtime.distributed`; only process 0, the leader, writes.
 """
 
 import math
@@ -22,7 +22,8 @@ from idiolect.core import tree
 from idiolect.core.errors import ConfigError, require
 
 AXIS = "clients"
-# XLA ends a process in which a core waits 40 s for another, as it may for one large client: not for a week.
+# By default XLA ends a process whose cores wait 40 s for each other, which can happen with one large client. This
+# allows a week, with a warning after a day.
 WAITING = {
     "xla_cpu_collective_call_warn_stuck_timeout_seconds": 86_400,
     "xla_cpu_collective_call_terminate_timeout_seconds": 604_800,
@@ -41,12 +42,12 @@ def cores() -> list[int]:
 
 
 def use_cores(count: int | None = None) -> int:
-    """Make each CPU core a device, so that clients are trained side by side: up to 1.7 times as fast on two.
+    """Make each CPU core a JAX device, so that clients are trained in parallel: up to 1.7 times as fast on two.
 
-    A cohort divides over cores better than one client's small products do. count: all cores by default. Call it
-    before anything is computed with JAX; where devices were set otherwise (JAX_NUM_CPU_DEVICES, XLA_FLAGS, several
-    processes) it leaves them. Cores wait for each other as `WAITING` says, unless XLA_FLAGS does. Returns the number
-    of CPU devices. Raises `ConfigError` if it comes too late.
+    (A cohort divides over cores better than one client's small matrix products.) count: all cores by default. Call
+    it before anything is computed with JAX. It changes nothing if devices are configured otherwise
+    (JAX_NUM_CPU_DEVICES, XLA_FLAGS, several processes). Cores wait for each other as long as `WAITING` says, unless
+    XLA_FLAGS says otherwise. Returns the number of CPU devices. Raises `ConfigError` if it is called too late.
     """
     global _cores_used
     require(count is None or count >= 1, f"count = {count} must be at least 1 core")
@@ -66,30 +67,32 @@ def use_cores(count: int | None = None) -> int:
 
 
 def _wait_long() -> None:
-    """Let XLA read XLA_FLAGS with `WAITING` added; it reads them once, and they stay what they were.
+    """Make XLA read XLA_FLAGS with `WAITING` added, then restore the variable; XLA reads it only once.
 
-    Left there they would change the names of programs in JAX's cache, and end another library's XLA that knows less.
+    If the flags stayed, they would change the keys of JAX's compilation cache, and an older XLA of another library
+    would abort on unknown flags.
     """
-    said = os.environ.get("XLA_FLAGS")
-    missing = [f"--{name}={seconds}" for name, seconds in WAITING.items() if name not in (said or "")]
-    os.environ["XLA_FLAGS"] = " ".join([*(said or "").split(), *missing])
+    flags = os.environ.get("XLA_FLAGS")
+    missing = [f"--{name}={seconds}" for name, seconds in WAITING.items() if name not in (flags or "")]
+    os.environ["XLA_FLAGS"] = " ".join([*(flags or "").split(), *missing])
     try:
         xla_client.CompileOptions()
     finally:
         del os.environ["XLA_FLAGS"]
-        if said is not None:
-            os.environ["XLA_FLAGS"] = said
+        if flags is not None:
+            os.environ["XLA_FLAGS"] = flags
 
 
 def are_cores() -> bool:
-    """Whether the devices are one CPU or its cores, which several processes can share."""
+    """Whether the devices are a CPU or its cores, which several processes can share."""
     return jax.default_backend() == "cpu" and jax.device_count() in (1, _cores_used)
 
 
 class Devices:
-    """An axis of devices over which clients are divided. chosen: all that JAX has, over all processes, by default.
+    """A mesh axis of devices over which clients are divided. chosen: by default all devices of all processes.
 
-    rows: how many clients (or runs) are to be divided; of one process's devices no more are taken than shorten it.
+    rows: the number of clients (or runs) to divide; in a single process, devices that would not make it faster are
+    left unused.
     """
 
     def __init__(self, chosen: Sequence[Any] | None = None, rows: float = math.inf) -> None:
@@ -107,11 +110,11 @@ class Devices:
 
     @cached_property
     def everywhere(self) -> NamedSharding | None:
-        """How a value that all devices hold is placed; None on one device, where there is no choice."""
+        """The sharding of a value replicated on all devices; None for a single device."""
         return None if len(self) == 1 else self._replicated
 
     def place(self, value: Tree) -> Tree:
-        """The value on every device. Across processes it must be the same in all."""
+        """Replicate the value on every device; it must be the same in all processes."""
         if self.everywhere is None:
             return value
         return jax.tree.map(self._place, value)
@@ -124,7 +127,7 @@ class Devices:
         return jax.device_put(leaf if jax.process_count() == 1 else np.asarray(leaf), self.everywhere)
 
     def share(self, value: Tree) -> Tree:
-        """As `place`, for what is never changed or given away: CPU devices all read the same memory."""
+        """As `place`, for arrays that are never modified or donated: CPU devices share one copy."""
         if self.everywhere is None or jax.process_count() > 1 or self.all[0].platform != "cpu":
             return self.place(value)
         return jax.tree.map(self._alias, value)
@@ -141,14 +144,14 @@ class Devices:
         return NamedSharding(self._mesh, PartitionSpec())
 
     def kept_everywhere(self, value: Tree) -> Tree:
-        """Inside a compiled program: the value, held by every device."""
+        """Inside a compiled program: constrain the value to be replicated on every device."""
         return value if self.everywhere is None else jax.lax.with_sharding_constraint(value, self.everywhere)
 
     def map(self, mapped: Callable[..., Any], seen: PyTree, *arguments: PyTree) -> Any:
-        """mapped(seen, *arguments), which maps over the arguments' leading axis; each device does part of the rows.
+        """mapped(seen, *arguments), which maps over the arguments' leading axis, with the rows divided over devices.
 
-        seen: what every row sees; all arrays that `mapped` uses must be in it. Rows are filled up to a multiple of
-        the number of devices.
+        seen: replicated on every device; all arrays that `mapped` uses must be in it. Rows are padded to a multiple
+        of the number of devices.
         """
         if len(self) == 1:
             return mapped(seen, *arguments)
@@ -156,23 +159,23 @@ class Devices:
         filled = -(-rows // len(self)) * len(self)
         if filled > rows:
             arguments = tree.gather(arguments, np.minimum(np.arange(filled), rows - 1))
-        apart = jax.shard_map(
+        sharded = jax.shard_map(
             lambda seen, arguments: mapped(seen, *arguments),
             mesh=self._mesh,
             in_specs=(PartitionSpec(), PartitionSpec(AXIS)),
             out_specs=PartitionSpec(AXIS),
             check_vma=False,
         )
-        return jax.tree.map(lambda leaf: leaf[:rows], apart(seen, arguments))
+        return jax.tree.map(lambda leaf: leaf[:rows], sharded(seen, arguments))
 
 
 def is_leader() -> bool:
-    """Whether this process is the one that writes and prints."""
+    """Whether this is process 0, the only one that writes and prints."""
     return jax.process_index() == 0
 
 
 def agreed(value: Tree) -> Tree:
-    """The leader's value, in every process; all must ask at the same point, with values of the same shapes."""
+    """The leader's value, in every process; all must call it at the same point, with values of the same shapes."""
     return value if jax.process_count() == 1 else multihost_utils.broadcast_one_to_all(value)
 
 
@@ -180,6 +183,6 @@ def agreed_text(text: str) -> str:
     """The leader's text, in every process."""
     if jax.process_count() == 1:
         return text
-    own = np.frombuffer(text.encode(), np.uint8)
-    size = int(agreed(np.asarray(len(own))))
-    return bytes(np.asarray(agreed(np.resize(own, size) if len(own) else np.zeros(size, np.uint8)))).decode()
+    encoded = np.frombuffer(text.encode(), np.uint8)
+    size = int(agreed(np.asarray(len(encoded))))
+    return bytes(np.asarray(agreed(np.resize(encoded, size) if len(encoded) else np.zeros(size, np.uint8)))).decode()

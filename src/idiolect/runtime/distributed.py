@@ -1,4 +1,4 @@
-"""Several processes that run one federation together: how they find each other, and how they start on one machine."""
+"""Several processes that run one federation together: connecting them, and starting them on one machine."""
 
 import os
 import signal
@@ -14,23 +14,23 @@ import jax
 from idiolect.core.errors import ConfigError, IdiolectError, require
 
 COORDINATOR, PROCESSES, PROCESS = "IDIOLECT_COORDINATOR", "IDIOLECT_PROCESSES", "IDIOLECT_PROCESS"
-HEARTBEAT_SECONDS = 30  # a process that says nothing for so long is lost
+HEARTBEAT_SECONDS = 30  # a process without a heartbeat for so long counts as lost
 
 
 def join(wanted: bool = False) -> bool:
-    """Make this process one of those that run together, before anything is computed.
+    """Connect this process to the others of a distributed run; call it before anything is computed.
 
-    Which and how many they are: from IDIOLECT_COORDINATOR (host:port of process 0), IDIOLECT_PROCESSES and
+    Their number and addresses come from IDIOLECT_COORDINATOR (host:port of process 0), IDIOLECT_PROCESSES and
     IDIOLECT_PROCESS, which `start` sets; else, if `wanted`, from the cluster (Slurm, Open MPI, Kubernetes, cloud
-    TPUs), as `jax.distributed.initialize` finds it. Returns whether it is one of several; does nothing if neither.
-    Raises `ConfigError`.
+    TPUs), as `jax.distributed.initialize` detects it. Returns whether it has connected; without either it does
+    nothing. Raises `ConfigError` if only some of the variables are set or the processes cannot connect.
     """
     given = [key for key in (COORDINATOR, PROCESSES, PROCESS) if key in os.environ]
     if not given and not wanted:
         return False
     require(len(given) in (0, 3), f"of {COORDINATOR}, {PROCESSES} and {PROCESS} only {' and '.join(given)} are set")
     _own_standard_output()
-    # On CPUs the processes talk through gloo; accelerators bring their own way.
+    # CPUs communicate by gloo; accelerators by their own libraries.
     jax.config.update("jax_cpu_collectives_implementation", "gloo")
     try:
         if given:
@@ -49,22 +49,22 @@ def join(wanted: bool = False) -> bool:
 
 
 def speaks_of_a_loss(error: Exception) -> bool:
-    """Whether an error of JAX says that another process is gone. They come as errors of several types."""
+    """Whether an error of JAX reports the loss of another process. Such errors have several types."""
     signs = ("gloo", "nccl", "unavailable", "coordination", "heartbeat", "connection", "deadline")
     return jax.process_count() > 1 and any(sign in str(error).lower() for sign in signs)
 
 
 def _own_standard_output() -> None:
-    """Python alone writes to standard output: gloo's greetings, written past it, would spoil `--json`."""
+    """Redirect native output to standard error: gloo prints messages that would corrupt the output of `--json`."""
     sys.stdout.flush()
     sys.stdout = os.fdopen(os.dup(1), "w")
     os.dup2(2, 1)
 
 
 def start(processes: int, arguments: Sequence[str]) -> int:
-    """Run `idiolect ARGUMENTS` in several processes on this machine; the exit code of the first.
+    """Run `idiolect ARGUMENTS` in several processes on this machine; return the exit code of process 0.
 
-    Process 0 prints. If any process ends before its time, all are stopped: raises `IdiolectError` that says which.
+    Only process 0 prints. If any process fails, all are stopped and `IdiolectError` names it.
     """
     require(processes >= 1, f"processes = {processes} must be at least 1")
     environment = {COORDINATOR: f"127.0.0.1:{free_port()}", PROCESSES: str(processes)}
@@ -93,15 +93,15 @@ def start(processes: int, arguments: Sequence[str]) -> int:
 
 
 def watch(children: Sequence[subprocess.Popen[bytes]]) -> int:
-    """Wait for all; the leader's exit code. A process that fails, or dies, ends the wait."""
+    """Wait for all processes and return the leader's exit code; return or raise early if any process fails."""
     while any(child.poll() is None for child in children):
         for number, child in enumerate(children):
             code = child.poll()
             if code is None or code == 0:
                 continue
             if number == 0 and code > 0:
-                return code  # it has said why
-            time.sleep(1)  # where one fails the others may too, and the leader's word counts
+                return code  # the leader has printed its error
+            time.sleep(1)  # if one process fails the leader often does, too, and its error message is preferred
             if (first := children[0].poll()) is not None and first > 0:
                 return first
             how = f"was killed ({signal.Signals(-code).name})" if code < 0 else f"ended with code {code}"
@@ -111,7 +111,7 @@ def watch(children: Sequence[subprocess.Popen[bytes]]) -> int:
 
 
 def free_port() -> int:
-    """A port of this machine that nobody listens on."""
+    """An unused port of this machine."""
     with socket.socket() as probe:
         probe.bind(("127.0.0.1", 0))
         return probe.getsockname()[1]

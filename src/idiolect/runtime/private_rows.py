@@ -1,8 +1,8 @@
-"""The private states of all clients in a file: a round reads and writes the cohort's, whatever the population.
+"""The clients' private states in a file: a round reads and writes only the cohort's rows.
 
-A SQLite file holds one row for each client that was ever changed; what a client starts with is computed when it is
-asked for. All that happens between two checkpoints is one transaction, and the checkpoint is part of it: after a kill
-at any instant the file holds the last checkpoint with the rows of that very round.
+A SQLite file stores one row for each client whose state was ever written; initial states are computed on demand. All
+writes between two checkpoints and the checkpoint itself are one transaction: after a kill at any instant the file
+holds the last checkpoint and the rows of the same round.
 """
 
 import math
@@ -22,20 +22,20 @@ CREATE TABLE IF NOT EXISTS rows (client INTEGER PRIMARY KEY, value BLOB NOT NULL
 CREATE TABLE IF NOT EXISTS checkpoint (one INTEGER PRIMARY KEY CHECK (one = 1), content BLOB NOT NULL);
 """
 _PAGE = 8192  # bytes: new rows of a few kilobytes take a third less time and a quarter less space than with 4096
-_AT_ONCE = 500  # clients in one query: SQLite limits the parameters of a statement
+_AT_ONCE = 500  # clients in one query: SQLite limits a statement's parameters
 _CACHE_KB = 65_536  # changed rows beyond this are spilled to the write-ahead log
 
 
 class PrivateRows:
-    """One row a client. fresh: client numbers (n,) -> what they start with, leaves (n, ...).
+    """A table of private states, one row a client. fresh: client numbers (n,) -> initial states, leaves (n, ...).
 
-    Raises `StoreError` if the file cannot be read or written, or holds rows of another shape.
+    Raises `StoreError` if the file cannot be read or written, or holds rows of another size.
     """
 
     def __init__(self, path: Path, fresh: Callable[[Int[np.ndarray, "n"]], PyTree]) -> None:
         self.path, self._fresh = path, fresh
-        one = jax.eval_shape(fresh, np.zeros(1, np.int32))
-        self._leaves, self._structure = jax.tree.flatten(one)
+        row_shapes = jax.eval_shape(fresh, np.zeros(1, np.int32))
+        self._leaves, self._structure = jax.tree.flatten(row_shapes)
         self._width = sum(leaf.dtype.itemsize * math.prod(leaf.shape[1:]) for leaf in self._leaves)
         with self._guard():
             path.parent.mkdir(parents=True, exist_ok=True)
@@ -58,26 +58,26 @@ class PrivateRows:
         """The private states of some clients, leaves (n, ...)."""
         if not self._leaves:
             return self._from_bytes(np.zeros((len(clients), 0), np.uint8))
-        found: dict[int, bytes] = {}
+        stored: dict[int, bytes] = {}
         wanted = [int(client) for client in clients]
         with self._guard():
             for first in range(0, len(wanted), _AT_ONCE):
                 part = wanted[first : first + _AT_ONCE]
                 query = f"SELECT client, value FROM rows WHERE client IN ({','.join('?' * len(part))})"
-                found.update(self._file.execute(query, part))
-        if any(len(value) != self._width for value in found.values()):
+                stored.update(self._file.execute(query, part))
+        if any(len(value) != self._width for value in stored.values()):
             raise StoreError(f"{self.path} holds private states of another model; delete it to start this run again")
-        if found.keys() >= set(wanted):
+        if stored.keys() >= set(wanted):
             table = np.empty((len(wanted), self._width), np.uint8)
         else:
             table = self._to_bytes(self._fresh(np.asarray(clients, np.int32)))
         for row, client in enumerate(wanted):
-            if client in found:
-                table[row] = np.frombuffer(found[client], np.uint8)
+            if client in stored:
+                table[row] = np.frombuffer(stored[client], np.uint8)
         return self._from_bytes(table)
 
     def write(self, clients: Int[np.ndarray, "n"], rows: PyTree) -> None:
-        """Keep the private states of some clients; they are there for good with the next `commit`."""
+        """Write the private states of some clients; durable after `commit`."""
         if not self._leaves:
             return
         table = self._to_bytes(rows)
@@ -86,28 +86,28 @@ class PrivateRows:
             self._file.executemany("INSERT OR REPLACE INTO rows VALUES (?, ?)", values)
 
     def commit(self, checkpoint: bytes) -> None:
-        """Make all that was written since the last commit permanent, together with a checkpoint, or nothing of it."""
+        """Commit all writes since the last commit together with a checkpoint, atomically."""
         with self._guard():
             self._file.execute("INSERT OR REPLACE INTO checkpoint VALUES (1, ?)", (checkpoint,))
             self._file.execute("COMMIT")
             self._file.execute("BEGIN")
 
     def restore(self) -> bytes | None:
-        """Go back to the last commit, and return its checkpoint; None if there is none."""
+        """Roll back to the last commit and return its checkpoint; None if there is none."""
         with self._guard():
             self._file.execute("ROLLBACK")
             self._file.execute("BEGIN")
-            found = self._file.execute("SELECT content FROM checkpoint").fetchone()
-        return found[0] if found else None
+            checkpoint = self._file.execute("SELECT content FROM checkpoint").fetchone()
+        return checkpoint[0] if checkpoint else None
 
     def clear(self) -> None:
-        """Forget everything: all clients are as they start."""
+        """Delete and commit: all clients have their initial states again."""
         with self._guard():
             for statement in ("DELETE FROM rows", "DELETE FROM checkpoint", "COMMIT", "BEGIN"):
                 self._file.execute(statement)
 
     def close(self) -> None:
-        """Let go of the file; what was not committed is lost."""
+        """Close the file; uncommitted writes are lost."""
         with suppress(sqlite3.Error):
             self._file.close()
 

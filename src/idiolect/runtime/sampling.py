@@ -1,4 +1,4 @@
-"""Which clients take part in a round: drawn from the seed alone, hence the same for every method compared."""
+"""Client sampling: each round's cohort is drawn from the seed alone, so it is the same for every method."""
 
 from typing import Literal
 
@@ -17,7 +17,7 @@ class Sampling(eqx.Module):
 
     kind "fixed": exactly `size` clients, without replacement (pFedMe, Algorithm 1, line 9).
     kind "binomial": each client independently with probability size / N (PFLEGO, section 3.2.1 (a)); size may
-        then be fractional, and a round may be empty, which leaves every state as it was.
+        then be fractional, and a cohort may be empty: such a round changes no state.
     """
 
     size: float = eqx.field(static=True)
@@ -25,7 +25,7 @@ class Sampling(eqx.Module):
     kind: Literal["fixed", "binomial"] = eqx.field(static=True, default="fixed")
 
     def __check_init__(self) -> None:
-        """Raise `ConfigError` if no such cohort exists."""
+        """Raise `ConfigError` if the cohort's size or kind is invalid."""
         require(self.kind in ("fixed", "binomial"), f"sampling '{self.kind}' is not one of 'fixed', 'binomial'")
         require(self.size > 0, f"cohort = {self.size} must be greater than 0")
         require(
@@ -36,7 +36,7 @@ class Sampling(eqx.Module):
             require(self.size == int(self.size), f"cohort = {self.size} must be a whole number of clients")
 
     def capacity(self, seed: PRNGKeyArray, rounds: int) -> int:
-        """Rows a cohort needs in memory: the largest cohort of all rounds, known from the seed alone."""
+        """The size of the largest cohort of all rounds, computed from the seed."""
         if self.kind == "fixed":
             return int(self.size)
         counts = jax.vmap(lambda t: self._count(stream(seed, "cohort", t)))(jnp.arange(max(rounds, 1)))
@@ -49,7 +49,7 @@ class Sampling(eqx.Module):
     def draw(
         self, seed: PRNGKeyArray, round: ArrayLike, capacity: int
     ) -> tuple[Int[Array, "capacity"], Bool[Array, "capacity"]]:
-        """The cohort of one round: (client numbers, which rows are real and not padding)."""
+        """The cohort of one round: (client numbers, False for padding rows)."""
         key = stream(seed, "cohort", round)
         rows = jnp.arange(capacity)
         ids = permuted(key, rows, self.population)

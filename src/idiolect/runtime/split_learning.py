@@ -1,7 +1,7 @@
-"""Split learning in process: the encoder on a client, the decoder on a server, and nothing but arrays between them.
+"""Split learning in one process: the encoder on a client, the decoder on a server, which exchange only arrays.
 
-A step of the two sides is a step of the whole model: one backward pass that crosses the cut, or, in turn, the
-encoder's step and then the decoder's on the new encoder's activations (mmFL, eqs. 5 and 6). What crosses is counted.
+A step of the two sides is a step of the whole model: by one backward pass across the cut, or sequentially, first the
+encoder's step, then the decoder's on the new encoder's activations (mmFL, eqs. 5 and 6). All traffic is counted.
 """
 
 from collections.abc import Sequence
@@ -30,9 +30,9 @@ Message = Sequence[Numbers]
 
 @dataclass
 class Link:
-    """The wire between the two sides: messages are copied as bytes, and counted.
+    """The connection between the two sides: messages are copied as bytes and counted.
 
-    up, down: bytes; messages_up, messages_down; round_trips: messages up that the client must see answered.
+    up, down: bytes; messages_up, messages_down; round_trips: messages up whose answer the client waits for.
     """
 
     up: int = 0
@@ -58,21 +58,21 @@ class Link:
 
 
 def _copied(arrays: Sequence[Numbers]) -> Message:
-    held = [np.asarray(array) for array in arrays]
-    return [np.frombuffer(array.tobytes(), array.dtype).reshape(array.shape) for array in held]
+    host_arrays = [np.asarray(array) for array in arrays]
+    return [np.frombuffer(array.tobytes(), array.dtype).reshape(array.shape) for array in host_arrays]
 
 
 class Cut(eqx.Module):
-    """Where a model is cut in two, and its objective. Of the parameters it knows the shapes alone."""
+    """A model cut in two, and its objective; it holds no parameters."""
 
     objective: Objective
     staged: Staged = eqx.field(static=True)
 
     @classmethod
     def at(cls, client: Client, encoder: Params, decoder: Params) -> "Cut":
-        """The cut before the first layer that the decoder's weights touch.
+        """Cut before the first layer that uses the decoder's weights.
 
-        Raises `ConfigError` if what comes after needs weights of the encoder too.
+        Raises `ConfigError` if a later layer uses weights of the encoder.
         """
         static = client.objective.static
         sample = jax.tree.map(lambda a: jax.ShapeDtypeStruct(a.shape[1:], a.dtype), client.x)
@@ -92,31 +92,31 @@ class EncoderSide:
         self.cut, self.encoder, self.rate = cut, encoder, rate
 
     def activations(self, x: PyTree[Array]) -> Message:
-        """What the decoder needs of a batch."""
+        """The values that the decoder needs of a batch."""
         return _activations(self.cut, self.encoder, x)
 
     def step(self, x: PyTree[Array], gradients: Message) -> None:
-        """One step of the encoder along the gradients of what it sent."""
+        """One step of the encoder, given the gradients of the activations that it sent."""
         slope = _encoder_slope(self.cut, self.encoder, x, gradients)
         self.encoder = tree.add_scaled(self.encoder, -self.rate, slope)
 
     def output_gradient(self, outputs: Numbers, batch: Batch) -> Array:
-        """The gradient of the batch's mean loss with respect to the decoder's outputs, made where the labels are."""
+        """The gradient of the batch's mean loss with respect to the decoder's outputs; it needs the labels."""
         return _output_gradient(self.cut, outputs, batch)
 
 
 class DecoderSide:
-    """The server: the decoder. It sees activations, and labels only if they are sent to it."""
+    """The server: the decoder. It gets activations, and labels only if they are sent."""
 
     def __init__(self, cut: Cut, decoder: Params, rate: float) -> None:
         self.cut, self.decoder, self.rate = cut, decoder, rate
 
     def outputs(self, activations: Message) -> Array:
-        """The model's outputs on what the client sent."""
+        """The model's outputs on the client's activations."""
         return _outputs(self.cut, self.decoder, activations)
 
     def gradients(self, activations: Message, of_outputs: Numbers) -> tuple[Params, list[Array]]:
-        """The gradients with respect to the decoder, and to the activations that have one."""
+        """(gradient with respect to the decoder, gradients with respect to the floating-point activations)."""
         return _decoder_slopes(self.cut, self.decoder, activations, jnp.asarray(of_outputs))
 
     def step(self, slope: Params) -> None:
@@ -132,8 +132,8 @@ def _activations(cut: Cut, encoder: Params, x: PyTree[Array]) -> list[Array]:
 @eqx.filter_jit
 def _encoder_slope(cut: Cut, encoder: Params, x: PyTree[Array], gradients: Message) -> Params:
     def smooth(encoder: Params) -> list[Array]:
-        made = jax.vmap(cut.staged.features, in_axes=(None, 0))(encoder, x)
-        return [array for array in made if jnp.issubdtype(array.dtype, jnp.inexact)]
+        activations = jax.vmap(cut.staged.features, in_axes=(None, 0))(encoder, x)
+        return [array for array in activations if jnp.issubdtype(array.dtype, jnp.inexact)]
 
     _, pull = jax.vjp(smooth, encoder)
     return tree.add_scaled(pull([jnp.asarray(gradient) for gradient in gradients])[0], 1.0, cut.decay(encoder))
@@ -170,10 +170,10 @@ def _decoder_slopes(cut: Cut, decoder: Params, activations: Message, of_outputs:
 class SplitRun:
     """A client's encoder and a server's decoder that train together over a link.
 
-    rate: of both sides' SGD. update: "simultaneous" steps both from one backward pass; "sequential" steps the
-    encoder, sends the new activations and then steps the decoder. labels: "server": they go up with the activations;
-    "client" keeps them: outputs come down and their gradients go up instead, one more round trip each time.
-    decoder: which part of the model the server has, see `models.parts.separate`.
+    rate: of both sides' SGD. update: "simultaneous" steps both sides from one backward pass; "sequential" steps the
+    encoder, sends the new activations and then steps the decoder. labels: "server" sends them with the activations;
+    "client" keeps them: outputs go down and their gradients up, which costs one more round trip each time.
+    decoder: the server's part of the model, see `models.parts.separate`. Raises `ConfigError` on an unknown setting.
     """
 
     def __init__(
@@ -199,7 +199,7 @@ class SplitRun:
             self.step(jax.tree.map(lambda a, rows=counts: a[rows], batch._replace(outputs=None)))
 
     def step(self, batch: Batch) -> None:
-        """One step of both sides on samples that all count."""
+        """One step of both sides on a batch without padding."""
         batch = batch._replace(outputs=self.data.outputs)
         slope, gradients = self._backward(batch)
         self.near.step(batch.x, self.link.send_down(gradients))
@@ -208,7 +208,7 @@ class SplitRun:
         self.far.step(slope)
 
     def _backward(self, batch: Batch, *, answered: bool = True) -> tuple[Params, list[Array]]:
-        """Activations up; the server's gradients. answered: whether the client waits for those of its activations."""
+        """Send activations up; return the server's gradients. answered: whether the client waits for its own."""
         activations = self.near.activations(batch.x)
         if self.labels == "server":
             sent = self.link.send_up([*activations, batch.y], answered=answered)

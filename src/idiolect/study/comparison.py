@@ -1,4 +1,4 @@
-"""The experiment behind a comparison: one federation, several methods, from Python or the command line."""
+"""Build the experiment of a comparison: one federation, several methods, from Python or the command line."""
 
 from collections.abc import Mapping, Sequence
 from typing import Any
@@ -9,7 +9,7 @@ from idiolect.study.experiment import Experiment, experiment_of
 
 
 def own_or_named(model: eqx.Module | Mapping[str, Any] | str) -> tuple[eqx.Module | None, Mapping[str, Any]]:
-    """A user's own module or None, and the specification that stands for the model in an experiment."""
+    """(a user's own module or None, the model's specification for the experiment)."""
     if isinstance(model, eqx.Module):
         return model, {"name": "own"}
     return None, {"name": model} if isinstance(model, str) else model

@@ -28,9 +28,10 @@ def save_client_models(
 ) -> None:
     """Write folder/name/<client>.safetensors for every client, or folder/global.safetensors for what all share.
 
-    clients, params: their names, and leaves (clients, ...). model: any model of the same structure. spec: how to
-    build it again, None for a user's own module. A client's file has its name, with a hash where two names would
-    make the same file; its metadata hold the name as it is. Raises `StoreError` if the folder cannot be written.
+    clients: their names; params: leaves (clients, ...). model: any model of the same structure. spec: its
+    specification in the zoo, None for a user's own module. A client's file is named after it, with a hash if two
+    names give the same file name; its metadata hold the exact name. Raises `StoreError` if the folder cannot be
+    written.
     """
     static = eqx.filter(model, eqx.is_inexact_array, inverse=True)
     params = jax.device_get(params)

@@ -132,7 +132,7 @@ def problem(
 def worthwhile(
     client: Client, points: Sequence[Params], rows: int, *, steps: int, fixed: Params | None = None
 ) -> FirstLayer | None:
-    """The first layer if `steps` steps on `rows` samples are faster in the samples' span, else None; see `problem`."""
+    """The first layer if `steps` steps on `rows` samples are faster in the samples' span, else None."""
     # Not for objectives on features, nor for selective models, which divide by the number of answered samples.
     if type(client.objective) is not Objective or client.objective.selective or steps < 2:
         return None

@@ -1,4 +1,4 @@
-"""Spaces of hyper-parameters: values to try of each, as a grid or drawn at random from a seed."""
+"""Search spaces of hyper-parameters: a grid of values, or random draws."""
 
 import json
 import math
@@ -19,7 +19,7 @@ _FORMS = {"log": 3, "linear": 3, "integer": 2, "uniform": 2, "loguniform": 2}
 
 @dataclass(frozen=True)
 class Axis:
-    """Values of one hyper-parameter; or, without values, an interval to draw from, in the logarithm if `log`."""
+    """The values to try of one hyper-parameter, or an interval to draw from, log-uniformly if `log`."""
 
     values: tuple[Any, ...] = ()
     low: float = 0.0
@@ -35,7 +35,7 @@ class Axis:
         return self.rounded(np.exp(value) if self.log else value)
 
     def rounded(self, value: float) -> float:
-        """A number of the interval with the six digits that tables show, so that what is shown is what ran."""
+        """Round to the six digits that tables show, within the interval, so that tables show the exact value."""
         return min(max(float(f"{value:.6g}"), self.low), self.high)
 
     @property
@@ -45,11 +45,11 @@ class Axis:
 
 
 def axis(key: str, given: Any) -> Axis:
-    """The values that a text or a list means.
+    """Parse the values to try of one hyper-parameter.
 
-    "1,5,15": these. "log(a,b,n)", "linear(a,b,n)": n values from a to b. "integer(a,b)": every whole number from a
-    to b. "uniform(a,b)", "loguniform(a,b)": an interval, for a random search or Optuna. Raises `ConfigError` naming
-    the key.
+    A list, or a text: "1,5,15": these values; "log(a,b,n)", "linear(a,b,n)": n values from a to b; "integer(a,b)":
+    every whole number from a to b; "uniform(a,b)", "loguniform(a,b)": an interval, for a random search or Optuna.
+    Raises `ConfigError` naming the key.
     """
     if isinstance(given, Axis):
         return given
@@ -91,7 +91,10 @@ def _value(text: str) -> Any:
 
 
 def space_of(method: str, given: Mapping[str, Any]) -> dict[str, Axis]:
-    """The checked space of one method: its hyper-parameters, or `model.l2`, with what to try of each."""
+    """The checked search space of one method: an axis for each of its hyper-parameters or `model.l2` in `given`.
+
+    Raises `ConfigError` on an unknown method or key and on bad values.
+    """
     if method not in methods.ALGORITHMS:
         raise unknown("method", method, methods.ALGORITHMS)
     known = methods.hyperparameters(methods.ALGORITHMS[method])
@@ -99,39 +102,43 @@ def space_of(method: str, given: Mapping[str, Any]) -> dict[str, Axis]:
         if key not in known and key != L2:
             raise unknown(f"key of method {method}", key, [*known, L2])
     space = {key: axis(f"{method}.{key}" if key != L2 else key, value) for key, value in given.items()}
-    for key, one in space.items():
+    for key, key_axis in space.items():
         whole = isinstance(known.get(key), int) and not isinstance(known.get(key), bool)
-        require(bool(one.values) or not whole, f"{method}.{key} is a whole number; give 5,10,20 or integer(5,20)")
+        require(
+            bool(key_axis.values) or not whole, f"{method}.{key} is a whole number; give 5,10,20 or integer(5,20)"
+        )
         if whole:
-            space[key] = Axis(tuple(int(v) if isinstance(v, float) and v.is_integer() else v for v in one.values))
+            space[key] = Axis(
+                tuple(int(v) if isinstance(v, float) and v.is_integer() else v for v in key_axis.values)
+            )
     return space
 
 
 def grid(space: Mapping[str, Axis]) -> list[dict[str, Any]]:
     """All combinations, the last key changing fastest."""
-    for key, one in space.items():
-        require(bool(one.values), f"{key} is an interval, which only a random search or Optuna can draw from")
-    return [dict(zip(space, values, strict=True)) for values in product(*(one.values for one in space.values()))]
+    for key, key_axis in space.items():
+        require(bool(key_axis.values), f"{key} is an interval, which only a random search or Optuna can draw from")
+    return [
+        dict(zip(space, values, strict=True)) for values in product(*(key_axis.values for key_axis in space.values()))
+    ]
 
 
 def drawn(space: Mapping[str, Axis], count: int, seed: int = 0) -> list[dict[str, Any]]:
-    """`count` different combinations at random, named by the seed; raises `ConfigError` if there are fewer."""
+    """`count` distinct random combinations, drawn from the seed; raises `ConfigError` if there are fewer."""
     check_budget(space, count)
     rng = np.random.default_rng(seed)
-    if all(one.values for one in space.values()):
-        whole = grid(space)
-        return [whole[i] for i in sorted(int(i) for i in rng.choice(len(whole), count, replace=False))]
-    return [{key: one.draw(rng) for key, one in space.items()} for _ in range(count)]
+    if all(key_axis.values for key_axis in space.values()):
+        combinations = grid(space)
+        return [combinations[i] for i in sorted(int(i) for i in rng.choice(len(combinations), count, replace=False))]
+    return [{key: key_axis.draw(rng) for key, key_axis in space.items()} for _ in range(count)]
 
 
 def check_budget(space: Mapping[str, Axis], count: int) -> None:
-    """Raise `ConfigError` unless there are `count` different settings."""
+    """Raise `ConfigError` unless there are `count` distinct settings."""
     require(count >= 1, f"budget = {count} must be at least 1 setting")
-    if all(one.values for one in space.values()):
-        everything = math.prod(len(one.values) for one in space.values())
-        require(
-            count <= everything, f"a budget of {count} settings, but there are only {everything}; give more values"
-        )
+    if all(key_axis.values for key_axis in space.values()):
+        total = math.prod(len(key_axis.values) for key_axis in space.values())
+        require(count <= total, f"a budget of {count} settings, but there are only {total}; give more values")
 
 
 def shown(values: Mapping[str, Any]) -> str:
@@ -140,7 +147,7 @@ def shown(values: Mapping[str, Any]) -> str:
 
 
 def check_l2(value: Any) -> None:
-    """Refuse an l2 that is not a number from 0 on."""
+    """Raise `ConfigError` unless l2 is a finite number >= 0."""
     good = isinstance(value, int | float) and not isinstance(value, bool) and math.isfinite(value) and value >= 0
     if not good:
         raise ConfigError(f"{L2} = {value!r} must be a number that is not negative")
