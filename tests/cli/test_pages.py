@@ -9,7 +9,7 @@ from idiolect.algorithms.registry import build
 from idiolect.cli import pages
 from idiolect.core.errors import ConfigError
 from idiolect.data import load
-from idiolect.models import resolve
+from idiolect.models import complete_spec
 
 NAMES = sorted({(kind, name.split(" ")[0]) for kind, names in pages.LISTS.items() for name in names()})
 
@@ -28,7 +28,7 @@ def test_a_page_has_the_settings_that_are_taken_and_their_defaults():
     assert build({"name": "fedrep", **page.settings}) == build("fedrep")
     assert "FedRep: min over a representation" in page.text
     assert "Averaging: A method whose clients send what they trained" in page.text
-    assert resolve({"name": "cnn", **pages.model("cnn").settings}) == resolve("cnn")
+    assert complete_spec({"name": "cnn", **pages.model("cnn").settings}) == complete_spec("cnn")
     given, few = pages.data("synthetic").settings, {"clients": 3, "max_size": 30}
     assert (given["clients"], given["max_size"]) == (100, None)
     assert load({"name": "synthetic", **given, **few}).fingerprint == load({"name": "synthetic", **few}).fingerprint

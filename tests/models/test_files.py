@@ -14,7 +14,7 @@ from idiolect.core.errors import ConfigError, StoreError
 from idiolect.data.modalities import Modalities
 from idiolect.models.files import load_model, read_header, save_model
 from idiolect.models.multimodal import branches
-from idiolect.models.registry import build, resolve
+from idiolect.models.registry import build, complete_spec
 
 KEY = jax.random.key(0)
 DATA = {"feature_shape": (12, 12), "num_outputs": 3, "task": "classification"}
@@ -43,7 +43,7 @@ def test_a_zoo_model_loads_in_one_line_bit_for_bit(tmp_path, spec):
     x = jax.random.normal(KEY, (12, 12))
     np.testing.assert_array_equal(loaded(x), model(x))
     header = read_header(path)
-    assert header["spec"] == resolve(spec)
+    assert header["spec"] == complete_spec(spec)
     assert header["classes"] == ["a", "b", "ü"]
     assert (tuple(header["feature_shape"]), header["num_outputs"], header["task"]) == tuple(DATA.values())
     assert [p.name for p in tmp_path.iterdir()] == ["client 7.model"]

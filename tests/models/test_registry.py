@@ -11,7 +11,7 @@ from idiolect.models.cnn import CNN
 from idiolect.models.linear import LinearRegression, MultinomialLogistic
 from idiolect.models.mlp import MLP
 from idiolect.models.parts import separate
-from idiolect.models.registry import MODELS, build, describe_models, l2_of, loss_of, resolve
+from idiolect.models.registry import MODELS, build, complete_spec, describe_models, l2_of, loss_of
 
 KEY = jax.random.key(0)
 SMALL_CNN = {"name": "cnn", "channels": [2, 3], "kernel": 3, "dense": 4}
@@ -109,16 +109,16 @@ def test_the_last_layer_alone_can_start_otherwise(name):
 
 
 def test_resolve_fills_in_every_key_and_is_its_own_fixed_point():
-    full = resolve({"name": "mlp", "hidden": 50})
+    full = complete_spec({"name": "mlp", "hidden": 50})
     shared = {"init": "pytorch", "last_init": None, "l2": 0.0, "loss": None}
     assert full == {"name": "mlp", "hidden": [50], "activation": "relu", **shared}
     for name in MODELS:
-        assert resolve(resolve(name)) == resolve(name)
+        assert complete_spec(complete_spec(name)) == complete_spec(name)
     given = {"name": "mlr", "l2": 1}
-    resolve(given)
+    complete_spec(given)
     assert given == {"name": "mlr", "l2": 1}
-    resolve("mlp")["hidden"].append(3)
-    assert resolve("mlp")["hidden"] == [100]
+    complete_spec("mlp")["hidden"].append(3)
+    assert complete_spec("mlp")["hidden"] == [100]
 
 
 def test_l2_is_validated_and_belongs_to_the_objective():
@@ -135,7 +135,7 @@ def test_a_loss_is_named_beside_the_model_and_for_classification_alone():
     assert loss_of("mlr") is None
     assert loss_of({"name": "mlr", "loss": "bce"}) is LOSSES["bce"]
     with pytest.raises(ConfigError, match="unknown loss 'mae'"):
-        resolve({"name": "mlr", "loss": "mae"})
+        complete_spec({"name": "mlr", "loss": "mae"})
     with pytest.raises(ConfigError, match="loss 'mse' is for classification"):
         build({"name": "mlp", "loss": "mse"}, (4,), 1, "regression", KEY)
 

@@ -90,7 +90,7 @@ def data(name: str) -> Page:
 def model(name: str) -> Page:
     """A model of the zoo."""
     entry = _known("model", name, zoo.MODELS)
-    settings = {key: value for key, value in zoo.resolve(name).items() if key != "name"}
+    settings = {key: value for key, value in zoo.complete_spec(name).items() if key != "name"}
     return Page(_paragraphs(entry.description, MODEL_WORDS.get(name, ""), EVERY_MODEL), settings)
 
 

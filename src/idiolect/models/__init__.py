@@ -11,7 +11,7 @@ from idiolect.models.init import INITIALISATIONS, initialise
 from idiolect.models.linear import LinearRegression, MultinomialLogistic
 from idiolect.models.mlp import MLP
 from idiolect.models.multimodal import Multimodal
-from idiolect.models.registry import MODELS, build, describe_models, l2_of, loss_of, resolve
+from idiolect.models.registry import MODELS, build, complete_spec, describe_models, l2_of, loss_of
 
 __all__ = [
     "CNN",
@@ -24,6 +24,7 @@ __all__ = [
     "MultinomialLogistic",
     "build",
     "check_model",
+    "complete_spec",
     "convolve",
     "describe_models",
     "initialise",
@@ -32,6 +33,5 @@ __all__ = [
     "loss_of",
     "max_pool",
     "read_header",
-    "resolve",
     "save_model",
 ]

@@ -23,7 +23,7 @@ from idiolect.core.errors import ConfigError, IdiolectError, StoreError
 from idiolect.core.files import atomic_write
 from idiolect.data.federated import TaskKind
 from idiolect.data.modalities import Modalities
-from idiolect.models.registry import build, resolve
+from idiolect.models.registry import build, complete_spec
 from idiolect.models.spec import Spec
 
 FORMAT = "idiolect-model"
@@ -53,7 +53,7 @@ def save_model(
     Raises `ConfigError` if the model is not what `spec` builds, if safetensors cannot hold its arrays or JSON cannot
     hold `extra`; `StoreError` if the file cannot be written.
     """
-    complete = None if spec is None else resolve(spec)
+    complete = None if spec is None else complete_spec(spec)
     absent: list[str] = []
     if complete is not None:
         skeleton = _skeleton(complete, tuple(feature_shape), num_outputs, task, modalities)

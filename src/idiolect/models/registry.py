@@ -113,7 +113,7 @@ MODELS: dict[str, ModelEntry] = {
 }
 
 
-def resolve(spec: Spec | str) -> dict[str, Any]:
+def complete_spec(spec: Spec | str) -> dict[str, Any]:
     """The complete, checked specification: every key of the model, with defaults for those not in `spec`.
 
     A bare name stands for {"name": name}. Raises `ConfigError` on an unknown name or key and on a bad value.
@@ -140,10 +140,10 @@ def build(
     """Build a model of the zoo for data of this shape, initialised from `key`.
 
     The model maps one sample, (*feature_shape,), to (num_outputs,), or to () for `linear`. modalities: the layout of
-    packed samples. Raises `ConfigError` on a specification that `resolve` refuses, a model that cannot do the task,
-    and shapes that do not fit it.
+    packed samples. Raises `ConfigError` on a specification that `complete_spec` refuses, a model that cannot do the
+    task, and shapes that do not fit it.
     """
-    complete = resolve(spec)
+    complete = complete_spec(spec)
     entry = MODELS[complete["name"]]
     if task not in get_args(TaskKind):
         raise unknown("task", task, get_args(TaskKind))
@@ -179,12 +179,12 @@ def _make(spec: str, shape: tuple[int, ...] | Modalities, num_outputs: int, key:
 
 def l2_of(spec: Spec | str) -> float:
     """The weight of the L2 penalty of the objective, which is a key of the model's specification."""
-    return resolve(spec)["l2"]
+    return complete_spec(spec)["l2"]
 
 
 def loss_of(spec: Spec | str) -> SampleLoss | None:
     """The sample loss named in the specification; None for the task's default."""
-    name = resolve(spec)["loss"]
+    name = complete_spec(spec)["loss"]
     return None if name is None else LOSSES[name]
 
 

@@ -91,4 +91,4 @@ def _leaf(train: Path, test: Path | None) -> tuple[Mapping[str, Task], str]:
         user: (np.concatenate([x, second[user][0]]), np.concatenate([y, second[user][1]]))
         for user, (x, y) in first.items()
     }
-    return merged, f"{train.name} and {test.name} are merged and divided anew"
+    return merged, f"{train.name} and {test.name} are merged and divided again"
