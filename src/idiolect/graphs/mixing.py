@@ -15,15 +15,15 @@ from idiolect.core.tree import Params
 from idiolect.graphs.graph import Graph
 
 NEIGHBOURS = 8  # neighbours whose models are read at once
-ROWS = 8  # clients that walk through their neighbours side by side
+ROWS = 8  # clients whose neighbours are visited in parallel
 # Measured on one core with models of 7,850 parameters: a pair costs 30 times less in a matrix product than in a
-# walk, which must fetch the neighbour's model.
+# visit, which must fetch the neighbour's model.
 RATIO = 32
-FEW = 64  # rows up to which the block costs nothing
+FEW = 64  # cohort size up to which the dense product is always used
 
 
 def pull(own: Params, others: Params, weights: Float[Array, "others"]) -> Params:
-    """sum_l a_l (own - others_l): what neighbours' models, leaves (others, ...), do to one client's."""
+    """sum_l a_l (own - others_l), one client's row of L W. others: the neighbours' models, leaves (others, ...)."""
 
     def leaf(w: Array, x: Array) -> Array:
         a = weights.astype(w.dtype)
@@ -34,12 +34,12 @@ def pull(own: Params, others: Params, weights: Float[Array, "others"]) -> Params
 
 
 def mixed(own: Params, others: Params, weights: Float[Array, "others"], step: ArrayLike) -> Params:
-    """own - step sum_l a_l (own - others_l): what one client keeps."""
+    """own - step sum_l a_l (own - others_l): one client's model after the mixing step."""
     return tree.add_scaled(own, -jnp.asarray(step), pull(own, others, weights))
 
 
 class Links(eqx.Module):
-    """A graph's arrays, see `Graph`, as a part of a method's state. widest: the most neighbours that a client has."""
+    """A graph's arrays, see `Graph`, as a part of a method's state. widest: the largest number of neighbours."""
 
     offsets: Int[Array, "clients_plus_1"]
     neighbours: Int[Array, "entries"]
@@ -66,9 +66,9 @@ def links(graph: Graph) -> Links:
 
 
 class Around(NamedTuple):
-    """A graph's arrays, and where each client's model lies in this round.
+    """A graph's arrays, and each client's row in the cohort.
 
-    rows: (N,) the client's row in the cohort, `count` for who is not there; to_hub: (count,), 0 for padding.
+    rows: (N,) the client's row in the cohort, `count` if it is not in it; to_hub: (count,), 0 for padding.
     """
 
     offsets: Int[Array, "clients_plus_1"]
@@ -81,7 +81,7 @@ class Around(NamedTuple):
     def entries(
         self, client: Int[Array, "*s"], nth: Int[Array, "*t"]
     ) -> tuple[Int[Array, "..."], Float[Array, "..."]]:
-        """A client's nth neighbours as (row, weight); (count, 0) for those who are not there."""
+        """(row in the cohort, weight) of a client's nth neighbours; (count, 0) for those outside the cohort."""
         entry = self.offsets[client] + nth
         real = entry < self.offsets[client + 1]
         entry = jnp.where(real, entry, 0)
@@ -100,18 +100,19 @@ def mix(
     in_place: bool = False,
     dense: bool | None = None,
 ) -> Params:
-    """The mixing step among the clients `ids`, of which only those `present` exist; leaves (count, ...).
+    """The mixing step W - step L W among a cohort, on the subgraph of its clients.
 
-    With a hub, `models` has one row more, the hub's, and so has the result. All move at once; in_place: one after
-    the other in the order of their numbers, the hub last, each seeing what those before it have become.
+    ids: the cohort's client numbers; present: False for padding rows; models: leaves (count, ...). With a hub,
+    `models` and the result have one more row, the hub's. All models are updated at once; in_place: one after the
+    other in ascending order of client numbers, the hub last, each seeing the earlier updates (Gauss-Seidel).
 
-    Costs the cohort's edges times the parameters, and no memory but the models'. dense: None chooses between a
-    matrix product, in which absent pairs count too, and walking through each client's neighbours.
+    Costs the cohort's edges times the parameters in time, and the models' size in memory. dense: use one matrix
+    product over all pairs instead of visiting each client's neighbours; None chooses the faster one.
     """
     graph = links(graph) if isinstance(graph, Graph) else graph
     count = ids.shape[0]
     real = present if graph.hub is None else jnp.append(present, True)
-    # A row that does not exist may hold anything, and 0 * inf is NaN.
+    # A padding row may hold any values, and 0 * inf is NaN.
     models = jax.tree.map(lambda leaf: jnp.where(real.reshape(-1, *(1,) * (leaf.ndim - 1)), leaf, 0), models)
     around = _around(graph, ids, present)
     if in_place:
@@ -136,7 +137,7 @@ def _around(graph: Links, ids: Int[Array, "count"], present: Bool[Array, "count"
 
 
 def _block(graph: Links, around: Around, present: Bool[Array, "count"]) -> Float[Array, "vertices vertices"]:
-    """The cohort's own block of A, the hub last."""
+    """The block of A between the cohort's clients, the hub last."""
     count = present.shape[0]
     block = jnp.zeros((count, count))
     if len(graph.neighbours):
@@ -150,7 +151,7 @@ def _block(graph: Links, around: Around, present: Bool[Array, "count"]) -> Float
 
 
 def _walk(around: Around, models: Params, row: Int[Array, ""]) -> Params:
-    """What the neighbours of one client of the cohort do to its model."""
+    """`pull` of one client of the cohort, visiting its neighbours a few at a time."""
     own, count = tree.gather(models, row), around.ids.shape[0]
     total = jax.tree.map(jnp.zeros_like, own)
     if around.neighbours.shape[0]:
@@ -172,8 +173,9 @@ def _walk(around: Around, models: Params, row: Int[Array, ""]) -> Params:
 def _one_by_one(
     graph: Links, around: Around, present: Bool[Array, "count"], models: Params, step: ArrayLike
 ) -> Params:
-    """With L = D - A in the order of the numbers and A's lower triangle A_low: the models that are there change by
-    X with X = -step L W + step A_low X, so one small triangular system and one product do all the visits.
+    """The sequential step as one triangular system: the models change by X = -step L W + step A_low X.
+
+    L = D - A in the order of client numbers; A_low: A's strictly lower triangle.
     """
     block = _block(graph, around, present)
     order = jnp.append(jnp.argsort(around.ids), present.shape[0])[: block.shape[0]]
@@ -185,7 +187,7 @@ def _one_by_one(
     moves = moves[back][:, back]
 
     def leaf(w: Array) -> Array:
-        # Each row of `moves` adds up to nothing, so the terms nearly cancel: see `pull`.
+        # Each row of `moves` sums to zero, so the terms nearly cancel: see `pull`.
         return w - jnp.tensordot(moves.astype(w.dtype), w, axes=1, precision=jax.lax.Precision.HIGHEST)
 
     return jax.tree.map(leaf, models)
