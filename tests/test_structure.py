@@ -62,8 +62,8 @@ PUBLIC = {
         from_scipy graph_for label_counts label_shares mix mixed nearest parse_graph random random_normal ring star
     """,
     "idiolect.models": """
-        CNN Conv2d INITIALISATIONS LinearRegression MLP MODELS Multimodal MultinomialLogistic build check_model complete_spec
-        convolve describe_models initialise l2_of load_model loss_of max_pool read_header save_model
+        CNN Conv2d INITIALISATIONS LinearRegression MLP MODELS Multimodal MultinomialLogistic build check_model
+        complete_spec convolve describe_models initialise l2_of load_model loss_of max_pool read_header save_model
     """,
 }
 

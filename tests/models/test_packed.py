@@ -11,7 +11,7 @@ from idiolect.data.modalities import Modalities
 from idiolect.models import build
 from idiolect.models.encoders import Dense, Signal, Text
 from idiolect.models.fusion import Attention, Concatenation
-from idiolect.models.packed import modalities_of, encoders, lstm, multimodal, names
+from idiolect.models.packed import encoders, lstm, modalities_of, multimodal, names
 
 KEY = jax.random.key(0)
 LAYOUT = Modalities(("acc", "text", "tab"), ((16, 3), (7, 5), (6,)))

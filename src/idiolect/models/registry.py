@@ -39,7 +39,11 @@ Builder: TypeAlias = Callable[[Spec, Any, int, PRNGKeyArray], eqx.Module]
 
 @dataclass(frozen=True)
 class ModelEntry:
-    """A model of the zoo: what it is, its builder, its own keys, the tasks it can do."""
+    """A model of the zoo.
+
+    keys: the model's own settings; tasks: those it can do; instead: the models to name in the error for another task;
+    packed: whether it takes packed samples of several modalities.
+    """
 
     description: str
     builder: Builder

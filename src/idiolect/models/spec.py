@@ -1,4 +1,4 @@
-"""What a model specification may hold: the type of each value, for `core.settings`.
+"""The types of a model specification's values, for `core.settings`.
 
 A specification looks like {"name": "mlp", "hidden": [100], "init": "pytorch", "l2": 0.001}.
 """
@@ -20,7 +20,7 @@ Spec: TypeAlias = Mapping[str, Any]
 
 
 def one_of(kind: str, known: Sequence[str]) -> Any:
-    """The type of one of the known names; another one is refused with the nearest."""
+    """The type of a value that must be one of the known names; the error suggests the nearest."""
 
     def check(value: str) -> str:
         if value not in known:
@@ -31,7 +31,7 @@ def one_of(kind: str, known: Sequence[str]) -> Any:
 
 
 def as_list(value: Any) -> Any:
-    """A lone value stands for a list of one."""
+    """A single value stands for a list of one."""
     return list(value) if isinstance(value, Sequence) and not isinstance(value, str) else [value]
 
 
