@@ -171,9 +171,8 @@ class Store:
 
     def evaluated_splits(self, run_id: str, round: int) -> list[str]:
         """The splits that were evaluated in a round."""
-        with self._guard():
-            query = "SELECT DISTINCT split FROM metrics WHERE run = ? AND round = ?"
-            return [row[0] for row in self._db.execute(query, (run_id, round))]
+        query = "SELECT DISTINCT split FROM metrics WHERE run = ? AND round = ?"
+        return [split for (split,) in self._db.execute(query, (run_id, round))]
 
     def record(
         self,
