@@ -8,10 +8,10 @@ import pytest
 
 from idiolect.core.errors import ConfigError
 from idiolect.data.modalities import Modalities
-from idiolect.models import build
+from idiolect.models import build, complete_spec
 from idiolect.models.encoders import Dense, Signal, Text
 from idiolect.models.fusion import Attention, Concatenation
-from idiolect.models.packed import encoders, lstm, modalities_of, multimodal, names
+from idiolect.models.packed import lstm, modalities_of, multimodal
 
 KEY = jax.random.key(0)
 LAYOUT = Modalities(("acc", "text", "tab"), ((16, 3), (7, 5), (6,)))
@@ -97,17 +97,20 @@ def test_an_encoder_over_time_needs_time(kind: str) -> None:
 
 
 def test_values_of_a_specification() -> None:
-    assert names("modalities", None) is None
-    assert names("modalities", "acc") == ["acc"]
-    assert names("modalities", ("acc", "tab")) == ["acc", "tab"]
+    def read(key: str, value: Any) -> Any:
+        return complete_spec({"name": "multimodal", key: value})[key]
+
+    assert read("modalities", None) is None
+    assert read("modalities", "acc") == ["acc"]
+    assert read("modalities", ["acc", "tab"]) == ["acc", "tab"]
     for bad in ([], 3, ["acc", 3]):
-        with pytest.raises(ConfigError, match="modalities must be a list of names"):
-            names("modalities", bad)
-    assert encoders("encoder", "gru") == "gru"
-    assert encoders("encoder", {"acc": "mlp", "tab": "auto"}) == {"acc": "mlp", "tab": "auto"}
+        with pytest.raises(ConfigError, match=r"modalities .*must be .*a list of names"):
+            read("modalities", bad)
+    assert read("encoder", "gru") == "gru"
+    assert read("encoder", {"acc": "mlp", "tab": "auto"}) == {"acc": "mlp", "tab": "auto"}
     for bad in ("signl", {"acc": "signl"}):
-        with pytest.raises(ConfigError, match="unknown encoder in encoder, 'signl'; did you mean 'signal'"):
-            encoders("encoder", bad)
+        with pytest.raises(ConfigError, match="unknown encoder 'signl'; did you mean 'signal'"):
+            read("encoder", bad)
 
 
 def test_by_name_with_the_defaults() -> None:
