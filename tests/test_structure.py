@@ -34,7 +34,6 @@ TESTED_IN = {
     "data/partition_file": "data/test_partition.py",
     "experiments/__init__": "experiments/test_packaged.py",
     "report/launch": "study/test_launch.py",
-    "report/progress": "cli/test_main.py",
     "report/sweeps": "report/test_sweep_figure.py",
     "study/outcomes": "report/test_comparison.py",
     "study/published": "study/test_experiment.py",
