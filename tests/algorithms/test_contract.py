@@ -1,5 +1,6 @@
 """What every method keeps of the contract, with its defaults."""
 
+from dataclasses import replace
 from typing import Any
 
 import equinox as eqx
@@ -11,10 +12,12 @@ import pytest
 from idiolect.algorithms.base import Algorithm
 from idiolect.algorithms.registry import ALGORITHMS, build
 from idiolect.client.objective import objective_of
+from idiolect.client.predictor import Shared
 from idiolect.core import tree
 from idiolect.core.errors import ConfigError
 from idiolect.data import from_arrays
 from idiolect.models import build as build_model
+from idiolect.runtime.evaluate import Evaluator
 from idiolect.runtime.simulate import Simulation
 from tests.modalities import FLAT, problem
 
@@ -66,6 +69,20 @@ def test_what_is_private_is_in_no_message(name: str) -> None:
         pytest.skip(f"{name} keeps nothing with its defaults")
     for leaf in secrets:
         assert not np.isin(np.ravel(leaf), sent).all()
+
+
+@pytest.mark.parametrize("name", ALGORITHMS)
+def test_a_model_is_shared_if_and_only_if_all_clients_have_it(name: str) -> None:
+    """In a state in which no two clients have the same; and every method makes the models that it offers."""
+    sim, rng = trainable(name), np.random.default_rng(2)
+    state = sim.init(0)
+    blur = lambda leaf: leaf + 0.1 * rng.normal(size=leaf.shape).astype(leaf.dtype)  # noqa: E731
+    blurred = jax.tree.map(lambda x: blur(x) if eqx.is_inexact_array(x) else x, (state.shared, state.private))
+    state = replace(state, shared=blurred[0], private=blurred[1])
+    assert sim.offered[: len(sim.algorithm.model_names)] == sim.algorithm.model_names
+    for model, made in Evaluator(sim).client_models(state, sim.offered).items():
+        common = all((np.asarray(leaf) == np.asarray(leaf)[:1]).all() for leaf in numbers(made))
+        assert common == isinstance(made, Shared), model
 
 
 @pytest.mark.parametrize("name", SENDS_ITS_MODEL)

@@ -62,8 +62,11 @@ def test_the_fused_model_is_the_head_on_the_servers_encoders():
     params = Evaluator(simulation).client_params(state, ["fused", "global"])
     for index in range(len(SIZES)):
         own = tree.gather(params["fused"], index)
-        close(own.fusion, tree.gather(state.private, index).fusion)
-        close(own.encoders, joined(state.shared.params).encoders)
+        close(own.head.fusion, tree.gather(state.private, index).fusion)
+        close(own.encoders, joined(state.shared.params))
+        bound = given.objective.model(own)  # the multimodal model with both
+        close(bound.fusion, own.head.fusion)
+        close(bound.encoders, own.encoders.encoders)
         assert not jax.tree.leaves(tree.gather(params["global"], index).fusion)
 
 

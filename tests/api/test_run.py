@@ -7,6 +7,7 @@ import pytest
 
 import idiolect
 from idiolect.core.errors import ConfigError, DivergedError
+from idiolect.core.files import file_name
 from idiolect.data import from_arrays
 from idiolect.study.summary import macro_f1
 from tests.modalities import FLAT, MODEL, data_of
@@ -110,7 +111,7 @@ def test_the_models_of_each_modality_are_compared_kept_and_loaded(tmp_path):
     for name in names:
         scores = store.scores(row.id, 1, name, "test")
         for index, client in enumerate(data.clients):
-            file = "global" if name == "global" else f"{name}/{client}"
+            file = f"{file_name(name)}/{client}" if name.startswith("personal") else name  # else shared
             model, (x, y) = (
                 idiolect.load_model(store.models_folder(row) / f"{file}.safetensors"),
                 data.test.client(index),

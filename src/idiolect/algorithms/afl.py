@@ -14,6 +14,7 @@ from idiolect.algorithms.base import Cohort, check
 from idiolect.algorithms.parts.local_sgd import Trainer
 from idiolect.algorithms.start import Start
 from idiolect.client.client import Client
+from idiolect.client.predictor import Models, Shared
 from idiolect.core import tree
 from idiolect.core.errors import require
 from idiolect.core.tree import Params, Scalar
@@ -145,6 +146,6 @@ class AFL(Trainer):
         average = None if shared.average is None else tree.lerp(shared.average, params, share)
         return Agnostic(params, mixture, average, count)
 
-    def models(self, view: Sent, private: PyTree, client: Client, key: PRNGKeyArray) -> dict[str, Params]:
+    def models(self, view: Sent, private: PyTree, client: Client, key: PRNGKeyArray) -> Models:
         """global: w, or the mean of all w."""
-        return {"global": view.params if view.average is None else view.average}
+        return {"global": Shared(view.params if view.average is None else view.average)}

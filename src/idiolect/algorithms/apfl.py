@@ -13,6 +13,7 @@ from idiolect.algorithms.parts.solvers import over_batches
 from idiolect.algorithms.start import Start
 from idiolect.client.client import Client
 from idiolect.client.objective import Batch
+from idiolect.client.predictor import Models, Shared
 from idiolect.core import tree
 from idiolect.core.tree import Params, Scalar
 
@@ -86,6 +87,6 @@ class APFL(Averaging, Trainer):
             epochs=self.epochs,
         )
 
-    def models(self, view: Params, private: Own, client: Client, key: PRNGKeyArray) -> dict[str, Params]:
+    def models(self, view: Params, private: Own, client: Client, key: PRNGKeyArray) -> Models:
         """personal: the mixture with the global model; global: w."""
-        return {"personal": tree.lerp(view, private.model, private.share), "global": view}
+        return {"personal": tree.lerp(view, private.model, private.share), "global": Shared(view)}

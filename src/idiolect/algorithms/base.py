@@ -27,8 +27,8 @@ from jaxtyping import Array, Bool, Float, Int, PRNGKeyArray, PyTree
 
 from idiolect.algorithms.start import Start
 from idiolect.client.client import Client
+from idiolect.client.predictor import Models, Shared
 from idiolect.core.errors import require
-from idiolect.core.tree import Params
 from idiolect.data.federated import FederatedData
 
 Weighting = Literal["uniform", "size"]
@@ -97,12 +97,15 @@ class Algorithm(eqx.Module):
     def aggregate(self, shared: PyTree, cohort: Cohort, messages: PyTree) -> PyTree:
         """Combine the cohort's messages, leaves (S, ...), into the server's next state."""
 
-    def models(self, view: PyTree, private: PyTree, client: Client, key: PRNGKeyArray) -> dict[str, Params]:
-        """The client's models by name; what nobody asks for is never computed."""
-        del private, client, key
-        return {"global": view}
+    def models(self, view: PyTree, private: PyTree, client: Client, key: PRNGKeyArray) -> Models:
+        """The client's models by name; what nobody asks for is never computed.
 
-    def evaluated(self, view: PyTree, private: PyTree, client: Client, key: PRNGKeyArray) -> dict[str, Params]:
+        Each is parameters of the run's module or a `Predictor`, the client's own unless it is given as `Shared`.
+        """
+        del private, client, key
+        return {"global": Shared(view)}
+
+    def evaluated(self, view: PyTree, private: PyTree, client: Client, key: PRNGKeyArray) -> Models:
         """`models`, and what else is evaluated by the method's settings."""
         return self.models(view, private, client, key)
 

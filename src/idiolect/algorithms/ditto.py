@@ -10,6 +10,7 @@ from idiolect.algorithms.parts.averaging import Averaging
 from idiolect.algorithms.parts.local_sgd import Trainer
 from idiolect.algorithms.start import Start
 from idiolect.client.client import Client
+from idiolect.client.predictor import Models, Shared
 from idiolect.core import tree
 from idiolect.core.tree import Params, Scalar
 
@@ -66,6 +67,6 @@ class Ditto(Averaging, Trainer):
         personal = self.train(private, client, key, rate=rate, steps=steps, adjust=held, anchors=(view,))
         return self.train(view, client, key), personal
 
-    def models(self, view: Params, private: Params, client: Client, key: PRNGKeyArray) -> dict[str, Params]:
+    def models(self, view: Params, private: Params, client: Client, key: PRNGKeyArray) -> Models:
         """personal: v_i; global: w."""
-        return {"personal": private, "global": view}
+        return {"personal": private, "global": Shared(view)}

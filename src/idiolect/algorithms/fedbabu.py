@@ -12,6 +12,7 @@ from idiolect.algorithms.parts.local_sgd import Trainer
 from idiolect.algorithms.parts.solvers import sgd
 from idiolect.algorithms.start import Start
 from idiolect.client.client import Client
+from idiolect.client.predictor import Models, Shared
 from idiolect.core import tree
 from idiolect.core.tree import Params, Scalar
 
@@ -64,7 +65,7 @@ class FedBABU(OneStart, Trainer):
         body, head = self.part(view)
         return self.train(body, client, key, momentum=self.momentum, fixed=head), private
 
-    def models(self, view: Params, private: PyTree, client: Client, key: PRNGKeyArray) -> dict[str, Params]:
+    def models(self, view: Params, private: PyTree, client: Client, key: PRNGKeyArray) -> Models:
         """adapted: fine-tuned on training data; global: as it came."""
         body, head = self.part(view)
         if self.finetune == "head":
@@ -81,4 +82,4 @@ class FedBABU(OneStart, Trainer):
             order=self.batches,
             momentum=self.momentum,
         )
-        return {"adapted": tree.merged(tuned, fixed), "global": view}
+        return {"adapted": tree.merged(tuned, fixed), "global": Shared(view)}

@@ -11,6 +11,7 @@ from idiolect.algorithms.base import Cohort, Weighting, check
 from idiolect.algorithms.parts.local_sgd import Trainer
 from idiolect.algorithms.start import Start
 from idiolect.client.client import Client
+from idiolect.client.predictor import Models, Shared
 from idiolect.core import tree
 from idiolect.core.tree import Params, Scalar
 
@@ -89,6 +90,6 @@ class FedDANE(Trainer):
 
         return Dane(chosen(shared.params, mean), chosen(mean, shared.gradient), 1 - shared.phase)
 
-    def models(self, view: Dane, private: PyTree, client: Client, key: PRNGKeyArray) -> dict[str, Params]:
+    def models(self, view: Dane, private: PyTree, client: Client, key: PRNGKeyArray) -> Models:
         """global: w."""
-        return {"global": view.params}
+        return {"global": Shared(view.params)}

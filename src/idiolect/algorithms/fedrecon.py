@@ -12,6 +12,7 @@ from idiolect.algorithms.parts.body_head import OneStart, Parted, train_head
 from idiolect.algorithms.parts.local_sgd import Trainer
 from idiolect.algorithms.start import Start
 from idiolect.client.client import Client
+from idiolect.client.predictor import Models
 from idiolect.core import tree
 from idiolect.core.errors import require
 from idiolect.core.tree import Params, Scalar
@@ -105,7 +106,7 @@ class FedRecon(OneStart, Trainer):
             cohort = cohort._replace(sizes=cohort.sizes - self.support_size(cohort.sizes))
         return super().aggregate(shared, cohort, messages)
 
-    def models(self, view: Params, private: PyTree, client: Client, key: PRNGKeyArray) -> dict[str, Params]:
+    def models(self, view: Params, private: PyTree, client: Client, key: PRNGKeyArray) -> Models:
         """personal: g with a private part rebuilt on training data."""
         data = self.divided(client)[0] if self.rebuild_on == "support" else client
         return {"personal": tree.merged(self.rebuilt(view, private, data, key), self.part(view)[0])}

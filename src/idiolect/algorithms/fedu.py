@@ -13,6 +13,7 @@ from idiolect.algorithms.base import Cohort, check
 from idiolect.algorithms.parts.local_sgd import Trainer
 from idiolect.algorithms.start import Start
 from idiolect.client.client import Client
+from idiolect.client.predictor import Models
 from idiolect.core import tree
 from idiolect.core.errors import require
 from idiolect.core.tree import Params, Scalar
@@ -101,7 +102,7 @@ class GraphTrainer(Trainer):
         params = jax.tree.map(lambda old, new: old.at[rows].set(new, mode="drop"), shared.params, kept)
         return Coupled(params, graph)
 
-    def models(self, view: Params, private: PyTree, client: Client, key: PRNGKeyArray) -> dict[str, Params]:
+    def models(self, view: Params, private: PyTree, client: Client, key: PRNGKeyArray) -> Models:
         """personal: w_k."""
         del private, client, key
         return {"personal": view}

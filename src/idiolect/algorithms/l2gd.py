@@ -10,6 +10,7 @@ from idiolect.algorithms.base import Algorithm, Cohort, check
 from idiolect.algorithms.parts.solvers import sgd
 from idiolect.algorithms.start import Start
 from idiolect.client.client import Client
+from idiolect.client.predictor import Models, Shared
 from idiolect.core import tree
 from idiolect.core.tree import Params, Scalar
 
@@ -90,6 +91,6 @@ class L2GD(Algorithm):
         """xbar, the mean of all clients' models."""
         return Centre(tree.weighted_mean(messages, cohort.weights("uniform")), shared.coins)
 
-    def models(self, view: Centre, private: Params, client: Client, key: PRNGKeyArray) -> dict[str, Params]:
+    def models(self, view: Centre, private: Params, client: Client, key: PRNGKeyArray) -> Models:
         """personal: x_i; global: xbar."""
-        return {"personal": private, "global": view.params}
+        return {"personal": private, "global": Shared(view.params)}

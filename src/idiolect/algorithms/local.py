@@ -9,6 +9,7 @@ from idiolect.algorithms.parts.averaging import Averaging
 from idiolect.algorithms.parts.local_sgd import Trainer
 from idiolect.algorithms.start import Start
 from idiolect.client.client import Client
+from idiolect.client.predictor import Models
 from idiolect.core.tree import Params
 from idiolect.data.federated import FederatedData
 
@@ -41,7 +42,7 @@ class Local(Trainer):
     def aggregate(self, shared: None, cohort: Cohort, messages: None) -> None:
         """Nothing arrives, nothing changes."""
 
-    def models(self, view: PyTree, private: Params, client: Client, key: PRNGKeyArray) -> dict[str, Params]:
+    def models(self, view: PyTree, private: Params, client: Client, key: PRNGKeyArray) -> Models:
         """local: the client's own model."""
         return {"local": private}
 

@@ -1,6 +1,7 @@
 """mmFL with a private fusion head: each client's own way to one prediction from the encoders that all share."""
 
-from typing import ClassVar
+from collections.abc import Callable
+from typing import Any, ClassVar
 
 import equinox as eqx
 import jax
@@ -11,6 +12,7 @@ from idiolect.algorithms.parts.body_head import train_head
 from idiolect.algorithms.parts.modality_clusters import ModalityClusters, Trained
 from idiolect.algorithms.start import Start
 from idiolect.client.client import Client
+from idiolect.client.predictor import Models, Predictor
 from idiolect.core import tree
 from idiolect.core.errors import require
 from idiolect.core.tree import Params, Scalar
@@ -18,6 +20,17 @@ from idiolect.models.multimodal import Multimodal, joined
 from idiolect.models.parts import separate
 
 _HEAD = 0x68  # the purpose of the head's mini-batches, beside the others' draws
+
+
+class Fused(Predictor):
+    """h(phi_1(x_1), .., phi_M(x_M)), whichever modalities a sample has. encoders: the phi_m; head: h."""
+
+    encoders: Params
+    head: Params
+
+    def bound(self, module: Callable[[Params], Any]) -> Any:
+        """The multimodal model with these encoders and this fusion head."""
+        return module(tree.merged(self.head, self.encoders))
 
 
 class MmFLFusion(ModalityClusters):
@@ -75,9 +88,7 @@ class MmFLFusion(ModalityClusters):
         )
         return message, head
 
-    def models(
-        self, view: dict[str, Params], private: Params, client: Client, key: PRNGKeyArray
-    ) -> dict[str, Params]:
+    def models(self, view: dict[str, Params], private: Params, client: Client, key: PRNGKeyArray) -> Models:
         """The fused model, and mmFL's."""
         others: PyTree = super().models(view, None, client, key)
-        return {"fused": tree.merged(private, joined(view)), **others}
+        return {"fused": Fused(joined(view), private), **others}

@@ -13,6 +13,7 @@ from idiolect.algorithms.parts.conjugates import LOSSES
 from idiolect.algorithms.parts.dual import Duals, Subproblem, matrix_of, params_of, require_linear
 from idiolect.algorithms.start import Start
 from idiolect.client.client import Client
+from idiolect.client.predictor import Models
 from idiolect.core import tree
 from idiolect.core.errors import require
 from idiolect.core.tree import Params, Scalar
@@ -238,6 +239,6 @@ class Mocha(Algorithm):
         primal = jnp.where(shared.complete, shared.primal, jnp.nan)
         return {"duality gap": primal - shared.dual, "primal objective": primal, "dual objective": shared.dual}
 
-    def models(self, view: Task, private: Duals, client: Client, key: PRNGKeyArray) -> dict[str, Params]:
+    def models(self, view: Task, private: Duals, client: Client, key: PRNGKeyArray) -> Models:
         """personal: w_t."""
         return {"personal": view.params}

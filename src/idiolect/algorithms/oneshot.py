@@ -11,6 +11,7 @@ from idiolect.algorithms.base import Cohort, Weighting, check
 from idiolect.algorithms.parts.local_sgd import Trainer
 from idiolect.algorithms.start import Start
 from idiolect.client.client import Client
+from idiolect.client.predictor import Models, Shared
 from idiolect.core import tree
 from idiolect.core.tree import Params
 
@@ -89,6 +90,6 @@ class OneShot(Trainer):
         kept = jax.tree.map(lambda w: w * (shared.weight / weight).astype(w.dtype), shared.params)
         return Average(tree.add_scaled(kept, jnp.sum(weights) / weight, mean), weight)
 
-    def models(self, view: Average, private: Own, client: Client, key: PRNGKeyArray) -> dict[str, Params]:
+    def models(self, view: Average, private: Own, client: Client, key: PRNGKeyArray) -> Models:
         """global: the average; local: the client's own model."""
-        return {"global": view.params, "local": private.model}
+        return {"global": Shared(view.params), "local": private.model}

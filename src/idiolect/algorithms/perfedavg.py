@@ -9,6 +9,7 @@ from jaxtyping import Array, PRNGKeyArray, PyTree
 from idiolect.algorithms.base import Algorithm, Cohort, Weighting, check
 from idiolect.client.client import BATCH_ORDERS, BatchOrder, Client
 from idiolect.client.objective import Batch
+from idiolect.client.predictor import Models, Shared
 from idiolect.core import tree
 from idiolect.core.tree import Params, Scalar
 
@@ -87,11 +88,11 @@ class PerFedAvg(Algorithm):
         """The mean of the cohort's models."""
         return tree.weighted_mean(messages, cohort.weights(self.weighting))
 
-    def models(self, view: Params, private: PyTree, client: Client, key: PRNGKeyArray) -> dict[str, Params]:
+    def models(self, view: Params, private: PyTree, client: Client, key: PRNGKeyArray) -> Models:
         """adapted: w after adapt_steps SGD steps on training data; global: w."""
 
         def step(w: Params, batch: Batch) -> tuple[Params, Array | None]:
             return tree.add_scaled(w, -self.adapt_rate, client.grad(w, batch)), None
 
         draws = client.batches(key, self.adapt_steps, self.batch_size, self.batches)
-        return {"adapted": jax.lax.scan(step, view, draws)[0], "global": view}
+        return {"adapted": jax.lax.scan(step, view, draws)[0], "global": Shared(view)}

@@ -11,6 +11,7 @@ from idiolect.algorithms.parts.solvers import MakeOptimizer, is_linear, minimise
 from idiolect.client.client import BATCH_ORDERS, BatchOrder, Client
 from idiolect.client.exact.span import problem
 from idiolect.client.objective import Batch
+from idiolect.client.predictor import Models, Shared
 from idiolect.core import tree
 from idiolect.core.tree import Params, Scalar
 
@@ -111,7 +112,7 @@ class PFedMe(Algorithm):
         mean = tree.weighted_mean(messages, cohort.weights(self.weighting))
         return tree.lerp(shared, mean, self.server_step)
 
-    def models(self, view: Params, private: PyTree, client: Client, key: PRNGKeyArray) -> dict[str, Params]:
+    def models(self, view: Params, private: PyTree, client: Client, key: PRNGKeyArray) -> Models:
         """personal: theta_i; global: w; local: w_{i,R}."""
         local, personal = self.train(view, client, key)
-        return {"personal": personal, "global": view, "local": local}
+        return {"personal": personal, "global": Shared(view), "local": local}

@@ -12,6 +12,7 @@ from idiolect.algorithms.parts.body_head import Parted, train_head
 from idiolect.algorithms.parts.solvers import MakeOptimizer, optimizer
 from idiolect.algorithms.start import Start
 from idiolect.client.client import Client
+from idiolect.client.predictor import Models
 from idiolect.core import tree
 from idiolect.core.tree import Params, Scalar
 
@@ -97,7 +98,7 @@ class PFLEGO(Parted):
         slope = jax.tree.map(lambda g: (scale * g).astype(g.dtype), mean)
         return shared.descend(optimizer(self.server_optimizer, self.rate), slope)
 
-    def models(self, view: Params, private: Params, client: Client, key: PRNGKeyArray) -> dict[str, Params]:
+    def models(self, view: Params, private: Params, client: Client, key: PRNGKeyArray) -> Models:
         """personal: the body with the head as it was kept; adapted: with the head caught up."""
         adapted = tree.merged(self._caught_up(view, private, client, key), view)
         return {**super().models(view, private, client, key), "adapted": adapted}

@@ -11,6 +11,7 @@ from idiolect.algorithms.base import Cohort, Weighting, check
 from idiolect.algorithms.parts.local_sgd import Trainer
 from idiolect.algorithms.start import Start
 from idiolect.client.client import Client
+from idiolect.client.predictor import Models, Shared
 from idiolect.core import tree
 from idiolect.core.tree import Params, Scalar
 
@@ -97,6 +98,6 @@ class Scaffold(Trainer):
             tree.add_scaled(shared.control, share, mean.control),
         )
 
-    def models(self, view: Controlled, private: Params, client: Client, key: PRNGKeyArray) -> dict[str, Params]:
+    def models(self, view: Controlled, private: Params, client: Client, key: PRNGKeyArray) -> Models:
         """global: x."""
-        return {"global": view.params}
+        return {"global": Shared(view.params)}

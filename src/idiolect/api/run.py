@@ -67,7 +67,7 @@ class Run:
         elif not 0 <= client < self.data.num_clients:
             raise ConfigError(f"client {client} is not one of 0..{self.data.num_clients - 1}")
         own = tree.gather(self.evaluator.client_params(self.state, [model], np.array([client]))[model], 0)
-        return eqx.combine(own, eqx.filter(self.model, eqx.is_inexact_array, inverse=True))
+        return self.evaluator.simulation.objective.model(own)
 
     def show(self) -> None:
         """Print every named model's summary on test data."""

@@ -1,12 +1,13 @@
 """The objective f_i of one client: a model, a loss for one sample, and an L2 term."""
 
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import equinox as eqx
 import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Bool, Float, Int, PyTree, Shaped
 
+from idiolect.client.predictor import Predictor
 from idiolect.core import tree
 from idiolect.core.losses import SampleLoss, cross_entropy, half_squared_error, lowest
 from idiolect.core.tree import Params
@@ -85,19 +86,26 @@ class Objective(eqx.Module):
     @property
     def selective(self) -> bool:
         """Whether there may be samples that the model cannot answer: it has a method usable(x), 1 or 0."""
-        return callable(getattr(self.static, "usable", None))
+        return _is_selective(self.static)
 
-    def outputs(self, params: Params, x: PyTree[Array]) -> Float[Array, "b ..."]:
-        """The model's outputs on a batch."""
-        return jax.vmap(eqx.combine(params, self.static))(x)
+    def model(self, params: PyTree) -> Any:
+        """The module with these parameters, or what a `Predictor` makes of it: callable on one sample."""
+        if isinstance(params, Predictor):
+            return params.bound(self.model)
+        return eqx.combine(params, self.static)
 
-    def usable(self, params: Params, x: PyTree[Array]) -> Float[Array, "b"]:
-        """1 for each sample that the model can answer, 0 for one that it cannot; asked where `selective`."""
-        return jax.vmap(eqx.combine(params, self.static).usable)(x)
+    def outputs(self, params: PyTree, x: PyTree[Array]) -> Float[Array, "b ..."]:
+        """The outputs on a batch, of parameters or of a `Predictor`."""
+        return jax.vmap(self.model(params))(x)
 
-    def answered(self, params: Params, batch: Batch) -> Batch:
+    def usable(self, params: PyTree, x: PyTree[Array]) -> Float[Array, "b"]:
+        """1 for each sample that the model can answer, 0 for one that it cannot."""
+        model = self.model(params)
+        return jax.vmap(model.usable)(x) if _is_selective(model) else jnp.ones(len(jax.tree.leaves(x)[0]))
+
+    def answered(self, params: PyTree, batch: Batch) -> Batch:
         """The batch in which samples that the model cannot answer have weight 0: they count for nothing."""
-        if not self.selective:
+        if not isinstance(params, Predictor) and not self.selective:
             return batch
         return batch._replace(weight=batch.weight * self.usable(params, batch.x))
 
@@ -119,7 +127,7 @@ class Objective(eqx.Module):
         mean = self.output_loss(self.outputs(params, batch.x), batch) / jnp.maximum(jnp.sum(batch.weight), 1)
         return mean if tree.is_off(self.l2) else mean + self.penalty(params)
 
-    def scores(self, params: Params, batch: Batch) -> Scores:
+    def scores(self, params: PyTree, batch: Batch) -> Scores:
         """Sums for evaluation: loss; correct predictions (classification) or squared error (regression)."""
         batch = self.answered(params, batch)
         outputs = own_outputs(self.outputs(params, batch.x), batch)
@@ -135,6 +143,10 @@ class Objective(eqx.Module):
         # where, not *: a padded row may hold anything, and 0 * inf is NaN.
         loss, score = (jnp.sum(jnp.where(keep, part, 0)) for part in (losses, score))
         return Scores(loss, score, jnp.sum(batch.weight), classes)
+
+
+def _is_selective(model: Any) -> bool:
+    return callable(getattr(model, "usable", None))
 
 
 def objective_of(model: eqx.Module, task: TaskKind, l2: float = 0.0, loss: SampleLoss | None = None) -> Objective:

@@ -12,6 +12,7 @@ import numpy as np
 from jaxtyping import Array, ArrayLike, Float, Int, PyTree
 
 from idiolect.client.objective import Batch, Objective, Scores
+from idiolect.client.predictor import Models, unshared
 from idiolect.client.samples import Samples, to_device
 from idiolect.client.tiles import Tiles, tiles_of
 from idiolect.core import tree
@@ -146,6 +147,10 @@ class Evaluator:
     def client_params(
         self, state: State, names: Sequence[str], ids: Int[np.ndarray, "n"] | None = None
     ) -> dict[str, PyTree]:
+        """As `client_models`, a shared model as every client has it."""
+        return unshared(self.client_models(state, names, ids))
+
+    def client_models(self, state: State, names: Sequence[str], ids: Int[np.ndarray, "n"] | None = None) -> Models:
         """The named models of some clients, leaves (n, ...); each is made from training data only.
 
         ids: their numbers; those that are evaluated by default.
@@ -252,6 +257,7 @@ def sums(
         plan: Plan = eqx.combine(arrays, rest)
         ids, private, tiles = tree.gather(part, 0)
         params = map_blocks(lambda *client: plan.models(names, (state, train), *client), plan.block, ids, private)
+        params = unshared(params)
         totals = {
             name: {
                 split: score_tiles(plan.objective, params[name], samples[split], ids, tiles[split])

@@ -103,7 +103,7 @@ class Engine:
             self.store.finish(run.id, "diverged", str(error))
         else:
             if run.seed in self.save_models:
-                self._save(cell, recorder, program, model, state)
+                self._save(cell, recorder, program, state)
             self.store.finish(run.id, "done")
         row = self.store.run(run.id)
         assert row is not None
@@ -113,7 +113,7 @@ class Engine:
         """The file for a run's private states, if they are not held in memory."""
         return self.store.checkpoint_path(run.id).with_suffix(".private") if cell.private == "file" else None
 
-    def _save(self, cell: Cell, recorder: StoreRecorder, program: Program, model: eqx.Module, state: State) -> None:
+    def _save(self, cell: Cell, recorder: StoreRecorder, program: Program, state: State) -> None:
         data = program.like.data
         for name in program.like.offered:
             chosen = everywhere(recorder.chosen(name, state))
@@ -121,7 +121,7 @@ class Engine:
                 self.store.models_folder(recorder.run),
                 name,
                 models_of(program, chosen, name),
-                model,
+                program.like.objective,
                 data=data,
                 clients=[data.clients[i] for i in program.evaluator.ids],
                 spec=cell.model if self.bench.model is None else None,
@@ -142,8 +142,8 @@ def schedule_of(cell: Cell, data: FederatedData) -> Schedule:
 
 
 def models_of(program: Program, state: State, name: str) -> PyTree:
-    """One named model of the evaluated clients, leaves (n, ...)."""
-    return program.evaluator.client_params(program.like.devices.place(state), [name])[name]
+    """One named model of the evaluated clients, leaves (n, ...), as a method names it."""
+    return program.evaluator.client_models(program.like.devices.place(state), [name])[name]
 
 
 def follow(bench: Workbench, experiment: Experiment, work: Sequence[Group], save_models: Sequence[int]) -> None:

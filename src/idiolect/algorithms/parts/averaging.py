@@ -11,6 +11,7 @@ from idiolect.algorithms.base import Algorithm, Cohort, Weighting, check
 from idiolect.algorithms.parts.solvers import MakeOptimizer, optimizer
 from idiolect.algorithms.start import Start
 from idiolect.client.client import Client
+from idiolect.client.predictor import Models
 from idiolect.core import tree
 from idiolect.core.tree import Params, Scalar
 
@@ -55,7 +56,7 @@ class Averaging(Algorithm):
         del start
         return (*self.model_names, TRAINED) if self.trained else self.model_names
 
-    def evaluated(self, view: PyTree, private: PyTree, client: Client, key: PRNGKeyArray) -> dict[str, Params]:
+    def evaluated(self, view: PyTree, private: PyTree, client: Client, key: PRNGKeyArray) -> Models:
         """`models`; trained: what a round leaves on the client."""
         found = self.models(view, private, client, key)
         if self.trained:

@@ -12,6 +12,7 @@ from idiolect.algorithms.parts.solvers import sgd
 from idiolect.algorithms.start import Start
 from idiolect.client.client import BatchOrder, Client
 from idiolect.client.exact.features import on_features
+from idiolect.client.predictor import Models
 from idiolect.core import tree
 from idiolect.core.tree import Params, Scalar
 from idiolect.models.init import INITIALISATIONS, initialise
@@ -53,7 +54,7 @@ class Parted(Algorithm):
         """The client keeps its head."""
         return self.fresh(self.part(start.params)[1], key)
 
-    def models(self, view: Params, private: Params, client: Client, key: PRNGKeyArray) -> dict[str, Params]:
+    def models(self, view: Params, private: Params, client: Client, key: PRNGKeyArray) -> Models:
         """personal: the body with the client's own head."""
         return {"personal": tree.merged(private, view)}
 

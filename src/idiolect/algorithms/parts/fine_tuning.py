@@ -10,6 +10,7 @@ from idiolect.algorithms.parts.averaging import Averaging
 from idiolect.algorithms.parts.local_sgd import Trainer
 from idiolect.algorithms.parts.solvers import sgd
 from idiolect.client.client import Client
+from idiolect.client.predictor import Models, Shared
 from idiolect.core.tree import Params, Scalar
 
 
@@ -37,7 +38,7 @@ class FineTuned(Averaging, Trainer):
         """Message: the locally trained model w_i."""
         return self.train(view, client, key), private
 
-    def models(self, view: Params, private: PyTree, client: Client, key: PRNGKeyArray) -> dict[str, Params]:
+    def models(self, view: Params, private: PyTree, client: Client, key: PRNGKeyArray) -> Models:
         """adapted: w after finetune_steps local steps; global: w."""
         del private
         adapted = sgd(
@@ -49,4 +50,4 @@ class FineTuned(Averaging, Trainer):
             batch_size=self.batch_size,
             order=self.batches,
         )
-        return {"adapted": adapted, "global": view}
+        return {"adapted": adapted, "global": Shared(view)}

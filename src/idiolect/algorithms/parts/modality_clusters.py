@@ -14,6 +14,7 @@ from idiolect.algorithms.parts.solvers import over_batches
 from idiolect.algorithms.start import Start
 from idiolect.client.client import Client
 from idiolect.client.objective import Batch
+from idiolect.client.predictor import Models, Shared
 from idiolect.core import tree
 from idiolect.core.errors import require, unknown
 from idiolect.core.random import permuted
@@ -197,14 +198,12 @@ class ModalityClusters(LocalSteps):
             params[m], chosen[m] = _where(jnp.any(there), new, (shared.params[m], shared.chosen[m]))
         return Clusters(params, chosen)
 
-    def models(
-        self, view: dict[str, Params], private: PyTree, client: Client, key: PRNGKeyArray
-    ) -> dict[str, Params]:
+    def models(self, view: dict[str, Params], private: PyTree, client: Client, key: PRNGKeyArray) -> Models:
         """The server's models, and the client's own after a round."""
         own = {m: self.own(start, client, key) for m, start in view.items()}
-        found = {"global": joined(view), "personal": joined(own)}
+        found = {"global": Shared(joined(view)), "personal": joined(own)}
         if len(view) > 1:
-            found |= {m: view[m] for m in view} | {f"personal {m}": own[m] for m in own}
+            found |= {m: Shared(view[m]) for m in view} | {f"personal {m}": own[m] for m in own}
         return found
 
     def own(self, start: Params, client: Client, key: PRNGKeyArray) -> Params:
