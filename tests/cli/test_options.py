@@ -34,7 +34,7 @@ def test_data_are_a_known_source_or_a_file(tmp_path: Path, monkeypatch: pytest.M
     assert data_spec("synthetic", "client", "label") == ({"name": "synthetic"}, "synthetic")
     monkeypatch.chdir(tmp_path)
     table = {"name": "table", "client": "who", "label": "y"}
-    for name in ("wards.csv", "wards.PARQUET", "wards.pq"):
+    for name in ("wards.csv", "wards.PARQUET", "wards.pq", "wards.tsv"):
         assert data_spec(name, "who", "y") == ({**table, "path": str(tmp_path / name)}, "wards")
     (tmp_path / "mnist").write_text("who,y\n")  # a file goes before a source of its name
     assert data_spec("mnist", "who", "y")[0]["path"] == str(tmp_path / "mnist")
@@ -42,7 +42,7 @@ def test_data_are_a_known_source_or_a_file(tmp_path: Path, monkeypatch: pytest.M
 
 @pytest.mark.parametrize(("name", "hint"), [("synthetc", "did you mean 'synthetic'"), ("table", "unknown data set")])
 def test_other_data_are_refused(name: str, hint: str) -> None:
-    with pytest.raises(ConfigError, match=f"{hint}.*; or give the path of a CSV or Parquet file"):
+    with pytest.raises(ConfigError, match=f"{hint}.*; or give the path of a CSV, TSV or Parquet file"):
         data_spec(name, "client", "label")
 
 

@@ -25,13 +25,13 @@ def series(values: Any, **options: Any) -> pd.Series:
     return pd.Series(values, name="v", **options)
 
 
-@pytest.mark.parametrize("kind", ["csv", "txt", "parquet", "PQ"])
+@pytest.mark.parametrize("kind", ["csv", "txt", "tsv", "parquet", "PQ"])
 def test_files_are_read_by_their_ending_and_names_stay_text(tmp_path, kind: str) -> None:
     path = tmp_path / f"t.{kind}"
     if kind in ("parquet", "PQ"):
         TABLE.to_parquet(path)
     else:
-        TABLE.to_csv(path, index=False)
+        TABLE.to_csv(path, index=False, sep="\t" if kind == "tsv" else ",")
     table, where = read_table(path, "who")
     assert where == str(path)
     assert table["who"].tolist() == ["007", "7", "007"]
@@ -53,11 +53,16 @@ def test_tables_that_cannot_be_read(tmp_path) -> None:
         read_table(path, "who")
     with pytest.raises(DataError, match="no such file"):
         read_table(tmp_path, "who")
+    path.write_text("who\tage\n7\t3\n")
+    with pytest.raises(
+        DataError, match=r"read as comma-separated it has one column, 'who.age'; name a comma-separated"
+    ):
+        read_table(path, "who")
     path.write_text("who,age\n")
     with pytest.raises(DataError, match=r"t\.csv: the table has no rows"):
         read_table(path, "who")
     path.write_text('who,age\n"1')
-    with pytest.raises(DataError, match=r"t\.csv: cannot be read as CSV: ") as error:
+    with pytest.raises(DataError, match=r"t\.csv: cannot be read as CSV, comma-separated: ") as error:
         read_table(path, "who")
     assert "\n" not in str(error.value)
     path.rename(tmp_path / "t.pq")
