@@ -29,12 +29,14 @@ TO_BE_SPLIT = {"src/idiolect/study/loop.py", "tests/algorithms/test_fedu.py"}
 # Modules whose tests lie elsewhere, and where; none better.
 TESTED_IN = {
     "__main__": "study/test_engine.py",  # starts `python -m idiolect`
+    "algorithms/parts/modality_clusters": "algorithms/test_mmfl_clusters.py",
     "api/sweep": "cli/test_sweep.py",
     "cli/terminal": "cli/test_main.py",
     "data/partition_file": "data/test_partition.py",
     "experiments/__init__": "experiments/test_packaged.py",
     "report/launch": "study/test_launch.py",
     "report/sweeps": "report/test_sweep_figure.py",
+    "runtime/plan": "runtime/test_simulate.py",
     "study/outcomes": "report/test_comparison.py",
     "study/published": "study/test_experiment.py",
     "study/recorder": "study/test_loop.py",
