@@ -8,7 +8,7 @@ from jaxtyping import jaxtyped
 
 from idiolect.core.errors import ConfigError
 from idiolect.models.cnn import CNN, unfolded
-from idiolect.models.conv import convolve_lax
+from idiolect.models.conv import convolve_lax, max_pool
 
 KEY = jax.random.key(0)
 
@@ -67,6 +67,35 @@ def test_it_is_the_reference_network_forward_and_backward(options):
     for a, b in zip(jax.tree.leaves(got), jax.tree.leaves(expected), strict=True):
         assert np.abs(b).max() > 0
         np.testing.assert_allclose(a, b, atol=1e-5)
+
+
+def test_the_outputs_are_those_of_a_bias_before_the_pooling_bit_for_bit():
+    model = eqx.filter_jit(CNN)((11, 10), 3, channels=(3, 4), kernel=3, dense=(), key=KEY)
+    x = jax.random.normal(KEY, (11, 10))
+
+    @jax.jit
+    def features(model):
+        h = x[..., None]
+        for layer in model.convolutions:
+            h = jax.nn.relu(max_pool(layer(h)))
+        return h.ravel()
+
+    expected = jax.jit(lambda model: model.output(features(model)))(model)
+    np.testing.assert_array_equal(jax.jit(lambda model: model(x))(model), expected)
+
+
+def test_what_relu_makes_zero_has_no_gradient_and_equal_maxima_count_once():
+    """An image without contrast: all places of a filter are equal, and one of the filters is below zero."""
+    model = eqx.filter_jit(CNN)((6, 6), 1, channels=(2,), kernel=3, dense=(), key=KEY)
+    model = eqx.tree_at(
+        lambda m: (m.convolutions[0].weight, m.convolutions[0].bias, m.output.weight),
+        model,
+        (jnp.ones((3, 3, 1, 2)), jnp.array([1.0, -18.0]), jnp.ones((1, 8))),
+    )
+    slopes = jax.jit(jax.grad(lambda model: model(2 * jnp.ones((6, 6)))[0]))(model).convolutions[0]
+    # Four windows a filter; 18 + 1 is above zero, 18 - 18 is zero and has the gradient of relu there, none.
+    np.testing.assert_array_equal(slopes.bias, [4, 0])
+    np.testing.assert_array_equal(slopes.weight[..., 0, :], np.broadcast_to([8.0, 0.0], (3, 3, 2)))
 
 
 def test_flattened_images_are_the_same_images():

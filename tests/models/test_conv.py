@@ -111,6 +111,57 @@ def test_the_gradient_of_max_pool_goes_to_the_maximum():
     np.testing.assert_array_equal(gradient[..., 0], [[0, 0, 0], [5, 0, 0]])
 
 
+def shares(x, size, stride, dy):
+    """The gradient of pooling one channel, by hand: each window's goes in equal parts to its maxima."""
+    gradient = np.zeros_like(x)
+    for r in range(dy.shape[0]):
+        for c in range(dy.shape[1]):
+            at = np.s_[r * stride : r * stride + size, c * stride : c * stride + size]
+            top = x[at] == x[at].max()
+            gradient[at] += top * (dy[r, c] / top.sum())
+    return gradient
+
+
+@pytest.mark.parametrize(("size", "stride"), [(2, 2), (3, 3), (2, 3), (3, 2), (2, 1)])
+def test_equal_maxima_share_the_gradient_equally(size, stride):
+    x = np.asarray(jax.random.randint(jax.random.key(4), (7, 8), -2, 2), np.float32)  # few values, so many are equal
+    dy = np.cos(np.arange(64.0, dtype=np.float32))[: output_size(7, size, stride) * output_size(8, size, stride)]
+    dy = dy.reshape(output_size(7, size, stride), -1)
+
+    @jax.jit
+    def both(x):
+        _, pull = jax.vjp(lambda x: max_pool(x, size, stride=stride), x)
+        slope = jnp.sin(jnp.arange(x.size, dtype=x.dtype)).reshape(x.shape)
+        _, along = jax.jvp(lambda x: max_pool(x, size, stride=stride), (x,), (slope,))
+        return pull(dy[..., None])[0], along
+
+    gradient, along = both(x[..., None])
+    expected = shares(x, size, stride, dy)
+    assert (expected[expected != 0][:, None] != dy.ravel()).all(axis=1).any()  # there are ties
+    np.testing.assert_allclose(gradient[..., 0], expected, atol=1e-6)
+    # Forward mode is the transpose of that.
+    slope = np.sin(np.arange(x.size, dtype=np.float32)).reshape(x.shape)
+    np.testing.assert_allclose(np.sum(along[..., 0] * dy), np.sum(slope * expected), rtol=1e-4)
+
+
+@pytest.mark.parametrize(("size", "stride"), [(2, 2), (3, 2)])
+def test_pooling_has_second_derivatives(size, stride):
+    (x,) = draws((6, 6, 2))
+
+    def loss(x, pool):
+        return jnp.sum(jnp.sin(pool(x)) * jnp.arange(pool(x).size).reshape(pool(x).shape))
+
+    def reference(x):
+        return jax.lax.reduce_window(x, -jnp.inf, jax.lax.max, (size, size, 1), (stride, stride, 1), "VALID")
+
+    def slope(pool):
+        return jax.grad(lambda x: jnp.sum(jax.grad(loss)(x, pool) * jnp.cos(x)))
+
+    got, expected = slope(lambda x: max_pool(x, size, stride=stride))(x), slope(reference)(x)
+    assert np.abs(expected).max() > 1
+    np.testing.assert_allclose(got, expected, atol=1e-4)
+
+
 def test_conv2d_adds_its_bias_and_draws_within_pytorchs_bounds():
     layer = eqx.filter_jit(Conv2d)(3, 16, (2, 3), key=jax.random.key(0))
     assert layer.weight.shape == (2, 3, 3, 16)

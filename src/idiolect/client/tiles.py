@@ -16,6 +16,7 @@ from idiolect.core.jaxpr import Traced
 from idiolect.core.tree import Params
 from idiolect.data.federated import Split
 from idiolect.data.generated import GeneratedSplit
+from idiolect.models.conv_product import correlate_p, patch_size
 
 TILE = 256  # the most rows of a tile
 CACHE = 2**22
@@ -38,8 +39,13 @@ def most_rows(objective: Objective, params: Params, sample: PyTree) -> int:
     def outputs(params: Params, _: None, x: PyTree) -> Array:
         return eqx.combine(params, objective.static)(x)
 
-    values = Traced(outputs, params, None, sample).avals.values()
-    widest = max(aval.size * aval.dtype.itemsize for aval in values)
+    traced = Traced(outputs, params, None, sample)
+    sizes = [aval.size * aval.dtype.itemsize for aval in traced.avals.values()]
+    for step in traced.steps:
+        if step.primitive is correlate_p and isinstance(images := step.inputs[0], int) and images in traced.varies:
+            made = traced.avals[step.outputs[0]]  # its patches are made and used inside
+            sizes.append(patch_size(traced.avals[images].shape, made.shape) * made.dtype.itemsize)
+    widest = max(sizes)
     return min(max(CACHE // max(widest, 1), 1), TILE)
 
 

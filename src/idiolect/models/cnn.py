@@ -10,7 +10,7 @@ import jax.numpy as jnp
 from jaxtyping import Array, Float, PRNGKeyArray
 
 from idiolect.core.errors import ConfigError, require
-from idiolect.models.conv import Conv2d, Padding, max_pool, output_size
+from idiolect.models.conv import Conv2d, Padding, convolve, max_pool, output_size
 
 
 class CNN(eqx.Module):
@@ -83,8 +83,10 @@ class CNN(eqx.Module):
         """Outputs for one image."""
         h = jnp.reshape(x, self.image_shape)
         for convolution in self.convolutions:
-            h = max_pool(convolution(h), self.pool, stride=self.pool_stride, padding=self.pool_padding)
-            h = jax.nn.relu(h)
+            # The bias after the pooling: the same numbers, for rounding keeps their order, from fewer sums.
+            h = convolve(h, convolution.weight, stride=convolution.stride, padding=convolution.padding)
+            h = max_pool(h, self.pool, stride=self.pool_stride, padding=self.pool_padding)
+            h = jax.nn.relu(h if convolution.bias is None else h + convolution.bias)
         h = jnp.ravel(h)
         for layer in self.hidden:
             h = jax.nn.relu(layer(h))

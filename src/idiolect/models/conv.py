@@ -1,13 +1,10 @@
 """Two-dimensional convolution that stays fast inside loops on a CPU, and max pooling to go with it.
 
-Images are (height, width, channels), as data sets store them; kernels are (kh, kw, in, out).
-
-XLA's CPU backend runs the gradients of `lax.conv_general_dilated` about 30 times slower inside `scan`,
-`while` or `map` than outside. A convolution written as im2col, kh*kw shifted slices side by side and ONE product, has
-no such cliff: its gradients are products and slices too, and it vmaps over per-client kernels.
+Images are (height, width, channels), as data sets store them; kernels are (kh, kw, in, out). `conv_product` says what
+is slow in XLA's own gradients on a CPU, and what is done about it.
 """
 
-from functools import reduce
+from functools import partial, reduce
 from math import sqrt
 from typing import Literal
 
@@ -18,6 +15,7 @@ from jax import lax
 from jaxtyping import Array, Float, PRNGKeyArray
 
 from idiolect.core.errors import ConfigError, require
+from idiolect.models.conv_product import correlate, windows
 
 Padding = Literal["VALID", "SAME"]
 PADDINGS: tuple[Padding, ...] = ("VALID", "SAME")
@@ -47,11 +45,14 @@ def convolve_im2col(
 ) -> Float[Array, "rows columns out"]:
     """`convolve` as one product of the patches, (rows * columns, kh * kw * in), with the kernel.
 
-    It holds kh * kw copies of the image while it works, which is what it pays for its speed.
+    It holds kh * kw copies of the image while it works, which is what it pays for its speed. With stride 1 the
+    gradients are those of `correlate`; with others they are what JAX makes of slices and a product.
     """
     kh, kw, _, out = kernel.shape
-    patches = _windows(x, (kh, kw), stride, padding, 0.0)
-    return jnp.concatenate(patches, axis=-1) @ kernel.reshape(-1, out)
+    x = _padded(x, (kh, kw), stride, padding, 0.0)
+    if stride == 1:
+        return correlate(x[None], kernel)[0]
+    return jnp.concatenate(windows(x, (kh, kw), stride), axis=-1) @ kernel.reshape(-1, out)
 
 
 def convolve_lax(
@@ -75,30 +76,67 @@ def max_pool(
 ) -> Float[Array, "rows columns channels"]:
     """Maximum over windows of this side, or of these two, `stride` apart; what SAME adds is never the maximum.
 
-    By element-wise maxima of shifted slices: on a CPU its gradient is 3 to 15 times faster than that of
-    `lax.reduce_window`. Equal maxima share the gradient.
+    Equal maxima share the gradient equally. On a CPU it is 3 to 15 times faster than `lax.reduce_window`.
     """
     window = (size, size) if isinstance(size, int) else size
-    return reduce(jnp.maximum, _windows(x, window, stride, padding, -jnp.inf))
+    x = _padded(x, window, stride, padding, -jnp.inf)
+    rows, columns = (output_size(side, width, stride) for side, width in zip(x.shape[:2], window, strict=True))
+    # Where windows tile the image the gradient is written once and in order; what no window holds is left out first.
+    tiled = all(count == 1 or width == stride for count, width in zip((rows, columns), window, strict=True))
+    if tiled:
+        return _max_of_tiles(x[: rows * window[0], : columns * window[1]], window)
+    return _max_of_windows(x, window, stride)
 
 
-def _windows(
-    x: Float[Array, "height width channels"],
-    size: tuple[int, int],
-    stride: int,
-    padding: Padding,
-    border: float,
-) -> list[Float[Array, "rows columns channels"]]:
-    """For each place in a window, what all windows have there; `border` is what SAME adds."""
+@partial(jax.custom_jvp, nondiff_argnums=(1, 2))
+def _max_of_windows(x: Array, size: tuple[int, int], stride: int) -> Float[Array, "rows columns channels"]:
+    return reduce(jnp.maximum, windows(x, size, stride))
+
+
+@_max_of_windows.defjvp
+def _(size: tuple[int, int], stride: int, points: tuple[Array], slopes: tuple[Array]) -> tuple[Array, Array]:
+    """dy = mean of dx over the places in a window that hold its maximum."""
+    (x,), (dx,) = points, slopes
+    y = _max_of_windows(x, size, stride)
+    largest = [place == y for place in windows(x, size, stride)]
+    dy = sum(jnp.where(top, d, 0) for top, d in zip(largest, windows(dx, size, stride), strict=True))
+    return y, dy / _count(largest, dx)
+
+
+@partial(jax.custom_jvp, nondiff_argnums=(1,))
+def _max_of_tiles(x: Array, size: tuple[int, int]) -> Float[Array, "rows columns channels"]:
+    """`_max_of_windows` where they lie side by side and fill the image."""
+    return reduce(jnp.maximum, _tiles(x, size))
+
+
+@_max_of_tiles.defjvp
+def _(size: tuple[int, int], points: tuple[Array], slopes: tuple[Array]) -> tuple[Array, Array]:
+    (x,), (dx,) = points, slopes
+    y = _max_of_tiles(x, size)
+    rows, columns, channels = y.shape
+    tall = jnp.broadcast_to(y[:, None, :, None], (rows, size[0], columns, size[1], channels))
+    dx = jnp.where(x == tall.reshape(x.shape), dx, 0).reshape(tall.shape)
+    return y, jnp.sum(dx, axis=(1, 3)) / _count([place == y for place in _tiles(x, size)], dx)
+
+
+def _tiles(x: Array, size: tuple[int, int]) -> list[Float[Array, "rows columns channels"]]:
+    """`windows` of windows side by side."""
+    return [x[i :: size[0], j :: size[1]] for i in range(size[0]) for j in range(size[1])]
+
+
+def _count(largest: list[Array], like: Array) -> Array:
+    """In how many places of each window its maximum is."""
+    return reduce(jnp.add, [top.astype(like.dtype) for top in largest])
+
+
+def _padded(
+    x: Float[Array, "height width channels"], size: tuple[int, int], stride: int, padding: Padding, border: float
+) -> Float[Array, "taller wider channels"]:
+    """The image with what SAME adds for windows of this size, all `border`."""
     pads = lax.padtype_to_pads(x.shape[:2], size, (stride, stride), padding)
-    if any(low or high for low, high in pads):
-        x = jnp.pad(x, (*pads, (0, 0)), constant_values=border)
-    rows, columns = (output_size(side, width, stride) for side, width in zip(x.shape[:2], size, strict=True))
-    return [
-        x[i : i + stride * (rows - 1) + 1 : stride, j : j + stride * (columns - 1) + 1 : stride]
-        for i in range(size[0])
-        for j in range(size[1])
-    ]
+    if not any(low or high for low, high in pads):
+        return x
+    return jnp.pad(x, (*pads, (0, 0)), constant_values=border)
 
 
 def output_size(size: int, kernel: int, stride: int = 1, padding: Padding = "VALID") -> int:

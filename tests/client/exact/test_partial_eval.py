@@ -151,7 +151,7 @@ def test_the_stages_are_the_function_and_so_is_their_gradient(name, head):
         ("mlp", "none", [(2,)], 0),
         ("mlp", "all", [(3,)], 3),
         ("cnn", "last", [(4,)], 1),
-        ("cnn", "all", [(10, 10)], 4),  # the image, not its patches
+        ("cnn", "all", [(1, 10, 10, 1)], 4),  # the image, not its patches
         ("user", "last", [(6,)], 1),
         ("user", "first", [(7,)], 2),
         ("jit", "third", [(5,)], 1),
@@ -159,12 +159,12 @@ def test_the_stages_are_the_function_and_so_is_their_gradient(name, head):
     ],
 )
 def test_everything_that_the_head_does_not_touch_is_done_once(name, head, features, products):
-    """The second stage holds the head's matrix products and no other; calls are looked into."""
+    """The second stage holds the head's products and convolutions and no other; calls are looked into."""
     _, staged, chosen, body, x = stages(name, head)
     fixed, kept = staged.fixed(body), staged.features(body, x[0])
     assert [leaf.shape for leaf in kept] == features
     text = str(jax.make_jaxpr(staged.finish)(chosen, fixed, kept))
-    assert text.count("dot_general") == products
+    assert text.count("dot_general") + text.count("correlate") == products
 
 
 def test_what_depends_on_the_body_alone_is_not_kept_for_each_sample():
