@@ -64,9 +64,16 @@ def test_it_is_the_convolution_of_lax_with_its_gradients_however_it_is_batched(
     compare(lambda loss: jax.value_and_grad(loss, (0, 1)), x, w, axes, 1e-5)
 
 
-def test_any_axis_can_be_the_batch():
-    x, w = draws((7, 6, 4, 3), (3, 2, 3, 4, 2))
-    compare(lambda loss: jax.value_and_grad(loss, (0, 1)), x, w, [(None, 4), (2, None)], 1e-5)
+@pytest.mark.parametrize(("x_axis", "kernel_axis"), [(3, None), (3, 4), (None, 2), (-1, -1)])
+def test_any_axis_can_be_the_batch(x_axis, kernel_axis):
+    """Moved away from the front, it makes the same outputs."""
+    x, w = draws((2, 3, 7, 6, 3), (2, 3, 2, 3, 4))
+    x = x if x_axis is not None else x[0]
+    w = w if kernel_axis is not None else w[0]
+    moved = [a if axis is None else jnp.moveaxis(a, 0, axis) for a, axis in ((x, x_axis), (w, kernel_axis))]
+    expected = jax.vmap(correlate, [None if axis is None else 0 for axis in (x_axis, kernel_axis)])(x, w)
+    got = jax.vmap(correlate, (x_axis, kernel_axis))(*moved)
+    np.testing.assert_allclose(got, expected, atol=1e-6)
 
 
 @pytest.mark.parametrize(("image", "kernel"), SHAPES[:2])

@@ -8,7 +8,8 @@ into what reads it, where it is computed for each window's places again. Here `c
 images and kernel. Batching it makes the batch larger, or groups of images with a kernel each, so that its transposes
 see the whole batch. They are made of JAX's own operations: derivatives of every order and mode exist.
 
-W4 of `benchmarks/` on one core of a Xeon, 30 steps on 20 images: MEASURED
+Processor seconds on one core of a shared Xeon, in a loop, before and now: W4's network of `benchmarks/`, 30 steps on
+20 images, 0.37 and 0.25; Omniglot's, 32 steps on 8, 0.30 and 0.17.
 """
 
 from math import prod
