@@ -88,17 +88,17 @@ def test_runs_on_different_graphs_share_no_program():
         data = type(problem.data)(**vars(labelled(*labels)) | {"classes": ("a", "b", "c")})
         params = jax.tree.map(lambda leaf: leaf[:, :2] if leaf.shape == (4, 3) else leaf, problem.params)
         simulation = type(problem)(data, problem.objective, params).simulation(FedU(graph="by_labels"))
-        return signature(simulation, member_of(simulation, ()))[:-2]
+        return signature(simulation, member_of(simulation, ()))[-1]  # what the graphs say of it
 
     first, second = [0, 0, 1], [1, 1, 2]
     one, same, other = (signed(first, second, third) for third in ([2, 2, 0], [0, 2, 2], [2, 2, 2]))
-    assert repr(one) == repr(same)
-    assert repr(one) != repr(other)
+    assert one == same
+    assert one != other
 
 
 def test_each_member_of_a_program_starts_from_its_own_sizes():
     problems = [classification(sizes) for sizes in ((9, 1, 5), (4, 5, 6))]
     simulations = [p.simulation(Announced()) for p in problems]
     program = Program(simulations, [member_of(s, ()) for s in simulations])
-    states = program.start([0, 1], [0, 0], [p.params for p in problems])
+    states = program.start(simulations, [0, 0], [p.params for p in problems])
     np.testing.assert_array_equal(states.shared["sizes"], [[9, 1, 5], [4, 5, 6]])
