@@ -63,9 +63,9 @@ class FedDANE(Trainer):
         del key
         return Dane(start.params, jax.tree.map(jnp.zeros_like, start.params), jnp.zeros((), jnp.int32))
 
-    def solve(self, view: Dane, own: Params, client: Client, key: PRNGKeyArray) -> Params:
-        """SGD on the corrected problem; own: grad f_i(w_{t-1})."""
-        correction = tree.subtract(view.gradient, own)
+    def solve(self, view: Dane, slope: Params, client: Client, key: PRNGKeyArray) -> Params:
+        """SGD on the corrected problem; slope: grad f_i(w_{t-1})."""
+        correction = tree.subtract(view.gradient, slope)
 
         def corrected(slope: Params, w: Params, center: Params, correction: Params) -> Params:
             pull = tree.subtract(w, center)
@@ -75,9 +75,9 @@ class FedDANE(Trainer):
 
     def local(self, view: Dane, private: PyTree, client: Client, key: PRNGKeyArray) -> tuple[Params, PyTree]:
         """Message: grad f_i(w_{t-1}) in the first phase, w_i in the second."""
-        _, own = client.full_value_and_grad(view.params)
+        _, slope = client.full_value_and_grad(view.params)
         # The phase is the same for all clients, so that even under vmap only the phase's work is done.
-        message = jax.lax.cond(view.phase == 0, lambda: own, lambda: self.solve(view, own, client, key))
+        message = jax.lax.cond(view.phase == 0, lambda: slope, lambda: self.solve(view, slope, client, key))
         return message, private
 
     def aggregate(self, shared: Dane, cohort: Cohort, messages: Params) -> Dane:
@@ -85,10 +85,10 @@ class FedDANE(Trainer):
         mean = tree.weighted_mean(messages, cohort.weights(self.weighting))
         first = shared.phase == 0
 
-        def chosen(yes: Params, no: Params) -> Params:
+        def by_phase(yes: Params, no: Params) -> Params:
             return jax.tree.map(lambda a, b: jnp.where(first, a, b), yes, no)
 
-        return Dane(chosen(shared.params, mean), chosen(mean, shared.gradient), 1 - shared.phase)
+        return Dane(by_phase(shared.params, mean), by_phase(mean, shared.gradient), 1 - shared.phase)
 
     def models(self, view: Dane, private: PyTree, client: Client, key: PRNGKeyArray) -> Models:
         """global: w."""

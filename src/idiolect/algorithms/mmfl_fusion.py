@@ -63,8 +63,8 @@ class MmFLFusion(ModalityClusters):
 
     def check_start(self, start: Start) -> None:
         """Refuse a model without a fusion head, and what mmFL refuses."""
-        there = isinstance(start.params, Multimodal) and start.params.fusion is not None
-        require(there, "mmfl-fusion needs a model with a fusion head: set fusion = 'concat' or 'attention'")
+        has_head = isinstance(start.params, Multimodal) and start.params.fusion is not None
+        require(has_head, "mmfl-fusion needs a model with a fusion head: set fusion = 'concat' or 'attention'")
         super().check_start(start)
 
     def init_private(self, start: Start, key: PRNGKeyArray) -> Params:

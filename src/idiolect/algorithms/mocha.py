@@ -204,8 +204,8 @@ class Mocha(Algorithm):
 
     def view(self, shared: Tasks, client_id: Int[Array, ""]) -> Task:
         """The client's own row: nobody else's model or dual image."""
-        own = shared.relation.mixing[client_id, client_id]
-        return Task(tree.gather(shared.params, client_id), shared.relation.safety * own)
+        weight = shared.relation.mixing[client_id, client_id]
+        return Task(tree.gather(shared.params, client_id), shared.relation.safety * weight)
 
     def local(self, view: Task, private: Duals, client: Client, key: PRNGKeyArray) -> tuple[Change, Duals]:
         """Message: X_t d, never d; private: alpha_t + d."""

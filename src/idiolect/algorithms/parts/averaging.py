@@ -58,10 +58,10 @@ class Averaging(Algorithm):
 
     def evaluated(self, view: PyTree, private: PyTree, client: Client, key: PRNGKeyArray) -> Models:
         """`models`; trained: what a round leaves on the client."""
-        found = self.models(view, private, client, key)
+        models = self.models(view, private, client, key)
         if self.trained:
-            found |= {TRAINED: self.whole(*self.local(view, private, client, key), view)}
-        return found
+            models |= {TRAINED: self.whole(*self.local(view, private, client, key), view)}
+        return models
 
     def whole(self, sent: Params, kept: PyTree, view: Params) -> Params:
         """The model of which a client sends all or a part."""

@@ -191,22 +191,22 @@ class ModalityClusters(LocalSteps):
         params: dict[str, Params] = {}
         chosen: dict[str, Float[Array, "rates"]] = {}
         for m, sent in messages.items():
-            there = cohort.present & (sent.samples > 0)
-            weights = jnp.where(there, sent.samples if self.weighting == "size" else 1.0, 0.0)
-            took = jax.nn.one_hot(sent.chosen, len(self.rates)) * there[:, None]
-            new = tree.weighted_mean(sent.params, weights), took.sum(0) / jnp.maximum(there.sum(), 1)
-            params[m], chosen[m] = _where(jnp.any(there), new, (shared.params[m], shared.chosen[m]))
+            members = cohort.present & (sent.samples > 0)
+            weights = jnp.where(members, sent.samples if self.weighting == "size" else 1.0, 0.0)
+            took = jax.nn.one_hot(sent.chosen, len(self.rates)) * members[:, None]
+            new = tree.weighted_mean(sent.params, weights), took.sum(0) / jnp.maximum(members.sum(), 1)
+            params[m], chosen[m] = _where(jnp.any(members), new, (shared.params[m], shared.chosen[m]))
         return Clusters(params, chosen)
 
     def models(self, view: dict[str, Params], private: PyTree, client: Client, key: PRNGKeyArray) -> Models:
         """The server's models, and the client's own after a round."""
-        own = {m: self.own(start, client, key) for m, start in view.items()}
-        found = {"global": Shared(joined(view)), "personal": joined(own)}
+        trained = {m: self.after_a_round(start, client, key) for m, start in view.items()}
+        models = {"global": Shared(joined(view)), "personal": joined(trained)}
         if len(view) > 1:
-            found |= {m: Shared(view[m]) for m in view} | {f"personal {m}": own[m] for m in own}
-        return found
+            models |= {m: Shared(view[m]) for m in view} | {f"personal {m}": trained[m] for m in trained}
+        return models
 
-    def own(self, start: Params, client: Client, key: PRNGKeyArray) -> Params:
+    def after_a_round(self, start: Params, client: Client, key: PRNGKeyArray) -> Params:
         """theta_n^m after the client's T steps; a client without the modality has the server's."""
         trained = self.trained(start, client, key)
         return _where(trained.samples > 0, trained.params, start)
