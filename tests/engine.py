@@ -40,19 +40,19 @@ def run(experiment: Experiment, out: Path, **options: Any) -> Results:
 
 
 def content(out: Path) -> dict[str, Any]:
-    """All that a folder's runs say: status and round, every metric, table of classes, diagnostic and model file."""
+    """All that a folder's runs say: status and round, every evaluation, metric, diagnostic and model file."""
     db = sqlite3.connect(out / DATABASE)
     try:
         runs = db.execute(
             "SELECT id, config_hash, data_hash, status, round, message FROM runs ORDER BY id"
         ).fetchall()
         metrics = db.execute("SELECT * FROM metrics ORDER BY run, round, model, split").fetchall()
-        classes = db.execute("SELECT * FROM classes ORDER BY run, round, model, split").fetchall()
+        evaluations = db.execute("SELECT * FROM evaluations ORDER BY run, round, model, split").fetchall()
         diagnostics = db.execute("SELECT * FROM diagnostics ORDER BY run, round, name").fetchall()
     finally:
         db.close()
     files = {str(f.relative_to(out)): f.read_bytes() for f in sorted((out / "models").rglob("*")) if f.is_file()}
-    tables = {"metrics": metrics, "classes": classes, "diagnostics": diagnostics}
+    tables = {"metrics": metrics, "evaluations": evaluations, "diagnostics": diagnostics}
     return {"runs": runs, **tables, "models": files}
 
 

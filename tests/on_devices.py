@@ -11,6 +11,7 @@ import jax
 import numpy as np
 
 from idiolect.algorithms.registry import build
+from idiolect.metrics.registry import METRICS
 from idiolect.runtime import distributed
 from idiolect.runtime.devices import is_leader
 from idiolect.runtime.evaluate import Evaluator
@@ -29,6 +30,7 @@ SIZES = (9, 1, 14, 4, 6, 3, 8)
 SAMPLINGS = {"fixed": 5, "binomial": 3.5}
 EVALUATED = "binomial"
 BOTH = ("pfedme", "fedu")  # methods that are also run with the other way to sample
+METRICS_OF_CLASSES = [metric for metric in METRICS.values() if metric.task == "classification"]
 
 
 def exact() -> np.ndarray:
@@ -39,7 +41,7 @@ def exact() -> np.ndarray:
 
 
 def numbers(samplings: Iterable[str] = SAMPLINGS) -> dict[str, np.ndarray]:
-    """The state after three rounds for each method and way to sample; of one way, test loss and table of classes."""
+    """The state after three rounds for each method and way to sample; of one way, test loss and metrics."""
     problem = classification(SIZES)
     found = {EXACT: exact()}
     for name, spec in METHODS.items():
@@ -49,10 +51,11 @@ def numbers(samplings: Iterable[str] = SAMPLINGS) -> dict[str, np.ndarray]:
             state = sim.advance(sim.init(3), 3)
             found[f"{name} {sampling} state"] = flat((state.shared, state.private))
             if sampling == EVALUATED:  # how a state came about is nothing to the evaluation
-                scores = Evaluator(sim)(state)
-                tables = [s.classes for s in scores if s.classes is not None]
+                scores = Evaluator(sim, metrics=METRICS_OF_CLASSES)(state)
                 found[f"{name} loss"] = np.stack([s.loss for s in scores])
-                found[f"{name} classes"] = np.stack(tables).astype(float)
+                found[f"{name} pooled"] = np.array([[s.pooled[m.name] for m in METRICS_OF_CLASSES] for s in scores])
+                each = [s.values[m.name] for s in scores for m in METRICS_OF_CLASSES]
+                found[f"{name} metrics"] = np.nan_to_num(np.stack(each))
     return found
 
 

@@ -54,7 +54,7 @@ class Scores(Rounds):
 
     def result(self) -> list[np.ndarray]:
         """[losses, accuracies], each (clients,)."""
-        return [self.scores.loss, self.scores.score]
+        return [self.scores.loss, self.scores.values["accuracy"]]
 
 
 def make(work: Workload, given: Given) -> System:

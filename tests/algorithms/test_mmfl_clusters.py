@@ -107,7 +107,7 @@ def test_every_named_model_is_evaluated_where_it_has_something_to_say():
         counts = [n if name in has else 0 for n, has in zip(SIZES, HELD, strict=True)]
         for model in (name, f"personal {name}"):
             np.testing.assert_array_equal(scores[model].count, counts)
-            np.testing.assert_array_equal(np.isnan(scores[model].score), np.equal(counts, 0))
+            np.testing.assert_array_equal(np.isnan(scores[model].values["accuracy"]), np.equal(counts, 0))
         for i in range(len(SIZES)):
             own, served = (tree.gather(params[model], i) for model in (f"personal {name}", name))
             close(served, state.shared.params[name])
@@ -117,7 +117,7 @@ def test_every_named_model_is_evaluated_where_it_has_something_to_say():
             if counts[i]:
                 x, y = given.data.test.client(i)
                 right = np.argmax(outputs(eqx.combine(served, given.objective.static), x), axis=1) == y
-                assert scores[name].score[i] == pytest.approx(right.mean())
+                assert scores[name].values["accuracy"][i] == pytest.approx(right.mean())
     fused = eqx.combine(tree.gather(params["global"], 2), given.objective.static)
     x, _ = given.data.test.client(2)
     probabilities = [

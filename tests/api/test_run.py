@@ -9,7 +9,6 @@ import idiolect
 from idiolect.core.errors import ConfigError, DivergedError
 from idiolect.core.files import file_name
 from idiolect.data import from_arrays
-from idiolect.study.summary import macro_f1
 from tests.modalities import FLAT, MODEL, data_of
 
 METHODS = [
@@ -38,10 +37,11 @@ def test_a_runs_client_models_give_its_scores(finished, data):
     for index, client in enumerate(data.clients):
         model, (x, y) = finished.client_model("local", client), data.test.client(index)
         right = np.argmax(jax.vmap(model)(x), axis=1) == y
-        assert right.mean() == pytest.approx(scores.score[index], abs=1e-6)
-    assert finished.summary("local").weighted > 0.8
-    assert finished.summary("local").macro_f1 == macro_f1(scores.classes) > 0.8
-    assert scores.classes[2].sum() == data.test.sizes.sum()
+        assert right.mean() == pytest.approx(scores.values["accuracy"][index], abs=1e-6)
+    assert finished.summary("local").pooled == scores.pooled["accuracy"] > 0.8
+    assert finished.summary("local", metric="macro-f1").pooled == scores.pooled["macro-f1"] > 0.8
+    with pytest.raises(ConfigError, match="unknown measured metric 'macro-f'; did you mean 'macro-f1'"):
+        finished.summary("local", metric="macro-f")
 
 
 def test_what_is_shown_of_a_run(finished, capsys):
@@ -49,7 +49,8 @@ def test_what_is_shown_of_a_run(finished, capsys):
     shown = " ".join(capsys.readouterr().out.split())
     assert "model ┃ accuracy ┃ macro-F1 ┃ client mean" in shown
     summary = finished.summary("local")
-    assert f"{summary.weighted:.4f} │ {summary.macro_f1:.4f} │ {summary.mean:.4f} │ {summary.std:.4f}" in shown
+    f1 = finished.summary("local", metric="macro-f1")
+    assert f"{summary.pooled:.4f} │ {f1.pooled:.4f} │ {summary.mean:.4f} │ {summary.std:.4f}" in shown
 
 
 @pytest.mark.parametrize(
@@ -80,7 +81,7 @@ def test_compare_in_memory_and_on_disk_agree(data, tmp_path):
     assert (tmp_path / "out" / "report.md").is_file()
     assert [(line.method, line.model) for line in memory.lines] == [("fedavg", "global"), ("local", "local")]
     for a, b in zip(memory.lines, disk.lines, strict=True):
-        assert a.weighted.mean == b.weighted.mean
+        assert a.pooled.mean == b.pooled.mean
 
 
 def test_settings_out_of_range_are_one_line(data):
@@ -119,6 +120,6 @@ def test_the_models_of_each_modality_are_compared_kept_and_loaded(tmp_path):
             usable = jax.vmap(model.usable)(jnp.asarray(x)) > 0
             right = (np.argmax(jax.vmap(model)(jnp.asarray(x)), axis=1) == y)[np.asarray(usable)]
             assert scores.count[index] == len(right)
-            assert not len(right) or right.mean() == pytest.approx(scores.score[index], abs=1e-6)
+            assert not len(right) or right.mean() == pytest.approx(scores.values["accuracy"][index], abs=1e-6)
     with pytest.raises(ConfigError, match="unknown model of mmfl 'gyro'"):
         idiolect.compare(data, spec, [method | {"published": [{"model": "gyro", "value": 1.0}]}], quiet=True)

@@ -19,7 +19,7 @@ def test_every_setting_of_every_page_is_explained(kind, name):
     page = pages.PAGES[kind](name)
     assert len(page.text) > 50
     assert [key for key in page.settings if not re.search(rf"\b{key}\b", page.text)] == []
-    assert bool(page.settings) == (kind != "experiments")
+    assert bool(page.settings) == (kind not in ("experiments", "metrics"))
     json.dumps(page.settings)
 
 
@@ -58,3 +58,14 @@ def test_the_command_line_shows_a_page(commandline):
     code, out, _ = commandline("list", "models", "mlp", "--json")
     assert json.loads(out)["settings"]["hidden"] == [100]
     assert commandline("list", "methods", "fedpr")[2] == "error: unknown method 'fedpr'; did you mean 'fedper'?\n"
+
+
+def test_a_metrics_page_says_which_way_is_better_and_how_it_is_read():
+    auroc, mse = pages.metric("auroc").text, pages.metric("mse").text
+    assert "For classification; higher is better." in auroc
+    assert "Read in per cent" in auroc
+    assert "only where they share their classes" in auroc
+    assert "For regression; lower is better." in mse
+    assert "per cent" not in mse
+    with pytest.raises(ConfigError, match="unknown metric 'aurok'; did you mean 'auroc'"):
+        pages.metric("aurok")

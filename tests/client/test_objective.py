@@ -6,6 +6,8 @@ import pytest
 
 from idiolect.client.objective import Batch, objective_of
 from idiolect.core.losses import cross_entropy, half_squared_error
+from idiolect.metrics.base import OfSamples
+from idiolect.metrics.registry import measured
 from tests.federations import classification
 from tests.modalities import FLAT, close, problem, without
 
@@ -60,32 +62,58 @@ def test_zero_l2_and_a_traced_zero_agree():
     )
 
 
+CLASSES, NUMBERS = measured("classification"), measured("regression")
+
+
+class Labels(OfSamples):
+    """A metric that keeps its samples."""
+
+    name = "labels"
+
+    def sample(self, outputs, label):
+        return label, outputs[0]
+
+    def finish(self, values, keep, owner, clients):
+        raise NotImplementedError
+
+
 def test_scores_of_a_classifier_sum_over_real_rows():
     model, objective = affine("classification")
     x, y = jnp.eye(3, 2), jnp.array([0, 1, 2], jnp.int32)
     logits = np.asarray(x) @ np.asarray(model.weight).T + np.asarray(model.bias)
-    scores = objective.scores(model, Batch(x, y, jnp.array([1.0, 0.0, 1.0])))
+    scores = objective.scores(model, Batch(x, y, jnp.array([1.0, 0.0, 1.0])), (*CLASSES, Labels()))
     np.testing.assert_allclose(scores.loss, -log_softmax(logits)[[0, 2], [0, 2]].sum(), rtol=1e-6)
-    assert float(scores.score) == (logits.argmax(axis=1) == np.arange(3))[[0, 2]].sum()
-    assert float(scores.count) == 2
+    assert int(scores.sums["accuracy"]) == (logits.argmax(axis=1) == np.arange(3))[[0, 2]].sum()
+    assert (int(scores.count), scores.count.dtype) == (2, jnp.int32)
     predicted, actual = logits.argmax(axis=1)[[0, 2]], np.array([0, 2])
     counts = [np.bincount(part, minlength=3) for part in (actual[predicted == actual], predicted, actual)]
-    np.testing.assert_array_equal(scores.classes, counts)
-    assert scores.classes.dtype == jnp.int32
+    np.testing.assert_array_equal(scores.sums["macro-f1"], counts)
+    assert scores.sums["macro-f1"].dtype == jnp.int32
+    np.testing.assert_array_equal(scores.keep, [True, False, True])
+    labels, first = scores.samples["labels"]
+    np.testing.assert_array_equal(labels, y)
+    np.testing.assert_allclose(first, logits[:, 0], rtol=1e-6)
+    assert (sorted(scores.sums), sorted(scores.samples)) == (["accuracy", "macro-f1"], ["labels"])
 
 
-def test_a_padded_row_may_hold_anything():
-    model, objective = affine("classification")
-    batch = Batch(jnp.array([[1.0, 2.0], [jnp.inf, 0.0]]), jnp.array([0, 0]), jnp.array([1.0, 0.0]))
-    assert np.isfinite(objective.scores(model, batch).loss)
+@pytest.mark.parametrize("task", ["classification", "regression"])
+def test_a_padded_row_may_hold_anything(task):
+    model, objective = affine(task)
+    if task == "regression":
+        model = Affine(model.weight[:1], model.bias[:1])
+    labels = jnp.array([0, 0], jnp.int32 if task == "classification" else jnp.float32)
+    batch = Batch(jnp.array([[1.0, 2.0], [jnp.inf, 0.0]]), labels, jnp.array([1.0, 0.0]))
+    scores = objective.scores(model, batch, measured(task))
+    assert all(np.isfinite(leaf).all() for leaf in jax.tree.leaves((scores.loss, scores.sums)))
+    assert int(scores.count) == 1
 
 
 def test_scores_of_a_regression_are_squared_errors():
     model = Affine(jnp.array([[2.0]]), jnp.array([1.0]))
     objective = objective_of(model, "regression")
-    scores = objective.scores(model, Batch(jnp.array([[1.0], [2.0]]), jnp.array([0.0, 7.0]), jnp.ones(2)))
-    assert (float(scores.loss), float(scores.score)) == (6.5, 13.0)
-    assert scores.classes is None
+    batch = Batch(jnp.array([[1.0], [2.0]]), jnp.array([0.0, 7.0]), jnp.ones(2))
+    scores = objective.scores(model, batch, NUMBERS)
+    assert (float(scores.loss), float(scores.sums["mse"])) == (6.5, 13.0)
 
 
 def test_the_users_own_loss_replaces_the_default():
@@ -108,13 +136,12 @@ def test_outputs_beyond_a_clients_classes_count_for_nothing():
     np.testing.assert_allclose(loss, expected, rtol=1e-6)
     np.testing.assert_allclose(slope.weight[:2], narrow_slope.weight, rtol=1e-6)
     np.testing.assert_array_equal(slope.weight[2], 0)
-    scores, narrow_scores = (
-        objective.scores(model, own),
-        objective_of(narrow, "classification").scores(narrow, whole),
-    )
-    assert float(scores.score) == float(narrow_scores.score)
-    assert float(objective.scores(model, whole).score) == 0
-    assert scores.classes is None  # a client's own classes are nobody else's
+    scores = objective.scores(model, own, CLASSES)
+    narrow_scores = objective_of(narrow, "classification").scores(narrow, whole, CLASSES)
+    assert int(scores.sums["accuracy"]) == int(narrow_scores.sums["accuracy"])
+    assert int(objective.scores(model, whole, CLASSES).sums["accuracy"]) == 0
+    np.testing.assert_array_equal(scores.sums["macro-f1"][:, :2], narrow_scores.sums["macro-f1"])
+    np.testing.assert_array_equal(scores.sums["macro-f1"][:, 2], 0)
 
 
 def test_samples_that_the_model_cannot_answer_count_for_nothing():
@@ -128,8 +155,9 @@ def test_samples_that_the_model_cannot_answer_count_for_nothing():
     some = batch._replace(x=lost)
     value, scores = jax.jit(jax.value_and_grad(given.objective.loss)), eqx.filter_jit(given.objective.scores)
     close(value(given.params, some), value(given.params, few))
-    close(scores(given.params, some), scores(given.params, few))
-    assert float(scores(given.params, some).count) == len(kept)
+    lacking, whole = scores(given.params, some, CLASSES), scores(given.params, few, CLASSES)
+    close((lacking.loss, lacking.sums), (whole.loss, whole.sums))
+    assert int(lacking.count) == len(kept)
     own = eqx.tree_at(lambda c: (c.x, c.y, c.start), client, (lost, batch.y, jnp.zeros_like(client.start)))
     exact = eqx.filter_jit(lambda c, params: (c.full_value_and_grad(params, tile=5), c.answered(params)))
     found, answered = exact(own, given.params)

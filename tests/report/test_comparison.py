@@ -81,7 +81,7 @@ def test_regression_lower_is_better(tmp_path):
     finished(store, exp, "cell0", "local", 0, {20: {"local": (0.9, 0.6, 0.8, NAN)}}, task="regression")
     table = table_of(Results(store, exp), exp.cells[0])
     fedavg, alone = rows(table)
-    assert "mean squared error (lower is better)" in table.title
+    assert "test mse (lower is better), last round" in table.title
     assert (fedavg["mse"], fedavg["difference"], fedavg["verdict"]) == ("0.7250", "+0.02500", "differs")
     assert (fedavg["worst 10 %"], alone["worst 10 %"]) == ("0.7500", "0.9000")
     assert (fedavg["hurt vs Local"], alone["hurt vs global"]) == ("33 %", "67 %")
@@ -129,8 +129,10 @@ def test_macro_f1_stands_beside_accuracy_and_its_published_value_is_marked(by_cl
     assert table.columns[2:7] == ("accuracy", "macro-F1", "published", "difference", "verdict")
     (row,) = rows(table)
     assert (row["accuracy"], row["macro-F1"]) == ("72.50 ± 0.00", "53.33 ± 0.00")
-    assert (row["published"], row["difference"], row["verdict"]) == ("F1 54.00 ± 0.50", "-0.67", "reproduced")
-    assert table.notes == ("F1 before a published value: it is macro-F1, and so are its difference and verdict",)
+    assert (row["published"], row["difference"], row["verdict"]) == ("macro-F1 54.00 ± 0.50", "-0.67", "reproduced")
+    assert table.notes == (
+        "macro-F1 before a published value: it is of that metric, and so are its difference and verdict",
+    )
 
 
 def test_the_title_is_the_cells(toy, cell):

@@ -10,6 +10,7 @@ from idiolect.report.raw import (
     DIAGNOSTIC_COLUMNS,
     LINE_COLUMNS,
     OVER_SEEDS,
+    PUBLISHED_COLUMNS,
     clients_csv,
     diagnostics_csv,
     has_diagnostics,
@@ -21,11 +22,12 @@ from tests.report.stores import MACRO_F1
 def test_every_number_survives(toy, tmp_path):
     write_csv(toy, tmp_path / "table.csv")
     table = pd.read_csv(tmp_path / "table.csv")
-    assert tuple(table.columns) == LINE_COLUMNS
+    numbers = [name + suffix for name in (*OVER_SEEDS, "accuracy", "macro_f1") for suffix in ("", "_std", "_ci95")]
+    assert tuple(table.columns) == (*LINE_COLUMNS, *numbers, *PUBLISHED_COLUMNS)
     assert len(table) == len(toy.lines) == 5
     for row, line in zip(table.to_dict("records"), toy.lines, strict=True):
         assert (row["cell"], row["method"], row["model"]) == (line.cell, line.method, line.model)
-        assert (row["seeds"], row["failed"], row["verdict"]) == (line.weighted.seeds, line.failed, line.verdict)
+        assert (row["seeds"], row["failed"], row["verdict"]) == (line.pooled.seeds, line.failed, line.verdict)
         for name in OVER_SEEDS:
             value = getattr(line, name)
             expected = [math.nan] * 3 if value is None else [value.mean, value.std, value.half_width]
@@ -36,15 +38,15 @@ def test_known_values(toy, tmp_path):
     write_csv(toy, tmp_path / "table.csv")
     table = pd.read_csv(tmp_path / "table.csv", dtype={"rounds": str}).set_index(["method", "model"])
     fedavg, alone = table.loc[("fedavg", "global")], table.loc[("local", "local")]
-    assert fedavg["weighted"] == pytest.approx(0.725)
+    assert fedavg["pooled"] == pytest.approx(0.725)
     assert (fedavg["published"], fedavg["published_std"], fedavg["within"]) == (70.0, 0.5, 3.0)
     assert fedavg["difference"] == pytest.approx(2.5)
     assert (fedavg["rounds"], alone["rounds"]) == ("20", "20 20")
-    assert math.isnan(fedavg["weighted_std"])
+    assert math.isnan(fedavg["pooled_std"])
     assert (fedavg["published_metric"], math.isnan(fedavg["macro_f1"])) == ("accuracy", True)
     # Student's t with one degree of freedom: 12.706 * std / sqrt(2)
-    assert alone["weighted_std"] == pytest.approx(0.05 / math.sqrt(2))
-    assert alone["weighted_ci95"] == pytest.approx(12.7062 * 0.05 / 2, rel=1e-4)
+    assert alone["pooled_std"] == pytest.approx(0.05 / math.sqrt(2))
+    assert alone["pooled_ci95"] == pytest.approx(12.7062 * 0.05 / 2, rel=1e-4)
     assert table.loc[("pfedme", "local"), ["verdict", "seeds"]].tolist() == ["not run", 0]
 
 
@@ -59,17 +61,17 @@ def test_macro_f1(by_class, tmp_path):
 def test_one_row_a_client(toy, tmp_path):
     clients_csv(toy, tmp_path / "clients.csv")
     table = pd.read_csv(tmp_path / "clients.csv")
-    assert tuple(table.columns) == CLIENT_COLUMNS
+    assert tuple(table.columns) == (*CLIENT_COLUMNS, "accuracy", "macro_f1", "loss")
     assert len(table) == 4 * 3  # four clients; FedAvg once, Local twice
     east = table[(table.client == "east") & (table.method == "local")]
-    assert east[["seed", "round", "n", "score"]].values.tolist() == [
+    assert east[["seed", "round", "n", "accuracy"]].values.tolist() == [
         [0, 20, 20, 0.8],
         [1, 20, 20, pytest.approx(0.9)],
     ]
     assert east["loss"].tolist() == pytest.approx([1.2, 1.1])
     west = table[table.client == "west"]
     assert west["n"].tolist() == [0, 0, 0]
-    assert west["score"].isna().all()
+    assert west["accuracy"].isna().all()
 
 
 def test_one_row_a_diagnostic_and_evaluated_round(toy, said, tmp_path):

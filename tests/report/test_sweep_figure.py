@@ -3,6 +3,7 @@
 import numpy as np
 import pytest
 
+from idiolect.metrics.registry import METRICS
 from idiolect.report.sweep_figure import sweep_figure
 from idiolect.study.comparison import comparison_of
 from idiolect.study.search.choose import NONE, Swept, Tried, setting_of
@@ -23,7 +24,7 @@ def swept(settings, chosen=0, diverged=(), seeds=2, scores=None, task="classific
         setting = setting_of(experiment.cells[0], {"name": method}, values)
         failures = ("why",) if i in diverged else ()
         tried.append(Tried(setting, score, 10, failures, i == chosen))
-    return Swept(experiment, task, tuple(tried), {})
+    return Swept(experiment, METRICS["accuracy" if task == "classification" else "mse"], tuple(tried), {})
 
 
 def points(axes, marker):

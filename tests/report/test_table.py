@@ -88,9 +88,12 @@ def test_macro_f1_is_shown_where_there_is_room(by_class):
     narrow = printed(shown, 75)
     assert "no room here for: macro-F1, " in narrow
     assert "53.33" not in narrow
-    assert "F1 before a published value" in " ".join(narrow.split())
+    assert "macro-F1 before a published value" in " ".join(narrow.split())
     markdown = markdown_table(by_class, by_class.experiment.cells[0])
-    assert "| fedavg | global | **72.50 ± 0.00** | 53.33 ± 0.00 | F1 54.00 ± 0.50 | -0.67 | reproduced |" in markdown
+    assert (
+        "| fedavg | global | **72.50 ± 0.00** | 53.33 ± 0.00 | macro-F1 54.00 ± 0.50 | -0.67 | reproduced |"
+        in markdown
+    )
 
 
 def test_markdown(toy, cell):

@@ -2,11 +2,13 @@ import math
 
 import pytest
 
+from idiolect.metrics.registry import METRICS
 from idiolect.report import text
 from idiolect.study.published import Published
 from idiolect.study.summary import OverSeeds, over_seeds
 
 NAN = math.nan
+ACCURACY, MSE = METRICS["accuracy"], METRICS["mse"]
 NONE = OverSeeds(NAN, NAN, NAN, 0)
 
 
@@ -21,7 +23,7 @@ NONE = OverSeeds(NAN, NAN, NAN, 0)
     ],
 )
 def test_accuracy_is_per_cent(values, expected):
-    assert text.score(over_seeds(values), "classification") == expected
+    assert text.score(over_seeds(values), ACCURACY) == expected
 
 
 @pytest.mark.parametrize(
@@ -38,16 +40,16 @@ def test_accuracy_is_per_cent(values, expected):
     ],
 )
 def test_mse_has_four_digits(values, expected):
-    assert text.score(over_seeds(values), "regression") == expected
+    assert text.score(over_seeds(values), MSE) == expected
 
 
 def test_what_there_is_not_is_a_dash():
-    assert text.score(NONE, "classification") == "—"
-    assert text.score(NONE, "regression") == "—"
+    assert text.score(NONE, ACCURACY) == "—"
+    assert text.score(NONE, MSE) == "—"
     assert text.share(None) == text.share(NONE) == "—"
     assert text.seconds(NONE) == "—"
-    assert text.published(None, "classification") == "—"
-    assert text.difference(None, "classification") == text.difference(NAN, "regression") == "—"
+    assert text.published(None, ACCURACY, ACCURACY) == "—"
+    assert text.difference(None, ACCURACY) == text.difference(NAN, MSE) == "—"
 
 
 @pytest.mark.parametrize(
@@ -67,12 +69,13 @@ def test_seconds(seconds, expected):
 
 def test_published_values_stay_in_their_units():
     value = Published(model="global", value=95.62, std=0.04)
-    assert text.published(value, "classification") == "95.62 ± 0.04"
-    assert text.published(Published(model="global", value=95.6), "classification") == "95.60"
-    assert text.published(Published(model="global", value=0.25), "regression") == "0.2500"
+    assert text.published(value, ACCURACY, ACCURACY) == "95.62 ± 0.04"
+    assert text.published(Published(model="global", value=95.6), ACCURACY, ACCURACY) == "95.60"
+    assert text.published(value, METRICS["macro-f1"], ACCURACY) == "macro-F1 95.62 ± 0.04"
+    assert text.published(Published(model="global", value=0.25), MSE, MSE) == "0.2500"
 
 
 def test_difference_has_a_sign():
-    assert text.difference(0.314, "classification") == "+0.31"
-    assert text.difference(-1.0, "classification") == "-1.00"
-    assert text.difference(-0.0123446, "regression") == "-0.01234"
+    assert text.difference(0.314, ACCURACY) == "+0.31"
+    assert text.difference(-1.0, ACCURACY) == "-1.00"
+    assert text.difference(-0.0123446, MSE) == "-0.01234"

@@ -19,13 +19,14 @@ def test_lines(toy):
     assert (fedavg["method"], fedavg["model"], fedavg["verdict"], fedavg["failed"]) == (
         *("fedavg", "global", "reproduced", 1),
     )
-    assert fedavg["weighted"]["mean"] == pytest.approx(0.725)
-    assert fedavg["weighted"]["std"] is None
-    assert (fedavg["published"]["value"], fedavg["published"]["metric"]) == (70.0, "score")
-    assert fedavg["macro_f1"]["mean"] is None
+    assert fedavg["pooled"]["mean"] == pytest.approx(0.725)
+    assert fedavg["pooled"]["std"] is None
+    assert (fedavg["published"]["value"], fedavg["published"]["metric"]) == (70.0, "")
+    assert (fedavg["metric"], fedavg["metrics"]["macro-f1"]["mean"]) == ("accuracy", None)
+    assert fedavg["metrics"]["accuracy"] == fedavg["pooled"]
     assert fedavg["difference"] == pytest.approx(2.5)
     assert alone["rounds"] == [20, 20]
-    assert [line["weighted"]["mean"] for line in absent] == [None, None, None]
+    assert [line["pooled"]["mean"] for line in absent] == [None, None, None]
     assert [line["hurt_local"] for line in absent] == [None, None, None]
 
 

@@ -1,11 +1,11 @@
-"""Mapping in blocks, and what is pooled on the way."""
+"""Mapping in blocks."""
 
 import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from idiolect.runtime.blocks import default_block, map_blocks, map_pooled
+from idiolect.runtime.blocks import default_block, map_blocks
 
 X, Y = jnp.arange(24.0).reshape(12, 2), jnp.arange(12)
 
@@ -65,34 +65,3 @@ def test_block_0_runs_the_rows_one_by_one_unbatched():
 @pytest.mark.parametrize(("sizes", "block"), [((5_000,), 8), ((2_000, 3_000), 8), ((2_000, 3_001), 1), ((9_000,), 1)])
 def test_small_models_are_mapped_together(sizes, block):
     assert default_block({str(k): jnp.zeros(size) for k, size in enumerate(sizes)}) == block
-
-
-@pytest.mark.parametrize("rows", [0, 1, 2, 7])
-def test_pooled_is_the_sum_and_kept_is_stacked(rows):
-    x = jnp.arange(3 * rows, dtype=jnp.int32).reshape(rows, 3) + 1
-    kept, pooled = jax.jit(lambda x: map_pooled(lambda row: (row.sum(), {"a": row * row, "b": None}), x))(x)
-    np.testing.assert_array_equal(kept, x.sum(axis=1))
-    np.testing.assert_array_equal(pooled["a"], (x * x).sum(axis=0))
-    assert pooled["a"].dtype == jnp.int32
-    assert pooled["b"] is None
-
-
-def test_small_integers_are_pooled_as_what_they_are():
-    for rows in (1, 3):
-        _, pooled = map_pooled(lambda row: (None, row), jnp.full((rows, 2), 5, jnp.int8))
-        assert pooled.dtype == jnp.int8
-        np.testing.assert_array_equal(pooled, 5 * rows)
-
-
-def test_pooling_is_one_loop_over_the_rows():
-    def scans(rows):
-        traced = jax.make_jaxpr(lambda x: map_pooled(lambda row: (row, row), x))(X[:rows])
-        return [equation.params["length"] for equation in traced.eqns if equation.primitive.name == "scan"]
-
-    assert [scans(rows) for rows in (0, 1, 2, 7)] == [[], [], [2], [7]]
-
-
-def test_a_member_of_a_batch_pools_its_own():
-    x = jnp.arange(24).reshape(2, 4, 3)
-    _, pooled = jax.vmap(lambda one: map_pooled(lambda row: (None, row), one))(x)
-    np.testing.assert_array_equal(pooled, x.sum(axis=1))

@@ -104,7 +104,7 @@ def compared(arguments, out, *before):
 
 def scores(report):
     lines = [line for cell in report["cells"] for line in cell["lines"]]
-    return {(line["method"], line["model"]): line["weighted"]["mean"] for line in lines}
+    return {(line["method"], line["model"]): line["pooled"]["mean"] for line in lines}
 
 
 def test_two_processes_report_what_one_reports(tmp_path, whole):

@@ -7,6 +7,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
+from sklearn.metrics import accuracy_score, f1_score
 
 from idiolect.algorithms.fedavg import FedAvg, FedAvgFineTuned
 from idiolect.algorithms.local import Local
@@ -20,7 +21,6 @@ from idiolect.models import build
 from idiolect.runtime import evaluate
 from idiolect.runtime.evaluate import Evaluator, evaluated_clients
 from idiolect.runtime.simulate import Simulation
-from idiolect.study.summary import summarise
 from tests.federations import bits, classification, federation, labelled, rows, run, split_of
 from tests.modalities import FLAT, data_of
 from tests.modalities import problem as modal
@@ -66,40 +66,42 @@ def test_tiles_equal_numpy_client_by_client(problem):
             params = jax.tree.map(lambda leaf, i=index: leaf * (i + 1), problem.params)
             loss, accuracy = by_hand(split, params, index)
             np.testing.assert_allclose(result.loss[index], loss, rtol=1e-5, atol=1e-6)
-            np.testing.assert_allclose(result.score[index], accuracy, atol=1e-7)
+            np.testing.assert_allclose(result.values["accuracy"][index], accuracy, atol=1e-7)
     assert len(set(scores[0].loss)) == 6
 
 
-def pooled(split, scales, params, clients=range(6)):
-    """The table of classes from every sample's prediction, one at a time."""
-    table = np.zeros((3, 3), int)
+def predicted(split, scales, params, clients):
+    """Labels and predictions of each of some clients, in double precision."""
     for index in clients:
         first, bias, second = (
             np.asarray(p, float) * scales[index] for p in (params.first, params.bias, params.second)
         )
-        for x, y in zip(*split.client(index), strict=True):
-            said = int((np.tanh(x @ first.T + bias) @ second.T).argmax())
-            table[0, y] += said == y
-            table[1, said] += 1
-            table[2, y] += 1
-    return table
+        x, y = split.client(index)
+        yield y, (np.tanh(x @ first.T + bias) @ second.T).argmax(axis=1)
 
 
-def test_the_table_of_classes_is_of_all_clients_samples(problem):
+def check_classes(result, pairs, clients=slice(None)):
+    """Accuracy and macro-F1 of every client and over all samples, as scikit-learn has them."""
+    for index, (y, said) in enumerate(pairs):
+        assert result.values["accuracy"][clients][index] == pytest.approx(accuracy_score(y, said))
+        assert result.values["macro-f1"][clients][index] == pytest.approx(f1_score(y, said, average="macro"))
+    y, said = (np.concatenate(parts) for parts in zip(*pairs, strict=True))
+    assert result.pooled["accuracy"] == pytest.approx(accuracy_score(y, said))
+    assert result.pooled["macro-f1"] == pytest.approx(f1_score(y, said, average="macro"))
+
+
+def test_metrics_are_of_each_client_and_of_all_samples(problem):
     """Whatever the split, of all clients or of those that are evaluated."""
     simulation, state = own_models(problem)
     for clients in (None, 4):
         evaluator = Evaluator(simulation, clients)
         for result in evaluator(state, splits=("test", "train")):
             split = problem.data.split(result.split)
-            expected = pooled(split, np.arange(1.0, 7.0), problem.params, evaluator.ids.tolist())
-            np.testing.assert_array_equal(result.classes, expected)
-            assert result.classes.dtype == np.int64
-            assert result.classes[2].sum() == split.sizes[evaluator.ids].sum()
-            np.testing.assert_allclose(result.classes[0].sum(), np.nansum(result.score * result.count), rtol=1e-6)
+            check_classes(result, list(predicted(split, np.arange(1.0, 7.0), problem.params, evaluator.ids.tolist())))
+            assert result.pooled["accuracy"] != pytest.approx(result.values["accuracy"].mean(), abs=1e-3)
 
 
-def test_a_table_in_chunks_of_clients_and_of_generated_samples(tmp_path, monkeypatch):
+def test_chunks_of_clients_and_of_generated_samples(tmp_path, monkeypatch):
     """40 clients in chunks of 16, the last filled up, as the samples say one client after the other."""
     data = load({"name": "synthetic-population", "clients": 40, "max_size": 30})
     model = build({"name": "mlr"}, data.feature_shape, data.num_outputs, data.task, jax.random.key(0))
@@ -111,16 +113,15 @@ def test_a_table_in_chunks_of_clients_and_of_generated_samples(tmp_path, monkeyp
     state.private.write(np.arange(40), jax.tree.map(lambda p: own.normal(size=(40, *p.shape)).astype("f4"), params))
     (result,) = evaluator(state)
     models = evaluator.client_params(state, ("local",))["local"].linear
-    table = np.zeros_like(result.classes)
+    pairs = []
     samples = jax.jit(jax.vmap(to_device(data.test).of))(jnp.arange(40))
     for i, (xs, ys, _) in enumerate(zip(*map(np.asarray, samples), strict=True)):
         x, y = xs[: data.test.sizes[i]], ys[: data.test.sizes[i]]
-        said = (x @ np.asarray(models.weight[i]).T + np.asarray(models.bias[i])).argmax(axis=1)
-        table += [np.bincount(part, minlength=data.num_outputs) for part in (y[said == y], said, y)]
-    np.testing.assert_array_equal(result.classes, table)
+        pairs.append((y, (x @ np.asarray(models.weight[i]).T + np.asarray(models.bias[i])).argmax(axis=1)))
+    check_classes(result, pairs)
 
 
-def test_samples_that_a_model_cannot_answer_are_in_no_table():
+def test_samples_that_a_model_cannot_answer_count_in_no_metric():
     data = data_of([("acc", "text"), ("text",), ("acc",), ("acc", "gyro")])
     given = modal(data, **FLAT | {"modalities": ["acc"]})
     simulation = given.simulation(FedAvg())
@@ -128,22 +129,23 @@ def test_samples_that_a_model_cannot_answer_are_in_no_table():
     answered = [index for index in range(4) if index != 1]
     np.testing.assert_array_equal(result.count, data.test.sizes * (np.arange(4) != 1))
     model = jax.jit(jax.vmap(eqx.combine(given.params, given.objective.static)))
-    table = np.zeros((3, 3), int)
-    for index in answered:
-        x, y = data.test.client(index)
-        said = np.asarray(model(x)).argmax(axis=1)
-        table += [np.bincount(part, minlength=3) for part in (y[said == y], said, y)]
-    np.testing.assert_array_equal(result.classes, table)
+    clients = [data.test.client(index) for index in answered]
+    pairs = [(y, np.asarray(model(x)).argmax(axis=1)) for x, y in clients]
+    assert all(np.isnan(values[1]) for values in result.values.values())
+    check_classes(result, pairs, answered)
 
 
-def test_clients_that_number_their_own_classes_have_no_table_in_common(problem):
+def test_clients_that_number_their_own_classes_have_metrics_of_their_own_alone(problem):
     data = problem.data
     own = {name: replace(data.split(name), outputs=np.full(6, 3)) for name in ("train", "validation", "test")}
     data = type(data)(**vars(data) | own)
     simulation, state = own_models(problem, data)
     (result,) = Evaluator(simulation)(state)
-    assert result.classes is None
-    assert np.isnan(summarise(result, "classification").macro_f1)
+    (shared,) = Evaluator(own_models(problem)[0])(state)
+    for name in ("accuracy", "macro-f1"):
+        np.testing.assert_array_equal(result.values[name], shared.values[name])
+    assert result.pooled["accuracy"] == shared.pooled["accuracy"]
+    assert np.isnan(result.pooled["macro-f1"])
 
 
 def test_the_order_of_the_clients_is_the_order_of_the_results(problem):
@@ -172,10 +174,9 @@ def test_regression_scores_are_mean_squared_errors():
     simulation = Simulation(data, objective_of(params, "regression", l2=10.0), params, FedAvg())
     (result,) = Evaluator(simulation)(simulation.init(0))
     errors = [np.mean((2 * x[:, 0] - y) ** 2) for x, y in parts]
-    np.testing.assert_allclose(result.score, errors, rtol=1e-6)
+    np.testing.assert_allclose(result.values["mse"], errors, rtol=1e-6)
+    assert result.pooled["mse"] == pytest.approx(np.average(errors, weights=[2, 1]), rel=1e-6)
     np.testing.assert_allclose(result.loss, np.array(errors) / 2, rtol=1e-6)  # no L2 term in an evaluated loss
-    assert result.classes is None
-    assert np.isnan(summarise(result, "regression").macro_f1)
 
 
 def test_a_client_without_samples_of_a_split_has_no_score(problem):

@@ -1,7 +1,6 @@
 import shutil
 import subprocess
 import sys
-from dataclasses import replace
 from pathlib import Path
 
 import jax
@@ -16,7 +15,7 @@ from idiolect.core.files import file_names
 from idiolect.models.files import SUFFIX, read_header
 from idiolect.study.engine import claim, stored_experiment
 from idiolect.study.resolve import Workbench
-from idiolect.study.results import Results, mean_scores
+from idiolect.study.results import Results
 from idiolect.study.store import Store
 from tests.engine import DATA, FEDAVG, LOCAL, content, dies, experiment, leftovers, run
 from tests.killed import INSTANTS, POPULATION, ROWS, SETTINGS
@@ -84,37 +83,12 @@ def test_finished_runs_are_not_run_again_and_more_seeds_continue(local, tmp_path
     assert fitted == []
     results = run(experiment(LOCAL, seeds=2), out)
     assert fitted == [1]
-    assert results.lines[0].weighted.seeds == 2
+    assert results.lines[0].pooled.seeds == 2
     kept = [row for row in content(out)["metrics"] if row[0].endswith("seed0")]
     assert kept == content(local)["metrics"]
     assert stored_experiment(Store(out)).seeds == 2
     run(experiment(LOCAL), out)  # fewer seeds: nothing is lost
     assert stored_experiment(Store(out)).seeds == 2
-
-
-def test_a_folder_from_before_macro_f1_is_continued(tmp_path, fitted):
-    """It has no table of classes, and its published values do not say of which metric they are."""
-    out, published = tmp_path / "out", {"model": "local", "value": 50.0, "within": 100.0}
-    spec = experiment({**LOCAL, "published": [published]})
-    run(spec, out)
-    before = content(out)
-    store = Store(out)
-    store._db.execute("DROP TABLE classes")
-    old = store.fact("experiment")
-    assert old["cells"][0]["methods"][0]["published"][0].pop("metric") == "score"
-    store.set_fact("experiment", old)
-    store.close()
-    assert run(spec, out).lines[0].verdict == "reproduced"
-    now = experiment({**LOCAL, "published": [{**published, "metric": "macro-f1"}]}, seeds=2)
-    results = run(now, out)
-    assert fitted == [0, 1]
-    assert results.lines[0].verdict == "not measured"
-    assert [name for name, *_ in content(out)["runs"]] == ["cell/local/seed0", "cell/local/seed1"]
-    assert content(out)["runs"][0] == before["runs"][0]
-    assert content(out)["metrics"][: len(before["metrics"])] == before["metrics"]
-    ours = Store(out).scores("cell/local/seed1", 6, "local", "test").classes
-    assert ours[2].sum() == Store(out).scores("cell/local/seed0", 6, "local", "test").count.sum()
-    assert {row[0] for row in content(out)["classes"]} == {"cell/local/seed1"}
 
 
 def test_models_asked_for_later_are_written_from_the_checkpoint(local, tmp_path):
@@ -132,7 +106,7 @@ def test_metrics_that_were_lost_are_computed_again(local, tmp_path):
     out = tmp_path / "out"
     shutil.copytree(local, out)
     store = Store(out)
-    store._db.execute("DELETE FROM metrics WHERE round = 2")
+    store._db.execute("DELETE FROM evaluations WHERE round = 2")
     store._db.execute("UPDATE runs SET status = 'running'")
     run(experiment(LOCAL), out)
     assert content(out) == content(local)
@@ -146,7 +120,7 @@ def test_saved_models_are_of_the_round_that_validation_chose_and_score_as_the_st
     for method in cell.methods:
         for name in Results(store, spec).names(cell, method):
             row = store.run(f"cell/{method.title}/seed0")
-            curve = store.curve(row.id, name, "validation")
+            curve = store.curve(row.id, name, "validation", "accuracy")
             best = max(curve, key=lambda point: point[1])[0]
             folder = store.models_folder(row)
             scores = store.scores(row.id, best, name, "test")
@@ -158,7 +132,7 @@ def test_saved_models_are_of_the_round_that_validation_chose_and_score_as_the_st
                 x, y = data.test.client(index)
                 model = load_model(file)
                 right = np.mean(np.argmax(jax.vmap(model)(jnp.asarray(x)), axis=1) == y)
-                assert right == pytest.approx(scores.score[index])
+                assert right == pytest.approx(scores.values["accuracy"][index])
 
 
 def test_changed_configuration_is_refused_naming_the_key_and_the_folder_stays(undisturbed):
@@ -256,12 +230,11 @@ def test_last_10_is_each_clients_mean_over_the_last_ten_rounds(tmp_path):
     each = [store.scores(row.id, round, "local", "test") for round in range(3, 13)]
     chosen, scores = results.selected(spec.cells[0], row, "local")
     assert chosen == 12
-    for field in ("loss", "score"):
-        rounds = np.stack([getattr(s, field) for s in each])
+    for of in (lambda s: s.loss, lambda s: s.values["accuracy"], lambda s: s.values["macro-f1"]):
+        rounds = np.stack([of(s) for s in each])
         assert np.ptp(rounds, axis=0).max() > 0.01
-        np.testing.assert_allclose(getattr(scores, field), rounds.mean(axis=0), rtol=1e-12)
-    np.testing.assert_array_equal(scores.classes, sum(s.classes for s in each))
-    assert mean_scores([*each, replace(each[0], classes=None)]).classes is None
+        np.testing.assert_allclose(of(scores), rounds.mean(axis=0), rtol=1e-12)
+    assert scores.pooled["macro-f1"] == pytest.approx(np.mean([s.pooled["macro-f1"] for s in each]))
 
 
 def test_selection_looks_at_validation_only(undisturbed):

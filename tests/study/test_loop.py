@@ -30,7 +30,7 @@ def test_evaluates_before_the_first_round_regularly_and_at_the_end(program):
     assert seen[0] == Progress(0, 5, 0.0, {})
     assert [p.round for p in seen] == sorted(p.round for p in seen)
     assert seen[-1].round == seen[-1].rounds == 5
-    assert seen[-1].scores == {"global": memory.history[-1].results[0][1].weighted}
+    assert seen[-1].scores == {"global": memory.history[-1].results[0][1].pooled}
     assert seen[-1].rate > 0
 
 

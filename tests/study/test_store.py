@@ -1,3 +1,4 @@
+import math
 import sqlite3
 from dataclasses import replace
 
@@ -13,11 +14,9 @@ ROW = RunRow("c/local/seed0", "c", "local", "local", 0, CONFIG, "h", "d", {"n": 
 
 
 def scores(value: float = 0.5) -> ClientScores:
-    each = np.array([value, np.nan])
-    return ClientScores("local", "test", each, each, np.array([4, 0]), np.array([[2, 0], [3, 1], [2, 2]]))
-
-
-SUMMARY = {"weighted": 0.5, "mean": 0.5, "worst10": 0.5, "loss": 0.5}
+    each, f1 = np.array([value, np.nan]), np.array([0.25, np.nan])
+    values, pooled = {"macro-f1": f1, "accuracy": each}, {"macro-f1": math.nan, "accuracy": value}
+    return ClientScores("local", "test", np.array([4, 0]), each, values, pooled)
 
 
 @pytest.fixture
@@ -26,7 +25,7 @@ def store(tmp_path):
 
 
 def record(store, round, value=0.5):
-    store.record(ROW.id, round, [(scores(value), SUMMARY)], seconds=round / 2, compile_seconds=1.0)
+    store.record(ROW.id, round, [scores(value)], seconds=round / 2, compile_seconds=1.0)
 
 
 def test_runs_come_back(store):
@@ -45,12 +44,23 @@ def test_scores_come_back_to_the_last_bit(store):
     store.start(ROW)
     record(store, 2, 1 / 3)
     found = store.scores(ROW.id, 2, "local", "test")
-    assert found.score.tobytes() == scores(1 / 3).score.tobytes()
+    expected = scores(1 / 3)
+    assert list(found.values) == ["macro-f1", "accuracy"]
+    for name, values in expected.values.items():
+        assert found.values[name].tobytes() == values.tobytes()
+    assert found.loss.tobytes() == expected.loss.tobytes()
     assert found.count.tolist() == [4, 0]
-    assert found.classes.tolist() == [[2, 0], [3, 1], [2, 2]]
-    store.record(ROW.id, 4, [(replace(scores(), classes=None), SUMMARY)], seconds=1.0, compile_seconds=1.0)
-    assert store.scores(ROW.id, 4, "local", "test").classes is None
-    assert store.curve(ROW.id, "local", "test") == [(2, 0.5, 0.5), (4, 0.5, 0.5)]
+    assert found.pooled["accuracy"] == 1 / 3
+    assert math.isnan(found.pooled["macro-f1"])
+    record(store, 4, 0.5)
+    assert store.curve(ROW.id, "local", "test", "accuracy") == [(2, 1 / 3, 1 / 3), (4, 0.5, 0.5)]
+    assert [math.isnan(value) for _, value, _ in store.curve(ROW.id, "local", "test", "macro-f1")] == [True, True]
+    assert store.curve(ROW.id, "local", "test", "mse") == []
+    columns = "metric, pooled, mean, worst10 FROM metrics WHERE round = 4 ORDER BY metric"
+    assert store._db.execute(f"SELECT {columns}") == [
+        ("accuracy", 0.5, 0.5, 0.5),
+        ("macro-f1", None, 0.25, 0.25),
+    ]
     assert store.models(ROW.id) == ["local"]
     assert store.scores(ROW.id, 6, "local", "test") is None
 
@@ -61,7 +71,10 @@ def test_rewind_forgets_what_came_after(store):
         record(store, round)
     store.rewind(ROW.id, 2)
     assert store.evaluated(ROW.id) == [0, 2]
-    assert store._db.execute("SELECT run, round FROM classes") == [(ROW.id, 0), (ROW.id, 2)]
+    assert store._db.execute("SELECT DISTINCT run, round FROM metrics ORDER BY round") == [
+        (ROW.id, 0),
+        (ROW.id, 2),
+    ]
     assert store.run(ROW.id).round == 2
     store.rewind(ROW.id, -1)
     assert store.evaluated(ROW.id) == []
@@ -73,7 +86,7 @@ def test_diagnostics_come_back_and_are_rewound(store):
     store.start(replace(ROW, id="other"))
     for round in (0, 2, 10):
         said = {"gap": 1 / (round + 3), "a": float("nan") if round == 0 else float("inf")}
-        store.record(ROW.id, round, [(scores(), SUMMARY)], seconds=0, compile_seconds=0, diagnostics=said)
+        store.record(ROW.id, round, [scores()], seconds=0, compile_seconds=0, diagnostics=said)
     record(store, 12)
     store.record("other", 12, [], seconds=0, compile_seconds=0, diagnostics={"gap": 5.0})
     found = store.diagnostics(ROW.id)
@@ -91,41 +104,29 @@ def test_diagnostics_come_back_and_are_rewound(store):
     assert store.diagnostics(ROW.id) == {}
 
 
-def test_a_folder_from_before_there_were_diagnostics_and_tables_of_classes(store, monkeypatch):
-    store.start(ROW)
-    record(store, 0)
-    for table in ("diagnostics", "classes"):
-        store._db.execute(f"DROP TABLE {table}")
+@pytest.mark.parametrize("create", [True, False])
+def test_a_folder_of_another_version_is_refused_and_stays(store, create):
+    store._db.execute("PRAGMA user_version = 1")
+    store._db.execute("DROP TABLE metrics")
     store.close()
-
-    def is_read(old):
-        assert old.diagnostics(ROW.id) == {}
-        found = old.scores(ROW.id, 0, "local", "test")
-        assert (found.score[0], found.classes) == (0.5, None)
-
-    is_read(Store(store.folder, create=False))
-    with monkeypatch.context() as patch:
-        patch.setattr("idiolect.study.database.os.access", lambda *_: False)
-        is_read(Store(store.folder, create=False))
-    again = Store(store.folder)  # as for a run that goes on
-    is_read(again)
-    again.rewind(ROW.id, 0)
-    again.record(ROW.id, 2, [(scores(), SUMMARY)], seconds=1, compile_seconds=1, diagnostics={"gap": 0.5})
-    assert again.scores(ROW.id, 2, "local", "test").classes.tolist() == scores().classes.tolist()
-    assert again.diagnostics(ROW.id) == {"gap": [(2, 0.5)]}
-    assert again.evaluated(ROW.id) == [0, 2]
+    before = sorted(store.folder.rglob("*"))
+    with pytest.raises(StoreError, match=r"the runs in '.*out' are of another version; use another --out"):
+        Store(store.folder, create=create)
+    assert sorted(store.folder.rglob("*")) == before
 
 
 def test_a_round_is_recorded_whole_or_not_at_all(store):
     store.start(ROW)
     record(store, 0)
+    refuse = "BEGIN SELECT RAISE(ABORT, 'no'); END"
+    store._db.execute(f"CREATE TRIGGER late BEFORE INSERT ON metrics WHEN NEW.round = 2 {refuse}")
     with pytest.raises(StoreError, match="cannot use"):
-        store.record(
-            ROW.id, 2, [(scores(), SUMMARY), (scores(), {**SUMMARY, "loss": [1]})], seconds=1, compile_seconds=1
-        )
+        record(store, 2)
+    assert store._db.execute("SELECT count(*) FROM evaluations WHERE round = 2") == [(0,)]
+    store._db.execute("DROP TRIGGER late")
     bad = {"gap": 1.0, "worse": [1]}
     with pytest.raises(StoreError, match="cannot use"):
-        store.record(ROW.id, 2, [(scores(), SUMMARY)], seconds=1, compile_seconds=1, diagnostics=bad)
+        store.record(ROW.id, 2, [scores()], seconds=1, compile_seconds=1, diagnostics=bad)
     assert store.diagnostics(ROW.id) == {}
     assert store.evaluated(ROW.id) == [0]
     assert store.run(ROW.id).round == 0
@@ -196,9 +197,9 @@ def test_full_disk_is_one_line_and_nothing_half_recorded(store):
     record(store, 0)
     store._db.execute("PRAGMA max_page_count = 1")
     many = np.zeros(10**6)
-    big = ClientScores("local", "test", many, many, many.astype(np.int64))
+    big = ClientScores("local", "test", many.astype(np.int64), many, {"accuracy": many}, {"accuracy": 0.0})
     with pytest.raises(StoreError, match="database or disk is full"):
-        store.record(ROW.id, 2, [(big, SUMMARY)], seconds=1, compile_seconds=1)
+        store.record(ROW.id, 2, [big], seconds=1, compile_seconds=1)
     assert store.evaluated(ROW.id) == [0]
 
 

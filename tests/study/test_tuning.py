@@ -1,43 +1,65 @@
-"""The best of several settings is chosen by validation data; test data have no say."""
+"""Which setting validation data choose: of stores written by hand, in which test data say the opposite."""
 
-from pathlib import Path
+import pytest
 
 from idiolect.study.results import Results
 from idiolect.study.store import Store
 from idiolect.study.tuning import chosen, validation_score
-from tests.report.stores import NAN, experiment, finished
+from tests.report.stores import experiment, record, start
 
-# Of each setting: the validation score of every client in round 0 and in round 20, and the test score there.
-COURSES = {"slow": (0.9, 0.6, 0.9), "fast": (0.1, 0.8, 0.2), "wild": (0.1, 0.7, 1.0)}
-
-
-def results(folder: Path, task: str = "classification") -> Results:
-    """FedAvg in three settings, two seeds each, and Local, that was not run."""
-    store = Store(folder)
-    settings = [{"name": "fedavg", "label": label, "rate": rate} for rate, label in enumerate(COURSES, start=1)]
-    exp = experiment([*settings, {"name": "local"}], seeds=2)
-    for label, (before, after, tested) in COURSES.items():
-        for seed in (0, 1):
-            shift = 0.1 * seed
-            course = {0: {"global": (before,) * 3 + (NAN,)}, 20: {"global": (after - shift,) * 3 + (NAN,)}}
-            run = finished(store, exp, "cell0", label, seed, course, splits=("validation",), task=task)
-            other = {20: {"global": (tested,) * 3 + (NAN,)}}
-            assert run == finished(store, exp, "cell0", label, seed, other, splits=("test",), task=task)
-    return Results(store, exp)
+RATES = ("low", "middle", "high")
 
 
-def test_the_last_rounds_validation_score_decides(tmp_path: Path) -> None:
-    found = results(tmp_path)
-    (best,) = chosen(found, found.experiment.cells[0])
-    assert (best.method, best.tried, best.line.method) == ("fedavg", 3, "fast")
-    assert best.validation.seeds == 2
-    assert abs(best.validation.mean - 0.75) < 1e-9
-    assert abs(best.line.weighted.mean - 0.2) < 1e-9  # the worst on test data
+def tuned(folder, task="classification", metric="", values=(0.5, 0.7, 0.6), methods=("fedavg",), f1=(0.3, 0.1, 0.2)):
+    """Each setting's validation score, first in round 10 and lower, then in round 20; test is 1 minus that."""
+    spec = [{"name": name, "label": f"{name} {rate}"} for name in methods for rate in RATES]
+    cell = {"tune": True, "splits": ["validation", "test"], "metric": metric}
+    store, exp = Store(folder), experiment([*spec, {"name": "local"}], cells=[cell])
+    for name in methods:
+        for rate, value, score in zip(RATES, values, f1, strict=True):
+            for seed in (0, 1):
+                run = start(store, exp, "cell0", f"{name} {rate}", seed, task=task)
+                for round, step in ((10, 0.4), (20, 0.0)):
+                    now = value + 0.02 * seed
+                    for split, shown in (("validation", now + (step if rate == "low" else 0)), ("test", 1 - now)):
+                        more = {"splits": (split,), "task": task, "macro_f1": score}
+                        record(store, run, round, {"global": (shown,) * 4}, **more)
+                store.finish(run, "done")
+    return Results(store, exp), exp.cells[0]
 
 
-def test_the_score_is_of_the_last_round_over_seeds(tmp_path: Path) -> None:
-    found = results(tmp_path)
-    cell = found.experiment.cells[0]
-    scores = [validation_score(found, cell, method, "global") for method in cell.methods[:3]]
-    assert [round(score.mean, 9) for score in scores] == [0.55, 0.75, 0.65]
-    assert validation_score(found, cell, cell.methods[3], "local").seeds == 0
+def test_the_best_by_validation_in_the_last_round(tmp_path):
+    (pick,) = chosen(*tuned(tmp_path))
+    assert (pick.method, pick.line.method, pick.tried) == ("fedavg", "fedavg middle", 3)
+    assert (pick.validation.mean, pick.validation.seeds) == (pytest.approx(0.71), 2)
+    assert pick.line.pooled.mean == pytest.approx(0.29)
+
+
+def test_of_an_error_the_lowest(tmp_path):
+    (pick,) = chosen(*tuned(tmp_path, task="regression"))
+    assert pick.line.method == "fedavg low"
+
+
+def test_of_equals_the_one_that_was_named_first(tmp_path):
+    (pick,) = chosen(*tuned(tmp_path, values=(0.5, 0.7, 0.7)))
+    assert pick.line.method == "fedavg middle"
+
+
+def test_each_method_has_its_own(tmp_path):
+    picks = chosen(*tuned(tmp_path, methods=("fedavg", "fedprox")))
+    assert [(pick.method, pick.line.method) for pick in picks] == [
+        ("fedavg", "fedavg middle"),
+        ("fedprox", "fedprox middle"),
+    ]
+
+
+def test_the_chosen_metric_chooses(tmp_path):
+    (pick,) = chosen(*tuned(tmp_path, metric="macro-f1"))
+    assert (pick.line.method, pick.line.metric) == ("fedavg low", "macro-f1")
+    assert pick.validation.mean == pytest.approx(0.3)
+
+
+def test_what_was_not_run_is_not_chosen(tmp_path):
+    results, cell = tuned(tmp_path)
+    assert validation_score(results, cell, cell.method("local"), "local").seeds == 0
+    assert "local" not in [pick.method for pick in chosen(results, cell)]

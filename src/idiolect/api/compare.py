@@ -47,12 +47,14 @@ def compare(
     seeds: int = 1,
     eval_every: int = 10,
     select: Literal["last", "last-10", "best-validation"] = "last",
+    metric: str = "",
     out: str | Path | None = None,
     quiet: bool = False,
 ) -> Comparison:
     """Compare methods, given by name or as {"name": "pfedme", "rate": 0.01, ...}, on the same cohorts and seeds.
 
-    out: a folder for the report, figures and every client's model; without it nothing is kept on disk.
+    metric: what selection, figures and `hurt` use, accuracy or mse by default; after a comma others that are measured
+    beside it. out: a folder for the report, figures and every client's model; without it nothing is kept on disk.
     """
     own, spec = own_or_named(model)
     experiment = comparison_of(
@@ -65,6 +67,7 @@ def compare(
         sampling=sampling,
         eval_every=eval_every,
         select=select,
+        metric=metric,
         seeds=seeds,
     )
     if out is not None:

@@ -25,7 +25,7 @@ from idiolect.runtime.evaluate import ClientScores, Evaluator
 from idiolect.runtime.plan import State
 from idiolect.runtime.simulate import Simulation
 from idiolect.study.loop import Evaluated, Memory, Schedule, fit
-from idiolect.study.summary import Summary, metric_name
+from idiolect.study.summary import Summary, summarise
 
 ModelSpec = eqx.Module | Mapping[str, Any] | str
 
@@ -41,18 +41,21 @@ class Run:
     evaluator: Evaluator
 
     def scores(self, model: str, split: str = "test") -> ClientScores:
-        """Every client's loss and score after the last round, for one named model on one split."""
-        return self._find(model, split)[0]
+        """Every client's loss and metrics after the last round, for one named model on one split."""
+        return self._find(model, split)
 
-    def summary(self, model: str, split: str = "test") -> Summary:
-        """The summary over clients of `scores`."""
-        return self._find(model, split)[1]
+    def summary(self, model: str, split: str = "test", metric: str = "") -> Summary:
+        """The summary over clients of a metric of `scores`, by default the first that was measured."""
+        measured = {one.name: one for one in self.evaluator.metrics}
+        if metric and metric not in measured:
+            raise unknown("measured metric", metric, measured)
+        return summarise(self.scores(model, split), measured[metric] if metric else self.evaluator.metrics[0])
 
-    def _find(self, model: str, split: str) -> tuple[ClientScores, Summary]:
+    def _find(self, model: str, split: str) -> ClientScores:
         results = self.history[-1].results
-        for scores, summary in results:
+        for scores, _ in results:
             if (scores.model, scores.split) == (model, split):
-                return scores, summary
+                return scores
         raise unknown("model/split", f"{model}/{split}", {f"{s.model}/{s.split}" for s, _ in results})
 
     def client_model(self, model: str, client: str | int) -> eqx.Module:
@@ -72,16 +75,20 @@ class Run:
     def show(self) -> None:
         """Print every named model's summary on test data."""
         table = Table(title=f"{self.evaluator.simulation.algorithm.name} on {self.data.name}, test data, last round")
-        shown = [(scores.model, s) for scores, s in self.history[-1].results if scores.split == "test"]
-        columns = {metric_name(self.data.task): "weighted", "macro-F1": "macro_f1", "client mean": "mean"}
-        columns |= {"std": "std", "worst 10 %": "worst10", "loss": "loss"}
-        if all(math.isnan(s.macro_f1) for _, s in shown):
-            del columns["macro-F1"]
+        shown = [(scores, s) for scores, s in self.history[-1].results if scores.split == "test"]
+        known = [
+            m for m in self.evaluator.metrics if not all(math.isnan(scores.pooled[m.name]) for scores, _ in shown)
+        ]
+        columns = {"client mean": "mean", "std": "std", "worst 10 %": "worst10", "loss": "loss"}
         table.add_column("model")
-        for column in columns:
+        for column in (*(metric.column for metric in known), *columns):
             table.add_column(column, justify="right")
-        for model, s in shown:
-            table.add_row(model, *(f"{getattr(s, name):.4f}" for name in columns.values()))
+        for scores, s in shown:
+            numbers = (
+                *(scores.pooled[metric.name] for metric in known),
+                *(getattr(s, name) for name in columns.values()),
+            )
+            table.add_row(scores.model, *(f"{number:.4f}" for number in numbers))
         Console().print(table)
 
 
@@ -110,6 +117,7 @@ def run(
     block: int | None = None,
     private: str | Path | None = None,
     eval_clients: int | None = None,
+    metric: str = "",
     debug: bool = False,
 ) -> Run:
     """Run one method and keep everything in memory.
@@ -118,11 +126,13 @@ def run(
     cohort: clients a round, all by default. loss: of one sample, (output, label) -> scalar; the specification's, or
     cross-entropy or half squared error by default. l2: weight of the L2 term. block, debug: see `Simulation`.
     private: a file for the clients' private states, where there are too many for memory. eval_clients: evaluate so
-    many clients only, drawn once (`run.evaluator.ids`).
+    many clients only, drawn once (`run.evaluator.ids`). metric: what `show` and `summary` are of, accuracy or mse by
+    default; after a comma others that are measured beside it.
     Raises `ConfigError` for settings out of range, `DivergedError` at the first NaN or infinity.
     """
     if rounds < 1 or eval_every < 1:
         raise ConfigError(f"rounds = {rounds} and eval_every = {eval_every} must be at least 1")
+    metrics = measured(data.task, names_in(metric))
     use_compilation_cache()
     module, spec_l2, spec_loss = _model_of(model, data, seed)
     params = eqx.filter(module, eqx.is_inexact_array)
@@ -130,7 +140,7 @@ def run(
     simulation = Simulation(
         data, objective, params, algorithm, cohort=cohort, sampling=sampling, rounds=rounds, block=block, debug=debug
     )
-    program, memory = Program([simulation], clients=eval_clients), Memory()
+    program, memory = Program([simulation], clients=eval_clients, metrics=metrics), Memory()
     used = tuple(split for split in splits if data.split(split).count)
     schedule = Schedule(rounds, eval_every, splits=used)
     file = None if private is None else Path(private)

@@ -60,6 +60,7 @@ def sweep(
     search_seed: int = 0,
     memory: int | None = None,
     block: int | None = None,
+    metric: str = "",
     show_test: bool = False,
     out: str | Path | None = None,
 ) -> SweepResult:
@@ -70,7 +71,8 @@ def sweep(
     "grid"; "random": `budget` settings of each method; "halving": rungs of rounds, 1/eta of the settings kept at
     each; "cv": `folds` folds of each client's training samples; "optuna": `budget` settings of each method, proposed
     `batch` (8) at a time from what those before scored. memory: bytes for the runs at work at once, by default
-    IDIOLECT_MEMORY (GB) or a share of what the machine has. block: runs vmapped together. out: a folder that a killed
+    IDIOLECT_MEMORY (GB) or a share of what the machine has. block: runs vmapped together. metric: what validation
+    data choose by, accuracy or mse by default. out: a folder that a killed
     sweep goes on from.
     Raises `ConfigError` before anything runs for what is unknown or out of range.
     """
@@ -89,6 +91,7 @@ def sweep(
         cohort=cohort,
         sampling=sampling,
         eval_every=eval_every,
+        metric=metric,
     )
     options: dict[str, Any] = {"search": search, "budget": budget, "eta": eta, "folds": folds, "batch": batch}
     options |= {"search_seed": search_seed, "memory": memory, "block": block, "show_test": show_test}

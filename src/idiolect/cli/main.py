@@ -21,6 +21,7 @@ from idiolect.cli.options import (
     Jobs,
     Json,
     LabelColumn,
+    MetricName,
     ModelName,
     Models,
     Out,
@@ -45,6 +46,7 @@ from idiolect.study.comparison import comparison_of
 from idiolect.study.engine import stored_experiment
 from idiolect.study.experiment import Experiment, digest, load_experiment, override
 from idiolect.study.launch import raise_diverged, stored_options
+from idiolect.study.resolve import Workbench
 from idiolect.study.results import Results
 from idiolect.study.store import DATABASE, Store
 
@@ -113,6 +115,7 @@ def compare(
     select: Annotated[
         str, typer.Option("--select", help="Which round counts: last, last-10 or best-validation.")
     ] = "last",
+    metric: MetricName = "",
     client: ClientColumn = "client",
     label: LabelColumn = "label",
     set_: Settings = None,
@@ -125,8 +128,9 @@ def compare(
 ) -> None:
     """Compare methods on one federation: one table, curves, and every client's model as a file."""
     spec, name = data_spec(data, client, label)
+    bench = Workbench(data_dir, debug=debug)
     if model == "auto":
-        model = auto_model(spec)
+        model = auto_model(spec, bench)
     experiment = comparison_of(
         name,
         spec,
@@ -138,6 +142,7 @@ def compare(
         sampling=sampling,
         eval_every=eval_every,
         select=select,
+        metric=metric,
         seeds=seeds,
         first_seed=seed,
     )
@@ -145,9 +150,8 @@ def compare(
     # Without the number of seeds: more of them later go on in the same folder.
     key = digest(experiment.model_dump(mode="json", exclude={"seeds"}))[:6]
     target = out or Path("runs") / f"{experiment.name}-{key}"
-    _execute(
-        experiment, target, folder=data_dir, jobs=jobs, save_models=save_models.value, debug=debug, as_json=as_json
-    )
+    options = {"folder": data_dir, "jobs": jobs, "save_models": save_models.value, "debug": debug}
+    _execute(experiment, target, bench=bench, **options, as_json=as_json)
 
 
 app.command()(sweep)
@@ -156,6 +160,7 @@ app.command()(sweep)
 @app.command()
 def run(
     experiment_file: Annotated[Path, typer.Argument(metavar="EXPERIMENT.toml")],
+    metric: MetricName = "",
     set_: Settings = None,
     only: Annotated[list[str] | None, typer.Option("--only", help="A cell, a method, or cell/method.")] = None,
     out: Out = None,
@@ -166,8 +171,9 @@ def run(
     as_json: Json = False,
 ) -> None:
     """Run an experiment file; what the folder already has is not run again."""
-    experiment = override(load_experiment(experiment_file), assignments(set_)).only(tuple(only or ()))
-    target = out or default_folder(experiment, assignments(set_))
+    changed = assignments(set_, metric)
+    experiment = override(load_experiment(experiment_file), changed).only(tuple(only or ()))
+    target = out or default_folder(experiment, changed)
     _execute(
         experiment, target, folder=data_dir, jobs=jobs, save_models=save_models.value, debug=debug, as_json=as_json
     )
@@ -198,6 +204,7 @@ def reproduce(
     protocol: Annotated[str, typer.Option("--protocol", help="as-written or as-published.")] = "as-written",
     seeds: Annotated[int | None, typer.Option("--seeds", min=1, help="Number of seeds.")] = None,
     only: Annotated[list[str] | None, typer.Option("--only", help="A cell, a method, or cell/method.")] = None,
+    metric: MetricName = "",
     set_: Settings = None,
     out: Out = None,
     data_dir: DataDir = None,
@@ -207,11 +214,10 @@ def reproduce(
 ) -> None:
     """Run a paper's table or figure and set it beside the published values."""
     experiment = packaged(name, protocol)
-    changed = assignments(set_)
-    if seeds is not None:
-        changed["seeds"] = seeds
-    experiment = override(experiment, changed).only(tuple(only or ()))
-    target = out or default_folder(experiment, assignments(set_))
+    changed = assignments(set_, metric)
+    repeated = {} if seeds is None else {"seeds": seeds}
+    experiment = override(experiment, {**changed, **repeated}).only(tuple(only or ()))
+    target = out or default_folder(experiment, changed)
     _execute(experiment, target, folder=data_dir, jobs=jobs, save_models=save_models.value, as_json=as_json)
 
 
@@ -226,11 +232,11 @@ def show(
 
 @app.command(name="list")
 def list_(
-    kind: Annotated[str, typer.Argument(help="methods, data, models or experiments.")],
+    kind: Annotated[str, typer.Argument(help="methods, data, models, metrics or experiments.")],
     name: Annotated[str | None, typer.Argument(help="One of them: what it is and its settings.")] = None,
     as_json: Json = False,
 ) -> None:
-    """List what can be named: methods, data, models, experiments; with a name, its page."""
+    """List what can be named: methods, data, models, metrics, experiments; with a name, its page."""
     if kind not in pages.PAGES:
         raise unknown("kind", kind, pages.PAGES)
     if name is not None:

@@ -10,6 +10,7 @@ import typer
 from idiolect.core.errors import ConfigError, unknown
 from idiolect.data.sets import registry as sources
 from idiolect.study.experiment import Experiment, digest
+from idiolect.study.resolve import Workbench
 
 
 class Saved(StrEnum):
@@ -27,6 +28,10 @@ Cohort = Annotated[float | None, typer.Option("--cohort", help="Clients a round 
 SamplingKind = Annotated[str, typer.Option("--sampling", help="fixed or binomial.")]
 Seeds = Annotated[int, typer.Option("--seeds", help="Number of seeds.")]
 EvalEvery = Annotated[int, typer.Option("--eval-every", help="Rounds between evaluations.")]
+MetricName = Annotated[
+    str,
+    typer.Option("--metric", help="What chooses and is compared; after a comma others, see 'idiolect list metrics'."),
+]
 ClientColumn = Annotated[str, typer.Option("--client", help="The client column of a table.")]
 LabelColumn = Annotated[str, typer.Option("--label", help="The label column of a table.")]
 Out = Annotated[Path | None, typer.Option("--out", help="Folder for runs, tables, figures and models.")]
@@ -56,9 +61,12 @@ def data_spec(data: str, client: str, label: str) -> tuple[dict[str, Any], str]:
     return {"name": data}, data
 
 
-def auto_model(spec: dict[str, Any]) -> str:
-    """The model for data when none is named: regression labels need another one than classes."""
-    regression = spec["name"] == "table" and sources.load(spec).task == "regression"
+def auto_model(spec: dict[str, Any], bench: Workbench) -> str:
+    """The model for data when none is named: regression labels need another one than classes.
+
+    A table is read for that, and kept on the bench.
+    """
+    regression = spec["name"] == "table" and bench.read(spec).task == "regression"
     return "linear" if regression else "mlr"
 
 
@@ -69,9 +77,9 @@ def default_folder(experiment: Experiment, changed: dict[str, Any]) -> Path:
     return Path("runs") / (f"{name}-{digest(settings)[:6]}" if settings else name)
 
 
-def assignments(pairs: list[str] | None) -> dict[str, Any]:
-    """--set key=value pairs; values are JSON where they can be, else text."""
-    found: dict[str, Any] = {}
+def assignments(pairs: list[str] | None, metric: str = "") -> dict[str, Any]:
+    """--set key=value pairs, and --metric; values are JSON where they can be, else text."""
+    found: dict[str, Any] = {"metric": metric} if metric else {}
     for pair in pairs or []:
         key, equals, text = pair.partition("=")
         if not equals or not key.strip():

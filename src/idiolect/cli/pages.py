@@ -1,4 +1,4 @@
-"""The page of one name, a method, a data set, a model or an experiment: what it is, and its settings."""
+"""The page of one name, a method, a data set, a model, a metric or an experiment: what it is, and its settings."""
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
@@ -13,6 +13,7 @@ from idiolect.core.errors import unknown
 from idiolect.core.losses import LOSSES
 from idiolect.core.settings import settings_of
 from idiolect.data.sets import registry as sources
+from idiolect.metrics import registry as metrics
 from idiolect.models import registry as zoo
 from idiolect.models.fusion import FUSIONS
 from idiolect.models.init import INITIALISATIONS
@@ -109,16 +110,27 @@ def experiment(name: str) -> Page:
     return Page(_paragraphs(*texts), {})
 
 
+def metric(name: str) -> Page:
+    """A metric: its formula, and what it is for."""
+    found = _known("metric", name, metrics.METRICS)
+    said = f"For {found.task}; {'higher' if found.higher else 'lower'} is better."
+    shown = "Read in per cent; a fraction in CSV and JSON." if found.percent else ""
+    shared = "Over all clients only where they share their classes." if found.by_class else ""
+    return Page(_paragraphs(_doc(found), said, shown, shared), {})
+
+
 LISTS: dict[str, Callable[[], dict[str, str]]] = {
     "methods": algorithms.describe_methods,
     "data": sources.describe_data,
     "models": zoo.describe_models,
+    "metrics": metrics.describe_metrics,
     "experiments": experiments.names,
 }
 PAGES: dict[str, Callable[[str], Page]] = {
     "methods": method,
     "data": data,
     "models": model,
+    "metrics": metric,
     "experiments": experiment,
 }
 

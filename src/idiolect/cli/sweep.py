@@ -16,6 +16,7 @@ from idiolect.cli.options import (
     EvalEvery,
     Json,
     LabelColumn,
+    MetricName,
     ModelName,
     Out,
     Rounds,
@@ -76,6 +77,7 @@ def sweep(
     cohort: Cohort = None,
     sampling: SamplingKind = "fixed",
     eval_every: EvalEvery = 10,
+    metric: MetricName = "",
     search: Annotated[str, typer.Option("--search", help="grid, random, optuna, halving or cv.")] = "grid",
     budget: Annotated[
         int | None, typer.Option("--budget", help="Settings of each method, drawn from the grid or ranges.")
@@ -101,16 +103,18 @@ def sweep(
     names = [m.strip() for m in methods_.split(",") if m.strip()]
     spaces, rest = divided(set_, names)
     spec, name = data_spec(data, client, label)
+    bench = Workbench(data_dir)
     experiment = comparison_of(
         name,
         spec,
-        {"name": auto_model(spec) if model == "auto" else model},
+        {"name": auto_model(spec, bench) if model == "auto" else model},
         names,
         select="last",
         rounds=rounds,
         cohort=cohort,
         sampling=sampling,
         eval_every=eval_every,
+        metric=metric,
         seeds=seeds,
         first_seed=seed,
     )
@@ -126,7 +130,7 @@ def sweep(
             swept = launch_sweep(
                 experiment,
                 spaces,
-                Workbench(data_dir),
+                bench,
                 target,
                 **options,
                 memory=None if memory is None else int(memory * 1e9),

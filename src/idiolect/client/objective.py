@@ -1,5 +1,6 @@
 """The objective f_i of one client: a model, a loss for one sample, and an L2 term."""
 
+from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 import equinox as eqx
@@ -12,6 +13,7 @@ from idiolect.core import tree
 from idiolect.core.losses import SampleLoss, cross_entropy, half_squared_error, lowest
 from idiolect.core.tree import Params
 from idiolect.data.federated import TaskKind
+from idiolect.metrics.base import Metric, OfSums
 
 
 class Batch(NamedTuple):
@@ -41,24 +43,17 @@ class Batch(NamedTuple):
 
 
 class Scores(NamedTuple):
-    """Sums over samples: loss (without L2), score (correct, or squared error), the count, and all of that by class.
+    """What a batch gives to an evaluation: loss (without L2) and count are sums over the samples that count.
 
-    classes: see `by_class`, of all clients together; None where they have no classes in common.
+    sums: of each metric of sums, by its name. samples: of each other metric what its samples give, leaves (b, ...).
+    keep: which rows count.
     """
 
-    loss: Float[Array, "*clients"]
-    score: Float[Array, "*clients"]
-    count: Float[Array, "*clients"]  # pyright: ignore[reportIncompatibleMethodOverride]
-    classes: Int[Array, "*parts 3 classes"] | None = None
-
-
-def by_class(
-    predicted: Int[Array, "b"], actual: Int[Array, "b"], keep: Bool[Array, "b"], classes: int
-) -> Int[Array, "3 classes"]:
-    """Of each class, how many samples are predicted rightly, predicted, and there."""
-    of = jnp.arange(classes)
-    said, true = ((labels[:, None] == of) & keep[:, None] for labels in (predicted, actual))
-    return jnp.sum(jnp.stack([said & true, said, true]), axis=1, dtype=jnp.int32)
+    loss: Float[Array, ""]
+    count: Int[Array, ""]  # pyright: ignore[reportIncompatibleMethodOverride]
+    sums: dict[str, PyTree[Array]]
+    samples: dict[str, PyTree[Array]]
+    keep: Bool[Array, "b"]
 
 
 def own_outputs(outputs: Float[Array, "b ..."], batch: Batch) -> Float[Array, "b ..."]:
@@ -127,22 +122,25 @@ class Objective(eqx.Module):
         mean = self.output_loss(self.outputs(params, batch.x), batch) / jnp.maximum(jnp.sum(batch.weight), 1)
         return mean if tree.is_off(self.l2) else mean + self.penalty(params)
 
-    def scores(self, params: PyTree, batch: Batch) -> Scores:
-        """Sums for evaluation: loss; correct predictions (classification) or squared error (regression)."""
+    def scores(self, params: PyTree, batch: Batch, metrics: Sequence[Metric] = ()) -> Scores:
+        """Loss, count and what the metrics need, for evaluation."""
         batch = self.answered(params, batch)
-        outputs = own_outputs(self.outputs(params, batch.x), batch)
-        losses = jax.vmap(self.sample_loss)(outputs, batch.y)
-        keep, classes = batch.weight > 0, None
-        if self.task == "classification":
-            predicted = jnp.argmax(outputs, axis=-1)
-            score = (predicted == batch.y).astype(losses.dtype)
-            if batch.outputs is None:
-                classes = by_class(predicted, batch.y, keep, outputs.shape[-1])
-        else:
-            score = (outputs.reshape(batch.y.shape) - batch.y) ** 2
-        # where, not *: a padded row may hold anything, and 0 * inf is NaN.
-        loss, score = (jnp.sum(jnp.where(keep, part, 0)) for part in (losses, score))
-        return Scores(loss, score, jnp.sum(batch.weight), classes)
+        outputs, keep = own_outputs(self.outputs(params, batch.x), batch), batch.weight > 0
+
+        def total(values: Shaped[Array, "b ..."]) -> Shaped[Array, "..."]:
+            # where, not *: a padded row may hold anything, and 0 * inf is NaN.
+            kept = jnp.where(keep.reshape(-1, *(1,) * (values.ndim - 1)), values, 0)
+            return jnp.sum(kept, axis=0, dtype=jnp.int32 if kept.dtype.kind == "i" else None)
+
+        given = {metric.name: jax.vmap(metric.sample)(outputs, batch.y) for metric in metrics}
+        added = {metric.name for metric in metrics if isinstance(metric, OfSums)}
+        return Scores(
+            loss=total(jax.vmap(self.sample_loss)(outputs, batch.y)),
+            count=total(keep),
+            sums={name: jax.tree.map(total, values) for name, values in given.items() if name in added},
+            samples={name: values for name, values in given.items() if name not in added},
+            keep=keep,
+        )
 
 
 def _is_selective(model: Any) -> bool:

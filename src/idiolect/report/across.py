@@ -5,12 +5,12 @@ from itertools import groupby
 import numpy as np
 from matplotlib.figure import Figure
 
+from idiolect.metrics.registry import METRICS
 from idiolect.report import text
 from idiolect.report.figures import Course
 from idiolect.report.style import Looks, blank, tidy
 from idiolect.study.outcomes import Line
 from idiolect.study.results import Results
-from idiolect.study.summary import shown_unit
 
 
 def across_figure(results: Results) -> Figure:
@@ -25,7 +25,7 @@ def across_figure(results: Results) -> Figure:
     lines = [
         line
         for line in results.lines
-        if line.weighted.seeds and (not shown[line.cell] or line.model in shown[line.cell])
+        if line.pooled.seeds and (not shown[line.cell] or line.model in shown[line.cell])
     ]
     looks = Looks([(line.method, line.model) for line in lines])
     entries = len(looks.methods) + len(looks.models) + 3
@@ -35,11 +35,10 @@ def across_figure(results: Results) -> Figure:
     for (method, model), group in groupby(sorted(lines, key=_name), _name):
         points = sorted(group, key=lambda line: where[line.cell])
         x = np.array([where[line.cell] for line in points])
-        unit = shown_unit(points[0].task)
-        mean, std = (unit * np.array([getattr(line.weighted, part) for line in points]) for part in ("mean", "std"))
+        unit = METRICS[points[0].metric].unit
+        mean, std = (unit * np.array([getattr(line.pooled, part) for line in points]) for part in ("mean", "std"))
         Course(method, model, x, mean, std).draw(axes, looks, dotted=True)
-    task = "classification" if all(line.task == "classification" for line in lines) else "regression"
-    axes.set_ylabel(text.score_axis(task), fontsize=10)
+    axes.set_ylabel(text.score_axis(results.metric(experiment.cells[0])), fontsize=10)
     axes.set_xlabel(experiment.across, fontsize=10)
     axes.set_xticks(sorted(set(where.values())))
     if lines:

@@ -4,12 +4,13 @@ import math
 from collections import Counter
 from dataclasses import dataclass
 
+from idiolect.metrics.base import Metric
+from idiolect.metrics.registry import METRICS
 from idiolect.report import text
 from idiolect.study.engine import run_id
 from idiolect.study.experiment import Cell, Method
 from idiolect.study.outcomes import Line
 from idiolect.study.results import Results
-from idiolect.study.summary import metric_name
 
 SELECTIONS = {
     "last": "last round",
@@ -17,19 +18,22 @@ SELECTIONS = {
     "best-validation": "round chosen on validation data",
     "best-test": "BEST ROUND ON TEST DATA (as published; optimistic)",
 }
-MACRO_F1 = "macro-F1"
 WORDS = frozenset({"method", "model", "verdict"})  # columns of words, which stand left
 
 
 @dataclass(frozen=True)
 class Table:
-    """A comparison as strings. groups: rows of each method; best: (group, row) of the best scores."""
+    """A comparison as strings. groups: rows of each method; best: (group, row) of the best scores.
+
+    others: the columns of metrics that are measured beside the one that is compared.
+    """
 
     title: str
     columns: tuple[str, ...]
     groups: tuple[tuple[tuple[str, ...], ...], ...]
     best: frozenset[tuple[int, int]]
     notes: tuple[str, ...]
+    others: tuple[str, ...] = ()
 
 
 def cell_title(cell: Cell) -> str:
@@ -48,15 +52,17 @@ def table_of(results: Results, cell: Cell) -> Table:
     """Every named model of every method of a cell; published values where the cell has any."""
     lines = {(line.method, line.model): line for line in results.lines if line.cell == cell.id}
     grouped = [[lines[m.title, name] for name in results.names(cell, m)] for m in cell.methods]
-    task = results.task(cell)
-    metric = metric_name(task)
+    metrics = results.metrics(cell)
+    metric, *others = metrics
     compared = any(line.published is not None for line in lines.values())
-    scale = "accuracy in %" if task == "classification" else "mean squared error (lower is better)"
+    scale = f"{metric.column} in %" if metric.percent else metric.column
+    scale += "" if metric.higher else " (lower is better)"
     seeds = results.experiment.seeds
-    by_class = (MACRO_F1,) if any(not math.isnan(line.macro_f1.mean) for line in lines.values()) else ()
+    known = {name for line in lines.values() for name, value in line.metrics.items() if not math.isnan(value.mean)}
+    more = tuple(other.column for other in others if other.name in known)
     beside = ("published", "difference", "verdict") if compared else ()
     spread = ("client mean", "worst 10 %", "hurt vs Local", "hurt vs global")
-    columns = ("method", "model", metric, *by_class, *beside, *spread, "seconds")
+    columns = ("method", "model", metric.column, *more, *beside, *spread, "seconds")
     return Table(
         title=f"{cell_title(cell)}: test {scale}, {SELECTIONS[cell.select]}, {seeds} seed{'s' if seeds > 1 else ''}",
         columns=columns,
@@ -64,24 +70,25 @@ def table_of(results: Results, cell: Cell) -> Table:
             tuple(_row(line, columns, first=i == 0, absent=absent) for i, line in enumerate(group))
             for group, absent in zip(grouped, (_absent(results, cell, m) for m in cell.methods), strict=True)
         ),
-        best=_best(grouped),
+        best=_best(grouped, metric),
         notes=_notes(results, cell, grouped),
+        others=more,
     )
 
 
 def _row(line: Line, columns: tuple[str, ...], *, first: bool, absent: str) -> tuple[str, ...]:
     """One line; what belongs to the whole method stands in its first line only."""
-    ran, task = line.weighted.seeds > 0, line.task
+    ran, metric, published = line.pooled.seeds > 0, METRICS[line.metric], METRICS[line.published_metric]
     values = {
+        **{METRICS[name].column: text.score(value, METRICS[name]) for name, value in line.metrics.items()},
         "method": line.method if first else "",
         "model": line.model,
-        metric_name(task): text.score(line.weighted, task) if ran else absent,
-        MACRO_F1: text.score(line.macro_f1, task),
-        "published": text.published(line.published, task),
-        "difference": text.difference(line.difference, task),
+        metric.column: text.score(line.pooled, metric) if ran else absent,
+        "published": text.published(line.published, published, metric),
+        "difference": text.difference(line.difference, published),
         "verdict": "" if line.published is None else line.verdict,
-        "client mean": text.score(line.mean, task),
-        "worst 10 %": text.score(line.worst10, task),
+        "client mean": text.score(line.mean, metric),
+        "worst 10 %": text.score(line.worst10, metric),
         "hurt vs Local": text.share(line.hurt_local),
         "hurt vs global": text.share(line.hurt_global),
         "seconds": text.seconds(line.seconds) if first else "",
@@ -98,22 +105,26 @@ def _absent(results: Results, cell: Cell, method: Method) -> str:
     return "not evaluated" if counts["done"] else "not run"
 
 
-def _best(grouped: list[list[Line]]) -> frozenset[tuple[int, int]]:
+def _best(grouped: list[list[Line]], metric: Metric) -> frozenset[tuple[int, int]]:
     """Where the best score stands, with all that read the same."""
     at = {(i, j): line for i, group in enumerate(grouped) for j, line in enumerate(group)}
-    means = {k: line.weighted.mean for k, line in at.items() if not math.isnan(line.weighted.mean)}
+    means = {k: line.pooled.mean for k, line in at.items() if not math.isnan(line.pooled.mean)}
     if not means:
         return frozenset()
-    task = next(iter(at.values())).task
-    best = text.number((max if task == "classification" else min)(means.values()), task)
-    return frozenset(k for k, mean in means.items() if text.number(mean, task) == best)
+    values = list(means.values())
+    best = text.number(values[metric.best(values)], metric)
+    return frozenset(k for k, mean in means.items() if text.number(mean, metric) == best)
 
 
 def _notes(results: Results, cell: Cell, grouped: list[list[Line]]) -> tuple[str, ...]:
     """What the numbers do not show: of what a published value is, seeds that are missing, rounds that were chosen."""
     found: list[str] = []
-    if any(line.published is not None and line.published.metric == "macro-f1" for group in grouped for line in group):
-        found.append("F1 before a published value: it is macro-F1, and so are its difference and verdict")
+    lines = [line for group in grouped for line in group if line.published is not None]
+    for name in dict.fromkeys(line.published_metric for line in lines if line.published_metric != line.metric):
+        column = METRICS[name].column
+        found.append(
+            f"{column} before a published value: it is of that metric, and so are its difference and verdict"
+        )
     for method, group in zip(cell.methods, grouped, strict=True):
         counts = statuses(results, cell, method)
         seeds = results.experiment.seeds

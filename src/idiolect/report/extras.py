@@ -43,17 +43,17 @@ def extras(results: Results, cell: Cell) -> list[Extra]:
     if is_timed(cell):
         found.append(_times(results, cell))
     if cell.tune:
-        task = results.task(cell)
+        metric = results.metric(cell)
         rows = tuple(
             (
                 pick.method,
                 str(pick.tried),
                 pick.line.method,
                 pick.line.model,
-                text.score(pick.validation, task),
-                text.score(pick.line.weighted, task),
-                text.score(pick.line.mean, task),
-                text.score(pick.line.worst10, task),
+                text.score(pick.validation, metric),
+                text.score(pick.line.pooled, metric),
+                text.score(pick.line.mean, metric),
+                text.score(pick.line.worst10, metric),
             )
             for pick in chosen(results, cell)
         )

@@ -14,7 +14,6 @@ from idiolect.report.style import Looks, blank, save, tidy
 from idiolect.study.experiment import Cell
 from idiolect.study.outcomes import Curve
 from idiolect.study.results import Results
-from idiolect.study.summary import shown_unit
 
 __all__ = ["clients_figure", "curves_figure", "panels_figure", "save"]
 
@@ -41,11 +40,9 @@ def panels_figure(results: Results, cells: Sequence[Cell], models: Sequence[str]
     figure = blank(2.2 + 4.2 * columns, height)
     grid = figure.subplots(len(cells), columns, squeeze=False)
     for i, cell in enumerate(cells):
-        task = results.task(cell)
-        _panel(
-            grid[i, 0], [Course.score(c, shown_unit(task)) for c in test[i]], looks, rising=task == "classification"
-        )
-        grid[i, 0].set_ylabel(text.score_axis(task), fontsize=10)
+        metric = results.metric(cell)
+        _panel(grid[i, 0], [Course.score(c, metric.unit) for c in test[i]], looks, rising=metric.higher)
+        grid[i, 0].set_ylabel(text.score_axis(metric), fontsize=10)
         if columns > 1:
             _panel(grid[i, 1], [Course.loss(c) for c in train[i]], looks, rising=False)
             grid[i, 1].set_ylabel("training loss", fontsize=10)

@@ -2,6 +2,7 @@
 
 import re
 from collections.abc import Sequence
+from inspect import cleandoc
 from pathlib import Path
 from typing import Any
 
@@ -30,10 +31,11 @@ CHOSEN = {
     "These numbers are optimistic: the test data chose them.",
 }
 COLUMNS = """\
-- **accuracy** or **mse**: over all test samples of all clients (every sample counts once), mean ± standard deviation
-  over seeds. **client mean**: every client counts once. **worst 10 %**: the mean of the worst tenth of the clients.
-- **macro-F1**, of classes that all clients share: over all test samples of all clients, the mean over the classes of
-  2 right / (predicted + there). A published value after F1 is compared with it.
+- The first column of numbers, **accuracy** or **mse** unless another metric was chosen: over all test samples of all
+  clients, mean ± standard deviation over seeds. By it methods are compared: **client mean**: every client counts
+  once. **worst 10 %**: the mean of the worst tenth of the clients. Other metrics beside it are over all test samples,
+  too; a published value after a metric's name is compared with that metric.
+{metrics}
 - **hurt vs Local**: the share of clients that are worse off than with Local training on their own data alone.
   **hurt vs global**: the share worse off than with the plain global model (FedAvg's if it was run, else the method's
   own).
@@ -118,11 +120,18 @@ def report_text(results: Results, command: str, figures: dict[str, list[tuple[st
     for cell in experiment.cells:
         parts += _cell(results, cell, figures.get(cell.id, []))
     parts += _diverged(results)
-    parts += ["## How to read the tables", COLUMNS.strip()]
+    parts += ["## How to read the tables", columns_text(results).strip()]
     parts += ["`table.csv` has every number unrounded, `clients.csv` every client's."]
     parts += ["`diagnostics.csv` has every evaluated round's diagnostics." if has_diagnostics(results) else ""]
     parts += ["## Made with", _bullets(made_with(results))]
     return "\n\n".join(part for part in parts if part) + "\n"
+
+
+def columns_text(results: Results) -> str:
+    """What the columns of the tables mean."""
+    shown = dict.fromkeys(metric for cell in results.experiment.cells for metric in results.metrics(cell))
+    texts = [cleandoc(metric.__doc__ or "").splitlines()[0] for metric in shown]
+    return COLUMNS.format(metrics="\n".join(f"- {text}" for text in texts))
 
 
 def _cell(results: Results, cell: Cell, figures: Sequence[tuple[str, str]]) -> list[str]:

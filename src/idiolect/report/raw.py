@@ -6,56 +6,61 @@ import math
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 
+import numpy as np
+
 from idiolect.core.files import atomic_write
+from idiolect.metrics.registry import METRICS
 from idiolect.study.outcomes import Line
 from idiolect.study.results import Results
-from idiolect.study.summary import OverSeeds, metric_name
+from idiolect.study.summary import OverSeeds
 
 OVER_SEEDS = (
-    *("weighted", "mean", "spread", "worst10", "worst", "loss", "macro_f1"),
+    *("pooled", "mean", "spread", "worst10", "worst", "loss"),
     *("hurt_local", "hurt_global", "seconds"),
 )
-LINE_COLUMNS = (
-    *("cell", "method", "model", "metric", "seeds", "failed", "rounds"),
-    *(name + suffix for name in OVER_SEEDS for suffix in ("", "_std", "_ci95")),
-    *("published_metric", "published", "published_std", "within", "difference", "verdict"),
-)
-CLIENT_COLUMNS = ("cell", "method", "model", "seed", "round", "client", "n", "score", "loss")
+LINE_COLUMNS = ("cell", "method", "model", "metric", "seeds", "failed", "rounds")
+PUBLISHED_COLUMNS = ("published_metric", "published", "published_std", "within", "difference", "verdict")
+CLIENT_COLUMNS = ("cell", "method", "model", "seed", "round", "client", "n")
 DIAGNOSTIC_COLUMNS = ("cell", "method", "seed", "diagnostic", "round", "value")
 
 
 def write_csv(results: Results, path: str | Path) -> None:
     """Write one row for each cell, method and named model, with every number of its line.
 
-    Scores are fractions (accuracy) or mse; NAME is the mean over seeds, NAME_std the sample standard deviation,
-    NAME_ci95 the half width of the 95 % confidence interval. published, published_std, within and difference are
-    in per cent for accuracy and macro-F1, of which published_metric is one, or mse. rounds: the rounds shown, one a
-    seed.
+    pooled, mean, spread, worst10 and worst are of the metric that is compared, which `metric` names; then there is a
+    column for every metric that was measured, over all samples. Scores are fractions where they are read in per cent.
+    NAME is the mean over seeds, NAME_std the sample standard deviation, NAME_ci95 the half width of the 95 %
+    confidence interval. published, published_std, within and difference are in the units of published_metric, per
+    cent where it is read so. rounds: the rounds shown, one a seed.
     """
-    _write(path, LINE_COLUMNS, (_line(line) for line in results.lines))
+    names = list(dict.fromkeys(name for line in results.lines for name in line.metrics))
+    numbers = (*OVER_SEEDS, *(METRICS[name].key for name in names))
+    columns = [*LINE_COLUMNS, *(name + suffix for name in numbers for suffix in ("", "_std", "_ci95"))]
+    _write(path, [*columns, *PUBLISHED_COLUMNS], (_line(line, names) for line in results.lines))
 
 
-def _line(line: Line) -> list[object]:
-    row: list[object] = [line.cell, line.method, line.model, metric_name(line.task), line.weighted.seeds]
+def _line(line: Line, names: Sequence[str]) -> list[object]:
+    row: list[object] = [line.cell, line.method, line.model, line.metric, line.pooled.seeds]
     row += [line.failed, " ".join(str(r) for r in line.rounds)]
-    for name in OVER_SEEDS:
-        value: OverSeeds | None = getattr(line, name)
+    values: list[OverSeeds | None] = [getattr(line, name) for name in OVER_SEEDS]
+    for value in (*values, *(line.metrics.get(name) for name in names)):
         row += [None] * 3 if value is None else [value.mean, value.std, value.half_width]
     known = line.published
     if known is None:
         row += [None] * 4
     else:
-        metric = metric_name(line.task) if known.metric == "score" else known.metric
-        row += [metric, known.value, known.std, known.within]
+        row += [line.published_metric, known.value, known.std, known.within]
     return [*row, line.difference, line.verdict]
 
 
 def clients_csv(results: Results, path: str | Path) -> None:
     """Write one row for each cell, method, named model, seed and client: its test scores at the selected round."""
-    _write(path, CLIENT_COLUMNS, _clients(results))
+    names = list(dict.fromkeys(m.name for cell in results.experiment.cells for m in results.metrics(cell)))
+    columns = [*CLIENT_COLUMNS, *(METRICS[name].key for name in names), "loss"]
+    _write(path, columns, _clients(results, names))
 
 
-def _clients(results: Results) -> Iterable[Sequence[object]]:
+def _clients(results: Results, metrics: Sequence[str]) -> Iterable[Sequence[object]]:
     for cell in results.experiment.cells:
         names = results.clients(cell)
         for method in cell.methods:
@@ -65,10 +70,12 @@ def _clients(results: Results) -> Iterable[Sequence[object]]:
                     if found is None:
                         continue
                     chosen, scores = found
-                    for i, (n, score, loss) in enumerate(zip(scores.count, scores.score, scores.loss, strict=True)):
+                    nothing = np.full(len(scores.count), np.nan)
+                    values = [scores.values.get(name, nothing) for name in metrics]
+                    for i, (n, *numbers) in enumerate(zip(scores.count, *values, scores.loss, strict=True)):
                         client = names[i] if i < len(names) else str(i)
-                        values = (int(n), float(score), float(loss))
-                        yield (cell.id, method.title, model, row.seed, chosen, client, *values)
+                        shown = (int(n), *(float(number) for number in numbers))
+                        yield (cell.id, method.title, model, row.seed, chosen, client, *shown)
 
 
 def has_diagnostics(results: Results) -> bool:

@@ -12,7 +12,6 @@ from idiolect.report.comparison import cell_title
 from idiolect.report.style import HIT, MISS, beside, blank, tidy, wrapped
 from idiolect.study.experiment import Cell, Method
 from idiolect.study.results import Results
-from idiolect.study.summary import higher_is_better, shown_unit
 
 _BINS = 70  # dots closer than this share of the axis stand beside each other
 
@@ -31,7 +30,8 @@ def clients_figure(results: Results, cell: Cell) -> Figure:
     Crosses are clients worse off than with Local training in the same seed, where Local was run. A bar marks the
     mean over clients, a triangle the mean of the worst tenth.
     """
-    unit = shown_unit(results.task(cell))
+    metric = results.metric(cell)
+    unit = metric.unit
     strips = [(method, found) for method in cell.methods if (found := strip(results, cell, method)) is not None]
     lines = {(line.method, line.model): line for line in results.lines if line.cell == cell.id}
     figure = blank(8.6, max(2.6, 1.2 + 0.75 * len(strips)))
@@ -59,27 +59,27 @@ def clients_figure(results: Results, cell: Cell) -> Figure:
     names = [f"{wrapped(m.title)}\n({results.names(cell, m)[0]})" for m, _ in strips]
     axes.set_yticks(range(len(strips)), names, fontsize=9)
     axes.set_ylim(len(strips) - 0.45, -0.55)
-    label = "test accuracy of each client, %" if unit == 100 else "test mse of each client"
+    label = f"test {metric.column} of each client" + (", %" if metric.percent else "")
     axes.set_xlabel(label + (" (one mark a client and seed)" if results.experiment.seeds > 1 else ""), fontsize=10)
     beside(figure, _legend(any(found.hurt.any() for _, found in strips)))
     return figure
 
 
 def strip(results: Results, cell: Cell, method: Method) -> Strip | None:
-    """A method's strip; None before any run has finished. Clients without test samples have no mark."""
-    model, task = results.names(cell, method)[0], results.task(cell)
+    """A method's strip; None before any run has finished. Clients without a value have no mark."""
+    model, metric = results.names(cell, method)[0], results.metric(cell)
     scores: list[np.ndarray] = []
     hurt: list[np.ndarray] = []
     for row in results.finished(cell, method):
         found = results.selected(cell, row, model)
         if found is None:
             continue
-        own = found[1].score
+        own = found[1].values[metric.name]
         reference = results.reference(cell, ("local",), "local", row.seed)
         against = own if reference is None else reference
         has = np.isfinite(own)
         scores.append(own[has])
-        hurt.append((own < against if higher_is_better(task) else own > against)[has])
+        hurt.append(metric.worse(own, against)[has])
     return Strip(np.concatenate(scores), np.concatenate(hurt)) if scores else None
 
 

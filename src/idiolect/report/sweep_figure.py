@@ -8,10 +8,9 @@ from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 from matplotlib.ticker import NullFormatter
 
-from idiolect.data.federated import TaskKind
+from idiolect.metrics.base import Metric
 from idiolect.report.style import GREY, HIT, MISS, beside, blank, tidy
 from idiolect.study.search.choose import Swept, Tried
-from idiolect.study.summary import higher_is_better, metric_name
 
 _FEW = 10  # so many values stand side by side, each with its name; more lie on a scale
 _WIDE = 50  # a scale is logarithmic where the largest value is so many times the smallest
@@ -29,10 +28,11 @@ def sweep_figure(swept: Swept) -> Figure:
     columns = max(map(len, keys))
     figure = blank(1.6 + 3.1 * columns, 0.3 + 2.7 * len(rows))
     grid = figure.subplots(len(rows), columns, squeeze=False, sharey="row")
-    unit, name = (100, "accuracy, %") if swept.task == "classification" else (1, metric_name(swept.task))
+    metric = swept.metric
+    unit, name = metric.unit, f"{metric.column}, %" if metric.percent else metric.column
     beyond = False
     for row, method, mine, panels in zip(grid, methods, rows, keys, strict=True):
-        worst = _worst_shown([unit * t.validation.mean for t in mine if t.validation.seeds], swept.task)
+        worst = _worst_shown([unit * t.validation.mean for t in mine if t.validation.seeds], metric)
         beyond |= worst is not None
         for axes, key in zip(row, panels, strict=False):
             _panel(axes, mine, key, unit, worst)
@@ -42,14 +42,14 @@ def sweep_figure(swept: Swept) -> Figure:
         row[0].set_ylabel(f"validation {name}", fontsize=10)
         row[0].set_title(method, fontsize=10, loc="left", fontweight="bold")
         if worst is not None:
-            row[0].set_ylim(**{"bottom" if higher_is_better(swept.task) else "top": worst})
+            row[0].set_ylim(**{"bottom" if swept.metric.higher else "top": worst})
     beside(figure, _legend(swept, beyond))
     return figure
 
 
-def _worst_shown(values: Sequence[float], task: TaskKind) -> float | None:
+def _worst_shown(values: Sequence[float], metric: Metric) -> float | None:
     """Where the axis ends, if a few settings are so bad that the others could not be told apart."""
-    sign = 1 if higher_is_better(task) else -1
+    sign = 1 if metric.higher else -1
     order = sorted((sign * v for v in values), reverse=True)
     if len(order) < 4:
         return None
@@ -112,7 +112,7 @@ def _aside(nth: int, of: int) -> float:
 def _legend(swept: Swept, beyond: bool) -> list[Line2D]:
     seeds = max(one.validation.seeds for one in swept.tried)
     tried = f"tried (mean ± std, {seeds} seeds)" if seeds > 1 else "tried"
-    end = "v" if higher_is_better(swept.task) else "^"
+    end = "v" if swept.metric.higher else "^"
     looks = [("o", HIT, 4.5, tried), ("*", MISS, 12, "chosen"), (end, HIT, 6, "worse than the axis shows")]
     looks.append(("x", GREY, 6, "diverged"))
     there = [True, bool(swept.chosen), beyond, any(one.failures for one in swept.tried)]

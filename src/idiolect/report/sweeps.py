@@ -15,7 +15,6 @@ from idiolect.report.sweep_figure import sweep_figure
 from idiolect.report.text import score
 from idiolect.study.search.choose import Swept, Tried
 from idiolect.study.search.space import shown
-from idiolect.study.summary import metric_name
 
 
 def _row(one: Tried) -> dict[str, Any]:
@@ -35,13 +34,13 @@ def _row(one: Tried) -> dict[str, Any]:
 
 
 def frame(swept: Swept) -> pd.DataFrame:
-    """One row a setting, nothing rounded. Scores are fractions (accuracy) or mse."""
+    """One row a setting, nothing rounded. Scores are fractions where they are read in per cent (accuracy)."""
     return pd.DataFrame([_row(one) for one in swept.tried])
 
 
 def rich_sweep(swept: Swept) -> Table:
     """Setting, validation mean and standard deviation over seeds, rounds, and test for what was chosen."""
-    name = "accuracy, %" if swept.task == "classification" else metric_name(swept.task)
+    name = f"{swept.metric.column}, %" if swept.metric.percent else swept.metric.column
     spent = "; ".join(
         f"{name}: {b['settings']} settings, {b['rounds x runs']} rounds x runs" for name, b in swept.budget.items()
     )
@@ -61,7 +60,7 @@ def rich_sweep(swept: Swept) -> Table:
     for one in swept.tried:
         said = "chosen" if one.chosen else "diverged" if one.failures else ""
         style = "bold" if one.chosen else "red" if one.failures else ""
-        scores = ["" if value is None else score(value, swept.task) for value in (one.validation, one.test)]
+        scores = ["" if value is None else score(value, swept.metric) for value in (one.validation, one.test)]
         cells = (one.setting.method, shown(one.setting.values), scores[0], str(one.rounds), scores[1], said)
         table.add_row(*cells, style=style)
     return table
@@ -70,7 +69,7 @@ def rich_sweep(swept: Swept) -> Table:
 def to_dict(swept: Swept) -> dict[str, Any]:
     """The same as JSON values: null where there is no number."""
     rows = json.loads(str(frame(swept).to_json(orient="records", double_precision=15)))
-    return {"metric": metric_name(swept.task), "budget": dict(swept.budget), "settings": rows}
+    return {"metric": swept.metric.name, "budget": dict(swept.budget), "settings": rows}
 
 
 def write_sweep(swept: Swept, out: Path) -> None:
@@ -89,7 +88,7 @@ def experiment_file(swept: Swept) -> str:
     cells: list[dict[str, Any]] = []
     for one in swept.chosen:
         cell, method = one.setting.cell, one.setting.cell.methods[0]
-        keys = {"data", "model", "rounds", "cohort", "sampling", "eval_every", "shared_init"}
+        keys = {"data", "model", "rounds", "cohort", "sampling", "eval_every", "shared_init", "metric"}
         values = cell.model_dump(mode="json", include=keys)
         name = cell.id if len(swept.chosen) == 1 else f"{cell.id} {method.name}"
         cells.append({"id": name, **values, "splits": ["train", "test"], "methods": [method.spec]})

@@ -8,11 +8,11 @@ from rich.console import Console, ConsoleOptions
 from rich.table import Table as RichTable
 from rich.text import Text
 
-from idiolect.report.comparison import MACRO_F1, WORDS, Table, table_of
+from idiolect.report.comparison import WORDS, Table, table_of
 from idiolect.study.experiment import Cell
 from idiolect.study.results import Results
 
-DISPENSABLE = ("seconds", MACRO_F1, "client mean", "hurt vs global", "difference", "worst 10 %")
+DISPENSABLE = ("client mean", "hurt vs global", "difference", "worst 10 %")
 LONGEST = 28  # characters; longer names go on in the next line
 
 
@@ -25,7 +25,8 @@ class TerminalTable:
     def __rich_console__(self, console: Console, options: ConsoleOptions) -> Iterator[RichTable]:
         """The widest form that fits; the narrowest where none does."""
         forms = [rich_form(self.table)]
-        forms += [rich_form(self.table, DISPENSABLE[:n], compact=True) for n in range(len(DISPENSABLE) + 1)]
+        least = ("seconds", *self.table.others[::-1], *DISPENSABLE)
+        forms += [rich_form(self.table, least[:n], compact=True) for n in range(len(least) + 1)]
         yield next((form for form, width in forms if width <= options.max_width), forms[-1][0])
 
 

@@ -2,22 +2,21 @@
 
 import math
 
-from idiolect.data.federated import TaskKind
+from idiolect.metrics.base import Metric
 from idiolect.study.published import Published
-from idiolect.study.summary import OverSeeds, shown_unit
+from idiolect.study.summary import OverSeeds
 
 MISSING = "—"
 
 
-def number(value: float, task: TaskKind) -> str:
-    """A score: accuracy, a fraction, as per cent with two decimals; mse with four significant digits."""
-    return _shown(100 * value if task == "classification" else value, 0.0, task)[0]
+def number(value: float, metric: Metric) -> str:
+    """A score: what is read in per cent with two decimals, else four significant digits."""
+    return _shown(metric.unit * value, 0.0, metric)[0]
 
 
-def score(value: OverSeeds, task: TaskKind) -> str:
+def score(value: OverSeeds, metric: Metric) -> str:
     """A score over seeds, "95.62 ± 0.04"; without ± for a single seed, a dash for none."""
-    unit = shown_unit(task)
-    return _with_std(unit * value.mean, unit * value.std, task)
+    return _with_std(metric.unit * value.mean, metric.unit * value.std, metric)
 
 
 def value(value: float) -> str:
@@ -25,24 +24,27 @@ def value(value: float) -> str:
     return MISSING if math.isnan(value) else f"{value:.4g}"
 
 
-def score_axis(task: TaskKind) -> str:
+def score_axis(metric: Metric) -> str:
     """What an axis of test scores is called."""
-    return "test accuracy, %" if task == "classification" else "test mse"
+    return f"test {metric.column}, %" if metric.percent else f"test {metric.column}"
 
 
-def published(value: Published | None, task: TaskKind) -> str:
-    """A published value with its standard deviation, in the units in which it was published; "F1" before macro-F1."""
+def published(value: Published | None, metric: Metric, compared: Metric) -> str:
+    """A published value of a metric with its standard deviation, in the units in which it was published.
+
+    The metric's name stands before it where the table compares another one.
+    """
     if value is None:
         return MISSING
-    shown = _with_std(value.value, math.nan if value.std is None else value.std, task)
-    return f"F1 {shown}" if value.metric == "macro-f1" else shown
+    shown = _with_std(value.value, math.nan if value.std is None else value.std, metric)
+    return shown if metric is compared else f"{metric.column} {shown}"
 
 
-def difference(value: float | None, task: TaskKind) -> str:
+def difference(value: float | None, metric: Metric) -> str:
     """Measured minus published, with its sign."""
     if value is None or math.isnan(value):
         return MISSING
-    return ("-" if value < 0 else "+") + _shown(abs(value), 0.0, task)[0]
+    return ("-" if value < 0 else "+") + _shown(abs(value), 0.0, metric)[0]
 
 
 def share(value: OverSeeds | None) -> str:
@@ -63,16 +65,16 @@ def seconds(value: OverSeeds) -> str:
     return f"{value.mean:.{digits}f}"
 
 
-def _with_std(mean: float, std: float, task: TaskKind) -> str:
-    shown, spread = _shown(mean, std, task)
+def _with_std(mean: float, std: float, metric: Metric) -> str:
+    shown, spread = _shown(mean, std, metric)
     return shown if math.isnan(mean) or math.isnan(std) else f"{shown} ± {spread}"
 
 
-def _shown(value: float, std: float, task: TaskKind) -> tuple[str, str]:
+def _shown(value: float, std: float, metric: Metric) -> tuple[str, str]:
     """A number, and its standard deviation to the same decimal place."""
     if math.isnan(value):
         return MISSING, MISSING
-    if task == "classification" or math.isinf(value):
+    if metric.percent or math.isinf(value):
         return f"{value:.2f}", f"{std:.2f}"
     exponent = int(f"{value:.3e}".partition("e")[2])
     if not -4 <= exponent < 6:

@@ -8,22 +8,21 @@ from idiolect.report.verdicts import verdict_summary
 from idiolect.study.engine import run_id
 from idiolect.study.outcomes import Line
 from idiolect.study.results import Results
-from idiolect.study.summary import metric_name
 
 
 def to_dict(results: Results) -> dict[str, Any]:
     """Every line with all of its numbers, and every run with its status; NaN and infinity become null.
 
-    Scores are fractions (accuracy, macro-F1) or mse, each with mean, std, half_width (95 %) and seeds; a published
-    value and the difference to it are in per cent for accuracy and macro-F1. A run's diagnostics are lists of
-    (round, value) by name.
+    Scores are fractions where they are read in per cent (accuracy), each with mean, std, half_width (95 %) and seeds;
+    a published value and the difference to it are in per cent there. A line's `metrics` has every metric that was
+    measured, over all samples. A run's diagnostics are lists of (round, value) by name.
     """
     experiment = results.experiment
     cells = [
         {
             "id": cell.id,
             "title": cell.title,
-            "metric": metric_name(results.task(cell)),
+            "metric": results.metric(cell).name,
             "select": cell.select,
             "rounds": cell.rounds,
             "notes": results.notes(cell),

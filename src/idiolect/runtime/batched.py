@@ -20,15 +20,15 @@ import numpy as np
 from jax.stages import Wrapped
 from jaxtyping import Array, Int, PyTree
 
-from idiolect.client.objective import Scores
 from idiolect.client.samples import Samples, to_device
 from idiolect.client.tiles import Tiles, tiles_of
 from idiolect.core import tree
 from idiolect.core.errors import require
+from idiolect.metrics.base import Metric
 from idiolect.runtime.blocks import default_block, map_blocks
 from idiolect.runtime.compiled import Skeleton, is_argument, is_number, once
 from idiolect.runtime.devices import Devices
-from idiolect.runtime.evaluate import ClientScores, Evaluator, client_scores, sums
+from idiolect.runtime.evaluate import ClientScores, Evaluator, Measured, client_scores, measure
 from idiolect.runtime.plan import Plan, State
 from idiolect.runtime.simulate import Simulation
 
@@ -79,7 +79,7 @@ class Program:
     simulations: one for each member, of which the one with the largest client gives the program its shapes.
     block: members vmapped together (None: chosen by the size of the model and the machine). devices: those that
     divide several members, all of this process by default. clients: how many are evaluated, see
-    `evaluated_clients`; of several members all are.
+    `evaluated_clients`; of several members all are. metrics: what is measured, see `Evaluator`.
     """
 
     def __init__(
@@ -90,12 +90,14 @@ class Program:
         block: int | None = None,
         devices: Devices | None = None,
         clients: int | None = None,
+        metrics: Sequence[Metric] | None = None,
     ) -> None:
         require(block is None or block >= 1, f"block = {block} must be at least 1 run")
         self.like = max(simulations, key=lambda sim: int(sim.training.train.sizes.max()))
         self.alone = len(simulations) == 1 and not members
         self.block = block or default_members(self.like)
-        self.evaluator = Evaluator(self.like, clients)
+        self.evaluator = Evaluator(self.like, clients, metrics)
+        self.metrics = self.evaluator.metrics
         self.devices = self.like.devices if self.alone else devices or Devices(rows=len(members))
         if not self.alone:
             self._stack(members)
@@ -116,8 +118,8 @@ class Program:
         self._common = self.devices.share(common)
         kept = [varies for varies, is_given in zip(self._varies, given, strict=True) if is_given]
         self.compiled = once(
-            (Batch, self.skeleton.key, tuple(given), tuple(kept), self.block, self.devices.all),
-            lambda: Batch(self.skeleton, kept, self.block, self.devices),
+            (Batch, self.skeleton.key, tuple(given), tuple(kept), self.block, self.devices.all, self.metrics),
+            lambda: Batch(self.skeleton, kept, self.block, self.devices, self.metrics),
         )
 
     def _of(self, rows: Sequence[int]) -> list[Array]:
@@ -176,14 +178,14 @@ class Program:
         """For each member, the scores of every client with each named model on each split."""
         if self.alone:
             return [self.evaluator(states, names, splits)]
-        totals = self.compiled.score(self._of(rows), self._common, states, None, tuple(names), tuple(splits))
-        totals = jax.tree.map(np.asarray, totals)
+        found = self.compiled.score(self._of(rows), self._common, states, None, tuple(names), tuple(splits))
+        found = jax.tree.map(np.asarray, found)
 
-        def member(row: int) -> dict[str, dict[str, Scores]]:
-            part = tree.gather(totals, row)
+        def member(row: int) -> dict[str, dict[str, Measured]]:
+            part = jax.tree.map(lambda leaf: np.asarray(leaf[row]), found)
             return {name: {split: part[name][split] for split in splits} for name in names}
 
-        return [client_scores(member(row)) for row in range(len(rows))]
+        return [client_scores(member(row), self.metrics) for row in range(len(rows))]
 
     def bytes_about(self, rows: int) -> int:
         """Memory that `rows` members take at once, about, the data left out.
@@ -223,8 +225,16 @@ class Batch:
     skeleton: a member's; varies: of the leaves that it is given, which differ between members.
     """
 
-    def __init__(self, skeleton: Skeleton, varies: Sequence[bool], block: int, devices: Devices) -> None:
+    def __init__(
+        self,
+        skeleton: Skeleton,
+        varies: Sequence[bool],
+        block: int,
+        devices: Devices,
+        metrics: Sequence[Metric],
+    ) -> None:
         self._skeleton, self._varies, self._block, self._devices = skeleton, varies, block, devices
+        self._metrics = tuple(metrics)
 
     def _member(self, varying: Sequence[Array], common: Sequence[Any]) -> Member:
         different, same = iter(varying), iter(common)
@@ -257,7 +267,7 @@ class Batch:
 
     @cached_property
     def score(self) -> Wrapped:
-        """(varying, common, states, None, names, splits) -> sums of every client, leaves (members, clients)."""
+        """(varying, common, states, None, names, splits) -> what is measured, leaves (members, ...)."""
 
         def score(member: Member, state: State, _: None, names: tuple[str, ...], splits: tuple[str, ...]) -> PyTree:
             samples = {name: member.scored[name][0] for name in splits}
@@ -269,7 +279,8 @@ class Batch:
             if member.plan.population != clients:
                 private = tree.gather(private, jnp.zeros_like(ids))
             core = replace(state, private=None)
-            return sums(member.plan, names, core, ids, private, member.models_from, samples, tiles)
+            given = core, ids, private, member.models_from, samples, tiles
+            return measure(member.plan, self._metrics, names, *given)
 
         return jax.jit(self._map(score), static_argnums=(4, 5))
 

@@ -27,25 +27,6 @@ def map_blocks(function: Callable[..., Any], block: int, *arguments: PyTree) -> 
     return jax.lax.map(lambda args: function(*args), arguments, batch_size=None if block == 1 else block)
 
 
-def map_pooled(function: Callable[..., tuple[Any, Any]], *arguments: PyTree) -> tuple[Any, Any]:
-    """Map over the leading axis, one row after the other: of (kept, pooled), `kept` is stacked, `pooled` added up.
-
-    So what is pooled takes the memory of one row, however many there are.
-    """
-    if jax.tree.leaves(arguments)[0].shape[0] <= 1:
-        kept, pooled = jax.vmap(function)(*arguments)
-        return kept, jax.tree.map(lambda leaf: leaf.sum(axis=0, dtype=leaf.dtype), pooled)
-
-    def step(total: PyTree, row: PyTree) -> tuple[PyTree, PyTree]:
-        kept, pooled = function(*row)
-        return jax.tree.map(jnp.add, total, pooled), kept
-
-    shapes = jax.eval_shape(function, *tree.gather(arguments, 0))[1]
-    nothing = jax.tree.map(lambda leaf: jnp.zeros(leaf.shape, leaf.dtype), shapes)
-    total, kept = jax.lax.scan(step, nothing, arguments)
-    return kept, total
-
-
 def default_block(params: PyTree) -> int:
     """Clients vmapped together: models of a few kilobytes gain from batched products, larger ones lose their cache.
 

@@ -1,4 +1,4 @@
-"""Evaluation: a named model, a split, ALL clients -> loss, score and count of every client."""
+"""Evaluation: a named model, a split, ALL clients -> every client's loss and metrics, and those over all samples."""
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -11,17 +11,19 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, ArrayLike, Float, Int, PyTree
 
-from idiolect.client.objective import Batch, Objective, Scores
 from idiolect.client.predictor import Models, unshared
 from idiolect.client.samples import Samples, to_device
 from idiolect.client.tiles import Tiles, tiles_of
 from idiolect.core import tree
 from idiolect.core.errors import DataError, require, unknown
 from idiolect.core.random import permuted
-from idiolect.runtime.blocks import map_blocks, map_pooled
+from idiolect.metrics.base import Metric, Quotient
+from idiolect.metrics.registry import measured
+from idiolect.runtime.blocks import map_blocks
 from idiolect.runtime.compiled import Skeleton, once
 from idiolect.runtime.plan import Plan, State
 from idiolect.runtime.private_rows import PrivateRows
+from idiolect.runtime.scoring import Each, Pool, over_all, score_tiles
 from idiolect.runtime.simulate import Simulation
 
 CHUNK_BYTES = 2**28  # models that are made at a time where private states lie in a file
@@ -31,54 +33,44 @@ CHUNK_BYTES = 2**28  # models that are made at a time where private states lie i
 class ClientScores:
     """One named model on one split: a value for every client, in the federation's order.
 
-    loss: mean loss without the L2 term. score: accuracy in [0, 1], or mean squared error for regression.
-    count: samples; a client without samples has NaN loss and score and does not enter any summary. classes: of ALL
-    clients' samples together, how many are predicted rightly, predicted, and there; None without common classes.
+    count: samples; a client without samples has NaN loss and values and does not enter any summary. loss: mean loss
+    without the L2 term. values: of each metric, by its name; NaN where a client has none. pooled: of each metric the
+    value over all clients' samples; NaN where there is none.
     """
 
     model: str
     split: str
-    loss: Float[np.ndarray, "clients"]
-    score: Float[np.ndarray, "clients"]
     count: Int[np.ndarray, "clients"]
-    classes: Int[np.ndarray, "3 classes"] | None = None
+    loss: Float[np.ndarray, "clients"]
+    values: Mapping[str, Float[np.ndarray, "clients"]]
+    pooled: Mapping[str, float]
 
 
-def score_tiles(
-    objective: Objective, params: PyTree, samples: Samples, ids: Int[Array, "clients"], tiles: Tiles
-) -> Scores:
-    """Sums of each of the clients `ids`, and `classes` of all of them, (1, 3, C). params: leaves (clients, ...)."""
-
-    def one(owner: Array, first: Array, size: Array) -> tuple[Scores, Array | None]:
-        x, y, _ = samples.of(ids[owner])
-        # A slice near the end is moved back to fit; the weights then select the rows that were meant.
-        begin = jnp.minimum(first, y.shape[0] - tiles.rows)
-        position = begin + jnp.arange(tiles.rows)
-        weight = ((position >= first) & (position < first + size)).astype(jnp.result_type(float))
-        part = Batch(
-            jax.lax.dynamic_slice_in_dim(x, begin, tiles.rows),
-            jax.lax.dynamic_slice_in_dim(y, begin, tiles.rows),
-            weight,
-            None if samples.outputs is None else samples.outputs[ids[owner]],
-        )
-        sums = objective.scores(tree.gather(params, owner), part)
-        return sums._replace(classes=None), sums.classes
-
-    sums, classes = map_pooled(one, tiles.owner, tiles.first, tiles.size)
-    each = jax.tree.map(lambda a: jnp.zeros(len(ids), a.dtype).at[tiles.owner].add(a), sums)
-    return each._replace(classes=None if classes is None else classes[None])
+Measured = tuple[Each, dict[str, Quotient]]
 
 
-def client_scores(sums: Mapping[str, Mapping[str, Scores]]) -> list[ClientScores]:
-    """Each client's means from its sums, by named model and split; `classes` is added up over its parts."""
-    return [_means(name, split, scores) for name, by_split in sums.items() for split, scores in by_split.items()]
+def client_scores(measured: Mapping[str, Mapping[str, Measured]], metrics: Sequence[Metric]) -> list[ClientScores]:
+    """What was measured as plain numbers in double precision, by named model and split."""
+    return [
+        _scores(name, split, each, pooled, metrics)
+        for name, by_split in measured.items()
+        for split, (each, pooled) in by_split.items()
+    ]
 
 
-def _means(model: str, split: str, sums: Scores) -> ClientScores:
-    loss, score, count = (np.asarray(v, np.float64) for v in sums[:3])
-    classes = None if sums.classes is None else np.asarray(sums.classes, np.int64).sum(axis=0)
+def _scores(
+    model: str, split: str, each: Each, pooled: Mapping[str, Quotient], metrics: Sequence[Metric]
+) -> ClientScores:
+    count, nothing = np.asarray(each.count, np.int64), (0, 0)
+    values = {metric.name: _value(each.values[metric.name]) for metric in metrics}
+    whole = {metric.name: float(_value(pooled.get(metric.name, nothing))) for metric in metrics}
+    return ClientScores(model, split, count, _value((each.loss, each.count)), values, whole)
+
+
+def _value(quotient: tuple[Any, Any]) -> np.ndarray:
+    numerator, denominator = (np.asarray(part, np.float64) for part in quotient)
     with np.errstate(invalid="ignore", divide="ignore"):
-        return ClientScores(model, split, loss / count, score / count, count.astype(np.int64), classes)
+        return np.where(denominator > 0, numerator / denominator, np.nan)
 
 
 def evaluated_clients(population: int, clients: int | None) -> Int[np.ndarray, "chosen"]:
@@ -96,11 +88,15 @@ def evaluated_clients(population: int, clients: int | None) -> Int[np.ndarray, "
 class Evaluator:
     """Evaluates a simulation's named models.
 
-    clients: how many are evaluated, see `evaluated_clients`; all by default.
+    clients: how many are evaluated, see `evaluated_clients`; all by default. metrics: what is measured, see
+    `metrics.registry.measured`; by the first one models are compared.
     """
 
-    def __init__(self, simulation: Simulation, clients: int | None = None) -> None:
+    def __init__(
+        self, simulation: Simulation, clients: int | None = None, metrics: Sequence[Metric] | None = None
+    ) -> None:
         self.simulation = simulation
+        self.metrics = tuple(measured(simulation.data.task) if metrics is None else metrics)
         self.ids = evaluated_clients(simulation.data.num_clients, clients)
         self._splits: dict[str, tuple[Samples, Tiles]] = {}
 
@@ -173,7 +169,7 @@ class Evaluator:
     @cached_property
     def compiled(self) -> "Scoring":
         """The compiled evaluation, which other simulations of the same plan share."""
-        return Scoring.of(self.simulation.plan)
+        return Scoring.of(self.simulation.plan, self.metrics)
 
     def __call__(
         self, state: State, names: Sequence[str] | None = None, splits: Sequence[str] = ("test",)
@@ -192,24 +188,28 @@ class Evaluator:
             mine = edges[begin // each : begin // each + devices + 1]
             where = {split: tiles.parts(mine, lengths[split]) for split, (_, tiles) in data.items()}
             given = replace(state, private=None), ids, own, self._train, flat, where
-            totals = self.compiled.sums(self.simulation.settings, chosen, *given)
-            parts.append(jax.tree.map(lambda a: np.asarray(a, np.float64), totals))
-        # Of `classes` each row is a device's part of the clients: those beyond the clients are empty.
-        totals = jax.tree.map(lambda *rows: np.concatenate(rows)[:clients], *parts)
-        return client_scores({name: {split: totals[name][split] for split in splits} for name in chosen})
+            part = self.compiled.parts(self.simulation.settings, chosen, each * devices >= clients, *given)
+            parts.append(jax.tree.map(np.asarray, part))
+        whole = parts[0] if len(parts) == 1 else self.compiled.joined(parts)
+        # Numbers beyond the clients' are of those that fill up the last chunk.
+        found = {
+            name: {split: (whole[name][split][0].first(clients), whole[name][split][1]) for split in splits}
+            for name in chosen
+        }
+        return client_scores(found, self.metrics)
 
 
 class Scoring:
     """The compiled evaluation of plans that are equal but for their numbers; see `compiled`."""
 
-    def __init__(self, plan: Plan, skeleton: Skeleton) -> None:
-        self._skeleton, self._everywhere = skeleton, plan.devices.everywhere
+    def __init__(self, plan: Plan, skeleton: Skeleton, metrics: Sequence[Metric]) -> None:
+        self._skeleton, self._everywhere, self._metrics = skeleton, plan.devices.everywhere, tuple(metrics)
 
     @classmethod
-    def of(cls, plan: Plan) -> "Scoring":
-        """That of an equal plan, if there is one."""
+    def of(cls, plan: Plan, metrics: Sequence[Metric]) -> "Scoring":
+        """That of an equal plan and the same metrics, if there is one."""
         skeleton = Skeleton(plan)
-        return once((cls, skeleton.key), lambda: cls(plan, skeleton))
+        return once((cls, skeleton.key, tuple(metrics)), lambda: cls(plan, skeleton, metrics))
 
     @cached_property
     def models(self) -> Callable[[list[Any], State, ArrayLike, PyTree, Samples, tuple[str, ...]], dict[str, PyTree]]:
@@ -226,17 +226,44 @@ class Scoring:
         return jax.jit(models, static_argnums=5, out_shardings=self._everywhere)
 
     @cached_property
-    def sums(self) -> Callable[..., dict[str, dict[str, Scores]]]:
-        """(settings, names, ...) -> as the function `sums`."""
+    def parts(self) -> Callable[..., PyTree]:
+        """(settings, names, whether these are all clients, ...) -> as the function `measure` if so, else `sums`."""
 
-        def compiled(settings: list[Any], names: tuple[str, ...], *given: PyTree) -> dict[str, dict[str, Scores]]:
-            return sums(self._skeleton.filled(settings), names, *given)
+        def compiled(settings: list[Any], names: tuple[str, ...], everyone: bool, *given: PyTree) -> PyTree:
+            function = measure if everyone else sums
+            return function(self._skeleton.filled(settings), self._metrics, names, *given)
 
-        return jax.jit(compiled, static_argnums=1, out_shardings=self._everywhere)
+        return jax.jit(compiled, static_argnums=(1, 2), out_shardings=self._everywhere)
+
+    def joined(self, parts: Sequence[PyTree]) -> dict[str, dict[str, Measured]]:
+        """What was measured in chunks of clients, as if all had been there at once."""
+        return self._pooled(jax.tree.map(lambda *rows: np.concatenate(rows), *parts))
+
+    @cached_property
+    def _pooled(self) -> Callable[[PyTree], dict[str, dict[str, Measured]]]:
+        return jax.jit(lambda found: pooled(self._metrics, found))
+
+
+def measure(
+    plan: Plan, metrics: Sequence[Metric], names: tuple[str, ...], *given: PyTree
+) -> dict[str, dict[str, Measured]]:
+    """Each client's numbers, and those over all of these clients' samples; given: see `sums`."""
+    return pooled(metrics, sums(plan, metrics, names, *given))
+
+
+def pooled(
+    metrics: Sequence[Metric], found: Mapping[str, Mapping[str, tuple[Each, Pool]]]
+) -> dict[str, dict[str, Measured]]:
+    """Each client's numbers, and those over all clients' samples in place of what they are made of."""
+    return {
+        name: {split: (each, over_all(metrics, pool)) for split, (each, pool) in by_split.items()}
+        for name, by_split in found.items()
+    }
 
 
 def sums(
     plan: Plan,
+    metrics: Sequence[Metric],
     names: tuple[str, ...],
     state: State,
     ids: Array,
@@ -244,29 +271,29 @@ def sums(
     train: Samples,
     samples: dict[str, Samples],
     tiles: dict[str, Tiles],
-) -> dict[str, dict[str, Scores]]:
-    """Sums of every client in `ids`, with these private states, for each named model on each split.
+) -> dict[str, dict[str, tuple[Each, Pool]]]:
+    """What every client in `ids` gives, with these private states, for each named model on each split.
 
     train: what models are made from. samples, tiles: of each split; of each device's part of the clients, leaves
     (devices, ...). A device makes its clients' models and scores them: no model goes from one to another.
     """
     arrays, rest = eqx.partition(plan, eqx.is_array)
 
-    def mapped(seen: PyTree, *part: PyTree) -> dict[str, dict[str, Scores]]:
+    def mapped(seen: PyTree, *part: PyTree) -> dict[str, dict[str, tuple[Each, Pool]]]:
         arrays, state, train, samples = seen
         plan: Plan = eqx.combine(arrays, rest)
         ids, private, tiles = tree.gather(part, 0)
         params = map_blocks(lambda *client: plan.models(names, (state, train), *client), plan.block, ids, private)
         params = unshared(params)
-        totals = {
+        found = {
             name: {
-                split: score_tiles(plan.objective, params[name], samples[split], ids, tiles[split])
+                split: score_tiles(plan.objective, metrics, params[name], samples[split], ids, tiles[split])
                 for split in samples
             }
             for name in names
         }
-        return jax.tree.map(lambda a: a[None], totals)
+        return jax.tree.map(lambda a: a[None], found)
 
     apart = jax.tree.map(lambda a: a.reshape(len(plan.devices), -1, *a.shape[1:]), (ids, private))
-    totals = plan.devices.map(mapped, (arrays, state, train, samples), *apart, tiles)
-    return jax.tree.map(lambda a: a.reshape(-1, *a.shape[2:]), totals)
+    found = plan.devices.map(mapped, (arrays, state, train, samples), *apart, tiles)
+    return {n: {s: (each.flat(), pool) for s, (each, pool) in by_split.items()} for n, by_split in found.items()}

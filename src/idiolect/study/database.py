@@ -17,9 +17,10 @@ class Database:
     one line of `StoreError`.
 
     schema: the tables to create; None for a file that must be there, which is only read if it cannot be written to.
+    version: of the tables; a file of another one is refused.
     """
 
-    def __init__(self, file: Path, schema: str | None) -> None:
+    def __init__(self, file: Path, schema: str | None, version: int = 1) -> None:
         self.file = file
         self._readonly = schema is None and not os.access(file.parent, os.W_OK)
         self._image: bytes | None = None
@@ -27,8 +28,10 @@ class Database:
         with self.guard():
             self._open = self._connected()
             try:
-                if schema is not None:
-                    self._open.executescript(schema)
+                if schema is not None and not self._open.execute("SELECT 1 FROM sqlite_master").fetchone():
+                    self._open.executescript(f"BEGIN IMMEDIATE; {schema}; PRAGMA user_version = {version}; COMMIT;")
+                if self._open.execute("PRAGMA user_version").fetchone()[0] != version:
+                    raise StoreError(f"the runs in '{file.parent}' are of another version; use another --out")
             except BaseException:
                 self.close()
                 raise

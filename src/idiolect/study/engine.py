@@ -19,7 +19,6 @@ from idiolect.study.model_files import save_client_models
 from idiolect.study.recorder import StoreRecorder, Together, everywhere
 from idiolect.study.resolve import Workbench, run_id
 from idiolect.study.store import RunRow, Store, changes
-from idiolect.study.summary import higher_is_better
 
 FINISHED = ("done", "diverged")
 
@@ -69,7 +68,7 @@ class Engine:
             if not self.is_finished(run):
                 model = self.bench.make_model(cell, data, seed)
                 if program is None:
-                    program = Program([self.bench.simulation(cell, method, data, model)], clients=cell.eval_clients)
+                    program = self.bench.program(cell, method, data, model)
                 run = self._run(cell, run, program, model, on_progress)
             yield run
 
@@ -81,10 +80,9 @@ class Engine:
         model: eqx.Module,
         on_progress: Callable[[str, Progress], None],
     ) -> RunRow:
-        task = program.like.data.task
-        better = (lambda a, b: a > b) if higher_is_better(task) else (lambda a, b: a < b)
         schedule = schedule_of(cell, program.like.data)
-        recorder = StoreRecorder(self.store, run, schedule, better if cell.select == "best-validation" else None)
+        chooses = program.metrics[0] if cell.select == "best-validation" else None
+        recorder = StoreRecorder(self.store, run, schedule, chooses)
 
         def report(progress: Progress) -> None:
             on_progress(run.id, progress)
@@ -156,7 +154,7 @@ def follow(bench: Workbench, experiment: Experiment, work: Sequence[Group], save
         for seed in group.seeds:
             model = bench.make_model(cell, data, seed)
             if program is None:
-                program = Program([bench.simulation(cell, method, data, model)], clients=cell.eval_clients)
+                program = bench.program(cell, method, data, model)
             params = eqx.filter(model, eqx.is_inexact_array)
             try:
                 schedule = schedule_of(cell, data)

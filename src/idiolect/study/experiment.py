@@ -12,6 +12,7 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_valida
 
 from idiolect.algorithms import registry as methods
 from idiolect.core.errors import ConfigError, unknown
+from idiolect.metrics.registry import names_in
 from idiolect.study.published import Gap, Published, Strict
 
 Protocol = Literal["as-written", "as-published"]
@@ -58,7 +59,8 @@ class Cell(Strict):
     the protocol as-published. splits: evaluated splits. tune: methods of one name are settings among which
     validation data choose. eval_clients: evaluate this many clients only, drawn once, the same for all methods and
     seeds (null: all). private: where the clients' private states lie, in memory or, for very many clients, in
-    a file. draw: the named models in figures (all if empty).
+    a file. draw: the named models in figures (all if empty). metric: what selection, figures and `hurt` use, accuracy
+    or mse if none is named; after a comma others that are measured beside it.
     """
 
     PRESENTATION: ClassVar[frozenset[str]] = frozenset({"id", "title", "gaps", "tune", "draw", "private"})
@@ -81,6 +83,7 @@ class Cell(Strict):
     gaps: tuple[Gap, ...] = ()
     tune: bool = False
     draw: tuple[str, ...] = ()
+    metric: str = ""
 
     def method(self, title: str) -> Method:
         """The method with this title."""
@@ -110,6 +113,7 @@ class Cell(Strict):
 
     @model_validator(mode="after")
     def _check(self) -> "Cell":
+        names_in(self.metric)
         titles = [m.title for m in self.methods]
         for title in titles:
             if titles.count(title) > 1:

@@ -67,6 +67,7 @@ def launch(
     model: eqx.Module | None = None,
     save_models: str = "first",
     debug: bool = False,
+    bench: Workbench | None = None,
     watcher: Watcher | None = None,
     report: Callable[[Results], object] | None = None,
 ) -> Results:
@@ -78,12 +79,13 @@ def launch(
     had before, else one a core. A run's last bits depend on how many cores it has, so a resumed one has as many,
     even where it is the only one left. save_models: client models of the "first" seed, of "all", or "none". data,
     model: objects in place of specifications; these run in this process. A run that diverges is recorded as such and
-    stops no other; see `raise_diverged`. report: called with the results while no other process may write to
-    the folder. Of several processes that run together only the leader returns; the others end when all is computed.
+    stops no other; see `raise_diverged`. bench: one that has data loaded already. report: called with the results
+    while no other process may write to the folder. Of several processes that run together only the leader returns;
+    the others end when all is computed.
     """
     out = Path(out)
     use_compilation_cache()
-    bench = Workbench(folder, data, model, debug)
+    bench = bench or Workbench(folder, data, model, debug)
     runs = bench.check(experiment)
     seeds = {"first": experiment.seed_list[:1], "all": experiment.seed_list, "none": ()}[save_models]
     if not is_leader():

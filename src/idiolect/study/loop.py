@@ -66,7 +66,7 @@ class Progress:
 
 @dataclass(frozen=True)
 class Evaluated:
-    """One evaluated round: every client's scores with their summaries, the state, and the time spent so far.
+    """One evaluated round: every client's scores, the first metric's summary, the state, and the time spent so far.
 
     state: the arrays of the run itself, which training gives up when it goes on: read them at once or copy them.
     diagnostics: what the method reports about itself; NaN where it does not know.
@@ -204,12 +204,12 @@ class _Loop:
         scores = program.scores(self.rows, states, schedule.splits, names)
         for place in places:
             simulation, state = self.runs[place].simulation, program.one(states, place)
-            results = [(s, summarise(s, simulation.data.task)) for s in scores[place]]
+            results = [(s, summarise(s, program.metrics[0])) for s in scores[place]]
             infinite = next((s for s, summary in results if not math.isfinite(summary.loss)), None)
             if infinite is not None:
                 self.failed[place] = diverged(simulation, infinite, round, program.evaluator.ids)
                 continue
-            self.scores.update({s.model: summary.weighted for s, summary in results if s.split == "test"})
+            self.scores.update({s.model: summary.pooled for s, summary in results if s.split == "test"})
             diagnostics = simulation.algorithm.diagnostics(state.shared)
             times = self.seconds[place], self.compile_seconds[place]
             told = {name: float(value) for name, value in diagnostics.items()}

@@ -1,14 +1,15 @@
 """What a comparison says of one method and model: a line of a table, a course over rounds, a published gap."""
 
 import math
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Literal
 
 import numpy as np
 
-from idiolect.data.federated import TaskKind
+from idiolect.metrics.registry import ALWAYS, METRICS
 from idiolect.study.published import Gap, Published
-from idiolect.study.summary import OverSeeds, shown_unit
+from idiolect.study.summary import OverSeeds
 
 Verdict = Literal["reproduced", "differs", "no published value", "not run", "diverged", "not measured"]
 
@@ -17,24 +18,25 @@ Verdict = Literal["reproduced", "differs", "no published value", "not run", "div
 class Line:
     """One named model of one method in one cell, on test data, over seeds.
 
-    weighted: mean over samples; mean: mean over clients; worst10: mean of the worst tenth of the clients; all are
-    fractions (accuracy) or mse, as the task says. macro_f1: a fraction, NaN if a seed has none. hurt_local,
-    hurt_global: fraction of clients worse off than with Local, and than with the plain global model (FedAvg's if it
-    was run, else this method's own); None where there is none. rounds: the rounds whose models are shown, one a
-    seed. seconds: training time a run, compilation left out. failed: seeds that diverged.
+    metric: the name of the one that is compared, of which these are: pooled: over all samples; mean, spread: mean and
+    standard deviation over clients; worst10: mean of the worst tenth of the clients; worst: the worst client.
+    metrics: of every metric that was measured, by its name, the value over all samples; NaN if a seed has none.
+    hurt_local, hurt_global: fraction of clients worse off than with Local, and than with the plain global model
+    (FedAvg's if it was run, else this method's own); None where there is none. rounds: the rounds whose models are
+    shown, one a seed. seconds: training time a run, compilation left out. failed: seeds that diverged.
     """
 
     cell: str
     method: str
     model: str
-    task: TaskKind
-    weighted: OverSeeds
+    metric: str
+    pooled: OverSeeds
     mean: OverSeeds
     spread: OverSeeds
     worst10: OverSeeds
     worst: OverSeeds
     loss: OverSeeds
-    macro_f1: OverSeeds
+    metrics: Mapping[str, OverSeeds]
     hurt_local: OverSeeds | None
     hurt_global: OverSeeds | None
     rounds: tuple[int, ...]
@@ -43,17 +45,23 @@ class Line:
     failed: int
 
     @property
+    def published_metric(self) -> str:
+        """The metric of the published value: the task's own, where none is named."""
+        named = "" if self.published is None else self.published.metric
+        return named or ALWAYS[METRICS[self.metric].task][0]
+
+    @property
     def difference(self) -> float | None:
-        """Measured minus published, in the published value's units (per cent for accuracy and macro-F1)."""
-        if self.published is None:
+        """Measured minus published, in the published value's units: per cent where the metric is read so."""
+        name, published = self.published_metric, self.published
+        if published is None or name not in self.metrics or math.isnan(self.metrics[name].mean):
             return None
-        measured = (self.macro_f1 if self.published.metric == "macro-f1" else self.weighted).mean
-        return None if math.isnan(measured) else shown_unit(self.task) * measured - self.published.value
+        return METRICS[name].unit * self.metrics[name].mean - published.value
 
     @property
     def verdict(self) -> Verdict:
         """Whether the mean over seeds is within the published value's tolerance."""
-        if self.weighted.seeds == 0:
+        if self.pooled.seeds == 0:
             return "diverged" if self.failed else "not run"
         if self.published is None:
             return "no published value"

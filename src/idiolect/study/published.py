@@ -1,8 +1,9 @@
 """What a paper published: numbers and gaps that measured ones are set beside."""
 
-from typing import Literal
+from pydantic import BaseModel, ConfigDict, field_validator
 
-from pydantic import BaseModel, ConfigDict
+from idiolect.core.errors import unknown
+from idiolect.metrics.registry import METRICS
 
 
 class Strict(BaseModel):
@@ -14,8 +15,8 @@ class Strict(BaseModel):
 class Published(Strict):
     """A published number: which named model it is of, the value, its standard deviation, the tolerance.
 
-    value, std and within are in per cent (accuracy, macro-F1) or in the data's units (mse). metric: what it is a
-    value of, "score" (accuracy or mse) or "macro-f1".
+    value, std and within are in per cent where the metric is read so (accuracy), else as the metric is (mse). metric:
+    what it is a value of; where none is named, accuracy or mse, as the data say.
     """
 
     model: str
@@ -23,7 +24,14 @@ class Published(Strict):
     std: float | None = None
     within: float = 1.0
     row: str = ""
-    metric: Literal["score", "macro-f1"] = "score"
+    metric: str = ""
+
+    @field_validator("metric")
+    @classmethod
+    def _known(cls, name: str) -> str:
+        if name and name not in METRICS:
+            raise unknown("metric", name, METRICS)
+        return name
 
 
 class Gap(Strict):

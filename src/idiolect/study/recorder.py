@@ -1,14 +1,14 @@
 """What keeps a run in a store while it goes on."""
 
 import time
-from collections.abc import Callable, Sequence
-from dataclasses import asdict
+from collections.abc import Sequence
 from pathlib import Path
 
 import jax
 import numpy as np
 
 from idiolect.core.errors import StoreError
+from idiolect.metrics.base import Metric
 from idiolect.runtime.checkpoint import Checkpoint, load_checkpoint, plain, save_checkpoint, with_key
 from idiolect.runtime.devices import agreed
 from idiolect.runtime.plan import State
@@ -24,13 +24,11 @@ _CHECKPOINT_SHARE = 20  # checkpoints take at most this part of the time
 class StoreRecorder:
     """Keeps a run in a store: metrics in SQLite, then the checkpoint.
 
-    better: whether one validation score is better than another, where the best round's state is kept too.
+    metric: by which validation data choose a round, whose state is kept too; None where they do not.
     """
 
-    def __init__(
-        self, store: Store, run: RunRow, schedule: Schedule, better: Callable[[float, float], bool] | None = None
-    ) -> None:
-        self.store, self.run, self.schedule, self.better = store, run, schedule, better
+    def __init__(self, store: Store, run: RunRow, schedule: Schedule, metric: Metric | None = None) -> None:
+        self.store, self.run, self.schedule, self.metric = store, run, schedule, metric
         self.path = store.checkpoint_path(run.id)
         self.hash = digest(run.config_hash, run.data_hash)
         self.best: dict[str, float] = {}
@@ -46,8 +44,8 @@ class StoreRecorder:
             if isinstance(like.private, PrivateRows):
                 like.private.clear()
             return None
-        for model in self.store.models(self.run.id):
-            for _, score, _ in self.store.curve(self.run.id, model, "validation"):
+        for model in self.store.models(self.run.id) if self.metric is not None else ():
+            for _, score, _ in self.store.curve(self.run.id, model, "validation", self.metric.name):
                 self._improves(model, score)
         return found.state, found.seconds, found.compile_seconds
 
@@ -61,7 +59,7 @@ class StoreRecorder:
         return {*splits} <= {*self.store.evaluated_splits(self.run.id, round)}
 
     def _improves(self, model: str, score: float) -> bool:
-        if self.better is None or (model in self.best and not self.better(score, self.best[model])):
+        if self.metric is None or (model in self.best and not self.metric.better(score, self.best[model])):
             return False
         self.best[model] = score
         return True
@@ -72,7 +70,7 @@ class StoreRecorder:
 
     def chosen(self, model: str, last: State) -> State:
         """The state of the round that the cell's selection chooses for a named model."""
-        if self.better is None:
+        if self.metric is None:
             return last
         found = load_checkpoint(self.best_path(model), last, self.hash)
         if found is None:
@@ -82,14 +80,14 @@ class StoreRecorder:
     def keep(self, evaluated: Evaluated, last: bool) -> None:
         """Metrics first, then the checkpoint: at the end, and else every few seconds."""
         checkpoint = Checkpoint(evaluated.state, evaluated.seconds, evaluated.compile_seconds)
-        if self.better is not None:
+        if self.metric is not None:
             for scores, summary in evaluated.results:
-                if scores.split == "validation" and self._improves(scores.model, summary.weighted):
+                if scores.split == "validation" and self._improves(scores.model, summary.pooled):
                     save_checkpoint(self.best_path(scores.model), checkpoint, self.hash)
         self.store.record(
             self.run.id,
             evaluated.round,
-            [(scores, asdict(summary)) for scores, summary in evaluated.results],
+            [scores for scores, _ in evaluated.results],
             seconds=evaluated.seconds,
             compile_seconds=evaluated.compile_seconds,
             diagnostics=evaluated.diagnostics,

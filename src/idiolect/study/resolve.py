@@ -2,7 +2,7 @@
 
 import hashlib
 import json
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from inspect import signature
@@ -21,9 +21,11 @@ from idiolect.data.federated import FederatedData
 from idiolect.data.sets import registry as sources
 from idiolect.models import build as build_model
 from idiolect.models import check_model, l2_of, loss_of
+from idiolect.runtime.batched import Program
 from idiolect.runtime.evaluate import evaluated_clients
 from idiolect.runtime.simulate import Simulation
 from idiolect.study.experiment import Cell, Experiment, Method, digest
+from idiolect.study.measuring import check_metrics, metrics_of
 from idiolect.study.provenance import provenance
 from idiolect.study.store import RunRow
 
@@ -43,22 +45,24 @@ class Workbench:
 
     def load(self, cell: Cell) -> FederatedData:
         """The cell's data; the last one loaded is kept."""
-        if self.data is not None:
-            return self.data
-        key = json.dumps(cell.data, sort_keys=True)
+        return self.data if self.data is not None else self.read(cell.data)
+
+    def read(self, spec: Mapping[str, Any]) -> FederatedData:
+        """The data of a specification; the last one loaded is kept."""
+        key = json.dumps(spec, sort_keys=True)
         if self._loaded is None or self._loaded[0] != key:
             self._loaded = None  # let the old one go before the new one comes
-            self._loaded = (key, sources.load({**cell.data, **self._where(cell)}))
+            self._loaded = (key, sources.load({**spec, **self._where(spec)}))
         return self._loaded[1]
 
     def forget(self) -> None:
         """Let go of the data last loaded."""
         self._loaded = None
 
-    def _where(self, cell: Cell) -> dict[str, str]:
+    def _where(self, spec: Mapping[str, Any]) -> dict[str, str]:
         """The user's folder, for data sets that are read from one and were not told another."""
-        source = sources.SOURCES.get(cell.data.get("name", ""))
-        takes = source is not None and "folder" in signature(source).parameters and "folder" not in cell.data
+        source = sources.SOURCES.get(spec.get("name", ""))
+        takes = source is not None and "folder" in signature(source).parameters and "folder" not in spec
         return {"folder": self.folder} if self.folder is not None and takes else {}
 
     def make_model(self, cell: Cell, data: FederatedData, seed: int) -> eqx.Module:
@@ -88,6 +92,11 @@ class Workbench:
             debug=self.debug,
         )
 
+    def program(self, cell: Cell, method: Method, data: FederatedData, model: eqx.Module) -> Program:
+        """A single run of that, evaluated on the cell's clients by its metrics."""
+        simulation = self.simulation(cell, method, data, model)
+        return Program([simulation], clients=cell.eval_clients, metrics=metrics_of(cell, data.task))
+
     def check(self, experiment: Experiment) -> list[RunRow]:
         """Every run of an experiment as it will be registered, when all that can be wrong before it starts is right.
 
@@ -101,6 +110,7 @@ class Workbench:
             )
             data = self.load(cell)
             try:
+                check_metrics(cell, data)
                 make = partial(self.make_model, cell, data, 0)
                 model = self.model if self.model is not None else eqx.filter_eval_shape(make)
                 if self.model is not None:
@@ -110,11 +120,6 @@ class Workbench:
                     for value in method.published:
                         if value.model not in offered:
                             raise unknown(f"model of {method.name}", value.model, offered)
-                        require(
-                            value.metric == "score" or (data.task == "classification" and not data.own_labels),
-                            f"{method.title}: a published macro-f1 is compared on classes that all clients share; "
-                            "these data have none, so leave metric out",
-                        )
             except ConfigError as error:
                 raise ConfigError(f"cell '{cell.id}': {error}") from None
             rows += [self.row(cell, m, data, seed) for m in cell.methods for seed in experiment.seed_list]

@@ -1,5 +1,6 @@
 """Results: what a store's runs say about every method and named model, over seeds, beside published values."""
 
+import math
 from collections.abc import Sequence
 from dataclasses import replace
 from functools import cached_property
@@ -8,24 +9,26 @@ import numpy as np
 
 from idiolect.algorithms.registry import ALGORITHMS
 from idiolect.data.federated import TaskKind
+from idiolect.metrics.base import Metric
+from idiolect.metrics.registry import ALWAYS
 from idiolect.runtime.evaluate import ClientScores
 from idiolect.study.engine import run_id
 from idiolect.study.experiment import Cell, Experiment, Method
+from idiolect.study.measuring import metrics_of
 from idiolect.study.outcomes import Curve, GapLine, Line
 from idiolect.study.store import RunRow, Store
-from idiolect.study.summary import OverSeeds, Summary, higher_is_better, hurt_fraction, over_seeds, summarise
+from idiolect.study.summary import OverSeeds, Summary, hurt_fraction, over_seeds, summarise
 
 
 def mean_scores(rounds: Sequence[ClientScores]) -> ClientScores:
-    """Every client's mean loss and score over several evaluated rounds of one model on one split.
-
-    classes: the sum over the rounds; None if one has none.
-    """
-    loss = np.mean([scores.loss for scores in rounds], axis=0)
-    score = np.mean([scores.score for scores in rounds], axis=0)
-    classes = [scores.classes for scores in rounds if scores.classes is not None]
-    total = np.sum(classes, axis=0) if len(classes) == len(rounds) else None
-    return replace(rounds[-1], loss=loss, score=score, classes=total)
+    """The mean over several evaluated rounds of every client's loss and metrics, and of those over all samples."""
+    last = rounds[-1]
+    return replace(
+        last,
+        loss=np.mean([scores.loss for scores in rounds], axis=0),
+        values={name: np.mean([scores.values[name] for scores in rounds], axis=0) for name in last.values},
+        pooled={name: float(np.mean([scores.pooled[name] for scores in rounds])) for name in last.pooled},
+    )
 
 
 class Results:
@@ -62,6 +65,14 @@ class Results:
                 return "regression" if task == "regression" else "classification"
         return "classification"
 
+    def metrics(self, cell: Cell) -> tuple[Metric, ...]:
+        """What was measured in a cell."""
+        return metrics_of(cell, self.task(cell))
+
+    def metric(self, cell: Cell) -> Metric:
+        """The metric that is compared in a cell."""
+        return self.metrics(cell)[0]
+
     def notes(self, cell: Cell) -> list[str]:
         """What a reader of the cell's numbers must know about its data."""
         rows = [row for method in cell.methods for row in self.finished(cell, method)]
@@ -85,34 +96,35 @@ class Results:
 
         With "last-10": the last round, and every client's mean scores over the last ten.
         """
-        split = "validation" if cell.select == "best-validation" else "test"
-        curve = self.store.curve(row.id, model, split)
+        split, metric = "validation" if cell.select == "best-validation" else "test", self.metric(cell)
+        curve = self.store.curve(row.id, model, split, metric.name)
         if not curve:
             return None
         if cell.select in ("last", "last-10"):
             chosen = curve[-1][0]
         else:
-            best = max if higher_is_better(self.task(cell)) else min
-            chosen = best(curve, key=lambda point: point[1])[0]  # the first of equals
+            chosen = curve[metric.best([point[1] for point in curve])][0]
         wanted = [point[0] for point in curve[-cell.tail :]] if cell.tail else [chosen]
         scores = [self.store.scores(row.id, round, model, "test") for round in wanted]
         found = [score for score in scores if score is not None]
         return (chosen, mean_scores(found)) if found else None
 
     def reference(self, cell: Cell, names: Sequence[str], model: str, seed: int) -> np.ndarray | None:
-        """The test scores of a reference model in the same cell with the same seed."""
+        """The clients' values of a reference model on test data, in the same cell with the same seed."""
         for method in cell.methods:
             if method.name in names:
                 row = self.rows.get(run_id(cell.id, method.title, seed))
                 found = self.selected(cell, row, model) if row is not None and row.status == "done" else None
                 if found is not None:
-                    return found[1].score
+                    return found[1].values[self.metric(cell).name]
         return None
 
     def line(self, cell: Cell, method: Method, model: str) -> Line:
         """One line of the table."""
-        task = self.task(cell)
+        metrics = self.metrics(cell)
+        metric = metrics[0]
         summaries: list[Summary] = []
+        pooled: dict[str, list[float]] = {other.name: [] for other in metrics}
         rounds: list[int] = []
         hurt: dict[str, list[float]] = {"local": [], "global": []}
         rows = self.finished(cell, method)
@@ -121,14 +133,17 @@ class Results:
             if found is None:
                 continue
             rounds.append(found[0])
-            summaries.append(summarise(found[1], task))
+            summaries.append(summarise(found[1], metric))
+            for other in pooled:
+                pooled[other].append(found[1].pooled.get(other, math.nan))
+            values = found[1].values[metric.name]
             shared = self.reference(cell, ("fedavg", "fedavg-ft"), "global", row.seed)
             if shared is None:
                 own = self.selected(cell, row, "global")
-                shared = own[1].score if own else None
+                shared = own[1].values[metric.name] if own else None
             for key, against in (("local", self.reference(cell, ("local",), "local", row.seed)), ("global", shared)):
                 if against is not None:
-                    hurt[key].append(hurt_fraction(found[1].score, against, task))
+                    hurt[key].append(hurt_fraction(values, against, metric))
         runs = (self.rows.get(run_id(cell.id, method.title, seed)) for seed in self.experiment.seed_list)
         failed = sum(row is not None and row.status == "diverged" for row in runs)
 
@@ -139,14 +154,14 @@ class Results:
             cell=cell.id,
             method=method.title,
             model=model,
-            task=task,
-            weighted=over("weighted"),
+            metric=metric.name,
+            pooled=over("pooled"),
             mean=over("mean"),
             spread=over("std"),
             worst10=over("worst10"),
             worst=over("worst"),
             loss=over("loss"),
-            macro_f1=over("macro_f1"),
+            metrics={name: over_seeds(values) for name, values in pooled.items()},
             hurt_local=over_seeds(hurt["local"]) if hurt["local"] else None,
             hurt_global=over_seeds(hurt["global"]) if hurt["global"] else None,
             rounds=tuple(rounds),
@@ -181,20 +196,20 @@ class Results:
         """The published gaps of a cell beside the measured ones."""
         found: list[GapLine] = []
         for gap in cell.gaps:
-            larger, smaller = self._weighted(cell, gap.larger), self._weighted(cell, gap.smaller)
+            larger, smaller = self._pooled(cell, gap.larger), self._pooled(cell, gap.smaller)
             both = [100 * (larger[seed] - smaller[seed]) for seed in larger if seed in smaller]
             found.append(GapLine(gap, over_seeds(both)))
         return found
 
-    def _weighted(self, cell: Cell, name: str) -> dict[int, float]:
-        """Seed -> sample-weighted test score at the selected round, for "method label/model"."""
+    def _pooled(self, cell: Cell, name: str) -> dict[int, float]:
+        """Seed -> test accuracy over all samples at the selected round, for "method label/model"."""
         title, _, model = name.rpartition("/")
         values: dict[int, float] = {}
         for method in cell.methods:
             for row in self.finished(cell, method) if method.title == title else ():
                 selected = self.selected(cell, row, model)
                 if selected is not None:
-                    values[row.seed] = summarise(selected[1], self.task(cell)).weighted
+                    values[row.seed] = selected[1].pooled[ALWAYS[self.task(cell)][0]]
         return values
 
     def curves(self, cell: Cell, split: str, models: Sequence[str] | None = None) -> list[Curve]:
@@ -204,7 +219,8 @@ class Results:
             for model in self.names(cell, method):
                 if models is not None and model not in models:
                     continue
-                runs = [self.store.curve(row.id, model, split) for row in self.finished(cell, method)]
+                metric = self.metric(cell).name
+                runs = [self.store.curve(row.id, model, split, metric) for row in self.finished(cell, method)]
                 runs = [run for run in runs if run]
                 if not runs:
                     continue

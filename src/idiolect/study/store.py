@@ -15,10 +15,13 @@ import numpy as np
 
 from idiolect.core.errors import StoreError
 from idiolect.core.files import file_name
+from idiolect.metrics.registry import METRICS
 from idiolect.runtime.evaluate import ClientScores
 from idiolect.study.database import Database
+from idiolect.study.summary import summarise
 
 DATABASE = "idiolect.sqlite"
+VERSION = 2  # of the tables
 _SCHEMA = """
 CREATE TABLE IF NOT EXISTS facts (key TEXT PRIMARY KEY, value TEXT NOT NULL);
 CREATE TABLE IF NOT EXISTS runs (
@@ -27,19 +30,20 @@ CREATE TABLE IF NOT EXISTS runs (
     status TEXT NOT NULL, round INTEGER NOT NULL, seconds REAL NOT NULL, compile_seconds REAL NOT NULL,
     message TEXT NOT NULL
 );
+CREATE TABLE IF NOT EXISTS evaluations (
+    run TEXT NOT NULL REFERENCES runs (id), round INTEGER NOT NULL, model TEXT NOT NULL, split TEXT NOT NULL,
+    clients INTEGER NOT NULL, samples INTEGER NOT NULL, loss REAL,
+    count_by_client BLOB NOT NULL, loss_by_client BLOB NOT NULL,
+    PRIMARY KEY (run, round, model, split)
+) WITHOUT ROWID;
 CREATE TABLE IF NOT EXISTS metrics (
     run TEXT NOT NULL REFERENCES runs (id), round INTEGER NOT NULL, model TEXT NOT NULL, split TEXT NOT NULL,
-    clients INTEGER NOT NULL, samples INTEGER NOT NULL, weighted REAL, mean REAL, worst10 REAL, loss REAL,
-    score_by_client BLOB NOT NULL, loss_by_client BLOB NOT NULL, count_by_client BLOB NOT NULL,
-    PRIMARY KEY (run, round, model, split)
+    place INTEGER NOT NULL, metric TEXT NOT NULL, pooled REAL, mean REAL, worst10 REAL, by_client BLOB NOT NULL,
+    PRIMARY KEY (run, round, model, split, metric)
 ) WITHOUT ROWID;
 CREATE TABLE IF NOT EXISTS diagnostics (
     run TEXT NOT NULL REFERENCES runs (id), round INTEGER NOT NULL, name TEXT NOT NULL, value REAL,
     PRIMARY KEY (run, round, name)
-) WITHOUT ROWID;
-CREATE TABLE IF NOT EXISTS classes (
-    run TEXT NOT NULL REFERENCES runs (id), round INTEGER NOT NULL, model TEXT NOT NULL, split TEXT NOT NULL,
-    counts BLOB NOT NULL, PRIMARY KEY (run, round, model, split)
 ) WITHOUT ROWID;
 """
 
@@ -77,7 +81,7 @@ class Store:
                 (self.folder / "checkpoints").mkdir(parents=True, exist_ok=True)
             except OSError as error:
                 raise StoreError(f"cannot write to '{self.folder}': {error.strerror or error}") from error
-        self._db = Database(file, _SCHEMA if create else None)
+        self._db = Database(file, _SCHEMA if create else None, VERSION)
 
     def __enter__(self) -> "Store":
         return self
@@ -158,7 +162,7 @@ class Store:
     def rewind(self, run_id: str, round: int) -> None:
         """Forget evaluations after `round`, the round of the checkpoint from which the run goes on (-1: none)."""
         with self._db.transaction() as db:
-            for table in ("metrics", "diagnostics", "classes"):
+            for table in ("evaluations", "metrics", "diagnostics"):
                 db.execute(f"DELETE FROM {table} WHERE run = ? AND round > ?", (run_id, round))
             db.execute(
                 "UPDATE runs SET status = 'running', round = ?, message = '' WHERE id = ?", (max(round, 0), run_id)
@@ -166,41 +170,38 @@ class Store:
 
     def evaluated(self, run_id: str) -> list[int]:
         """The evaluated rounds, ascending."""
-        query = "SELECT DISTINCT round FROM metrics WHERE run = ? ORDER BY round"
+        query = "SELECT DISTINCT round FROM evaluations WHERE run = ? ORDER BY round"
         return [round for (round,) in self._db.execute(query, (run_id,))]
 
     def evaluated_splits(self, run_id: str, round: int) -> list[str]:
         """The splits that were evaluated in a round."""
-        query = "SELECT DISTINCT split FROM metrics WHERE run = ? AND round = ?"
+        query = "SELECT DISTINCT split FROM evaluations WHERE run = ? AND round = ?"
         return [split for (split,) in self._db.execute(query, (run_id, round))]
 
     def record(
         self,
         run_id: str,
         round: int,
-        rows: Sequence[tuple[ClientScores, Mapping[str, float]]],
+        results: Sequence[ClientScores],
         *,
         seconds: float,
         compile_seconds: float,
         diagnostics: Mapping[str, float] | None = None,
     ) -> None:
-        """Commit one evaluated round: scores with their weighted, mean, worst10 and loss; diagnostics."""
-        values = [
-            (
-                *(run_id, round, s.model, s.split, int((s.count > 0).sum()), int(s.count.sum())),
-                *(summary["weighted"], summary["mean"], summary["worst10"], summary["loss"]),
-                *(s.score.astype("<f8").tobytes(), s.loss.astype("<f8").tobytes(), s.count.astype("<i8").tobytes()),
-            )
-            for s, summary in rows
-        ]
+        """Commit one evaluated round: every metric by client with its summary; diagnostics."""
+        rows: list[tuple[Any, ...]] = []
+        values: list[tuple[Any, ...]] = []
+        for s in results:
+            key, has = (run_id, round, s.model, s.split), s.count > 0
+            loss = float(np.average(s.loss[has], weights=s.count[has])) if has.any() else math.nan
+            blobs = (s.count.astype("<i8").tobytes(), s.loss.astype("<f8").tobytes())
+            rows.append((*key, int(has.sum()), int(s.count.sum()), loss, *blobs))
+            for place, name in enumerate(s.values):
+                summary, by_client = summarise(s, METRICS[name]), s.values[name].astype("<f8").tobytes()
+                values.append((*key, place, name, summary.pooled, summary.mean, summary.worst10, by_client))
         with self._db.transaction() as db:
-            db.executemany(f"INSERT OR REPLACE INTO metrics VALUES ({','.join('?' * 13)})", values)
-            counts = [
-                (run_id, round, s.model, s.split, s.classes.astype("<i8").tobytes())
-                for s, _ in rows
-                if s.classes is not None
-            ]
-            db.executemany("INSERT OR REPLACE INTO classes VALUES (?, ?, ?, ?, ?)", counts)
+            db.executemany(f"INSERT OR REPLACE INTO evaluations VALUES ({','.join('?' * 9)})", rows)
+            db.executemany(f"INSERT OR REPLACE INTO metrics VALUES ({','.join('?' * 10)})", values)
             said = [(run_id, round, name, value) for name, value in (diagnostics or {}).items()]
             db.executemany("INSERT OR REPLACE INTO diagnostics VALUES (?, ?, ?, ?)", said)  # NaN becomes NULL
             db.execute(
@@ -213,37 +214,45 @@ class Store:
         with self._db.transaction() as db:
             db.execute("UPDATE runs SET status = ?, message = ? WHERE id = ?", (status, message, run_id))
 
-    def curve(self, run_id: str, model: str, split: str) -> list[tuple[int, float, float]]:
-        """(round, sample-weighted score, loss) of every evaluated round."""
-        query = "SELECT round, weighted, loss FROM metrics WHERE run = ? AND model = ? AND split = ? ORDER BY round"
-        return self._db.execute(query, (run_id, model, split))
+    def curve(self, run_id: str, model: str, split: str, metric: str) -> list[tuple[int, float, float]]:
+        """(round, value over all samples, loss) of every evaluated round; NaN where a round has no value."""
+        rows = self._db.execute(
+            "SELECT round, pooled, loss FROM metrics JOIN evaluations USING (run, round, model, split) "
+            "WHERE run = ? AND model = ? AND split = ? AND metric = ? ORDER BY round",
+            (run_id, model, split, metric),
+        )
+        return [(round, _number(pooled), _number(loss)) for round, pooled, loss in rows]
 
     def diagnostics(self, run_id: str) -> dict[str, list[tuple[int, float]]]:
         """What the method said of itself, by name: (round, value) of every evaluated round."""
         found: dict[str, list[tuple[int, float]]] = {}
         query = "SELECT name, round, value FROM diagnostics WHERE run = ? ORDER BY name, round"
-        for name, round, value in self._db.execute(query, (run_id,)) if self._has("diagnostics") else ():
-            found.setdefault(name, []).append((round, math.nan if value is None else value))
+        for name, round, value in self._db.execute(query, (run_id,)):
+            found.setdefault(name, []).append((round, _number(value)))
         return found
 
     def models(self, run_id: str) -> list[str]:
         """The named models that were evaluated in a run."""
-        return [name for (name,) in self._db.execute("SELECT DISTINCT model FROM metrics WHERE run = ?", (run_id,))]
+        return [
+            name for (name,) in self._db.execute("SELECT DISTINCT model FROM evaluations WHERE run = ?", (run_id,))
+        ]
 
     def scores(self, run_id: str, round: int, model: str, split: str) -> ClientScores | None:
         """Every client's scores in one evaluated round, or None."""
         where, key = "WHERE run = ? AND round = ? AND model = ? AND split = ?", (run_id, round, model, split)
-        rows = self._db.execute(f"SELECT loss_by_client, score_by_client, count_by_client FROM metrics {where}", key)
+        rows = self._db.execute(f"SELECT count_by_client, loss_by_client FROM evaluations {where}", key)
         if not rows:
             return None
-        counts = self._db.execute(f"SELECT counts FROM classes {where}", key) if self._has("classes") else []
-        loss, score, count = (np.frombuffer(b, t) for b, t in zip(rows[0], ("<f8", "<f8", "<i8"), strict=True))
-        classes = np.frombuffer(counts[0][0], "<i8").reshape(3, -1) if counts else None
-        return ClientScores(model, split, loss, score, count, classes)
+        count, loss = (np.frombuffer(blob, kind) for blob, kind in zip(rows[0], ("<i8", "<f8"), strict=True))
+        measured = self._db.execute(f"SELECT metric, pooled, by_client FROM metrics {where} ORDER BY place", key)
+        values = {name: np.frombuffer(blob, "<f8") for name, _, blob in measured}
+        pooled = {name: _number(value) for name, value, _ in measured}
+        return ClientScores(model, split, count, loss, values, pooled)
 
-    def _has(self, table: str) -> bool:
-        """Whether there is a table: older folders, and those that cannot be written to, may lack the later ones."""
-        return bool(self._db.execute("SELECT 1 FROM sqlite_master WHERE name = ?", (table,)))
+
+def _number(value: float | None) -> float:
+    """A number as SQLite keeps it, which makes NULL of NaN."""
+    return math.nan if value is None else value
 
 
 def _run_row(row: Sequence[Any]) -> RunRow:

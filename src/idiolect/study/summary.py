@@ -5,41 +5,26 @@ from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 
 import numpy as np
-from jaxtyping import Float, Int
+from jaxtyping import Float
 from scipy import stats
 
-from idiolect.data.federated import TaskKind
+from idiolect.metrics.base import Metric
 from idiolect.runtime.evaluate import ClientScores
 
 WORST_SHARE = 0.1
 
 
-def higher_is_better(task: TaskKind) -> bool:
-    """Accuracy is to be high, mean squared error low."""
-    return task == "classification"
-
-
-def metric_name(task: TaskKind) -> str:
-    """The name of the score: accuracy, or mse."""
-    return "accuracy" if task == "classification" else "mse"
-
-
-def shown_unit(task: TaskKind) -> int:
-    """100 for accuracy, which people read in per cent; 1 for mean squared error."""
-    return 100 if task == "classification" else 1
-
-
 @dataclass(frozen=True)
 class Summary:
-    """One model on one split over all clients that have samples there.
+    """One metric of one model on one split, over all clients that have a value.
 
-    weighted: mean over samples (sum of correct / sum of samples); mean, std, median: over clients, each counting
-    once; worst: the worst client; worst10: mean over the worst tenth of the clients, at least one client;
-    deciles: nine values, ascending; loss: mean over samples. "Worst" is lowest accuracy or highest error.
-    macro_f1: see there, over all samples of all clients; NaN for a regression or classes not in common.
+    pooled: over all samples of all clients; mean, std (dividing by the number of clients), median: over clients,
+    each counting once; worst: the worst client; worst10: mean over the worst tenth of the clients, rounded up;
+    deciles: nine values, ascending; loss: mean over samples; clients: those that have a value; samples: of all.
+    "Worst" is as the metric says. NaN if no client has a value.
     """
 
-    weighted: float
+    pooled: float
     mean: float
     std: float
     median: float
@@ -47,7 +32,6 @@ class Summary:
     worst10: float
     deciles: tuple[float, ...]
     loss: float
-    macro_f1: float
     clients: int
     samples: int
 
@@ -56,49 +40,40 @@ class Summary:
         return asdict(self)
 
 
-def summarise(scores: ClientScores, task: TaskKind) -> Summary:
-    """Summarise the clients that have samples in the split."""
-    has = scores.count > 0
-    score, loss, count = scores.score[has], scores.loss[has], scores.count[has]
-    ordered = np.sort(score) if higher_is_better(task) else np.sort(score)[::-1]
-    tenth = max(1, math.ceil(WORST_SHARE * len(score)))
+def summarise(scores: ClientScores, metric: Metric) -> Summary:
+    """Summarise one metric over the clients that have a value of it."""
+    values, has = scores.values[metric.name], scores.count > 0
+    values = values[np.isfinite(values)]
+    loss = float(np.average(scores.loss[has], weights=scores.count[has])) if has.any() else math.nan
+    whole, samples = scores.pooled[metric.name], int(scores.count.sum())
+    if len(values) == 0:
+        nothing = math.nan
+        return Summary(whole, nothing, nothing, nothing, nothing, nothing, (nothing,) * 9, loss, 0, samples)
+    ordered = np.sort(values) if metric.higher else np.sort(values)[::-1]
+    tenth = math.ceil(WORST_SHARE * len(values))
     return Summary(
-        weighted=float(np.average(score, weights=count)),
-        mean=float(score.mean()),
-        std=float(score.std()),
-        median=float(np.median(score)),
+        pooled=whole,
+        mean=float(values.mean()),
+        std=float(values.std()),
+        median=float(np.median(values)),
         worst=float(ordered[0]),
         worst10=float(ordered[:tenth].mean()),
-        deciles=tuple(float(q) for q in np.quantile(score, np.linspace(0.1, 0.9, 9))),
-        loss=float(np.average(loss, weights=count)),
-        macro_f1=math.nan if scores.classes is None else macro_f1(scores.classes),
-        clients=len(score),
-        samples=int(count.sum()),
+        deciles=tuple(float(q) for q in np.quantile(values, np.linspace(0.1, 0.9, 9))),
+        loss=loss,
+        clients=len(values),
+        samples=samples,
     )
 
 
-def macro_f1(classes: Int[np.ndarray, "3 classes"]) -> float:
-    """Mean over the classes that occur or are predicted of F1 = 2 right / (predicted + there); NaN if none does.
-
-    classes: by class, the samples that are predicted rightly, predicted, and there.
-    """
-    right, *either = classes[:, (classes[1:] > 0).any(axis=0)]
-    return float(np.mean(2 * right / np.sum(either, axis=0))) if len(right) else math.nan
-
-
 def hurt_fraction(
-    scores: Float[np.ndarray, "clients"], reference: Float[np.ndarray, "clients"], task: TaskKind
+    values: Float[np.ndarray, "clients"], reference: Float[np.ndarray, "clients"], metric: Metric
 ) -> float:
     """Fraction of clients strictly worse off with this model than with the reference model.
 
-    Clients without samples (NaN) do not count.
+    Clients without a value (NaN) of either do not count; NaN if none is left.
     """
-    both = np.isfinite(scores) & np.isfinite(reference)
-    if not both.any():
-        return math.nan
-    difference = scores[both] - reference[both]
-    worse = difference < 0 if higher_is_better(task) else difference > 0
-    return float(worse.mean())
+    both = np.isfinite(values) & np.isfinite(reference)
+    return float(metric.worse(values[both], reference[both]).mean()) if both.any() else math.nan
 
 
 @dataclass(frozen=True)

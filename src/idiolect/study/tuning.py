@@ -5,12 +5,12 @@ from dataclasses import dataclass
 from idiolect.study.experiment import Cell, Method
 from idiolect.study.outcomes import Line
 from idiolect.study.results import Results
-from idiolect.study.summary import OverSeeds, higher_is_better, over_seeds
+from idiolect.study.summary import OverSeeds, over_seeds
 
 
 @dataclass(frozen=True)
 class Chosen:
-    """A method's best setting by the sample-weighted validation score of its primary model, mean over seeds.
+    """A method's best setting by the validation score, over all samples, of its primary model, mean over seeds.
 
     method: the method's name; tried: how many settings were compared; validation: the score that chose; line: the
     setting's line on test data.
@@ -27,7 +27,7 @@ def validation_score(results: Results, cell: Cell, method: Method, model: str) -
     values = [
         curve[-1][1]
         for row in results.finished(cell, method)
-        if (curve := results.store.curve(row.id, model, "validation"))
+        if (curve := results.store.curve(row.id, model, "validation", results.metric(cell).name))
     ]
     return over_seeds(values)
 
@@ -35,7 +35,7 @@ def validation_score(results: Results, cell: Cell, method: Method, model: str) -
 def chosen(results: Results, cell: Cell) -> list[Chosen]:
     """The chosen setting of every method that the cell tries in more than one setting or once, in order."""
     best: dict[str, Chosen] = {}
-    sign = 1 if higher_is_better(results.task(cell)) else -1
+    metric = results.metric(cell)
     for method in cell.methods:
         model = results.names(cell, method)[0]
         score = validation_score(results, cell, method, model)
@@ -43,6 +43,6 @@ def chosen(results: Results, cell: Cell) -> list[Chosen]:
             continue
         tried = sum(other.name == method.name for other in cell.methods)
         rival = best.get(method.name)
-        if rival is None or sign * score.mean > sign * rival.validation.mean:
+        if rival is None or metric.better(score.mean, rival.validation.mean):
             best[method.name] = Chosen(method.name, tried, score, results.line(cell, method, model))
     return list(best.values())

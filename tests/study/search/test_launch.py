@@ -7,6 +7,7 @@ import pytest
 from idiolect import compare, sweep
 from idiolect.core.errors import ConfigError
 from idiolect.data import from_arrays
+from idiolect.metrics.registry import METRICS
 from idiolect.report.sweeps import write_sweep
 from idiolect.runtime import batched
 from idiolect.study.comparison import comparison_of
@@ -62,8 +63,8 @@ def test_the_chosen_setting_has_the_scores_of_a_comparison_with_it(halved, three
     _, result, _ = halved
     method = {**SMALL, "rate": 0.3}
     line = compare(three_clients, {"name": "mlr", "l2": 0.01}, [method], rounds=4, seeds=2, quiet=True).lines[0]
-    assert result.best.test.mean == pytest.approx(line.weighted.mean, abs=1e-6)
-    assert result.best.test.std == pytest.approx(line.weighted.std, abs=1e-6)
+    assert result.best.test.mean == pytest.approx(line.pooled.mean, abs=1e-6)
+    assert result.best.test.std == pytest.approx(line.pooled.std, abs=1e-6)
 
 
 def test_files_say_the_same_and_the_chosen_setting_is_an_experiment(halved, tmp_path):
@@ -83,8 +84,8 @@ def test_the_best_validation_score_wins_whatever_the_test_score():
         return Tried(setting, over_seeds(validation), 1, (), False, OverSeeds(test, 0, 0, 1))
 
     low, high, none = tried([0.5, 0.6], 0.99), tried([0.6, 0.7], 0.1), Tried(setting, OverSeeds(np.nan, 0, 0, 0), 1)
-    assert ranked([low, high, none], "classification") == [high, low]
-    assert ranked([low, high, none], "regression") == [low, high]
+    assert ranked([low, high, none], METRICS["accuracy"]) == [high, low]
+    assert ranked([low, high, none], METRICS["mse"]) == [low, high]
 
 
 def test_rungs_grow_by_eta_up_to_the_last_round():

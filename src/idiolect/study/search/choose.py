@@ -8,19 +8,20 @@ from typing import Any
 import numpy as np
 
 from idiolect.core.errors import ConfigError, require
-from idiolect.data.federated import FederatedData, TaskKind
+from idiolect.data.federated import FederatedData
+from idiolect.metrics.base import Metric
 from idiolect.study.experiment import Cell, Experiment, experiment_of
 from idiolect.study.search.engine import Entry, Setting, Sweeper
 from idiolect.study.search.folds import Folds
 from idiolect.study.search.space import L2, check_l2, drawn, grid, shown, space_of
-from idiolect.study.summary import OverSeeds, higher_is_better, over_seeds
+from idiolect.study.summary import OverSeeds, over_seeds
 
 NONE = OverSeeds(math.nan, math.nan, math.nan, 0)
 
 
 @dataclass(frozen=True)
 class Tried:
-    """A setting and its scores, sample-weighted, of the primary model in its last round, over seeds.
+    """A setting and its scores, over all samples, of the primary model in its last round, over seeds.
 
     validation: in cross-validation each seed's score is its mean over folds. test: of chosen settings only. rounds:
     rounds done; failures: what diverged, by name. A setting of which a run diverged cannot be chosen.
@@ -39,7 +40,7 @@ class Swept:
     """The outcome of a sweep. budget: for each method, settings tried and rounds x runs spent on choosing."""
 
     experiment: Experiment
-    task: TaskKind
+    metric: Metric
     tried: tuple[Tried, ...]
     budget: Mapping[str, Mapping[str, int]]
 
@@ -51,7 +52,7 @@ class Swept:
     @property
     def best(self) -> Tried:
         """The best of the chosen settings by validation score."""
-        return ranked(self.chosen, self.task)[0]
+        return ranked(self.chosen, self.metric)[0]
 
 
 def settings_of(
@@ -113,6 +114,8 @@ def judge(sweeper: Sweeper, setting: Setting, seeds: Sequence[int], round: int, 
             score = None if row is None else sweeper.score(row, round, split)
             if row is not None and row.status == "diverged":
                 failures.append(f"{row.id}: {row.message}")
+            elif row is not None and score is not None and math.isnan(score):
+                failures.append(f"{row.id}: {sweeper.metrics[0].name} has no value on {split} data")
             elif score is not None:
                 scores.append(score)
         if len(scores) == len(folds):
@@ -121,9 +124,9 @@ def judge(sweeper: Sweeper, setting: Setting, seeds: Sequence[int], round: int, 
     return Tried(setting, over_seeds(values) if whole else NONE, round, tuple(failures))
 
 
-def ranked(tried: Sequence[Tried], task: TaskKind) -> list[Tried]:
+def ranked(tried: Sequence[Tried], metric: Metric) -> list[Tried]:
     """Settings that can be chosen, the best validation score first; of equals the one that was named first."""
-    sign = -1 if higher_is_better(task) else 1
+    sign = -1 if metric.higher else 1
     return sorted((t for t in tried if t.validation.seeds), key=lambda t: sign * t.validation.mean)
 
 
@@ -153,7 +156,7 @@ def tune(
     eta: successive halving, each method by itself. show_test: test scores of all settings that ran to the end, which
     have no say in what is chosen. In cross-validation the chosen setting is trained anew on all training data.
     """
-    task, rounds = sweeper.data.task, experiment.cells[0].rounds
+    metric, rounds = sweeper.metrics[0], experiment.cells[0].rounds
     seeds, folds = experiment.seed_list, sweeper.folds
     check_choosable(sweeper.data, folds is not None)
     spent: dict[str, dict[str, int]] = {}
@@ -171,15 +174,15 @@ def tune(
                 used["settings"] += before == 0
                 used["rounds x runs"] += (rung - before) * len(seeds) * (folds.count if folds else 1)
             if rung != rungs[-1] and eta is not None:
-                here = sorted(i for name in spent for i in _kept(results, here, name, task, eta))
+                here = sorted(i for name in spent for i in _kept(results, here, name, metric, eta))
         alive += here
-    winners = {i for name in spent for i in _kept(results, alive, name, task, len(results))[:1]}
+    winners = {i for name in spent for i in _kept(results, alive, name, metric, len(results))[:1]}
     wanted = [i for i in alive if i in winners or (show_test and results[i].validation.seeds)]
     sweeper.run([Entry(results[i].setting, seed) for i in wanted for seed in seeds], rounds, ("test",))
     for i in wanted:
         results[i] = _with_test(sweeper, results[i], seeds, rounds, i in winners)
     names = list(spent)  # methods one after the other, each in the order in which its settings were tried
-    return Swept(experiment, task, tuple(sorted(results, key=lambda t: names.index(t.setting.method))), spent)
+    return Swept(experiment, metric, tuple(sorted(results, key=lambda t: names.index(t.setting.method))), spent)
 
 
 def _entries(settings: Sequence[Setting], seeds: Sequence[int], folds: Folds | None) -> Iterator[Entry]:
@@ -194,10 +197,10 @@ def _largest(settings: Sequence[Setting]) -> int:
     return max(names.count(name) for name in names)
 
 
-def _kept(results: Sequence[Tried], alive: Sequence[int], name: str, task: TaskKind, eta: int) -> list[int]:
+def _kept(results: Sequence[Tried], alive: Sequence[int], name: str, metric: Metric, eta: int) -> list[int]:
     """The best 1/eta of a method's settings that are still tried, best first."""
     mine = [i for i in alive if results[i].setting.method == name]
-    order = ranked([results[i] for i in mine], task)
+    order = ranked([results[i] for i in mine], metric)
     place = {id(results[i]): i for i in mine}
     return [place[id(t)] for t in order[: max(1, len(mine) // eta)]]
 

@@ -9,6 +9,7 @@ import equinox as eqx
 
 from idiolect.algorithms.registry import ALGORITHMS
 from idiolect.data.federated import FederatedData
+from idiolect.metrics.base import Metric
 from idiolect.runtime.batched import Member, Program, member_of, signature
 from idiolect.runtime.checkpoint import saved_round
 from idiolect.runtime.devices import Devices
@@ -20,7 +21,6 @@ from idiolect.study.recorder import StoreRecorder
 from idiolect.study.resolve import Workbench
 from idiolect.study.search.folds import Folds
 from idiolect.study.store import RunRow, Store
-from idiolect.study.summary import summarise
 
 
 @dataclass(frozen=True)
@@ -60,7 +60,8 @@ class _Run:
 class Sweeper:
     """Runs entries in batches and keeps them in a store; a killed sweep goes on from its last evaluations.
 
-    memory: bytes that a batch may use. block: runs vmapped together. on_progress: (what is at work, share done).
+    memory: bytes that a batch may use. metrics: what is measured; the first is compared. block: runs vmapped
+    together. on_progress: (what is at work, share done).
     """
 
     store: Store
@@ -68,6 +69,7 @@ class Sweeper:
     data: FederatedData
     folds: Folds | None
     memory: int
+    metrics: tuple[Metric, ...]
     block: int | None = None
     on_progress: Callable[[str, float], None] = lambda *_: None
     _data: dict[int, FederatedData] = field(default_factory=dict[int, FederatedData])
@@ -159,8 +161,9 @@ class Sweeper:
     def _program(self, group: Sequence[_Run], devices: Devices) -> Program:
         simulations = [run.simulation for run in group]
         if len(group) == 1 and group[0].entry.fold is None:
-            return Program(simulations)
-        return Program(simulations, [run.member for run in group], block=self.block, devices=devices)
+            return Program(simulations, metrics=self.metrics)
+        members = [run.member for run in group]
+        return Program(simulations, members, block=self.block, devices=devices, metrics=self.metrics)
 
     def _run_portion(
         self, program: Program, runs: Sequence[Run], schedule: Schedule, capacity: int, share: tuple[float, float]
@@ -190,4 +193,4 @@ class Sweeper:
     def score(self, row: RunRow, round: int, split: str) -> float | None:
         """A run's primary model's score in one round, if it is known."""
         found = self.store.scores(row.id, round, ALGORITHMS[row.method].model_names[0], split)
-        return None if found is None else summarise(found, self.data.task).weighted
+        return None if found is None else found.pooled[self.metrics[0].name]

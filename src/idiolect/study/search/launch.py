@@ -12,6 +12,7 @@ from idiolect.runtime.memory import default_memory
 from idiolect.study.engine import claim
 from idiolect.study.experiment import Cell, Experiment
 from idiolect.study.launch import mastered
+from idiolect.study.measuring import check_metrics, metrics_of
 from idiolect.study.resolve import Workbench
 from idiolect.study.search.choose import Swept, all_of, check_choosable, settings_of, tune
 from idiolect.study.search.engine import Sweeper
@@ -45,10 +46,12 @@ def launch_sweep(
     cell = experiment.cells[0]
     settings = [] if search == "optuna" else settings_of(experiment, spaces, budget=budget, seed=search_seed)
     data = bench.load(cell)
+    check_metrics(cell, data)
+    metrics = metrics_of(cell, data.task)
     check_choosable(data, search == "cv")
     propose = all_of(settings)
     if search == "optuna" and budget is not None:
-        propose = Trials(cell, spaces, data.task, budget, BATCH if batch is None else batch, search_seed)
+        propose = Trials(cell, spaces, metrics[0], budget, BATCH if batch is None else batch, search_seed)
         settings = propose.ends()
     require(
         bench.model is None or all("model.l2" not in setting.values for setting in settings),
@@ -60,7 +63,7 @@ def launch_sweep(
     use_compilation_cache()
     with mastered(Path(out)) as store:
         claim(store, experiment, [])
-        sweeper = Sweeper(store, bench, data, made, memory or default_memory(), block, on_progress)
+        sweeper = Sweeper(store, bench, data, made, memory or default_memory(), metrics, block, on_progress)
         return tune(sweeper, experiment, propose, eta=eta if search == "halving" else None, show_test=show_test)
 
 

@@ -13,12 +13,11 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from idiolect.core.errors import require
-from idiolect.data.federated import TaskKind
+from idiolect.metrics.base import Metric
 from idiolect.study.experiment import Cell, Method
 from idiolect.study.search.choose import Tried, check_swept, setting_of
 from idiolect.study.search.engine import Setting
 from idiolect.study.search.space import Axis, check_budget, grid, space_of
-from idiolect.study.summary import higher_is_better
 
 if TYPE_CHECKING:
     from optuna.distributions import BaseDistribution
@@ -129,7 +128,7 @@ class Trials:
 
     cell: Cell
     spaces: Mapping[str, Mapping[str, Any]]
-    task: TaskKind
+    metric: Metric
     budget: int
     batch: int = BATCH
     seed: int = 0
@@ -143,7 +142,7 @@ class Trials:
         for method in self.cell.methods:
             space = self._space(method)
             check_budget(space, self.budget)
-            self._studies.append((method, Study(space, self.seed, higher_is_better(self.task))))
+            self._studies.append((method, Study(space, self.seed, self.metric.higher)))
 
     def _space(self, method: Method) -> dict[str, Axis]:
         return space_of(method.name, self.spaces.get(method.name, {}))

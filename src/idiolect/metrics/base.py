@@ -1,0 +1,93 @@
+"""The contract of a metric: what one sample gives, and what a client's samples, or all samples, make of it."""
+
+import math
+from abc import ABC, abstractmethod
+from collections.abc import Sequence
+from typing import ClassVar
+
+import numpy as np
+from jaxtyping import Array, Bool, Float, Int, PyTree, Shaped
+
+from idiolect.data.federated import TaskKind
+
+Quotient = tuple[Shaped[Array | np.ndarray, "..."], Shaped[Array | np.ndarray, "..."]]
+"""Numerator and denominator of a value. The denominator is 0 where there is no value, which then is NaN."""
+
+
+class Metric(ABC):
+    """A number that says how well a model predicts, for each client and over all clients' samples.
+
+    A metric extends `OfSums` or `OfSamples`, is written for ONE sample, and is named in `registry.METRICS`.
+
+    name: as in settings and JSON. column: the heading of tables. task: the kind of labels. higher: whether higher is
+    better. percent: whether people read it in per cent. by_class: whether it compares classes across samples, so that
+    it has no value over all clients where each client numbers its own labels.
+    """
+
+    name: ClassVar[str]
+    column: ClassVar[str]
+    task: ClassVar[TaskKind]
+    higher: ClassVar[bool]
+    percent: ClassVar[bool] = False
+    by_class: ClassVar[bool] = False
+
+    @abstractmethod
+    def sample(self, outputs: Float[Array, "..."], label: Shaped[Array, ""]) -> PyTree[Array]:
+        """What one sample gives. outputs: the model's, as before a softmax; for a regression one number."""
+
+    @property
+    def unit(self) -> int:
+        """What a value is multiplied by to be read: 100 or 1."""
+        return 100 if self.percent else 1
+
+    @property
+    def key(self) -> str:
+        """The name as a column of a CSV file."""
+        return self.name.replace("-", "_")
+
+    def better(self, new: float, old: float) -> bool:
+        """Whether `new` is strictly better than `old`; NaN is worse than any number."""
+        if math.isnan(new) or math.isnan(old):
+            return math.isnan(old) and not math.isnan(new)
+        return new > old if self.higher else new < old
+
+    def best(self, values: Sequence[float]) -> int:
+        """The place of the best value, the first of equals."""
+        place = 0
+        for other in range(1, len(values)):
+            if self.better(values[other], values[place]):
+                place = other
+        return place
+
+    def worse(self, values: Float[np.ndarray, "n"], reference: Float[np.ndarray, "n"]) -> Bool[np.ndarray, "n"]:
+        """Where a value is strictly worse than the reference; equals and NaN are not."""
+        return values < reference if self.higher else values > reference
+
+
+class OfSums(Metric):
+    """A metric of sums over samples.
+
+    `sample` gives what is added up: integers are exact up to 2^31, floats keep a compensation and so their last bits.
+    Samples that do not count are left out by whoever adds.
+    """
+
+    @abstractmethod
+    def finish(self, sums: PyTree[Array], count: Int[Array, ""]) -> Quotient:
+        """The value of some samples, from their sums and how many they are."""
+
+
+class OfSamples(Metric):
+    """A metric that no sums give, such as one of ranks: `sample` is kept of all samples until `finish`."""
+
+    @abstractmethod
+    def finish(
+        self,
+        values: PyTree[Shaped[Array, "tiles rows ..."]],
+        keep: Bool[Array, "tiles rows"],
+        owner: Int[Array, "tiles"],
+        clients: int,
+    ) -> Quotient:
+        """Each client's value, (clients,).
+
+        keep: which rows count. owner: whose samples the rows of a tile are, from 0; all 0 for the value over all.
+        """

@@ -1,0 +1,31 @@
+"""Macro-F1."""
+
+import jax.numpy as jnp
+from jaxtyping import Array, Bool, Float, Int
+
+from idiolect.metrics.base import OfSums, Quotient
+
+
+class MacroF1(OfSums):
+    """Macro-F1: the mean over the classes of F1, the harmonic mean of precision and recall.
+
+        F1_c = 2 right_c / (predicted_c + there_c)
+
+    right_c, predicted_c, there_c: the samples of class c that are predicted rightly, that are predicted to be of it,
+    that are of it. A class that is neither predicted nor there does not count.
+    scikit-learn: `f1_score(average="macro")`.
+    """
+
+    name, column, task, higher, percent, by_class = "macro-f1", "macro-F1", "classification", True, True, True
+
+    def sample(self, outputs: Float[Array, "classes"], label: Int[Array, ""]) -> Bool[Array, "3 classes"]:
+        """Of each class, whether the sample is rightly predicted, predicted, and there."""
+        classes = jnp.arange(outputs.shape[-1])
+        predicted, there = classes == jnp.argmax(outputs), classes == label
+        return jnp.stack([predicted & there, predicted, there])
+
+    def finish(self, sums: Int[Array, "3 classes"], count: Int[Array, ""]) -> Quotient:
+        """The sum of F1 / the classes that are predicted or there."""
+        right, predicted, there = sums
+        either = predicted + there
+        return jnp.sum(2 * right / jnp.maximum(either, 1)), jnp.sum(either > 0)

@@ -1,0 +1,75 @@
+"""The metrics by name, and which of them an evaluation measures."""
+
+from collections.abc import Sequence
+from inspect import cleandoc
+
+from idiolect.core.errors import ConfigError, unknown
+from idiolect.data.federated import TaskKind
+from idiolect.metrics.accuracy import Accuracy
+from idiolect.metrics.auroc import AUROC
+from idiolect.metrics.balanced_accuracy import BalancedAccuracy
+from idiolect.metrics.base import Metric
+from idiolect.metrics.brier import Brier
+from idiolect.metrics.ece import ECE
+from idiolect.metrics.log_loss import LogLoss
+from idiolect.metrics.macro_f1 import MacroF1
+from idiolect.metrics.mae import MAE
+from idiolect.metrics.mse import MSE
+from idiolect.metrics.r2 import R2
+from idiolect.metrics.rmse import RMSE
+
+METRICS: dict[str, Metric] = {
+    metric.name: metric
+    for metric in (
+        Accuracy(),
+        MacroF1(),
+        BalancedAccuracy(),
+        AUROC(),
+        LogLoss(),
+        Brier(),
+        ECE(),
+        MSE(),
+        RMSE(),
+        MAE(),
+        R2(),
+    )
+}
+ALWAYS: dict[TaskKind, tuple[str, ...]] = {"classification": ("accuracy", "macro-f1"), "regression": ("mse",)}
+"""What every evaluation measures; the first one is what is compared where no other is chosen."""
+
+
+def names_in(text: str) -> tuple[str, ...]:
+    """The metrics in a text, separated by commas. Raises `ConfigError` on an unknown name, suggesting the nearest."""
+    names = tuple(name.strip() for name in text.split(",") if name.strip())
+    for name in names:
+        if name not in METRICS:
+            raise unknown("metric", name, METRICS)
+    return names
+
+
+def measured(task: TaskKind, chosen: Sequence[str] = (), also: Sequence[str] = ()) -> tuple[Metric, ...]:
+    """The metrics of an evaluation, each once: the chosen ones, those that are always measured, others.
+
+    The first is the one by which models are compared. Raises `ConfigError` for a name that is unknown or of the
+    other task.
+    """
+    names = dict.fromkeys([*(chosen or ALWAYS[task][:1]), *ALWAYS[task], *also])
+    return tuple(metric_of(name, task) for name in names)
+
+
+def metric_of(name: str, task: TaskKind) -> Metric:
+    """A metric by its name. Raises `ConfigError` if it is unknown or of the other task."""
+    fitting = [metric.name for metric in METRICS.values() if metric.task == task]
+    if name not in METRICS:
+        raise unknown("metric", name, fitting)
+    if name not in fitting:
+        raise ConfigError(f"metric '{name}' is for {METRICS[name].task}, but the data are for {task}: choose one of "
+                          f"{', '.join(fitting)}")  # fmt: skip
+    return METRICS[name]
+
+
+def describe_metrics() -> dict[str, str]:
+    """Every metric's name with the first line of its docstring."""
+    return {
+        name: f"{metric.task}: {cleandoc(metric.__doc__ or '').splitlines()[0]}" for name, metric in METRICS.items()
+    }

@@ -1,0 +1,25 @@
+"""Root mean squared error."""
+
+import jax.numpy as jnp
+from jaxtyping import Array, Float, Int
+
+from idiolect.metrics.base import OfSums, Quotient
+
+
+class RMSE(OfSums):
+    """Root mean squared error, in the units of the label.
+
+        sqrt((1 / n) sum_i (f(x_i) - y_i)^2)
+
+    Over all clients the root of the mean over all samples. scikit-learn: `root_mean_squared_error`.
+    """
+
+    name, column, task, higher = "rmse", "RMSE", "regression", False
+
+    def sample(self, outputs: Float[Array, "..."], label: Float[Array, ""]) -> Float[Array, ""]:
+        """The squared error."""
+        return (outputs.reshape(()) - label) ** 2
+
+    def finish(self, sums: Float[Array, ""], count: Int[Array, ""]) -> Quotient:
+        """The root of squared errors / samples."""
+        return jnp.sqrt(sums / jnp.maximum(count, 1)), jnp.minimum(count, 1)

@@ -1,0 +1,138 @@
+"""Scoring: a split's tiles, one after the other, into every client's numbers and those over all clients' samples."""
+
+from collections.abc import Sequence
+from typing import NamedTuple
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jaxtyping import Array, Bool, Float, Int, PyTree
+
+from idiolect.client.objective import Batch, Objective, Scores
+from idiolect.client.samples import Samples
+from idiolect.client.tiles import Tiles
+from idiolect.core import tree
+from idiolect.metrics.base import Metric, OfSamples, OfSums, Quotient
+
+
+class Each(NamedTuple):
+    """Every client's sum of losses, samples, and values by the metric's name."""
+
+    loss: Float[Array | np.ndarray, "..."]
+    count: Int[Array | np.ndarray, "..."]  # pyright: ignore[reportIncompatibleMethodOverride]
+    values: dict[str, Quotient]
+
+    def flat(self) -> "Each":
+        """The clients of several devices, leaves (devices, n), in one row."""
+        return jax.tree.map(lambda leaf: leaf.reshape(-1), self)
+
+    def first(self, clients: int) -> "Each":
+        """The first clients alone."""
+        return jax.tree.map(lambda leaf: leaf[:clients], self)
+
+
+class Pool(NamedTuple):
+    """What the values over all clients are made of; with leaves (parts, ...) of several devices' clients.
+
+    sums, samples: by the metric's name; keep: which samples count. Without the metrics by class where each client
+    numbers its own classes.
+    """
+
+    count: Int[Array | np.ndarray, "..."]  # pyright: ignore[reportIncompatibleMethodOverride]
+    sums: dict[str, PyTree[Array | np.ndarray]]
+    samples: dict[str, PyTree[Array | np.ndarray]]
+    keep: Bool[Array | np.ndarray, "... tiles rows"] | None
+
+
+class Sums(NamedTuple):
+    """A tree of sums over many tiles, and what rounding has lost of them (Kahan)."""
+
+    total: PyTree[Array]
+    lost: PyTree[Array]
+
+    @classmethod
+    def like(cls, tree: PyTree[jax.ShapeDtypeStruct]) -> "Sums":
+        """Zeros."""
+        zeros = jax.tree.map(lambda leaf: jnp.zeros(leaf.shape, leaf.dtype), tree)
+        return cls(zeros, zeros)
+
+    def add(self, more: PyTree[Array]) -> "Sums":
+        """The sums with another tile's."""
+        fresh = jax.tree.map(jnp.subtract, more, self.lost)
+        total = jax.tree.map(jnp.add, self.total, fresh)
+        return Sums(total, jax.tree.map(lambda new, old, part: (new - old) - part, total, self.total, fresh))
+
+
+def score_tiles(
+    objective: Objective,
+    metrics: Sequence[Metric],
+    params: PyTree,
+    samples: Samples,
+    ids: Int[Array, "clients"],
+    tiles: Tiles,
+) -> tuple[Each, Pool]:
+    """The numbers of each of the clients `ids`, and what those of all of them are made of.
+
+    params: leaves (clients, ...). A client's tiles follow each other: only one client's sums are kept at once.
+    """
+    added = [metric for metric in metrics if isinstance(metric, OfSums)]
+    whole = [metric for metric in metrics if isinstance(metric, OfSamples)]
+    pooled = {metric.name for metric in metrics if samples.outputs is None or not metric.by_class}
+
+    def score(owner: Array, first: Array, size: Array) -> Scores:
+        x, y, _ = samples.of(ids[owner])
+        # A slice near the end is moved back to fit; the weights then select the rows that were meant.
+        begin = jnp.minimum(first, y.shape[0] - tiles.rows)
+        position = begin + jnp.arange(tiles.rows)
+        weight = ((position >= first) & (position < first + size)).astype(jnp.result_type(float))
+        part = Batch(
+            jax.lax.dynamic_slice_in_dim(x, begin, tiles.rows),
+            jax.lax.dynamic_slice_in_dim(y, begin, tiles.rows),
+            weight,
+            None if samples.outputs is None else samples.outputs[ids[owner]],
+        )
+        return objective.scores(tree.gather(params, owner), part, metrics)
+
+    def step(before: tuple[Sums, Sums], tile: tuple[Array, ...]) -> tuple[tuple[Sums, Sums], PyTree]:
+        client, everyone = before
+        begins, *where = tile
+        scores = score(*where)
+        client = jax.tree.map(lambda sum: jnp.where(begins, 0, sum).astype(sum.dtype), client)
+        client = client.add((scores.loss, scores.count, scores.sums))
+        everyone = everyone.add((scores.count, {name: scores.sums[name] for name in scores.sums if name in pooled}))
+        loss, count, sums = client.total
+        each = Each(loss, count, {metric.name: metric.finish(sums[metric.name], count) for metric in added})
+        return (client, everyone), (each, scores.samples, scores.keep)
+
+    owner = jnp.asarray(tiles.owner)
+    begins = jnp.concatenate([jnp.ones(1, bool), owner[1:] != owner[:-1]])[: len(owner)]
+    where = (owner, jnp.asarray(tiles.first), jnp.asarray(tiles.size))
+    like = jax.eval_shape(score, *(jax.ShapeDtypeStruct((), part.dtype) for part in where))
+    client = Sums.like((like.loss, like.count, like.sums))
+    everyone = Sums.like((like.count, {name: like.sums[name] for name in like.sums if name in pooled}))
+    (_, everyone), (each, given, keep) = jax.lax.scan(step, (client, everyone), (begins, *where))
+    # A client's numbers are those after its last tile; empty tiles, which fill up the others, are nobody's.
+    order = jnp.where(where[2] > 0, jnp.arange(len(owner)), -1)
+    last = jnp.full(len(ids), -1).at[owner].max(order)
+    last = jnp.where(last < 0, len(owner), last)
+    each = jax.tree.map(lambda leaf: leaf.at[last].get(mode="fill", fill_value=0), each)
+    each.values.update({m.name: m.finish(given[m.name], keep, owner, len(ids)) for m in whole})
+    count, sums = everyone.total
+    given = {name: values for name, values in given.items() if name in pooled}
+    pool = Pool(count, sums, given, keep if given else None)
+    return each, pool
+
+
+def over_all(metrics: Sequence[Metric], pool: Pool) -> dict[str, Quotient]:
+    """The metrics' values over all samples of all parts, leaves (parts, ...); without those that have none."""
+    count, sums = jax.tree.map(lambda leaf: jnp.sum(leaf, axis=0, dtype=leaf.dtype), (pool.count, pool.sums))
+    values: dict[str, Quotient] = {}
+    for metric in metrics:
+        if isinstance(metric, OfSums) and metric.name in sums:
+            values[metric.name] = metric.finish(sums[metric.name], count)
+        elif isinstance(metric, OfSamples) and metric.name in pool.samples and pool.keep is not None:
+            flat = (pool.samples[metric.name], pool.keep)
+            given, keep = jax.tree.map(lambda leaf: leaf.reshape(-1, *leaf.shape[2:]), flat)
+            owner = jnp.zeros(keep.shape[0], jnp.int32)
+            values[metric.name] = jax.tree.map(lambda value: value[0], metric.finish(given, keep, owner, 1))
+    return values

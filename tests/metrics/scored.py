@@ -1,0 +1,91 @@
+"""A metric on given outputs, by the tiles and sums of an evaluation, beside a function of plain arrays."""
+
+import math
+from collections.abc import Callable
+from typing import Any
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from idiolect.client.objective import objective_of
+from idiolect.client.samples import to_device
+from idiolect.client.tiles import tiles_of
+from idiolect.data.federated import Split
+from idiolect.metrics.base import Metric
+from idiolect.runtime.scoring import over_all, score_tiles
+from tests.federations import split_of
+
+SIZES = (23, 1, 40, 0, 7, 12)
+Parts = list[tuple[np.ndarray, np.ndarray]]
+
+
+class Given(eqx.Module):
+    """A model whose outputs are its inputs."""
+
+    nothing: jax.Array
+
+    def __call__(self, x: jax.Array) -> jax.Array:
+        return x + self.nothing
+
+
+def scored(metric: Metric, parts: Parts, rows: int = 5, own: Any = None) -> tuple[np.ndarray, float]:
+    """The metric of every client and over all samples. rows: of a tile. own: K_i of every client."""
+    whole = split_of(parts)
+    split = Split(whole.x, whole.y, whole.offsets, None if own is None else np.asarray(own))
+    clients, model = len(parts), Given(jnp.zeros(()))
+    params = Given(jnp.zeros(clients))
+
+    def measure(params: Given, samples: Any, tiles: Any) -> Any:
+        objective = objective_of(model, metric.task, loss=lambda output, label: jnp.zeros(()))
+        each, pool = score_tiles(objective, (metric,), params, samples, jnp.arange(clients), tiles)
+        return each.values[metric.name], over_all((metric,), jax.tree.map(lambda leaf: leaf[None], pool))
+
+    values, pooled = jax.jit(measure)(params, to_device(split), tiles_of(split, rows))
+    return _quotient(values), float(_quotient(pooled[metric.name])) if pooled else math.nan
+
+
+def _quotient(parts: Any) -> np.ndarray:
+    numerator, denominator = (np.asarray(part, float) for part in parts)
+    with np.errstate(invalid="ignore", divide="ignore"):
+        return np.where(denominator > 0, numerator / denominator, np.nan)
+
+
+def check(metric: Metric, parts: Parts, expected: Callable[..., float], tolerance: float = 1e-6) -> None:
+    """Every client's value, and that over all samples, are expected(outputs, labels) in double precision."""
+    values, pooled = scored(metric, parts)
+    for (outputs, labels), value in zip(parts, values, strict=True):
+        wanted = expected(np.asarray(outputs, float), labels) if len(labels) else math.nan
+        np.testing.assert_allclose(value, wanted, rtol=tolerance, atol=tolerance)
+    outputs, labels = (np.concatenate(arrays) for arrays in zip(*parts, strict=True))
+    np.testing.assert_allclose(pooled, expected(np.asarray(outputs, float), labels), rtol=tolerance, atol=tolerance)
+    assert abs(pooled - np.nanmean(values)) > 10 * tolerance  # another number, or the check would say little
+
+
+def classes(count: int, seed: int = 0, sizes: tuple[int, ...] = SIZES, ties: bool = False) -> Parts:
+    """Logits that know something of the labels; each client has classes of its own liking. ties: outputs repeat."""
+    rng, parts = np.random.default_rng(seed), []
+    for size in sizes:
+        labels = rng.choice(count, size, p=rng.dirichlet(np.ones(count)))
+        logits = rng.normal(size=(size, count)) + 1.5 * np.eye(count)[labels]
+        if ties and size:
+            logits = logits[rng.integers(0, -(-size // 3), size)]
+        parts.append((logits.astype(np.float32), labels.astype(np.int32)))
+    return parts
+
+
+def numbers(seed: int = 0, sizes: tuple[int, ...] = SIZES) -> Parts:
+    """Predictions of numbers, each client's around its own mean far from 0."""
+    rng, parts = np.random.default_rng(seed), []
+    for size in sizes:
+        labels = rng.normal(rng.normal(0, 30), rng.uniform(0.5, 3), size)
+        guesses = labels + rng.normal(size=size)
+        parts.append((guesses.astype(np.float32)[:, None], labels.astype(np.float32)))
+    return parts
+
+
+def softmax(logits: np.ndarray) -> np.ndarray:
+    """In double precision."""
+    weights = np.exp(logits - logits.max(axis=1, keepdims=True))
+    return weights / weights.sum(axis=1, keepdims=True)

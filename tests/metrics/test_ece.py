@@ -1,0 +1,38 @@
+import numpy as np
+import pytest
+from sklearn.calibration import calibration_curve
+
+from idiolect.metrics.ece import BINS, ECE
+from tests.metrics.scored import check, classes, scored, softmax
+
+
+def by_definition(logits, labels):
+    """Guo et al., equation 3, bin by bin; within a bin as scikit-learn's calibration curve has it."""
+    probabilities = softmax(logits)
+    confidence, right = probabilities.max(axis=1), probabilities.argmax(axis=1) == labels
+    total, share, mean = 0.0, *calibration_curve(right, confidence, n_bins=BINS, strategy="uniform")
+    for b, (accuracy, sure) in enumerate(zip(share, mean, strict=True)):
+        del b
+        inside = np.ceil(confidence * BINS) == np.ceil(sure * BINS)
+        assert sure == pytest.approx(confidence[inside].mean())
+        total += inside.mean() * abs(accuracy - sure)
+    return total
+
+
+@pytest.mark.parametrize("count", [2, 5])
+def test_it_is_the_papers(count):
+    check(ECE(), classes(count), by_definition)
+
+
+def test_by_hand():
+    """Two classes: 60 % sure, right twice of four; 90 % sure, right once of one."""
+    z = lambda p: [np.log(p), np.log(1 - p)]  # noqa: E731
+    logits, labels = [z(0.6)] * 4 + [z(0.9)], [0, 0, 1, 1, 0]
+    values, pooled = scored(ECE(), [(np.array(logits, np.float32), np.array(labels, np.int32))], rows=2)
+    assert values[0] == pooled == pytest.approx(4 / 5 * 0.1 + 1 / 5 * 0.1, rel=1e-5)
+
+
+def test_the_surest_and_the_least_sure_have_a_bin():
+    logits = np.array([[200.0, 0.0], [0.0, 0.0]], np.float32)
+    values, _ = scored(ECE(), [(logits, np.array([1, 1], np.int32))])
+    assert values[0] == pytest.approx((1 + 0.5) / 2)

@@ -1,0 +1,20 @@
+import numpy as np
+import pytest
+from sklearn.metrics import f1_score
+
+from idiolect.metrics.macro_f1 import MacroF1
+from tests.metrics.scored import check, classes, scored
+
+
+@pytest.mark.parametrize("count", [2, 5])
+def test_it_is_scikit_learns(count):
+    """Of classes that are predicted or there: scikit-learn's choice of labels, too."""
+    check(MacroF1(), classes(count), lambda z, y: f1_score(y, z.argmax(axis=1), average="macro"))
+
+
+def test_by_hand():
+    # Class 0: 2 right of 3 predicted and 2 there, 4/5. Class 1: 1 of 1 and 2, 2/3. Class 2: predicted in vain, 0.
+    # Class 3 is there and never predicted, 0. Class 4 is neither: it does not count.
+    predicted, actual = np.array([0, 0, 0, 1, 2]), np.array([0, 0, 1, 1, 3], np.int32)
+    values, pooled = scored(MacroF1(), [(np.eye(5, dtype=np.float32)[predicted], actual)], rows=2)
+    assert values[0] == pooled == pytest.approx((4 / 5 + 2 / 3 + 0 + 0) / 4)

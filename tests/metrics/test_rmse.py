@@ -1,0 +1,8 @@
+from sklearn.metrics import root_mean_squared_error
+
+from idiolect.metrics.rmse import RMSE
+from tests.metrics.scored import check, numbers
+
+
+def test_it_is_scikit_learns():
+    check(RMSE(), numbers(), lambda guesses, labels: root_mean_squared_error(labels, guesses))

@@ -1,0 +1,58 @@
+"""What a line says beside a published value, number by number."""
+
+from dataclasses import replace
+
+import pytest
+
+from idiolect.study.outcomes import GapLine, Line
+from idiolect.study.published import Gap, Published
+from idiolect.study.summary import over_seeds
+
+NOTHING = over_seeds([])
+
+
+def line(published=None, metric="accuracy", failed=0, **metrics):
+    values = {name.replace("_", "-"): over_seeds(numbers) for name, numbers in metrics.items()}
+    pooled = values.get(metric, NOTHING)
+    rest = dict.fromkeys(("mean", "spread", "worst10", "worst", "loss", "seconds"), NOTHING)
+    told = None if published is None else Published(model="global", **published)
+    rest |= {"hurt_local": None, "hurt_global": None, "rounds": (9,), "published": told, "failed": failed}
+    return Line("c", "fedavg", "global", metric, pooled, metrics=values, **rest)
+
+
+def test_the_difference_is_in_the_published_values_units():
+    assert line({"value": 70.0}, accuracy=[0.72, 0.73]).difference == pytest.approx(2.5)
+    assert line({"value": 0.7}, metric="mse", mse=[0.72, 0.73]).difference == pytest.approx(0.025)
+    assert line(accuracy=[0.7]).difference is None
+
+
+def test_a_published_value_is_of_its_metric_whatever_is_compared():
+    both = {"accuracy": [0.8], "macro_f1": [0.6], "log_loss": [0.5]}
+    named = line({"value": 61.0, "metric": "macro-f1"}, metric="log-loss", **both)
+    assert (named.published_metric, named.difference) == ("macro-f1", pytest.approx(-1))
+    unnamed = line({"value": 79.0}, metric="log-loss", **both)
+    assert (unnamed.published_metric, unnamed.difference) == ("accuracy", pytest.approx(1))
+    assert line({"value": 0.4, "metric": "log-loss"}, **both).difference == pytest.approx(0.1)
+    assert line(metric="rmse", rmse=[1.0]).published_metric == "mse"
+
+
+def test_verdicts():
+    """Within the tolerance, its edge among it, and only where there is something to compare."""
+    near, far = {"value": 70.0, "within": 2.5}, {"value": 70.0, "within": 2.4}
+    assert line(near, accuracy=[0.725]).verdict == line(near, accuracy=[0.675]).verdict == "reproduced"
+    assert line(far, accuracy=[0.725]).verdict == line(far, accuracy=[0.675]).verdict == "differs"
+    assert line(accuracy=[0.725]).verdict == "no published value"
+    assert line(near).verdict == "not run"
+    assert line(near, failed=1).verdict == "diverged"
+    assert line(near, failed=1, accuracy=[0.7]).verdict == "reproduced"
+    assert line({**near, "metric": "macro-f1"}, accuracy=[0.7], macro_f1=[float("nan")]).verdict == "not measured"
+    assert line({**near, "metric": "ece"}, accuracy=[0.7]).verdict == "not measured"
+
+
+def test_gaps():
+    gap = Gap(larger="a/global", smaller="b/global", value=1.0, within=0.25)
+    found = GapLine(gap, over_seeds([1.0, 1.5]))
+    assert found.verdict == "reproduced"
+    assert replace(found, measured=over_seeds([1.0, 1.6])).verdict == "differs"
+    assert replace(found, measured=over_seeds([0.7])).verdict == "differs"
+    assert replace(found, measured=NOTHING).verdict == "not run"
