@@ -10,7 +10,6 @@ import pytest
 
 from idiolect import load_model
 from idiolect.cli import main as cli
-from idiolect.data.sets import registry as sources
 from idiolect.study.store import DATABASE, Store
 
 ROOT = Path(__file__).parents[2]
@@ -190,54 +189,6 @@ def pooled(folder: Path) -> dict[str, object]:
     scores = Store(folder, create=False).scores("synthetic/local/seed0", 4, "local", "test")
     mean = float((scores.values["accuracy"] * scores.count).sum() / scores.count.sum())
     return {"mean": pytest.approx(mean), "std": None, "half_width": None, "seeds": 1}
-
-
-def test_a_metric_is_chosen_and_others_stand_beside_it(idiolect):
-    code, out, _ = idiolect(*COMPARE, "--metric", "log-loss,auroc", "--out", "here", "--json")
-    assert code == 0
-    (cell,) = json.loads(out)["cells"]
-    (line,) = cell["lines"]
-    assert (cell["metric"], line["metric"]) == ("log-loss", "log-loss")
-    assert set(line["metrics"]) == {"log-loss", "auroc", "accuracy", "macro-f1"}
-    assert line["pooled"] == line["metrics"]["log-loss"]
-    header = Path("here/table.csv").read_text().splitlines()[0].split(",")
-    assert {"log_loss", "auroc_ci95", "accuracy", "macro_f1_std"} <= {*header}
-    assert Path("here/clients.csv").read_text().splitlines()[0].endswith("n,log_loss,auroc,accuracy,macro_f1,loss")
-    report = Path("here/report.md").read_text()
-    assert "test log-loss (lower is better), last round" in report
-    assert "| method | model | log-loss | AUROC | accuracy | macro-F1 | client mean |" in report
-    assert "- AUROC, the area under the ROC curve" in report
-
-
-@pytest.mark.parametrize(
-    ("metric", "words"),
-    [
-        ("aurok", "unknown metric 'aurok'; did you mean 'auroc'"),
-        ("accuracy,aurok", "unknown metric 'aurok'; did you mean 'auroc'"),
-        ("rmse", "metric 'rmse' is for regression, but the data are for classification"),
-    ],
-)
-def test_a_metric_that_cannot_be_is_refused_before_anything_runs(idiolect, metric, words):
-    sweep = ["sweep", *COMPARE[1:5], "--rounds", "2", "--set", "local.rate=0.1,0.2"]
-    for command in (COMPARE, sweep):
-        code, out, err = idiolect(*command, "--metric", metric, "--out", "here")
-        assert (code, out) == (1, "")
-        assert words in err
-        assert len(err.strip().splitlines()) == 1
-        assert not Path("here").exists()
-
-
-def test_a_table_is_read_once(idiolect, monkeypatch):
-    rows = [f"{client},{i / 7},{i % 2}" for client in "abc" for i in range(12)]
-    Path("t.csv").write_text("\n".join(["client,x,label", *rows]) + "\n")
-    load, read = sources.load, []
-    monkeypatch.setattr(sources, "load", lambda spec: read.append(spec) or load(spec))
-    few = ("--rounds", "1", "--set", "data.validation=0.2", "--json")
-    assert idiolect("compare", "--data", "t.csv", "--methods", "local", "--jobs", "1", *few[:2], "--json")[0] == 0
-    assert len(read) == 1
-    read.clear()
-    assert idiolect("sweep", "--data", "t.csv", "--methods", "local", "--set", "local.rate=0.1,0.2", *few)[0] == 0
-    assert len(read) <= 2  # with other settings of the data than those by which the model was chosen
 
 
 def test_json_is_one_document_and_progress_goes_to_stderr(idiolect, folder):

@@ -1,12 +1,15 @@
 """From the text of an option to a setting."""
 
+import json
 from pathlib import Path
 
 import pytest
 
 from idiolect.cli.options import assignments, auto_model, data_spec, default_folder
 from idiolect.core.errors import ConfigError
+from idiolect.data.sets import registry as sources
 from idiolect.study.comparison import comparison_of
+from idiolect.study.resolve import Workbench
 
 
 @pytest.mark.parametrize(
@@ -51,8 +54,8 @@ def test_the_model_follows_from_the_labels(tmp_path: Path, labels: str, model: s
     rows = [f"{client},{i},{labels if i % 2 else 0}" for client in "ab" for i in range(8)]
     (tmp_path / "t.csv").write_text("\n".join(["client,x,label", *rows]))
     spec, _ = data_spec(str(tmp_path / "t.csv"), "client", "label")
-    assert auto_model(spec) == model
-    assert auto_model({"name": "synthetic"}) == "mlr"
+    assert auto_model(spec, Workbench()) == model
+    assert auto_model({"name": "synthetic"}, Workbench()) == "mlr"
 
 
 def test_the_folder_of_an_experiment_follows_from_its_settings() -> None:
@@ -65,3 +68,62 @@ def test_the_folder_of_an_experiment_follows_from_its_settings() -> None:
     assert len(one.name) == len("compare-a-b-") + 6
     assert one != two
     assert one == default_folder(experiment, {"rounds": 5, "seeds": 9})
+
+
+SMALL = ["--set", "data.clients=5", "--set", "data.max_size=40", "--rounds", "2", "--eval-every", "2", "--jobs", "1"]
+COMPARE = ["compare", "--data", "synthetic", "--methods", "local", *SMALL, "--set", "local.local_steps=2"]
+
+
+@pytest.fixture
+def idiolect(commandline, monkeypatch, tmp_path):
+    """The command line in an empty folder."""
+    monkeypatch.chdir(tmp_path)
+    return commandline
+
+
+def test_a_metric_is_chosen_and_others_stand_beside_it(idiolect):
+    code, out, _ = idiolect(*COMPARE, "--metric", "log-loss,auroc", "--out", "here", "--json")
+    assert code == 0
+    (cell,) = json.loads(out)["cells"]
+    (line,) = cell["lines"]
+    assert (cell["metric"], line["metric"]) == ("log-loss", "log-loss")
+    assert set(line["metrics"]) == {"log-loss", "auroc", "accuracy", "macro-f1"}
+    assert line["pooled"] == line["metrics"]["log-loss"]
+    header = Path("here/table.csv").read_text().splitlines()[0].split(",")
+    assert {"log_loss", "auroc_ci95", "accuracy", "macro_f1_std"} <= {*header}
+    assert Path("here/clients.csv").read_text().splitlines()[0].endswith("n,log_loss,auroc,accuracy,macro_f1,loss")
+    report = Path("here/report.md").read_text()
+    assert "test log-loss (lower is better), last round" in report
+    assert "| method | model | log-loss | AUROC | accuracy | macro-F1 | client mean |" in report
+    assert "- AUROC, the area under the ROC curve" in report
+
+
+@pytest.mark.parametrize(
+    ("metric", "words"),
+    [
+        ("aurok", "unknown metric 'aurok'; did you mean 'auroc'"),
+        ("accuracy,aurok", "unknown metric 'aurok'; did you mean 'auroc'"),
+        ("rmse", "metric 'rmse' is for regression, but the data are for classification"),
+    ],
+)
+def test_a_metric_that_cannot_be_is_refused_before_anything_runs(idiolect, metric, words):
+    sweep = ["sweep", *COMPARE[1:5], "--rounds", "2", "--set", "local.rate=0.1,0.2"]
+    for command in (COMPARE, sweep):
+        code, out, err = idiolect(*command, "--metric", metric, "--out", "here")
+        assert (code, out) == (1, "")
+        assert words in err
+        assert len(err.strip().splitlines()) == 1
+        assert not Path("here").exists()
+
+
+def test_a_table_is_read_once(idiolect, monkeypatch):
+    rows = [f"{client},{i / 7},{i % 2}" for client in "abc" for i in range(12)]
+    Path("t.csv").write_text("\n".join(["client,x,label", *rows]) + "\n")
+    load, read = sources.load, []
+    monkeypatch.setattr(sources, "load", lambda spec: read.append(spec) or load(spec))
+    few = ("--rounds", "1", "--set", "data.validation=0.2", "--json")
+    assert idiolect("compare", "--data", "t.csv", "--methods", "local", "--jobs", "1", *few[:2], "--json")[0] == 0
+    assert len(read) == 1
+    read.clear()
+    assert idiolect("sweep", "--data", "t.csv", "--methods", "local", "--set", "local.rate=0.1,0.2", *few)[0] == 0
+    assert len(read) <= 2  # with other settings of the data than those by which the model was chosen

@@ -244,7 +244,7 @@ def test_selection_looks_at_validation_only(undisturbed):
     row = store.run("cell/local/seed0")
     store._db.execute("BEGIN")
     try:
-        change = "UPDATE metrics SET weighted = ? WHERE run = ? AND round = ? AND split = ?"
+        change = "UPDATE metrics SET pooled = ? WHERE run = ? AND round = ? AND split = ?"
         for round in (0, 2, 4, 6):
             store._db.execute(change, (0.9 if round == 2 else 0.1, row.id, round, "validation"))
             store._db.execute(change, (0.9 if round == 4 else 0.1, row.id, round, "test"))

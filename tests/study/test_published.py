@@ -30,7 +30,6 @@ def test_it_can_be_of_every_metric(metric):
         ({"metric": "macro-f2"}, "published.0.metric: unknown metric 'macro-f2'; did you mean 'macro-f1'"),
         ({"metric": "score"}, "unknown metric 'score'"),
         ({"metrik": "auroc"}, "did you mean 'metric'"),
-        ({"model": "globl"}, "unknown model of fedavg 'globl'; did you mean 'global'"),
     ],
 )
 def test_what_is_wrong_is_named(wrong, message):

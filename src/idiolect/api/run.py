@@ -18,6 +18,7 @@ from idiolect.core.errors import ConfigError, unknown
 from idiolect.core.losses import SampleLoss
 from idiolect.core.random import model_key
 from idiolect.data.federated import FederatedData
+from idiolect.metrics.registry import measured, names_in
 from idiolect.models import build, check_model, l2_of, loss_of
 from idiolect.runtime.batched import Program
 from idiolect.runtime.compiled import use_compilation_cache

@@ -226,15 +226,10 @@ class Batch:
     """
 
     def __init__(
-        self,
-        skeleton: Skeleton,
-        varies: Sequence[bool],
-        block: int,
-        devices: Devices,
-        metrics: Sequence[Metric],
+        self, skeleton: Skeleton, varies: Sequence[bool], block: int, devices: Devices, metrics: Sequence[Metric]
     ) -> None:
         self._skeleton, self._varies, self._block, self._devices = skeleton, varies, block, devices
-        self._metrics = tuple(metrics)
+        self._metrics = metrics
 
     def _member(self, varying: Sequence[Array], common: Sequence[Any]) -> Member:
         different, same = iter(varying), iter(common)

@@ -51,9 +51,9 @@ class Sums(NamedTuple):
     lost: PyTree[Array]
 
     @classmethod
-    def like(cls, tree: PyTree[jax.ShapeDtypeStruct]) -> "Sums":
-        """Zeros."""
-        zeros = jax.tree.map(lambda leaf: jnp.zeros(leaf.shape, leaf.dtype), tree)
+    def like(cls, sums: PyTree) -> "Sums":
+        """Nothing yet, of the shapes of these."""
+        zeros = jax.tree.map(lambda leaf: jnp.zeros(leaf.shape, leaf.dtype), sums)
         return cls(zeros, zeros)
 
     def add(self, more: PyTree[Array]) -> "Sums":
@@ -115,7 +115,7 @@ def score_tiles(
     order = jnp.where(where[2] > 0, jnp.arange(len(owner)), -1)
     last = jnp.full(len(ids), -1).at[owner].max(order)
     last = jnp.where(last < 0, len(owner), last)
-    each = jax.tree.map(lambda leaf: leaf.at[last].get(mode="fill", fill_value=0), each)
+    each = jax.tree.map(lambda leaf: jnp.append(leaf, jnp.zeros(1, leaf.dtype))[last], each)
     each.values.update({m.name: m.finish(given[m.name], keep, owner, len(ids)) for m in whole})
     count, sums = everyone.total
     given = {name: values for name, values in given.items() if name in pooled}

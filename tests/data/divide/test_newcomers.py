@@ -52,9 +52,9 @@ def test_a_shared_model_scores_alike_on_the_shares_and_on_the_new_clients_themse
     simulation = Simulation(new, trained.objective, trained.params, trained.algorithm)
     state = replace(simulation.init(0), shared=run.state.shared)
     scores = Evaluator(simulation)(state, ["global"], SPLITS)
-    for mean in ("loss", "score"):
-        dealt = np.average(getattr(shared, mean), weights=shared.count)
-        parts = [(getattr(s, mean), s.count) for s in scores]
+    for of in (lambda s: s.loss, lambda s: s.values["accuracy"]):
+        dealt = np.average(of(shared), weights=shared.count)
+        parts = [(of(s), s.count) for s in scores]
         own = sum(np.nansum(values * count) for values, count in parts) / sum(count.sum() for _, count in parts)
         assert own == pytest.approx(dealt, rel=1e-5)
     assert shared.count.sum() == sum(s.count.sum() for s in scores) == 16
