@@ -32,14 +32,18 @@ class LocalSteps(Algorithm):
         return step_count(client, steps=self.local_steps, batch_size=self.batch_size, epochs=self.epochs)
 
 
-class Trainer(LocalSteps):
-    """A method whose clients run SGD with the learning rate `rate`, see `LocalSteps`."""
+class Rated(Algorithm):
+    """A method with one learning rate, `rate`: its first setting, wherever settings are listed."""
 
     rate: Scalar = 0.02
 
     def __check_init__(self) -> None:
         """Raise `ConfigError` naming the hyper-parameter that is out of range."""
         check(self, rate="positive")
+
+
+class Trainer(LocalSteps, Rated):
+    """A method whose clients run SGD with the learning rate `rate`, see `LocalSteps`."""
 
     def train(
         self,
