@@ -7,7 +7,7 @@ import sys
 import tempfile
 from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 # Nearly all the time of the tests is XLA's: what one has compiled, no other test, worker or started program compiles
 # again. The folder is new in every run, and the workers get it from the process that starts them.
@@ -52,6 +52,22 @@ def x64() -> Iterator[None]:
 
     with jax.enable_x64(True):
         yield
+
+
+@pytest.fixture
+def monkeypatch(monkeypatch: pytest.MonkeyPatch) -> Iterator[pytest.MonkeyPatch]:
+    """As pytest's own; programs compiled with what is replaced are forgotten, before and after."""
+    from idiolect.runtime import compiled
+
+    replace = monkeypatch.setattr
+
+    def setattr_(*arguments: Any, **options: Any) -> None:
+        compiled.forget()
+        replace(*arguments, **options)
+
+    monkeypatch.setattr = setattr_
+    yield monkeypatch
+    compiled.forget()
 
 
 Call = Callable[..., tuple[int, str, str]]

@@ -110,6 +110,11 @@ def once(key: Hashable, build: Callable[[], Built]) -> Built:
     return _kept[key]
 
 
+def forget() -> None:
+    """Let go of all programs: what comes next is compiled anew."""
+    _kept.clear()
+
+
 def use_compilation_cache() -> None:
     """Keep compiled programs between processes, in the user's cache folder; IDIOLECT_CACHE="" turns it off.
 
