@@ -53,7 +53,7 @@ def one_round(name: str) -> tuple[Any, Any, Any]:
     state, rng = sim.init(0), np.random.default_rng(1)
     blur = lambda leaf: leaf + 0.1 * rng.normal(size=leaf.shape).astype(leaf.dtype)  # noqa: E731
     private = jax.tree.map(lambda x: blur(x) if eqx.is_inexact_array(x) else x, tree.gather(state.private, 1))
-    client = sim.client(sim.arrays, jnp.asarray(1), jnp.asarray(0))
+    client = sim.plan.client(sim.arrays, jnp.asarray(1), jnp.asarray(0))
     view = sim.algorithm.view(state.shared, jnp.asarray(1))
     message, after = eqx.filter_jit(sim.algorithm.local)(view, private, client, jax.random.key(0))
     return private, message, after

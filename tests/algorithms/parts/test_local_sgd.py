@@ -80,7 +80,7 @@ def test_the_server_announces_sizes_and_cohort():
     problem = classification()
     simulation = problem.simulation(FedAvg(), cohort=2)
     for index in range(2):
-        client = simulation.client(simulation.arrays, jnp.asarray(index), jnp.asarray(0))
+        client = simulation.plan.client(simulation.arrays, jnp.asarray(index), jnp.asarray(0))
         assert (client.federation.clients, client.federation.cohort) == (5, 2)
         assert client.federation.capacity == 30
         assert float(client.federation.samples) == 61
