@@ -5,7 +5,7 @@ from rich.console import Console, Group
 from rich.text import Text
 
 from idiolect.report.progress import Display, SweepDisplay, short
-from idiolect.study.loop import Progress
+from idiolect.study.recording import Progress
 from idiolect.study.resolve import Workbench
 from tests.engine import LOCAL, experiment
 

@@ -7,7 +7,9 @@ from idiolect import FedAvg
 from idiolect.core.errors import DivergedError
 from idiolect.runtime.batched import Program
 from idiolect.runtime.evaluate import Evaluator
-from idiolect.study.loop import Memory, Progress, Schedule, fit
+from idiolect.study.loop import fit
+from idiolect.study.recording import Memory, Progress
+from idiolect.study.schedule import Schedule
 from tests.federations import bits, classification
 
 

@@ -25,7 +25,9 @@ from idiolect.runtime.compiled import use_compilation_cache
 from idiolect.runtime.evaluate import ClientScores, Evaluator
 from idiolect.runtime.plan import State
 from idiolect.runtime.simulate import Simulation
-from idiolect.study.loop import Evaluated, Memory, Schedule, fit
+from idiolect.study.loop import fit
+from idiolect.study.recording import Evaluated, Memory
+from idiolect.study.schedule import Schedule
 from idiolect.study.summary import Summary, summarise
 
 ModelSpec = eqx.Module | Mapping[str, Any] | str

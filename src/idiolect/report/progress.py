@@ -24,7 +24,7 @@ from rich.text import Text
 
 from idiolect.study.engine import run_id
 from idiolect.study.experiment import Experiment
-from idiolect.study.loop import Progress as RunProgress
+from idiolect.study.recording import Progress as RunProgress
 from idiolect.study.store import RunRow
 
 _LONGEST_NAME = 36

@@ -14,10 +14,12 @@ from idiolect.data.federated import FederatedData
 from idiolect.runtime.batched import Program
 from idiolect.runtime.plan import State
 from idiolect.study.experiment import Cell, Experiment, experiment_of
-from idiolect.study.loop import Progress, Schedule, fit
+from idiolect.study.loop import fit
 from idiolect.study.model_files import save_client_models
 from idiolect.study.recorder import StoreRecorder, Together, everywhere
+from idiolect.study.recording import Progress
 from idiolect.study.resolve import Workbench, run_id
+from idiolect.study.schedule import Schedule
 from idiolect.study.store import RunRow, Store, changes
 
 FINISHED = ("done", "diverged")

@@ -17,8 +17,8 @@ from idiolect.runtime.compiled import use_compilation_cache
 from idiolect.runtime.devices import agreed_text, is_leader
 from idiolect.study.engine import Engine, Group, claim, follow, missing, run_id, run_serial
 from idiolect.study.experiment import Experiment
-from idiolect.study.loop import Progress
 from idiolect.study.parallel import default_jobs, run_parallel
+from idiolect.study.recording import Progress
 from idiolect.study.resolve import Workbench
 from idiolect.study.results import Results
 from idiolect.study.store import RunRow, Store

@@ -7,9 +7,8 @@ evaluation is recorded first, then the state from which a killed run goes on.
 import math
 import time
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Protocol
 
 import jax
 import numpy as np
@@ -20,109 +19,12 @@ from idiolect.runtime.batched import Program
 from idiolect.runtime.devices import agreed
 from idiolect.runtime.evaluate import ClientScores
 from idiolect.runtime.plan import State
-from idiolect.runtime.private_rows import PrivateRows
 from idiolect.runtime.simulate import Simulation
-from idiolect.study.summary import Summary, summarise
+from idiolect.study.recording import Evaluated, Progress, Recorder
+from idiolect.study.schedule import Schedule
+from idiolect.study.summary import summarise
 
 _CALL_SECONDS = 0.5  # rounds are run in calls of about this length, so that progress moves
-
-
-@dataclass(frozen=True)
-class Schedule:
-    """Which rounds are evaluated: every `eval_every`, the last, each of the last `tail`, and the start if `initial`.
-
-    rounds: the last round. splits: what is evaluated; models: their names, all that the method offers if empty.
-    """
-
-    rounds: int
-    eval_every: int = 10
-    tail: int = 0
-    splits: tuple[str, ...] = ("train", "test")
-    models: tuple[str, ...] = ()
-    initial: bool = True
-
-    def is_due(self, round: int) -> bool:
-        """Whether a round is evaluated."""
-        if round == 0:
-            return self.initial
-        if round > self.rounds:
-            return False
-        return round % self.eval_every == 0 or round == self.rounds or round > self.rounds - self.tail
-
-    def next_due(self, round: int) -> int:
-        """The first round after this one that is evaluated."""
-        return next(later for later in range(round + 1, self.rounds + 1) if self.is_due(later))
-
-
-@dataclass(frozen=True)
-class Progress:
-    """Where a run stands: rounds done of all, rounds a second, and the last evaluation's test scores by model."""
-
-    round: int
-    rounds: int
-    rate: float
-    scores: dict[str, float]
-
-
-@dataclass(frozen=True)
-class Evaluated:
-    """One evaluated round: every client's scores, the first metric's summary, the state, and the time spent so far.
-
-    state: the arrays of the run itself, which training gives up when it goes on: read them at once or copy them.
-    diagnostics: what the method reports about itself; NaN where it does not know.
-    """
-
-    round: int
-    results: list[tuple[ClientScores, Summary]]
-    state: State
-    seconds: float
-    compile_seconds: float
-    diagnostics: dict[str, float]
-
-
-class Recorder(Protocol):
-    """Keeps what a run produces, and gives back the state from which it can go on."""
-
-    def restore(self, like: State) -> tuple[State, float, float] | None:
-        """The last kept state with the seconds spent on it (training, compiling), or None."""
-        ...
-
-    def has(self, round: int, splits: Sequence[str]) -> bool:
-        """Whether it holds the evaluation of a round on these splits."""
-        ...
-
-    def keep(self, evaluated: Evaluated, last: bool) -> None:
-        """Keep one evaluated round; `last` marks the run's end."""
-        ...
-
-    def pause(self, state: State, seconds: float, compile_seconds: float) -> None:
-        """A moment between two evaluations, at which the state may be kept."""
-        ...
-
-
-@dataclass
-class Memory:
-    """A recorder that keeps evaluations in a list and nothing on disk."""
-
-    history: list[Evaluated] = field(default_factory=list[Evaluated])
-
-    def restore(self, like: State) -> None:
-        """Nothing to go on from; private states that a file holds are of another run."""
-        if isinstance(like.private, PrivateRows):
-            like.private.clear()
-
-    def has(self, round: int, splits: Sequence[str]) -> bool:
-        """Never: a run in memory starts anew."""
-        return False
-
-    def keep(self, evaluated: Evaluated, last: bool) -> None:
-        """Append; the states between are dropped."""
-        del last
-        self.history.append(evaluated)
-
-    def pause(self, state: State, seconds: float, compile_seconds: float) -> None:
-        """Keep nothing."""
-        del state, seconds, compile_seconds
 
 
 @dataclass(frozen=True, eq=False)

@@ -22,7 +22,7 @@ from idiolect.runtime.compiled import use_compilation_cache
 from idiolect.runtime.devices import are_cores, cores, use_cores
 from idiolect.study.engine import Engine, Group
 from idiolect.study.experiment import Experiment
-from idiolect.study.loop import Progress
+from idiolect.study.recording import Progress
 from idiolect.study.resolve import Workbench
 from idiolect.study.store import RunRow, Store
 

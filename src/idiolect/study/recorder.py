@@ -14,7 +14,8 @@ from idiolect.runtime.devices import agreed
 from idiolect.runtime.plan import State
 from idiolect.runtime.private_rows import PrivateRows
 from idiolect.study.experiment import digest
-from idiolect.study.loop import Evaluated, Recorder, Schedule
+from idiolect.study.recording import Evaluated, Recorder
+from idiolect.study.schedule import Schedule
 from idiolect.study.store import RunRow, Store
 
 _CHECKPOINT_SECONDS = 5.0

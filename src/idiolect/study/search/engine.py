@@ -16,9 +16,11 @@ from idiolect.runtime.devices import Devices
 from idiolect.runtime.memory import at_once
 from idiolect.runtime.simulate import Simulation
 from idiolect.study.experiment import Cell
-from idiolect.study.loop import Progress, Run, Schedule, run_together
+from idiolect.study.loop import Run, run_together
 from idiolect.study.recorder import StoreRecorder
+from idiolect.study.recording import Progress
 from idiolect.study.resolve import Workbench
+from idiolect.study.schedule import Schedule
 from idiolect.study.search.folds import Folds
 from idiolect.study.store import RunRow, Store
 
