@@ -53,9 +53,8 @@ def numbers(samplings: Iterable[str] = SAMPLINGS) -> dict[str, np.ndarray]:
             if sampling == EVALUATED:  # how a state came about is nothing to the evaluation
                 scores = Evaluator(sim, metrics=METRICS_OF_CLASSES)(state)
                 found[f"{name} loss"] = np.stack([s.loss for s in scores])
-                found[f"{name} pooled"] = np.array([[s.pooled[m.name] for m in METRICS_OF_CLASSES] for s in scores])
-                each = [s.values[m.name] for s in scores for m in METRICS_OF_CLASSES]
-                found[f"{name} metrics"] = np.nan_to_num(np.stack(each))
+                each = [[*s.values[m.name], s.pooled[m.name]] for s in scores for m in METRICS_OF_CLASSES]
+                found[f"{name} metrics"] = np.nan_to_num(np.array(each))
     return found
 
 
