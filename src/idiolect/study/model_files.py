@@ -68,9 +68,9 @@ def _places(folder: Path, name: str, models: PyTree, clients: Sequence[str]) -> 
     if models.group is None:
         return [(_made(folder) / f"{name}{SUFFIX}", 0, {})]
     groups, target = np.asarray(models.group), _made(folder / name)
-    members = {int(group): np.flatnonzero(groups == group) for group in np.unique(groups)}
+    members: dict[int, list[int]] = {int(g): np.flatnonzero(groups == g).tolist() for g in np.unique(groups)}
     return [
-        (target / f"group-{group}{SUFFIX}", int(of[0]), {"group": group, "clients": [clients[i] for i in of]})
+        (target / f"group-{group}{SUFFIX}", of[0], {"group": group, "clients": [clients[i] for i in of]})
         for group, of in members.items()
     ]
 

@@ -45,9 +45,10 @@ class StoreRecorder:
             if isinstance(like.private, PrivateRows):
                 like.private.clear()
             return None
-        for model in self.store.models(self.run.id) if self.metric is not None else ():
-            for _, score, _ in self.store.curve(self.run.id, model, "validation", self.metric.name):
-                self._improves(model, score)
+        if self.metric is not None:
+            for model in self.store.models(self.run.id):
+                for _, score, _ in self.store.curve(self.run.id, model, "validation", self.metric.name):
+                    self._improves(model, score)
         return found.state, found.seconds, found.compile_seconds
 
     def _recorded(self, round: int) -> bool:
