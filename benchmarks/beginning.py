@@ -56,7 +56,7 @@ def batches(work: Workload, sim: Simulation, round: int) -> np.ndarray:
     seed = sim.init(SEED).seed
 
     def one(client_id: jax.Array) -> jax.Array:
-        client = sim.client(sim.arrays, client_id, jnp.asarray(round, jnp.int32))
+        client = sim.plan.client(sim.arrays, client_id, jnp.asarray(round, jnp.int32))
         batch = client.batches(stream(seed, "local", round, client_id), work.steps, size, order)
         return jnp.where(batch.weight > 0, batch.x[..., 0], -1).astype(jnp.int32)
 

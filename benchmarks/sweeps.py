@@ -38,10 +38,12 @@ def timed(model: Any, rounds: int, repeats: int, block: int | None) -> tuple[flo
     shared = sims[0]  # one data set for all members
     members = [member_of(s, ("test",)) for s, _ in runs]
     first = member_of(shared, ("test",))
-    members = [type(first)(m.algorithm, m.objective, first.training, first.own, first.scored) for m in members]
+    members = [type(first)(m.plan, first.training, first.models_from, first.scored) for m in members]
     program = Program([s for s, _ in runs], members, block=block)
-    states = program.start(rows, [seed for _, seed in runs], [shared.params] * len(runs))
-    states = jax.block_until_ready(program.advance(rows, states, rounds))
+    seeds = [seed for _, seed in runs]
+    states = program.start([s for s, _ in runs], seeds, [shared.params] * len(runs))
+    capacity = program.capacity(seeds, 10 * rounds)
+    states = jax.block_until_ready(program.advance(rows, states, rounds, capacity))
     whole = time.perf_counter() - began
     began = time.perf_counter()
     alone = [sim.advance(sim.init(seed), rounds) for sim, seed in runs]
@@ -52,7 +54,7 @@ def timed(model: Any, rounds: int, repeats: int, block: int | None) -> tuple[flo
     for _ in range(repeats):
         end += rounds
         began = time.perf_counter()
-        states = jax.block_until_ready(program.advance(rows, states, end))
+        states = jax.block_until_ready(program.advance(rows, states, end, capacity))
         swept.append(time.perf_counter() - began)
         began = time.perf_counter()
         alone = [sim.advance(state, rounds) for (sim, _), state in zip(runs, alone, strict=True)]

@@ -16,7 +16,8 @@ FLOORS = [
     ("core",),
     ("data",),
     ("metrics",),
-    ("models", "graphs", "client"),
+    ("models", "graphs"),
+    ("client",),
     ("algorithms",),
     ("runtime",),
     ("study",),
@@ -132,6 +133,7 @@ ALSO = [
     "algorithms/test_mmfl_clusters.py",
     "algorithms/test_mocha_relations.py",
     "algorithms/test_on_modalities.py",
+    "runtime/test_predictors.py",
     "study/search/test_on_devices.py",
 ]
 

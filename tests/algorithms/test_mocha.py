@@ -191,7 +191,7 @@ def test_no_dual_variable_is_sent_and_no_other_client_is_seen(x64):
     state = run(simulation, 2)
     algorithm, index = simulation.algorithm, jnp.asarray(2)
     view = algorithm.view(state.shared, index)
-    client = simulation.client(simulation.arrays, index, state.round)
+    client = simulation.plan.client(simulation.arrays, index, state.round)
     message, private = eqx.filter_jit(algorithm.local)(view, state.private[2], client, jax.random.key(0))
     assert jax.tree.structure(message.image) == jax.tree.structure(problem.params)
     for sent, own in zip(jax.tree.leaves(message.image), jax.tree.leaves(problem.params), strict=True):
@@ -233,7 +233,7 @@ def test_the_zoos_model_in_single_precision():
         ({"omega_every": 0}, "omega_every = 0 must be greater than 0"),
         ({"capacity": -1}, "capacity = -1 must not be negative"),
         ({"loss": "cross-entropy"}, "loss = 'cross-entropy' is not one of 'hinge', 'logistic', 'squared'"),
-        ({"relationship": "graph"}, "relationship = 'graph' is not one of 'fixed', 'learned'"),
+        ({"relationship": "graph"}, "relationship = 'graph' must be 'fixed' or 'learned'"),
     ],
 )
 def test_settings_out_of_range(options, message):

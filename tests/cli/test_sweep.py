@@ -31,7 +31,7 @@ def test_a_sweep_prints_json_and_writes_its_files(commandline, tmp_path):
     ("arguments", "words"),
     [
         (["--set", "fedavg.raet=1,2"], "did you mean 'rate'"),
-        (["--set", "fedavg.rate=0.1,-1"], "rate = -1 must be greater than 0"),
+        (["--set", "fedavg.rate=0.1,-1"], "rate = -1.0 must be greater than 0"),
         (["--set", "pfedme.rate=0.1,1"], "'pfedme' is given values to try, but it is not swept"),
         (["--search", "gird"], "did you mean 'grid'"),
         (["--search", "random"], "needs a budget"),

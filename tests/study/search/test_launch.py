@@ -101,7 +101,7 @@ def test_budgets_are_equal_and_settings_checked_before_anything_runs():
         settings_of(experiment, spaces)
     names = [s.method for s in settings_of(experiment, spaces, budget=2)]
     assert names == ["fedavg", "fedavg", "pfedme", "pfedme"]
-    with pytest.raises(ConfigError, match="rate = -1 must be greater than 0"):
+    with pytest.raises(ConfigError, match="rate = -1.0 must be greater than 0"):
         settings_of(cell_of(), {"fedavg": {"rate": "0.1,-1"}})
     with pytest.raises(ConfigError, match=r"model\.l2 = -1 must be a number that is not negative"):
         settings_of(cell_of(), {"fedavg": {"model.l2": "-1"}})
