@@ -123,7 +123,7 @@ def test_a_budget_too_small_for_two_runs_gives_the_same_numbers_one_run_at_a_tim
         4,
         4,
         2,
-    ]  # all runs are compiled and done; the chosen setting's two have their test scores left
+    ]  # compiled, then done; the chosen setting's two have test scores left
     at_once.clear()
     one_by_one = sweep(three_clients, "mlr", SMALL, memory=1, **options).table()
     assert at_once == [1] * (4 * 2 + 2)
