@@ -66,7 +66,7 @@ def test_the_server_optimiser_sgd_steps_towards_the_mean(rate):
     plain, w = FedAvg(), jnp.array([1.0, -2.0])
     cohort = Cohort(jnp.arange(2), jnp.array([1.0, 3.0]), jnp.ones(2, bool), 2, jnp.asarray(4.0), 2)
     messages, key = jnp.array([[0.5, 0.5], [1.0, 4.0]]), jax.random.key(0)
-    mean = plain.aggregate(plain.init(w, key), cohort, messages).params
+    mean = plain.aggregate(plain.init(start_with(w), key), cohort, messages).params
     np.testing.assert_allclose(mean, [0.875, 3.125])
     moved = served.aggregate(served.init(start_with(w), key), cohort, messages).params
     np.testing.assert_allclose(moved, (1 - rate) * w + rate * mean, rtol=1e-6)

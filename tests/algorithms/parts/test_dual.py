@@ -10,6 +10,7 @@ import pytest
 
 from idiolect.algorithms.parts.conjugates import LOSSES
 from idiolect.algorithms.parts.dual import Subproblem, matrix_of, params_of, require_linear
+from idiolect.algorithms.start import start_of
 from idiolect.client.objective import objective_of
 from idiolect.core.errors import ConfigError
 from idiolect.core.random import permuted
@@ -194,9 +195,9 @@ def of(features, classes):
 def test_the_linear_models_of_the_zoo_are_linear(features, classes, name):
     data = of(features, classes)
     model = build(name, features, data.num_outputs, data.task, jax.random.key(0))
-    require_linear("mocha", data, eqx.filter(model, eqx.is_inexact_array))
+    require_linear("mocha", start_of(data, eqx.filter(model, eqx.is_inexact_array)))
     shapes = jax.tree.map(lambda leaf: jax.ShapeDtypeStruct(leaf.shape, leaf.dtype), eqx.filter(model, eqx.is_array))
-    require_linear("mocha", data, shapes)
+    require_linear("mocha", start_of(data, shapes))
 
 
 @pytest.mark.parametrize(
@@ -214,4 +215,4 @@ def test_the_linear_models_of_the_zoo_are_linear(features, classes, name):
 )
 def test_other_models_are_refused(params):
     with pytest.raises(ConfigError, match=r"mocha trains linear models: mlr or linear, one weight of shape \(3, 4\)"):
-        require_linear("mocha", of((4,), 3), eqx.filter(params, eqx.is_inexact_array))
+        require_linear("mocha", start_of(of((4,), 3), eqx.filter(params, eqx.is_inexact_array)))

@@ -73,7 +73,7 @@ def watched(monkeypatch):
     seen, advance = [], Program.advance
 
     def watching(self, rows, states, end, *more):
-        before = dict(zip(rows, np.asarray(states.round).tolist(), strict=True))
+        before = dict(zip(rows, np.atleast_1d(states.round).tolist(), strict=True))
         seen.append((id(self.compiled), len(before), sum(max(0, end - r) for r in before.values())))
         return advance(self, rows, states, end, *more)
 
