@@ -315,7 +315,7 @@ def test_what_is_out_of_range_is_named(cls, changes, message):
     [
         ({"graph": 3}, "fedu: graph = 3 must be a name"),
         ({"graph": "ring(weight=heavy)"}, "write a kind, or kind"),
-        ({"mixing": "jacobi"}, "mixing = 'jacobi' is not one of 'simultaneous', 'box', 'published'"),
+        ({"mixing": "jacobi"}, "mixing = 'jacobi' must be 'simultaneous', 'box' or 'published'"),
     ],
 )
 def test_a_wrong_specification_is_refused_at_once(spec, message):
