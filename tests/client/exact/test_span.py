@@ -248,7 +248,7 @@ def test_one_program_where_there_is_one_size_or_no_span(x64, sizes, steps):
 def test_batched_clients_have_one_program(x64):
     data, objective, params = problem_of("wide")
     alone, batched = (Simulation(data, objective, params, METHODS["fedavg"], block=block) for block in (1, 2))
-    clients = [s.client(s.arrays, jnp.asarray(0), jnp.asarray(0)) for s in (alone, batched)]
+    clients = [s.plan.client(s.arrays, jnp.asarray(0), jnp.asarray(0)) for s in (alone, batched)]
     assert [client.federation.sizes for client in clients] == [(8, 40, 300), ()]
 
 
