@@ -68,7 +68,7 @@ def method(**changes):
         ({"cells": method(published=[{"model": "persnal", "value": 1}])}, "'persnal'; did you mean 'personal'"),
         (
             {"cells": method(published=[{"model": "personal", "value": 1, "metric": "f1"}])},
-            "metric = 'f1'.*'macro-f1'",
+            "unknown metric 'f1'; known: .*macro-f1",
         ),
         ({"cells": method(published=[{"model": "personal", "valeu": 1}])}, "value is missing|unknown key 'valeu'"),
         ({"defaults": 3}, "defaults = 3 must be a table"),

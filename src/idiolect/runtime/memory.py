@@ -35,7 +35,7 @@ def machine_memory() -> int | None:
     """Bytes of memory that this machine has, or None where the system does not say."""
     try:
         return os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
-    except (AttributeError, ValueError, OSError):
+    except (AttributeError, LookupError, ValueError, OSError):
         return None
 
 

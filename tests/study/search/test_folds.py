@@ -54,7 +54,8 @@ def test_one_program_runs_every_fold_as_a_simulation_of_its_data_does(problem):
     members = [folds.member(sim, f) for f, sim in enumerate(sims)]
     assert len({repr(signature(sim, m)[-2:]) for sim, m in zip(sims, members, strict=True)}) == 1
     program, rows = Program(sims, members), range(3)
-    states = program.advance(rows, program.start(rows, [7] * 3, [problem.params] * 3), 3)
+    states = program.start(sims, [7] * 3, [problem.params] * 3)
+    states = program.advance(rows, states, 3, program.capacity([7], 3))
     scores = program.scores(rows, states, ("validation",), ("global",))
     finals = []
     for fold in (0, 2):
