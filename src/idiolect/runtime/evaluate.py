@@ -169,7 +169,7 @@ class Evaluator:
     @cached_property
     def compiled(self) -> "Scoring":
         """The compiled evaluation, which other simulations of the same plan share."""
-        return Scoring.of(self.simulation.plan, self.metrics)
+        return Scoring.of(self.simulation.plan, self.simulation.skeleton, self.metrics)
 
     def __call__(
         self, state: State, names: Sequence[str] | None = None, splits: Sequence[str] = ("test",)
@@ -206,9 +206,8 @@ class Scoring:
         self._skeleton, self._everywhere, self._metrics = skeleton, plan.devices.everywhere, tuple(metrics)
 
     @classmethod
-    def of(cls, plan: Plan, metrics: Sequence[Metric]) -> "Scoring":
-        """That of an equal plan and the same metrics, if there is one."""
-        skeleton = Skeleton(plan)
+    def of(cls, plan: Plan, skeleton: Skeleton, metrics: Sequence[Metric]) -> "Scoring":
+        """That of an equal plan and the same metrics, if there is one. skeleton: the plan's."""
         return once((cls, skeleton.key, tuple(metrics)), lambda: cls(plan, skeleton, metrics))
 
     @cached_property

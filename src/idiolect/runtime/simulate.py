@@ -39,9 +39,8 @@ class Rounds:
         self.skeleton, self._everywhere = skeleton, plan.devices.everywhere
 
     @classmethod
-    def of(cls, plan: Plan) -> "Rounds":
-        """Those of an equal plan, if there are any."""
-        skeleton = Skeleton(plan)
+    def of(cls, plan: Plan, skeleton: Skeleton) -> "Rounds":
+        """Those of an equal plan, if there are any. skeleton: the plan's."""
         return once((cls, skeleton.key), lambda: cls(plan, skeleton))
 
     @cached_property
@@ -187,14 +186,19 @@ class Simulation:
         )
 
     @cached_property
+    def skeleton(self) -> Skeleton:
+        """The plan without its numbers: made once, for the rounds and the evaluation."""
+        return Skeleton(self.plan)
+
+    @cached_property
     def compiled(self) -> Rounds:
         """The compiled rounds, which other simulations of the same plan share."""
-        return Rounds.of(self.plan)
+        return Rounds.of(self.plan, self.skeleton)
 
     @cached_property
     def settings(self) -> list[Any]:
         """The method's and the objective's numbers, which the compiled program is given."""
-        return self.devices.share(self.compiled.skeleton.leaves(self.plan))
+        return self.devices.share(self.skeleton.leaves(self.plan))
 
     def advance(self, state: State, rounds: int) -> State:
         """Run `rounds` more rounds. The given state's buffers are consumed.

@@ -61,7 +61,7 @@ class _Loop:
         runs, program = self.runs, self.program
         simulations, seeds = [run.simulation for run in runs], [run.seed for run in runs]
         states = program.start(simulations, seeds, [run.params for run in runs], file)
-        each = {run: program.one(states, place) for place, run in enumerate(runs)}
+        each = {runs[place]: program.one(states, place) for place in self.places}
         kept = {place: runs[place].recorder.restore(each[runs[place]]) for place in self.places}
         for place, restored in kept.items():
             if restored is not None:
@@ -86,9 +86,12 @@ class _Loop:
         states = self.program.advance(self.rows, states, end, self.capacity)
         jax.block_until_ready(states.shared)
         rounds, took = self.program.rounds(states), time.perf_counter() - began
+        faults = np.asarray(states.fault).reshape(-1, 3)  # a member's whole state is gathered where there is one
         for place in self.working:
             if rounds[place] > before[place]:
                 self.seconds[place] += took / len(self.places)
+            if faults[place, 2] == 0:
+                continue
             try:
                 self.runs[place].simulation.raise_fault(self.program.one(states, place))
             except DivergedError as error:
