@@ -133,6 +133,7 @@ ALSO = [
     "algorithms/test_mmfl_clusters.py",
     "algorithms/test_mocha_relations.py",
     "algorithms/test_on_modalities.py",
+    "cli/test_bad_input.py",
     "runtime/test_predictors.py",
     "study/search/test_on_devices.py",
 ]

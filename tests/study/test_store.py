@@ -110,7 +110,7 @@ def test_a_folder_of_another_version_is_refused_and_stays(store, create):
     store._db.execute("DROP TABLE metrics")
     store.close()
     before = sorted(store.folder.rglob("*"))
-    with pytest.raises(StoreError, match=r"the runs in '.*out' are of another version; use another --out"):
+    with pytest.raises(StoreError, match=r"the runs in '.*out' are of another version of idiolect"):
         Store(store.folder, create=create)
     assert sorted(store.folder.rglob("*")) == before
 

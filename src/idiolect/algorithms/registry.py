@@ -66,6 +66,8 @@ ALGORITHMS: dict[str, type[Algorithm]] = {
         Global,
     )
 }
+MODEL_NAMES = frozenset(name for cls in ALGORITHMS.values() for name in cls.model_names)
+"""The names of models that any method has, whatever its settings."""
 
 
 def build(spec: Mapping[str, Any] | str) -> Algorithm:

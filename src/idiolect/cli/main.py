@@ -36,7 +36,16 @@ from idiolect.cli.options import (
     default_folder,
 )
 from idiolect.cli.sweep import sweep
-from idiolect.cli.terminal import fail, print_entries, print_json, print_page, print_results, resume_command
+from idiolect.cli.terminal import (
+    UsageError,
+    fail,
+    print_entries,
+    print_json,
+    print_page,
+    print_results,
+    resume_command,
+    unreadable,
+)
 from idiolect.core.errors import ConfigError, DivergedError, IdiolectError, StoreError, unknown
 from idiolect.experiments import packaged
 from idiolect.report.launch import launch
@@ -265,10 +274,17 @@ def _execute(experiment: Experiment, out: Path, *, as_json: bool, **options: Any
 
 
 def main() -> None:
-    """Run the command line; a known error is one line and exit code 1, a run that diverged exit code 3."""
+    """Run the command line; every error is one line.
+
+    Exit codes: 1 for a known error, 2 for a command that cannot be read, 3 for a run that diverged.
+    """
     try:
-        app(standalone_mode=True)
+        code = app(sys.argv[1:] or ["--help"], prog_name="idiolect", standalone_mode=False)
+    except UsageError as error:
+        fail(*unreadable(error))
     except DivergedError as error:
         fail(f"diverged: {error}", 3)
     except IdiolectError as error:
         fail(f"error: {error}", 1)
+    else:
+        sys.exit(code if isinstance(code, int) else 0)

@@ -34,7 +34,19 @@ MetricName = Annotated[
 ]
 ClientColumn = Annotated[str, typer.Option("--client", help="The client column of a table.")]
 LabelColumn = Annotated[str, typer.Option("--label", help="The label column of a table.")]
-Out = Annotated[Path | None, typer.Option("--out", help="Folder for runs, tables, figures and models.")]
+
+
+def _folder(text: str) -> Path:
+    """A folder as given; an empty text, as an unset variable leaves it, is not the current folder."""
+    if not text.strip():
+        raise typer.BadParameter("it must name a folder")
+    return Path(text)
+
+
+Out = Annotated[
+    Path | None,
+    typer.Option("--out", parser=_folder, metavar="FOLDER", help="Folder for runs, tables, figures and models."),
+]
 Jobs = Annotated[int | None, typer.Option("--jobs", min=1, help="Processes at once (default: one a core).")]
 Json = Annotated[bool, typer.Option("--json", help="Print one JSON object instead of tables.")]
 DataDir = Annotated[

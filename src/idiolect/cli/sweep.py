@@ -1,5 +1,6 @@
 """The command `idiolect sweep`: settings tried on the same seeds, each method's best chosen on validation data."""
 
+import math
 import sys
 from pathlib import Path
 from typing import Annotated, Any
@@ -27,7 +28,7 @@ from idiolect.cli.options import (
     data_spec,
 )
 from idiolect.cli.terminal import console, print_json
-from idiolect.core.errors import ConfigError
+from idiolect.core.errors import ConfigError, require
 from idiolect.report.progress import SweepDisplay
 from idiolect.report.sweeps import rich_sweep, to_dict, write_sweep
 from idiolect.study.comparison import comparison_of
@@ -122,6 +123,8 @@ def sweep(
     options: dict[str, Any] = {"search": search, "budget": budget, "eta": eta, "folds": folds, "search_seed": seed}
     if search == "optuna":
         options["batch"] = batch
+    if memory is not None:
+        require(0 < memory < math.inf, f"--memory {memory} must be a number of GB greater than 0")
     key = digest(experiment.model_dump(mode="json", exclude={"seeds"}), spaces, options)[:6]
     target = out or Path("runs") / f"sweep-{name}-{key}"
     display = SweepDisplay()

@@ -4,8 +4,9 @@ import json
 import shlex
 import sys
 from pathlib import Path
-from typing import Any
+from typing import Any, NoReturn, cast
 
+import typer
 from rich.console import Console
 from rich.table import Table
 from rich.text import Text
@@ -17,6 +18,9 @@ from idiolect.report.text import MISSING
 from idiolect.report.to_json import to_dict
 from idiolect.report.verdicts import verdict_sentence
 from idiolect.study.results import Results
+
+UsageError = cast("type[Exception]", typer.BadParameter.__bases__[0])
+"""Click's error for a command that cannot be read; typer exports its sub-class alone."""
 
 
 def console() -> Console:
@@ -94,7 +98,13 @@ def resume_command(out: Path) -> str:
     return f"idiolect resume {shlex.quote(str(out))}"
 
 
-def fail(message: str, code: int) -> None:
+def unreadable(error: Any) -> tuple[str, int]:
+    """What to say of a command that cannot be read (click's `UsageError`), and the exit code."""
+    command = "idiolect" if error.ctx is None else error.ctx.command_path
+    return f"error: {error.format_message().rstrip('.')}; see: {command} --help", 2
+
+
+def fail(message: str, code: int) -> NoReturn:
     """Print one line to standard error and exit with the code."""
     line = " ".join(message.splitlines())
     Console(stderr=True).print(line, style="red", soft_wrap=True, highlight=False, markup=False)

@@ -13,9 +13,13 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, ArrayLike, Int, PRNGKeyArray, UInt32
 
+from idiolect.core.errors import require
+
 Purpose = Literal["init", "private", "cohort", "local"]
 _PURPOSES: dict[Purpose, int] = {"init": 1, "private": 2, "cohort": 3, "local": 4}
 _SHUFFLE_ROUNDS = 24
+MOST_SEED = 2**31 - 1
+"""The largest seed: a compiled program takes it as a 32-bit integer."""
 
 
 def _compiled(function: Callable[..., Array]) -> Callable[..., Array]:
@@ -39,6 +43,11 @@ def stream(seed: PRNGKeyArray, purpose: Purpose, round: ArrayLike = 0, client: A
 def _stream(seed: PRNGKeyArray, purpose: ArrayLike, round: ArrayLike, client: ArrayLike) -> PRNGKeyArray:
     key = jax.random.fold_in(seed, purpose)
     return jax.random.fold_in(jax.random.fold_in(key, round), client)
+
+
+def check_seed(seed: int) -> None:
+    """Raise `ConfigError` unless the seed is a whole number from 0 to `MOST_SEED`."""
+    require(0 <= seed <= MOST_SEED, f"seed = {seed} must be a whole number from 0 to 2^31 - 1")
 
 
 def model_key(seed: int) -> PRNGKeyArray:

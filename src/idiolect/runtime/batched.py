@@ -138,7 +138,6 @@ class Program:
         simulations, seeds, params: of each member. file: where the private states of a single run lie, if not in
         memory.
         """
-        require(all(0 <= seed < 2**31 for seed in seeds), "seeds must be whole numbers from 0 to 2^31 - 1")
         made: dict[Any, State] = {}
         runs = [(id(sim), seed, id(first)) for sim, seed, first in zip(simulations, seeds, params, strict=True)]
         for run, simulation, seed, first in zip(runs, simulations, seeds, params, strict=True):

@@ -79,7 +79,9 @@ def evaluated_clients(population: int, clients: int | None) -> Int[np.ndarray, "
     The draw depends on nothing but the two numbers, so every method and every seed is evaluated on the same clients.
     """
     require(clients is None or clients >= 1, f"eval_clients = {clients} must be at least 1")
-    if clients is None or clients >= population:
+    told = f"eval_clients = {clients} is more than the {population} clients; use at most {population}"
+    require(clients is None or clients <= population, told)
+    if clients in (None, population):
         return np.arange(population, dtype=np.int32)
     drawn = permuted(jax.random.key(0), jnp.arange(clients), population)
     return np.sort(np.asarray(drawn)).astype(np.int32)

@@ -7,6 +7,7 @@ from collections.abc import Callable
 import jax
 
 from idiolect.core.errors import require
+from idiolect.core.memory import machine_memory
 
 MEMORY = "IDIOLECT_MEMORY"
 _CERTAIN = 16  # an estimate so many times below the budget needs no count by XLA
@@ -29,14 +30,6 @@ def default_memory() -> int:
         return sum(limits) // 2
     memory = machine_memory()
     return 1 << 30 if memory is None else memory // 4
-
-
-def machine_memory() -> int | None:
-    """Bytes of memory that this machine has, or None where the system does not say."""
-    try:
-        return os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
-    except (AttributeError, LookupError, ValueError, OSError):
-        return None
 
 
 def at_once(runs: int, memory: int, about: Callable[[int], int], counted: Callable[[int], int]) -> int:

@@ -19,7 +19,7 @@ from idiolect.client.samples import Samples, to_device
 from idiolect.client.tiles import capacities, most_rows
 from idiolect.core import tree
 from idiolect.core.errors import DivergedError, require
-from idiolect.core.random import stream
+from idiolect.core.random import check_seed, stream
 from idiolect.data.federated import FederatedData
 from idiolect.runtime.blocks import default_block
 from idiolect.runtime.compiled import Skeleton, once
@@ -148,6 +148,8 @@ class Simulation:
         self, seed: int | Int[Array, ""], params: PyTree | None = None, rows: Path | None = None
     ) -> State:
         """As `init`, wherever JAX computes."""
+        if isinstance(seed, int):
+            check_seed(seed)
         params = self.params if params is None else params
         key = jax.random.key(seed)
         if rows is None:

@@ -21,7 +21,7 @@ class Database:
     """
 
     def __init__(self, file: Path, schema: str | None, version: int = 1) -> None:
-        self.file = file
+        self.file, self._version, self._create = file, version, schema is not None
         self._readonly = schema is None and not os.access(file.parent, os.W_OK)
         self._image: bytes | None = None
         self._open: sqlite3.Connection | None = None
@@ -30,8 +30,6 @@ class Database:
             try:
                 if schema is not None and not self._open.execute("SELECT 1 FROM sqlite_master").fetchone():
                     self._open.executescript(f"BEGIN IMMEDIATE; {schema}; PRAGMA user_version = {version}; COMMIT;")
-                if self._open.execute("PRAGMA user_version").fetchone()[0] != version:
-                    raise StoreError(f"the runs in '{file.parent}' are of another version; use another --out")
             except BaseException:
                 self.close()
                 raise
@@ -99,12 +97,24 @@ class Database:
             db.deserialize(self._image)
             return db
         if self._readonly:  # somebody else's results, to look at
-            return sqlite3.connect(f"{self.file.resolve().as_uri()}?mode=ro&immutable=1", uri=True)
-        db = sqlite3.connect(self.file, timeout=60, isolation_level=None)
+            db = sqlite3.connect(f"{self.file.resolve().as_uri()}?mode=ro&immutable=1", uri=True)
+        else:
+            db = sqlite3.connect(self.file, timeout=60, isolation_level=None)
         try:
-            db.execute("PRAGMA journal_mode = WAL")
-            db.execute("PRAGMA synchronous = FULL")
+            self._check_version(db)
+            if not self._readonly:
+                db.execute("PRAGMA journal_mode = WAL")
+                db.execute("PRAGMA synchronous = FULL")
         except BaseException:
             db.close()
             raise
         return db
+
+    def _check_version(self, db: sqlite3.Connection) -> None:
+        """Refuse a file of another version, or of another program, before anything is written to it."""
+        if not db.execute("SELECT 1 FROM sqlite_master").fetchone() and self._create:
+            return  # a new file
+        found = db.execute("PRAGMA user_version").fetchone()[0]
+        if found != self._version:
+            whose = f"of another version of idiolect ({found})" if found else "not of idiolect"
+            raise StoreError(f"the runs in '{self.file.parent}' are {whose}; use another folder")

@@ -12,6 +12,7 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_valida
 
 from idiolect.algorithms import registry as methods
 from idiolect.core.errors import ConfigError, unknown
+from idiolect.core.random import MOST_SEED
 from idiolect.metrics.registry import names_in
 from idiolect.study.published import Gap, Published, Strict
 
@@ -140,8 +141,8 @@ class Experiment(Strict):
     source: str = ""
     protocol: Protocol = "as-written"
     description: str = ""
-    seeds: int = Field(default=1, ge=1)
-    first_seed: int = Field(default=0, ge=0)
+    seeds: int = Field(default=1, ge=1, le=10_000)
+    first_seed: int = Field(default=0, ge=0, le=MOST_SEED - 10_000)
     across: str = ""
     cells: tuple[Cell, ...] = Field(min_length=1)
 

@@ -1,8 +1,9 @@
 """From an experiment to its results: check it, run what is missing, and keep all of it in a folder."""
 
 import json
+import shutil
 from collections.abc import Callable, Generator
-from contextlib import AbstractContextManager, contextmanager, nullcontext
+from contextlib import AbstractContextManager, contextmanager, nullcontext, suppress
 from dataclasses import astuple
 from pathlib import Path
 from typing import Any, Protocol
@@ -10,7 +11,7 @@ from typing import Any, Protocol
 import equinox as eqx
 import jax
 
-from idiolect.core.errors import DivergedError
+from idiolect.core.errors import ConfigError, DataError, DivergedError, IdiolectError
 from idiolect.core.files import alone, clear_scratch
 from idiolect.data.federated import FederatedData
 from idiolect.runtime.compiled import use_compilation_cache
@@ -129,13 +130,30 @@ def launch(
 
 @contextmanager
 def mastered(out: Path) -> Generator[Store]:
-    """The store of a folder, which is created; open while the block lasts, in which no other process may write."""
-    with (
-        Store(out) as store,
-        alone(out / ".lock", f"another idiolect process works in '{out}'; wait for it, or use another --out"),
-    ):
-        clear_scratch(out)
-        yield store
+    """The store of a folder, which is created; open while the block lasts, in which no other process may write.
+
+    Input that is found to be wrong before the first evaluation leaves no new folder behind.
+    """
+    new = [folder for folder in (out, *out.parents) if not folder.exists()]
+    worthless = False
+    try:
+        with (
+            Store(out) as store,
+            alone(out / ".lock", f"another idiolect process works in '{out}'; wait for it, or use another --out"),
+        ):
+            clear_scratch(out)
+            try:
+                yield store
+            except (ConfigError, DataError):
+                worthless = bool(new) and not any(store.evaluated(row.id) for row in store.runs())
+                raise
+    except IdiolectError:
+        if worthless:
+            shutil.rmtree(out, ignore_errors=True)
+            for folder in new[1:]:
+                with suppress(OSError):
+                    folder.rmdir()
+        raise
 
 
 def stored_options(store: Store) -> dict[str, Any]:

@@ -12,7 +12,7 @@ from typing import Any
 
 import jax
 
-from idiolect.runtime.memory import machine_memory
+from idiolect.core.memory import machine_memory
 
 _CPUINFO = Path("/proc/cpuinfo")
 PACKAGES = ("idiolect", "jax", "jaxlib", "equinox", "optax", "numpy")

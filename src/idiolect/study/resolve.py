@@ -109,7 +109,9 @@ class Workbench:
                 f"cell '{cell.id}': private = 'file' goes with one process, without --debug; leave it or them out",
             )
             data = self.load(cell)
+            drawn: set[str] = set()
             try:
+                evaluated_clients(data.num_clients, cell.eval_clients)
                 check_metrics(cell, data)
                 make = partial(self.make_model, cell, data, 0)
                 model = self.model if self.model is not None else eqx.filter_eval_shape(make)
@@ -117,9 +119,13 @@ class Workbench:
                     check_model(self.model, data.feature_shape, data.num_outputs)
                 for method in cell.methods:
                     offered = self.simulation(cell, method, data, model).offered
+                    drawn |= set(offered)
                     for value in method.published:
                         if value.model not in offered:
                             raise unknown(f"model of {method.name}", value.model, offered)
+                for name in cell.draw:
+                    if name not in drawn | methods.MODEL_NAMES:  # --only may have left out the method that has it
+                        raise unknown("model to draw", name, drawn)
             except ConfigError as error:
                 raise ConfigError(f"cell '{cell.id}': {error}") from None
             rows += [self.row(cell, m, data, seed) for m in cell.methods for seed in experiment.seed_list]

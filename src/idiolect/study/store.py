@@ -77,17 +77,22 @@ class Store:
         if not create and not file.is_file():
             raise StoreError(f"no runs in '{self.folder}': it has no {DATABASE}")
         if create:
-            try:
-                (self.folder / "checkpoints").mkdir(parents=True, exist_ok=True)
-            except OSError as error:
-                raise StoreError(f"cannot write to '{self.folder}': {error.strerror or error}") from error
+            self._make(self.folder)
         self._db = Database(file, _SCHEMA if create else None, VERSION)
+        if create:
+            self._make(self.folder / "checkpoints")
 
     def __enter__(self) -> "Store":
         return self
 
     def __exit__(self, *_: object) -> None:
         self.close()
+
+    def _make(self, folder: Path) -> None:
+        try:
+            folder.mkdir(parents=True, exist_ok=True)
+        except OSError as error:
+            raise StoreError(f"cannot write to '{self.folder}': {error.strerror or error}") from error
 
     def close(self) -> None:
         """Close the database; what is read later opens it for that moment only."""

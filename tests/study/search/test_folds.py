@@ -73,5 +73,5 @@ def test_one_program_runs_every_fold_as_a_simulation_of_its_data_does(problem):
 def test_what_cannot_be_divided_is_refused():
     with pytest.raises(ConfigError, match="client 'c1' has a single training sample"):
         Folds(classification((9, 1)).data)
-    with pytest.raises(ConfigError, match="folds = 1 must be at least 2"):
+    with pytest.raises(ConfigError, match="folds = 1 must lie between 2 and 100"):
         Folds(classification((9, 4)).data, 1)

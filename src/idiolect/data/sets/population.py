@@ -7,6 +7,8 @@ import numpy as np
 from jaxtyping import Array, Float, Int, UInt32
 
 from idiolect.core.errors import require
+from idiolect.core.memory import check_fits
+from idiolect.core.random import check_seed
 from idiolect.data.divide.division import check_fractions, counts
 from idiolect.data.federated import SPLITS, FederatedData
 from idiolect.data.generated import GeneratedSplit, Maker
@@ -60,11 +62,12 @@ def synthetic_population(
     scale, max_size: client i has scale (int(lognormal(4, 2)) + 50) samples, rounded up and at most max_size.
     """
     check_spread(alpha, beta)
-    require(0 <= seed < 2**31, f"seed must lie between 0 and 2^31 - 1, it is {seed}")
+    check_seed(seed)
     require(1 <= clients < 2**31, f"clients must lie between 1 and 2^31 - 1, it is {clients}")
     require(scale > 0, f"scale must be greater than 0, it is {scale}")
     require(max_size >= 10, f"max_size must be at least 10, it is {max_size}")
     check_fractions(test, validation)
+    check_fits(100 * clients, f"the names and sizes of {clients:,} clients; use fewer")
     drawn = np.random.Generator(np.random.PCG64(seed)).lognormal(4, 2, clients)
     sizes = np.minimum(np.ceil(scale * (np.floor(drawn) + 50)), max_size).astype(np.int64)
     divided = np.array([counts(size, test, validation) for size in range(max_size + 1)])  # split sizes by client size

@@ -7,6 +7,7 @@ of the code published with pFedMe (NeurIPS 2020), which uses numpy's legacy gene
 import numpy as np
 
 from idiolect.core.errors import require
+from idiolect.core.memory import check_fits
 from idiolect.data.divide.division import divide
 from idiolect.data.federated import FederatedData
 from idiolect.data.partition import apply_partition
@@ -43,6 +44,8 @@ def synthetic(
     require(0 <= seed < 2**32, f"seed must lie between 0 and 2^32 - 1, it is {seed}")
     require(clients >= 1, f"clients must be at least 1, it is {clients}")
     require(max_size is None or max_size >= 10, f"max_size must be at least 10, it is {max_size}")
+    fewest = 250 if max_size is None else min(250, max_size)
+    check_fits(clients * fewest * (FEATURES + 1) * 4, f"{clients:,} clients; use fewer, or synthetic-population")
     # The order of the draws defines the data set: do not change it.
     random = np.random.RandomState(seed)
     sizes = (random.lognormal(4, 2, clients).astype(int) + 50) * 5

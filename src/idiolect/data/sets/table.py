@@ -169,6 +169,8 @@ def _read_pool(
     categorical: Sequence[str],
     ignore: Sequence[str],
 ) -> _Pool:
+    if twice := [column for column in (client, label, split) if (client, label, split).count(column) > 1]:
+        raise DataError(f"column '{twice[0]}' is named for two of client, label and split; give each its own column")
     table, where = read_table(path, client)
     for column, role in ((client, "client"), (label, "label")):
         check_column(table, column, f"{role} column", where)

@@ -19,6 +19,8 @@ from idiolect.data.federated import FederatedData, Split
 from idiolect.runtime.batched import Member, member_of, plan_of_member
 from idiolect.runtime.simulate import Simulation
 
+MOST = 100  # each fold is a run of every setting and seed
+
 
 class Folds:
     """`count` folds of each client's training samples, drawn from `seed`; their sizes differ by at most one sample.
@@ -27,7 +29,10 @@ class Folds:
     """
 
     def __init__(self, data: FederatedData, count: int = 5, seed: int = 0) -> None:
-        require(count >= 2, f"folds = {count} must be at least 2")
+        require(2 <= count <= MOST, f"folds = {count} must lie between 2 and {MOST}")
+        largest = int(data.train.sizes.max())
+        told = f"folds = {count} is more than any client has training samples, at most {largest}"
+        require(count <= largest, told)
         smallest = int(np.argmin(data.train.sizes))
         require(
             int(data.train.sizes[smallest]) >= 2,

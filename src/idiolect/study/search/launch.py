@@ -43,6 +43,7 @@ def launch_sweep(
     if search not in get_args(Search):
         raise unknown("search", search, get_args(Search))
     _check_options(experiment.cells[0], search, budget, memory)
+    require(eta >= 2, f"eta = {eta} must be at least 2: halving keeps 1/eta of the settings")
     cell = experiment.cells[0]
     settings = [] if search == "optuna" else settings_of(experiment, spaces, budget=budget, seed=search_seed)
     data = bench.load(cell)
