@@ -3,6 +3,7 @@
     python -m benchmarks                                  # every workload, some minutes
     python -m benchmarks --only W1 W3 --repeats 9 --out times.json
     python -m benchmarks --quick                          # small rounds: does everything work?
+    python -m benchmarks --before ../earlier              # beside another commit: git worktree add ../earlier COMMIT
     python -m benchmarks --check benchmarks/floors.toml   # fails if a ratio is below its floor
 
 The peers come with `pip install -e '.[bench]'`; those that are not installed are named as skipped. One that cannot
@@ -34,6 +35,9 @@ def arguments() -> argparse.Namespace:
     parser.add_argument("--quick", action="store_true", help="small rounds; their times mean nothing")
     parser.add_argument("--check", type=Path, help="a .toml file of floors; exit 1 if a ratio is below its own")
     parser.add_argument("--peer-python", action="append", default=[], metavar="NAME=PATH", help="its interpreter")
+    parser.add_argument(
+        "--before", type=Path, metavar="FOLDER", help="a checkout of another commit, timed as the system 'before'"
+    )
     return parser.parse_args()
 
 
@@ -74,9 +78,17 @@ def main() -> None:
     require(args.repeats >= 1, f"--repeats {args.repeats} must be at least 1")
     floors = read_floors(args.check) if args.check else {}
     require(args.out is None or args.out.parent.is_dir(), f"--out {args.out}: there is no folder for it")
+    if args.before is not None:
+        here = args.before / "benchmarks" / "worker.py"
+        require(here.is_file(), f"--before {args.before}: no checkout of idiolect, it has no benchmarks/worker.py")
+        args.before = args.before.absolute()
     about = machine()  # before anything runs, so that the load is that of others
     runner = Runner(
-        args.repeats, args.quick, interpreters(args.peer_python), lambda text: console.print(text, style="dim")
+        args.repeats,
+        args.quick,
+        interpreters(args.peer_python),
+        lambda text: console.print(text, style="dim"),
+        args.before,
     )
     comparisons: list[Comparison] = []
     for name in args.only:

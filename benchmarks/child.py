@@ -20,13 +20,25 @@ class Absent(Exception):
 
 
 class Child:
-    """The worker of one system on one workload. python: its interpreter. Raises `Absent` if it has no answer."""
+    """The worker of one system on one workload. Raises `Absent` if it has no answer.
+
+    python: its interpreter. checkout: a folder with another commit of idiolect, which is run in its place.
+    """
 
     def __init__(
-        self, system: str, workload: str, beginning: Path, *, quick: bool, python: str | None = None
+        self,
+        system: str,
+        workload: str,
+        beginning: Path,
+        *,
+        quick: bool,
+        python: str | None = None,
+        checkout: Path | None = None,
     ) -> None:
         arguments = ["-m", "benchmarks.worker", system, workload, str(beginning), "quick" if quick else "full"]
         environment = {name: value for name, value in os.environ.items() if name != "JAX_COMPILATION_CACHE_DIR"}
+        folder = Path(__file__).parents[1] if checkout is None else checkout
+        environment["PYTHONPATH"] = str(folder / "src")  # before what is installed
         self.said = tempfile.TemporaryFile("w+")  # noqa: SIM115  closed in `close`
         self.process = subprocess.Popen(
             [python or sys.executable, *arguments],
@@ -35,7 +47,7 @@ class Child:
             stderr=self.said,
             text=True,
             env=environment,
-            cwd=Path(__file__).parents[1],
+            cwd=folder,
         )
         answer = self._answer()
         if "missing" in answer:

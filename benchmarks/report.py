@@ -9,7 +9,7 @@ from typing import Any
 
 from rich.table import Table
 
-from benchmarks.peers import OWN
+from benchmarks.peers import BEFORE, OWN
 from benchmarks.runner import Comparison, Measured
 from idiolect.study.provenance import provenance
 
@@ -39,7 +39,7 @@ def row(comparison: Comparison, measured: Measured) -> list[str]:
     work, name = comparison.work, measured.system
     if not measured.seconds:
         return [work.name, name, f"skipped: {measured.skipped}"]
-    operations = work.counts.operations * (1 if name == OWN else work.trained / work.cohort)
+    operations = work.counts.operations * (1 if name in (OWN, BEFORE) else work.trained / work.cohort)
     speed = operations / measured.median / 1e9
     ratio, cpu = comparison.ratio(name), comparison.cpu_ratio(name)
     compiling = max(0.0, measured.first - measured.median * work.rounds)

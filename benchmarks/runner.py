@@ -1,5 +1,6 @@
 """Systems side by side: timed in turn, repeat by repeat, then compared in what they made of one start."""
 
+import math
 import statistics
 import tempfile
 from collections.abc import Callable, Iterable
@@ -11,11 +12,12 @@ from benchmarks.beginning import beginning
 from benchmarks.child import Absent, Child
 from benchmarks.counts import PRODUCT
 from benchmarks.oracle import distance, expected, start_of
-from benchmarks.peers import OWN
+from benchmarks.peers import BEFORE, OWN
 from benchmarks.workloads import Workload
 
 CHECKED = 2  # rounds after which results are compared
 CLOSE = 1e-4
+LEAST = 0.2  # seconds of a timing of idiolect's rounds, of which the first touches memory for the first time
 YARDSTICKS = ("gemm", "torch-gemm")
 
 
@@ -67,12 +69,17 @@ class Comparison:
 
 @dataclass(frozen=True)
 class Runner:
-    """How to measure. pythons: interpreters of systems that have their own. report: hears what is going on."""
+    """How to measure.
+
+    pythons: interpreters of systems that have their own. report: hears what is going on. before: a checkout of
+    another commit of idiolect, timed as one more system.
+    """
 
     repeats: int
     quick: bool
     pythons: dict[str, str]
     report: Callable[[str], None]
+    before: Path | None = None
 
     def compare(self, work: Workload) -> Comparison:
         """Time all systems on a workload, then check that they do equal work."""
@@ -88,22 +95,28 @@ class Runner:
 
     def timed(self, work: Workload) -> Comparison:
         """Rounds of every system in turn."""
-        systems = [Measured(name) for name in (OWN, *work.peers, *YARDSTICKS)]
+        earlier = (BEFORE,) if self.before else ()
+        systems = [Measured(name) for name in (OWN, *earlier, *work.peers, *YARDSTICKS)]
         with ExitStack() as stack:
             start = self._start(stack, work, (self.repeats + 1) * work.rounds)
             children: dict[str, Child] = {}
+            counts: dict[str, int] = {}
             for measured in systems:
                 self.report(f"{work.name}: starting {measured.system}")
                 with _noting(measured):
                     child = self._child(stack, measured.system, work, start)
                     measured.first = child.rounds(work.rounds)[0] * work.rounds
                     children[measured.system] = child
+                    counts[measured.system] = work.rounds
+                    if measured.system in (OWN, BEFORE):  # the others have mini-batches for so many rounds only
+                        counts[measured.system] *= math.ceil(LEAST / (child.rounds(work.rounds)[0] * work.rounds))
             for repeat in range(self.repeats):
                 self.report(f"{work.name}: repeat {repeat + 1} of {self.repeats}")
-                for measured in systems:
+                place = repeat % len(systems)  # another one begins each time: what went before it costs it time
+                for measured in systems[place:] + systems[:place]:
                     if measured.system in children and not measured.skipped:
                         with _noting(measured):
-                            seconds, cpu = children[measured.system].rounds(work.rounds)
+                            seconds, cpu = children[measured.system].rounds(counts[measured.system])
                             measured.seconds.append(seconds)
                             measured.cpu.append(cpu)
             for measured in systems:
@@ -122,7 +135,7 @@ class Runner:
                 child.rounds(CHECKED)
                 result, gradients = child.result()
                 results.append(result)
-        if gradients != (wanted := expected(work, CHECKED)):
+        if peer != BEFORE and gradients != (wanted := expected(work, CHECKED)):
             raise Absent(f"it took {gradients} gradients of a sample, not {wanted}")
         return distance(*results)
 
@@ -135,7 +148,9 @@ class Runner:
         return path
 
     def _child(self, stack: ExitStack, system: str, work: Workload, start: Path) -> Child:
-        child = Child(system, work.name, start, quick=self.quick, python=self.pythons.get(system))
+        python, checkout = self.pythons.get(system), self.before if system == BEFORE else None
+        name = OWN if system == BEFORE else system
+        child = Child(name, work.name, start, quick=self.quick, python=python, checkout=checkout)
         stack.callback(child.close)
         return child
 

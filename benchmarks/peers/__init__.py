@@ -39,8 +39,11 @@ class Peer(NamedTuple):
 
 
 OWN = "idiolect"
+BEFORE = "before"
+"""Another commit of idiolect, in a checkout of its own."""
 SYSTEMS: dict[str, Peer] = {
     OWN: Peer("benchmarks.peers.own"),
+    BEFORE: Peer("benchmarks.peers.own"),
     "torch": Peer("benchmarks.peers.torch_loop", ("torch",)),
     "fedjax": Peer("benchmarks.peers.fedjax_peer", ("fedjax", "haiku")),
     "pfl": Peer("benchmarks.peers.pfl_peer", ("pfl", "torch")),

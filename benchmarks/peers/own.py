@@ -9,6 +9,7 @@ from benchmarks.beginning import SEED, simulated, to_torch
 from benchmarks.peers import System
 from benchmarks.samples import Given
 from benchmarks.workloads import Workload
+from idiolect.algorithms.fedu import Coupled
 from idiolect.core.errors import ConfigError
 from idiolect.runtime.devices import use_cores
 from idiolect.runtime.evaluate import Evaluator
@@ -30,7 +31,9 @@ class Rounds:
 
     def result(self) -> list[np.ndarray]:
         """What the server holds, and the private parts after it."""
-        leaves = jax.tree.leaves((self.state.shared, self.state.private))
+        shared = self.state.shared
+        models = shared.params if isinstance(shared, Coupled) else shared  # without the graph of FedU's server
+        leaves = jax.tree.leaves((models, self.state.private))
         return to_torch(self.work.model, leaves)
 
     def close(self) -> None:

@@ -5,12 +5,13 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from benchmarks import runner
 from benchmarks.beginning import beginning
 from benchmarks.child import Absent, Child
 from benchmarks.oracle import distance
-from benchmarks.peers import OWN, SYSTEMS, Peer, missing
+from benchmarks.peers import BEFORE, OWN, SYSTEMS, Peer, missing
 from benchmarks.report import row
-from benchmarks.runner import Comparison, Measured, below
+from benchmarks.runner import Comparison, Measured, Runner, below
 from benchmarks.workloads import named, smaller
 
 
@@ -71,3 +72,45 @@ def test_a_child_runs_rounds_and_hands_over_what_they_made(tmp_path: Path) -> No
 def test_a_child_that_fails_says_why(tmp_path: Path) -> None:
     with pytest.raises(Absent, match="No such file"):
         Child(OWN, "W3", tmp_path / "nothing.npz", quick=True, python=sys.executable)
+
+
+def test_another_checkout_is_run_in_its_own_folder(tmp_path: Path) -> None:
+    (tmp_path / "benchmarks").mkdir()
+    (tmp_path / "benchmarks" / "worker.py").write_text(
+        "import json, os, pathlib, sys\n"
+        "print(json.dumps({'ready': True}), flush=True)\n"
+        "for line in sys.stdin:\n"
+        "    here = os.environ['PYTHONPATH'] == str(pathlib.Path.cwd() / 'src')\n"
+        "    print(json.dumps({'seconds': 1.0 if here else 2.0, 'cpu': len(sys.argv)}), flush=True)\n"
+    )
+    child = Child(OWN, "W3", tmp_path / "beginning.npz", quick=True, checkout=tmp_path)
+    assert child.rounds(1) == (1.0, 5)
+    child.close()
+
+
+def test_the_commit_before_is_timed_beside_ours_under_its_own_name(monkeypatch: pytest.MonkeyPatch) -> None:
+    started: list[tuple[str, Path | None]] = []
+
+    class Still(Child):
+        def __init__(self, system: str, *_: object, checkout: Path | None = None, **__: object) -> None:
+            started.append((system, checkout))
+            if system != OWN:
+                raise Absent("not installed")
+            self.checkout = checkout
+
+        def rounds(self, count: int) -> tuple[float, float]:
+            return (2.0 if self.checkout else 1.0), 1.0
+
+        def memory(self) -> float | None:
+            return None
+
+        def close(self) -> None:
+            pass
+
+    monkeypatch.setattr(runner, "Child", Still)
+    earlier = Path("earlier")
+    timed = Runner(2, True, {}, lambda _: None, earlier).timed(smaller(named("W3")))
+    assert started[:2] == [(OWN, None), (OWN, earlier)]
+    assert timed.ratio(BEFORE) == 2.0
+    names = [measured.system for measured in Runner(1, True, {}, lambda _: None).timed(smaller(named("W3"))).systems]
+    assert BEFORE not in names
