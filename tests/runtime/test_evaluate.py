@@ -101,14 +101,14 @@ def test_metrics_are_of_each_client_and_of_all_samples(problem):
             assert result.pooled["accuracy"] != pytest.approx(result.values["accuracy"].mean(), abs=1e-3)
 
 
-def test_chunks_of_clients_and_of_generated_samples(tmp_path, monkeypatch):
-    """40 clients in chunks of 16, the last filled up, as the samples say one client after the other."""
+def test_portions_of_clients_and_of_generated_samples(tmp_path, monkeypatch):
+    """40 clients in portions of 16, the last filled up, as the samples say one client after the other."""
     data = load({"name": "synthetic-population", "clients": 40, "max_size": 30})
     model = build({"name": "mlr"}, data.feature_shape, data.num_outputs, data.task, jax.random.key(0))
     params = eqx.filter(model, eqx.is_inexact_array)
     simulation = Simulation(data, objective_of(model, data.task), params, Local())
     evaluator = Evaluator(simulation)
-    monkeypatch.setattr(evaluate, "CHUNK_BYTES", 16 * sum(leaf.nbytes for leaf in jax.tree.leaves(params)))
+    monkeypatch.setattr(evaluate, "PORTION_BYTES", 16 * sum(leaf.nbytes for leaf in jax.tree.leaves(params)))
     state, own = simulation.init(0, rows=tmp_path / "rows"), np.random.default_rng(0)
     state.private.write(np.arange(40), jax.tree.map(lambda p: own.normal(size=(40, *p.shape)).astype("f4"), params))
     (result,) = evaluator(state)

@@ -52,7 +52,7 @@ def never(rows):
     raise AssertionError("XLA is not asked where the estimate leaves no doubt")
 
 
-def test_chunks_are_equal_and_fit():
+def test_portions_are_equal_and_fit():
     assert at_once(100, 10**6, flat, never) == 100
     assert at_once(100, 1, flat, never) == 1
     assert at_once(100, 1000, lambda rows: 10**9 + flat(rows), never) == 1

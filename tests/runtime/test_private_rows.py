@@ -109,7 +109,7 @@ def test_rows_of_another_model_and_files_of_another_kind_are_refused(tmp_path):
 @pytest.mark.parametrize("name", METHODS)
 @pytest.mark.parametrize(("sampling", "cohort"), [("fixed", 3), ("binomial", 2.5)])
 def test_a_federation_is_the_same(tmp_path, monkeypatch, name, sampling, cohort):
-    """Bit by bit where it trains; evaluated in chunks of two clients, and at once."""
+    """Bit by bit where it trains; evaluated in portions of two clients, and at once."""
     problem = classification((9, 1, 14, 4, 6))
     sim = problem.simulation(build(METHODS[name]), cohort=cohort, sampling=sampling, block=1, rounds=4)
     evaluator = Evaluator(sim)
@@ -120,7 +120,7 @@ def test_a_federation_is_the_same(tmp_path, monkeypatch, name, sampling, cohort)
     for a, b in zip(*map(jax.tree.leaves, (kept, (memory.shared, memory.private))), strict=True):
         np.testing.assert_array_equal(a, b)
     size = sum(leaf.nbytes for leaf in jax.tree.leaves(problem.params))
-    monkeypatch.setattr(evaluate, "CHUNK_BYTES", 2 * size * len(sim.algorithm.model_names))
+    monkeypatch.setattr(evaluate, "PORTION_BYTES", 2 * size * len(sim.algorithm.model_names))
     for a, b in zip(evaluator(on_disk), evaluator(memory), strict=True):
         np.testing.assert_allclose(a.loss, b.loss, rtol=1e-6)
         np.testing.assert_array_equal(a.values["accuracy"], b.values["accuracy"])

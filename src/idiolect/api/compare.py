@@ -53,10 +53,10 @@ def compare(
 ) -> Comparison:
     """Compare methods, given by name or as {"name": "pfedme", "rate": 0.01, ...}, on the same cohorts and seeds.
 
-    metric: what selection, figures and `hurt` use, accuracy or mse by default; after a comma others that are measured
-    beside it. out: a folder for the report, figures and every client's model; without it nothing is kept on disk.
+    metric: used by selection, figures and `hurt`, accuracy or mse by default; further metrics, separated by commas,
+    are only measured. out: a folder for the report, figures and every client's model; without it nothing is written.
     """
-    own, spec = own_or_named(model)
+    module, spec = own_or_named(model)
     experiment = comparison_of(
         data.name,
         {"name": "own"},
@@ -71,11 +71,11 @@ def compare(
         seeds=seeds,
     )
     if out is not None:
-        results = launch(experiment, out, command="idiolect.compare(...)", data=data, model=own, quiet=quiet)
+        results = launch(experiment, out, command="idiolect.compare(...)", data=data, model=module, quiet=quiet)
         raise_diverged(results)
         return Comparison(results, Path(out))
     with TemporaryDirectory() as scratch:
-        results = launch(experiment, scratch, data=data, model=own, quiet=quiet, save_models="none", figures=False)
-        results.store.to_memory()  # the folder goes
+        results = launch(experiment, scratch, data=data, model=module, quiet=quiet, save_models="none", figures=False)
+        results.store.to_memory()  # the folder is deleted
         raise_diverged(results)
         return Comparison(results, None)

@@ -48,7 +48,7 @@ class Run:
         return self._find(model, split)
 
     def summary(self, model: str, split: str = "test", metric: str = "") -> Summary:
-        """The summary over clients of a metric of `scores`, by default the first that was measured."""
+        """Summarise a metric of `scores` over clients; by default the first measured metric."""
         measured = {one.name: one for one in self.evaluator.metrics}
         if metric and metric not in measured:
             raise unknown("measured metric", metric, measured)
@@ -62,7 +62,7 @@ class Run:
         raise unknown("model/split", f"{model}/{split}", {f"{s.model}/{s.split}" for s, _ in results})
 
     def client_model(self, model: str, client: str | int) -> eqx.Module:
-        """One client's model, ready to call on one sample. client: its name or number."""
+        """Build one client's model, to be called on one sample. client: its name or number."""
         names = self.evaluator.simulation.offered
         if model not in names:
             raise unknown("model", model, names)
@@ -72,23 +72,23 @@ class Run:
             client = self.data.clients.index(client)
         elif not 0 <= client < self.data.num_clients:
             raise ConfigError(f"client {client} is not one of 0..{self.data.num_clients - 1}")
-        own = tree.gather(self.evaluator.client_params(self.state, [model], np.array([client]))[model], 0)
-        return self.evaluator.simulation.objective.model(own)
+        params = tree.gather(self.evaluator.client_params(self.state, [model], np.array([client]))[model], 0)
+        return self.evaluator.simulation.objective.model(params)
 
     def show(self) -> None:
         """Print every named model's summary on test data."""
         table = Table(title=f"{self.evaluator.simulation.algorithm.name} on {self.data.name}, test data, last round")
         shown = [(scores, s) for scores, s in self.history[-1].results if scores.split == "test"]
-        known = [
+        metrics = [
             m for m in self.evaluator.metrics if not all(math.isnan(scores.pooled[m.name]) for scores, _ in shown)
         ]
         columns = {"client mean": "mean", "std": "std", "worst 10 %": "worst10", "loss": "loss"}
         table.add_column("model")
-        for column in (*(metric.column for metric in known), *columns):
+        for column in (*(metric.column for metric in metrics), *columns):
             table.add_column(column, justify="right")
         for scores, s in shown:
             numbers = (
-                *(scores.pooled[metric.name] for metric in known),
+                *(scores.pooled[metric.name] for metric in metrics),
                 *(getattr(s, name) for name in columns.values()),
             )
             table.add_row(scores.model, *(f"{number:.4f}" for number in numbers))
@@ -96,6 +96,7 @@ class Run:
 
 
 def _model_of(model: ModelSpec, data: FederatedData, seed: int) -> tuple[eqx.Module, float, SampleLoss | None]:
+    """(module, weight of the L2 term, loss of one sample if the specification names one)."""
     if isinstance(model, eqx.Module):
         check_model(model, data.feature_shape, data.num_outputs)
         return model, 0.0, None
@@ -126,11 +127,12 @@ def run(
     """Run one method and keep everything in memory.
 
     model: any Equinox module that maps one sample to outputs, or a name or specification of the zoo ("mlr").
-    cohort: clients a round, all by default. loss: of one sample, (output, label) -> scalar; the specification's, or
-    cross-entropy or half squared error by default. l2: weight of the L2 term. block, debug: see `Simulation`.
-    private: a file for the clients' private states, where there are too many for memory. eval_clients: evaluate so
-    many clients only, drawn once (`run.evaluator.ids`). metric: what `show` and `summary` are of, accuracy or mse by
-    default; after a comma others that are measured beside it.
+    cohort: clients a round, all by default. loss: of one sample, (output, label) -> scalar; by default the
+    specification's, else cross-entropy or half squared error. l2: weight of the L2 term. block, debug: see
+    `Simulation`. private: a file for the clients' private states, if they are too large for memory. eval_clients:
+    evaluate only this many clients, drawn once (`run.evaluator.ids`). metric: used by `show` and `summary`, accuracy
+    or mse by default; further metrics, separated by commas, are only measured.
+
     Raises `ConfigError` for settings out of range, `DivergedError` at the first NaN or infinity.
     """
     if rounds < 1 or eval_every < 1:
@@ -144,8 +146,8 @@ def run(
         data, objective, params, algorithm, cohort=cohort, sampling=sampling, rounds=rounds, block=block, debug=debug
     )
     program, memory = Program([simulation], clients=eval_clients, metrics=metrics), Memory()
-    used = tuple(split for split in splits if data.split(split).count)
-    schedule = Schedule(rounds, eval_every, splits=used)
+    nonempty = tuple(split for split in splits if data.split(split).count)
+    schedule = Schedule(rounds, eval_every, splits=nonempty)
     file = None if private is None else Path(private)
     state = fit(program, schedule, seed=seed, recorder=memory, file=file)
     return Run(data, module, memory.history, state, program.evaluator)

@@ -1,4 +1,4 @@
-"""`sweep`: settings of methods tried, each method's best chosen on validation data."""
+"""`sweep`: try settings of methods, and choose each method's best on validation data."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -21,14 +21,17 @@ from idiolect.study.search.launch import Search, launch_sweep
 
 @dataclass(frozen=True)
 class SweepResult:
-    """A finished sweep. swept: every setting with its scores, in the order in which they were tried."""
+    """A finished sweep. swept: every setting with its scores, in the order in which it was tried."""
 
     swept: Swept
     folder: Path | None
 
     @property
     def best(self) -> Tried:
-        """The setting that validation data chose; with several methods the best of theirs, see `swept.chosen`."""
+        """The setting with the best validation score, over all methods; `swept.chosen` has each method's.
+
+        Raises `ConfigError` if every setting diverged.
+        """
         require(len(self.swept.chosen) > 0, "every setting diverged; lower the learning rates")
         return self.swept.best
 
@@ -70,16 +73,17 @@ def sweep(
     values, or a text as on the command line ("log(0.001,1,7)"); for a list of methods {method: space}. search:
     "grid"; "random": `budget` settings of each method; "halving": rungs of rounds, 1/eta of the settings kept at
     each; "cv": `folds` folds of each client's training samples; "optuna": `budget` settings of each method, proposed
-    `batch` (8) at a time from what those before scored. memory: bytes for the runs at work at once, by default
-    IDIOLECT_MEMORY (GB) or a share of what the machine has. block: runs vmapped together. metric: what validation
-    data choose by, accuracy or mse by default. out: a folder that a killed
-    sweep goes on from.
-    Raises `ConfigError` before anything runs for what is unknown or out of range.
+    `batch` (8) at a time from the scores of earlier ones. memory: bytes for the runs that run at once, by default
+    IDIOLECT_MEMORY (GB) or a share of the machine's memory. block: runs vmapped together. metric: the metric that
+    chooses on validation data, accuracy or mse by default. show_test: test scores of all settings, without a say in
+    the choice. out: a folder from which a killed sweep resumes.
+
+    Raises `ConfigError` for unknown settings or values out of range, before anything runs.
     """
     several = not isinstance(method, str | Mapping)
     methods = [method] if isinstance(method, str | Mapping) else list(method)
     names = [m if isinstance(m, str) else str(m.get("name")) for m in methods]
-    own, spec = own_or_named(model)
+    module, spec = own_or_named(model)
     experiment = comparison_of(
         data.name,
         {"name": "own"},
@@ -96,7 +100,7 @@ def sweep(
     options: dict[str, Any] = {"search": search, "budget": budget, "eta": eta, "folds": folds, "batch": batch}
     options |= {"search_seed": search_seed, "memory": memory, "block": block, "show_test": show_test}
     spaces: Mapping[str, Any] = space if several else {names[0]: space}
-    bench = Workbench(data=data, model=own)
+    bench = Workbench(data=data, model=module)
     if out is not None:
         return SweepResult(launch_sweep(experiment, spaces, bench, out, **options), Path(out))
     with TemporaryDirectory() as scratch:

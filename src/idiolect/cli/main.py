@@ -86,7 +86,7 @@ def _top(  # pyright: ignore[reportUnusedFunction]
 ) -> None:
     """Personalized federated learning: every client ends with its own model."""
     if not join(distributed):
-        with suppress(ConfigError):  # inside a program that computed with JAX before, its devices stay as they are
+        with suppress(ConfigError):  # a program that has computed with JAX keeps its devices
             use_cores()
 
 
@@ -156,7 +156,7 @@ def compare(
         first_seed=seed,
     )
     experiment = override(experiment, assignments(set_))
-    # Without the number of seeds: more of them later go on in the same folder.
+    # The number of seeds is left out, so that more seeds continue in the same folder.
     key = digest(experiment.model_dump(mode="json", exclude={"seeds"}))[:6]
     target = out or Path("runs") / f"{experiment.name}-{key}"
     options = {"folder": data_dir, "jobs": jobs, "save_models": save_models.value, "debug": debug}
@@ -198,11 +198,11 @@ def resume(
 ) -> None:
     """Go on with a stopped run, to the result it would have had."""
     with Store(folder, create=False) as store:
-        experiment, before = stored_experiment(store), stored_options(store)
+        experiment, stored = stored_experiment(store), stored_options(store)
     options = {
-        "folder": data_dir or before["folder"],
-        "save_models": before["save_models"] if save_models is None else save_models.value,
-        "command": before["command"],
+        "folder": data_dir or stored["folder"],
+        "save_models": stored["save_models"] if save_models is None else save_models.value,
+        "command": stored["command"],
     }
     _execute(experiment, folder, jobs=jobs, as_json=as_json, **options)
 
@@ -224,8 +224,8 @@ def reproduce(
     """Run a paper's table or figure and set it beside the published values."""
     experiment = packaged(name, protocol)
     changed = assignments(set_, metric)
-    repeated = {} if seeds is None else {"seeds": seeds}
-    experiment = override(experiment, {**changed, **repeated}).only(tuple(only or ()))
+    seed_override = {} if seeds is None else {"seeds": seeds}
+    experiment = override(experiment, {**changed, **seed_override}).only(tuple(only or ()))
     target = out or default_folder(experiment, changed)
     _execute(experiment, target, folder=data_dir, jobs=jobs, save_models=save_models.value, as_json=as_json)
 
@@ -257,12 +257,13 @@ def list_(
 
 
 def _execute(experiment: Experiment, out: Path, *, as_json: bool, **options: Any) -> None:
+    """Launch an experiment, print its results, and raise `DivergedError` if a run diverged."""
     options.setdefault("command", shlex.join(["idiolect", *sys.argv[1:]]))
     try:
         results = launch(experiment, out, **options)
     except KeyboardInterrupt:
-        kept = (out / DATABASE).is_file()
-        print(f"stopped; {f'go on with: {resume_command(out)}' if kept else 'nothing was kept'}", file=sys.stderr)
+        stored = (out / DATABASE).is_file()
+        print(f"stopped; {f'go on with: {resume_command(out)}' if stored else 'nothing was kept'}", file=sys.stderr)
         raise typer.Exit(130) from None
     except (jax.errors.JaxRuntimeError, ValueError) as error:
         if not speaks_of_a_loss(error):
@@ -274,7 +275,7 @@ def _execute(experiment: Experiment, out: Path, *, as_json: bool, **options: Any
 
 
 def main() -> None:
-    """Run the command line; every error is one line.
+    """Run the command line; every error is printed in one line.
 
     Exit codes: 1 for a known error, 2 for a command that cannot be read, 3 for a run that diverged.
     """

@@ -1,4 +1,4 @@
-"""What commands have in common: their options, and how the text of an option becomes a setting."""
+"""Options that commands share, and the parsing of their values into settings."""
 
 import json
 from enum import StrEnum
@@ -14,7 +14,7 @@ from idiolect.study.resolve import Workbench
 
 
 class Saved(StrEnum):
-    """Whose client models are written as files."""
+    """The seeds whose client models are written as files."""
 
     first = "first"
     all = "all"
@@ -37,7 +37,7 @@ LabelColumn = Annotated[str, typer.Option("--label", help="The label column of a
 
 
 def _folder(text: str) -> Path:
-    """A folder as given; an empty text, as an unset variable leaves it, is not the current folder."""
+    """Parse a folder. An empty text (an unset shell variable) is an error, not the current folder."""
     if not text.strip():
         raise typer.BadParameter("it must name a folder")
     return Path(text)
@@ -62,7 +62,7 @@ Debug = Annotated[bool, typer.Option("--debug", help="Without compilation: slow,
 
 
 def data_spec(data: str, client: str, label: str) -> tuple[dict[str, Any], str]:
-    """--data as a specification and a short name: a known source, or a file."""
+    """Parse --data, a known source or a file: (specification, short name). Raises `ConfigError` if it is neither."""
     path = Path(data)
     if path.suffix.lower() in (".csv", ".parquet", ".pq", ".tsv", ".gz") or path.is_file():
         name = path.with_suffix("").stem if path.suffix.lower() == ".gz" else path.stem
@@ -74,30 +74,30 @@ def data_spec(data: str, client: str, label: str) -> tuple[dict[str, Any], str]:
 
 
 def auto_model(spec: dict[str, Any], bench: Workbench) -> str:
-    """The model for data when none is named: regression labels need another one than classes.
+    """Choose the default model: "linear" for regression, "mlr" for classification.
 
-    A table is read for that, and kept on the bench.
+    A table is read to find its task; the bench caches it.
     """
     regression = spec["name"] == "table" and bench.read(spec).task == "regression"
     return "linear" if regression else "mlr"
 
 
 def default_folder(experiment: Experiment, changed: dict[str, Any]) -> Path:
-    """A folder for an experiment; with other settings, another one."""
+    """Choose the default folder of an experiment; each set of changed settings has its own."""
     settings = {key: value for key, value in changed.items() if key != "seeds"}
     name = experiment.name.replace("/", "-")
     return Path("runs") / (f"{name}-{digest(settings)[:6]}" if settings else name)
 
 
 def assignments(pairs: list[str] | None, metric: str = "") -> dict[str, Any]:
-    """--set key=value pairs, and --metric; values are JSON where they can be, else text."""
-    found: dict[str, Any] = {"metric": metric} if metric else {}
+    """Parse --set key=value pairs and --metric; values are JSON, else text. Raises `ConfigError` for a bad pair."""
+    settings: dict[str, Any] = {"metric": metric} if metric else {}
     for pair in pairs or []:
         key, equals, text = pair.partition("=")
         if not equals or not key.strip():
             raise ConfigError(f"--set {pair}: write key=value")
         try:
-            found[key.strip()] = json.loads(text)
+            settings[key.strip()] = json.loads(text)
         except json.JSONDecodeError:
-            found[key.strip()] = text.strip()
-    return found
+            settings[key.strip()] = text.strip()
+    return settings

@@ -1,4 +1,4 @@
-"""The page of one name, a method, a data set, a model, a metric or an experiment: what it is, and its settings."""
+"""The page of a method, a data set, a model, a metric or an experiment: its description and settings."""
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
@@ -60,14 +60,14 @@ REQUIRED = "(required)"
 
 @dataclass(frozen=True)
 class Page:
-    """What a name stands for: text, and each setting with its default (REQUIRED, or None, where there is none)."""
+    """The page of a name. text: its description; settings: setting -> default (REQUIRED or None if it has none)."""
 
     text: str
     settings: dict[str, Any]
 
 
 def method(name: str) -> Page:
-    """A method's equations, settings, models and source, and the settings that it shares with others.
+    """Build the page of a method: equations, settings, models and source, and the settings of its base classes.
 
     Raises `ConfigError` on an unknown name, suggesting the nearest; so do the other pages.
     """
@@ -78,7 +78,7 @@ def method(name: str) -> Page:
 
 
 def data(name: str) -> Page:
-    """What is in a data set, and how it can be read and divided."""
+    """Build the page of a data set: its content, and how it can be read and divided."""
     source = _known("data set", name, sources.SOURCES)
     parameters = signature(source).parameters
     shared = [get_args(p.annotation)[0] for p in parameters.values() if p.kind is Parameter.VAR_KEYWORD]
@@ -89,34 +89,34 @@ def data(name: str) -> Page:
 
 
 def model(name: str) -> Page:
-    """A model of the zoo."""
+    """Build the page of a model of the zoo."""
     entry = _known("model", name, zoo.MODELS)
     settings = {key: value for key, value in zoo.complete_spec(name).items() if key != "name"}
     return Page(_paragraphs(entry.description, MODEL_WORDS.get(name, ""), EVERY_MODEL), settings)
 
 
 def experiment(name: str) -> Page:
-    """A packaged experiment: every protocol's description and cells."""
+    """Build the page of a packaged experiment: the description and cells of every protocol."""
     protocols: dict[str, list[str]] = {}
     for key in experiments.names():
         base, _, protocol = key.partition(" --protocol ")
         protocols.setdefault(base, []).append(protocol)
     texts: list[str] = []
     for protocol in _known("experiment", name, protocols):
-        found = experiments.packaged(name, protocol) if protocol else experiments.packaged(name)
-        heading = f"{found.title}\n{found.source}" + f"\n--protocol {protocol}" * bool(protocol)
-        cells = [f"  {cell.id}: {', '.join(method.title for method in cell.methods)}" for cell in found.cells]
-        texts += [heading, found.description, "\n".join(["cells and methods, for --only CELL/METHOD:", *cells])]
+        packaged = experiments.packaged(name, protocol) if protocol else experiments.packaged(name)
+        heading = f"{packaged.title}\n{packaged.source}" + f"\n--protocol {protocol}" * bool(protocol)
+        cells = [f"  {cell.id}: {', '.join(method.title for method in cell.methods)}" for cell in packaged.cells]
+        texts += [heading, packaged.description, "\n".join(["cells and methods, for --only CELL/METHOD:", *cells])]
     return Page(_paragraphs(*texts), {})
 
 
 def metric(name: str) -> Page:
-    """A metric: its formula, and what it is for."""
-    found = _known("metric", name, metrics.METRICS)
-    said = f"For {found.task}; {'higher' if found.higher else 'lower'} is better."
-    shown = "Read in per cent; a fraction in CSV and JSON." if found.percent else ""
-    shared = "Over all clients only where they share their classes." if found.by_class else ""
-    return Page(_paragraphs(_doc(found), said, shown, shared), {})
+    """Build the page of a metric: its formula and its task."""
+    entry = _known("metric", name, metrics.METRICS)
+    task = f"For {entry.task}; {'higher' if entry.higher else 'lower'} is better."
+    units = "Read in per cent; a fraction in CSV and JSON." if entry.percent else ""
+    shared = "Over all clients only where they share their classes." if entry.by_class else ""
+    return Page(_paragraphs(_doc(entry), task, units, shared), {})
 
 
 LISTS: dict[str, Callable[[], dict[str, str]]] = {

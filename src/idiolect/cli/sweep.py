@@ -39,12 +39,13 @@ from idiolect.study.search.space import L2
 
 
 def divided(pairs: list[str] | None, names: list[str]) -> tuple[dict[str, dict[str, str]], list[str]]:
-    """--set pairs as what to try of each method, and the rest, which is set for all.
+    """Divide --set pairs into (search space of each method, pairs that hold for all methods).
 
-    A method's key is always tried, with one value or many; model.l2 is tried with every method.
+    A method's key is part of its search space, even with a single value; model.l2 is part of every search space.
+    Raises `ConfigError` for a pair without key or value.
     """
     spaces: dict[str, dict[str, str]] = {name: {} for name in names}
-    rest: list[str] = []
+    common: list[str] = []
     for pair in pairs or []:
         key, equals, text = pair.partition("=")
         head, _, tail = key.strip().partition(".")
@@ -56,8 +57,8 @@ def divided(pairs: list[str] | None, names: list[str]) -> tuple[dict[str, dict[s
         elif tail and head in methods.ALGORITHMS:
             spaces.setdefault(head, {})[tail] = text
         else:
-            rest.append(pair)
-    return spaces, rest
+            common.append(pair)
+    return spaces, common
 
 
 def sweep(
@@ -141,7 +142,7 @@ def sweep(
                 on_progress=display.progress,
             )
     except KeyboardInterrupt:
-        print("stopped; the same command goes on from the last evaluations", file=sys.stderr)
+        print("stopped; the same command goes on from the last checkpoints", file=sys.stderr)
         raise typer.Exit(130) from None
     write_sweep(swept, target)
     if as_json:

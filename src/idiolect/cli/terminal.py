@@ -1,4 +1,4 @@
-"""The output of the command line: tables, notes, and what to do next."""
+"""The output of the command line: tables, notes, and hints."""
 
 import json
 import shlex
@@ -34,7 +34,7 @@ def print_json(value: Any) -> None:
 
 
 def print_entries(entries: dict[str, str]) -> None:
-    """Names, each with a line about it."""
+    """Print names, each with a line about it."""
     table = Table(show_header=False, box=None)
     for entry, text in entries.items():
         table.add_row(Text(entry, style="bold"), Text(text))
@@ -61,7 +61,7 @@ def print_page(kind: str, name: str, page: Page, as_json: bool) -> None:
 
 
 def _typed(value: Any) -> str:
-    """A value as typed after --set; a dash for None."""
+    """Format a value as it is typed after --set; a dash for None."""
     if value is None:
         return MISSING
     return value if isinstance(value, str) else json.dumps(value)
@@ -88,7 +88,7 @@ def print_results(results: Results, as_json: bool, out: Path) -> None:
     for row in results.diverged():
         screen.print(Text(f"{row.id}: {row.message}", style="red"), soft_wrap=True)
     places = {"report, figures, CSV": out / "report.md", "client models": out / "models"}
-    existing = [f"{what}: {path}" for what, path in places.items() if path.exists()]
+    existing = [f"{kind}: {path}" for kind, path in places.items() if path.exists()]
     if existing:
         screen.print(Text("   ".join(existing)), soft_wrap=True)
 
@@ -99,7 +99,7 @@ def resume_command(out: Path) -> str:
 
 
 def unreadable(error: Any) -> tuple[str, int]:
-    """What to say of a command that cannot be read (click's `UsageError`), and the exit code."""
+    """(message, exit code) for a command that cannot be parsed (click's `UsageError`)."""
     command = "idiolect" if error.ctx is None else error.ctx.command_path
     return f"error: {error.format_message().rstrip('.')}; see: {command} --help", 2
 

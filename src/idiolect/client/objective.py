@@ -19,8 +19,8 @@ from idiolect.metrics.base import Metric, OfSums
 class Batch(NamedTuple):
     """Samples with weights: 1 for a sample, 0 for padding. x: (batch, ...), y: (batch,), weight: (batch,).
 
-    outputs: K_i, how many of the model's outputs are this client's classes, where clients number their own;
-    None: all of them.
+    outputs: K_i, the number of this client's classes (the first outputs of the model), if each client numbers its own
+    classes; None: all outputs.
     """
 
     x: PyTree[Shaped[Array, "b ..."]]
@@ -29,24 +29,24 @@ class Batch(NamedTuple):
     outputs: Int[Array, ""] | None = None
 
     def tiles(self, rows: int) -> "Batch":
-        """The batch in tiles of so many rows, leaves (tiles, rows, ...); what fills up the last has weight 0."""
+        """Cut the batch into tiles of `rows` rows, leaves (tiles, rows, ...); padding in the last has weight 0."""
         count = -(-self.weight.shape[0] // rows)
 
-        def cut(a: Array, **how: str) -> Array:
-            filled = jnp.pad(a, [(0, count * rows - a.shape[0])] + [(0, 0)] * (a.ndim - 1), **how)
-            return filled.reshape(count, rows, *a.shape[1:])
+        def cut(a: Array, **options: str) -> Array:
+            padded = jnp.pad(a, [(0, count * rows - a.shape[0])] + [(0, 0)] * (a.ndim - 1), **options)
+            return padded.reshape(count, rows, *a.shape[1:])
 
-        # With copies of the last sample: of zeros a model may make NaN.
+        # Padded with copies of the last sample: zeros may give NaN in a model.
         x, y = jax.tree.map(lambda a: cut(a, mode="edge"), (self.x, self.y))
         outputs = None if self.outputs is None else jnp.broadcast_to(self.outputs, (count,))
         return Batch(x, y, cut(self.weight), outputs)
 
 
 class Scores(NamedTuple):
-    """What a batch gives to an evaluation: loss (without L2) and count are sums over the samples that count.
+    """A batch's part of an evaluation: loss (without L2) and count are sums over the rows that count.
 
-    sums: of each metric of sums, by its name. samples: of each other metric what its samples give, leaves (b, ...).
-    keep: which rows count.
+    sums: name -> sums, for metrics of sums. samples: name -> values of each sample, leaves (b, ...), for the other
+    metrics. keep: whether each row counts.
     """
 
     loss: Float[Array, ""]
@@ -57,7 +57,7 @@ class Scores(NamedTuple):
 
 
 def own_outputs(outputs: Float[Array, "b ..."], batch: Batch) -> Float[Array, "b ..."]:
-    """The outputs, where those beyond the client's K_i classes are so low that softmax gives them nothing.
+    """Set the outputs beyond the client's K_i classes so low that softmax gives them probability 0.
 
     A head of K_i rows and the first K_i rows of a wider one then have the same probabilities and gradients.
     """
@@ -80,36 +80,36 @@ class Objective(eqx.Module):
 
     @property
     def selective(self) -> bool:
-        """Whether there may be samples that the model cannot answer: it has a method usable(x), 1 or 0."""
+        """Whether some samples may be unusable for the model: it has a method usable(x), 1 or 0."""
         return _is_selective(self.static)
 
     def model(self, params: PyTree) -> Any:
-        """The module with these parameters, or what a `Predictor` makes of it: callable on one sample."""
+        """Build the model to call on one sample: the module with these parameters, or a `Predictor` bound to it."""
         if isinstance(params, Predictor):
             return params.bound(self.model)
         return eqx.combine(params, self.static)
 
     def outputs(self, params: PyTree, x: PyTree[Array]) -> Float[Array, "b ..."]:
-        """The outputs on a batch, of parameters or of a `Predictor`."""
+        """The outputs on a batch of samples. params: parameters or a `Predictor`."""
         return jax.vmap(self.model(params))(x)
 
     def usable(self, params: PyTree, x: PyTree[Array]) -> Float[Array, "b"]:
-        """1 for each sample that the model can answer, 0 for one that it cannot."""
+        """1 for each sample that the model can use, else 0."""
         model = self.model(params)
         return jax.vmap(model.usable)(x) if _is_selective(model) else jnp.ones(len(jax.tree.leaves(x)[0]))
 
     def answered(self, params: PyTree, batch: Batch) -> Batch:
-        """The batch in which samples that the model cannot answer have weight 0: they count for nothing."""
+        """Give weight 0 to the samples that the model cannot use."""
         if not isinstance(params, Predictor) and not self.selective:
             return batch
         return batch._replace(weight=batch.weight * self.usable(params, batch.x))
 
     def output_loss(self, outputs: Float[Array, "b ..."], batch: Batch) -> Float[Array, ""]:
-        """Sum of weight * loss over a batch of which the outputs are known."""
+        """Sum of weight * loss over a batch with known outputs."""
         return jnp.sum(jax.vmap(self.sample_loss)(own_outputs(outputs, batch), batch.y) * batch.weight)
 
     def data_loss(self, params: Params, batch: Batch) -> Float[Array, ""]:
-        """Sum of weight * loss over the batch: no mean, no L2."""
+        """Sum of weight * loss over the batch: neither a mean nor the L2 term."""
         return self.output_loss(self.outputs(params, batch.x), self.answered(params, batch))
 
     def penalty(self, params: Params) -> Float[Array, ""]:
@@ -123,7 +123,7 @@ class Objective(eqx.Module):
         return mean if tree.is_off(self.l2) else mean + self.penalty(params)
 
     def scores(self, params: PyTree, batch: Batch, metrics: Sequence[Metric] = ()) -> Scores:
-        """Loss, count and what the metrics need, for evaluation."""
+        """Compute the loss, the count, and the metrics' sums and samples, for evaluation."""
         batch = self.answered(params, batch)
         outputs, keep = own_outputs(self.outputs(params, batch.x), batch), batch.weight > 0
 
@@ -132,13 +132,13 @@ class Objective(eqx.Module):
             kept = jnp.where(keep.reshape(-1, *(1,) * (values.ndim - 1)), values, 0)
             return jnp.sum(kept, axis=0, dtype=jnp.int32 if kept.dtype.kind == "i" else None)
 
-        given = {metric.name: jax.vmap(metric.sample)(outputs, batch.y) for metric in metrics}
-        added = {metric.name for metric in metrics if isinstance(metric, OfSums)}
+        values_of = {metric.name: jax.vmap(metric.sample)(outputs, batch.y) for metric in metrics}
+        summed = {metric.name for metric in metrics if isinstance(metric, OfSums)}
         return Scores(
             loss=total(jax.vmap(self.sample_loss)(outputs, batch.y)),
             count=total(keep),
-            sums={name: jax.tree.map(total, values) for name, values in given.items() if name in added},
-            samples={name: values for name, values in given.items() if name not in added},
+            sums={name: jax.tree.map(total, values) for name, values in values_of.items() if name in summed},
+            samples={name: values for name, values in values_of.items() if name not in summed},
             keep=keep,
         )
 

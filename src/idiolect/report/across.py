@@ -1,4 +1,4 @@
-"""One figure across an experiment's cells: the scores against the setting by which the cells differ."""
+"""One figure across an experiment's cells: the scores against the setting that differs between the cells."""
 
 from itertools import groupby
 
@@ -14,18 +14,18 @@ from idiolect.study.results import Results
 
 
 def across_figure(results: Results) -> Figure:
-    """Test score of every method and named model against the cells' values of `experiment.across`.
+    """Draw the test score of every method and named model against the cells' values of `experiment.across`.
 
-    Points are means over seeds at the selected rounds, bands one standard deviation. A cell without a finished run
-    of a method has no point of it.
+    Points are means over seeds at the selected rounds, bands one standard deviation. A method has no point at a cell
+    where none of its runs is finished.
     """
     experiment = results.experiment
-    where = {cell.id: cell.value(experiment.across) for cell in experiment.cells}
-    shown = {cell.id: cell.draw for cell in experiment.cells}
+    value_of = {cell.id: cell.value(experiment.across) for cell in experiment.cells}
+    drawn_models = {cell.id: cell.draw for cell in experiment.cells}
     lines = [
         line
         for line in results.lines
-        if line.pooled.seeds and (not shown[line.cell] or line.model in shown[line.cell])
+        if line.pooled.seeds and (not drawn_models[line.cell] or line.model in drawn_models[line.cell])
     ]
     looks = Looks([(line.method, line.model) for line in lines])
     entries = len(looks.methods) + len(looks.models) + 3
@@ -33,14 +33,14 @@ def across_figure(results: Results) -> Figure:
     axes = figure.subplots()
     tidy(axes)
     for (method, model), group in groupby(sorted(lines, key=_name), _name):
-        points = sorted(group, key=lambda line: where[line.cell])
-        x = np.array([where[line.cell] for line in points])
+        points = sorted(group, key=lambda line: value_of[line.cell])
+        x = np.array([value_of[line.cell] for line in points])
         unit = METRICS[points[0].metric].unit
         mean, std = (unit * np.array([getattr(line.pooled, part) for line in points]) for part in ("mean", "std"))
         Course(method, model, x, mean, std).draw(axes, looks, dotted=True)
     axes.set_ylabel(text.score_axis(results.metric(experiment.cells[0])), fontsize=10)
     axes.set_xlabel(experiment.across, fontsize=10)
-    axes.set_xticks(sorted(set(where.values())))
+    axes.set_xticks(sorted(set(value_of.values())))
     if lines:
         looks.legend(figure)
     return figure

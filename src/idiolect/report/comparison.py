@@ -1,4 +1,4 @@
-"""A comparison as a table of plain strings, built once for every form in which it is shown."""
+"""A comparison as a table of plain strings, which all output formats share."""
 
 import math
 from collections import Counter
@@ -18,14 +18,14 @@ SELECTIONS = {
     "best-validation": "round chosen on validation data",
     "best-test": "BEST ROUND ON TEST DATA (as published; optimistic)",
 }
-WORDS = frozenset({"method", "model", "verdict"})  # columns of words, which stand left
+WORDS = frozenset({"method", "model", "verdict"})  # text columns, aligned left
 
 
 @dataclass(frozen=True)
 class Table:
-    """A comparison as strings. groups: rows of each method; best: (group, row) of the best scores.
+    """A comparison as strings. groups: the rows of each method; best: (group, row) of the best scores.
 
-    others: the columns of metrics that are measured beside the one that is compared.
+    others: the columns of the metrics other than the compared one.
     """
 
     title: str
@@ -42,27 +42,27 @@ def cell_title(cell: Cell) -> str:
 
 
 def statuses(results: Results, cell: Cell, method: Method) -> Counter[str]:
-    """How many of a method's seeds are done, diverged, unfinished, not run."""
+    """Count a method's seeds by status: done, diverged, unfinished, not run."""
     rows = [results.rows.get(run_id(cell.id, method.title, seed)) for seed in results.experiment.seed_list]
     names = {"running": "unfinished"}
     return Counter("not run" if row is None else names.get(row.status, row.status) for row in rows)
 
 
 def table_of(results: Results, cell: Cell) -> Table:
-    """Every named model of every method of a cell; published values where the cell has any."""
+    """Build a cell's table: one row for each method and named model, with published values if the cell has any."""
     lines = {(line.method, line.model): line for line in results.lines if line.cell == cell.id}
     grouped = [[lines[m.title, name] for name in results.names(cell, m)] for m in cell.methods]
     metrics = results.metrics(cell)
     metric, *others = metrics
-    compared = any(line.published is not None for line in lines.values())
+    has_published = any(line.published is not None for line in lines.values())
     scale = f"{metric.column} in %" if metric.percent else metric.column
     scale += "" if metric.higher else " (lower is better)"
     seeds = results.experiment.seeds
-    known = {name for line in lines.values() for name, value in line.metrics.items() if not math.isnan(value.mean)}
-    more = tuple(other.column for other in others if other.name in known)
-    beside = ("published", "difference", "verdict") if compared else ()
+    measured = {name for line in lines.values() for name, value in line.metrics.items() if not math.isnan(value.mean)}
+    other_columns = tuple(other.column for other in others if other.name in measured)
+    published_columns = ("published", "difference", "verdict") if has_published else ()
     spread = ("client mean", "worst 10 %", "hurt vs Local", "hurt vs global")
-    columns = ("method", "model", metric.column, *more, *beside, *spread, "seconds")
+    columns = ("method", "model", metric.column, *other_columns, *published_columns, *spread, "seconds")
     return Table(
         title=f"{cell_title(cell)}: test {scale}, {SELECTIONS[cell.select]}, {seeds} seed{'s' if seeds > 1 else ''}",
         columns=columns,
@@ -72,12 +72,12 @@ def table_of(results: Results, cell: Cell) -> Table:
         ),
         best=_best(grouped, metric),
         notes=_notes(results, cell, grouped),
-        others=more,
+        others=other_columns,
     )
 
 
 def _row(line: Line, columns: tuple[str, ...], *, first: bool, absent: str) -> tuple[str, ...]:
-    """One line; what belongs to the whole method stands in its first line only."""
+    """Build one row. Values of the whole method are in its first row only."""
     ran, metric, published = line.pooled.seeds > 0, METRICS[line.metric], METRICS[line.published_metric]
     values = {
         **{METRICS[name].column: text.score(value, METRICS[name]) for name, value in line.metrics.items()},
@@ -97,7 +97,7 @@ def _row(line: Line, columns: tuple[str, ...], *, first: bool, absent: str) -> t
 
 
 def _absent(results: Results, cell: Cell, method: Method) -> str:
-    """Why a method has no numbers, in words."""
+    """The reason why a method has no scores, as text."""
     counts = statuses(results, cell, method)
     for status in ("diverged", "unfinished"):
         if counts[status]:
@@ -106,9 +106,9 @@ def _absent(results: Results, cell: Cell, method: Method) -> str:
 
 
 def _best(grouped: list[list[Line]], metric: Metric) -> frozenset[tuple[int, int]]:
-    """Where the best score stands, with all that read the same."""
-    at = {(i, j): line for i, group in enumerate(grouped) for j, line in enumerate(group)}
-    means = {k: line.pooled.mean for k, line in at.items() if not math.isnan(line.pooled.mean)}
+    """The (group, row) of the best score, and of every score that reads the same."""
+    line_at = {(i, j): line for i, group in enumerate(grouped) for j, line in enumerate(group)}
+    means = {k: line.pooled.mean for k, line in line_at.items() if not math.isnan(line.pooled.mean)}
     if not means:
         return frozenset()
     values = list(means.values())
@@ -117,12 +117,12 @@ def _best(grouped: list[list[Line]], metric: Metric) -> frozenset[tuple[int, int
 
 
 def _notes(results: Results, cell: Cell, grouped: list[list[Line]]) -> tuple[str, ...]:
-    """What the numbers do not show: of what a published value is, seeds that are missing, rounds that were chosen."""
-    found: list[str] = []
+    """The notes below a table: the metrics of published values, the missing seeds, the selected rounds."""
+    notes: list[str] = []
     lines = [line for group in grouped for line in group if line.published is not None]
     for name in dict.fromkeys(line.published_metric for line in lines if line.published_metric != line.metric):
         column = METRICS[name].column
-        found.append(
+        notes.append(
             f"{column} before a published value: it is of that metric, and so are its difference and verdict"
         )
     for method, group in zip(cell.methods, grouped, strict=True):
@@ -130,14 +130,14 @@ def _notes(results: Results, cell: Cell, grouped: list[list[Line]]) -> tuple[str
         seeds = results.experiment.seeds
         missing = [f"{counts[s]} {s}" for s in ("diverged", "unfinished", "not run") if counts[s]]
         if missing and counts["done"]:
-            found.append(f"{method.title}: over {counts['done']} of {seeds} seeds ({', '.join(missing)})")
+            notes.append(f"{method.title}: over {counts['done']} of {seeds} seeds ({', '.join(missing)})")
         elif missing and seeds > 1:
-            found.append(f"{method.title}: {', '.join(missing)} of {seeds} seeds")
+            notes.append(f"{method.title}: {', '.join(missing)} of {seeds} seeds")
         if cell.select in ("best-validation", "best-test"):
-            found += [
+            notes += [
                 f"{method.title} {line.model}: round{'s' if len(line.rounds) > 1 else ''} "
                 + ", ".join(str(r) for r in line.rounds)
                 for line in group
                 if line.rounds
             ]
-    return tuple(found)
+    return tuple(notes)

@@ -1,4 +1,4 @@
-"""Small tables beside a cell's main one: published gaps, published times, settings that validation data chose."""
+"""Small tables beside a cell's main one: published gaps, published times, settings chosen on validation data."""
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
@@ -24,8 +24,8 @@ class Extra:
 
 
 def extras(results: Results, cell: Cell) -> list[Extra]:
-    """The small tables that a cell asks for."""
-    found: list[Extra] = []
+    """Build the small tables that a cell specifies."""
+    tables: list[Extra] = []
     if cell.gaps:
         rows = tuple(
             (
@@ -37,33 +37,33 @@ def extras(results: Results, cell: Cell) -> list[Extra]:
             )
             for line in results.gaps(cell)
         )
-        found.append(
+        tables.append(
             Extra("Published gaps, in points", ("gap", "measured", "published", "difference", "verdict"), rows)
         )
     if is_timed(cell):
-        found.append(_times(results, cell))
+        tables.append(_times(results, cell))
     if cell.tune:
         metric = results.metric(cell)
         rows = tuple(
             (
-                pick.method,
-                str(pick.tried),
-                pick.line.method,
-                pick.line.model,
-                text.score(pick.validation, metric),
-                text.score(pick.line.pooled, metric),
-                text.score(pick.line.mean, metric),
-                text.score(pick.line.worst10, metric),
+                choice.method,
+                str(choice.tried),
+                choice.line.method,
+                choice.line.model,
+                text.score(choice.validation, metric),
+                text.score(choice.line.pooled, metric),
+                text.score(choice.line.mean, metric),
+                text.score(choice.line.worst10, metric),
             )
-            for pick in chosen(results, cell)
+            for choice in chosen(results, cell)
         )
         header = ("method", "tried", "chosen", "model", "validation", "test", "test, client mean", "test, worst 10 %")
-        found.append(Extra("Settings chosen on validation data", header, rows))
-    return found
+        tables.append(Extra("Settings chosen on validation data", header, rows))
+    return tables
 
 
 def _times(results: Results, cell: Cell) -> Extra:
-    """Seconds a round, and as multiples of the method that is the fastest in the paper."""
+    """Build the table of seconds a round, also as multiples of the paper's fastest method."""
     times = Times.of(results, cell)
 
     def column(values: Mapping[str, float], form: Callable[[float], str]) -> list[str]:
@@ -84,7 +84,7 @@ def _times(results: Results, cell: Cell) -> Extra:
 
 
 def diagnostics(results: Results, cell: Cell) -> Extra | None:
-    """What the methods of a cell said of themselves when each run was evaluated last; None if nothing."""
+    """Build the table of each run's last diagnostics; None if no method of the cell has any."""
     rows = tuple(
         (row.label, str(row.seed), name, str(course[-1][0]), text.value(course[-1][1]))
         for row in results.started()
@@ -102,7 +102,7 @@ def _points(value: OverSeeds) -> str:
 
 
 def markdown_extra(extra: Extra) -> str:
-    """The table in Markdown."""
+    """Format the table in Markdown."""
 
     def row(cells: Sequence[str]) -> str:
         return "| " + " | ".join(escaped(c) for c in cells) + " |"
@@ -112,7 +112,7 @@ def markdown_extra(extra: Extra) -> str:
 
 
 def rich_extra(extra: Extra) -> Table:
-    """The table for a terminal."""
+    """Format the table for a terminal."""
     table = Table(title=extra.title, title_justify="left")
     for column in extra.header:
         table.add_column(column)

@@ -1,4 +1,4 @@
-"""Figures of a comparison's course: test score and training loss over rounds."""
+"""Figures of a comparison's curves: test score and training loss over rounds."""
 
 from collections.abc import Sequence
 
@@ -17,11 +17,11 @@ from idiolect.study.results import Results
 
 __all__ = ["clients_figure", "curves_figure", "panels_figure", "save"]
 
-_SETTLED = 0.25  # the share of the rounds that counts as the start
+_SETTLED = 0.25  # rounds before this share of all rounds count as the start
 
 
 def curves_figure(results: Results, cell: Cell, models: Sequence[str] | None = None) -> Figure:
-    """Test score and training loss over rounds, for every method and named model (or for `models` alone).
+    """Draw test score and training loss over rounds, for every method and named model (or for `models` alone).
 
     Lines are means over seeds, bands one standard deviation. Without a train split there is one panel.
     """
@@ -29,7 +29,7 @@ def curves_figure(results: Results, cell: Cell, models: Sequence[str] | None = N
 
 
 def panels_figure(results: Results, cells: Sequence[Cell], models: Sequence[str] | None = None) -> Figure:
-    """One row a cell: test score and, where any cell has it, training loss; one legend for all."""
+    """Draw one row for each cell: test score and, if any cell has it, training loss; one legend for all."""
     test = [results.curves(cell, "test", models) for cell in cells]
     train = [results.curves(cell, "train", models) for cell in cells]
     drawn = [curve for row in test for curve in row]
@@ -58,7 +58,7 @@ def panels_figure(results: Results, cells: Sequence[Cell], models: Sequence[str]
 
 
 class Course:
-    """One line of a panel: where its points stand, their means, and the edges of their band."""
+    """One line of a panel: x values, means, and the band of one standard deviation around them."""
 
     def __init__(self, method: str, model: str, x: np.ndarray, mean: np.ndarray, std: np.ndarray) -> None:
         self.method, self.model, self.x, self.mean = method, model, x, mean
@@ -68,16 +68,16 @@ class Course:
 
     @classmethod
     def score(cls, curve: Curve, unit: float) -> "Course":
-        """A curve's scores."""
+        """Make a line of a curve's scores, times `unit`."""
         return cls(curve.method, curve.model, curve.rounds, unit * curve.score, unit * curve.score_std)
 
     @classmethod
     def loss(cls, curve: Curve) -> "Course":
-        """A curve's losses."""
+        """Make a line of a curve's losses."""
         return cls(curve.method, curve.model, curve.rounds, curve.loss, curve.loss_std)
 
     def draw(self, axes: Axes, looks: Looks, *, dotted: bool) -> None:
-        """The line and its band. dotted: its points are marked even where its method needs no marker."""
+        """Draw the line and its band. dotted: mark every point, even if the method needs no marker."""
         colour = looks.colour(self.method, self.model)
         axes.plot(
             self.x,
@@ -106,7 +106,7 @@ def _panel(axes: Axes, courses: Sequence[Course], looks: Looks, *, rising: bool)
 
 
 def limits(courses: Sequence[Course], *, rising: bool) -> tuple[float, float]:
-    """A y axis on which differences can be seen: the start, where every line climbs or falls, may lie outside."""
+    """Choose y limits that show the differences between lines: their steep start may lie outside."""
     low = np.concatenate([c.low for c in courses])
     high = np.concatenate([c.high for c in courses])
     rounds = np.concatenate([c.x for c in courses])
@@ -115,9 +115,9 @@ def limits(courses: Sequence[Course], *, rising: bool) -> tuple[float, float]:
         return 0.0, 1.0
     settled = finite & (rounds >= rounds.min() + _SETTLED * (rounds.max() - rounds.min()))
     settled = settled if settled.any() else finite
-    whole = float(low[finite].min()), float(high[finite].max())
-    bottom, top = (float(low[settled].min()), whole[1]) if rising else (whole[0], float(high[settled].max()))
-    if top - bottom > 0.5 * (whole[1] - whole[0]):
-        bottom, top = whole
+    full = float(low[finite].min()), float(high[finite].max())
+    bottom, top = (float(low[settled].min()), full[1]) if rising else (full[0], float(high[settled].max()))
+    if top - bottom > 0.5 * (full[1] - full[0]):
+        bottom, top = full
     margin = 0.06 * (top - bottom) or 0.01 * abs(top) or 0.01
     return bottom - margin, top + margin

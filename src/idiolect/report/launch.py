@@ -18,10 +18,13 @@ def launch(
     figures: bool = True,
     **options: Any,
 ) -> Results:
-    """As `study.launch.launch`, which documents the other options. figures: write the report and its figures."""
+    """Run an experiment. figures: write the report and its figures.
+
+    `study.launch.launch` explains the other options.
+    """
 
     def report(results: Results) -> None:
-        from idiolect.report.page import write_report  # here: worker processes never draw, matplotlib is slow
+        from idiolect.report.page import write_report  # here: matplotlib loads slowly, and workers never draw
 
         write_report(results, Path(out), command)
 

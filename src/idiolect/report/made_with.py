@@ -1,4 +1,4 @@
-"""With what the numbers of a report were made, in plain lines: no host names, no paths."""
+"""The provenance of a report's numbers as plain lines, without host names and paths."""
 
 from collections.abc import Sequence
 from typing import Any
@@ -9,13 +9,13 @@ from idiolect.study.store import RunRow
 
 def expected_runs(results: Results) -> list[RunRow]:
     """The experiment's runs that are in the store, in the store's order."""
-    known = {(c.id, m.title) for c in results.experiment.cells for m in c.methods}
+    groups = {(c.id, m.title) for c in results.experiment.cells for m in c.methods}
     seeds = results.experiment.seed_list
-    return [row for row in results.rows.values() if (row.cell, row.label) in known and row.seed in seeds]
+    return [row for row in results.rows.values() if (row.cell, row.label) in groups and row.seed in seeds]
 
 
 def made_with(results: Results) -> list[str]:
-    """Date, git commit, versions, machine. Where runs differ, every value is named."""
+    """List date, git commit, versions and machine; where runs differ, all values."""
     provenances = [row.provenance for row in expected_runs(results)]
     if not provenances:
         return ["nothing was run yet"]
@@ -32,7 +32,7 @@ def made_with(results: Results) -> list[str]:
 
 
 def _each(provenances: Sequence[dict[str, Any]], value: Any) -> list[str]:
-    """The distinct values, in order of appearance."""
+    """The distinct values of all runs, in order of appearance."""
     return list(dict.fromkeys(str(v) for p in provenances if (v := value(p))))
 
 

@@ -46,11 +46,10 @@ ACROSS = "figures/across.png"
 
 
 def write_report(results: Results, folder: str | Path, command: str) -> list[Path]:
-    """Write report.md, table.csv, clients.csv and figures/*.png; return their paths.
+    """Write report.md, table.csv, clients.csv, figures/*.png, and diagnostics.csv if any; return their paths.
 
-    diagnostics.csv is among them if a method has any.
-    command: what a reader types to make the same. Runs that are missing are named as such. Every file appears
-    complete or not at all, and report.md last, when all that it shows is there.
+    command: reproduces the report. Missing runs are named. Every file is written atomically, and report.md last,
+    after everything that it shows. Raises `StoreError` if the folder cannot be written to.
     """
     folder = Path(folder)
     try:
@@ -83,8 +82,8 @@ def write_report(results: Results, folder: str | Path, command: str) -> list[Pat
 
 
 def _figures(results: Results, cell: Cell) -> list[tuple[str, Figure, str]]:
-    """A cell's figures: of each the end of its file's name and its caption."""
-    if is_timed(cell):  # a few rounds, of which scores say nothing
+    """Draw a cell's figures: (end of the file name, figure, caption) of each."""
+    if is_timed(cell):  # such cells run few rounds: their scores mean nothing
         return [("times", times_figure(results, cell), "seconds a round, measured and published")]
     return [
         ("curves", curves_figure(results, cell, cell.draw or None), "test score and training loss over rounds"),
@@ -93,19 +92,19 @@ def _figures(results: Results, cell: Cell) -> list[tuple[str, Figure, str]]:
 
 
 def stems(cells: Sequence[Cell]) -> list[str]:
-    """A file name for each cell, no two alike."""
-    found: list[str] = []
+    """Choose a file name for each cell, no two alike (also without case)."""
+    names: list[str] = []
     for cell in cells:
         stem = name = re.sub(r"[^A-Za-z0-9._-]+", "-", cell.id).strip("-.") or "cell"
         number = 2
-        while name.lower() in (other.lower() for other in found):
+        while name.lower() in (other.lower() for other in names):
             name, number = f"{stem}-{number}", number + 1
-        found.append(name)
-    return found
+        names.append(name)
+    return names
 
 
 def report_text(results: Results, command: str, figures: dict[str, list[tuple[str, str]]]) -> str:
-    """The page. figures: for each cell the captions and relative paths of its figures."""
+    """Write the page in Markdown. figures: cell id -> (caption, relative path) of each figure."""
     experiment = results.experiment
     facts = [
         f"protocol: {experiment.protocol}",
@@ -128,7 +127,7 @@ def report_text(results: Results, command: str, figures: dict[str, list[tuple[st
 
 
 def columns_text(results: Results) -> str:
-    """What the columns of the tables mean."""
+    """Explain the columns of the tables."""
     shown = dict.fromkeys(metric for cell in results.experiment.cells for metric in results.metrics(cell))
     texts = [cleandoc(metric.__doc__ or "").splitlines()[0] for metric in shown]
     return COLUMNS.format(metrics="\n".join(f"- {text}" for text in texts))
@@ -136,12 +135,12 @@ def columns_text(results: Results) -> str:
 
 def _cell(results: Results, cell: Cell, figures: Sequence[tuple[str, str]]) -> list[str]:
     cohort = "all clients" if cell.cohort is None else f"{cell.cohort:g} clients"
-    drawn = "" if cell.sampling == "fixed" else f" ({cell.sampling} sampling, on average)"
-    some = "" if cell.eval_clients is None else f", on {cell.eval_clients:,} clients drawn once for all methods"
+    sampling = "" if cell.sampling == "fixed" else f" ({cell.sampling} sampling, on average)"
+    evaluated = "" if cell.eval_clients is None else f", on {cell.eval_clients:,} clients drawn once for all methods"
     settings = [
         f"data: {_settings(cell.data)}",
         f"model: {_settings(cell.model)}",
-        f"{cell.rounds} rounds, {cohort} a round{drawn}, evaluated every {cell.eval_every} rounds{some}",
+        f"{cell.rounds} rounds, {cohort} a round{sampling}, evaluated every {cell.eval_every} rounds{evaluated}",
         *(_method(method) for method in cell.methods),
     ]
     warnings = [*results.notes(cell), *results.audit(cell)]
@@ -150,7 +149,7 @@ def _cell(results: Results, cell: Cell, figures: Sequence[tuple[str, str]]) -> l
         "\n".join(["> **About these data**", ">", *(f"> - {note}" for note in warnings)]) if warnings else "",
         markdown_table(results, cell).strip(),
         *(markdown_extra(extra) for extra in extras(results, cell)),
-        markdown_extra(said) if (said := diagnostics(results, cell)) else "",
+        markdown_extra(reported) if (reported := diagnostics(results, cell)) else "",
         *(f"![{escaped(caption)}]({path})" for caption, path in figures),
         "<details><summary>Settings</summary>",
         _bullets(settings),
@@ -164,10 +163,10 @@ def _method(method: Method) -> str:
 
 
 def _settings(spec: dict[str, Any]) -> str:
-    """A specification in words: its name, then its values; of a path, the last part."""
-    given = ", ".join(f"{key} = {_public(value)}" for key, value in spec.items() if key not in ("name", "folder"))
+    """Format a specification: its name, then its values; paths are cut to their last part."""
+    pairs = ", ".join(f"{key} = {_public(value)}" for key, value in spec.items() if key not in ("name", "folder"))
     name = str(spec.get("name", ""))
-    return f"{name} ({given})" if name and given else name or given
+    return f"{name} ({pairs})" if name and pairs else name or pairs
 
 
 def _public(value: Any) -> Any:
@@ -175,7 +174,7 @@ def _public(value: Any) -> Any:
 
 
 def _diverged(results: Results) -> list[str]:
-    """The runs that ended in NaN or infinity, and those that have not come to their end."""
+    """List the runs that diverged (NaN or infinity) and those that are not finished."""
     runs = expected_runs(results)
     diverged = [f"{row.id}: {row.message}" for row in runs if row.status == "diverged"]
     open_ = [f"{row.id}: {row.round} rounds done" for row in runs if row.status == "running"]

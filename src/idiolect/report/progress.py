@@ -29,21 +29,21 @@ from idiolect.study.store import RunRow
 
 _LONGEST_NAME = 36
 _MEMORY = 600.0
-"""The speed is that of so many last seconds."""
+"""The speed is an average over this many seconds."""
 
 
 class SpeedColumn(ProgressColumn):
-    """Rounds a second, as rich estimates them from what this process has done."""
+    """Rounds a second, as rich estimates them from the work of this process."""
 
     def render(self, task: Task) -> Text:
-        """Nothing until there is an estimate."""
+        """Show the speed; nothing until there is an estimate."""
         return Text(f"{task.speed:.1f} rounds/s" if task.speed else "", style="progress.data.speed")
 
 
 class Display:
-    """Progress of all runs: one bar for everything with the time left, one line for each run at work.
+    """Progress of all runs: one bar for all of them with the time left, and one line for each running one.
 
-    Without a terminal: one line for each finished run. get_time: seconds on any clock.
+    Without a terminal: one line for each finished run. get_time: a clock in seconds.
     """
 
     def __init__(
@@ -85,13 +85,13 @@ class Display:
         self.tasks: dict[str, TaskID] = {}
 
     def shown(self) -> AbstractContextManager[object]:
-        """The time in which the bars are on the screen."""
+        """A context manager: the bars are on the screen inside it."""
         if not self.live:
             return nullcontext()
         return Live(Group(self.everything, self.runs), console=self.console, transient=True)
 
     def progress(self, name: str, progress: RunProgress) -> None:
-        """Show where a run stands."""
+        """Show the progress of a run."""
         if name in self.over:
             return
         if name not in self.tasks:
@@ -101,10 +101,10 @@ class Display:
         self._reach(name, progress.round)
 
     def finished(self, row: RunRow) -> None:
-        """Note a finished run."""
+        """Show that a run has ended."""
         rounds = self.rounds.get(row.id, 0)
         self._reach(row.id, min(row.round, rounds))
-        self._skip(rounds - self.done[row.id])  # the rest of one that diverged
+        self._skip(rounds - self.done[row.id])  # the rounds after a divergence
         self.done[row.id] = rounds
         self.over.add(row.id)
         if row.id in self.tasks:
@@ -116,11 +116,11 @@ class Display:
             _print(share, f"{row.id}: {row.round} rounds in {row.seconds:.1f} s")
 
     def _short(self, name: str) -> str:
-        """A name that fits, with its end, where runs differ."""
+        """Shorten a name to fit; its end stays, where runs differ."""
         return name if len(name) <= self.width else "…" + name[-self.width + 1 :]
 
     def _reach(self, name: str, round: int) -> None:
-        """Count a run's rounds; those that were there when this process came to it say nothing of the speed."""
+        """Count a run's rounds; those that were done before this launch do not count for the speed."""
         if name in self.done:
             self.everything.advance(self.total, round - self.done[name])
         else:
@@ -128,7 +128,7 @@ class Display:
         self.done[name] = round
 
     def _skip(self, rounds: int) -> None:
-        """Count rounds that this process did not do."""
+        """Count rounds that this process did not run, without changing the speed."""
         self.everything.tasks[0].completed += rounds
 
 
@@ -148,11 +148,11 @@ class SweepDisplay:
         self.tenths = 0
 
     def shown(self) -> AbstractContextManager[object]:
-        """The time in which the bar is on the screen."""
+        """A context manager: the bar is on the screen inside it."""
         return self.bar if self.console.is_terminal else nullcontext()
 
     def progress(self, text: str, share: float) -> None:
-        """Show what is at work, and which share of the sweep is done."""
+        """Show what is running, and the share of the sweep that is done."""
         self.bar.update(self.task, description=text, completed=share)
         tenths = int(share * 10 + 1e-9)
         if tenths != self.tenths and not self.console.is_terminal:
@@ -161,7 +161,7 @@ class SweepDisplay:
 
 
 def _times() -> list[ProgressColumn]:
-    """The time since the start and the time left."""
+    """The columns of the elapsed and the remaining time."""
     return [TimeElapsedColumn(), TextColumn("+"), TimeRemainingColumn(compact=True), TextColumn("left")]
 
 
@@ -170,5 +170,5 @@ def _print(share: float, text: str) -> None:
 
 
 def short(score: float) -> str:
-    """A score in few characters."""
+    """Format a score in few characters."""
     return f"{score:.3f}" if abs(score) < 100 else f"{score:.4g}"

@@ -1,4 +1,4 @@
-"""The raw numbers behind a table, as CSV: nothing rounded, an empty field where there is no number."""
+"""The numbers behind a table as CSV: unrounded, with an empty field for a missing number."""
 
 import csv
 import io
@@ -27,11 +27,11 @@ DIAGNOSTIC_COLUMNS = ("cell", "method", "seed", "diagnostic", "round", "value")
 def write_csv(results: Results, path: str | Path) -> None:
     """Write one row for each cell, method and named model, with every number of its line.
 
-    pooled, mean, spread, worst10 and worst are of the metric that is compared, which `metric` names; then there is a
-    column for every metric that was measured, over all samples. Scores are fractions where they are read in per cent.
-    NAME is the mean over seeds, NAME_std the sample standard deviation, NAME_ci95 the half width of the 95 %
-    confidence interval. published, published_std, within and difference are in the units of published_metric, per
-    cent where it is read so. rounds: the rounds shown, one a seed.
+    pooled, mean, spread, worst10 and worst are values of the compared metric, named by `metric`. Every measured
+    metric has a column of its value over all samples. Scores that tables show in per cent are fractions here. NAME is
+    the mean over seeds, NAME_std the sample standard deviation, NAME_ci95 the half-width of the 95 % confidence
+    interval. published, published_std, within and difference are in the units of published_metric (per cent for
+    accuracy). rounds: the rounds shown, one a seed.
     """
     names = list(dict.fromkeys(name for line in results.lines for name in line.metrics))
     numbers = (*OVER_SEEDS, *(METRICS[name].key for name in names))
@@ -45,11 +45,11 @@ def _line(line: Line, names: Sequence[str]) -> list[object]:
     values: list[OverSeeds | None] = [getattr(line, name) for name in OVER_SEEDS]
     for value in (*values, *(line.metrics.get(name) for name in names)):
         row += [None] * 3 if value is None else [value.mean, value.std, value.half_width]
-    known = line.published
-    if known is None:
+    published = line.published
+    if published is None:
         row += [None] * 4
     else:
-        row += [line.published_metric, known.value, known.std, known.within]
+        row += [line.published_metric, published.value, published.std, published.within]
     return [*row, line.difference, line.verdict]
 
 
@@ -66,16 +66,16 @@ def _clients(results: Results, metrics: Sequence[str]) -> Iterable[Sequence[obje
         for method in cell.methods:
             for model in results.names(cell, method):
                 for row in results.finished(cell, method):
-                    found = results.selected(cell, row, model)
-                    if found is None:
+                    selected = results.selected(cell, row, model)
+                    if selected is None:
                         continue
-                    chosen, scores = found
-                    nothing = np.full(len(scores.count), np.nan)
-                    values = [scores.values.get(name, nothing) for name in metrics]
+                    selected_round, scores = selected
+                    missing = np.full(len(scores.count), np.nan)
+                    values = [scores.values.get(name, missing) for name in metrics]
                     for i, (n, *numbers) in enumerate(zip(scores.count, *values, scores.loss, strict=True)):
                         client = names[i] if i < len(names) else str(i)
                         shown = (int(n), *(float(number) for number in numbers))
-                        yield (cell.id, method.title, model, row.seed, chosen, client, *shown)
+                        yield (cell.id, method.title, model, row.seed, selected_round, client, *shown)
 
 
 def has_diagnostics(results: Results) -> bool:

@@ -18,21 +18,21 @@ _BINS = 70  # dots closer than this share of the axis stand beside each other
 
 @dataclass(frozen=True)
 class Strip:
-    """One method's values, one for every client and finished seed, and which are worse than with Local."""
+    """One method's values, one for each client and finished seed, and whether each is worse than with Local."""
 
     scores: np.ndarray
     hurt: np.ndarray
 
 
 def clients_figure(results: Results, cell: Cell) -> Figure:
-    """One strip a method: the test score of every client under its primary model, in every seed.
+    """Draw one strip for each method: the test score of every client with its primary model, in every seed.
 
     Crosses are clients worse off than with Local training in the same seed, where Local was run. A bar marks the
     mean over clients, a triangle the mean of the worst tenth.
     """
     metric = results.metric(cell)
     unit = metric.unit
-    strips = [(method, found) for method in cell.methods if (found := strip(results, cell, method)) is not None]
+    strips = [(method, marks) for method in cell.methods if (marks := strip(results, cell, method)) is not None]
     lines = {(line.method, line.model): line for line in results.lines if line.cell == cell.id}
     figure = blank(8.6, max(2.6, 1.2 + 0.75 * len(strips)))
     axes = figure.subplots()
@@ -42,11 +42,11 @@ def clients_figure(results: Results, cell: Cell) -> Figure:
     if not strips:
         axes.text(0.5, 0.5, "no finished run", ha="center", va="center", transform=axes.transAxes, fontsize=10)
         return figure
-    every = unit * np.concatenate([found.scores for _, found in strips])
+    every = unit * np.concatenate([marks.scores for _, marks in strips])
     span = float(np.ptp(every)) or 1.0
-    size = float(np.clip(900 / max(len(found.scores) for _, found in strips), 4, 22))
-    for i, (method, found) in enumerate(strips):
-        shown, hurt = unit * found.scores, found.hurt
+    size = float(np.clip(900 / max(len(marks.scores) for _, marks in strips), 4, 22))
+    for i, (method, marks) in enumerate(strips):
+        shown, hurt = unit * marks.scores, marks.hurt
         height = i + spread(shown, span / _BINS)
         line = lines[method.title, results.names(cell, method)[0]]
         mean, worst = unit * line.mean.mean, unit * line.worst10.mean
@@ -61,25 +61,25 @@ def clients_figure(results: Results, cell: Cell) -> Figure:
     axes.set_ylim(len(strips) - 0.45, -0.55)
     label = f"test {metric.column} of each client" + (", %" if metric.percent else "")
     axes.set_xlabel(label + (" (one mark a client and seed)" if results.experiment.seeds > 1 else ""), fontsize=10)
-    beside(figure, _legend(any(found.hurt.any() for _, found in strips)))
+    beside(figure, _legend(any(marks.hurt.any() for _, marks in strips)))
     return figure
 
 
 def strip(results: Results, cell: Cell, method: Method) -> Strip | None:
-    """A method's strip; None before any run has finished. Clients without a value have no mark."""
+    """Build a method's strip; None if no run is finished. Clients without a value have no mark."""
     model, metric = results.names(cell, method)[0], results.metric(cell)
     scores: list[np.ndarray] = []
     hurt: list[np.ndarray] = []
     for row in results.finished(cell, method):
-        found = results.selected(cell, row, model)
-        if found is None:
+        selected = results.selected(cell, row, model)
+        if selected is None:
             continue
-        own = found[1].values[metric.name]
+        values = selected[1].values[metric.name]
         reference = results.reference(cell, ("local",), "local", row.seed)
-        against = own if reference is None else reference
-        has = np.isfinite(own)
-        scores.append(own[has])
-        hurt.append(metric.worse(own, against)[has])
+        reference_values = values if reference is None else reference
+        finite = np.isfinite(values)
+        scores.append(values[finite])
+        hurt.append(metric.worse(values, reference_values)[finite])
     return Strip(np.concatenate(scores), np.concatenate(hurt)) if scores else None
 
 

@@ -58,7 +58,7 @@ class Looks:
         return self._styles[model]
 
     def legend(self, figure: Figure, extra: Sequence[Artist] = ()) -> None:
-        """Two short lists outside the panels: methods by colour, models by line style."""
+        """Draw two short lists outside the panels: methods by colour, models by line style."""
         handles: list[Artist] = [_heading("method")]
         for name in self.methods:
             colour = GREY if self._by_model else self.colour(name, self.models[0])
@@ -78,7 +78,7 @@ class Looks:
 
 
 def beside(figure: Figure, handles: Sequence[Artist]) -> None:
-    """A legend right of the panels; headings stand out."""
+    """Draw a legend right of the panels, with headings in bold."""
     legend = figure.legend(
         handles=list(handles), loc="outside right upper", frameon=False, fontsize=9, handlelength=2.4
     )
@@ -92,12 +92,12 @@ def _heading(title: str) -> Line2D:
 
 
 def wrapped(name: str) -> str:
-    """A long label on several lines."""
+    """Wrap a long label over several lines."""
     return fill(name, 26, break_long_words=False)
 
 
 def blank(width: float, height: float) -> Figure:
-    """An empty figure, created without pyplot and its global state."""
+    """Create an empty figure, without pyplot and its global state."""
     return Figure(figsize=(width, height), layout="constrained", dpi=DPI)
 
 

@@ -12,15 +12,15 @@ from idiolect.metrics.base import Metric
 from idiolect.report.style import GREY, HIT, MISS, beside, blank, tidy
 from idiolect.study.search.choose import Swept, Tried
 
-_FEW = 10  # so many values stand side by side, each with its name; more lie on a scale
-_WIDE = 50  # a scale is logarithmic where the largest value is so many times the smallest
+_FEW = 10  # up to this many values are categories side by side; more lie on a numeric scale
+_WIDE = 50  # a scale is logarithmic if the largest value is this many times the smallest
 
 
 def sweep_figure(swept: Swept) -> Figure:
-    """One row a method, one panel a hyper-parameter: mean over seeds, bars of one standard deviation.
+    """Draw a row for each method and a panel for each hyper-parameter: mean ± one standard deviation over seeds.
 
-    Settings that share a value stand side by side above it; what diverged is a cross at the bottom, and what is far
-    worse than most a triangle at the axis's end.
+    Settings that share a value are side by side above it. A setting that diverged is a cross at the bottom; one that
+    is far worse than most is a triangle at the end of the axis.
     """
     methods = list(dict.fromkeys(one.setting.method for one in swept.tried))
     rows = [[one for one in swept.tried if one.setting.method == method] for method in methods]
@@ -31,11 +31,11 @@ def sweep_figure(swept: Swept) -> Figure:
     metric = swept.metric
     unit, name = metric.unit, f"{metric.column}, %" if metric.percent else metric.column
     beyond = False
-    for row, method, mine, panels in zip(grid, methods, rows, keys, strict=True):
-        worst = _worst_shown([unit * t.validation.mean for t in mine if t.validation.seeds], metric)
+    for row, method, tried, panels in zip(grid, methods, rows, keys, strict=True):
+        worst = _worst_shown([unit * t.validation.mean for t in tried if t.validation.seeds], metric)
         beyond |= worst is not None
         for axes, key in zip(row, panels, strict=False):
-            _panel(axes, mine, key, unit, worst)
+            _panel(axes, tried, key, unit, worst)
             axes.set_xlabel(key, fontsize=10)
         for axes in row[len(panels) :]:
             axes.set_axis_off()
@@ -48,7 +48,7 @@ def sweep_figure(swept: Swept) -> Figure:
 
 
 def _worst_shown(values: Sequence[float], metric: Metric) -> float | None:
-    """Where the axis ends, if a few settings are so bad that the others could not be told apart."""
+    """The worst score on the axis if some settings are so bad that the others could not be told apart, else None."""
     sign = 1 if metric.higher else -1
     order = sorted((sign * v for v in values), reverse=True)
     if len(order) < 4:
@@ -59,9 +59,9 @@ def _worst_shown(values: Sequence[float], metric: Metric) -> float | None:
 
 
 def _swept_keys(tried: Sequence[Tried]) -> list[str]:
-    """The hyper-parameters of which more than one value was tried; the first one if there is none."""
-    known = list(dict.fromkeys(key for one in tried for key in one.setting.values))
-    return [key for key in known if len({repr(one.setting.values[key]) for one in tried}) > 1] or known[:1] or [""]
+    """The hyper-parameters with more than one tried value; the first one if there is none."""
+    keys = list(dict.fromkeys(key for one in tried for key in one.setting.values))
+    return [key for key in keys if len({repr(one.setting.values[key]) for one in tried}) > 1] or keys[:1] or [""]
 
 
 def _panel(axes: Axes, tried: Sequence[Tried], key: str, unit: float, worst: float | None) -> None:
@@ -84,12 +84,12 @@ def _panel(axes: Axes, tried: Sequence[Tried], key: str, unit: float, worst: flo
 
 
 def _at_end(axes: Axes, x: float, marker: str, colour: str, height: float) -> None:
-    """A mark at the axis's end, for what has no height of its own."""
+    """Draw a mark at the end of the axis, for a setting without a score that the axis can show."""
     axes.plot([x], [height], marker, color=colour, markersize=6, transform=axes.get_xaxis_transform(), clip_on=False)
 
 
 def _places(axes: Axes, values: Sequence[Any]) -> list[float]:
-    """Where each setting stands on the axis, whose scale and ticks are set."""
+    """Set the x axis's scale and ticks; returns the x position of each setting."""
     numbers = all(isinstance(v, int | float) and not isinstance(v, bool) for v in values)
     distinct: list[Any] = sorted({*values}) if numbers else list(dict.fromkeys(map(str, values)))
     if numbers and len(distinct) > _FEW:
@@ -105,7 +105,7 @@ def _places(axes: Axes, values: Sequence[Any]) -> list[float]:
 
 
 def _aside(nth: int, of: int) -> float:
-    """How far from their common value the nth of several settings stands."""
+    """The offset of the nth of several settings from the value that they share."""
     return (nth - (of - 1) / 2) * min(0.12, 0.8 / of)
 
 
@@ -115,9 +115,9 @@ def _legend(swept: Swept, beyond: bool) -> list[Line2D]:
     end = "v" if swept.metric.higher else "^"
     looks = [("o", HIT, 4.5, tried), ("*", MISS, 12, "chosen"), (end, HIT, 6, "worse than the axis shows")]
     looks.append(("x", GREY, 6, "diverged"))
-    there = [True, bool(swept.chosen), beyond, any(one.failures for one in swept.tried)]
+    occurs = [True, bool(swept.chosen), beyond, any(one.failures for one in swept.tried)]
     return [
         Line2D([], [], linestyle="none", marker=marker, color=colour, markersize=size, label=label)
-        for (marker, colour, size, label), shown in zip(looks, there, strict=True)
+        for (marker, colour, size, label), shown in zip(looks, occurs, strict=True)
         if shown
     ]

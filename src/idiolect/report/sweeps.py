@@ -34,12 +34,12 @@ def _row(one: Tried) -> dict[str, Any]:
 
 
 def frame(swept: Swept) -> pd.DataFrame:
-    """One row a setting, nothing rounded. Scores are fractions where they are read in per cent (accuracy)."""
+    """Build a data frame with one row for each setting, unrounded. Scores shown in per cent are fractions here."""
     return pd.DataFrame([_row(one) for one in swept.tried])
 
 
 def rich_sweep(swept: Swept) -> Table:
-    """Setting, validation mean and standard deviation over seeds, rounds, and test for what was chosen."""
+    """Build the table for a terminal: setting, validation mean ± std over seeds, rounds, test score if any."""
     name = f"{swept.metric.column}, %" if swept.metric.percent else swept.metric.column
     spent = "; ".join(
         f"{name}: {b['settings']} settings, {b['rounds x runs']} rounds x runs" for name, b in swept.budget.items()
@@ -53,21 +53,21 @@ def rich_sweep(swept: Swept) -> Table:
     )
     table.add_column("method")
     table.add_column("setting")
-    shown_too = sum(one.test is not None for one in swept.tried) > len(swept.chosen)
-    for column in ("validation", "rounds", "test (shown, no say in the choice)" if shown_too else "test"):
+    all_tested = sum(one.test is not None for one in swept.tried) > len(swept.chosen)
+    for column in ("validation", "rounds", "test (shown, no say in the choice)" if all_tested else "test"):
         table.add_column(column, justify="right")
     table.add_column("")
     for one in swept.tried:
-        said = "chosen" if one.chosen else "diverged" if one.failures else ""
+        status = "chosen" if one.chosen else "diverged" if one.failures else ""
         style = "bold" if one.chosen else "red" if one.failures else ""
         scores = ["" if value is None else score(value, swept.metric) for value in (one.validation, one.test)]
-        cells = (one.setting.method, shown(one.setting.values), scores[0], str(one.rounds), scores[1], said)
+        cells = (one.setting.method, shown(one.setting.values), scores[0], str(one.rounds), scores[1], status)
         table.add_row(*cells, style=style)
     return table
 
 
 def to_dict(swept: Swept) -> dict[str, Any]:
-    """The same as JSON values: null where there is no number."""
+    """The sweep as JSON values; null for a missing number."""
     rows = json.loads(str(frame(swept).to_json(orient="records", double_precision=15)))
     return {"metric": swept.metric.name, "budget": dict(swept.budget), "settings": rows}
 
@@ -97,7 +97,7 @@ def experiment_file(swept: Swept) -> str:
 
 
 def _without_none(value: Any) -> Any:
-    """TOML has no null: what is None is left out."""
+    """Leave out None, which TOML cannot express."""
     if isinstance(value, dict):
         return {key: _without_none(part) for key, part in value.items() if part is not None}
     return [_without_none(part) for part in value] if isinstance(value, list | tuple) else value

@@ -1,4 +1,4 @@
-"""The table of a comparison for a terminal, which leaves columns out rather than break words, and for Markdown."""
+"""The table of a comparison for Markdown, and for a terminal, where columns are left out before words are broken."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -13,34 +13,34 @@ from idiolect.study.experiment import Cell
 from idiolect.study.results import Results
 
 DISPENSABLE = ("client mean", "hurt vs global", "difference", "worst 10 %")
-LONGEST = 28  # characters; longer names go on in the next line
+LONGEST = 28  # characters; longer names are wrapped
 
 
 @dataclass(frozen=True)
 class TerminalTable:
-    """What rich prints for a table: wide, or compact, or without its least columns and saying so."""
+    """A table that rich prints wide, else compact, else without its least important columns and with a note."""
 
     table: Table
 
     def __rich_console__(self, console: Console, options: ConsoleOptions) -> Iterator[RichTable]:
-        """The widest form that fits; the narrowest where none does."""
+        """Yield the widest form that fits, or the narrowest if none does."""
         forms = [rich_form(self.table)]
-        least = ("seconds", *self.table.others[::-1], *DISPENSABLE)
-        forms += [rich_form(self.table, least[:n], compact=True) for n in range(len(least) + 1)]
+        dispensable = ("seconds", *self.table.others[::-1], *DISPENSABLE)
+        forms += [rich_form(self.table, dispensable[:n], compact=True) for n in range(len(dispensable) + 1)]
         yield next((form for form, width in forms if width <= options.max_width), forms[-1][0])
 
 
 def rich_table(results: Results, cell: Cell) -> TerminalTable:
-    """The table of a cell, to be printed on a `rich` console."""
+    """Build the table of a cell, to be printed on a `rich` console."""
     return TerminalTable(table_of(results, cell))
 
 
 def rich_form(table: Table, without: tuple[str, ...] = (), *, compact: bool = False) -> tuple[RichTable, int]:
-    """The table without some columns, and its width.
+    """Build the table without some columns; returns (table, width in characters).
 
-    Compact: headers break between words, and values before their ±; names and words stay whole.
+    compact: headers break between words, and values before their ±; names and words are not broken.
     """
-    kept = [k for k, column in enumerate(table.columns) if column not in without]
+    columns = [k for k, column in enumerate(table.columns) if column not in without]
     left_out = [column for column in table.columns if column in without]
     notes = [*table.notes, *([f"no room here for: {', '.join(left_out)}"] if left_out else [])]
     gap = 0 if compact else 1
@@ -53,16 +53,16 @@ def rich_form(table: Table, without: tuple[str, ...] = (), *, compact: bool = Fa
         padding=(0, gap, 0, 0),
     )
     total = 1
-    for k in kept:
+    for k in columns:
         column, values = table.columns[k], [_tight(row[k]) for group in table.groups for row in group]
         parts = [*column.split(), *(part for value in values for part in value.split())]
-        whole = values if column in WORDS else []
-        width = min(max(map(len, [*parts, *whole] if compact else [column, *values])), LONGEST)
+        unbroken = values if column in WORDS else []
+        width = min(max(map(len, [*parts, *unbroken] if compact else [column, *values])), LONGEST)
         shown.add_column(column, justify="left" if column in WORDS else "right", overflow="fold", width=width)
         total += width + gap + 1
     for i, group in enumerate(table.groups):
         for j, row in enumerate(group):
-            cells = [Text(_tight(row[k])) for k in kept]
+            cells = [Text(_tight(row[k])) for k in columns]
             if (i, j) in table.best:
                 cells[2].stylize("bold")
             shown.add_row(*cells, end_section=j == len(group) - 1 and len(group) > 1)
@@ -70,12 +70,12 @@ def rich_form(table: Table, without: tuple[str, ...] = (), *, compact: bool = Fa
 
 
 def _tight(value: str) -> str:
-    """A spread stays with its sign, and a number with its per cent, where a line breaks."""
+    """Remove the space after ± and before %, so that no line breaks there."""
     return value.replace("± ", "±").replace(" %", "%")
 
 
 def markdown_table(results: Results, cell: Cell) -> str:
-    """The table for Markdown: the title in bold, then the rows, then what they do not show."""
+    """Format a cell's table in Markdown: the title in bold, the rows, the notes."""
     table = table_of(results, cell)
     out = [f"**{escaped(table.title)}**", "", _markdown_row(table.columns)]
     out.append("|" + "|".join(" --- " if column in WORDS else " ---: " for column in table.columns) + "|")
@@ -95,7 +95,7 @@ def _markdown_row(values: tuple[str, ...] | list[str]) -> str:
 
 
 def escaped(value: str) -> str:
-    """What Markdown would read as marks, as plain text."""
+    """Escape the characters that Markdown would read as marks."""
     for mark in ("\\", "|", "*", "<", "`"):
         value = value.replace(mark, "\\" + mark)
     return value

@@ -1,4 +1,4 @@
-"""Numbers as a reader wants them: per cent, sensible digits, and a dash for what there is not."""
+"""Numbers as text: per cent, significant digits, and a dash for a missing value."""
 
 import math
 
@@ -10,29 +10,29 @@ MISSING = "—"
 
 
 def number(value: float, metric: Metric) -> str:
-    """A score: what is read in per cent with two decimals, else four significant digits."""
+    """Format a score: two decimals in per cent, else four significant digits."""
     return _shown(metric.unit * value, 0.0, metric)[0]
 
 
 def score(value: OverSeeds, metric: Metric) -> str:
-    """A score over seeds, "95.62 ± 0.04"; without ± for a single seed, a dash for none."""
+    """Format a score over seeds: "95.62 ± 0.04"; without ± for a single seed, a dash for none."""
     return _with_std(metric.unit * value.mean, metric.unit * value.std, metric)
 
 
 def value(value: float) -> str:
-    """Any number with four significant digits."""
+    """Format any number with four significant digits."""
     return MISSING if math.isnan(value) else f"{value:.4g}"
 
 
 def score_axis(metric: Metric) -> str:
-    """What an axis of test scores is called."""
+    """The label of an axis of test scores."""
     return f"test {metric.column}, %" if metric.percent else f"test {metric.column}"
 
 
 def published(value: Published | None, metric: Metric, compared: Metric) -> str:
-    """A published value of a metric with its standard deviation, in the units in which it was published.
+    """Format a published value of a metric with its standard deviation, in the units in which it was published.
 
-    The metric's name stands before it where the table compares another one.
+    The metric's name is put before it if the table compares another metric.
     """
     if value is None:
         return MISSING
@@ -41,24 +41,24 @@ def published(value: Published | None, metric: Metric, compared: Metric) -> str:
 
 
 def difference(value: float | None, metric: Metric) -> str:
-    """Measured minus published, with its sign."""
+    """Format measured minus published, with its sign."""
     if value is None or math.isnan(value):
         return MISSING
     return ("-" if value < 0 else "+") + _shown(abs(value), 0.0, metric)[0]
 
 
 def share(value: OverSeeds | None) -> str:
-    """A fraction as a whole per cent; "<1 %" and ">99 %" keep few from reading as none, and most as all."""
+    """Format a fraction in whole per cent; "<1 %" and ">99 %" tell a few from none, and most from all."""
     if value is None or math.isnan(value.mean):
         return MISSING
-    whole = round(100 * value.mean)
-    if whole == 0 and value.mean > 0:
+    percent = round(100 * value.mean)
+    if percent == 0 and value.mean > 0:
         return "<1 %"
-    return ">99 %" if whole == 100 and value.mean < 1 else f"{whole} %"
+    return ">99 %" if percent == 100 and value.mean < 1 else f"{percent} %"
 
 
 def seconds(value: OverSeeds) -> str:
-    """Mean seconds, three digits or whole seconds."""
+    """Format mean seconds: three digits, or whole seconds."""
     if math.isnan(value.mean):
         return MISSING
     digits = 2 if value.mean < 9.995 else 1 if value.mean < 99.95 else 0
@@ -71,7 +71,7 @@ def _with_std(mean: float, std: float, metric: Metric) -> str:
 
 
 def _shown(value: float, std: float, metric: Metric) -> tuple[str, str]:
-    """A number, and its standard deviation to the same decimal place."""
+    """Format a number, and its standard deviation to the same decimal place."""
     if math.isnan(value):
         return MISSING, MISSING
     if metric.percent or math.isinf(value):

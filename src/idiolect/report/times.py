@@ -26,19 +26,19 @@ class Times:
 
     @classmethod
     def of(cls, results: Results, cell: Cell) -> "Times":
-        """The means over the finished runs, and the published values; the cell must have one (`is_timed`)."""
+        """Collect the means over the finished runs and the published values; the cell must have one (`is_timed`)."""
         published = {method.title: method.published_seconds for method in cell.methods if method.published_seconds}
         seconds_by_title = {method.title: results.round_seconds(cell, method) for method in cell.methods}
         measured = {title: seconds.mean for title, seconds in seconds_by_title.items() if seconds.seeds}
         return cls(min(published, key=lambda title: published[title]), measured, published)
 
     def multiples(self, seconds: Mapping[str, float]) -> dict[str, float]:
-        """The same as multiples of `base`; none if it is not among them."""
+        """Divide all by the value of `base`; empty if `base` has none."""
         return {title: value / seconds[self.base] for title, value in seconds.items() if self.base in seconds}
 
 
 def times_figure(results: Results, cell: Cell) -> Figure:
-    """Each method's measured and published seconds a round, as multiples of the base's, on a logarithmic axis."""
+    """Draw each method's measured and published seconds a round, as multiples of `base`, on a logarithmic axis."""
     times = Times.of(results, cell)
     rows = {method.title: row for row, method in enumerate(cell.methods)}
     figure = blank(7.4, 0.9 + 0.42 * len(rows))

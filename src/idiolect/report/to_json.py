@@ -11,11 +11,11 @@ from idiolect.study.results import Results
 
 
 def to_dict(results: Results) -> dict[str, Any]:
-    """Every line with all of its numbers, and every run with its status; NaN and infinity become null.
+    """Convert every line with all its numbers, and every run with its status; NaN and infinity become null.
 
-    Scores are fractions where they are read in per cent (accuracy), each with mean, std, half_width (95 %) and seeds;
-    a published value and the difference to it are in per cent there. A line's `metrics` has every metric that was
-    measured, over all samples. A run's diagnostics are lists of (round, value) by name.
+    Each score has mean, std, half_width (95 %) and seeds. Scores that tables show in per cent (accuracy) are
+    fractions here, but a published value and the difference to it are in per cent. A line's `metrics` holds every
+    measured metric, over all samples. A run's diagnostics are name -> list of (round, value).
     """
     experiment = results.experiment
     cells = [
@@ -31,7 +31,7 @@ def to_dict(results: Results) -> dict[str, Any]:
         }
         for cell in experiment.cells
     ]
-    whole = {
+    comparison = {
         "experiment": experiment.name,
         "title": experiment.title,
         "source": experiment.source,
@@ -41,7 +41,7 @@ def to_dict(results: Results) -> dict[str, Any]:
         "cells": cells,
         "runs": _runs(results),
     }
-    return plain(whole)
+    return plain(comparison)
 
 
 def _line(line: Line) -> dict[str, Any]:
@@ -50,8 +50,8 @@ def _line(line: Line) -> dict[str, Any]:
 
 
 def _runs(results: Results) -> list[dict[str, Any]]:
-    """Every run of the experiment, also those that have not been started."""
-    found: list[dict[str, Any]] = []
+    """List every run of the experiment, also those that were not started."""
+    runs: list[dict[str, Any]] = []
     for cell in results.experiment.cells:
         for method in cell.methods:
             for seed in results.experiment.seed_list:
@@ -62,12 +62,12 @@ def _runs(results: Results) -> list[dict[str, Any]]:
                 if row is not None:
                     run |= {"round": row.round, "seconds": row.seconds, "compile_seconds": row.compile_seconds}
                     run |= {"message": row.message, "diagnostics": results.store.diagnostics(name)}
-                found.append(run)
-    return found
+                runs.append(run)
+    return runs
 
 
 def plain(value: Any) -> Any:
-    """The value with only what JSON has: numbers that are finite, lists, dicts with text keys."""
+    """Convert a value to what JSON can express: dicts with text keys, lists, and None for NaN and infinity."""
     if isinstance(value, dict):
         return {str(key): plain(v) for key, v in value.items()}
     if isinstance(value, list | tuple):

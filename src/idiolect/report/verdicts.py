@@ -6,7 +6,7 @@ from idiolect.study.results import Results
 
 
 def verdict_summary(results: Results) -> dict[str, int]:
-    """The number of published values that are reproduced, differ, diverged, were not run or not measured."""
+    """Count the published values that are reproduced, differ, diverged, were not run, or were not measured."""
     counts = Counter(line.verdict for line in results.lines if line.published is not None)
     return {verdict: counts[verdict] for verdict in ("reproduced", "differs", "diverged", "not run", "not measured")}
 

@@ -1,9 +1,9 @@
 """Runs of one method as one compiled program: hyper-parameters, seeds and folds are one more batch axis.
 
-Runs that differ in the values of arrays and floats alone share a program: what differs between them is stacked and
-mapped over as the runtime maps over clients, what they have in common is not. The devices of this process divide the
-runs. A single run is a program with one member, which needs no axis: the devices then divide its cohort, and its
-private states may lie in a file. Each run is the very computation that `Simulation` makes of it, to float rounding.
+Runs that differ only in the values of arrays and floats share a program. Leaves that differ between them are stacked
+and mapped over; leaves that they share are passed once. The devices of this process divide the runs. A single run is
+a program with one member and without that axis: the devices divide its cohort, and its private states may lie in a
+file. Each run computes what `Simulation` computes, to float rounding.
 """
 
 import math
@@ -34,10 +34,10 @@ from idiolect.runtime.simulate import Simulation
 
 
 class Member(eqx.Module):
-    """What one run is made of, beside its seed and its initial parameters.
+    """The plan and the samples of one run, without its seed and its initial parameters.
 
-    training: the samples it trains on; models_from: those that each client makes its models from; scored: splits
-    that are evaluated.
+    training: the samples it trains on; models_from: the samples from which each client makes its models; scored: the
+    evaluated splits.
     """
 
     plan: Plan
@@ -47,24 +47,24 @@ class Member(eqx.Module):
 
 
 def member_of(simulation: Simulation, splits: Sequence[str] = ("validation", "test")) -> Member:
-    """The member that runs what a simulation runs; of the splits, those that have samples."""
-    used = {name: split for name in splits if (split := simulation.data.split(name)).count}
+    """Build the member for a simulation, with the splits that have samples."""
+    nonempty = {name: split for name in splits if (split := simulation.data.split(name)).count}
     return Member(
         plan_of_member(simulation),
         to_device(simulation.training.train),
         to_device(simulation.data.train),
-        {name: (to_device(split), tiles_of(split, simulation.tile)) for name, split in used.items()},
+        {name: (to_device(split), tiles_of(split, simulation.tile)) for name, split in nonempty.items()},
     )
 
 
 def plan_of_member(simulation: Simulation) -> Plan:
-    """A simulation's plan on one device: what devices divide is the members."""
+    """A simulation's plan on one device: the devices divide the members, not their cohorts."""
     return replace(simulation.plan, devices=Devices(simulation.devices.all[:1]))
 
 
 def signature(simulation: Simulation, member: Member) -> Any:
-    """Equal for runs that can share a program: same method and static settings, same shapes, same samples."""
-    plan = replace(member.plan, capacity=0, tile=0, sizes=(), devices=Devices(()))  # the program has the largest
+    """A key that is equal for runs that can share a program: same method, static settings, shapes and samples."""
+    plan = replace(member.plan, capacity=0, tile=0, sizes=(), devices=Devices(()))  # a program takes the largest
     member = replace(member, plan=plan)
     leaves = jax.tree.leaves(member)
     skeleton = Skeleton(member, [is_argument(leaf) or is_number(leaf) for leaf in leaves])
@@ -76,10 +76,10 @@ def signature(simulation: Simulation, member: Member) -> Any:
 class Program:
     """Members of one signature, compiled once.
 
-    simulations: one for each member, of which the one with the largest client gives the program its shapes.
-    block: members vmapped together (None: chosen by the size of the model and the machine). devices: those that
-    divide several members, all of this process by default. clients: how many are evaluated, see
-    `evaluated_clients`; of several members all are. metrics: what is measured, see `Evaluator`.
+    simulations: one for each member; the one with the largest client sets the program's shapes. block: members
+    vmapped together (None: chosen by the size of the model and the machine). devices: divide several members, by
+    default all of this process. clients: how many are evaluated, see `evaluated_clients`; with several members all
+    are. metrics: the metrics to measure, see `Evaluator`.
     """
 
     def __init__(
@@ -103,8 +103,8 @@ class Program:
             self._stack(members)
 
     def _stack(self, members: Sequence[Member]) -> None:
-        """Tell what varies between members from what they have in common."""
-        # The largest client's sizes, and the settings and samples of the first member, which give the structure.
+        """Separate the leaves that differ between members from those that they share."""
+        # The structure: the largest client's sizes, and the settings and samples of the first member.
         plan, first = plan_of_member(self.like), members[0]
         largest = {name: getattr(plan, name) for name in ("capacity", "tile", "sizes")}
         columns = list(zip(*(jax.tree.leaves(member) for member in members), strict=True))
@@ -116,10 +116,10 @@ class Program:
         common = [column[0] for column, varies in pairs if not varies and is_argument(column[0])]
         common = [jnp.asarray(leaf) if isinstance(leaf, np.ndarray) else leaf for leaf in common]
         self._common = self.devices.share(common)
-        kept = [varies for varies, is_given in zip(self._varies, given, strict=True) if is_given]
+        is_varying = [varies for varies, is_given in zip(self._varies, given, strict=True) if is_given]
         self.compiled = once(
-            (Batch, self.skeleton.key, tuple(given), tuple(kept), self.block, self.devices.all, self.metrics),
-            lambda: Batch(self.skeleton, kept, self.block, self.devices, self.metrics),
+            (Batch, self.skeleton.key, tuple(given), tuple(is_varying), self.block, self.devices.all, self.metrics),
+            lambda: Batch(self.skeleton, is_varying, self.block, self.devices, self.metrics),
         )
 
     def _of(self, rows: Sequence[int]) -> list[Array]:
@@ -133,20 +133,20 @@ class Program:
         params: Sequence[PyTree],
         file: Path | None = None,
     ) -> State:
-        """States before the first round, leaves (members, ...), or those of the one member.
+        """Make the members' states before the first round, leaves (members, ...); of a single run without that axis.
 
-        simulations, seeds, params: of each member. file: where the private states of a single run lie, if not in
+        simulations, seeds, params: of each member. file: holds the private states of a single run; None: they are in
         memory.
         """
-        made: dict[Any, State] = {}
+        built: dict[Any, State] = {}
         runs = [(id(sim), seed, id(first)) for sim, seed, first in zip(simulations, seeds, params, strict=True)]
         for run, simulation, seed, first in zip(runs, simulations, seeds, params, strict=True):
-            if run not in made:
-                made[run] = simulation.init(seed, first, file) if self.alone else simulation.first_state(seed, first)
-        return self.joined([made[run] for run in runs])
+            if run not in built:
+                built[run] = simulation.init(seed, first, file) if self.alone else simulation.first_state(seed, first)
+        return self.joined([built[run] for run in runs])
 
     def joined(self, states: Sequence[State]) -> State:
-        """The members' states as one."""
+        """Stack the members' states."""
         return states[0] if self.alone else jax.tree.map(lambda *leaves: jnp.stack(leaves), *states)
 
     def one(self, states: State, place: int) -> State:
@@ -163,9 +163,9 @@ class Program:
         return max(sampling.capacity(jax.random.key(seed), rounds) for seed in {*seeds})
 
     def advance(self, rows: Sequence[int], states: State, end: int, capacity: int) -> State:
-        """Bring the members `rows` to round `end`; one that has a fault stays where it is. The states are consumed.
+        """Run the members `rows` to round `end`; a member with a fault stops. The states are consumed.
 
-        capacity: rows that hold any cohort, see there.
+        capacity: rows that hold the largest cohort, see `capacity`.
         """
         if self.alone:
             return self.like.run_until(states, end, capacity)
@@ -174,23 +174,23 @@ class Program:
     def scores(
         self, rows: Sequence[int], states: State, splits: Sequence[str], names: Sequence[str]
     ) -> list[list[ClientScores]]:
-        """For each member, the scores of every client with each named model on each split."""
+        """Score each member: every client with each named model on each split."""
         if self.alone:
             return [self.evaluator(states, names, splits)]
-        found = self.compiled.score(self._of(rows), self._common, states, None, tuple(names), tuple(splits))
-        found = jax.tree.map(np.asarray, found)
+        results = self.compiled.score(self._of(rows), self._common, states, None, tuple(names), tuple(splits))
+        results = jax.tree.map(np.asarray, results)
 
         def member(row: int) -> dict[str, dict[str, Measured]]:
-            part = jax.tree.map(lambda leaf: np.asarray(leaf[row]), found)
+            part = jax.tree.map(lambda leaf: np.asarray(leaf[row]), results)
             return {name: {split: part[name][split] for split in splits} for name in names}
 
         return [client_scores(member(row), self.metrics) for row in range(len(rows))]
 
     def bytes_about(self, rows: int) -> int:
-        """Memory that `rows` members take at once, about, the data left out.
+        """Estimate the bytes that `rows` members take at once, without the data.
 
-        Of every member its state before and after; of those that are at work at once also a state, their cohort's
-        messages, all clients' models to evaluate, and the samples of the clients that are trained together.
+        For every member: its state before and after. For every member that runs at the same time, also: one state,
+        its cohort's messages, all clients' models to evaluate, and the samples of the clients trained together.
         """
         like = self.like
         state = jax.eval_shape(like.first_state, 0)
@@ -202,26 +202,26 @@ class Program:
         return 2 * rows * size + working * (size + models + samples)
 
     def bytes_compiled(self, rows: int, capacity: int, splits: Sequence[str], names: Sequence[str]) -> int:
-        """The same as XLA counts it: the larger of the programs that train and that evaluate, compiled for it."""
+        """Count the same bytes with XLA: compile training and evaluation, and take the larger count."""
         varying = [jax.ShapeDtypeStruct((rows, *leaf.shape[1:]), leaf.dtype) for leaf in self._varying]
         states = jax.eval_shape(jax.vmap(self.like.first_state), jax.ShapeDtypeStruct((rows,), jnp.int32))
-        end, given = jax.ShapeDtypeStruct((), jnp.int32), _bytes((varying, states))
+        end, argument_bytes = jax.ShapeDtypeStruct((), jnp.int32), _bytes((varying, states))
         lowered = (
             self.compiled.advance.lower(varying, self._common, states, end, capacity),
             self.compiled.score.lower(varying, self._common, states, None, tuple(names), tuple(splits)),
         )
-        return max(self._taken(given, program.compile().memory_analysis()) for program in lowered)
+        return max(self._taken(argument_bytes, program.compile().memory_analysis()) for program in lowered)
 
-    def _taken(self, given: int, counted: Any) -> int:
-        """Bytes on all devices: what the members are given, and what XLA counts on one device."""
+    def _taken(self, argument_bytes: int, counted: Any) -> int:
+        """Bytes on all devices: the members' arguments, and XLA's count for each device."""
         output = counted.output_size_in_bytes - counted.alias_size_in_bytes
-        return given + len(self.devices) * int(output + counted.temp_size_in_bytes)
+        return argument_bytes + len(self.devices) * int(output + counted.temp_size_in_bytes)
 
 
 class Batch:
     """The compiled rounds and evaluation of several members; see `compiled`.
 
-    skeleton: a member's; varies: of the leaves that it is given, which differ between members.
+    skeleton: of a member; varies: whether each of its argument leaves differs between members.
     """
 
     def __init__(
@@ -235,7 +235,7 @@ class Batch:
         return self._skeleton.filled([next(different) if varies else next(same) for varies in self._varies])
 
     def _map(self, function: Callable[..., Any]) -> Callable[..., Any]:
-        """function(member, its part of the mapped argument, what all see, ...) over members."""
+        """Map function(member, its slice of `of`, `seen`, ...) over members: in blocks, on all devices."""
 
         def mapped(varying: list[Array], common: list[Any], of: PyTree, seen: PyTree, *static: Any) -> Any:
             def part(everything: PyTree, varying: list[Array], of: PyTree) -> Any:
@@ -273,8 +273,8 @@ class Batch:
             if member.plan.population != clients:
                 private = tree.gather(private, jnp.zeros_like(ids))
             core = replace(state, private=None)
-            given = core, ids, private, member.models_from, samples, tiles
-            return measure(member.plan, self._metrics, names, *given)
+            arguments = core, ids, private, member.models_from, samples, tiles
+            return measure(member.plan, self._metrics, names, *arguments)
 
         return jax.jit(self._map(score), static_argnums=(4, 5))
 
@@ -295,5 +295,5 @@ def _stacked(column: Sequence[Any]) -> Array:
 
 
 def default_members(simulation: Simulation) -> int:
-    """Runs vmapped together: on a CPU as many as clients, see `default_block`; an accelerator takes all at once."""
+    """The default number of runs vmapped together: on a CPU as for clients (`default_block`), else all."""
     return default_block(simulation.params) if jax.default_backend() == "cpu" else 1 << 20

@@ -20,7 +20,7 @@ FORMAT = "idiolect-checkpoint"
 
 @dataclass(frozen=True)
 class Checkpoint:
-    """A state, and the seconds that were spent to reach it (training, compiling)."""
+    """A state, and the seconds that training and compiling took to reach it."""
 
     state: State
     seconds: float
@@ -28,9 +28,9 @@ class Checkpoint:
 
 
 def save_checkpoint(path: Path, checkpoint: Checkpoint, run_hash: str) -> None:
-    """Keep a checkpoint in place of the last one, in one step. run_hash: of the configuration and the data.
+    """Replace the last checkpoint atomically. run_hash: of the configuration and the data.
 
-    Where the clients' private states lie in a file, the checkpoint goes there, with them.
+    If the clients' private states lie in a file, the checkpoint is committed to that file together with them.
     """
     content = _to_bytes(checkpoint, run_hash)
     if isinstance(checkpoint.state.private, PrivateRows):
@@ -42,7 +42,7 @@ def save_checkpoint(path: Path, checkpoint: Checkpoint, run_hash: str) -> None:
 
 def _to_bytes(checkpoint: Checkpoint, run_hash: str) -> bytes:
     buffer = io.BytesIO()
-    # A typed key has no bytes of its own; its data do.
+    # A typed key cannot be serialised; its data can.
     eqx.tree_serialise_leaves(buffer, plain(checkpoint.state))
     payload = buffer.getbuffer()
     header = {
@@ -67,11 +67,11 @@ def saved_round(path: Path) -> int:
 
 
 def load_checkpoint(path: Path, like: State, run_hash: str) -> Checkpoint | None:
-    """The checkpoint in the file, its state in the structure of `like`; None if there is no file.
+    """Load the checkpoint, its state in the structure of `like`; None if there is none.
 
     Raises `StoreError` for a file of another run or a damaged one.
     """
-    again = "delete it to start this run again"
+    hint = "delete it to start this run again"
     rows = like.private
     if isinstance(rows, PrivateRows):
         path = rows.path
@@ -89,21 +89,21 @@ def load_checkpoint(path: Path, like: State, run_hash: str) -> Checkpoint | None
     except ValueError:
         header = None
     if not isinstance(header, dict) or header.get("format") != FORMAT:
-        raise StoreError(f"{path} is not an idiolect checkpoint; {again}")
+        raise StoreError(f"{path} is not an idiolect checkpoint; {hint}")
     if header.get("run") != run_hash:
-        raise StoreError(f"{path} belongs to another configuration or other data; {again}")
+        raise StoreError(f"{path} belongs to another configuration or other data; {hint}")
     if header.get("sha256") != hashlib.sha256(payload).hexdigest():
-        raise StoreError(f"{path} is damaged: its content does not match its hash; {again}")
+        raise StoreError(f"{path} is damaged: its content does not match its hash; {hint}")
     try:
-        found = eqx.tree_deserialise_leaves(io.BytesIO(payload), plain(like))
+        state = eqx.tree_deserialise_leaves(io.BytesIO(payload), plain(like))
     except Exception as error:
-        raise StoreError(f"{path} does not fit this version's states; {again}") from error
-    found = replace(with_key(found), private=rows if isinstance(rows, PrivateRows) else found.private)
-    return Checkpoint(found, float(header["seconds"]), float(header["compile_seconds"]))
+        raise StoreError(f"{path} does not fit this version's states; {hint}") from error
+    state = replace(with_key(state), private=rows if isinstance(rows, PrivateRows) else state.private)
+    return Checkpoint(state, float(header["seconds"]), float(header["compile_seconds"]))
 
 
 def plain(state: State) -> State:
-    """The state with its typed key as numbers, and without private states that lie in a file."""
+    """Replace the state's typed key by its data, and drop private states that lie in a file."""
     if isinstance(state.private, PrivateRows):
         state = replace(state, private=None)
     if not jnp.issubdtype(state.seed.dtype, jax.dtypes.prng_key):
@@ -112,5 +112,5 @@ def plain(state: State) -> State:
 
 
 def with_key(state: State) -> State:
-    """The opposite of `plain`."""
+    """Make the typed key again, which `plain` replaced."""
     return eqx.tree_at(lambda s: s.seed, state, jax.random.wrap_key_data(state.seed))

@@ -1,7 +1,7 @@
-"""Programs that are compiled once in a process, whatever their settings, seeds and data.
+"""Programs that are compiled once in a process, and shared by all settings, seeds and data.
 
-Settings that are floats reach a program as arguments, as arrays do. Another rate, another seed, other data of the
-same shapes find what was compiled before. A Python 0 stays a constant, so that what it switches off costs nothing
+Settings that are floats are arguments of a program, like arrays. So another rate, another seed, or other data of the
+same shapes reuse the compiled program. A Python 0 stays a constant, so that what it switches off costs nothing
 (`tree.is_off`).
 """
 
@@ -20,12 +20,12 @@ from jaxtyping import PyTree
 
 from idiolect.runtime.devices import Devices
 
-MOST = 24  # programs kept; each holds what XLA made of it, and no data
+MOST = 24  # programs kept; each holds compiled code, but no data
 Built = TypeVar("Built")
 
 
 class Argument:
-    """Stands for a leaf that a program is given, in the key of what does not change."""
+    """Stands, in a skeleton, for a leaf that is an argument of the program."""
 
 
 class Identity:
@@ -42,19 +42,19 @@ class Identity:
 
 
 def is_number(leaf: Any) -> bool:
-    """Whether a leaf is a number of Python, which a program may be given."""
+    """Whether a leaf is a Python number; a bool is none."""
     return isinstance(leaf, int | float) and not isinstance(leaf, bool)
 
 
 def is_argument(leaf: Any) -> bool:
-    """Whether a leaf is handed to the program: arrays, and numbers that are not a Python 0."""
+    """Whether a leaf is an argument of the program: an array, or a number that is not a Python 0."""
     return isinstance(leaf, jax.Array | np.ndarray | np.generic) or (is_number(leaf) and leaf != 0)
 
 
 class Skeleton:
-    """A tree without the leaves that programs are given; equal trees but for these leaves have equal keys.
+    """A tree without its argument leaves; trees that differ only in these leaves have equal keys.
 
-    given: which leaves those are, in order; by default each that `is_argument`.
+    given: whether each leaf is an argument, in order; by default as `is_argument` says.
     """
 
     def __init__(self, whole: PyTree, given: Sequence[bool] | None = None) -> None:
@@ -65,18 +65,18 @@ class Skeleton:
         self.key = content(self._structure.unflatten(self._fixed))
 
     def leaves(self, whole: PyTree) -> list[Any]:
-        """The leaves that a program is given, of a tree of this skeleton; whole numbers as floats."""
+        """The argument leaves of a tree with this skeleton; integers as floats."""
         pairs = zip(jax.tree.leaves(whole), self.given, strict=True)
         return [float(leaf) if isinstance(leaf, int) else leaf for leaf, is_given in pairs if is_given]
 
     def filled(self, leaves: Sequence[Any]) -> Any:
-        """The tree with these leaves."""
+        """Build the tree with these argument leaves."""
         given = iter(leaves)
         return self._structure.unflatten([next(given) if leaf is Argument else leaf for leaf in self._fixed])
 
 
 def content(value: Any) -> Hashable:
-    """A value as something that is equal for equal content: arrays by their numbers, dataclasses by their fields."""
+    """A hashable that is equal for values of equal content: arrays by their numbers, dataclasses by their fields."""
     if isinstance(value, jax.Array | np.ndarray):
         array = np.asarray(value)
         return array.shape, array.dtype.str, array.tobytes()
@@ -97,28 +97,28 @@ def content(value: Any) -> Hashable:
     return type(value), value
 
 
-_kept: OrderedDict[Hashable, Any] = OrderedDict()
+_programs: OrderedDict[Hashable, Any] = OrderedDict()
 
 
 def once(key: Hashable, build: Callable[[], Built]) -> Built:
-    """What `build` made for an equal key before, else what it makes now; those used longest ago are let go."""
-    if key not in _kept:
-        _kept[key] = build()
-        while len(_kept) > MOST:
-            _kept.popitem(last=False)
-    _kept.move_to_end(key)
-    return _kept[key]
+    """Return what `build` made for an equal key, else call it now; the least recently used programs are dropped."""
+    if key not in _programs:
+        _programs[key] = build()
+        while len(_programs) > MOST:
+            _programs.popitem(last=False)
+    _programs.move_to_end(key)
+    return _programs[key]
 
 
 def forget() -> None:
-    """Let go of all programs: what comes next is compiled anew."""
-    _kept.clear()
+    """Drop all programs, so that they are compiled again."""
+    _programs.clear()
 
 
 def use_compilation_cache() -> None:
     """Keep compiled programs between processes, in the user's cache folder; IDIOLECT_CACHE="" turns it off.
 
-    What compiles in less than half a second is not kept, unless JAX's own variable for that is set.
+    Programs that compile in less than half a second are not kept, unless JAX's own variable sets another limit.
     """
     default = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "idiolect" / "xla"
     folder = os.environ.get("IDIOLECT_CACHE", str(default))

@@ -52,18 +52,18 @@ def use_cores(count: int | None = None) -> int:
     global _cores_used
     require(count is None or count >= 1, f"count = {count} must be at least 1 core")
     _wait_long()
-    asked = jax.config.jax_num_cpu_devices  # pyright: ignore[reportAttributeAccessIssue]
-    if "host_platform_device_count" in os.environ.get("XLA_FLAGS", "") or (asked > 0 and _cores_used == 1):
+    configured = jax.config.jax_num_cpu_devices  # pyright: ignore[reportAttributeAccessIssue]
+    if "host_platform_device_count" in os.environ.get("XLA_FLAGS", "") or (configured > 0 and _cores_used == 1):
         return jax.local_device_count("cpu")
-    wanted = len(cores()) if count is None else count
+    num_cores = len(cores()) if count is None else count
     try:
-        jax.config.update("jax_num_cpu_devices", wanted)
+        jax.config.update("jax_num_cpu_devices", num_cores)
     except RuntimeError:
-        if wanted == jax.local_device_count("cpu"):
-            return wanted
+        if num_cores == jax.local_device_count("cpu"):
+            return num_cores
         raise ConfigError("use_cores() comes too late: call it before anything is computed with JAX") from None
-    _cores_used = wanted
-    return wanted
+    _cores_used = num_cores
+    return num_cores
 
 
 def _wait_long() -> None:

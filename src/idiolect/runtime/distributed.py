@@ -25,15 +25,15 @@ def join(wanted: bool = False) -> bool:
     TPUs), as `jax.distributed.initialize` detects it. Returns whether it has connected; without either it does
     nothing. Raises `ConfigError` if only some of the variables are set or the processes cannot connect.
     """
-    given = [key for key in (COORDINATOR, PROCESSES, PROCESS) if key in os.environ]
-    if not given and not wanted:
+    names = [key for key in (COORDINATOR, PROCESSES, PROCESS) if key in os.environ]
+    if not names and not wanted:
         return False
-    require(len(given) in (0, 3), f"of {COORDINATOR}, {PROCESSES} and {PROCESS} only {' and '.join(given)} are set")
+    require(len(names) in (0, 3), f"of {COORDINATOR}, {PROCESSES} and {PROCESS} only {' and '.join(names)} are set")
     _own_standard_output()
     # CPUs communicate by gloo; accelerators by their own libraries.
     jax.config.update("jax_cpu_collectives_implementation", "gloo")
     try:
-        if given:
+        if names:
             jax.distributed.initialize(
                 os.environ[COORDINATOR],
                 int(os.environ[PROCESSES]),
@@ -43,8 +43,8 @@ def join(wanted: bool = False) -> bool:
         else:
             jax.distributed.initialize(heartbeat_timeout_seconds=HEARTBEAT_SECONDS)
     except (ValueError, RuntimeError) as error:
-        where = "set IDIOLECT_COORDINATOR=HOST:PORT, IDIOLECT_PROCESSES and IDIOLECT_PROCESS, or start under Slurm"
-        raise ConfigError(f"the processes did not find each other ({str(error).splitlines()[0]}); {where}") from error
+        hint = "set IDIOLECT_COORDINATOR=HOST:PORT, IDIOLECT_PROCESSES and IDIOLECT_PROCESS, or start under Slurm"
+        raise ConfigError(f"the processes did not find each other ({str(error).splitlines()[0]}); {hint}") from error
     return True
 
 
@@ -104,8 +104,8 @@ def watch(children: Sequence[subprocess.Popen[bytes]]) -> int:
             time.sleep(1)  # if one process fails the leader often does, too, and its error message is preferred
             if (first := children[0].poll()) is not None and first > 0:
                 return first
-            how = f"was killed ({signal.Signals(-code).name})" if code < 0 else f"ended with code {code}"
-            raise IdiolectError(f"process {number} of {len(children)} {how}, so the others were stopped")
+            reason = f"was killed ({signal.Signals(-code).name})" if code < 0 else f"ended with code {code}"
+            raise IdiolectError(f"process {number} of {len(children)} {reason}, so the others were stopped")
         time.sleep(0.1)
     return children[0].returncode
 

@@ -1,4 +1,4 @@
-"""Evaluation: a named model, a split, ALL clients -> every client's loss and metrics, and those over all samples."""
+"""Evaluation of named models on splits: every client's loss and metrics, and the metrics over all samples."""
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -26,16 +26,16 @@ from idiolect.runtime.private_rows import PrivateRows
 from idiolect.runtime.scoring import Each, Pool, over_all, score_tiles
 from idiolect.runtime.simulate import Simulation
 
-CHUNK_BYTES = 2**28  # models that are made at a time where private states lie in a file
+PORTION_BYTES = 2**28  # of models made at a time, if private states lie in a file
 
 
 @dataclass(frozen=True)
 class ClientScores:
     """One named model on one split: a value for every client, in the federation's order.
 
-    count: samples; a client without samples has NaN loss and values and does not enter any summary. loss: mean loss
-    without the L2 term. values: of each metric, by its name; NaN where a client has none. pooled: of each metric the
-    value over all clients' samples; NaN where there is none.
+    count: number of samples; a client without samples has NaN loss and values and does not enter any summary. loss:
+    mean loss without the L2 term. values: metric name -> value of each client, NaN if it has none. pooled: metric
+    name -> value over all clients' samples, NaN if there is none.
     """
 
     model: str
@@ -50,7 +50,7 @@ Measured = tuple[Each, dict[str, Quotient]]
 
 
 def client_scores(measured: Mapping[str, Mapping[str, Measured]], metrics: Sequence[Metric]) -> list[ClientScores]:
-    """What was measured as plain numbers in double precision, by named model and split."""
+    """Convert what was measured to double precision: one `ClientScores` for each named model and split."""
     return [
         _scores(name, split, each, pooled, metrics)
         for name, by_split in measured.items()
@@ -61,10 +61,10 @@ def client_scores(measured: Mapping[str, Mapping[str, Measured]], metrics: Seque
 def _scores(
     model: str, split: str, each: Each, pooled: Mapping[str, Quotient], metrics: Sequence[Metric]
 ) -> ClientScores:
-    count, nothing = np.asarray(each.count, np.int64), (0, 0)
+    count, no_samples = np.asarray(each.count, np.int64), (0, 0)
     values = {metric.name: _value(each.values[metric.name]) for metric in metrics}
-    whole = {metric.name: float(_value(pooled.get(metric.name, nothing))) for metric in metrics}
-    return ClientScores(model, split, count, _value((each.loss, each.count)), values, whole)
+    over_all_samples = {metric.name: float(_value(pooled.get(metric.name, no_samples))) for metric in metrics}
+    return ClientScores(model, split, count, _value((each.loss, each.count)), values, over_all_samples)
 
 
 def _value(quotient: tuple[Any, Any]) -> np.ndarray:
@@ -74,13 +74,13 @@ def _value(quotient: tuple[Any, Any]) -> np.ndarray:
 
 
 def evaluated_clients(population: int, clients: int | None) -> Int[np.ndarray, "chosen"]:
-    """The numbers of the clients that are evaluated, ascending: all, or so many drawn once and for all.
+    """The numbers of the evaluated clients, ascending: all, or `clients` of them drawn at random.
 
-    The draw depends on nothing but the two numbers, so every method and every seed is evaluated on the same clients.
+    The draw depends only on the two numbers, so every method and every seed is evaluated on the same clients.
     """
     require(clients is None or clients >= 1, f"eval_clients = {clients} must be at least 1")
-    told = f"eval_clients = {clients} is more than the {population} clients; use at most {population}"
-    require(clients is None or clients <= population, told)
+    message = f"eval_clients = {clients} is more than the {population} clients; use at most {population}"
+    require(clients is None or clients <= population, message)
     if clients in (None, population):
         return np.arange(population, dtype=np.int32)
     drawn = permuted(jax.random.key(0), jnp.arange(clients), population)
@@ -90,8 +90,8 @@ def evaluated_clients(population: int, clients: int | None) -> Int[np.ndarray, "
 class Evaluator:
     """Evaluates a simulation's named models.
 
-    clients: how many are evaluated, see `evaluated_clients`; all by default. metrics: what is measured, see
-    `metrics.registry.measured`; by the first one models are compared.
+    clients: how many are evaluated, see `evaluated_clients`; all by default. metrics: the metrics to measure, see
+    `metrics.registry.measured`; models are compared by the first one.
     """
 
     def __init__(
@@ -117,19 +117,19 @@ class Evaluator:
             if name not in offered:
                 raise unknown(f"model of {self.simulation.algorithm.name}", name, offered)
 
-    def _chunk(self, state: State, names: Sequence[str], clients: int) -> int:
-        """Of so many clients, how many at a time: all, or as many as a bounded memory has models for."""
+    def _portion(self, state: State, names: Sequence[str], clients: int) -> int:
+        """How many of `clients` clients to evaluate at a time: all, or as many as `PORTION_BYTES` of models allow."""
         if not isinstance(state.private, PrivateRows):
             return clients
         model = sum(leaf.nbytes for leaf in jax.tree.leaves(self.simulation.params))
-        return int(np.clip(CHUNK_BYTES // max(model * len(names), 1), 1, clients))
+        return int(np.clip(PORTION_BYTES // max(model * len(names), 1), 1, clients))
 
-    def _chunks(
-        self, state: State, clients: Int[np.ndarray, "clients"], chunk: int
-    ) -> Iterator[tuple[int, Int[np.ndarray, "chunk"], PyTree]]:
-        """(first place, client numbers, their private states) of some clients; the last chunk is filled up."""
-        for begin in range(0, len(clients), chunk):
-            ids = clients[np.minimum(np.arange(begin, begin + chunk), len(clients) - 1)]
+    def _portions(
+        self, state: State, clients: Int[np.ndarray, "clients"], portion: int
+    ) -> Iterator[tuple[int, Int[np.ndarray, "portion"], PyTree]]:
+        """Yield (index of the first, client numbers, private states) of each portion; the last one is padded."""
+        for begin in range(0, len(clients), portion):
+            ids = clients[np.minimum(np.arange(begin, begin + portion), len(clients) - 1)]
             yield begin, ids, self.private_of(state, ids)
 
     def private_of(self, state: State, ids: Int[np.ndarray, "n"]) -> PyTree:
@@ -145,71 +145,70 @@ class Evaluator:
     def client_params(
         self, state: State, names: Sequence[str], ids: Int[np.ndarray, "n"] | None = None
     ) -> dict[str, PyTree]:
-        """As `client_models`, a shared model as every client has it."""
+        """As `client_models`, but without `Shared`: a shared model as every client has it."""
         return unshared(self.client_models(state, names, ids))
 
     def client_models(self, state: State, names: Sequence[str], ids: Int[np.ndarray, "n"] | None = None) -> Models:
-        """The named models of some clients, leaves (n, ...); each is made from training data only.
-
-        ids: their numbers; those that are evaluated by default.
-        """
+        """Make named models of the clients `ids` (default: evaluated) from training data only, leaves (n, ...)."""
         self._check(names)
-        chosen = self.ids if ids is None else ids.astype(np.int32)
-        clients, core, train = len(chosen), replace(state, private=None), self._train
-        parts = self._chunks(state, chosen, self._chunk(state, names, clients))
+        numbers = self.ids if ids is None else ids.astype(np.int32)
+        clients, core, train = len(numbers), replace(state, private=None), self._train
+        portions = self._portions(state, numbers, self._portion(state, names, clients))
         settings = self.simulation.settings
-        made = [self.compiled.models(settings, core, ids, own, train, tuple(names)) for _, ids, own in parts]
-        if len(made) == 1:
-            return made[0]
-        return jax.tree.map(lambda *parts: np.concatenate([np.asarray(p) for p in parts])[:clients], *made)
+        models = [
+            self.compiled.models(settings, core, ids, private, train, tuple(names)) for _, ids, private in portions
+        ]
+        if len(models) == 1:
+            return models[0]
+        return jax.tree.map(lambda *parts: np.concatenate([np.asarray(p) for p in parts])[:clients], *models)
 
     @property
     def _train(self) -> Samples:
-        """What each client makes its models from."""
+        """The samples from which each client makes its models."""
         return self._split("train")[0]
 
     @cached_property
     def compiled(self) -> "Scoring":
-        """The compiled evaluation, which other simulations of the same plan share."""
+        """The compiled evaluation, shared with other simulations of the same plan."""
         return Scoring.of(self.simulation.plan, self.simulation.skeleton, self.metrics)
 
     def __call__(
         self, state: State, names: Sequence[str] | None = None, splits: Sequence[str] = ("test",)
     ) -> list[ClientScores]:
-        """Scores of every evaluated client for each named model (all by default) on each split."""
-        chosen = tuple(names or self.simulation.offered)
-        self._check(chosen)
+        """Score every evaluated client with each named model (all by default) on each split."""
+        model_names = tuple(names or self.simulation.offered)
+        self._check(model_names)
         data = {split: self._split(split) for split in splits}
         clients, devices = len(self.ids), len(self.simulation.devices)
-        each = -(-self._chunk(state, chosen, clients) // devices)  # clients of one device at a time
+        each = -(-self._portion(state, model_names, clients) // devices)  # clients of one device at a time
         edges = [min(edge, clients) for edge in range(0, clients + each * devices, each)]
         flat = {split: samples for split, (samples, _) in data.items()}
         lengths = {split: tiles.most(edges) for split, (_, tiles) in data.items()}
         parts: list[PyTree] = []
-        for begin, ids, own in self._chunks(state, self.ids, each * devices):
-            mine = edges[begin // each : begin // each + devices + 1]
-            where = {split: tiles.parts(mine, lengths[split]) for split, (_, tiles) in data.items()}
-            given = replace(state, private=None), ids, own, self._train, flat, where
-            part = self.compiled.parts(self.simulation.settings, chosen, each * devices >= clients, *given)
+        for begin, ids, private in self._portions(state, self.ids, each * devices):
+            bounds = edges[begin // each : begin // each + devices + 1]
+            tile_parts = {split: tiles.parts(bounds, lengths[split]) for split, (_, tiles) in data.items()}
+            arguments = replace(state, private=None), ids, private, self._train, flat, tile_parts
+            part = self.compiled.parts(self.simulation.settings, model_names, each * devices >= clients, *arguments)
             parts.append(jax.tree.map(np.asarray, part))
-        whole = parts[0] if len(parts) == 1 else self.compiled.joined(parts)
-        # Numbers beyond the clients' are of those that fill up the last chunk.
-        found = {
-            name: {split: (whole[name][split][0].first(clients), whole[name][split][1]) for split in splits}
-            for name in chosen
+        scores = parts[0] if len(parts) == 1 else self.compiled.joined(parts)
+        # Rows beyond the number of clients are the padding of the last portion.
+        by_model = {
+            name: {split: (scores[name][split][0].first(clients), scores[name][split][1]) for split in splits}
+            for name in model_names
         }
-        return client_scores(found, self.metrics)
+        return client_scores(by_model, self.metrics)
 
 
 class Scoring:
-    """The compiled evaluation of plans that are equal but for their numbers; see `compiled`."""
+    """The compiled evaluation of plans that differ only in their numbers; see `compiled`."""
 
     def __init__(self, plan: Plan, skeleton: Skeleton, metrics: Sequence[Metric]) -> None:
         self._skeleton, self._everywhere, self._metrics = skeleton, plan.devices.everywhere, tuple(metrics)
 
     @classmethod
     def of(cls, plan: Plan, skeleton: Skeleton, metrics: Sequence[Metric]) -> "Scoring":
-        """That of an equal plan and the same metrics, if there is one. skeleton: the plan's."""
+        """Return the evaluation of an equal plan and equal metrics, or make one. skeleton: the plan's."""
         return once((cls, skeleton.key, tuple(metrics)), lambda: cls(plan, skeleton, metrics))
 
     @cached_property
@@ -228,7 +227,7 @@ class Scoring:
 
     @cached_property
     def parts(self) -> Callable[..., PyTree]:
-        """(settings, names, whether these are all clients, ...) -> as the function `measure` if so, else `sums`."""
+        """(settings, names, whether these are all clients, ...) -> what `measure` returns if so, else `sums`."""
 
         def compiled(settings: list[Any], names: tuple[str, ...], everyone: bool, *given: PyTree) -> PyTree:
             function = measure if everyone else sums
@@ -237,7 +236,7 @@ class Scoring:
         return jax.jit(compiled, static_argnums=(1, 2), out_shardings=self._everywhere)
 
     def joined(self, parts: Sequence[PyTree]) -> dict[str, dict[str, Measured]]:
-        """What was measured in chunks of clients, as if all had been there at once."""
+        """Join the `sums` of all portions into the result that `measure` gives for all clients at once."""
         return self._pooled(jax.tree.map(lambda *rows: np.concatenate(rows), *parts))
 
     @cached_property
@@ -248,14 +247,14 @@ class Scoring:
 def measure(
     plan: Plan, metrics: Sequence[Metric], names: tuple[str, ...], *given: PyTree
 ) -> dict[str, dict[str, Measured]]:
-    """Each client's numbers, and those over all of these clients' samples; given: see `sums`."""
+    """Measure every client, and the metrics over all of these clients' samples; given: see `sums`."""
     return pooled(metrics, sums(plan, metrics, names, *given))
 
 
 def pooled(
     metrics: Sequence[Metric], found: Mapping[str, Mapping[str, tuple[Each, Pool]]]
 ) -> dict[str, dict[str, Measured]]:
-    """Each client's numbers, and those over all clients' samples in place of what they are made of."""
+    """Compute the metrics over all clients' samples from each `Pool`; each client's own numbers are kept."""
     return {
         name: {split: (each, over_all(metrics, pool)) for split, (each, pool) in by_split.items()}
         for name, by_split in found.items()
@@ -273,10 +272,10 @@ def sums(
     samples: dict[str, Samples],
     tiles: dict[str, Tiles],
 ) -> dict[str, dict[str, tuple[Each, Pool]]]:
-    """What every client in `ids` gives, with these private states, for each named model on each split.
+    """Score the clients `ids`, with these private states, with each named model on each split.
 
-    train: what models are made from. samples, tiles: of each split; of each device's part of the clients, leaves
-    (devices, ...). A device makes its clients' models and scores them: no model goes from one to another.
+    train: samples from which models are made. samples, tiles: of each split; tiles have leaves (devices, ...), one
+    for each device's clients. A device makes and scores its own clients' models: no model is sent to another device.
     """
     arrays, rest = eqx.partition(plan, eqx.is_array)
 
@@ -286,15 +285,15 @@ def sums(
         ids, private, tiles = tree.gather(part, 0)
         params = map_blocks(lambda *client: plan.models(names, (state, train), *client), plan.block, ids, private)
         params = unshared(params)
-        found = {
+        scores = {
             name: {
                 split: score_tiles(plan.objective, metrics, params[name], samples[split], ids, tiles[split])
                 for split in samples
             }
             for name in names
         }
-        return jax.tree.map(lambda a: a[None], found)
+        return jax.tree.map(lambda a: a[None], scores)
 
-    apart = jax.tree.map(lambda a: a.reshape(len(plan.devices), -1, *a.shape[1:]), (ids, private))
-    found = plan.devices.map(mapped, (arrays, state, train, samples), *apart, tiles)
-    return {n: {s: (each.flat(), pool) for s, (each, pool) in by_split.items()} for n, by_split in found.items()}
+    by_device = jax.tree.map(lambda a: a.reshape(len(plan.devices), -1, *a.shape[1:]), (ids, private))
+    scores = plan.devices.map(mapped, (arrays, state, train, samples), *by_device, tiles)
+    return {n: {s: (each.flat(), pool) for s, (each, pool) in by_split.items()} for n, by_split in scores.items()}

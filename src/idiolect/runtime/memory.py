@@ -1,4 +1,4 @@
-"""How many runs of a sweep go at once: as many as a budget of memory holds."""
+"""How many runs of a sweep run at once: as many as fit into a memory budget."""
 
 import math
 import os
@@ -10,20 +10,21 @@ from idiolect.core.errors import require
 from idiolect.core.memory import machine_memory
 
 MEMORY = "IDIOLECT_MEMORY"
-_CERTAIN = 16  # an estimate so many times below the budget needs no count by XLA
+_CERTAIN = 16  # an estimate this many times below the budget needs no count by XLA
 
 
 def default_memory() -> int:
-    """Bytes that a sweep may use: IDIOLECT_MEMORY (GB), or a quarter of the machine's, or half of the accelerators'.
+    """The bytes that a sweep may use: IDIOLECT_MEMORY (GB), else a share of the memory.
 
-    Raises `ConfigError` if the variable is not a number greater than 0.
+    The share is half of the accelerators' memory, or a quarter of the machine's (1 GiB if that is unknown). Raises
+    `ConfigError` if the variable is not a number greater than 0.
     """
-    if given := os.environ.get(MEMORY):
+    if variable := os.environ.get(MEMORY):
         try:
-            value = float(given)
+            value = float(variable)
         except ValueError:
             value = math.nan
-        require(0 < value < math.inf, f"{MEMORY} = {given} must be a number of GB greater than 0")
+        require(0 < value < math.inf, f"{MEMORY} = {variable} must be a number of GB greater than 0")
         return int(value * 1e9)
     limits = [(device.memory_stats() or {}).get("bytes_limit", 0) for device in jax.local_devices()]
     if jax.default_backend() != "cpu" and all(limits):
@@ -33,14 +34,14 @@ def default_memory() -> int:
 
 
 def at_once(runs: int, memory: int, about: Callable[[int], int], counted: Callable[[int], int]) -> int:
-    """How many of `runs` runs go at once in `memory` bytes: chunks of equal size, of one run if nothing else fits.
+    """Divide `runs` runs into equal portions that fit in `memory` bytes; returns the runs of one portion, at least 1.
 
-    about, counted: bytes that so many runs take, as `Program.bytes_about` guesses, and as XLA says, which is asked
-    only where the guess comes near the budget.
+    about, counted: number of runs -> bytes. `about` is the estimate of `Program.bytes_about`. `counted` is XLA's
+    count, used only if the estimate is near the budget.
     """
-    chunks = 1
+    portions = 1
     while True:
-        size = math.ceil(runs / chunks)
+        size = math.ceil(runs / portions)
         needed = about(size)
         if size == 1:
             return size
@@ -48,5 +49,5 @@ def at_once(runs: int, memory: int, about: Callable[[int], int], counted: Callab
             needed = counted(size)
         if needed <= memory:
             return size
-        # What is held for each run falls with the size, what is used by those at work need not.
-        chunks = min(runs, max(chunks + 1, math.floor(chunks * needed / memory)))
+        # Smaller portions hold fewer states; the runs at work may need as much as before.
+        portions = min(runs, max(portions + 1, math.floor(portions * needed / memory)))

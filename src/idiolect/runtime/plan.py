@@ -1,4 +1,4 @@
-"""One federation's rounds as pure functions of data and state: what is compiled.
+"""One federation's rounds as pure functions of data and state, to be compiled.
 
 A round gathers the cohort's private states, maps the method over the cohort in blocks, aggregates, and scatters
 the private states back. The rounds between two evaluations are one compiled loop.
@@ -25,11 +25,11 @@ from idiolect.runtime.sampling import Sampling
 
 
 class State(eqx.Module):
-    """All that a federation carries from round to round.
+    """The state that a federation carries from round to round.
 
     shared: the server's state; private: every client's private state, leaves (N, ...), or None, or the file that
-    holds it; round: rounds done; seed: the key from which every draw derives; fault: (round, client, stage) of the
-    first non-finite value, stage 0 while there is none.
+    holds it; round: rounds done; seed: the key from which every random draw derives; fault: (round, client, stage) of
+    the first non-finite value, stage 0 if there is none.
     """
 
     shared: PyTree
@@ -42,9 +42,9 @@ class State(eqx.Module):
 class Plan(eqx.Module):
     """A method, an objective, and the sizes that decide a program's shapes; no data.
 
-    population: clients that are trained (N); capacity: rows that hold any client's training samples; tile, sizes:
-    see `client.Federation`; block: clients vmapped together, 0 for one after the other without batching; everyone:
-    train all clients and throw away those outside the cohort; devices: those that divide a cohort.
+    population: number of clients that may train (N); capacity: rows that hold any client's training samples; tile,
+    sizes: see `client.Federation`; block: clients vmapped together, 0 for one after the other without batching;
+    train: the "cohort", or "all" clients, whose results outside the cohort are dropped; devices: divide a cohort.
     """
 
     algorithm: Algorithm
@@ -59,7 +59,7 @@ class Plan(eqx.Module):
     devices: Devices = eqx.field(static=True)
 
     def map(self, function: Callable[..., Any], seen: PyTree, *arguments: PyTree) -> Any:
-        """function(plan, seen, *row) over clients: each device its part, in blocks, see `map_blocks`."""
+        """Map function(plan, seen, *row) over clients: divided over the devices, in blocks, see `map_blocks`."""
         arrays, rest = eqx.partition(self, eqx.is_array)
 
         def mapped(known: tuple["Plan", PyTree], *part: PyTree) -> Any:
@@ -69,7 +69,7 @@ class Plan(eqx.Module):
         return self.devices.map(mapped, (arrays, seen), *arguments)
 
     def client(self, arrays: Samples, client_id: Int[Array, ""], round: Int[Array, ""]) -> Client:
-        """One client's side of one round."""
+        """Build one client's side of one round."""
         x, y, start = arrays.of(client_id)
         outputs = None if arrays.outputs is None else arrays.outputs[client_id]
         federation = Federation(
@@ -83,14 +83,14 @@ class Plan(eqx.Module):
         return Client(x, y, start, arrays.sizes[client_id], client_id, round, self.objective, federation, outputs)
 
     def one_round(self, state: State, arrays: Samples, capacity: int) -> State:
-        """The next state. arrays: the training samples; capacity: rows that hold any cohort."""
+        """Run one round; returns the next state. arrays: training samples; capacity: rows that hold any cohort."""
         ids, present = self.sampling.draw(state.seed, state.round, capacity)
         trained = ids if self.train == "cohort" else jnp.arange(self.population)
         private = tree.gather(state.private, trained)
         after, changed = self.cohort_round(replace(state, private=None), arrays, ids, present, trained, private)
-        rows = jnp.where(present, ids, self.population)  # padding scatters to nowhere
-        kept = jax.tree.map(lambda old, new: old.at[rows].set(new, mode="drop"), state.private, changed)
-        return self.devices.kept_everywhere(replace(after, private=kept))
+        rows = jnp.where(present, ids, self.population)  # out of range for padding, which is dropped
+        updated = jax.tree.map(lambda old, new: old.at[rows].set(new, mode="drop"), state.private, changed)
+        return self.devices.kept_everywhere(replace(after, private=updated))
 
     def cohort_round(
         self,
@@ -101,9 +101,10 @@ class Plan(eqx.Module):
         trained: Int[Array, "trained"],
         private: PyTree,
     ) -> tuple[State, PyTree]:
-        """A round as its cohort sees it: the next state, private states aside, and those of the cohort.
+        """Run one round on a cohort; returns (next state without private states, the cohort's private states).
 
-        trained: who trains, the cohort or everyone; private: their private states, leaves (trained, ...).
+        ids: the cohort; present: False for padding; trained: the clients that train (the cohort or all); private:
+        their private states, leaves (trained, ...).
         """
 
         def one(
@@ -132,7 +133,7 @@ class Plan(eqx.Module):
         return self.devices.kept_everywhere(State(shared, None, state.round + 1, state.seed, fault)), changed
 
     def rounds_until(self, state: State, arrays: Samples, end: Array, capacity: int) -> State:
-        """Rounds until `end` are done, or there is a fault."""
+        """Run rounds until `end` are done, or the state has a fault."""
         return jax.lax.while_loop(
             lambda s: (s.round < end) & (s.fault[2] == 0),
             lambda s: self.one_round(s, arrays, capacity),
@@ -142,7 +143,7 @@ class Plan(eqx.Module):
     def models(
         self, names: tuple[str, ...], seen: tuple[State, Samples], client_id: Array, private: PyTree
     ) -> dict[str, PyTree]:
-        """One client's named models, made from training samples with the draws of the round that comes."""
+        """Make one client's named models, from its training samples and with the next round's random draws."""
         (state, train), algorithm = seen, self.algorithm
         models = algorithm.evaluated(
             algorithm.view(state.shared, client_id),

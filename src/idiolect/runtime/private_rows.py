@@ -59,19 +59,19 @@ class PrivateRows:
         if not self._leaves:
             return self._from_bytes(np.zeros((len(clients), 0), np.uint8))
         stored: dict[int, bytes] = {}
-        wanted = [int(client) for client in clients]
+        numbers = [int(client) for client in clients]
         with self._guard():
-            for first in range(0, len(wanted), _AT_ONCE):
-                part = wanted[first : first + _AT_ONCE]
+            for first in range(0, len(numbers), _AT_ONCE):
+                part = numbers[first : first + _AT_ONCE]
                 query = f"SELECT client, value FROM rows WHERE client IN ({','.join('?' * len(part))})"
                 stored.update(self._file.execute(query, part))
         if any(len(value) != self._width for value in stored.values()):
             raise StoreError(f"{self.path} holds private states of another model; delete it to start this run again")
-        if stored.keys() >= set(wanted):
-            table = np.empty((len(wanted), self._width), np.uint8)
+        if stored.keys() >= set(numbers):
+            table = np.empty((len(numbers), self._width), np.uint8)
         else:
             table = self._to_bytes(self._fresh(np.asarray(clients, np.int32)))
-        for row, client in enumerate(wanted):
+        for row, client in enumerate(numbers):
             if client in stored:
                 table[row] = np.frombuffer(stored[client], np.uint8)
         return self._from_bytes(table)
@@ -112,8 +112,8 @@ class PrivateRows:
             self._file.close()
 
     def _to_bytes(self, rows: PyTree) -> np.ndarray:
-        given = zip(jax.tree.leaves(rows), self._leaves, strict=True)
-        leaves = [np.ascontiguousarray(leaf, like.dtype) for leaf, like in given]
+        pairs = zip(jax.tree.leaves(rows), self._leaves, strict=True)
+        leaves = [np.ascontiguousarray(leaf, like.dtype) for leaf, like in pairs]
         table = [leaf.reshape(len(leaf), -1).view(np.uint8) for leaf in leaves]
         return np.concatenate(table, axis=1)
 

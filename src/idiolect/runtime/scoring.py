@@ -1,4 +1,4 @@
-"""Scoring: a split's tiles, one after the other, into every client's numbers and those over all clients' samples."""
+"""Scoring: reduce a split's tiles, one after the other, to each client's metrics and those over all samples."""
 
 from collections.abc import Sequence
 from typing import NamedTuple
@@ -16,26 +16,26 @@ from idiolect.metrics.base import Metric, OfSamples, OfSums, Quotient
 
 
 class Each(NamedTuple):
-    """Every client's sum of losses, samples, and values by the metric's name."""
+    """Every client's sum of losses, number of samples, and metrics: name -> quotient."""
 
     loss: Float[Array | np.ndarray, "..."]
     count: Int[Array | np.ndarray, "..."]  # pyright: ignore[reportIncompatibleMethodOverride]
     values: dict[str, Quotient]
 
     def flat(self) -> "Each":
-        """The clients of several devices, leaves (devices, n), in one row."""
+        """Join the clients of several devices: leaves (devices, n) -> (devices * n,)."""
         return jax.tree.map(lambda leaf: leaf.reshape(-1), self)
 
     def first(self, clients: int) -> "Each":
-        """The first clients alone."""
+        """Keep only the first `clients` clients."""
         return jax.tree.map(lambda leaf: leaf[:clients], self)
 
 
 class Pool(NamedTuple):
-    """What the values over all clients are made of; with leaves (parts, ...) of several devices' clients.
+    """The sums and samples from which metrics over all clients are computed; of several devices, leaves (parts, ...).
 
-    sums, samples: by the metric's name; keep: which samples count. Without the metrics by class where each client
-    numbers its own classes.
+    sums, samples: by the metric's name; keep: whether each sample counts. Metrics by class are left out if each
+    client numbers its own classes.
     """
 
     count: Int[Array | np.ndarray, "..."]  # pyright: ignore[reportIncompatibleMethodOverride]
@@ -45,19 +45,19 @@ class Pool(NamedTuple):
 
 
 class Sums(NamedTuple):
-    """A tree of sums over many tiles, and what rounding has lost of them (Kahan)."""
+    """Sums over many tiles with Kahan's compensation. total: the sums; lost: their rounding errors."""
 
     total: PyTree[Array]
     lost: PyTree[Array]
 
     @classmethod
     def like(cls, sums: PyTree) -> "Sums":
-        """Nothing yet, of the shapes of these."""
+        """Start at zero, with the shapes of these sums."""
         zeros = jax.tree.map(lambda leaf: jnp.zeros(leaf.shape, leaf.dtype), sums)
         return cls(zeros, zeros)
 
     def add(self, more: PyTree[Array]) -> "Sums":
-        """The sums with another tile's."""
+        """Add another tile's sums."""
         fresh = jax.tree.map(jnp.subtract, more, self.lost)
         total = jax.tree.map(jnp.add, self.total, fresh)
         return Sums(total, jax.tree.map(lambda new, old, part: (new - old) - part, total, self.total, fresh))
@@ -71,12 +71,12 @@ def score_tiles(
     ids: Int[Array, "clients"],
     tiles: Tiles,
 ) -> tuple[Each, Pool]:
-    """The numbers of each of the clients `ids`, and what those of all of them are made of.
+    """Score the clients `ids`; returns (each client's numbers, the parts of the metrics over all their samples).
 
-    params: leaves (clients, ...). A client's tiles follow each other: only one client's sums are kept at once.
+    params: leaves (clients, ...). A client's tiles follow each other, so only one client's sums are held at a time.
     """
-    added = [metric for metric in metrics if isinstance(metric, OfSums)]
-    whole = [metric for metric in metrics if isinstance(metric, OfSamples)]
+    of_sums = [metric for metric in metrics if isinstance(metric, OfSums)]
+    of_samples = [metric for metric in metrics if isinstance(metric, OfSamples)]
     pooled = {metric.name for metric in metrics if samples.outputs is None or not metric.by_class}
 
     def score(owner: Array, first: Array, size: Array) -> Scores:
@@ -95,36 +95,36 @@ def score_tiles(
 
     def step(before: tuple[Sums, Sums], tile: tuple[Array, ...]) -> tuple[tuple[Sums, Sums], PyTree]:
         client, everyone = before
-        begins, *where = tile
-        scores = score(*where)
+        begins, *tile_fields = tile
+        scores = score(*tile_fields)
         client = jax.tree.map(lambda sum: jnp.where(begins, 0, sum).astype(sum.dtype), client)
         client = client.add((scores.loss, scores.count, scores.sums))
         everyone = everyone.add((scores.count, {name: scores.sums[name] for name in scores.sums if name in pooled}))
         loss, count, sums = client.total
-        each = Each(loss, count, {metric.name: metric.finish(sums[metric.name], count) for metric in added})
+        each = Each(loss, count, {metric.name: metric.finish(sums[metric.name], count) for metric in of_sums})
         return (client, everyone), (each, scores.samples, scores.keep)
 
     owner = jnp.asarray(tiles.owner)
     begins = jnp.concatenate([jnp.ones(1, bool), owner[1:] != owner[:-1]])[: len(owner)]
-    where = (owner, jnp.asarray(tiles.first), jnp.asarray(tiles.size))
-    like = jax.eval_shape(score, *(jax.ShapeDtypeStruct((), part.dtype) for part in where))
+    tile_fields = (owner, jnp.asarray(tiles.first), jnp.asarray(tiles.size))
+    like = jax.eval_shape(score, *(jax.ShapeDtypeStruct((), part.dtype) for part in tile_fields))
     client = Sums.like((like.loss, like.count, like.sums))
     everyone = Sums.like((like.count, {name: like.sums[name] for name in like.sums if name in pooled}))
-    (_, everyone), (each, given, keep) = jax.lax.scan(step, (client, everyone), (begins, *where))
-    # A client's numbers are those after its last tile; empty tiles, which fill up the others, are nobody's.
-    order = jnp.where(where[2] > 0, jnp.arange(len(owner)), -1)
+    (_, everyone), (each, sampled, keep) = jax.lax.scan(step, (client, everyone), (begins, *tile_fields))
+    # A client's numbers are complete after its last tile; empty tiles are padding and count for no client.
+    order = jnp.where(tile_fields[2] > 0, jnp.arange(len(owner)), -1)
     last = jnp.full(len(ids), -1).at[owner].max(order)
     last = jnp.where(last < 0, len(owner), last)
     each = jax.tree.map(lambda leaf: jnp.append(leaf, jnp.zeros(1, leaf.dtype))[last], each)
-    each.values.update({m.name: m.finish(given[m.name], keep, owner, len(ids)) for m in whole})
+    each.values.update({m.name: m.finish(sampled[m.name], keep, owner, len(ids)) for m in of_samples})
     count, sums = everyone.total
-    given = {name: values for name, values in given.items() if name in pooled}
-    pool = Pool(count, sums, given, keep if given else None)
+    sampled = {name: values for name, values in sampled.items() if name in pooled}
+    pool = Pool(count, sums, sampled, keep if sampled else None)
     return each, pool
 
 
 def over_all(metrics: Sequence[Metric], pool: Pool) -> dict[str, Quotient]:
-    """The metrics' values over all samples of all parts, leaves (parts, ...); without those that have none."""
+    """Compute the metrics over all samples of all parts, leaves (parts, ...); those without a value are left out."""
     count, sums = jax.tree.map(lambda leaf: jnp.sum(leaf, axis=0, dtype=leaf.dtype), (pool.count, pool.sums))
     values: dict[str, Quotient] = {}
     for metric in metrics:
@@ -132,7 +132,7 @@ def over_all(metrics: Sequence[Metric], pool: Pool) -> dict[str, Quotient]:
             values[metric.name] = metric.finish(sums[metric.name], count)
         elif isinstance(metric, OfSamples) and metric.name in pool.samples and pool.keep is not None:
             flat = (pool.samples[metric.name], pool.keep)
-            given, keep = jax.tree.map(lambda leaf: leaf.reshape(-1, *leaf.shape[2:]), flat)
+            sampled, keep = jax.tree.map(lambda leaf: leaf.reshape(-1, *leaf.shape[2:]), flat)
             owner = jnp.zeros(keep.shape[0], jnp.int32)
-            values[metric.name] = jax.tree.map(lambda value: value[0], metric.finish(given, keep, owner, 1))
+            values[metric.name] = jax.tree.map(lambda value: value[0], metric.finish(sampled, keep, owner, 1))
     return values

@@ -33,14 +33,14 @@ STAGES = {1: "local training", 2: "aggregation"}
 
 
 class Rounds:
-    """The compiled rounds of plans that are equal but for their numbers; see `compiled`. States are consumed."""
+    """The compiled rounds of plans that differ only in their numbers; see `compiled`. States are consumed."""
 
     def __init__(self, plan: Plan, skeleton: Skeleton) -> None:
         self.skeleton, self._everywhere = skeleton, plan.devices.everywhere
 
     @classmethod
     def of(cls, plan: Plan, skeleton: Skeleton) -> "Rounds":
-        """Those of an equal plan, if there are any. skeleton: the plan's."""
+        """Return the rounds of an equal plan, or make them. skeleton: the plan's."""
         return once((cls, skeleton.key), lambda: cls(plan, skeleton))
 
     @cached_property
@@ -79,10 +79,10 @@ class Simulation:
     """One method on one federation, compiled once, for any number of seeds.
 
     cohort: clients a round (S); block: clients vmapped together (None: chosen by the size of the model);
-    train: "cohort" trains only the clients that are aggregated; "all" trains everyone and throws the rest away,
-    which changes no result and exists to show that it does not. debug: no jit, one client after the other, so
-    that a breakpoint or a print inside a method sees numbers. devices: over which a cohort is divided, by
-    default as many as shorten its work.
+    train: "cohort" trains only the clients that are aggregated; "all" trains every client and drops the others,
+    which gives the same results and serves to verify that. debug: no jit, one client after the other, so that a
+    breakpoint or a print inside a method sees numbers. devices: divide a cohort; by default as many as make it
+    faster. Raises `ConfigError` for settings that the method or the data do not allow.
     """
 
     def __init__(
@@ -112,7 +112,7 @@ class Simulation:
             f"not {self.sampling.size:g}; leave cohort out",
         )
         algorithm.check_start(self.start)
-        # Traced with shapes alone: what the method refuses, it refuses before anything runs or is written.
+        # Traced with shapes only, so that the method's own checks come before anything runs or is written.
         jax.eval_shape(self._first, jax.random.key(0), params, jnp.arange(1))
         self.offered = algorithm.offered(self.start)
         self.rounds, self.debug = rounds, debug
@@ -128,26 +128,26 @@ class Simulation:
 
     @cached_property
     def tile(self) -> int:
-        """Rows that gradients and scores take at a time, at most."""
+        """The maximum number of samples that gradients and scores process at a time."""
         sample = jax.ShapeDtypeStruct(self.training.feature_shape, jnp.result_type(float))
         return most_rows(self.objective, self.params, sample)
 
     @cached_property
     def sizes(self) -> tuple[int, ...]:
-        """Capacities for the smallest quarter of the clients, half, three quarters, all."""
+        """Capacities (rows) for the smallest quarter of the clients, half, three quarters, all."""
         return capacities(self.training.train.sizes)
 
     def init(self, seed: int | Int[Array, ""], params: PyTree | None = None, rows: Path | None = None) -> State:
-        """The state before the first round on the devices, from `params` if given, else from the simulation's own.
+        """Make the state before the first round, on the devices, from `params` or else the simulation's own.
 
-        rows: a file for the clients' private states; without it they are held in memory.
+        rows: a file for the clients' private states; None: they are held in memory.
         """
         return self.devices.place(self.first_state(seed, params, rows))
 
     def first_state(
         self, seed: int | Int[Array, ""], params: PyTree | None = None, rows: Path | None = None
     ) -> State:
-        """As `init`, wherever JAX computes."""
+        """As `init`, but on JAX's default device."""
         if isinstance(seed, int):
             check_seed(seed)
         params = self.params if params is None else params
@@ -163,7 +163,7 @@ class Simulation:
         return jax.tree.map(lambda a: jnp.array(a) if eqx.is_array(a) else a, state)
 
     def _first(self, key: PRNGKeyArray, params: PyTree, ids: Int[Array, "n"]) -> tuple[PyTree, PyTree]:
-        """The method's shared state before the first round, and the private states of some clients."""
+        """(shared state before the first round, private states of the clients `ids`), as the method makes them."""
         start = replace(self.start, params=params)
 
         def private(client_id: Int[Array, ""]) -> PyTree:
@@ -173,7 +173,7 @@ class Simulation:
 
     @cached_property
     def plan(self) -> Plan:
-        """What is compiled of it."""
+        """The part of the simulation that is compiled."""
         return Plan(
             self.algorithm,
             self.objective,
@@ -189,17 +189,17 @@ class Simulation:
 
     @cached_property
     def skeleton(self) -> Skeleton:
-        """The plan without its numbers: made once, for the rounds and the evaluation."""
+        """The plan without its numbers, made once for the rounds and the evaluation."""
         return Skeleton(self.plan)
 
     @cached_property
     def compiled(self) -> Rounds:
-        """The compiled rounds, which other simulations of the same plan share."""
+        """The compiled rounds, shared with other simulations of the same plan."""
         return Rounds.of(self.plan, self.skeleton)
 
     @cached_property
     def settings(self) -> list[Any]:
-        """The method's and the objective's numbers, which the compiled program is given."""
+        """The numbers of the method and the objective, which are arguments of the compiled program."""
         return self.devices.share(self.skeleton.leaves(self.plan))
 
     def advance(self, state: State, rounds: int) -> State:
@@ -212,9 +212,9 @@ class Simulation:
         return state
 
     def run_until(self, state: State, end: int, capacity: int | None = None) -> State:
-        """Rounds until `end` are done, or the state has a fault. The given state's buffers are consumed.
+        """Run rounds until `end` are done, or the state has a fault. The given state's buffers are consumed.
 
-        capacity: rows that hold any cohort of the run, found if not given.
+        capacity: rows that hold any cohort of the run; computed if not given.
         """
         capacity = self.sampling.capacity(state.seed, max(self.rounds, end)) if capacity is None else capacity
         if isinstance(state.private, PrivateRows):
@@ -228,7 +228,7 @@ class Simulation:
         return self.compiled.advance(self.settings, state, self.arrays, last, capacity)
 
     def _run_by_rows(self, state: State, end: int, capacity: int) -> State:
-        """As `run_until`, the private states of each round's cohort read from the file, and written back."""
+        """As `run_until`, but read and write the private states of each round's cohort in the file."""
         program, rows, state = self.compiled, state.private, replace(state, private=None)
         while int(state.round) < end:
             ids, present = program.draw(self.settings, state, capacity)

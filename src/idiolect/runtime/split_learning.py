@@ -42,7 +42,7 @@ class Link:
     round_trips: int = field(default=0)
 
     def send_up(self, arrays: Sequence[Numbers], *, answered: bool = True) -> Message:
-        """From the client to the server."""
+        """Send arrays from the client to the server."""
         message = _copied(arrays)
         self.up += sum(array.nbytes for array in message)
         self.messages_up += 1
@@ -50,7 +50,7 @@ class Link:
         return message
 
     def send_down(self, arrays: Sequence[Numbers]) -> Message:
-        """From the server to the client."""
+        """Send arrays from the server to the client."""
         message = _copied(arrays)
         self.down += sum(array.nbytes for array in message)
         self.messages_down += 1
@@ -188,11 +188,11 @@ class SplitRun:
 
     @property
     def params(self) -> Params:
-        """The whole model."""
+        """The parameters of the whole model."""
         return tree.merged(self.far.decoder, self.near.encoder)
 
     def train(self, key: PRNGKeyArray, *, steps: int, batch_size: int, order: BatchOrder = "fresh") -> None:
-        """`steps` steps, on the mini-batches that `Client.batch` draws with this key."""
+        """Take `steps` steps, on the mini-batches that `Client.batch` draws with this key."""
         for step in range(steps):
             batch = self.data.batch(key, step, batch_size, order, steps)
             counts = np.flatnonzero(np.asarray(self.data.objective.answered(self.params, batch).weight))
@@ -213,8 +213,8 @@ class SplitRun:
         if self.labels == "server":
             sent = self.link.send_up([*activations, batch.y], answered=answered)
             *sent, labels = sent
-            known = Batch(None, jnp.asarray(labels), jnp.ones(len(labels)), self.data.outputs)
-            return self.far.gradients(sent, _output_gradient(self.far.cut, self.far.outputs(sent), known))
+            labelled = Batch(None, jnp.asarray(labels), jnp.ones(len(labels)), self.data.outputs)
+            return self.far.gradients(sent, _output_gradient(self.far.cut, self.far.outputs(sent), labelled))
         sent = self.link.send_up(activations)
         (outputs,) = self.link.send_down([self.far.outputs(sent)])
         (slope,) = self.link.send_up([self.near.output_gradient(outputs, batch)], answered=answered)

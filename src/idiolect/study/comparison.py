@@ -9,7 +9,7 @@ from idiolect.study.experiment import Experiment, experiment_of
 
 
 def own_or_named(model: eqx.Module | Mapping[str, Any] | str) -> tuple[eqx.Module | None, Mapping[str, Any]]:
-    """(a user's own module or None, the model's specification for the experiment)."""
+    """Split a model argument into (the user's own module or None, the specification for the experiment)."""
     if isinstance(model, eqx.Module):
         return model, {"name": "own"}
     return None, {"name": model} if isinstance(model, str) else model
@@ -27,7 +27,7 @@ def comparison_of(
     title: str = "",
     **settings: Any,
 ) -> Experiment:
-    """An experiment of one cell, named after its data; `settings` are the cell's (rounds, cohort, ...)."""
+    """Build an experiment of one cell, named after its data. settings: more of the cell (rounds, cohort, ...)."""
     cell = {
         "id": data_name,
         "data": dict(data),
@@ -37,5 +37,5 @@ def comparison_of(
         "methods": [{"name": m} if isinstance(m, str) else dict(m) for m in methods],
         **settings,
     }
-    named = {"name": f"compare-{data_name}", "title": title, "seeds": seeds, "first_seed": first_seed}
-    return experiment_of({**named, "cells": [cell]}, "compare")
+    header = {"name": f"compare-{data_name}", "title": title, "seeds": seeds, "first_seed": first_seed}
+    return experiment_of({**header, "cells": [cell]}, "compare")

@@ -1,4 +1,4 @@
-"""The SQLite file of a folder of runs: opened, written in whole transactions, closed."""
+"""The SQLite file of a folder of runs."""
 
 import os
 import sqlite3
@@ -11,13 +11,13 @@ from idiolect.core.errors import StoreError
 
 
 class Database:
-    """One SQLite file, open until `close`; a closed one opens for each statement and closes after it.
+    """One SQLite file, open until `close`.
 
-    So whoever still reads results when a run is over leaves no file open. Errors of SQLite and of the file system are
-    one line of `StoreError`.
+    After `close` each statement opens the file and closes it again, so that reading the results of a finished run
+    leaves no file open. Raises `StoreError`, in one line, for errors of SQLite and of the file system.
 
-    schema: the tables to create; None for a file that must be there, which is only read if it cannot be written to.
-    version: of the tables; a file of another one is refused.
+    schema: the tables to create. None: the file must exist; it is read-only if its folder is not writable.
+    version: of the tables; a file of another version is refused.
     """
 
     def __init__(self, file: Path, schema: str | None, version: int = 1) -> None:
@@ -41,7 +41,7 @@ class Database:
             self._open = None
 
     def to_memory(self) -> None:
-        """Read all of it into memory and close the file, which may then go."""
+        """Load the whole database into memory and close the file, which may then be deleted."""
         with self.guard(), self._connection() as db:
             copy = sqlite3.connect(":memory:")
             try:
@@ -54,13 +54,13 @@ class Database:
         self._image = bytes(image)
 
     def execute(self, statement: str, values: Sequence[Any] = ()) -> list[Any]:
-        """Run one statement; returns all its rows."""
+        """Run one statement and return all its rows."""
         with self.guard(), self._connection() as db:
             return db.execute(statement, values).fetchall()
 
     @contextmanager
     def transaction(self) -> Generator[sqlite3.Connection]:
-        """All that the block writes is there when it ends, or none of it if it raises."""
+        """Commit the block's writes when it ends; roll all of them back if it raises."""
         with self.guard(), self._connection() as db:
             db.execute("BEGIN IMMEDIATE")
             try:
@@ -72,7 +72,7 @@ class Database:
 
     @contextmanager
     def guard(self) -> Generator[None]:
-        """Turn the database's and the file system's errors into one clear line."""
+        """Turn errors of SQLite and of the file system into a `StoreError` of one line."""
         try:
             yield
         except sqlite3.Error as error:
@@ -96,7 +96,7 @@ class Database:
             db = sqlite3.connect(":memory:", isolation_level=None)
             db.deserialize(self._image)
             return db
-        if self._readonly:  # somebody else's results, to look at
+        if self._readonly:  # results in a folder that this user cannot write to
             db = sqlite3.connect(f"{self.file.resolve().as_uri()}?mode=ro&immutable=1", uri=True)
         else:
             db = sqlite3.connect(self.file, timeout=60, isolation_level=None)
@@ -111,10 +111,10 @@ class Database:
         return db
 
     def _check_version(self, db: sqlite3.Connection) -> None:
-        """Refuse a file of another version, or of another program, before anything is written to it."""
+        """Raise `StoreError` for a file of another version or program, before anything is written to it."""
         if not db.execute("SELECT 1 FROM sqlite_master").fetchone() and self._create:
             return  # a new file
-        found = db.execute("PRAGMA user_version").fetchone()[0]
-        if found != self._version:
-            whose = f"of another version of idiolect ({found})" if found else "not of idiolect"
+        version = db.execute("PRAGMA user_version").fetchone()[0]
+        if version != self._version:
+            whose = f"of another version of idiolect ({version})" if version else "not of idiolect"
             raise StoreError(f"the runs in '{self.file.parent}' are {whose}; use another folder")

@@ -1,4 +1,4 @@
-"""The engine behind compare, run and reproduce: every method of every cell with every seed, kept in a store."""
+"""The engine of compare, run and reproduce: runs every method, cell and seed, and records them in a store."""
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
@@ -29,7 +29,7 @@ __all__ = ["Engine", "Group", "claim", "groups", "missing", "run_id", "run_seria
 
 @dataclass(frozen=True)
 class Group:
-    """One method in one cell, for some seeds: what one process compiles once and runs."""
+    """One method in one cell with several seeds: one process compiles it once and runs them all."""
 
     cell: str
     title: str
@@ -37,29 +37,29 @@ class Group:
 
 
 def groups(experiment: Experiment) -> list[Group]:
-    """All work of an experiment."""
+    """List all groups of an experiment, each with all seeds."""
     return [Group(cell.id, m.title, experiment.seed_list) for cell in experiment.cells for m in cell.methods]
 
 
 @dataclass
 class Engine:
-    """Runs groups and keeps them in a store. save_models: seeds whose client models are written as files."""
+    """Runs groups and records them in a store. save_models: seeds whose client models are written as files."""
 
     store: Store
     bench: Workbench
     save_models: tuple[int, ...] = ()
 
     def is_finished(self, row: RunRow | None) -> bool:
-        """Whether nothing is left to do for a run, its model files included."""
+        """Whether a run has ended and its model files, if they are wanted, exist."""
         if row is None or row.status not in FINISHED:
             return False
-        wanted = row.status == "done" and row.seed in self.save_models
-        return not wanted or self.store.models_folder(row).is_dir()
+        needs_models = row.status == "done" and row.seed in self.save_models
+        return not needs_models or self.store.models_folder(row).is_dir()
 
     def run_group(
         self, experiment: Experiment, group: Group, on_progress: Callable[[str, Progress], None] = lambda *_: None
     ) -> Iterator[RunRow]:
-        """Run (or continue) one method in one cell for its seeds; a diverged run is recorded and the rest goes on."""
+        """Run or resume a group, yielding each seed's run. A diverged run is recorded, and the next seed follows."""
         cell = experiment.cell(group.cell)
         method = cell.method(group.title)
         data = self.bench.load(cell)
@@ -83,8 +83,8 @@ class Engine:
         on_progress: Callable[[str, Progress], None],
     ) -> RunRow:
         schedule = schedule_of(cell, program.like.data)
-        chooses = program.metrics[0] if cell.select == "best-validation" else None
-        recorder = StoreRecorder(self.store, run, schedule, chooses)
+        metric = program.metrics[0] if cell.select == "best-validation" else None
+        recorder = StoreRecorder(self.store, run, schedule, metric)
 
         def report(progress: Progress) -> None:
             on_progress(run.id, progress)
@@ -110,44 +110,44 @@ class Engine:
         return row
 
     def _rows(self, cell: Cell, run: RunRow) -> Path | None:
-        """The file for a run's private states, if they are not held in memory."""
+        """The file of a run's private states; None if they are held in memory."""
         return self.store.checkpoint_path(run.id).with_suffix(".private") if cell.private == "file" else None
 
     def _save(self, cell: Cell, recorder: StoreRecorder, program: Program, state: State) -> None:
         data = program.like.data
         for name in program.like.offered:
-            chosen = everywhere(recorder.chosen(name, state))
+            selected = everywhere(recorder.chosen(name, state))
             save_client_models(
                 self.store.models_folder(recorder.run),
                 name,
-                models_of(program, chosen, name),
+                models_of(program, selected, name),
                 program.like.objective,
                 data=data,
                 clients=[data.clients[i] for i in program.evaluator.ids],
                 spec=cell.model if self.bench.model is None else None,
-                extra={"run": recorder.run.id, "round": int(chosen.round)},
+                extra={"run": recorder.run.id, "round": int(selected.round)},
             )
 
     def _audit(self, data: FederatedData) -> None:
-        """Keep the leakage audit of every data set with its runs; made once."""
+        """Store the leakage audit of a data set, once."""
         key = f"audit {data.fingerprint}"
         if self.store.fact(key) is None:
             self.store.set_fact(key, audit_lines(data))
 
 
 def schedule_of(cell: Cell, data: FederatedData) -> Schedule:
-    """When and on what a cell's runs are evaluated: of its splits, those that have samples."""
+    """Build the evaluation schedule of a cell's runs, on the splits that have samples."""
     splits = tuple(split for split in cell.splits if data.split(split).count)
     return Schedule(cell.rounds, cell.eval_every, cell.tail, splits)
 
 
 def models_of(program: Program, state: State, name: str) -> PyTree:
-    """One named model of the evaluated clients, leaves (n, ...), as a method names it."""
+    """One named model of the evaluated clients, leaves (n, ...), or as `Shared`."""
     return program.evaluator.client_models(program.like.devices.place(state), [name])[name]
 
 
 def follow(bench: Workbench, experiment: Experiment, work: Sequence[Group], save_models: Sequence[int]) -> None:
-    """What the other processes of a run do while the leader's engine keeps it: the same, and nothing is kept."""
+    """Run the leader's groups in another process of a distributed run, recording nothing."""
     for group in work:
         cell = experiment.cell(group.cell)
         method = cell.method(group.title)
@@ -168,9 +168,10 @@ def follow(bench: Workbench, experiment: Experiment, work: Sequence[Group], save
 
 
 def claim(store: Store, experiment: Experiment, runs: Sequence[RunRow]) -> None:
-    """Tie a folder to one experiment; refuse another one in the same folder, naming what differs.
+    """Bind a folder to one experiment. More seeds, cells or methods of it may be added later.
 
-    runs: all of the experiment's, as they will be registered. More seeds, cells or methods are welcome.
+    runs: all of the experiment's runs, as they will be registered. Raises `StoreError`, naming the difference, if the
+    folder holds another experiment, or runs with other settings or data.
     """
     new = experiment.model_dump(mode="json")
     old: dict[str, Any] | None = store.fact("experiment")
@@ -183,18 +184,18 @@ def claim(store: Store, experiment: Experiment, runs: Sequence[RunRow]) -> None:
                     f"'{store.folder}' holds an experiment with {key} {old[key]!r}, not {new[key]!r}; "
                     "use another --out"
                 )
-        cells = {cell["id"]: cell for cell in old["cells"]}
-        started = {row.cell for row in store.runs()}
+        old_cells = {cell["id"]: cell for cell in old["cells"]}
+        cells_with_runs = {row.cell for row in store.runs()}
         for cell in new["cells"]:
-            known = cells.get(cell["id"])
-            if known is not None:
-                if cell["id"] in started and (changed := changes(_settings(known), _settings(cell))):
+            old_cell = old_cells.get(cell["id"])
+            if old_cell is not None:
+                if cell["id"] in cells_with_runs and (changed := changes(_settings(old_cell), _settings(cell))):
                     raise StoreError(
                         f"'{store.folder}' holds runs of cell '{cell['id']}' with other settings (changed: "
                         f"{', '.join(changed)}); use another --out, or set it back"
                     )
                 titles = {m["label"] or m["name"] for m in cell["methods"]}
-                cell["methods"] += [m for m in known["methods"] if (m["label"] or m["name"]) not in titles]
+                cell["methods"] += [m for m in old_cell["methods"] if (m["label"] or m["name"]) not in titles]
         new["cells"] += [c for c in old["cells"] if c["id"] not in {cell["id"] for cell in new["cells"]}]
         new["seeds"] = max(new["seeds"], old["seeds"])
     store.set_fact("experiment", new)
@@ -205,7 +206,7 @@ def _settings(cell: dict[str, Any]) -> dict[str, Any]:
 
 
 def stored_experiment(store: Store) -> Experiment:
-    """The experiment a folder holds."""
+    """Load the experiment that a folder holds. Raises `StoreError` if it holds none."""
     values = store.fact("experiment")
     if values is None:
         raise StoreError(f"'{store.folder}' holds no experiment")
@@ -213,14 +214,14 @@ def stored_experiment(store: Store) -> Experiment:
 
 
 def missing(engine: Engine, experiment: Experiment) -> list[Group]:
-    """The groups, with the seeds, that are not finished yet."""
+    """List the groups that are not finished, each with its unfinished seeds."""
     rows = {row.id: row for row in engine.store.runs()}
-    found: list[Group] = []
+    unfinished: list[Group] = []
     for group in groups(experiment):
-        left = [s for s in group.seeds if not engine.is_finished(rows.get(run_id(group.cell, group.title, s)))]
-        if left:
-            found.append(Group(group.cell, group.title, tuple(left)))
-    return found
+        seeds = [s for s in group.seeds if not engine.is_finished(rows.get(run_id(group.cell, group.title, s)))]
+        if seeds:
+            unfinished.append(Group(group.cell, group.title, tuple(seeds)))
+    return unfinished
 
 
 def run_serial(
@@ -230,7 +231,7 @@ def run_serial(
     on_progress: Callable[[str, Progress], None] = lambda *_: None,
     on_done: Callable[[RunRow], None] = lambda _: None,
 ) -> None:
-    """Run groups one after the other in this process."""
+    """Run the groups one after the other in this process."""
     for group in work:
         for row in engine.run_group(experiment, group, on_progress):
             on_done(row)

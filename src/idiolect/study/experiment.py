@@ -1,4 +1,4 @@
-"""Experiment files: what is run, with which settings, and which published values it is compared with."""
+"""Experiment files: what to run, with which settings, and the published values to compare with."""
 
 import hashlib
 import json
@@ -23,7 +23,7 @@ Selection = Literal["last", "last-10", "best-validation", "best-test"]
 class Method(BaseModel):
     """One method in a cell: its name, a label for tables, its hyper-parameters, its published values.
 
-    published_seconds: what a round took on the paper's machine; of several methods only the ratios compare.
+    published_seconds: seconds a round on the paper's machine; only the ratios between methods are comparable.
     """
 
     model_config = ConfigDict(extra="allow", frozen=True)
@@ -43,7 +43,7 @@ class Method(BaseModel):
 
     @property
     def spec(self) -> dict[str, Any]:
-        """What `algorithms.registry.build` takes."""
+        """The specification that `algorithms.registry.build` takes."""
         return {"name": self.name, **(self.model_extra or {})}
 
     @property
@@ -55,17 +55,17 @@ class Method(BaseModel):
 class Cell(Strict):
     """One federation on which methods are compared: data, model, rounds, cohort, evaluation.
 
-    cohort: clients a round (null: all). eval_every: rounds between evaluations. select: which round's models the
-    table shows; "last-10" is the mean over the last ten rounds, all of them evaluated; "best-test" exists only in
-    the protocol as-published. splits: evaluated splits. tune: methods of one name are settings among which
-    validation data choose. eval_clients: evaluate this many clients only, drawn once, the same for all methods and
-    seeds (null: all). private: where the clients' private states lie, in memory or, for very many clients, in
-    a file. draw: the named models in figures (all if empty). metric: what selection, figures and `hurt` use, accuracy
-    or mse if none is named; after a comma others that are measured beside it.
+    cohort: clients a round (null: all). eval_every: rounds between evaluations. select: the round whose models the
+    table shows; "last-10" is the mean over the last ten rounds, which are all evaluated; "best-test" exists only in
+    the protocol as-published. splits: evaluated splits. tune: methods of the same name are settings of it, and
+    validation data choose among them. eval_clients: evaluate only this many clients, drawn once, the same for all
+    methods and seeds (null: all). private: hold the clients' private states in memory or, for very many clients, in
+    a file. draw: named models in figures (all if empty). metric: used by selection, figures and `hurt`, by default
+    accuracy or mse; further metrics, separated by commas, are only measured.
     """
 
     PRESENTATION: ClassVar[frozenset[str]] = frozenset({"id", "title", "gaps", "tune", "draw", "private"})
-    """Fields that change what is shown, never what is computed."""
+    """Fields that never change the numbers, only how they are shown or held."""
 
     id: str
     title: str = ""
@@ -91,17 +91,17 @@ class Cell(Strict):
         return next(method for method in self.methods if method.title == title)
 
     def value(self, setting: str) -> float:
-        """The number under a dotted name such as `rounds`, `data.missing` or `model.l2`."""
-        inside = {f"{part}.{key}": v for part in ("data", "model") for key, v in getattr(self, part).items()}
-        found = {"rounds": self.rounds, "cohort": self.cohort, **inside}.get(setting)
-        if not isinstance(found, int | float) or isinstance(found, bool):
-            told = f"across = '{setting}' must name a number that the cell sets, such as data.missing"
-            raise ConfigError(f"cell '{self.id}': {told}")
-        return float(found)
+        """Look up a number by its dotted name (`rounds`, `data.missing`). Raises `ConfigError` if it is no number."""
+        nested = {f"{part}.{key}": v for part in ("data", "model") for key, v in getattr(self, part).items()}
+        number = {"rounds": self.rounds, "cohort": self.cohort, **nested}.get(setting)
+        if not isinstance(number, int | float) or isinstance(number, bool):
+            message = f"across = '{setting}' must name a number that the cell sets, such as data.missing"
+            raise ConfigError(f"cell '{self.id}': {message}")
+        return float(number)
 
     @property
     def tail(self) -> int:
-        """How many of the last rounds are all evaluated, whatever `eval_every`."""
+        """The number of last rounds that are all evaluated, whatever `eval_every` is."""
         return min(10, self.rounds) if self.select == "last-10" else 0
 
     @model_validator(mode="before")
@@ -133,7 +133,7 @@ class Cell(Strict):
 class Experiment(Strict):
     """A set of cells, run with the same seeds.
 
-    across: a setting in which the cells differ, `data.missing` say: the report draws the scores against it.
+    across: a setting that differs between the cells, such as `data.missing`; the report plots the scores against it.
     """
 
     name: str
@@ -174,7 +174,11 @@ class Experiment(Strict):
         raise unknown("cell", cell_id, [c.id for c in self.cells])
 
     def only(self, patterns: tuple[str, ...]) -> "Experiment":
-        """The cells and methods that match any pattern: a cell's id or prefix of it, or 'cell/method label'."""
+        """Keep the cells and methods that match any pattern; all if there is none.
+
+        A pattern is a cell's id or a prefix of it, a method's label or name, or 'cell/label'. Raises `ConfigError` if
+        a pattern matches nothing.
+        """
         if not patterns:
             return self
         options = [c.id for c in self.cells] + [m.title for c in self.cells for m in c.methods]
@@ -184,17 +188,19 @@ class Experiment(Strict):
                 raise unknown("cell or method", p, {*options, *(t for t in titles if "/" in p)})
         cells: list[Cell] = []
         for cell in self.cells:
-            whole = any(cell.id.startswith(p) for p in patterns)
-            kept = tuple(m for m in cell.methods if whole or {f"{cell.id}/{m.title}", m.title, m.name} & {*patterns})
-            if kept:
-                cells.append(cell.model_copy(update={"methods": kept}))
+            whole_cell = any(cell.id.startswith(p) for p in patterns)
+            selected = tuple(
+                m for m in cell.methods if whole_cell or {f"{cell.id}/{m.title}", m.title, m.name} & {*patterns}
+            )
+            if selected:
+                cells.append(cell.model_copy(update={"methods": selected}))
         return self.model_copy(update={"cells": tuple(cells)})
 
 
 def experiment_of(values: Mapping[str, Any], origin: str) -> Experiment:
-    """Check a plain mapping and make an experiment; `origin` names the file or command in errors.
+    """Build an experiment from a plain mapping. Raises `ConfigError` for anything invalid.
 
-    A table `defaults` fills in what cells leave out.
+    origin: the file or command, named in errors. A table `defaults` fills in what the cells leave out.
     """
     given = dict(values)
     _finite(given, "", origin)
@@ -212,16 +218,16 @@ def experiment_of(values: Mapping[str, Any], origin: str) -> Experiment:
 
 
 def _finite(value: Any, where: str, origin: str) -> None:
-    """Refuse NaN and infinity, which no setting can be."""
-    inside = value.items() if isinstance(value, dict) else enumerate(value) if isinstance(value, list | tuple) else ()
-    for key, part in inside:
+    """Raise `ConfigError` for a setting that is NaN or infinite."""
+    items = value.items() if isinstance(value, dict) else enumerate(value) if isinstance(value, list | tuple) else ()
+    for key, part in items:
         _finite(part, f"{where}.{key}" if where else str(key), origin)
     if isinstance(value, float) and not math.isfinite(value):
         raise ConfigError(f"{origin}: {where} = {value} must be a finite number")
 
 
 def _first(error: ValidationError) -> str:
-    """One line for the first thing that is wrong: where, what, and the nearest known key."""
+    """Describe the first error in one line: where, what, and the nearest known key."""
     detail = error.errors(include_url=False)[0]
     where = ".".join(str(part) for part in detail["loc"])
     cause = detail.get("ctx", {}).get("error")
@@ -240,7 +246,7 @@ def _first(error: ValidationError) -> str:
 
 
 def load_experiment(path: str | Path) -> Experiment:
-    """Read an experiment from a TOML file."""
+    """Read an experiment from a TOML file. Raises `ConfigError` if it is missing or invalid."""
     file = Path(path)
     try:
         values = tomllib.loads(file.read_text(encoding="utf-8"))
@@ -254,10 +260,10 @@ def load_experiment(path: str | Path) -> Experiment:
 
 
 def override(experiment: Experiment, assignments: Mapping[str, Any]) -> Experiment:
-    """Change settings by key, wherever it occurs.
+    """Override settings by key, everywhere the key occurs. Raises `ConfigError` on an unknown key.
 
-    A key is an experiment's (`seeds`), every cell's (`rounds`, `data.partition`, `model.l2`), or a method's
-    (`pfedme.rate`). The description says what was changed.
+    A key belongs to the experiment (`seeds`), to every cell (`rounds`, `data.partition`, `model.l2`), or to a method
+    (`pfedme.rate`). Changes of cells and methods are added to the description.
     """
     values = experiment.model_dump(mode="json")
     for key, value in assignments.items():
@@ -279,13 +285,13 @@ def override(experiment: Experiment, assignments: Mapping[str, Any]) -> Experime
                 cell[key] = value
         else:
             raise unknown("key", key, {*Cell.model_fields, *Experiment.model_fields} - {"cells"})
-    told = [f"{key} = {value}" for key, value in assignments.items() if key not in Experiment.model_fields]
-    if told:
-        values["description"] = f"{values['description'].rstrip()}\n\nChanged with --set: {', '.join(told)}.".strip()
+    edits = [f"{key} = {value}" for key, value in assignments.items() if key not in Experiment.model_fields]
+    if edits:
+        values["description"] = f"{values['description'].rstrip()}\n\nChanged with --set: {', '.join(edits)}.".strip()
     return experiment_of(values, "--set")
 
 
 def digest(*parts: object) -> str:
-    """A short hash of JSON values: equal exactly when they are."""
+    """Hash JSON values into 16 hex digits; equal values give equal digests."""
     text = json.dumps(parts, sort_keys=True, default=str)
     return hashlib.sha256(text.encode()).hexdigest()[:16]

@@ -1,4 +1,4 @@
-"""From an experiment to its results: check it, run what is missing, and keep all of it in a folder."""
+"""Launch an experiment: check it, run what is missing, and record everything in a folder."""
 
 import json
 import shutil
@@ -28,32 +28,32 @@ SAVE_MODELS = ("first", "all", "none")
 
 
 class Watcher(Protocol):
-    """Shows where an experiment's runs stand while they run."""
+    """Displays the progress of an experiment's runs."""
 
     def progress(self, name: str, progress: Progress) -> None:
-        """A run has come further."""
+        """Called when a run has progressed. name: its id."""
         ...
 
     def finished(self, row: RunRow) -> None:
-        """A run has ended, or had ended before."""
+        """Called when a run has ended, or had ended before the launch."""
         ...
 
     def shown(self) -> AbstractContextManager[object]:
-        """The time in which it is shown."""
+        """A context manager: the display is visible inside it."""
         ...
 
 
 class Unwatched:
-    """Shows nothing."""
+    """A watcher that displays nothing."""
 
     def progress(self, name: str, progress: Progress) -> None:
-        """Show nothing."""
+        """Do nothing."""
 
     def finished(self, row: RunRow) -> None:
-        """Show nothing."""
+        """Do nothing."""
 
     def shown(self) -> AbstractContextManager[object]:
-        """Nothing to begin or end."""
+        """A context manager that does nothing."""
         return nullcontext()
 
 
@@ -72,17 +72,16 @@ def launch(
     watcher: Watcher | None = None,
     report: Callable[[Results], object] | None = None,
 ) -> Results:
-    """Run what the folder does not have yet; returns the results.
+    """Run what the folder does not have yet, and return the results.
 
-    Everything that can be known to be wrong beforehand is refused before the folder is created.
+    Invalid settings are refused before the folder is created. A diverged run is recorded and stops no other run; see
+    `raise_diverged`. In a distributed run only the leader returns; the other processes exit when all is computed.
 
-    folder: where data sets that are read from files lie. jobs: processes at once; by default as many as the folder
-    had before, else one a core. A run's last bits depend on how many cores it has, so a resumed one has as many,
-    even where it is the only one left. save_models: client models of the "first" seed, of "all", or "none". data,
-    model: objects in place of specifications; these run in this process. A run that diverges is recorded as such and
-    stops no other; see `raise_diverged`. bench: one that has data loaded already. report: called with the results
-    while no other process may write to the folder. Of several processes that run together only the leader returns;
-    the others end when all is computed.
+    folder: holds the data sets that are read from files. jobs: number of parallel processes; by default as many as
+    the folder had before, else one a core. (A run's last bits depend on its number of cores, so a resumed run gets as
+    many as before, even if it is the only one left.) data, model: objects that replace the specifications; their runs
+    stay in this process. save_models: client models of the "first" seed, of "all", or "none". bench: a workbench that
+    has data loaded already. report: called with the results while the folder is still locked.
     """
     out = Path(out)
     use_compilation_cache()
@@ -101,20 +100,20 @@ def launch(
         engine = Engine(store, bench, tuple(seeds))
         work = missing(engine, experiment)
         agreed_text(json.dumps([astuple(group) for group in work]))
-        count = min(jobs if jobs is not None else default_jobs(), len(runs)) if jax.process_count() == 1 else 1
+        num_jobs = min(jobs if jobs is not None else default_jobs(), len(runs)) if jax.process_count() == 1 else 1
         watcher = watcher or Unwatched()
-        todo = {run_id(group.cell, group.title, seed) for group in work for seed in group.seeds}
+        unfinished = {run_id(group.cell, group.title, seed) for group in work for seed in group.seeds}
         for row in store.runs():
-            if row.id in {run.id for run in runs} - todo:
+            if row.id in {run.id for run in runs} - unfinished:
                 watcher.finished(row)
         with watcher.shown():
-            if work and count > 1 and data is None and model is None and not debug:
+            if work and num_jobs > 1 and data is None and model is None and not debug:
                 bench.forget()  # the workers load their own data
                 run_parallel(
                     out,
                     experiment,
                     work,
-                    jobs=count,
+                    jobs=num_jobs,
                     folder=folder,
                     save_models=engine.save_models,
                     on_progress=watcher.progress,
@@ -130,12 +129,12 @@ def launch(
 
 @contextmanager
 def mastered(out: Path) -> Generator[Store]:
-    """The store of a folder, which is created; open while the block lasts, in which no other process may write.
+    """Create a folder if needed and open its store, locked against other processes while the block runs.
 
-    Input that is found to be wrong before the first evaluation leaves no new folder behind.
+    A new folder is removed again if a `ConfigError` or `DataError` occurs before the first evaluation.
     """
-    new = [folder for folder in (out, *out.parents) if not folder.exists()]
-    worthless = False
+    new_folders = [folder for folder in (out, *out.parents) if not folder.exists()]
+    discard = False
     try:
         with (
             Store(out) as store,
@@ -145,25 +144,25 @@ def mastered(out: Path) -> Generator[Store]:
             try:
                 yield store
             except (ConfigError, DataError):
-                worthless = bool(new) and not any(store.evaluated(row.id) for row in store.runs())
+                discard = bool(new_folders) and not any(store.evaluated(row.id) for row in store.runs())
                 raise
     except IdiolectError:
-        if worthless:
+        if discard:
             shutil.rmtree(out, ignore_errors=True)
-            for folder in new[1:]:
+            for folder in new_folders[1:]:
                 with suppress(OSError):
                     folder.rmdir()
         raise
 
 
 def stored_options(store: Store) -> dict[str, Any]:
-    """How a folder was launched: `folder`, `save_models`, `command` and `jobs`, None for one process a core."""
-    before = store.fact("options") or {}
-    return {"folder": None, "save_models": "first", "command": "", "jobs": None, **before}
+    """The options of the last launch: `folder`, `save_models`, `command`, `jobs` (None: one process a core)."""
+    stored = store.fact("options") or {}
+    return {"folder": None, "save_models": "first", "command": "", "jobs": None, **stored}
 
 
 def raise_diverged(results: Results) -> None:
-    """Raise `DivergedError` if any run of the experiment diverged, naming the first."""
+    """Raise `DivergedError`, naming the first one, if any run of the experiment diverged."""
     rows = results.diverged()
     if rows:
         more = f" (and {len(rows) - 1} more)" if len(rows) > 1 else ""

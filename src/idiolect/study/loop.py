@@ -1,7 +1,7 @@
-"""Runs: rounds, evaluations between them, and recorders that may keep them.
+"""The training loop: rounds, evaluations between them, and recorders that store both.
 
-Members of one program run together; a single run is a program with one member. There is one order for all: an
-evaluation is recorded first, then the state from which a killed run goes on.
+The members of one program run together; a single run is a program with one member. The order is always the same: an
+evaluation is recorded first, then the state from which a killed run resumes.
 """
 
 import math
@@ -24,12 +24,12 @@ from idiolect.study.recording import Evaluated, Progress, Recorder
 from idiolect.study.schedule import Schedule
 from idiolect.study.summary import summarise
 
-_CALL_SECONDS = 0.5  # rounds are run in calls of about this length, so that progress moves
+_CALL_SECONDS = 0.5  # length of one compiled call, about: progress is shown after each
 
 
 @dataclass(frozen=True, eq=False)
 class Run:
-    """One run in a program. row: which of the program's members it is."""
+    """One run of a program. row: its index among the program's members."""
 
     simulation: Simulation
     seed: int
@@ -39,7 +39,11 @@ class Run:
 
 
 class _Loop:
-    """Runs at work. A place is where a run's state stands; a run that fills several has its first one."""
+    """The runs in progress.
+
+    A place is an index into `runs` and into the stacked states. A run that occurs several times, to fill the program,
+    is tracked at its first place.
+    """
 
     def __init__(self, program: Program, runs: Sequence[Run], schedule: Schedule, capacity: int | None) -> None:
         self.program, self.runs, self.schedule = program, runs, schedule
@@ -53,40 +57,40 @@ class _Loop:
 
     @property
     def working(self) -> list[int]:
-        """The places of the runs that have not failed."""
+        """The places of the runs that have not diverged."""
         return [place for place in self.places if place not in self.failed]
 
     def begin(self, file: Path | None) -> State:
-        """Every run's state: restored, or before its first round."""
+        """Restore every run's state, or make its initial state."""
         runs, program = self.runs, self.program
         simulations, seeds = [run.simulation for run in runs], [run.seed for run in runs]
         states = program.start(simulations, seeds, [run.params for run in runs], file)
-        each = {runs[place]: program.one(states, place) for place in self.places}
-        kept = {place: runs[place].recorder.restore(each[runs[place]]) for place in self.places}
-        for place, restored in kept.items():
+        state_of = {runs[place]: program.one(states, place) for place in self.places}
+        checkpoints = {place: runs[place].recorder.restore(state_of[runs[place]]) for place in self.places}
+        for place, restored in checkpoints.items():
             if restored is not None:
-                each[runs[place]], self.seconds[place], self.compile_seconds[place] = restored
-        if any(restored is not None for restored in kept.values()):
-            states = program.joined([each[run] for run in runs])
+                state_of[runs[place]], self.seconds[place], self.compile_seconds[place] = restored
+        if any(restored is not None for restored in checkpoints.values()):
+            states = program.joined([state_of[run] for run in runs])
             states = program.like.devices.place(states) if program.alone else states
         return states
 
     def compile(self, states: State) -> State:
-        """The same states, after the program that trains was compiled."""
+        """Compile the training program; returns the states unchanged."""
         began = time.perf_counter()
-        states = self.program.advance(self.rows, states, 0, self.capacity)  # runs nothing
+        states = self.program.advance(self.rows, states, 0, self.capacity)  # runs no round
         jax.block_until_ready(states.shared)
         share = (time.perf_counter() - began) / len(self.places)
         self.compile_seconds = {place: seconds + share for place, seconds in self.compile_seconds.items()}
         return states
 
     def advance(self, states: State, end: int) -> tuple[State, float]:
-        """All runs in round `end`, but for those that fail; and the seconds that it took."""
+        """Run all runs to round `end`; returns (states, seconds taken). Runs that diverge are noted in `failed`."""
         before, began = self.program.rounds(states), time.perf_counter()
         states = self.program.advance(self.rows, states, end, self.capacity)
         jax.block_until_ready(states.shared)
         rounds, took = self.program.rounds(states), time.perf_counter() - began
-        faults = np.asarray(states.fault).reshape(-1, 3)  # a member's whole state is gathered where there is one
+        faults = np.asarray(states.fault).reshape(-1, 3)  # read at once: only a member with a fault is gathered
         for place in self.working:
             if rounds[place] > before[place]:
                 self.seconds[place] += took / len(self.places)
@@ -99,7 +103,7 @@ class _Loop:
         return states, took
 
     def evaluate(self, states: State, round: int) -> None:
-        """Score the runs that stand in this round, and have them recorded where that has not been done."""
+        """Evaluate and record the runs that are in this round, unless it is recorded already."""
         schedule, program, rounds = self.schedule, self.program, self.program.rounds(states)
         places = [place for place in self.working if rounds[place] == round]
         places = [place for place in places if not self.runs[place].recorder.has(round, schedule.splits)]
@@ -110,18 +114,18 @@ class _Loop:
         for place in places:
             simulation, state = self.runs[place].simulation, program.one(states, place)
             results = [(s, summarise(s, program.metrics[0])) for s in scores[place]]
-            infinite = next((s for s, summary in results if not math.isfinite(summary.loss)), None)
-            if infinite is not None:
-                self.failed[place] = diverged(simulation, infinite, round, program.evaluator.ids)
+            not_finite = next((s for s, summary in results if not math.isfinite(summary.loss)), None)
+            if not_finite is not None:
+                self.failed[place] = diverged(simulation, not_finite, round, program.evaluator.ids)
                 continue
             self.scores.update({s.model: summary.pooled for s, summary in results if s.split == "test"})
             diagnostics = simulation.algorithm.diagnostics(state.shared)
             times = self.seconds[place], self.compile_seconds[place]
-            told = {name: float(value) for name, value in diagnostics.items()}
-            self.runs[place].recorder.keep(Evaluated(round, results, state, *times, told), round >= schedule.rounds)
+            values = {name: float(value) for name, value in diagnostics.items()}
+            self.runs[place].recorder.keep(Evaluated(round, results, state, *times, values), round >= schedule.rounds)
 
     def pause(self, states: State, round: int) -> None:
-        """A moment at which the states of the runs in this round may be kept."""
+        """Let the recorders of the runs in this round save a checkpoint."""
         rounds = self.program.rounds(states)
         for place in self.working:
             if rounds[place] == round:
@@ -138,10 +142,10 @@ def run_together(
     file: Path | None = None,
     on_progress: Callable[[Progress], None] = lambda _: None,
 ) -> tuple[State, dict[Run, DivergedError]]:
-    """Bring runs of one program to the schedule's last round; the states, and the errors of runs that diverged.
+    """Run the members of one program to the schedule's last round; returns (states, errors of diverged runs).
 
-    A run may stand several times in `runs`, to fill the program's places. Runs may go on from different rounds.
-    capacity: rows that hold any cohort; found if not given. file: where a single run's private states lie, see
+    A run may occur several times in `runs`, to fill the program's places. Runs may resume from different rounds.
+    capacity: rows that hold the largest cohort; computed if not given. file: holds a single run's private states, see
     `Simulation.init`.
     """
     loop = _Loop(program, runs, schedule, capacity)
@@ -151,8 +155,8 @@ def run_together(
     states = loop.compile(states)
     if schedule.is_due(done):
         loop.evaluate(states, done)
-    # A single run begins with one round, so that progress moves early; the runs of a sweep are seen together.
-    rounds_a_call, first = (1 if program.alone else schedule.rounds), (done, time.perf_counter())
+    # A single run begins with one round, to show progress early; a sweep shows the progress of all its runs together.
+    rounds_a_call, begun = (1 if program.alone else schedule.rounds), (done, time.perf_counter())
     while done < schedule.rounds and loop.working:
         due = schedule.next_due(done)
         rounds = int(agreed(np.asarray(min(rounds_a_call, due - done))))  # processes differ in speed, not in rounds
@@ -166,7 +170,7 @@ def run_together(
             loop.evaluate(states, done)
         else:
             loop.pause(states, done)
-        rate = (done - first[0]) / max(time.perf_counter() - first[1], 1e-9)
+        rate = (done - begun[0]) / max(time.perf_counter() - begun[1], 1e-9)
         on_progress(Progress(done, schedule.rounds, rate, dict(loop.scores)))
     return states, {runs[place]: error for place, error in loop.failed.items()}
 
@@ -181,9 +185,10 @@ def fit(
     file: Path | None = None,
     on_progress: Callable[[Progress], None] = lambda _: None,
 ) -> State:
-    """The state after a single run; see `run_together`. params: the simulation's own by default.
+    """Run a single run to its end and return the last state; see `run_together`.
 
-    Raises `DivergedError` at the first NaN or infinity, in training or in an evaluation.
+    params: initial parameters, by default the simulation's. Raises `DivergedError` at the first NaN or infinity, in
+    training or in an evaluation.
     """
     run = Run(program.like, seed, program.like.params if params is None else params, recorder)
     state, failed = run_together(program, [run], schedule, file=file, on_progress=on_progress)
@@ -195,9 +200,9 @@ def fit(
 def diverged(
     simulation: Simulation, scores: ClientScores, round: int, ids: Int[np.ndarray, "clients"]
 ) -> DivergedError:
-    """The error for an evaluation that is not finite, with the first client at which it is not.
+    """Build the error for an evaluation with NaN or infinity; it names the first such client.
 
-    ids: the numbers of the clients that were evaluated.
+    ids: the numbers of the evaluated clients.
     """
     bad = np.flatnonzero((scores.count > 0) & ~np.isfinite(scores.loss))
     client = simulation.data.clients[ids[bad[0]]] if len(bad) else None

@@ -1,4 +1,4 @@
-"""Which metrics a cell's evaluations measure."""
+"""The metrics that a cell's evaluations measure."""
 
 from idiolect.core.errors import ConfigError
 from idiolect.data.federated import FederatedData, TaskKind
@@ -8,19 +8,17 @@ from idiolect.study.experiment import Cell
 
 
 def metrics_of(cell: Cell, task: TaskKind) -> tuple[Metric, ...]:
-    """What is measured: the cell's metrics, those that always are, those of published values.
+    """List the metrics to measure: the cell's, the task's standard ones, those of published values.
 
-    The first is the one that selection, figures and `hurt` use.
+    Selection, figures and `hurt` use the first one. Raises `ConfigError` for a metric that is unknown or of the other
+    task.
     """
     published = [value.metric for method in cell.methods for value in method.published if value.metric]
     return measured(task, names_in(cell.metric), published)
 
 
 def check_metrics(cell: Cell, data: FederatedData) -> None:
-    """Refuse a metric of the other task, and one over all clients that the data cannot have.
-
-    Raises `ConfigError`.
-    """
+    """Raise `ConfigError` for a metric of the other task, or one that needs classes the clients do not share."""
     first = metrics_of(cell, data.task)[0]
     if first.by_class and data.own_labels:
         raise ConfigError(f"metric '{first.name}' compares classes that all clients share, but each client numbers "

@@ -1,4 +1,4 @@
-"""Every client's model, and what clients share, as files that `load_model` reads in one line."""
+"""Save the clients' models as files that `load_model` reads."""
 
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -28,17 +28,19 @@ def save_client_models(
     spec: Mapping[str, Any] | None,
     extra: Mapping[str, Any],
 ) -> None:
-    """Write folder/name/<client>.safetensors for every client; a shared model once, as folder/name.safetensors.
+    """Write every client's model to folder/name/<client>.safetensors.
 
-    models: parameters or a `Predictor`, leaves (clients, ...), or either as `Shared`: what a group shares is written
-    once, as folder/name/group-<number>.safetensors. clients: their names. objective: makes of them models to call on
-    a sample. spec: how to build the run's module again, None for a user's own. A predictor that is no such module is
-    loaded with `like`, the same client model of another run. A file has the name that it is for, with a hash where
-    that is no safe file name or where two would make the same file; the metadata hold the names as they are. Raises
-    `StoreError` if the folder cannot be written.
+    A model that all clients share is written once, as folder/name.safetensors; one that a group shares is written
+    once, as folder/name/group-<number>.safetensors. A client name that is not a safe file name, or that collides with
+    another, gets a hash in the file name; the metadata hold the names as they are.
+
+    models: parameters or a `Predictor`, leaves (clients, ...), or either as `Shared`. clients: their names.
+    objective: turns `models` into models of one sample. spec: how to build the run's module again, None for a user's
+    own. extra: more metadata. A predictor that is not the run's module is loaded with `like`, the same client's model
+    of another run. Raises `StoreError` if the folder cannot be written to.
     """
     details = {**extra, "model": name, "classes": list(data.classes)}
-    for path, index, told in _places(folder, file_name(name), models, clients):
+    for path, index, owners in _places(folder, file_name(name), models, clients):
         params = jax.tree.map(jax.numpy.asarray, tree.gather(jax.device_get(unshared(models)), index))
         model = objective.model(params)
         save_model(
@@ -49,7 +51,7 @@ def save_client_models(
             num_outputs=data.num_outputs,
             task=data.task,
             modalities=data.modalities,
-            extra={**details, **told},
+            extra={**details, **owners},
         )
 
 
@@ -57,25 +59,25 @@ Place = tuple[Path, int, dict[str, Any]]
 
 
 def _places(folder: Path, name: str, models: PyTree, clients: Sequence[str]) -> list[Place]:
-    """For each file: its path, the place of a client that has the model, and what is said of whose it is."""
+    """List for each file: its path, the row of a client that has the model, the metadata about its owners."""
     if not isinstance(models, Shared):
-        target = _made(folder / name)
+        target = _created(folder / name)
         files = file_names(clients)
         return [
             (target / f"{file}{SUFFIX}", i, {"client": client})
             for i, (client, file) in enumerate(zip(clients, files, strict=True))
         ]
     if models.group is None:
-        return [(_made(folder) / f"{name}{SUFFIX}", 0, {})]
-    groups, target = np.asarray(models.group), _made(folder / name)
+        return [(_created(folder) / f"{name}{SUFFIX}", 0, {})]
+    groups, target = np.asarray(models.group), _created(folder / name)
     members: dict[int, list[int]] = {int(g): np.flatnonzero(groups == g).tolist() for g in np.unique(groups)}
     return [
-        (target / f"group-{group}{SUFFIX}", of[0], {"group": group, "clients": [clients[i] for i in of]})
-        for group, of in members.items()
+        (target / f"group-{group}{SUFFIX}", rows[0], {"group": group, "clients": [clients[i] for i in rows]})
+        for group, rows in members.items()
     ]
 
 
-def _made(folder: Path) -> Path:
+def _created(folder: Path) -> Path:
     try:
         folder.mkdir(parents=True, exist_ok=True)
     except OSError as error:

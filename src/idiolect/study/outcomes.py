@@ -1,4 +1,4 @@
-"""What a comparison says of one method and model: a line of a table, a course over rounds, a published gap."""
+"""The outcomes of a comparison for one method and model: a table line, a curve over rounds, a published gap."""
 
 import math
 from collections.abc import Mapping
@@ -18,12 +18,12 @@ Verdict = Literal["reproduced", "differs", "no published value", "not run", "div
 class Line:
     """One named model of one method in one cell, on test data, over seeds.
 
-    metric: the name of the one that is compared, of which these are: pooled: over all samples; mean, spread: mean and
-    standard deviation over clients; worst10: mean of the worst tenth of the clients; worst: the worst client.
-    metrics: of every metric that was measured, by its name, the value over all samples; NaN if a seed has none.
-    hurt_local, hurt_global: fraction of clients worse off than with Local, and than with the plain global model
-    (FedAvg's if it was run, else this method's own); None where there is none. rounds: the rounds whose models are
-    shown, one a seed. seconds: training time a run, compilation left out. failed: seeds that diverged.
+    metric: the name of the compared metric, of which these five are values: pooled: over all samples; mean, spread:
+    mean and standard deviation over clients; worst10: mean over the worst tenth of the clients; worst: the worst
+    client. loss: mean over samples. metrics: metric name -> value over all samples, for every measured metric; NaN if
+    a seed has none. hurt_local, hurt_global: fraction of clients worse off than with Local, and than with the plain
+    global model (FedAvg's if it was run, else this method's own); None without that model. rounds: the rounds whose
+    models are shown, one a seed. seconds: training time of a run, without compilation. failed: seeds that diverged.
     """
 
     cell: str
@@ -46,13 +46,13 @@ class Line:
 
     @property
     def published_metric(self) -> str:
-        """The metric of the published value: the task's own, where none is named."""
+        """The name of the published value's metric; the task's standard metric if it names none."""
         named = "" if self.published is None else self.published.metric
         return named or ALWAYS[METRICS[self.metric].task][0]
 
     @property
     def difference(self) -> float | None:
-        """Measured minus published, in the published value's units: per cent where the metric is read so."""
+        """Measured minus published, in the published value's units (per cent for accuracy); None without either."""
         name, published = self.published_metric, self.published
         if published is None or name not in self.metrics or math.isnan(self.metrics[name].mean):
             return None
@@ -60,7 +60,7 @@ class Line:
 
     @property
     def verdict(self) -> Verdict:
-        """Whether the mean over seeds is within the published value's tolerance."""
+        """Whether the mean over seeds is within the published value's tolerance, or why that is unknown."""
         if self.pooled.seeds == 0:
             return "diverged" if self.failed else "not run"
         if self.published is None:
@@ -72,7 +72,7 @@ class Line:
 
 @dataclass(frozen=True)
 class Curve:
-    """One named model's course over rounds: mean and standard deviation over seeds. Arrays are (rounds,).
+    """One named model's curve over rounds: mean and standard deviation over seeds. Arrays are (rounds,).
 
     The standard deviations are NaN for a single seed.
     """
@@ -90,7 +90,7 @@ class Curve:
 
 @dataclass(frozen=True)
 class GapLine:
-    """A published gap beside the measured one, both in points; paired by seed."""
+    """A published gap and the measured one, both in percentage points; seeds are paired."""
 
     gap: Gap
     measured: OverSeeds

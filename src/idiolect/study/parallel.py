@@ -1,4 +1,4 @@
-"""Several runs at once on one machine: one process a core, or each with its share of the cores."""
+"""Run groups in several processes on one machine, which divide its cores."""
 
 import gc
 import math
@@ -27,41 +27,42 @@ from idiolect.study.resolve import Workbench
 from idiolect.study.store import RunRow, Store
 
 Events: TypeAlias = "Queue[tuple[str, Progress] | RunRow]"
-"""What workers tell: where a run stands (by its name), or that it is finished."""
+"""The workers' messages: (run id, progress), or the row of a run that has ended."""
 
 _engine: Engine | None = None
 _events: "Events | None" = None
 
 
 def default_jobs() -> int:
-    """One process a core on a CPU; one where there are accelerators or other devices, which has them to itself."""
+    """The default number of processes: one a core on a CPU; a single one on accelerators or other devices."""
     return len(cores()) if are_cores() else 1
 
 
 def shares(jobs: int) -> list[list[int]]:
-    """The cores of each of `jobs` processes; with more processes than cores, all for each.
+    """Divide the cores over `jobs` processes; with more processes than cores, each gets all of them.
 
-    All have equally many, and none takes what is left over: which process gets a run must not change its last bits.
+    Every process gets equally many, and left-over cores stay idle: a run's last bits must not depend on the process
+    that runs it.
     """
-    own = cores()
-    if jobs > len(own):
-        return [own] * jobs
-    each = len(own) // jobs
-    return [own[job * each : (job + 1) * each] for job in range(jobs)]
+    available = cores()
+    if jobs > len(available):
+        return [available] * jobs
+    each = len(available) // jobs
+    return [available[job * each : (job + 1) * each] for job in range(jobs)]
 
 
 def divide(experiment: Experiment, work: list[Group], jobs: int) -> list[Group]:
-    """Order work by falling cost, and cut groups by seeds until there are a few pieces for each process."""
+    """Cut groups by seeds into a few pieces for each process, and order them by falling cost."""
     pieces = math.ceil(4 * jobs / max(len(work), 1))
     size = max(1, math.ceil(experiment.seeds / pieces))
-    cut = [
+    parts = [
         replace(group, seeds=group.seeds[i : i + size]) for group in work for i in range(0, len(group.seeds), size)
     ]
-    return sorted(cut, key=lambda group: -_cost(experiment, group))
+    return sorted(parts, key=lambda group: -_cost(experiment, group))
 
 
 def _cost(experiment: Experiment, group: Group) -> float:
-    """A rough guess, good enough to start the longest first."""
+    """Estimate a group's cost roughly: enough to start the longest first."""
     cell = experiment.cell(group.cell)
     spec = cell.method(group.title).spec
     steps = {"pfedme": spec.get("inner_steps", 5), "perfedavg": 5}.get(spec["name"], 1)
@@ -71,23 +72,23 @@ def _cost(experiment: Experiment, group: Group) -> float:
 
 
 def _begin(
-    out: Path, folder: str | None, save_models: tuple[int, ...], events: Events, mine: "Queue[list[int]]"
+    out: Path, folder: str | None, save_models: tuple[int, ...], events: Events, core_shares: "Queue[list[int]]"
 ) -> None:
     global _engine, _events
     threading.Thread(target=_end_with_parent, daemon=True).start()
-    # XLA sizes its thread pool by the cores it may use: its own, or the processes fight for all of them.
-    share = mine.get()
+    # XLA starts a thread for each core it may use: without its own cores, every process would use all of them.
+    own_cores = core_shares.get()
     with suppress(AttributeError, OSError):
-        os.sched_setaffinity(0, share)
-    use_cores(len(share))
+        os.sched_setaffinity(0, own_cores)
+    use_cores(len(own_cores))
     use_compilation_cache()
     store = Store(out)
-    Finalize(None, store.close, exitpriority=1)  # a worker's own atexit
+    Finalize(None, store.close, exitpriority=1)  # runs when the worker exits
     _engine, _events = Engine(store, Workbench(folder), save_models), events
 
 
 def _end_with_parent() -> None:
-    """A killed parent leaves no workers behind; a worker may end at any instant."""
+    """Exit when the parent process is killed. A worker may end at any instant: the store stays valid."""
     parent = parent_process()
     if parent is not None:
         wait_for([parent.sentinel])
@@ -100,7 +101,7 @@ def _work(experiment: Experiment, group: Group) -> None:
     assert events is not None
     for row in engine.run_group(experiment, group, lambda name, progress: events.put((name, progress))):
         events.put(row)
-    # Of what is compiled, JAX keeps small pieces for ever, group after group; programs are kept for the next group.
+    # JAX keeps small pieces of everything it compiles, group after group; the programs stay for the next group.
     gc.collect()
 
 
@@ -115,16 +116,16 @@ def run_parallel(
     on_progress: Callable[[str, Progress], None],
     on_done: Callable[[RunRow], None],
 ) -> None:
-    """Run all groups in `jobs` processes; each writes to the store at `out` itself.
+    """Run all groups in `jobs` processes, each of which writes to the store at `out`.
 
-    Raises the first error of a worker, or KeyboardInterrupt; the other workers are then stopped where they are,
-    which loses nothing that a resumed run would not compute again.
+    Raises the first error of a worker, or KeyboardInterrupt. The other workers are then stopped; a resumed run
+    computes again what they lose.
     """
     context = get_context("spawn")
     events: Events = context.Queue()
-    own: Queue[list[int]] = context.Queue()
+    core_shares: Queue[list[int]] = context.Queue()
     for share in shares(jobs):
-        own.put(share)
+        core_shares.put(share)
 
     def drain() -> None:
         with suppress(Empty):
@@ -135,7 +136,7 @@ def run_parallel(
                 else:
                     on_progress(*event)
 
-    start = (out, folder, save_models, events, own)
+    start = (out, folder, save_models, events, core_shares)
     pool = ProcessPoolExecutor(jobs, mp_context=context, initializer=_begin, initargs=start)
     try:
         with _uninterrupted():
@@ -168,12 +169,12 @@ def _check(future: "Future[None]", out: Path) -> None:
 
 @contextmanager
 def _uninterrupted() -> Generator[None, None, None]:
-    """Processes started inside the block ignore Ctrl-C: their parent stops them, without their tracebacks."""
+    """Processes started inside the block ignore Ctrl-C: the parent stops them, so they print no tracebacks."""
     if threading.current_thread() is not threading.main_thread():
         yield
         return
-    before = signal.signal(signal.SIGINT, signal.SIG_IGN)
+    handler = signal.signal(signal.SIGINT, signal.SIG_IGN)
     try:
         yield
     finally:
-        signal.signal(signal.SIGINT, before)
+        signal.signal(signal.SIGINT, handler)

@@ -1,4 +1,4 @@
-"""Provenance: with what a number was made."""
+"""Provenance: the software, machine and time of a run."""
 
 import os
 import platform
@@ -19,10 +19,10 @@ PACKAGES = ("idiolect", "jax", "jaxlib", "equinox", "optax", "numpy")
 
 
 def provenance() -> dict[str, Any]:
-    """Versions, machine, device, time, and the state of the git repository that holds this package, if any.
+    """Collect versions, machine, device, time, and the state of the git repository that holds this package, if any.
 
-    What the system does not say is None. Nothing names the machine, its user or a path.
-    The repository is asked once a process: its state when the code was loaded, not after.
+    Unknown values are None. No value names the machine, its user or a path. Git is asked once a process, at the first
+    call: the loaded code does not change after that.
     """
     return {
         "time": datetime.now(UTC).isoformat(timespec="seconds"),
@@ -46,7 +46,7 @@ def _version(name: str) -> str | None:
 
 @cache
 def _cpu() -> str | None:
-    """What the processor is called."""
+    """The processor's name; None if unknown."""
     with suppress(OSError):
         for line in _CPUINFO.read_text(encoding="utf-8", errors="replace").splitlines():
             key, _, value = line.partition(":")
@@ -57,14 +57,14 @@ def _cpu() -> str | None:
 
 @cache
 def _git() -> dict[str, Any] | None:
-    here = Path(__file__).resolve().parent
+    folder = Path(__file__).resolve().parent
 
     def ask(*arguments: str) -> str | None:
         try:
-            done = subprocess.run(["git", *arguments], cwd=here, capture_output=True, text=True, timeout=10)
+            result = subprocess.run(["git", *arguments], cwd=folder, capture_output=True, text=True, timeout=10)
         except (OSError, subprocess.TimeoutExpired):
             return None
-        return done.stdout.strip() if done.returncode == 0 else None
+        return result.stdout.strip() if result.returncode == 0 else None
 
     commit = ask("rev-parse", "HEAD")
     # An installed copy inside somebody else's repository must not claim that repository's commit.

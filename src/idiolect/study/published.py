@@ -1,4 +1,4 @@
-"""What a paper published: numbers and gaps that measured ones are set beside."""
+"""Published values and gaps, with which measured ones are compared."""
 
 from pydantic import BaseModel, ConfigDict, field_validator
 
@@ -7,16 +7,16 @@ from idiolect.metrics.registry import METRICS
 
 
 class Strict(BaseModel):
-    """A frozen table that refuses keys it does not know."""
+    """A frozen pydantic model that refuses unknown keys."""
 
     model_config = ConfigDict(extra="forbid", frozen=True)
 
 
 class Published(Strict):
-    """A published number: which named model it is of, the value, its standard deviation, the tolerance.
+    """A published value of one named model, with its standard deviation and the tolerance `within`.
 
-    value, std and within are in per cent where the metric is read so (accuracy), else as the metric is (mse). metric:
-    what it is a value of; where none is named, accuracy or mse, as the data say.
+    value, std, within: in per cent if the metric is shown in per cent (accuracy), else in the metric's units (mse).
+    row: its row in the paper's table. metric: by default accuracy or mse, by the data's task.
     """
 
     model: str
@@ -35,7 +35,7 @@ class Published(Strict):
 
 
 class Gap(Strict):
-    """A published difference in accuracy between two models, in points: larger minus smaller.
+    """A published difference in accuracy between two models, in percentage points: larger minus smaller.
 
     larger, smaller: "method label/model".
     """

@@ -1,4 +1,4 @@
-"""What keeps a run in a store while it goes on."""
+"""Recorders that write a run to a store while it runs."""
 
 import time
 from collections.abc import Sequence
@@ -18,14 +18,14 @@ from idiolect.study.recording import Evaluated, Recorder
 from idiolect.study.schedule import Schedule
 from idiolect.study.store import RunRow, Store
 
-_CHECKPOINT_SECONDS = 5.0
-_CHECKPOINT_SHARE = 20  # checkpoints take at most this part of the time
+_CHECKPOINT_SECONDS = 5.0  # between two checkpoints, at least
+_CHECKPOINT_SHARE = 20  # checkpoints take at most 1/20 of the time
 
 
 class StoreRecorder:
-    """Keeps a run in a store: metrics in SQLite, then the checkpoint.
+    """Writes a run to a store: the metrics to SQLite, then the checkpoint.
 
-    metric: by which validation data choose a round, whose state is kept too; None where they do not.
+    metric: chooses the best round on validation data, whose state is saved too; None: no round is chosen so.
     """
 
     def __init__(self, store: Store, run: RunRow, schedule: Schedule, metric: Metric | None = None) -> None:
@@ -36,12 +36,15 @@ class StoreRecorder:
         self._next = 0.0
 
     def restore(self, like: State) -> tuple[State, float, float] | None:
-        """The checkpoint's state; evaluations beyond it are forgotten and will be made again."""
-        found = load_checkpoint(self.path, like, self.hash)
-        if found is not None and not self._recorded(int(found.state.round)):
-            found = None  # the metrics were lost: what led to this state must be computed again
-        self.store.rewind(self.run.id, int(found.state.round) if found is not None else -1)
-        if found is None:
+        """Load the checkpoint: (state, training seconds, compile seconds), or None to start anew.
+
+        Evaluations after the checkpoint are deleted; they will be computed again.
+        """
+        checkpoint = load_checkpoint(self.path, like, self.hash)
+        if checkpoint is not None and not self._recorded(int(checkpoint.state.round)):
+            checkpoint = None  # evaluations before it were lost: compute them again
+        self.store.rewind(self.run.id, int(checkpoint.state.round) if checkpoint is not None else -1)
+        if checkpoint is None:
             if isinstance(like.private, PrivateRows):
                 like.private.clear()
             return None
@@ -49,7 +52,7 @@ class StoreRecorder:
             for model in self.store.models(self.run.id):
                 for _, score, _ in self.store.curve(self.run.id, model, "validation", self.metric.name):
                     self._improves(model, score)
-        return found.state, found.seconds, found.compile_seconds
+        return checkpoint.state, checkpoint.seconds, checkpoint.compile_seconds
 
     def _recorded(self, round: int) -> bool:
         """Whether the store has every evaluation up to `round`."""
@@ -57,30 +60,31 @@ class StoreRecorder:
         return due <= {*self.store.evaluated(self.run.id)}
 
     def has(self, round: int, splits: Sequence[str]) -> bool:
-        """Whether the store holds the evaluation of a round on these splits."""
+        """Whether the store holds the evaluation of this round on these splits."""
         return {*splits} <= {*self.store.evaluated_splits(self.run.id, round)}
 
     def _improves(self, model: str, score: float) -> bool:
+        """Note a validation score; returns whether it is the best so far."""
         if self.metric is None or (model in self.best and not self.metric.better(score, self.best[model])):
             return False
         self.best[model] = score
         return True
 
     def best_path(self, model: str) -> Path:
-        """The checkpoint of the round that was best on validation data for one named model."""
+        """The checkpoint file of a named model's best round on validation data."""
         return self.path.with_name(f"{self.path.stem}.best-{model}.eqx")
 
     def chosen(self, model: str, last: State) -> State:
-        """The state of the round that the cell's selection chooses for a named model."""
+        """Load the state of a named model's selected round. Raises `StoreError` if its checkpoint is missing."""
         if self.metric is None:
             return last
-        found = load_checkpoint(self.best_path(model), last, self.hash)
-        if found is None:
+        checkpoint = load_checkpoint(self.best_path(model), last, self.hash)
+        if checkpoint is None:
             raise StoreError(f"{self.best_path(model)} is missing; delete {self.path} to start this run again")
-        return found.state
+        return checkpoint.state
 
     def keep(self, evaluated: Evaluated, last: bool) -> None:
-        """Metrics first, then the checkpoint: at the end, and else every few seconds."""
+        """Record the metrics, then save a checkpoint: at the end, else every few seconds."""
         checkpoint = Checkpoint(evaluated.state, evaluated.seconds, evaluated.compile_seconds)
         if self.metric is not None:
             for scores, summary in evaluated.results:
@@ -97,7 +101,7 @@ class StoreRecorder:
         self._save(checkpoint, now=last)
 
     def pause(self, state: State, seconds: float, compile_seconds: float) -> None:
-        """Between evaluations: a checkpoint every few seconds."""
+        """Save a checkpoint every few seconds, between evaluations."""
         self._save(Checkpoint(state, seconds, compile_seconds))
 
     def _save(self, checkpoint: Checkpoint, now: bool = False) -> None:
@@ -110,37 +114,37 @@ class StoreRecorder:
 
 
 class Together:
-    """A run of several processes: the leader's recorder keeps it, and all go on from what that gives back."""
+    """The recorder of a distributed run: the leader's own recorder writes, and all processes restore its state."""
 
     def __init__(self, own: Recorder | None) -> None:
         self.own = own
 
     def restore(self, like: State) -> tuple[State, float, float] | None:
-        """The leader's state, in every process."""
-        found = None if self.own is None else self.own.restore(like)
-        if not agreed(np.asarray(found is not None)):
+        """Restore the leader's state in every process."""
+        restored = None if self.own is None else self.own.restore(like)
+        if not agreed(np.asarray(restored is not None)):
             return None
-        state, *seconds = found or (like, 0.0, 0.0)
+        state, *seconds = restored or (like, 0.0, 0.0)
         spent, compiling = (float(s) for s in agreed(np.asarray(seconds)))
         return everywhere(state), spent, compiling
 
     def has(self, round: int, splits: Sequence[str]) -> bool:
-        """What the leader's recorder holds."""
+        """Whether the leader's recorder holds this evaluation."""
         return bool(agreed(np.asarray(self.own is not None and self.own.has(round, splits))))
 
     def keep(self, evaluated: Evaluated, last: bool) -> None:
-        """The leader keeps it."""
+        """Record an evaluated round, in the leader."""
         if self.own is not None:
             self.own.keep(evaluated, last)
 
     def pause(self, state: State, seconds: float, compile_seconds: float) -> None:
-        """The leader keeps it."""
+        """Let the leader save a checkpoint."""
         if self.own is not None:
             self.own.pause(state, seconds, compile_seconds)
 
 
 def everywhere(state: State) -> State:
-    """The leader's state, in every process."""
+    """Broadcast the leader's state to every process."""
     if jax.process_count() == 1:
         return state
     return with_key(agreed(jax.tree.map(np.asarray, plain(state))))

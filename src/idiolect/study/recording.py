@@ -1,4 +1,4 @@
-"""What a run tells while it goes on, and who keeps it."""
+"""What a run reports while it runs, and the interface of recorders."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
@@ -12,7 +12,7 @@ from idiolect.study.summary import Summary
 
 @dataclass(frozen=True)
 class Progress:
-    """Where a run stands: rounds done of all, rounds a second, and the last evaluation's test scores by model."""
+    """The progress of a run: rounds done, rounds in all, rounds a second, and the latest test score of each model."""
 
     round: int
     rounds: int
@@ -24,8 +24,8 @@ class Progress:
 class Evaluated:
     """One evaluated round: every client's scores, the first metric's summary, the state, and the time spent so far.
 
-    state: the arrays of the run itself, which training gives up when it goes on: read them at once or copy them.
-    diagnostics: what the method reports about itself; NaN where it does not know.
+    state: the run's own arrays, which the next round consumes: read or copy them at once. seconds, compile_seconds:
+    spent on training and on compiling. diagnostics: values that the method reports about itself; NaN if unknown.
     """
 
     round: int
@@ -37,22 +37,22 @@ class Evaluated:
 
 
 class Recorder(Protocol):
-    """Keeps what a run produces, and gives back the state from which it can go on."""
+    """Stores what a run produces, and restores the state from which it can resume."""
 
     def restore(self, like: State) -> tuple[State, float, float] | None:
-        """The last kept state with the seconds spent on it (training, compiling), or None."""
+        """Load the last stored (state, training seconds, compile seconds), or None."""
         ...
 
     def has(self, round: int, splits: Sequence[str]) -> bool:
-        """Whether it holds the evaluation of a round on these splits."""
+        """Whether the evaluation of this round on these splits is stored."""
         ...
 
     def keep(self, evaluated: Evaluated, last: bool) -> None:
-        """Keep one evaluated round; `last` marks the run's end."""
+        """Store one evaluated round; `last` marks the run's end."""
         ...
 
     def pause(self, state: State, seconds: float, compile_seconds: float) -> None:
-        """A moment between two evaluations, at which the state may be kept."""
+        """Called between two evaluations: the state may be stored."""
         ...
 
 
@@ -63,19 +63,19 @@ class Memory:
     history: list[Evaluated] = field(default_factory=list[Evaluated])
 
     def restore(self, like: State) -> None:
-        """Nothing to go on from; private states that a file holds are of another run."""
+        """Start anew; a file of private states is cleared, since it is of another run."""
         if isinstance(like.private, PrivateRows):
             like.private.clear()
 
     def has(self, round: int, splits: Sequence[str]) -> bool:
-        """Never: a run in memory starts anew."""
+        """Never: a run in memory always starts anew."""
         return False
 
     def keep(self, evaluated: Evaluated, last: bool) -> None:
-        """Append; the states between are dropped."""
+        """Append the evaluation."""
         del last
         self.history.append(evaluated)
 
     def pause(self, state: State, seconds: float, compile_seconds: float) -> None:
-        """Keep nothing."""
+        """Store nothing."""
         del state, seconds, compile_seconds

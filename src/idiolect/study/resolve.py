@@ -1,4 +1,4 @@
-"""From an experiment's words to the objects they mean: data, models, simulations, and their runs' entries."""
+"""Build the objects that an experiment specifies: data, models, simulations, and the store's rows of its runs."""
 
 import hashlib
 import json
@@ -32,9 +32,10 @@ from idiolect.study.store import RunRow
 
 @dataclass
 class Workbench:
-    """What the runs of one process share: the data last loaded, and objects the user passed in.
+    """Builds what the runs of one process need, and caches the data last loaded.
 
-    folder: the user's data folder. data, model: replace the specifications in every cell.
+    folder: the user's data folder. data, model: the user's objects, which replace the specifications in every cell.
+    debug: see `Simulation`.
     """
 
     folder: str | None = None
@@ -44,29 +45,29 @@ class Workbench:
     _loaded: tuple[str, FederatedData] | None = None
 
     def load(self, cell: Cell) -> FederatedData:
-        """The cell's data; the last one loaded is kept."""
+        """Load the cell's data; the last data set loaded is cached."""
         return self.data if self.data is not None else self.read(cell.data)
 
     def read(self, spec: Mapping[str, Any]) -> FederatedData:
-        """The data of a specification; the last one loaded is kept."""
+        """Load the data of a specification; the last data set loaded is cached."""
         key = json.dumps(spec, sort_keys=True)
         if self._loaded is None or self._loaded[0] != key:
-            self._loaded = None  # let the old one go before the new one comes
+            self._loaded = None  # free the old data before the new data are loaded
             self._loaded = (key, sources.load({**spec, **self._where(spec)}))
         return self._loaded[1]
 
     def forget(self) -> None:
-        """Let go of the data last loaded."""
+        """Drop the cached data."""
         self._loaded = None
 
     def _where(self, spec: Mapping[str, Any]) -> dict[str, str]:
-        """The user's folder, for data sets that are read from one and were not told another."""
+        """The folder argument of a source that takes one and whose specification names none; else no argument."""
         source = sources.SOURCES.get(spec.get("name", ""))
-        takes = source is not None and "folder" in signature(source).parameters and "folder" not in spec
-        return {"folder": self.folder} if self.folder is not None and takes else {}
+        takes_folder = source is not None and "folder" in signature(source).parameters and "folder" not in spec
+        return {"folder": self.folder} if self.folder is not None and takes_folder else {}
 
     def make_model(self, cell: Cell, data: FederatedData, seed: int) -> eqx.Module:
-        """The initial model of a run; with `shared_init` the same for all seeds."""
+        """Build the initial model of a run; with `shared_init` it is the same for all seeds."""
         if self.model is not None:
             return self.model
         key = model_key(0 if cell.shared_init else seed)
@@ -74,7 +75,7 @@ class Workbench:
         return build_model(cell.model, *shape)
 
     def simulation(self, cell: Cell, method: Method, data: FederatedData, model: eqx.Module) -> Simulation:
-        """Compile-ready: one method on one federation."""
+        """Build the simulation of one method on one federation. Raises `ConfigError` for settings that do not fit."""
         if cell.select == "best-validation" and data.validation.count == 0:
             raise ConfigError(
                 "select = 'best-validation', but the data have no validation split; set data.validation=0.15, say"
@@ -93,14 +94,14 @@ class Workbench:
         )
 
     def program(self, cell: Cell, method: Method, data: FederatedData, model: eqx.Module) -> Program:
-        """A single run of that, evaluated on the cell's clients by its metrics."""
+        """Build the program of a single run, evaluated on the cell's clients with its metrics."""
         simulation = self.simulation(cell, method, data, model)
         return Program([simulation], clients=cell.eval_clients, metrics=metrics_of(cell, data.task))
 
     def check(self, experiment: Experiment) -> list[RunRow]:
-        """Every run of an experiment as it will be registered, when all that can be wrong before it starts is right.
+        """Validate an experiment before training; returns the store's rows of all its runs.
 
-        Loads the data and looks at the models' shapes; trains and writes nothing.
+        Loads the data and traces the models' shapes; trains and writes nothing. Raises `ConfigError` naming the cell.
         """
         rows: list[RunRow] = []
         for cell in experiment.cells:
@@ -109,7 +110,7 @@ class Workbench:
                 f"cell '{cell.id}': private = 'file' goes with one process, without --debug; leave it or them out",
             )
             data = self.load(cell)
-            drawn: set[str] = set()
+            model_names: set[str] = set()
             try:
                 evaluated_clients(data.num_clients, cell.eval_clients)
                 check_metrics(cell, data)
@@ -119,20 +120,20 @@ class Workbench:
                     check_model(self.model, data.feature_shape, data.num_outputs)
                 for method in cell.methods:
                     offered = self.simulation(cell, method, data, model).offered
-                    drawn |= set(offered)
+                    model_names |= set(offered)
                     for value in method.published:
                         if value.model not in offered:
                             raise unknown(f"model of {method.name}", value.model, offered)
                 for name in cell.draw:
-                    if name not in drawn | methods.MODEL_NAMES:  # --only may have left out the method that has it
-                        raise unknown("model to draw", name, drawn)
+                    if name not in model_names | methods.MODEL_NAMES:  # --only may have left out its method
+                        raise unknown("model to draw", name, model_names)
             except ConfigError as error:
                 raise ConfigError(f"cell '{cell.id}': {error}") from None
             rows += [self.row(cell, m, data, seed) for m in cell.methods for seed in experiment.seed_list]
         return rows
 
     def row(self, cell: Cell, method: Method, data: FederatedData, seed: int) -> RunRow:
-        """How a run is registered."""
+        """Build the store's row of a run that has not started."""
         config = cell.model_dump(mode="json", exclude={"methods", *Cell.PRESENTATION})
         config["method"] = {**methods.hyperparameters(methods.ALGORITHMS[method.name]), **method.spec}
         if self.model is not None:
@@ -165,25 +166,25 @@ class Workbench:
 
 
 def run_id(cell: str, title: str, seed: int) -> str:
-    """The name of one run inside its folder."""
+    """The id of one run inside its folder."""
     return f"{cell}/{title}/seed{seed}"
 
 
 def is_parameter(leaf: Any) -> bool:
-    """An inexact array, or one of which only the shape is known."""
+    """Whether a leaf is an inexact array, or the shape of one."""
     return eqx.is_inexact_array(leaf) or isinstance(leaf, jax.ShapeDtypeStruct)
 
 
 def small_clients(algorithm: Algorithm, data: FederatedData) -> Sequence[str]:
-    """A note if some clients have less training data than a mini-batch is to hold."""
+    """A note if some clients have fewer training samples than `batch_size`."""
     batch_size = getattr(algorithm, "batch_size", None)
     sizes = algorithm.training_data(data).train.sizes
     if batch_size is None or not (sizes < batch_size).any():
         return ()
-    count, least = int(np.sum(sizes < batch_size)), int(sizes.min())
+    count, smallest = int(np.sum(sizes < batch_size)), int(sizes.min())
     return (
         f"batch_size = {batch_size} is larger than the training data of {count} of {len(sizes)} clients (the "
-        f"smallest has {least}): their mini-batches hold all the samples that they have",
+        f"smallest has {smallest}): their mini-batches hold all the samples that they have",
     )
 
 

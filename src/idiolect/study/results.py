@@ -1,4 +1,4 @@
-"""Results: what a store's runs say about every method and named model, over seeds, beside published values."""
+"""Results: the runs of a store, summarised over seeds for each method and named model, with published values."""
 
 import math
 from collections.abc import Sequence
@@ -21,7 +21,7 @@ from idiolect.study.summary import OverSeeds, Summary, hurt_fraction, over_seeds
 
 
 def mean_scores(rounds: Sequence[ClientScores]) -> ClientScores:
-    """The mean over several evaluated rounds of every client's loss and metrics, and of those over all samples."""
+    """Average scores over several rounds: each client's loss and metrics, and the values over all samples."""
     last = rounds[-1]
     return replace(
         last,
@@ -32,7 +32,7 @@ def mean_scores(rounds: Sequence[ClientScores]) -> ClientScores:
 
 
 class Results:
-    """Reads a store; nothing is computed that is not in it."""
+    """The results of an experiment, read from a store."""
 
     def __init__(self, store: Store, experiment: Experiment) -> None:
         self.store, self.experiment = store, experiment
@@ -44,21 +44,21 @@ class Results:
         return [row for row in rows if row is not None and row.status == "done"]
 
     def diverged(self) -> list[RunRow]:
-        """The experiment's runs that ended in NaN or infinity."""
+        """The experiment's runs that diverged (NaN or infinity)."""
         return [row for row in self.started() if row.status == "diverged"]
 
     def unfinished(self) -> list[RunRow]:
-        """The experiment's runs that were started and have not ended."""
+        """The experiment's runs that have started but not ended."""
         return [row for row in self.started() if row.status == "running"]
 
     def started(self) -> list[RunRow]:
-        """The experiment's runs that are in the store, whatever became of them."""
+        """The experiment's runs that are in the store, of any status."""
         cells, seeds = self.experiment.cells, self.experiment.seed_list
         names = [run_id(cell.id, method.title, seed) for cell in cells for method in cell.methods for seed in seeds]
         return [self.rows[name] for name in names if name in self.rows]
 
     def task(self, cell: Cell) -> TaskKind:
-        """The cell's task, as its data recorded it."""
+        """The cell's task, as a finished run recorded it; classification if none is finished."""
         for method in cell.methods:
             for row in self.finished(cell, method):
                 task = row.provenance.get("task")
@@ -66,84 +66,87 @@ class Results:
         return "classification"
 
     def metrics(self, cell: Cell) -> tuple[Metric, ...]:
-        """What was measured in a cell."""
+        """The metrics measured in a cell."""
         return metrics_of(cell, self.task(cell))
 
     def metric(self, cell: Cell) -> Metric:
-        """The metric that is compared in a cell."""
+        """The metric by which a cell's models are compared."""
         return self.metrics(cell)[0]
 
     def notes(self, cell: Cell) -> list[str]:
-        """What a reader of the cell's numbers must know about its data."""
+        """The notes on the cell's data that a reader of its numbers needs."""
         rows = [row for method in cell.methods for row in self.finished(cell, method)]
         return list(dict.fromkeys(note for row in rows for note in row.provenance.get("notes", [])))
 
     def audit(self, cell: Cell) -> list[str]:
-        """What the leakage audit found in the cell's data, in plain sentences."""
+        """The findings of the leakage audit of the cell's data, as sentences."""
         rows = [row for method in cell.methods for row in self.finished(cell, method)]
         hashes = dict.fromkeys(row.data_hash for row in rows)
         return list(dict.fromkeys(line for h in hashes for line in self.store.fact(f"audit {h}") or []))
 
     def clients(self, cell: Cell) -> list[str]:
-        """The clients' names."""
+        """The names of the evaluated clients; empty if no run is finished."""
         for method in cell.methods:
             for row in self.finished(cell, method):
                 return list(row.provenance.get("clients", []))
         return []
 
     def selected(self, cell: Cell, row: RunRow, model: str) -> tuple[int, ClientScores] | None:
-        """The round that the cell's selection chooses for a model of a run, and its test scores.
+        """(selected round, its test scores) of one model of one run; None if it was not evaluated.
 
-        With "last-10": the last round, and every client's mean scores over the last ten.
+        With "last-10": the last round, and every client's mean scores over the last ten rounds.
         """
         split, metric = "validation" if cell.select == "best-validation" else "test", self.metric(cell)
         curve = self.store.curve(row.id, model, split, metric.name)
         if not curve:
             return None
         if cell.select in ("last", "last-10"):
-            chosen = curve[-1][0]
+            selected_round = curve[-1][0]
         else:
-            chosen = curve[metric.best([point[1] for point in curve])][0]
-        wanted = [point[0] for point in curve[-cell.tail :]] if cell.tail else [chosen]
-        scores = [self.store.scores(row.id, round, model, "test") for round in wanted]
-        found = [score for score in scores if score is not None]
-        return (chosen, mean_scores(found)) if found else None
+            selected_round = curve[metric.best([point[1] for point in curve])][0]
+        rounds = [point[0] for point in curve[-cell.tail :]] if cell.tail else [selected_round]
+        scores = [self.store.scores(row.id, round, model, "test") for round in rounds]
+        recorded = [score for score in scores if score is not None]
+        return (selected_round, mean_scores(recorded)) if recorded else None
 
     def reference(self, cell: Cell, names: Sequence[str], model: str, seed: int) -> np.ndarray | None:
-        """The clients' values of a reference model on test data, in the same cell with the same seed."""
+        """Each client's value of a reference model on test data, in the same cell with the same seed, or None."""
         for method in cell.methods:
             if method.name in names:
                 row = self.rows.get(run_id(cell.id, method.title, seed))
-                found = self.selected(cell, row, model) if row is not None and row.status == "done" else None
-                if found is not None:
-                    return found[1].values[self.metric(cell).name]
+                selected = self.selected(cell, row, model) if row is not None and row.status == "done" else None
+                if selected is not None:
+                    return selected[1].values[self.metric(cell).name]
         return None
 
     def line(self, cell: Cell, method: Method, model: str) -> Line:
-        """One line of the table."""
+        """Build one line of the table."""
         metrics = self.metrics(cell)
         metric = metrics[0]
         summaries: list[Summary] = []
-        pooled: dict[str, list[float]] = {other.name: [] for other in metrics}
+        pooled: dict[str, list[float]] = {measured.name: [] for measured in metrics}
         rounds: list[int] = []
         hurt: dict[str, list[float]] = {"local": [], "global": []}
         rows = self.finished(cell, method)
         for row in rows:
-            found = self.selected(cell, row, model)
-            if found is None:
+            selected = self.selected(cell, row, model)
+            if selected is None:
                 continue
-            rounds.append(found[0])
-            summaries.append(summarise(found[1], metric))
-            for other in pooled:
-                pooled[other].append(found[1].pooled.get(other, math.nan))
-            values = found[1].values[metric.name]
-            shared = self.reference(cell, ("fedavg", "fedavg-ft"), "global", row.seed)
-            if shared is None:
-                own = self.selected(cell, row, "global")
-                shared = own[1].values[metric.name] if own else None
-            for key, against in (("local", self.reference(cell, ("local",), "local", row.seed)), ("global", shared)):
-                if against is not None:
-                    hurt[key].append(hurt_fraction(values, against, metric))
+            rounds.append(selected[0])
+            summaries.append(summarise(selected[1], metric))
+            for name in pooled:
+                pooled[name].append(selected[1].pooled.get(name, math.nan))
+            values = selected[1].values[metric.name]
+            global_values = self.reference(cell, ("fedavg", "fedavg-ft"), "global", row.seed)
+            if global_values is None:
+                own_global = self.selected(cell, row, "global")
+                global_values = own_global[1].values[metric.name] if own_global else None
+            for key, reference in (
+                ("local", self.reference(cell, ("local",), "local", row.seed)),
+                ("global", global_values),
+            ):
+                if reference is not None:
+                    hurt[key].append(hurt_fraction(values, reference, metric))
         runs = (self.rows.get(run_id(cell.id, method.title, seed)) for seed in self.experiment.seed_list)
         failed = sum(row is not None and row.status == "diverged" for row in runs)
 
@@ -171,11 +174,11 @@ class Results:
         )
 
     def round_seconds(self, cell: Cell, method: Method) -> OverSeeds:
-        """Training time of one round of a method, compilation left out."""
+        """Training seconds a round of a method, without compilation."""
         return over_seeds([row.seconds / row.round for row in self.finished(cell, method)])
 
     def names(self, cell: Cell, method: Method) -> tuple[str, ...]:
-        """The named models of a method in a cell, the method's own first, then by name."""
+        """The named models of a method in a cell: those that it always has, then the others by name."""
         always = ALGORITHMS[method.name].model_names
         runs = (run_id(cell.id, method.title, seed) for seed in self.experiment.seed_list)
         names = {name for run in runs if run in self.rows for name in self.store.models(run)}
@@ -184,7 +187,7 @@ class Results:
 
     @cached_property
     def lines(self) -> list[Line]:
-        """Every named model of every method of every cell."""
+        """The lines of all cells, methods and named models."""
         return [
             self.line(cell, method, model)
             for cell in self.experiment.cells
@@ -193,16 +196,16 @@ class Results:
         ]
 
     def gaps(self, cell: Cell) -> list[GapLine]:
-        """The published gaps of a cell beside the measured ones."""
-        found: list[GapLine] = []
+        """The published gaps of a cell with the measured ones."""
+        lines: list[GapLine] = []
         for gap in cell.gaps:
             larger, smaller = self._pooled(cell, gap.larger), self._pooled(cell, gap.smaller)
-            both = [100 * (larger[seed] - smaller[seed]) for seed in larger if seed in smaller]
-            found.append(GapLine(gap, over_seeds(both)))
-        return found
+            differences = [100 * (larger[seed] - smaller[seed]) for seed in larger if seed in smaller]
+            lines.append(GapLine(gap, over_seeds(differences)))
+        return lines
 
     def _pooled(self, cell: Cell, name: str) -> dict[int, float]:
-        """Seed -> test accuracy over all samples at the selected round, for "method label/model"."""
+        """Seed -> test accuracy (or mse) over all samples at the selected round, for "method label/model"."""
         title, _, model = name.rpartition("/")
         values: dict[int, float] = {}
         for method in cell.methods:
@@ -213,8 +216,8 @@ class Results:
         return values
 
     def curves(self, cell: Cell, split: str, models: Sequence[str] | None = None) -> list[Curve]:
-        """The courses over rounds of a cell's named models on one split, over the seeds that have finished."""
-        found: list[Curve] = []
+        """The curves of a cell's named models on one split, over the finished seeds."""
+        curves: list[Curve] = []
         for method in cell.methods:
             for model in self.names(cell, method):
                 if models is not None and model not in models:
@@ -228,5 +231,5 @@ class Results:
                 mean = table.mean(axis=0)
                 std = table.std(axis=0, ddof=1) if len(runs) > 1 else np.full(mean.shape, np.nan)
                 rounds, (score, loss), (score_std, loss_std) = mean[:, 0], mean[:, 1:].T, std[:, 1:].T
-                found.append(Curve(cell.id, method.title, model, split, rounds, score, score_std, loss, loss_std))
-        return found
+                curves.append(Curve(cell.id, method.title, model, split, rounds, score, score_std, loss, loss_std))
+        return curves

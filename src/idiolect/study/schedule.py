@@ -1,4 +1,4 @@
-"""When and on what a run is evaluated."""
+"""When a run is evaluated, and on what."""
 
 from dataclasses import dataclass
 
@@ -7,7 +7,7 @@ from dataclasses import dataclass
 class Schedule:
     """Which rounds are evaluated: every `eval_every`, the last, each of the last `tail`, and the start if `initial`.
 
-    rounds: the last round. splits: what is evaluated; models: their names, all that the method offers if empty.
+    rounds: the last round. splits: the evaluated splits. models: names of the evaluated models, all if empty.
     """
 
     rounds: int

@@ -1,7 +1,7 @@
-"""The run store: one folder with a SQLite file, a checkpoint for each run, and nothing half-written.
+"""The run store: a folder with a SQLite file and a checkpoint for each run.
 
-A run's evaluation is committed to SQLite first and its checkpoint replaced after; on resume, what SQLite has
-beyond the checkpoint is dropped and computed again, to the identical numbers. So `kill -9` is safe at any instant.
+A run's evaluation is committed to SQLite first, and its checkpoint is replaced after that. On resume, evaluations
+after the checkpoint are deleted and computed again, to identical numbers. So `kill -9` is safe at any instant.
 """
 
 import json
@@ -50,7 +50,7 @@ CREATE TABLE IF NOT EXISTS diagnostics (
 
 @dataclass(frozen=True)
 class RunRow:
-    """What the store knows of one run. status: running, done or diverged. seconds: training, without compiling."""
+    """The store's row of one run. status: running, done or diverged. seconds: training, without compilation."""
 
     id: str
     cell: str
@@ -95,30 +95,30 @@ class Store:
             raise StoreError(f"cannot write to '{self.folder}': {error.strerror or error}") from error
 
     def close(self) -> None:
-        """Close the database; what is read later opens it for that moment only."""
+        """Close the database; a later read opens it only for that statement."""
         self._db.close()
 
     def to_memory(self) -> None:
-        """Read all numbers into memory and close the database: the folder may go."""
+        """Load the database into memory and close it; the folder may then be deleted."""
         self._db.to_memory()
 
     def fact(self, key: str) -> Any:
-        """A JSON value kept with the folder, or None."""
+        """Look up a JSON value of the folder; None if there is none."""
         rows = self._db.execute("SELECT value FROM facts WHERE key = ?", (key,))
         return json.loads(rows[0][0]) if rows else None
 
     def set_fact(self, key: str, value: Any) -> None:
-        """Keep a JSON value with the folder."""
+        """Store a JSON value of the folder."""
         with self._db.transaction() as db:
             db.execute("INSERT OR REPLACE INTO facts VALUES (?, ?)", (key, json.dumps(value)))
 
     def checkpoint_path(self, run_id: str) -> Path:
-        """Where a run's last state lies."""
+        """The path of a run's checkpoint."""
         name = run_id if "__" in run_id else run_id.replace("/", "__")
         return self.folder / "checkpoints" / f"{file_name(name)}.eqx"
 
     def models_folder(self, run: RunRow) -> Path:
-        """Where the client models of a run lie."""
+        """The folder of a run's client models."""
         return self.folder / "models" / file_name(run.cell) / file_name(run.label) / f"seed{run.seed}"
 
     def runs(self) -> list[RunRow]:
@@ -126,12 +126,12 @@ class Store:
         return [_run_row(row) for row in self._db.execute("SELECT * FROM runs ORDER BY rowid")]
 
     def run(self, run_id: str) -> RunRow | None:
-        """One run, or None."""
+        """Look up one run; None if there is none."""
         rows = self._db.execute("SELECT * FROM runs WHERE id = ?", (run_id,))
         return _run_row(rows[0]) if rows else None
 
     def check(self, run: RunRow) -> RunRow | None:
-        """The run of this name as it stands here, or None.
+        """Look up the stored run with this run's id; None if there is none.
 
         Raises `StoreError` if it has another configuration or other data.
         """
@@ -152,7 +152,7 @@ class Store:
         return old
 
     def start(self, run: RunRow) -> RunRow:
-        """Register a run, or return it as it stands; raises as `check` does."""
+        """Register a new run, or return the stored one; raises as `check` does."""
         old = self.check(run)
         if old is not None:
             return old
@@ -165,7 +165,7 @@ class Store:
         return run
 
     def rewind(self, run_id: str, round: int) -> None:
-        """Forget evaluations after `round`, the round of the checkpoint from which the run goes on (-1: none)."""
+        """Delete the evaluations after `round`, the checkpoint's (-1: no checkpoint), and mark the run as running."""
         with self._db.transaction() as db:
             for table in ("evaluations", "metrics", "diagnostics"):
                 db.execute(f"DELETE FROM {table} WHERE run = ? AND round > ?", (run_id, round))
@@ -193,22 +193,22 @@ class Store:
         compile_seconds: float,
         diagnostics: Mapping[str, float] | None = None,
     ) -> None:
-        """Commit one evaluated round: every metric by client with its summary; diagnostics."""
+        """Commit one evaluated round: each metric's value of every client and its summary, and the diagnostics."""
         rows: list[tuple[Any, ...]] = []
         values: list[tuple[Any, ...]] = []
         for s in results:
-            key, has = (run_id, round, s.model, s.split), s.count > 0
-            loss = float(np.average(s.loss[has], weights=s.count[has])) if has.any() else math.nan
+            key, nonempty = (run_id, round, s.model, s.split), s.count > 0
+            loss = float(np.average(s.loss[nonempty], weights=s.count[nonempty])) if nonempty.any() else math.nan
             blobs = (s.count.astype("<i8").tobytes(), s.loss.astype("<f8").tobytes())
-            rows.append((*key, int(has.sum()), int(s.count.sum()), loss, *blobs))
+            rows.append((*key, int(nonempty.sum()), int(s.count.sum()), loss, *blobs))
             for place, name in enumerate(s.values):
                 summary, by_client = summarise(s, METRICS[name]), s.values[name].astype("<f8").tobytes()
                 values.append((*key, place, name, summary.pooled, summary.mean, summary.worst10, by_client))
         with self._db.transaction() as db:
             db.executemany(f"INSERT OR REPLACE INTO evaluations VALUES ({','.join('?' * 9)})", rows)
             db.executemany(f"INSERT OR REPLACE INTO metrics VALUES ({','.join('?' * 10)})", values)
-            said = [(run_id, round, name, value) for name, value in (diagnostics or {}).items()]
-            db.executemany("INSERT OR REPLACE INTO diagnostics VALUES (?, ?, ?, ?)", said)  # NaN becomes NULL
+            reported = [(run_id, round, name, value) for name, value in (diagnostics or {}).items()]
+            db.executemany("INSERT OR REPLACE INTO diagnostics VALUES (?, ?, ?, ?)", reported)  # NaN becomes NULL
             db.execute(
                 "UPDATE runs SET round = ?, seconds = ?, compile_seconds = ? WHERE id = ?",
                 (round, seconds, compile_seconds, run_id),
@@ -220,7 +220,7 @@ class Store:
             db.execute("UPDATE runs SET status = ?, message = ? WHERE id = ?", (status, message, run_id))
 
     def curve(self, run_id: str, model: str, split: str, metric: str) -> list[tuple[int, float, float]]:
-        """(round, value over all samples, loss) of every evaluated round; NaN where a round has no value."""
+        """(round, value over all samples, loss) of every evaluated round; NaN for a missing value."""
         rows = self._db.execute(
             "SELECT round, pooled, loss FROM metrics JOIN evaluations USING (run, round, model, split) "
             "WHERE run = ? AND model = ? AND split = ? AND metric = ? ORDER BY round",
@@ -229,12 +229,12 @@ class Store:
         return [(round, _number(pooled), _number(loss)) for round, pooled, loss in rows]
 
     def diagnostics(self, run_id: str) -> dict[str, list[tuple[int, float]]]:
-        """What the method said of itself, by name: (round, value) of every evaluated round."""
-        found: dict[str, list[tuple[int, float]]] = {}
+        """The method's diagnostics: name -> (round, value) of every evaluated round; NaN for a missing value."""
+        by_name: dict[str, list[tuple[int, float]]] = {}
         query = "SELECT name, round, value FROM diagnostics WHERE run = ? ORDER BY name, round"
         for name, round, value in self._db.execute(query, (run_id,)):
-            found.setdefault(name, []).append((round, _number(value)))
-        return found
+            by_name.setdefault(name, []).append((round, _number(value)))
+        return by_name
 
     def models(self, run_id: str) -> list[str]:
         """The named models that were evaluated in a run."""
@@ -256,7 +256,7 @@ class Store:
 
 
 def _number(value: float | None) -> float:
-    """A number as SQLite keeps it, which makes NULL of NaN."""
+    """Read a number from SQLite, which stores NaN as NULL."""
     return math.nan if value is None else value
 
 
@@ -267,12 +267,12 @@ def _run_row(row: Sequence[Any]) -> RunRow:
 
 
 def changes(old: Mapping[str, Any], new: Mapping[str, Any], prefix: str = "") -> list[str]:
-    """The keys, dotted, whose values differ."""
-    found: list[str] = []
+    """List the dotted keys whose values differ."""
+    keys: list[str] = []
     for key in sorted({*old, *new}):
         a, b = old.get(key), new.get(key)
         if isinstance(a, dict) and isinstance(b, dict):
-            found += changes(a, b, f"{prefix}{key}.")
+            keys += changes(a, b, f"{prefix}{key}.")
         elif a != b:
-            found.append(f"{prefix}{key}")
-    return found
+            keys.append(f"{prefix}{key}")
+    return keys

@@ -1,4 +1,4 @@
-"""Summaries of per-client scores: one client's number never hides behind an average."""
+"""Summaries of the clients' scores, over clients and over seeds."""
 
 import math
 from collections.abc import Sequence
@@ -20,8 +20,8 @@ class Summary:
 
     pooled: over all samples of all clients; mean, std (dividing by the number of clients), median: over clients,
     each counting once; worst: the worst client; worst10: mean over the worst tenth of the clients, rounded up;
-    deciles: nine values, ascending; loss: mean over samples; clients: those that have a value; samples: of all.
-    "Worst" is as the metric says. NaN if no client has a value.
+    deciles: nine values, ascending; loss: mean over samples; clients: how many have a value; samples: of all clients.
+    The metric decides whether low or high values are the worst. NaN if no client has a value.
     """
 
     pooled: float
@@ -41,23 +41,23 @@ class Summary:
 
 
 def summarise(scores: ClientScores, metric: Metric) -> Summary:
-    """Summarise one metric over the clients that have a value of it."""
-    values, has = scores.values[metric.name], scores.count > 0
+    """Summarise one metric over the clients that have a value."""
+    values, nonempty = scores.values[metric.name], scores.count > 0
     values = values[np.isfinite(values)]
-    loss = float(np.average(scores.loss[has], weights=scores.count[has])) if has.any() else math.nan
-    whole, samples = scores.pooled[metric.name], int(scores.count.sum())
+    loss = float(np.average(scores.loss[nonempty], weights=scores.count[nonempty])) if nonempty.any() else math.nan
+    pooled, samples = scores.pooled[metric.name], int(scores.count.sum())
     if len(values) == 0:
-        nothing = math.nan
-        return Summary(whole, nothing, nothing, nothing, nothing, nothing, (nothing,) * 9, loss, 0, samples)
+        nan = math.nan
+        return Summary(pooled, nan, nan, nan, nan, nan, (nan,) * 9, loss, 0, samples)
     ordered = np.sort(values) if metric.higher else np.sort(values)[::-1]
-    tenth = math.ceil(WORST_SHARE * len(values))
+    worst_count = math.ceil(WORST_SHARE * len(values))
     return Summary(
-        pooled=whole,
+        pooled=pooled,
         mean=float(values.mean()),
         std=float(values.std()),
         median=float(np.median(values)),
         worst=float(ordered[0]),
-        worst10=float(ordered[:tenth].mean()),
+        worst10=float(ordered[:worst_count].mean()),
         deciles=tuple(float(q) for q in np.quantile(values, np.linspace(0.1, 0.9, 9))),
         loss=loss,
         clients=len(values),
@@ -68,9 +68,9 @@ def summarise(scores: ClientScores, metric: Metric) -> Summary:
 def hurt_fraction(
     values: Float[np.ndarray, "clients"], reference: Float[np.ndarray, "clients"], metric: Metric
 ) -> float:
-    """Fraction of clients strictly worse off with this model than with the reference model.
+    """The fraction of clients strictly worse off with this model than with the reference model.
 
-    Clients without a value (NaN) of either do not count; NaN if none is left.
+    Clients without a value (NaN) of either model do not count; NaN if none is left.
     """
     both = np.isfinite(values) & np.isfinite(reference)
     return float(metric.worse(values[both], reference[both]).mean()) if both.any() else math.nan

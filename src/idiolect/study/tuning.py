@@ -1,4 +1,4 @@
-"""Tuning: among several settings of a method, the one that is best on validation data; test data have no say."""
+"""Tuning: choose the best of a method's settings on validation data, without looking at test data."""
 
 from dataclasses import dataclass
 
@@ -10,10 +10,10 @@ from idiolect.study.summary import OverSeeds, over_seeds
 
 @dataclass(frozen=True)
 class Chosen:
-    """A method's best setting by the validation score, over all samples, of its primary model, mean over seeds.
+    """A method's best setting, by the validation score of its primary model (over all samples, mean over seeds).
 
-    method: the method's name; tried: how many settings were compared; validation: the score that chose; line: the
-    setting's line on test data.
+    method: its name; tried: number of settings compared; validation: that score; line: the setting's line on test
+    data.
     """
 
     method: str
@@ -23,7 +23,7 @@ class Chosen:
 
 
 def validation_score(results: Results, cell: Cell, method: Method, model: str) -> OverSeeds:
-    """The validation score of the last round over seeds; 0 seeds if there is none."""
+    """Summarise the last round's validation score over seeds; 0 seeds if there is none."""
     values = [
         curve[-1][1]
         for row in results.finished(cell, method)
@@ -33,7 +33,7 @@ def validation_score(results: Results, cell: Cell, method: Method, model: str) -
 
 
 def chosen(results: Results, cell: Cell) -> list[Chosen]:
-    """The chosen setting of every method that the cell tries in more than one setting or once, in order."""
+    """Choose every method's best setting, in the cell's order; a method without validation scores is left out."""
     best: dict[str, Chosen] = {}
     metric = results.metric(cell)
     for method in cell.methods:
@@ -42,7 +42,7 @@ def chosen(results: Results, cell: Cell) -> list[Chosen]:
         if score.seeds == 0:
             continue
         tried = sum(other.name == method.name for other in cell.methods)
-        rival = best.get(method.name)
-        if rival is None or metric.better(score.mean, rival.validation.mean):
+        best_so_far = best.get(method.name)
+        if best_so_far is None or metric.better(score.mean, best_so_far.validation.mean):
             best[method.name] = Chosen(method.name, tried, score, results.line(cell, method, model))
     return list(best.values())

@@ -16,7 +16,7 @@ SETTINGS = {"data.clients": 4, "data.max_size": 30, "data.validation": 0.2, "dit
             "ditto.batch_size": 5, "ditto.rate": "0.01,0.1,0.3"}  # fmt: skip
 SWEEP = ["sweep", "--data", "synthetic", "--methods", "ditto", "--seeds", "2", "--json",
          *(f"--set={key}={value}" for key, value in SETTINGS.items())]  # fmt: skip
-# Settings x seeds: 6 runs in one chunk, evaluated in rounds 2, 4 and 6.
+# Settings x seeds: 6 runs in one portion, evaluated in rounds 2, 4 and 6.
 GRID = [*SWEEP, "--rounds", "6", "--eval-every", "2", "--sampling", "binomial", "--cohort", "2.5"]
 # 6 runs for 2 rounds, then the best setting's 2 runs for 2 more; every round is evaluated.
 HALVING = [*SWEEP, "--rounds", "4", "--eval-every", "1", "--search", "halving", "--eta", "2"]

@@ -1,1 +1,1 @@
-"""Internal: search for settings on validation data."""
+"""Internal: search for the best settings on validation data."""

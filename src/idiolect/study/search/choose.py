@@ -1,4 +1,4 @@
-"""Selection: settings of methods tried on the same seeds, each method's best chosen on validation data alone."""
+"""Try settings of methods on the same seeds, and choose each method's best on validation data alone."""
 
 import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -21,10 +21,11 @@ NONE = OverSeeds(math.nan, math.nan, math.nan, 0)
 
 @dataclass(frozen=True)
 class Tried:
-    """A setting and its scores, over all samples, of the primary model in its last round, over seeds.
+    """A tried setting and its primary model's scores (over all samples, in the last round), over seeds.
 
-    validation: in cross-validation each seed's score is its mean over folds. test: of chosen settings only. rounds:
-    rounds done; failures: what diverged, by name. A setting of which a run diverged cannot be chosen.
+    validation: in cross-validation each seed's score is the mean over its folds. test: of chosen settings, and of all
+    with `show_test`. rounds: rounds done. failures: a line for each run that diverged or has no score; a setting that
+    failed before the choice cannot be chosen.
     """
 
     setting: Setting
@@ -37,7 +38,7 @@ class Tried:
 
 @dataclass(frozen=True)
 class Swept:
-    """The outcome of a sweep. budget: for each method, settings tried and rounds x runs spent on choosing."""
+    """The outcome of a sweep. budget: for each method, the settings tried and the rounds x runs spent on choosing."""
 
     experiment: Experiment
     metric: Metric
@@ -51,59 +52,61 @@ class Swept:
 
     @property
     def best(self) -> Tried:
-        """The best of the chosen settings by validation score."""
+        """The chosen setting with the best validation score."""
         return ranked(self.chosen, self.metric)[0]
 
 
 def settings_of(
     experiment: Experiment, spaces: Mapping[str, Mapping[str, Any]], *, budget: int | None = None, seed: int = 0
 ) -> list[Setting]:
-    """Every setting to try, checked: all of each method's grid, or `budget` of each, drawn at random.
+    """List the settings to try: each method's whole grid, or `budget` random settings of each method.
 
-    experiment: one cell with the methods. Raises `ConfigError` for what is unknown or out of range, and if methods
-    would get unequal budgets.
+    experiment: has one cell, with the methods. Raises `ConfigError` for unknown keys, values out of range, and
+    methods with unequal budgets.
     """
     cell = experiment.cells[0]
     check_swept(cell, spaces)
-    found: list[Setting] = []
+    settings: list[Setting] = []
     counts: dict[str, int] = {}
     for method in cell.methods:
         space = space_of(method.name, spaces.get(method.name, {}))
         choices = grid(space) if budget is None else drawn(space, budget, seed)
         counts[method.title] = len(choices)
-        found += [setting_of(cell, method.spec, values) for values in choices]
+        settings += [setting_of(cell, method.spec, values) for values in choices]
     if len(set(counts.values())) > 1:
-        told = ", ".join(f"{title} {count}" for title, count in counts.items())
-        raise ConfigError(f"unequal tuning budgets ({told} settings); give --budget, the same number for each")
-    return found
+        budgets = ", ".join(f"{title} {count}" for title, count in counts.items())
+        raise ConfigError(f"unequal tuning budgets ({budgets} settings); give --budget, the same number for each")
+    return settings
 
 
 def check_choosable(data: FederatedData, folded: bool) -> None:
-    """Refuse data on which nothing can be chosen: without a validation split, and not in folds."""
-    has = folded or data.validation.count > 0
-    require(has, "the data have no validation split to choose on; set data.validation=0.15, say, or cross-validate")
+    """Raise `ConfigError` if there is nothing to choose on: neither a validation split nor folds."""
+    choosable = folded or data.validation.count > 0
+    require(
+        choosable, "the data have no validation split to choose on; set data.validation=0.15, say, or cross-validate"
+    )
 
 
 def check_swept(cell: Cell, spaces: Mapping[str, Any]) -> None:
-    """Refuse values to try of a method that is not swept."""
+    """Raise `ConfigError` if `spaces` names a method that is not swept."""
     for name in spaces:
         require(name in {m.name for m in cell.methods}, f"'{name}' is given values to try, but it is not swept")
 
 
 def setting_of(cell: Cell, spec: Mapping[str, Any], values: Mapping[str, Any]) -> Setting:
-    """A setting from a method's fixed hyper-parameters and the chosen values."""
-    own = {key: value for key, value in values.items() if key != L2}
+    """Build a setting from a method's specification and the values to try."""
+    hyperparameters = {key: value for key, value in values.items() if key != L2}
     model = dict(cell.model)
     if L2 in values:
         check_l2(values[L2])
         model["l2"] = values[L2]
-    method = {**spec, **own, "label": f"{spec['name']} {shown(values)}"}
-    given = {**cell.model_dump(mode="json"), "model": model, "methods": [method], "gaps": [], "tune": False}
-    return Setting(values, experiment_of({"name": "sweep", "cells": [given]}, "sweep").cells[0])
+    method = {**spec, **hyperparameters, "label": f"{spec['name']} {shown(values)}"}
+    fields = {**cell.model_dump(mode="json"), "model": model, "methods": [method], "gaps": [], "tune": False}
+    return Setting(values, experiment_of({"name": "sweep", "cells": [fields]}, "sweep").cells[0])
 
 
 def judge(sweeper: Sweeper, setting: Setting, seeds: Sequence[int], round: int, split: str = "validation") -> Tried:
-    """A setting's scores in one round; with runs that diverged, none."""
+    """Score a setting in one round, over seeds; it has no score if any of its runs diverged."""
     folds = range(sweeper.folds.count) if sweeper.folds is not None and split == "validation" else [None]
     values: list[float] = []
     failures: list[str] = []
@@ -120,18 +123,18 @@ def judge(sweeper: Sweeper, setting: Setting, seeds: Sequence[int], round: int, 
                 scores.append(score)
         if len(scores) == len(folds):
             values.append(float(np.mean(scores)))
-    whole = not failures and len(values) == len(seeds)
-    return Tried(setting, over_seeds(values) if whole else NONE, round, tuple(failures))
+    complete = not failures and len(values) == len(seeds)
+    return Tried(setting, over_seeds(values) if complete else NONE, round, tuple(failures))
 
 
 def ranked(tried: Sequence[Tried], metric: Metric) -> list[Tried]:
-    """Settings that can be chosen, the best validation score first; of equals the one that was named first."""
+    """Sort the settings that have a validation score, the best first; ties keep their order."""
     sign = -1 if metric.higher else 1
     return sorted((t for t in tried if t.validation.seeds), key=lambda t: sign * t.validation.mean)
 
 
 def rungs_of(rounds: int, settings: int, eta: int) -> list[int]:
-    """Successive halving: the rounds after which all but 1/eta of the settings are dropped, and the last round."""
+    """The rungs of successive halving: the rounds after which 1/eta of the settings are kept, and the last round."""
     require(eta >= 2, f"eta = {eta} must be at least 2")
     steps = 0
     while settings > eta ** (steps + 1) - 1 and rounds // eta ** (steps + 1) >= 1:
@@ -140,48 +143,49 @@ def rungs_of(rounds: int, settings: int, eta: int) -> list[int]:
 
 
 Propose = Callable[[Sequence[Tried]], Sequence[Setting]]
-"""What to try next, given all that was tried, in the order in which it was proposed; nothing ends a sweep."""
+"""Maps all settings tried so far, in the order proposed, to the next ones; an empty answer ends the sweep."""
 
 
 def all_of(settings: Sequence[Setting]) -> Propose:
-    """Propose these settings, and nothing after them."""
+    """Propose all these settings at once, and then no more."""
     return lambda tried: () if tried else settings
 
 
 def tune(
     sweeper: Sweeper, experiment: Experiment, propose: Propose, *, eta: int | None = None, show_test: bool = False
 ) -> Swept:
-    """Try settings, choose each method's best on validation data, and only then look at test data.
+    """Try settings, choose each method's best on validation data, and only then evaluate on test data.
 
-    eta: successive halving, each method by itself. show_test: test scores of all settings that ran to the end, which
-    have no say in what is chosen. In cross-validation the chosen setting is trained anew on all training data.
+    eta: successive halving within each method; None: every setting runs to the end. show_test: also evaluate on test
+    data every setting that ran to the end, which does not change the choice. After cross-validation, a chosen setting
+    is trained again on all training data.
     """
     metric, rounds = sweeper.metrics[0], experiment.cells[0].rounds
     seeds, folds = experiment.seed_list, sweeper.folds
     check_choosable(sweeper.data, folds is not None)
     spent: dict[str, dict[str, int]] = {}
     results: list[Tried] = []
-    alive: list[int] = []  # tried to the last round
+    completed: list[int] = []  # settings that reached the last round
     while settings := propose(results):
-        here = list(range(len(results), len(results) + len(settings)))
+        active = list(range(len(results), len(results) + len(settings)))
         results += [Tried(setting, NONE, 0) for setting in settings]
         rungs = [rounds] if eta is None else rungs_of(rounds, _largest(settings), eta)
         for before, rung in zip([0, *rungs], rungs, strict=False):
-            sweeper.run(list(_entries([results[i].setting for i in here], seeds, folds)), rung)
-            for i in here:
+            sweeper.run(list(_entries([results[i].setting for i in active], seeds, folds)), rung)
+            for i in active:
                 results[i] = judge(sweeper, results[i].setting, seeds, rung)
-                used = spent.setdefault(results[i].setting.method, {"settings": 0, "rounds x runs": 0})
-                used["settings"] += before == 0
-                used["rounds x runs"] += (rung - before) * len(seeds) * (folds.count if folds else 1)
+                cost = spent.setdefault(results[i].setting.method, {"settings": 0, "rounds x runs": 0})
+                cost["settings"] += before == 0
+                cost["rounds x runs"] += (rung - before) * len(seeds) * (folds.count if folds else 1)
             if rung != rungs[-1] and eta is not None:
-                here = sorted(i for name in spent for i in _kept(results, here, name, metric, eta))
-        alive += here
-    winners = {i for name in spent for i in _kept(results, alive, name, metric, len(results))[:1]}
-    wanted = [i for i in alive if i in winners or (show_test and results[i].validation.seeds)]
-    sweeper.run([Entry(results[i].setting, seed) for i in wanted for seed in seeds], rounds, ("test",))
-    for i in wanted:
+                active = sorted(i for name in spent for i in _best_of(results, active, name, metric, eta))
+        completed += active
+    winners = {i for name in spent for i in _best_of(results, completed, name, metric, len(results))[:1]}
+    tested = [i for i in completed if i in winners or (show_test and results[i].validation.seeds)]
+    sweeper.run([Entry(results[i].setting, seed) for i in tested for seed in seeds], rounds, ("test",))
+    for i in tested:
         results[i] = _with_test(sweeper, results[i], seeds, rounds, i in winners)
-    names = list(spent)  # methods one after the other, each in the order in which its settings were tried
+    names = list(spent)  # sorted by method; a method's settings stay in the order in which they were tried
     return Swept(experiment, metric, tuple(sorted(results, key=lambda t: names.index(t.setting.method))), spent)
 
 
@@ -197,16 +201,16 @@ def _largest(settings: Sequence[Setting]) -> int:
     return max(names.count(name) for name in names)
 
 
-def _kept(results: Sequence[Tried], alive: Sequence[int], name: str, metric: Metric, eta: int) -> list[int]:
-    """The best 1/eta of a method's settings that are still tried, best first."""
-    mine = [i for i in alive if results[i].setting.method == name]
-    order = ranked([results[i] for i in mine], metric)
-    place = {id(results[i]): i for i in mine}
-    return [place[id(t)] for t in order[: max(1, len(mine) // eta)]]
+def _best_of(results: Sequence[Tried], indices: Sequence[int], name: str, metric: Metric, eta: int) -> list[int]:
+    """The best 1/eta (at least one) of a method's settings among `indices`, the best first."""
+    candidates = [i for i in indices if results[i].setting.method == name]
+    order = ranked([results[i] for i in candidates], metric)
+    index_of = {id(results[i]): i for i in candidates}
+    return [index_of[id(t)] for t in order[: max(1, len(candidates) // eta)]]
 
 
 def _with_test(sweeper: Sweeper, tried: Tried, seeds: Sequence[int], rounds: int, chosen: bool) -> Tried:
-    """The same with its test score: of the runs that validation data judged, or, after folds, of runs on all data."""
+    """Add the test score: of the runs that were judged, or after cross-validation of runs on all training data."""
     judged = judge(sweeper, tried.setting, seeds, rounds, "test")
     failures = (*tried.failures, *judged.failures)
     return Tried(tried.setting, tried.validation, tried.rounds, failures, chosen, judged.validation)

@@ -1,4 +1,4 @@
-"""The engine of a sweep: runs in batches, kept in a store; a killed sweep goes on from its last checkpoints."""
+"""The engine of a sweep: runs in batches, recorded in a store; a killed sweep resumes from its checkpoints."""
 
 import math
 from collections.abc import Callable, Mapping, Sequence
@@ -27,7 +27,7 @@ from idiolect.study.store import RunRow, Store
 
 @dataclass(frozen=True)
 class Setting:
-    """One method with one choice of what is swept; cell: a cell with this method alone."""
+    """One method with one value of each swept key. values: key -> value; cell: a cell with this method alone."""
 
     values: Mapping[str, Any]
     cell: Cell
@@ -49,7 +49,7 @@ class Entry:
 
 @dataclass(frozen=True)
 class _Run:
-    """An entry with all that it runs by; done: nothing is left to do for it."""
+    """An entry with its store row, simulation and program member. done: whether it is finished."""
 
     entry: Entry
     row: RunRow
@@ -60,10 +60,10 @@ class _Run:
 
 @dataclass
 class Sweeper:
-    """Runs entries in batches and keeps them in a store; a killed sweep goes on from its last evaluations.
+    """Runs entries in batches and records them in a store.
 
-    memory: bytes that a batch may use. metrics: what is measured; the first is compared. block: runs vmapped
-    together. on_progress: (what is at work, share done).
+    memory: bytes that a batch may use. metrics: the metrics to measure; settings are compared by the first. block:
+    runs vmapped together. on_progress: called with (a text, share done).
     """
 
     store: Store
@@ -77,48 +77,48 @@ class Sweeper:
     _data: dict[int, FederatedData] = field(default_factory=dict[int, FederatedData])
 
     def row(self, entry: Entry) -> RunRow:
-        """How an entry is registered in the store."""
+        """Build the store's row of an entry."""
         cell, fold = entry.setting.cell, entry.fold
         if fold is not None and self.folds is not None:
-            held = {**cell.data, "fold": fold, "folds": self.folds.count}
-            cell = cell.model_copy(update={"id": f"{cell.id}, fold {fold + 1}", "data": held})
+            data = {**cell.data, "fold": fold, "folds": self.folds.count}
+            cell = cell.model_copy(update={"id": f"{cell.id}, fold {fold + 1}", "data": data})
         return self.bench.row(cell, cell.methods[0], self.data, entry.seed)
 
     def _fold(self, fold: int | None) -> FederatedData:
         if fold is None or self.folds is None:
             return self.data
         if fold not in self._data:
-            self._data = {fold: self.folds.data(fold)}  # one at a time: each is as large as the data
+            self._data = {fold: self.folds.data(fold)}  # only one is held: each is as large as the data
         return self._data[fold]
 
     def run(self, entries: Sequence[Entry], until: int, splits: Sequence[str] = ("validation",)) -> None:
-        """Bring every entry to round `until`, evaluating the primary model on the splits; what diverges is noted.
+        """Run every entry to round `until`, and evaluate its primary model on the splits; divergence is recorded.
 
-        Entries that are there already keep their place in the batches: what is left runs in the very program of an
-        undisturbed sweep, to the same bit.
+        Finished entries keep their places in the batches. So a resumed sweep runs the same programs as one that was
+        never stopped, and gives the same bits.
         """
         ordered = sorted(entries, key=lambda e: -1 if e.fold is None else e.fold)
         rows = [self.store.start(self.row(entry)) for entry in ordered]
-        done = [row.status == "diverged" or self._is_there(row, until, splits) for row in rows]
+        done = [row.status == "diverged" or self._is_finished(row, until, splits) for row in rows]
         for row, finished in zip(rows, done, strict=True):
-            if finished and row.status == "running":  # killed before this was noted
+            if finished and row.status == "running":  # killed before its status was written
                 self.store.finish(row.id, "done")
         if all(done):
             return
         groups: dict[Any, list[_Run]] = {}
-        made: dict[tuple[str, int | None], tuple[Simulation, Member]] = {}
-        signed: dict[tuple[str, int | None], Any] = {}
+        built: dict[tuple[str, int | None], tuple[Simulation, Member]] = {}
+        signatures: dict[tuple[str, int | None], Any] = {}
         for entry, row, finished in zip(ordered, rows, done, strict=True):
             key = (row.label, entry.fold)
-            if key not in made:
-                made[key] = self._made(entry)
-                signed[key] = signature(*made[key])
-            groups.setdefault(signed[key], []).append(_Run(entry, row, *made[key], finished))
+            if key not in built:
+                built[key] = self._simulation_and_member(entry)
+                signatures[key] = signature(*built[key])
+            groups.setdefault(signatures[key], []).append(_Run(entry, row, *built[key], finished))
         for place, group in enumerate(groups.values()):
             if not all(run.done for run in group):
                 self._run_group(group, until, splits, (place, len(groups)))
 
-    def _made(self, entry: Entry) -> tuple[Simulation, Member]:
+    def _simulation_and_member(self, entry: Entry) -> tuple[Simulation, Member]:
         cell, data = entry.setting.cell, self._fold(entry.fold)
         model = self.bench.make_model(cell, data, entry.seed)
         simulation = self.bench.simulation(cell, cell.methods[0], data, model)
@@ -153,7 +153,7 @@ class Sweeper:
         ]
         portions = math.ceil(len(group) / size)
         for portion in range(portions):
-            # A last portion that is not full runs its last member more than once: the program is compiled once.
+            # Free places and those of finished runs hold copies of other runs: one compiled program serves all.
             rows = [min(portion * size + i, len(group) - 1) for i in range(size)]
             if waiting := [row for row in rows if not group[row].done]:
                 rows = [waiting[0] if group[row].done else row for row in rows]
@@ -186,13 +186,13 @@ class Sweeper:
         model = self.bench.make_model(entry.setting.cell, self.data, entry.seed)
         return eqx.filter(model, eqx.is_inexact_array)
 
-    def _is_there(self, row: RunRow, round: int, splits: Sequence[str]) -> bool:
-        """Whether a run has its score, and the state that it is of."""
+    def _is_finished(self, row: RunRow, round: int, splits: Sequence[str]) -> bool:
+        """Whether a run is finished: it has its score in this round, and the state of this round is saved."""
         if self.score(row, round, splits[-1]) is None:
             return False
         return row.status == "done" or saved_round(self.store.checkpoint_path(row.id)) >= round
 
     def score(self, row: RunRow, round: int, split: str) -> float | None:
-        """A run's primary model's score in one round, if it is known."""
-        found = self.store.scores(row.id, round, ALGORITHMS[row.method].model_names[0], split)
-        return None if found is None else found.pooled[self.metrics[0].name]
+        """The score of a run's primary model in one round, over all samples; None if it was not evaluated."""
+        scores = self.store.scores(row.id, round, ALGORITHMS[row.method].model_names[0], split)
+        return None if scores is None else scores.pooled[self.metrics[0].name]

@@ -1,8 +1,8 @@
-"""k-fold cross-validation: folds of each client's training samples; test data stay as they are.
+"""k-fold cross-validation on each client's training samples; test data are not touched.
 
-The samples lie once more behind themselves, client by client: fold 1 .. fold k, fold 1 .. fold k-1. Then what is left
-of a client's samples without one fold is a run of consecutive rows, and so is the fold: folds differ in two integers
-a client, and one program runs them all.
+Each client's samples are stored in the order fold 1 .. fold k, fold 1 .. fold k-1. Then a fold is a range of
+consecutive rows, and so are the client's samples without it. Folds differ in two integers a client (first row, number
+of rows), so one program runs them all.
 """
 
 from dataclasses import replace
@@ -19,20 +19,21 @@ from idiolect.data.federated import FederatedData, Split
 from idiolect.runtime.batched import Member, member_of, plan_of_member
 from idiolect.runtime.simulate import Simulation
 
-MOST = 100  # each fold is a run of every setting and seed
+MOST = 100  # every setting and seed runs once for each fold
 
 
 class Folds:
     """`count` folds of each client's training samples, drawn from `seed`; their sizes differ by at most one sample.
 
-    A client with fewer samples than folds has folds without samples.
+    A client with fewer samples than folds has empty folds. Raises `ConfigError` if `count` is out of range or some
+    client has only one training sample.
     """
 
     def __init__(self, data: FederatedData, count: int = 5, seed: int = 0) -> None:
         require(2 <= count <= MOST, f"folds = {count} must lie between 2 and {MOST}")
         largest = int(data.train.sizes.max())
-        told = f"folds = {count} is more than any client has training samples, at most {largest}"
-        require(count <= largest, told)
+        message = f"folds = {count} is more than any client has training samples, at most {largest}"
+        require(count <= largest, message)
         smallest = int(np.argmin(data.train.sizes))
         require(
             int(data.train.sizes[smallest]) >= 2,
@@ -43,22 +44,22 @@ class Folds:
         self.sizes = sizes[:, None] // count + (np.arange(count) < sizes[:, None] % count)  # (clients, folds)
         rng = np.random.default_rng(seed)
         shuffled = [rng.permutation(size) + first for size, first in zip(sizes, data.train.offsets, strict=False)]
-        again = sizes - self.sizes[:, -1]
-        self.rows = np.concatenate([part for s, a in zip(shuffled, again, strict=True) for part in (s, s[:a])])
-        self.first = np.cumsum(sizes + again) - (sizes + again)
-        self.begin = np.cumsum(self.sizes, axis=1) - self.sizes  # of a fold among its client's samples
+        repeated = sizes - self.sizes[:, -1]
+        self.rows = np.concatenate([part for s, a in zip(shuffled, repeated, strict=True) for part in (s, s[:a])])
+        self.first = np.cumsum(sizes + repeated) - (sizes + repeated)
+        self.begin = np.cumsum(self.sizes, axis=1) - self.sizes  # a fold's first row among its client's samples
 
     def left(self, fold: int) -> tuple[Int[np.ndarray, "clients"], Int[np.ndarray, "clients"]]:
-        """First row and number of rows of each client's training samples without a fold."""
-        behind = self.first + self.begin[:, fold] + self.sizes[:, fold]
-        return behind, self.base.train.sizes - self.sizes[:, fold]
+        """(first row, number of rows) of each client's training samples outside a fold."""
+        first = self.first + self.begin[:, fold] + self.sizes[:, fold]
+        return first, self.base.train.sizes - self.sizes[:, fold]
 
     def held(self, fold: int) -> tuple[Int[np.ndarray, "clients"], Int[np.ndarray, "clients"]]:
-        """First row and number of rows of each client's samples in a fold."""
+        """(first row, number of rows) of each client's training samples in a fold."""
         return self.first + self.begin[:, fold], self.sizes[:, fold]
 
     def data(self, fold: int) -> FederatedData:
-        """The federation whose validation split is a fold and whose training split is the rest."""
+        """Build the federation whose validation split is a fold and whose training split is the rest."""
         return replace(
             self.base,
             name=f"{self.base.name}, fold {fold + 1} of {self.count}",
@@ -85,14 +86,14 @@ class Folds:
         return self._samples._replace(starts=starts_, sizes=sizes_, total=total_of(sizes))
 
     def member(self, simulation: Simulation, fold: int) -> Member:
-        """The member that runs a simulation of `data(fold)`.
+        """Build the program's member for a simulation of `data(fold)`.
 
-        A method that trains on pooled data has its own arrays for each fold.
+        A method that trains on pooled data gets its own arrays for each fold.
         """
         if simulation.training is not simulation.data:
             return member_of(simulation, ("validation",))
-        mine = self._arrays(*self.left(fold))
+        training = self._arrays(*self.left(fold))
         rows = min(simulation.tile, int(self.sizes.max()))
         tiles = Tiles.cut(*self.held(fold), rows, self.sizes.max(axis=1))
         scored: dict[str, tuple[Samples, Tiles]] = {"validation": (self._arrays(*self.held(fold)), tiles)}
-        return Member(plan_of_member(simulation), mine, mine, scored)
+        return Member(plan_of_member(simulation), training, training, scored)

@@ -1,4 +1,4 @@
-"""A sweep: a grid, random search, Optuna, successive halving or cross-validation, kept in a folder."""
+"""Launch a sweep: grid, random search, Optuna, successive halving or cross-validation, recorded in a folder."""
 
 from collections.abc import Callable, Mapping
 from pathlib import Path
@@ -39,7 +39,7 @@ def launch_sweep(
     show_test: bool = False,
     on_progress: Callable[[str, float], None] = lambda *_: None,
 ) -> Swept:
-    """Check everything, then run what the folder does not have yet; see `sweep`."""
+    """Validate everything, then run what the folder does not have yet; `api.sweep` explains the arguments."""
     if search not in get_args(Search):
         raise unknown("search", search, get_args(Search))
     _check_options(experiment.cells[0], search, budget, memory)
@@ -60,16 +60,16 @@ def launch_sweep(
     )
     for setting in settings:
         bench.check(experiment.model_copy(update={"cells": (setting.cell,), "seeds": 1}))
-    made = Folds(data, folds, search_seed) if search == "cv" else None
+    cv_folds = Folds(data, folds, search_seed) if search == "cv" else None
     use_compilation_cache()
     with mastered(Path(out)) as store:
         claim(store, experiment, [])
-        sweeper = Sweeper(store, bench, data, made, memory or default_memory(), metrics, block, on_progress)
+        sweeper = Sweeper(store, bench, data, cv_folds, memory or default_memory(), metrics, block, on_progress)
         return tune(sweeper, experiment, propose, eta=eta if search == "halving" else None, show_test=show_test)
 
 
 def _check_options(cell: Cell, search: str, budget: int | None, memory: int | None) -> None:
-    """Refuse what a sweep cannot do, before any data are read."""
+    """Raise `ConfigError` for options that a sweep does not support, before any data are read."""
     require(
         jax.process_count() == 1,
         "a sweep runs in one process, whose devices divide its runs; start it without launch and --distributed, "
@@ -79,7 +79,7 @@ def _check_options(cell: Cell, search: str, budget: int | None, memory: int | No
     require(cell.select == "last", f"a sweep compares last rounds; leave select = '{cell.select}' out")
     if search == "optuna":
         check_installed()
-    drawn = search in ("random", "optuna")
-    require(not drawn or budget is not None, f"search = '{search}' needs a budget, the number of settings")
+    needs_budget = search in ("random", "optuna")
+    require(not needs_budget or budget is not None, f"search = '{search}' needs a budget, the number of settings")
     require(memory is None or memory > 0, f"memory = {memory} must be greater than 0 bytes")
     default_memory()

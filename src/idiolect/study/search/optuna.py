@@ -1,7 +1,7 @@
-"""Optuna proposes settings in batches, each batch the runs of compiled programs; what they scored is told to it.
+"""Search with Optuna: it proposes settings in batches, whose runs share compiled programs, and is told their scores.
 
-There is no database of trials: Optuna's draws follow from the seed and from what it was told, so a sweep that was
-stopped asks for the same trials again, finds their runs in its folder, and tells Optuna what they scored.
+There is no database of trials. Optuna's proposals follow from the seed and the scores that it was told. So a resumed
+sweep asks for the same trials again, finds their runs in its folder, and tells Optuna their scores.
 """
 
 import warnings
@@ -24,16 +24,16 @@ if TYPE_CHECKING:
     from optuna.trial import Trial
 
 BATCH = 8
-_PATIENCE = 20  # proposals in a row that were tried before, after which chance decides
+_PATIENCE = 20  # repeated proposals in a row, after which an untried setting is drawn at random
 
 
 def check_installed() -> None:
-    """Raise `ConfigError` if Optuna is not there."""
+    """Raise `ConfigError` if Optuna is not installed."""
     require(find_spec("optuna") is not None, "search = 'optuna' needs Optuna: pip install 'idiolect[optuna]'")
 
 
 class Study:
-    """Optuna's trials of one method (TPE, all hyper-parameters together): different settings of a space, scored."""
+    """Optuna's study of one method: multivariate TPE over its search space, without repeating a setting."""
 
     def __init__(self, space: Mapping[str, Axis], seed: int, higher: bool) -> None:
         import optuna
@@ -41,7 +41,7 @@ class Study:
         if optuna.logging.get_verbosity() == optuna.logging.INFO:
             optuna.logging.set_verbosity(optuna.logging.WARNING)
         with warnings.catch_warnings():
-            warnings.simplefilter("ignore")  # these two options are called experimental in Optuna 4
+            warnings.simplefilter("ignore")  # Optuna 4 warns that these two options are experimental
             sampler = optuna.samplers.TPESampler(seed=seed, multivariate=True, constant_liar=True)
         self._study = optuna.create_study(sampler=sampler, direction="maximize" if higher else "minimize")
         self._rng, self._space = np.random.default_rng(seed), space
@@ -50,7 +50,7 @@ class Study:
         self._scores: dict[str, float | None] = {}
 
     def ask(self, count: int) -> list[dict[str, Any]]:
-        """So many settings that were not asked for before; the space must have them."""
+        """Propose `count` new settings; the search space must have as many left."""
         return [self._new() for _ in range(count)]
 
     def _new(self) -> dict[str, Any]:
@@ -75,23 +75,23 @@ class Study:
         return repr(self._values(trial.params))
 
     def _repeated(self, trial: "Trial") -> None:
-        """A setting is proposed again: its score is told, once it is known."""
+        """Note a trial that repeats a setting, and tell its score as soon as it is known."""
         key = self._key(trial)
         self._trials[key].append(trial)
         if key in self._scores:
             self._tell(trial, self._scores[key])
 
     def _unseen(self) -> dict[str, Any]:
-        """Optuna's parameters of a setting that was not asked for yet, at random."""
+        """Draw a setting at random that was not proposed yet; returns Optuna's parameters of it."""
         if all(axis.values for axis in self._space.values()):
-            left = [values for values in grid(self._space) if repr(values) not in self._trials]
-            values = left[int(self._rng.integers(len(left)))]
+            untried = [values for values in grid(self._space) if repr(values) not in self._trials]
+            values = untried[int(self._rng.integers(len(untried)))]
         else:
             values = {key: axis.draw(self._rng) for key, axis in self._space.items()}
         return {k: a.values.index(values[k]) if a.values else values[k] for k, a in self._space.items()}
 
     def tell(self, values: Mapping[str, Any], score: float | None) -> None:
-        """What a setting scored on validation data; None if it diverged."""
+        """Tell Optuna the validation score of a setting; None if it diverged."""
         key = repr(dict(values))
         self._scores[key] = score
         for trial in self._trials[key]:
@@ -100,30 +100,30 @@ class Study:
     def _tell(self, trial: "Trial", score: float | None) -> None:
         from optuna.trial import TrialState
 
-        if score is None:  # pruned, which TPE takes as worse than any score; a failed trial would teach it nothing
+        if score is None:  # TPE takes a pruned trial as worse than any score, and ignores a failed one
             self._study.tell(trial, state=TrialState.PRUNED)
         else:
             self._study.tell(trial, score)
 
 
 def _distribution(axis: Axis) -> "BaseDistribution":
-    """What Optuna draws from: an interval, or the place of a value among the axis's values."""
+    """The distribution of an axis: over its interval, or over the indices of its values."""
     from optuna.distributions import CategoricalDistribution, FloatDistribution, IntDistribution
 
     if not axis.values:
         return FloatDistribution(axis.low, axis.high, log=axis.log)
-    places = range(len(axis.values))
+    indices = range(len(axis.values))
     numbers = all(isinstance(v, int | float) and not isinstance(v, bool) for v in axis.values)
     if numbers and list(axis.values) == sorted(axis.values):
-        return IntDistribution(0, len(places) - 1)  # near values are near each other
-    return CategoricalDistribution([*places])
+        return IntDistribution(0, len(indices) - 1)  # ordered, so that near values have near indices
+    return CategoricalDistribution([*indices])
 
 
 @dataclass
 class Trials:
-    """Proposes `budget` different settings of each method, `batch` at a time; see `selection.tune`.
+    """Proposes `budget` different settings of each method, `batch` at a time; see `choose.tune`.
 
-    Raises `ConfigError` for what is unknown, out of range at the ends of the space, or not installed.
+    Raises `ConfigError` for an unknown key, a budget that is too large, or if Optuna is not installed.
     """
 
     cell: Cell
@@ -148,17 +148,17 @@ class Trials:
         return space_of(method.name, self.spaces.get(method.name, {}))
 
     def ends(self) -> list[Setting]:
-        """Settings at the ends of each axis: if these are in range, so is what lies between."""
-        found: list[Setting] = []
+        """List the settings at the ends of each axis: if they are in range, all are. Raises `ConfigError` if not."""
+        settings: list[Setting] = []
         for method, _ in self._studies:
             space = self._space(method)
             first = {key: axis.ends[0] for key, axis in space.items()}
-            other = [{**first, key: end} for key, axis in space.items() for end in axis.ends[1:]]
-            found += [setting_of(self.cell, method.spec, values) for values in (first, *other)]
-        return found
+            others = [{**first, key: end} for key, axis in space.items() for end in axis.ends[1:]]
+            settings += [setting_of(self.cell, method.spec, values) for values in (first, *others)]
+        return settings
 
     def __call__(self, tried: Sequence[Tried]) -> list[Setting]:
-        """The next settings of every method, after the scores of those proposed last were told."""
+        """Tell Optuna the scores of the settings proposed last, and propose the next ones of every method."""
         for (_, study, values), one in zip(self._asked, tried[len(tried) - len(self._asked) :], strict=True):
             study.tell(values, one.validation.mean if one.validation.seeds else None)
         count = min(self.batch, self.budget - len(tried) // len(self._studies))

@@ -1,4 +1,4 @@
-"""Search spaces of hyper-parameters: a grid of values, or random draws."""
+"""Search spaces of hyper-parameters: values of a grid, or intervals for random draws."""
 
 import json
 import math
@@ -19,7 +19,7 @@ _FORMS = {"log": 3, "linear": 3, "integer": 2, "uniform": 2, "loguniform": 2}
 
 @dataclass(frozen=True)
 class Axis:
-    """The values to try of one hyper-parameter, or an interval to draw from, log-uniformly if `log`."""
+    """The values to try for one hyper-parameter, or an interval to draw from (log-uniformly if `log`)."""
 
     values: tuple[Any, ...] = ()
     low: float = 0.0
@@ -27,7 +27,7 @@ class Axis:
     log: bool = False
 
     def draw(self, rng: np.random.Generator) -> Any:
-        """One value at random."""
+        """Draw one value."""
         if self.values:
             return self.values[int(rng.integers(len(self.values)))]
         low, high = (np.log(self.low), np.log(self.high)) if self.log else (self.low, self.high)
@@ -35,7 +35,7 @@ class Axis:
         return self.rounded(np.exp(value) if self.log else value)
 
     def rounded(self, value: float) -> float:
-        """Round to the six digits that tables show, within the interval, so that tables show the exact value."""
+        """Round to six digits, within the interval: tables show six digits, and so the exact value."""
         return min(max(float(f"{value:.6g}"), self.low), self.high)
 
     @property
@@ -45,7 +45,7 @@ class Axis:
 
 
 def axis(key: str, given: Any) -> Axis:
-    """Parse the values to try of one hyper-parameter.
+    """Parse the values to try for one hyper-parameter.
 
     A list, or a text: "1,5,15": these values; "log(a,b,n)", "linear(a,b,n)": n values from a to b; "integer(a,b)":
     every whole number from a to b; "uniform(a,b)", "loguniform(a,b)": an interval, for a random search or Optuna.
@@ -67,8 +67,8 @@ def axis(key: str, given: Any) -> Axis:
     if form not in _FORMS:
         raise unknown(f"form of values for {key}", form, _FORMS)
     numbers = all(isinstance(v, int | float) and math.isfinite(v) for v in inside)
-    wanted = "a,b,n" if _FORMS[form] == 3 else "a,b"
-    require(numbers and len(inside) == _FORMS[form], f"{key} = {given}: write {form}({wanted}) with numbers")
+    arguments = "a,b,n" if _FORMS[form] == 3 else "a,b"
+    require(numbers and len(inside) == _FORMS[form], f"{key} = {given}: write {form}({arguments}) with numbers")
     low, high = float(inside[0]), float(inside[1])
     require(low < high, f"{key} = {given}: the first number must be below the second")
     require(not form.startswith("log") or low > 0, f"{key} = {given}: a logarithmic scale starts above 0")
@@ -91,23 +91,23 @@ def _value(text: str) -> Any:
 
 
 def space_of(method: str, given: Mapping[str, Any]) -> dict[str, Axis]:
-    """The checked search space of one method: an axis for each of its hyper-parameters or `model.l2` in `given`.
+    """Parse the search space of one method: an axis for each key (a hyper-parameter or `model.l2`) in `given`.
 
     Raises `ConfigError` on an unknown method or key and on bad values.
     """
     if method not in methods.ALGORITHMS:
         raise unknown("method", method, methods.ALGORITHMS)
-    known = methods.hyperparameters(methods.ALGORITHMS[method])
+    defaults = methods.hyperparameters(methods.ALGORITHMS[method])
     for key in given:
-        if key not in known and key != L2:
-            raise unknown(f"key of method {method}", key, [*known, L2])
+        if key not in defaults and key != L2:
+            raise unknown(f"key of method {method}", key, [*defaults, L2])
     space = {key: axis(f"{method}.{key}" if key != L2 else key, value) for key, value in given.items()}
     for key, key_axis in space.items():
-        whole = isinstance(known.get(key), int) and not isinstance(known.get(key), bool)
+        integer = isinstance(defaults.get(key), int) and not isinstance(defaults.get(key), bool)
         require(
-            bool(key_axis.values) or not whole, f"{method}.{key} is a whole number; give 5,10,20 or integer(5,20)"
+            bool(key_axis.values) or not integer, f"{method}.{key} is a whole number; give 5,10,20 or integer(5,20)"
         )
-        if whole:
+        if integer:
             space[key] = Axis(
                 tuple(int(v) if isinstance(v, float) and v.is_integer() else v for v in key_axis.values)
             )
@@ -115,7 +115,7 @@ def space_of(method: str, given: Mapping[str, Any]) -> dict[str, Axis]:
 
 
 def grid(space: Mapping[str, Axis]) -> list[dict[str, Any]]:
-    """All combinations, the last key changing fastest."""
+    """List all combinations, the last key changing fastest. Raises `ConfigError` if an axis is an interval."""
     for key, key_axis in space.items():
         require(bool(key_axis.values), f"{key} is an interval, which only a random search or Optuna can draw from")
     return [
@@ -124,7 +124,7 @@ def grid(space: Mapping[str, Axis]) -> list[dict[str, Any]]:
 
 
 def drawn(space: Mapping[str, Axis], count: int, seed: int = 0) -> list[dict[str, Any]]:
-    """`count` distinct random combinations, drawn from the seed; raises `ConfigError` if there are fewer."""
+    """Draw `count` distinct random combinations. Raises `ConfigError` if there are fewer."""
     check_budget(space, count)
     rng = np.random.default_rng(seed)
     if all(key_axis.values for key_axis in space.values()):
@@ -134,7 +134,7 @@ def drawn(space: Mapping[str, Axis], count: int, seed: int = 0) -> list[dict[str
 
 
 def check_budget(space: Mapping[str, Axis], count: int) -> None:
-    """Raise `ConfigError` unless there are `count` distinct settings."""
+    """Raise `ConfigError` unless the space has `count` distinct settings."""
     require(count >= 1, f"budget = {count} must be at least 1 setting")
     if all(key_axis.values for key_axis in space.values()):
         total = math.prod(len(key_axis.values) for key_axis in space.values())
@@ -142,7 +142,7 @@ def check_budget(space: Mapping[str, Axis], count: int) -> None:
 
 
 def shown(values: Mapping[str, Any]) -> str:
-    """A setting in words."""
+    """Format a setting: "key=value, ..."."""
     return ", ".join(f"{k}={f'{v:.6g}' if isinstance(v, float) else v}" for k, v in values.items()) or "defaults"
 
 
