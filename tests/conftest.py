@@ -4,16 +4,20 @@ import gc
 import os
 import shutil
 import sys
-import tempfile
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-# Nearly all the time of the tests is XLA's: what one has compiled, no other test, worker or started program compiles
-# again. The folder is new in every run, and the workers get it from the process that starts them.
+# Nearly all the time of the tests is XLA's: what one has compiled, no other test, worker, program or later run of the
+# tests compiles again. A program's name in the folder is a hash of all that it is made from.
 LEADS = "PYTEST_XDIST_WORKER" not in os.environ
+LARGEST = 2_000_000_000  # bytes of the folder, beyond which it is emptied before the tests
 if LEADS:
-    folder = tempfile.mkdtemp(prefix="compiled-")
+    cache = Path(__file__).parents[1] / ".pytest_cache" / "compiled"
+    if cache.is_dir() and sum(file.stat().st_size for file in cache.iterdir()) > LARGEST:
+        shutil.rmtree(cache)
+    cache.mkdir(parents=True, exist_ok=True)
+    folder = str(cache)
     os.environ |= {
         "IDIOLECT_CACHE": folder,
         "JAX_COMPILATION_CACHE_DIR": folder,
@@ -128,9 +132,3 @@ def resident() -> int:
     """Bytes of memory that this process has; 0 where the system does not say."""
     file = Path("/proc/self/statm")
     return int(file.read_text().split()[1]) * os.sysconf("SC_PAGE_SIZE") if file.is_file() else 0
-
-
-def pytest_unconfigure() -> None:
-    """Leave nothing behind."""
-    if LEADS:
-        shutil.rmtree(os.environ["IDIOLECT_CACHE"], ignore_errors=True)

@@ -132,18 +132,6 @@ def test_the_client_trains_with_the_rate_that_it_chose():
     assert int(sent.samples) == SIZES[0]
 
 
-def test_held_out_samples_are_others_and_as_many():
-    given = problem(**FLAT | {"modalities": ["acc"]})
-    for meta_size, index, count in ((3, 0, 3), (50, 0, 4), (50, 1, 2)):
-        d, judge = mmfl(meta_size=meta_size, select_on="held-out").samples(given.client(index), KEY)
-        first, second = (np.asarray(part.x)[np.asarray(part.weight) > 0] for part in (d, judge))
-        assert len(first) == len(second) == count
-        assert len(np.unique(np.concatenate([first, second]), axis=0)) == 2 * count
-        same, again = mmfl(meta_size=meta_size).samples(given.client(index), KEY)
-        assert same is again
-        assert int(same.weight.sum()) == min(meta_size, SIZES[index])
-
-
 def test_how_it_is_executed_changes_nothing():
     contract.is_the_same_however_executed(
         MmFL(rates=(0.1, 0.01), decoder="tail", local_steps=2, batch_size=2), rounds=2

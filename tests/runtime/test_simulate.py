@@ -1,54 +1,18 @@
 """The compiled runtime: what may not change a result does not, and what is random derives from the seed alone."""
 
-from typing import ClassVar
-
 import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from idiolect.algorithms.base import Algorithm
 from idiolect.algorithms.fedavg import FedAvg
 from idiolect.algorithms.pfedme import PFedMe
-from idiolect.core import tree
 from idiolect.core.errors import ConfigError, DivergedError
-from idiolect.core.random import stream
 from idiolect.data.federated import Split
 from idiolect.runtime.blocks import default_block, map_blocks
 from idiolect.runtime.simulate import Simulation
 from tests.federations import bits, classification, flat, quadratics, run, split_of
-
-CLIENTS = 5
-
-
-class Probe(Algorithm):
-    """A method that only writes down what the runtime gives it, and is cheap to compile."""
-
-    name: ClassVar[str] = "probe"
-    summary: ClassVar[str] = "test"
-    source: ClassVar[str] = "test"
-
-    def init(self, start, key):
-        zeros = jnp.zeros(CLIENTS)
-        return {"draw": zeros, "sizes": zeros, "mean": jnp.zeros(()), "drawn": jax.random.normal(key)}
-
-    def init_private(self, start, key):
-        return {"rounds": jnp.zeros((), jnp.int32), "own": jax.random.normal(key)}
-
-    def local(self, view, private, client, key):
-        message = {"draw": jax.random.normal(key), "own": private["own"], "id": client.id, "size": client.size}
-        return message, private | {"rounds": private["rounds"] + 1}
-
-    def aggregate(self, shared, cohort, messages):
-        """Scatter each message to the row its own client id names."""
-        rows = jnp.where(cohort.present, messages["id"], CLIENTS)
-        zeros = jnp.zeros(CLIENTS)
-        return shared | {
-            "mean": tree.weighted_mean(messages["draw"], cohort.weights("size")),
-            "draw": zeros.at[rows].set(messages["draw"], mode="drop"),
-            "sizes": zeros.at[rows].set(cohort.sizes * (cohort.ids == messages["id"]), mode="drop"),
-        }
 
 
 @pytest.fixture(scope="module")
@@ -71,50 +35,8 @@ def close(state, other):
     np.testing.assert_allclose(flat(state.shared), flat(other.shared), rtol=1e-5, atol=1e-6)
 
 
-# ---- what the runtime hands to a method
-
-
-@pytest.mark.parametrize(
-    "options",
-    [{}, {"block": 1}, {"block": 2}, {"block": CLIENTS}, {"train": "all", "block": 2}],
-)
-def test_a_client_sees_its_own_stream_data_and_state_whatever_the_execution(problem, options):
-    simulation = problem.simulation(Probe(), cohort=3, **options)
-    state, key = run(simulation, 3, seed=4), jax.random.key(4)
-    cohorts = [set(simulation.sampling.draw(key, t, 3)[0].tolist()) for t in range(3)]
-    rounds = [sum(i in cohort for cohort in cohorts) for i in range(CLIENTS)]
-    np.testing.assert_array_equal(state.private["rounds"], rounds)
-    last = [i in cohorts[2] for i in range(CLIENTS)]
-    draws = [jax.random.normal(stream(key, "local", 2, i)) for i in range(CLIENTS)]
-    np.testing.assert_array_equal(state.shared["draw"], np.where(last, draws, 0))
-    np.testing.assert_array_equal(state.shared["sizes"], np.where(last, problem.data.train.sizes, 0))
-    mean = np.average(draws, weights=np.where(last, problem.data.train.sizes, 0))
-    np.testing.assert_allclose(state.shared["mean"], mean, rtol=1e-5)
-    own = [jax.random.normal(stream(key, "private", 0, i)) for i in range(CLIENTS)]
-    np.testing.assert_allclose(state.private["own"], own, rtol=1e-6)
-    np.testing.assert_allclose(state.shared["drawn"], jax.random.normal(stream(key, "init")), rtol=1e-6)
-    assert int(state.round) == 3
-
-
-def test_an_empty_binomial_round_leaves_the_state_as_it_was(problem):
-    simulation = problem.simulation(Probe(), cohort=1, sampling="binomial", rounds=12)
-    key = jax.random.key(0)
-    capacity = simulation.sampling.capacity(key, 12)
-    present = [simulation.sampling.draw(key, t, capacity) for t in range(12)]
-    cohorts = [set(ids[real].tolist()) for ids, real in present]
-    assert any(not cohort for cohort in cohorts)
-    assert any(len(cohort) > 1 for cohort in cohorts)
-    state, counts = simulation.init(0), np.zeros(CLIENTS, int)
-    for cohort in cohorts:
-        before = bits(state)
-        state = simulation.advance(state, 1)
-        assert (bits(state) == before) == (not cohort)
-        counts += [i in cohort for i in range(CLIENTS)]
-        np.testing.assert_array_equal(state.private["rounds"], counts)
-
-
 def test_every_method_meets_the_same_cohorts(problem, method):
-    assert problem.simulation(method, cohort=2).sampling == problem.simulation(Probe(), cohort=2).sampling
+    assert problem.simulation(method, cohort=2).sampling == problem.simulation(FedAvg(), cohort=2).sampling
     with pytest.raises(ConfigError, match="cohort = 6 is larger than the 5 clients"):
         problem.simulation(method, cohort=6)
 
@@ -193,7 +115,7 @@ def test_the_initial_parameters_survive_a_run_and_can_be_given(problem, simulati
 
 
 def test_the_data_may_first_be_asked_for_inside_a_compiled_function(problem):
-    simulation = problem.simulation(Probe())
+    simulation = problem.simulation(FedAvg())
     jax.jit(lambda: simulation.arrays.x.sum())()
     assert isinstance(np.asarray(simulation.arrays.x), np.ndarray)
 

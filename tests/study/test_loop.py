@@ -36,12 +36,6 @@ def test_evaluates_before_the_first_round_regularly_and_at_the_end(program):
     assert seen[-1].rate > 0
 
 
-def test_each_round_of_the_tail_is_evaluated(program):
-    memory = Memory()
-    run(program, memory, eval_every=3, tail=3)
-    assert [e.round for e in memory.history] == [0, 3, 4, 5]
-
-
 class Kept(Memory):
     """Gives back one state, and keeps where it was asked to pause."""
 

@@ -1,21 +1,14 @@
 """Sweeps: chosen on validation data alone, resumed without a round run twice, equal budgets."""
 
 import jax
-import numpy as np
 import pytest
 
 from idiolect import compare, sweep
 from idiolect.core.errors import ConfigError
 from idiolect.data import from_arrays
-from idiolect.metrics.registry import METRICS
-from idiolect.report.sweeps import write_sweep
 from idiolect.runtime import batched
-from idiolect.study.comparison import comparison_of
-from idiolect.study.experiment import load_experiment
 from idiolect.study.resolve import Workbench
-from idiolect.study.search.choose import Tried, ranked, rungs_of, setting_of, settings_of
 from idiolect.study.search.launch import launch_sweep
-from idiolect.study.summary import OverSeeds, over_seeds
 from tests.engine import FEDAVG, experiment
 
 SMALL = {"name": "fedavg", "local_steps": 2, "batch_size": 5}
@@ -28,10 +21,6 @@ def halved(three_clients, tmp_path_factory):
     space = {"rate": [0.3, 0.001, 1e38], "model.l2": [0.01]}
     options = {"space": space, "seeds": 2, "rounds": 4, "eval_every": 4, "search": "halving", "eta": 2}
     return options, sweep(three_clients, "mlr", SMALL, out=out, **options), out
-
-
-def cell_of(methods=("fedavg",)):
-    return comparison_of("d", {"name": "synthetic"}, {"name": "mlr"}, list(methods), rounds=9)
 
 
 def test_a_setting_that_diverges_is_named_and_not_chosen(halved):
@@ -65,48 +54,6 @@ def test_the_chosen_setting_has_the_scores_of_a_comparison_with_it(halved, three
     line = compare(three_clients, {"name": "mlr", "l2": 0.01}, [method], rounds=4, seeds=2, quiet=True).lines[0]
     assert result.best.test.mean == pytest.approx(line.pooled.mean, abs=1e-6)
     assert result.best.test.std == pytest.approx(line.pooled.std, abs=1e-6)
-
-
-def test_files_say_the_same_and_the_chosen_setting_is_an_experiment(halved, tmp_path):
-    _, result, _ = halved
-    write_sweep(result.swept, tmp_path)
-    assert (tmp_path / "sweep.csv").read_text().count("\n") == 4
-    assert (tmp_path / "sweep.png").read_bytes().startswith(b"\x89PNG")
-    cell = load_experiment(tmp_path / "chosen.toml").cells[0]
-    assert cell.methods[0].spec == {**SMALL, "rate": 0.3}
-    assert (cell.model, cell.rounds) == ({"name": "mlr", "l2": 0.01}, 4)
-
-
-def test_the_best_validation_score_wins_whatever_the_test_score():
-    setting = setting_of(cell_of().cells[0], {"name": "fedavg"}, {})
-
-    def tried(validation, test):
-        return Tried(setting, over_seeds(validation), 1, (), False, OverSeeds(test, 0, 0, 1))
-
-    low, high, none = tried([0.5, 0.6], 0.99), tried([0.6, 0.7], 0.1), Tried(setting, OverSeeds(np.nan, 0, 0, 0), 1)
-    assert ranked([low, high, none], METRICS["accuracy"]) == [high, low]
-    assert ranked([low, high, none], METRICS["mse"]) == [low, high]
-
-
-def test_rungs_grow_by_eta_up_to_the_last_round():
-    assert rungs_of(90, 9, 3) == [10, 30, 90]
-    assert rungs_of(90, 1, 3) == [90]
-    assert rungs_of(2, 100, 2) == [1, 2]
-
-
-def test_budgets_are_equal_and_settings_checked_before_anything_runs():
-    experiment = cell_of(("fedavg", "pfedme"))
-    spaces = {"fedavg": {"rate": "0.1,0.2"}, "pfedme": {"rate": "0.1,0.2,0.3"}}
-    with pytest.raises(ConfigError, match=r"fedavg 2, pfedme 3 settings.*--budget"):
-        settings_of(experiment, spaces)
-    names = [s.method for s in settings_of(experiment, spaces, budget=2)]
-    assert names == ["fedavg", "fedavg", "pfedme", "pfedme"]
-    with pytest.raises(ConfigError, match=r"rate = -1\.0 must be greater than 0"):
-        settings_of(cell_of(), {"fedavg": {"rate": "0.1,-1"}})
-    with pytest.raises(ConfigError, match=r"model\.l2 = -1 must be a number that is not negative"):
-        settings_of(cell_of(), {"fedavg": {"model.l2": "-1"}})
-    with pytest.raises(ConfigError, match="'pfedme' is given values to try, but it is not swept"):
-        settings_of(cell_of(), {"pfedme": {"rate": "1"}})
 
 
 def test_a_budget_too_small_for_two_runs_gives_the_same_numbers_one_run_at_a_time(three_clients, monkeypatch):
