@@ -49,6 +49,14 @@ if TYPE_CHECKING:
 FULL = 1_000_000_000  # bytes of a process beyond which its compiled programs are dropped between two files
 
 
+@pytest.fixture(scope="session", autouse=True)
+def one_device() -> None:
+    """JAX has its one device before a command asks for one a core, whichever test comes first in a process."""
+    import jax
+
+    jax.devices()
+
+
 @pytest.fixture
 def x64() -> Iterator[None]:
     """Double precision inside one test."""

@@ -36,7 +36,7 @@ def test_a_sweep_prints_json_and_writes_its_files(commandline, tmp_path):
         (["--search", "gird"], "did you mean 'grid'"),
         (["--search", "random"], "needs a budget"),
         (["--set", "fedavg.rate="], "write key=value"),
-        (["--memory", "-1"], "memory = -1"),
+        (["--memory", "-1"], "--memory -1.0"),
     ],
 )
 def test_bad_input_is_one_line_and_nothing_is_written(commandline, tmp_path, arguments, words):

@@ -59,9 +59,10 @@ def test_entries_are_lines_of_a_name_and_what_is_said_of_it(capsys):
 
 def page_lines(capsys, kind, name, settings):
     out = shown(capsys, terminal.print_page, kind, name, Page("What [it] is.", settings), False)
-    first, *lines = (line.strip() for line in out.splitlines() if line.strip())
-    assert first == "What [it] is."
-    return [" ".join(line.split()) for line in lines]
+    text, _, rest = out.partition("\n")
+    assert text == "What [it] is."
+    assert rest == "" or rest.startswith("\n")
+    return [" ".join(line.split()) for line in rest.splitlines() if line.strip()]
 
 
 def test_a_page_without_settings_is_its_text(capsys):
@@ -106,7 +107,7 @@ def test_results_are_a_table_its_notes_the_verdicts_and_what_diverged(toy, capsy
     assert lines[-4:] == [
         "note the toy data leak on purpose",
         "note two clients share a sample",
-        "1 published value: 1 reproduced, 0 differ.",
+        "1 published value: 0 agree, 1 are close, 0 differ.",
         "cell0/fedavg/seed1: round 7, client south: the loss is NaN",
     ]
 

@@ -98,6 +98,19 @@ def test_a_failed_write_leaves_what_there_was(path, monkeypatch, step):
     assert path.read_bytes() == b"before"
 
 
+def test_an_error_without_a_number_is_told_in_its_words(path, monkeypatch):
+    def odd(*_):
+        raise OSError("something odd")
+
+    path.write_bytes(CONTENT)
+    monkeypatch.setattr(os, "fsync", odd)
+    with pytest.raises(DataError, match=r"cannot write the partition file .*: something odd$"):
+        write(path, CONTENT)
+    monkeypatch.setattr(type(path), "read_bytes", odd)
+    with pytest.raises(DataError, match=r"cannot read the partition file .*: something odd$"):
+        read(path)
+
+
 def test_a_folder_that_cannot_be_is_named(tmp_path):
     (tmp_path / "file").touch()
     with pytest.raises(DataError, match=r"cannot write the partition file .*file/p\.npz: "):

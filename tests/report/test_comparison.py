@@ -4,7 +4,7 @@ from idiolect.report.comparison import statuses, table_of
 from idiolect.study.experiment import Cell
 from idiolect.study.results import Results
 from idiolect.study.store import Store
-from tests.report.stores import NAN, PUBLISHED, experiment, finished, local, record, start
+from tests.report.stores import NAN, PUBLISHED, TRAINED, experiment, finished, local, record, start
 
 
 def rows(table):
@@ -27,7 +27,7 @@ def test_the_whole_table(toy, cell):
                 "72.50",
                 "70.00 ± 0.50",
                 "+2.50",
-                "reproduced",
+                "close",
                 "71.67",
                 "70.00",
                 "67 %",
@@ -43,7 +43,10 @@ def test_the_whole_table(toy, cell):
         ),
     )
     assert table.best == {(1, 0)}
-    assert table.notes == ("fedavg: over 1 of 2 seeds (1 diverged)", "pfedme: 2 not run of 2 seeds")
+    assert table.notes == (
+        *("margin: 3 points", "fedavg: over 1 of 2 seeds (1 diverged)"),
+        "pfedme: 2 not run of 2 seeds",
+    )
 
 
 def test_statuses(toy, cell):
@@ -82,7 +85,7 @@ def test_regression_lower_is_better(tmp_path):
     table = table_of(Results(store, exp), exp.cells[0])
     fedavg, alone = rows(table)
     assert "test mse (lower is better), last round" in table.title
-    assert (fedavg["mse"], fedavg["difference"], fedavg["verdict"]) == ("0.7250", "+0.02500", "differs")
+    assert (fedavg["mse"], fedavg["difference"], fedavg["verdict"]) == ("0.7250", "+0.02500", "differs, unexplained")
     assert (fedavg["worst 10 %"], alone["worst 10 %"]) == ("0.7500", "0.9000")
     assert (fedavg["hurt vs Local"], alone["hurt vs global"]) == ("33 %", "67 %")
     assert table.best == {(0, 0)}
@@ -129,9 +132,33 @@ def test_macro_f1_stands_beside_accuracy_and_its_published_value_is_marked(by_cl
     assert table.columns[2:7] == ("accuracy", "macro-F1", "published", "difference", "verdict")
     (row,) = rows(table)
     assert (row["accuracy"], row["macro-F1"]) == ("72.50 ± 0.00", "53.33 ± 0.00")
-    assert (row["published"], row["difference"], row["verdict"]) == ("macro-F1 54.00 ± 0.50", "-0.67", "reproduced")
+    assert (row["published"], row["difference"], row["verdict"]) == (
+        *("macro-F1 54.00 ± 0.50", "-0.67 [-1.65, +0.31]"),
+        "agrees",
+    )
     assert table.notes == (
         "macro-F1 before a published value: it is of that metric, and so are its difference and verdict",
+        "margin: 1 point",
+    )
+
+
+def test_margins_other_data_and_explanations_stand_under_the_table(tmp_path):
+    store = Store(tmp_path)
+    values = [
+        {"model": "global", "value": 60.0, "within": 0.5, "explained": "pfedme/deviations"},
+        {"model": "global", "value": 72.5, "within": 2.0, "other_data": "a part of them"},
+        {"model": "global", "value": 0.3, "within": 0.1, "metric": "loss"},
+    ]
+    methods = [{"name": "fedavg", "label": name, "published": [v]} for name, v in zip("abc", values, strict=True)]
+    exp = experiment(methods, seeds=1)
+    for name in "abc":
+        finished(store, exp, "cell0", name, 0, TRAINED)
+    table = table_of(Results(store, exp), exp.cells[0])
+    assert [row["verdict"] for row in rows(table)][:2] == ["differs, explained", "other data"]
+    assert table.notes == (
+        *("loss before a published value: it is of that metric, and so are its difference and verdict",),
+        *("margin 0.5 points: a global", "margin 2 points: b global", "margin 0.1 in loss: c global"),
+        *("a global differs, explained: pfedme/deviations", "other data: a part of them"),
     )
 
 

@@ -4,6 +4,7 @@ import pytest
 
 from idiolect.metrics.registry import METRICS
 from idiolect.report import text
+from idiolect.study.intervals import Difference
 from idiolect.study.published import Published
 from idiolect.study.summary import OverSeeds, over_seeds
 
@@ -49,7 +50,7 @@ def test_what_there_is_not_is_a_dash():
     assert text.share(None) == text.share(NONE) == "—"
     assert text.seconds(NONE) == "—"
     assert text.published(None, ACCURACY, ACCURACY) == "—"
-    assert text.difference(None, ACCURACY) == text.difference(NAN, MSE) == "—"
+    assert text.difference(None, None, ACCURACY) == text.difference(NAN, None, MSE) == "—"
 
 
 @pytest.mark.parametrize(
@@ -76,6 +77,8 @@ def test_published_values_stay_in_their_units():
 
 
 def test_difference_has_a_sign():
-    assert text.difference(0.314, ACCURACY) == "+0.31"
-    assert text.difference(-1.0, ACCURACY) == "-1.00"
-    assert text.difference(-0.0123446, MSE) == "-0.01234"
+    assert text.difference(0.314, None, ACCURACY) == "+0.31"
+    assert text.difference(-1.0, None, ACCURACY) == "-1.00"
+    assert text.difference(-0.0123446, None, MSE) == "-0.01234"
+    ends = Difference(0.3, -0.049, 0.65, 0.1, 3)
+    assert text.difference(0.3, ends, ACCURACY) == "+0.30 [-0.05, +0.65]"

@@ -17,7 +17,7 @@ def test_lines(toy):
     assert cell["notes"] == ["the toy data leak on purpose"]
     fedavg, alone, *absent = cell["lines"]
     assert (fedavg["method"], fedavg["model"], fedavg["verdict"], fedavg["failed"]) == (
-        *("fedavg", "global", "reproduced", 1),
+        *("fedavg", "global", "close", 1),
     )
     assert fedavg["pooled"]["mean"] == pytest.approx(0.725)
     assert fedavg["pooled"]["std"] is None
@@ -43,7 +43,7 @@ def test_every_run_has_a_status(toy):
     }
     assert found["runs"][1]["message"] == "round 7, client south: the loss is NaN"
     assert found["runs"][0]["seconds"] == 1.25
-    assert found["verdicts"] == {"reproduced": 1, "differs": 0, "diverged": 0, "not run": 0, "not measured": 0}
+    assert {verdict: count for verdict, count in found["verdicts"].items() if count} == {"close": 1}
 
 
 def test_every_run_has_its_diagnostics(toy, said):

@@ -18,11 +18,12 @@ def test_counts(tmp_path):
         finished(store, exp, "cell0", label, 0, TRAINED)
     store.finish(start(store, exp, "cell0", "broken", 0), "diverged", "NaN")
     results = Results(store, exp)
-    assert verdict_summary(results) == {
-        **{"reproduced": 1, "differs": 1, "diverged": 1},
-        **{"not run": 1, "not measured": 0},
+    assert {verdict: count for verdict, count in verdict_summary(results).items() if count} == {
+        **{"close": 1, "differs": 1},
+        **{"diverged": 1, "not run": 1},
     }
-    assert verdict_sentence(results) == "4 published values: 1 reproduced, 1 differ, 1 diverged, 1 not run."
+    told = "4 published values: 0 agree, 1 are close, 1 differ, 1 not run, 1 diverged."
+    assert verdict_sentence(results) == told
 
 
 def test_of_macro_f1(tmp_path):
@@ -40,15 +41,15 @@ def test_of_macro_f1(tmp_path):
     finished(store, exp, "cell0", "old", 0, TRAINED, macro_f1=MACRO_F1)
     finished(store, exp, "cell0", "old", 1, TRAINED)
     results = Results(store, exp)
-    assert [line.verdict for line in results.lines] == ["reproduced", "differs", "reproduced", "not measured"]
+    assert [line.verdict for line in results.lines] == ["agrees", "differs", "agrees", "not measured"]
     expected = [0.5, 100 * MACRO_F1 - 72, 100 * MACRO_F1 - 54]
     assert [line.difference for line in results.lines[:3]] == pytest.approx(expected)
     assert results.lines[3].difference is None
-    assert verdict_sentence(results) == "4 published values: 2 reproduced, 1 differ, 1 not measured."
+    assert verdict_sentence(results) == "4 published values: 2 agree, 0 are close, 1 differ, 1 not measured."
 
 
 def test_one(toy):
-    assert verdict_sentence(toy) == "1 published value: 1 reproduced, 0 differ."
+    assert verdict_sentence(toy) == "1 published value: 0 agree, 1 are close, 0 differ."
 
 
 def test_nothing_published(tmp_path):

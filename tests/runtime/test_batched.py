@@ -167,5 +167,5 @@ def test_bad_blocks_and_seeds_are_refused(data):
     sim = eachof(data, SETTINGS["scaffold"][:1])[0]
     with pytest.raises(ConfigError, match="block = 0 must be at least 1"):
         Program([sim], [member_of(sim)], block=0)
-    with pytest.raises(ConfigError, match="seeds must be"):
+    with pytest.raises(ConfigError, match="seed = -1 must be"):
         Program([sim], [member_of(sim)]).start([sim], [-1], [sim.params])

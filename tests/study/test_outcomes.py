@@ -5,7 +5,7 @@ from dataclasses import replace
 import pytest
 
 from idiolect.study.outcomes import GapLine, Line
-from idiolect.study.published import Gap, Published
+from idiolect.study.published import Gap, Published, published_metric
 from idiolect.study.summary import over_seeds
 
 NOTHING = over_seeds([])
@@ -37,14 +37,15 @@ def test_a_published_value_is_of_its_metric_whatever_is_compared():
 
 
 def test_verdicts():
-    """Within the tolerance, its edge among it, and only where there is something to compare."""
+    """In the published value's units, and only where there is something to compare."""
     near, far = {"value": 70.0, "within": 2.5}, {"value": 70.0, "within": 2.4}
-    assert line(near, accuracy=[0.725]).verdict == line(near, accuracy=[0.675]).verdict == "reproduced"
+    assert line(near, accuracy=[0.725]).verdict == line(near, accuracy=[0.675]).verdict == "close"
     assert line(far, accuracy=[0.725]).verdict == line(far, accuracy=[0.675]).verdict == "differs"
-    assert line(accuracy=[0.725]).verdict == "no published value"
+    assert line(near, accuracy=[0.72, 0.72, 0.721]).verdict == "agrees"
+    assert line(accuracy=[0.725]).verdict is None
     assert line(near).verdict == "not run"
     assert line(near, failed=1).verdict == "diverged"
-    assert line(near, failed=1, accuracy=[0.7]).verdict == "reproduced"
+    assert line(near, failed=1, accuracy=[0.7]).verdict == "close"
     assert line({**near, "metric": "macro-f1"}, accuracy=[0.7], macro_f1=[float("nan")]).verdict == "not measured"
     assert line({**near, "metric": "ece"}, accuracy=[0.7]).verdict == "not measured"
 
@@ -52,7 +53,18 @@ def test_verdicts():
 def test_gaps():
     gap = Gap(larger="a/global", smaller="b/global", value=1.0, within=0.25)
     found = GapLine(gap, over_seeds([1.0, 1.5]))
-    assert found.verdict == "reproduced"
-    assert replace(found, measured=over_seeds([1.0, 1.6])).verdict == "differs"
+    assert found.verdict == "agrees"  # 0.25 with an interval of more than 3 points
+    assert (found.difference, found.interval.high) == (0.25, pytest.approx(0.25 + over_seeds([1.0, 1.5]).half_width))
+    assert replace(found, measured=over_seeds([1.3, 1.3])).verdict == "differs"
     assert replace(found, measured=over_seeds([0.7])).verdict == "differs"
-    assert replace(found, measured=NOTHING).verdict == "not run"
+    assert replace(found, measured=over_seeds([0.75])).verdict == "close"
+    nothing = replace(found, measured=NOTHING)
+    assert (nothing.verdict, nothing.difference, nothing.interval) == ("not run", None, None)
+
+
+def test_the_loss_can_be_published():
+    """It is measured beside the metrics, and lower is better."""
+    told = replace(line({"value": 0.4, "metric": "loss"}, accuracy=[0.8]), loss=over_seeds([0.5]))
+    assert (told.published_metric, told.difference, told.verdict) == ("loss", pytest.approx(0.1), "close")
+    assert replace(told, loss=NOTHING).verdict == "not measured"
+    assert not published_metric("loss").higher

@@ -34,7 +34,7 @@ if __name__ == "__main__":
 def start(out: Path, program: Path) -> subprocess.Popen:
     """The program, in a process group of its own."""
     program.write_text(PROGRAM)
-    environment = {**os.environ, "PYTHONPATH": str(ROOT)}
+    environment = {**os.environ, "PYTHONPATH": os.pathsep.join([str(ROOT / "src"), str(ROOT)])}
     return subprocess.Popen(
         [sys.executable, str(program), str(out)], cwd=ROOT, env=environment, start_new_session=True
     )

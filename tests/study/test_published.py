@@ -19,7 +19,7 @@ def test_what_is_left_out():
     assert Gap(larger="a/x", smaller="b/y", value=1.0).within == 0.5
 
 
-@pytest.mark.parametrize("metric", ["accuracy", "macro-f1", "auroc", "mse"])
+@pytest.mark.parametrize("metric", ["accuracy", "macro-f1", "auroc", "mse", "loss"])
 def test_it_can_be_of_every_metric(metric):
     assert given(metric=metric).metric == metric
 
@@ -30,6 +30,9 @@ def test_it_can_be_of_every_metric(metric):
         ({"metric": "macro-f2"}, "published.0.metric: unknown metric 'macro-f2'; did you mean 'macro-f1'"),
         ({"metric": "score"}, "unknown metric 'score'"),
         ({"metrik": "auroc"}, "did you mean 'metric'"),
+        ({"within": -1.0}, "within"),
+        ({"std": -0.1}, "std"),
+        ({"runs": 0}, "runs"),
     ],
 )
 def test_what_is_wrong_is_named(wrong, message):

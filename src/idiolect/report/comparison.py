@@ -2,6 +2,7 @@
 
 import math
 from collections import Counter
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from idiolect.metrics.base import Metric
@@ -10,7 +11,9 @@ from idiolect.report import text
 from idiolect.study.engine import run_id
 from idiolect.study.experiment import Cell, Method
 from idiolect.study.outcomes import Line
+from idiolect.study.published import published_metric
 from idiolect.study.results import Results
+from idiolect.study.verdict import in_words
 
 SELECTIONS = {
     "last": "last round",
@@ -78,15 +81,15 @@ def table_of(results: Results, cell: Cell) -> Table:
 
 def _row(line: Line, columns: tuple[str, ...], *, first: bool, absent: str) -> tuple[str, ...]:
     """Build one row. Values of the whole method are in its first row only."""
-    ran, metric, published = line.pooled.seeds > 0, METRICS[line.metric], METRICS[line.published_metric]
+    ran, metric, published = line.pooled.seeds > 0, METRICS[line.metric], published_metric(line.published_metric)
     values = {
         **{METRICS[name].column: text.score(value, METRICS[name]) for name, value in line.metrics.items()},
         "method": line.method if first else "",
         "model": line.model,
         metric.column: text.score(line.pooled, metric) if ran else absent,
         "published": text.published(line.published, published, metric),
-        "difference": text.difference(line.difference, published),
-        "verdict": "" if line.published is None else line.verdict,
+        "difference": text.difference(line.difference, line.interval, published),
+        "verdict": "" if line.published is None or line.verdict is None else in_words(line.verdict, line.published),
         "client mean": text.score(line.mean, metric),
         "worst 10 %": text.score(line.worst10, metric),
         "hurt vs Local": text.share(line.hurt_local),
@@ -121,10 +124,11 @@ def _notes(results: Results, cell: Cell, grouped: list[list[Line]]) -> tuple[str
     notes: list[str] = []
     lines = [line for group in grouped for line in group if line.published is not None]
     for name in dict.fromkeys(line.published_metric for line in lines if line.published_metric != line.metric):
-        column = METRICS[name].column
+        column = published_metric(name).column
         notes.append(
             f"{column} before a published value: it is of that metric, and so are its difference and verdict"
         )
+    notes += _margins(lines)
     for method, group in zip(cell.methods, grouped, strict=True):
         counts = statuses(results, cell, method)
         seeds = results.experiment.seeds
@@ -141,3 +145,24 @@ def _notes(results: Results, cell: Cell, grouped: list[list[Line]]) -> tuple[str
                 if line.rounds
             ]
     return tuple(notes)
+
+
+def _margins(lines: Sequence[Line]) -> list[str]:
+    """The margins of the published values, how data differ from the paper's, and what explains a difference."""
+    margins: dict[str, list[str]] = {}
+    reasons: list[str] = []
+    for line in lines:
+        if (published := line.published) is None:
+            continue
+        metric = published_metric(line.published_metric)
+        points = " point" if published.within == 1 else " points"
+        unit = points if metric.percent else f" in {metric.column}"
+        margins.setdefault(f"{published.within:g}{unit}", []).append(f"{line.method} {line.model}")
+        reasons += [f"other data: {published.other_data}"] if published.other_data else []
+        if published.explained and line.verdict == "differs":
+            reasons.append(f"{line.method} {line.model} differs, explained: {published.explained}")
+    if len(margins) == 1:
+        notes = [f"margin: {margin}" for margin in margins]
+    else:
+        notes = [f"margin {margin}: {', '.join(names)}" for margin, names in margins.items()]
+    return [*notes, *dict.fromkeys(reasons)]

@@ -5,6 +5,7 @@ from dataclasses import dataclass
 
 from rich.table import Table
 
+from idiolect.metrics.registry import METRICS
 from idiolect.report import text
 from idiolect.report.table import escaped
 from idiolect.report.times import Times, is_timed
@@ -32,7 +33,7 @@ def extras(results: Results, cell: Cell) -> list[Extra]:
                 f"{line.gap.larger} minus {line.gap.smaller}",
                 _points(line.measured),
                 f"{line.gap.value:.1f}",
-                text.MISSING if line.measured.seeds == 0 else f"{line.measured.mean - line.gap.value:+.2f}",
+                text.difference(line.difference, line.interval, METRICS["accuracy"]),
                 line.verdict,
             )
             for line in results.gaps(cell)

@@ -19,9 +19,10 @@ from idiolect.report.made_with import expected_runs, made_with
 from idiolect.report.raw import clients_csv, diagnostics_csv, has_diagnostics, write_csv
 from idiolect.report.table import escaped, markdown_table
 from idiolect.report.times import is_timed, times_figure
-from idiolect.report.verdicts import verdict_sentence
+from idiolect.report.verdicts import verdict_sentence, verdicts_of
 from idiolect.study.experiment import Cell, Method
 from idiolect.study.results import Results
+from idiolect.study.verdict import RULE
 
 CHOSEN = {
     "last": "The models of the last round are shown; nothing was chosen by looking at results.",
@@ -120,6 +121,7 @@ def report_text(results: Results, command: str, figures: dict[str, list[tuple[st
         parts += _cell(results, cell, figures.get(cell.id, []))
     parts += _diverged(results)
     parts += ["## How to read the tables", columns_text(results).strip()]
+    parts += [f"Verdicts on published values. {RULE}" if verdicts_of(results) else ""]
     parts += ["`table.csv` has every number unrounded, `clients.csv` every client's."]
     parts += ["`diagnostics.csv` has every evaluated round's diagnostics." if has_diagnostics(results) else ""]
     parts += ["## Made with", _bullets(made_with(results))]

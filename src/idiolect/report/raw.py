@@ -19,7 +19,10 @@ OVER_SEEDS = (
     *("hurt_local", "hurt_global", "seconds"),
 )
 LINE_COLUMNS = ("cell", "method", "model", "metric", "seeds", "failed", "rounds")
-PUBLISHED_COLUMNS = ("published_metric", "published", "published_std", "within", "difference", "verdict")
+PUBLISHED_COLUMNS = (
+    *("published_metric", "published", "published_std", "within", "difference", "difference_low", "difference_high"),
+    *("verdict", "other_data", "explained"),
+)
 CLIENT_COLUMNS = ("cell", "method", "model", "seed", "round", "client", "n")
 DIAGNOSTIC_COLUMNS = ("cell", "method", "seed", "diagnostic", "round", "value")
 
@@ -30,8 +33,8 @@ def write_csv(results: Results, path: str | Path) -> None:
     pooled, mean, spread, worst10 and worst are values of the compared metric, named by `metric`. Every measured
     metric has a column of its value over all samples. Scores that tables show in per cent are fractions here. NAME is
     the mean over seeds, NAME_std the sample standard deviation, NAME_ci95 the half-width of the 95 % confidence
-    interval. published, published_std, within and difference are in the units of published_metric (per cent for
-    accuracy). rounds: the rounds shown, one a seed.
+    interval. published, published_std, within, difference and the ends of its 95 % interval are in the units of
+    published_metric (per cent for accuracy). rounds: the rounds shown, one a seed.
     """
     names = list(dict.fromkeys(name for line in results.lines for name in line.metrics))
     numbers = (*OVER_SEEDS, *(METRICS[name].key for name in names))
@@ -47,10 +50,10 @@ def _line(line: Line, names: Sequence[str]) -> list[object]:
         row += [None] * 3 if value is None else [value.mean, value.std, value.half_width]
     published = line.published
     if published is None:
-        row += [None] * 4
-    else:
-        row += [line.published_metric, published.value, published.std, published.within]
-    return [*row, line.difference, line.verdict]
+        return [*row, *[None] * len(PUBLISHED_COLUMNS)]
+    ends = (None, None) if line.interval is None else (line.interval.low, line.interval.high)
+    row += [line.published_metric, published.value, published.std, published.within, line.difference, *ends]
+    return [*row, line.verdict, published.other_data, published.explained]
 
 
 def clients_csv(results: Results, path: str | Path) -> None:

@@ -3,6 +3,7 @@
 import math
 
 from idiolect.metrics.base import Metric
+from idiolect.study.intervals import Difference
 from idiolect.study.published import Published
 from idiolect.study.summary import OverSeeds
 
@@ -40,10 +41,15 @@ def published(value: Published | None, metric: Metric, compared: Metric) -> str:
     return shown if metric is compared else f"{metric.column} {shown}"
 
 
-def difference(value: float | None, metric: Metric) -> str:
-    """Format measured minus published, with its sign."""
+def difference(value: float | None, interval: Difference | None, metric: Metric) -> str:
+    """Format measured minus published with its sign, and the ends of its 95 % interval: "+0.12 [-0.05, +0.29]"."""
     if value is None or math.isnan(value):
         return MISSING
+    ends = "" if interval is None else f" [{_signed(interval.low, metric)}, {_signed(interval.high, metric)}]"
+    return _signed(value, metric) + ends
+
+
+def _signed(value: float, metric: Metric) -> str:
     return ("-" if value < 0 else "+") + _shown(abs(value), 0.0, metric)[0]
 
 

@@ -1,26 +1,21 @@
-"""How many published values a comparison reproduces."""
-
-from collections import Counter
+"""How the published values of an experiment compare with the measured ones, counted."""
 
 from idiolect.study.results import Results
+from idiolect.study.verdict import VERDICTS, Verdict, sentence
+
+
+def verdicts_of(results: Results) -> list[Verdict]:
+    """The verdict on every published value."""
+    return [line.verdict for line in results.lines if line.verdict is not None]
 
 
 def verdict_summary(results: Results) -> dict[str, int]:
-    """Count the published values that are reproduced, differ, diverged, were not run, or were not measured."""
-    counts = Counter(line.verdict for line in results.lines if line.published is not None)
-    return {verdict: counts[verdict] for verdict in ("reproduced", "differs", "diverged", "not run", "not measured")}
+    """How many published values have which verdict."""
+    verdicts = verdicts_of(results)
+    return {verdict: verdicts.count(verdict) for verdict in VERDICTS}
 
 
 def verdict_sentence(results: Results) -> str:
     """`verdict_summary` as a sentence; empty if there is no published value."""
-    counts = verdict_summary(results)
-    total = sum(counts.values())
-    if not total:
-        return ""
-    words = {"differs": "differ"}
-    parts = ", ".join(
-        f"{n} {words.get(verdict, verdict)}"
-        for verdict, n in counts.items()
-        if n or verdict in ("reproduced", "differs")
-    )
-    return f"{total} published value{'s' if total > 1 else ''}: {parts}."
+    differing = [line.published for line in results.lines if line.verdict == "differs"]
+    return sentence(verdicts_of(results), sum(value is not None and bool(value.explained) for value in differing))

@@ -5,6 +5,7 @@ from idiolect.data.federated import FederatedData, TaskKind
 from idiolect.metrics.base import Metric
 from idiolect.metrics.registry import measured, metric_of, names_in
 from idiolect.study.experiment import Cell
+from idiolect.study.published import LOSS
 
 
 def metrics_of(cell: Cell, task: TaskKind) -> tuple[Metric, ...]:
@@ -13,7 +14,8 @@ def metrics_of(cell: Cell, task: TaskKind) -> tuple[Metric, ...]:
     Selection, figures and `hurt` use the first one. Raises `ConfigError` for a metric that is unknown or of the other
     task.
     """
-    published = [value.metric for method in cell.methods for value in method.published if value.metric]
+    values = [value for method in cell.methods for value in method.published]
+    published = [value.metric for value in values if value.metric not in ("", LOSS.name)]
     return measured(task, names_in(cell.metric), published)
 
 
@@ -25,6 +27,7 @@ def check_metrics(cell: Cell, data: FederatedData) -> None:
                           "its own; put another one before it")  # fmt: skip
     for method in cell.methods:
         for value in method.published:
-            if value.metric and metric_of(value.metric, data.task).by_class and data.own_labels:
+            named = value.metric not in ("", LOSS.name)
+            if named and metric_of(value.metric, data.task).by_class and data.own_labels:
                 raise ConfigError(f"{method.title}: a published {value.metric} is compared on classes that all "
                                   "clients share; these data have none, so leave metric out")  # fmt: skip

@@ -3,15 +3,14 @@
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Literal
 
 import numpy as np
 
 from idiolect.metrics.registry import ALWAYS, METRICS
-from idiolect.study.published import Gap, Published
+from idiolect.study.intervals import Difference
+from idiolect.study.published import LOSS, Gap, Published, published_metric
 from idiolect.study.summary import OverSeeds
-
-Verdict = Literal["reproduced", "differs", "no published value", "not run", "diverged", "not measured"]
+from idiolect.study.verdict import Verdict, interval_of, verdict_of
 
 
 @dataclass(frozen=True)
@@ -51,23 +50,33 @@ class Line:
         return named or ALWAYS[METRICS[self.metric].task][0]
 
     @property
-    def difference(self) -> float | None:
-        """Measured minus published, in the published value's units (per cent for accuracy); None without either."""
-        name, published = self.published_metric, self.published
-        if published is None or name not in self.metrics or math.isnan(self.metrics[name].mean):
+    def compared(self) -> OverSeeds | None:
+        """What a published value is compared with, over seeds, in its units (per cent for accuracy); None without."""
+        name = self.published_metric
+        measured = self.loss if name == LOSS.name else self.metrics.get(name)
+        if self.published is None or measured is None or math.isnan(measured.mean):
             return None
-        return METRICS[name].unit * self.metrics[name].mean - published.value
+        unit = published_metric(name).unit
+        return OverSeeds(unit * measured.mean, unit * measured.std, unit * measured.half_width, measured.seeds)
 
     @property
-    def verdict(self) -> Verdict:
-        """Whether the mean over seeds is within the published value's tolerance, or why that is unknown."""
+    def difference(self) -> float | None:
+        """Measured minus published, in the published value's units; None without either."""
+        return None if self.published is None or self.compared is None else self.compared.mean - self.published.value
+
+    @property
+    def interval(self) -> Difference | None:
+        """The same with its 95 % interval; None without a value, and for a single seed."""
+        return None if self.published is None or self.compared is None else interval_of(self.compared, self.published)
+
+    @property
+    def verdict(self) -> Verdict | None:
+        """Whether it agrees with the published value, by `verdict.RULE`; None where there is none."""
+        if self.published is None:
+            return None
         if self.pooled.seeds == 0:
             return "diverged" if self.failed else "not run"
-        if self.published is None:
-            return "no published value"
-        if self.difference is None:
-            return "not measured"
-        return "reproduced" if abs(self.difference) <= self.published.within else "differs"
+        return "not measured" if self.compared is None else verdict_of(self.compared, self.published)
 
 
 @dataclass(frozen=True)
@@ -96,8 +105,21 @@ class GapLine:
     measured: OverSeeds
 
     @property
+    def published(self) -> Published:
+        """The gap as a published value, which has no deviation."""
+        return Published(model="", value=self.gap.value, within=self.gap.within)
+
+    @property
+    def difference(self) -> float | None:
+        """Measured minus published, in points."""
+        return self.measured.mean - self.gap.value if self.measured.seeds else None
+
+    @property
+    def interval(self) -> Difference | None:
+        """The same with its 95 % interval; None for a single seed."""
+        return interval_of(self.measured, self.published)
+
+    @property
     def verdict(self) -> Verdict:
-        """Whether the mean gap is within the published value's tolerance."""
-        if self.measured.seeds == 0:
-            return "not run"
-        return "reproduced" if abs(self.measured.mean - self.gap.value) <= self.gap.within else "differs"
+        """Whether the gap agrees with the published one, by `verdict.RULE`."""
+        return verdict_of(self.measured, self.published) if self.measured.seeds else "not run"

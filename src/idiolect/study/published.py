@@ -1,8 +1,11 @@
 """Published values and gaps, with which measured ones are compared."""
 
-from pydantic import BaseModel, ConfigDict, field_validator
+from typing import NoReturn
+
+from pydantic import BaseModel, ConfigDict, Field, field_validator
 
 from idiolect.core.errors import unknown
+from idiolect.metrics.base import Metric
 from idiolect.metrics.registry import METRICS
 
 
@@ -12,25 +15,52 @@ class Strict(BaseModel):
     model_config = ConfigDict(extra="forbid", frozen=True)
 
 
+class Loss(Metric):
+    """Loss, mean over the samples of the loss that the method trains with, without the L2 term (lower is better).
+
+    Every evaluation has it, beside the metrics.
+    """
+
+    name, column, task, higher = "loss", "loss", "classification", False
+
+    def sample(self, outputs: object, label: object) -> NoReturn:
+        """Not used: evaluations take the objective's loss."""
+        raise NotImplementedError
+
+
+LOSS = Loss()
+
+
+def published_metric(name: str) -> Metric:
+    """The metric that a published value is of, by its name; the loss among them."""
+    return LOSS if name == LOSS.name else METRICS[name]
+
+
 class Published(Strict):
-    """A published value of one named model, with its standard deviation and the tolerance `within`.
+    """A published value of one named model, with its standard deviation and the margin `within`.
 
     value, std, within: in per cent if the metric is shown in per cent (accuracy), else in the metric's units (mse).
-    row: its row in the paper's table. metric: by default accuracy or mse, by the data's task.
+    within: the difference that does not matter. runs: of how many runs the value is the mean; 1 where the paper does
+    not say. row: its row in the paper's table. metric: by default accuracy or mse, by the data's task; "loss" too.
+    other_data: how the data differ from the paper's, where they do. explained: the run that shows why the measured
+    value differs, where one does.
     """
 
     model: str
     value: float
-    std: float | None = None
-    within: float = 1.0
+    std: float | None = Field(default=None, ge=0)
+    within: float = Field(default=1.0, ge=0)
+    runs: int = Field(default=1, ge=1)
     row: str = ""
     metric: str = ""
+    other_data: str = ""
+    explained: str = ""
 
     @field_validator("metric")
     @classmethod
     def _known(cls, name: str) -> str:
-        if name and name not in METRICS:
-            raise unknown("metric", name, METRICS)
+        if name and name not in (known := {*METRICS, LOSS.name}):
+            raise unknown("metric", name, known)
         return name
 
 
@@ -43,4 +73,4 @@ class Gap(Strict):
     larger: str
     smaller: str
     value: float
-    within: float = 0.5
+    within: float = Field(default=0.5, ge=0)

@@ -1,0 +1,59 @@
+"""Whether a measured number agrees with a published one: one rule, for every paper."""
+
+import math
+from collections.abc import Sequence
+from typing import Literal, get_args
+
+from idiolect.study.intervals import Difference, from_published
+from idiolect.study.published import Published
+from idiolect.study.summary import OverSeeds
+
+Verdict = Literal["agrees", "close", "differs", "other data", "not measured", "not run", "diverged"]
+VERDICTS: tuple[Verdict, ...] = get_args(Verdict)
+
+RULE = """\
+**agrees**: the 95 % interval of measured minus published includes 0, or the whole interval lies within the margin.
+**close**: the difference is within the margin, but the interval reaches beyond it, or there is a single seed, which
+has no interval. **differs**: neither; "explained" where a run that is named shows why. **other data**: not those of
+the paper, so nothing is reproduced, whatever the difference. The interval is Welch's, from our seeds and the
+published standard deviation; the margin, a difference that does not matter, stands under each table."""
+
+
+def interval_of(measured: OverSeeds, published: Published) -> Difference | None:
+    """Measured minus published with its interval; None for a single seed. measured: in the published units."""
+    if measured.seeds < 2 or math.isnan(measured.std):
+        return None
+    return from_published(measured.mean, measured.std, measured.seeds, published.value, published.std, published.runs)
+
+
+def verdict_of(measured: OverSeeds, published: Published) -> Verdict:
+    """The verdict of `RULE` on at least one seed. measured: in the published units."""
+    if published.other_data:
+        return "other data"
+    if math.isnan(measured.mean):
+        return "not measured"
+    interval, near = interval_of(measured, published), abs(measured.mean - published.value) <= published.within
+    if interval is not None and (interval.includes_zero or interval.within(published.within)):
+        return "agrees"
+    return "close" if near else "differs"
+
+
+def in_words(verdict: Verdict, published: Published) -> str:
+    """The verdict as a table shows it: a difference is explained or not."""
+    if verdict != "differs":
+        return verdict
+    return "differs, explained" if published.explained else "differs, unexplained"
+
+
+def sentence(verdicts: Sequence[Verdict], explained: int) -> str:
+    """How many published values have which verdict; empty for none. explained: of those that differ."""
+    if not verdicts:
+        return ""
+    words = {"agrees": "agree", "close": "are close", "differs": "differ", "other data": "rest on other data"}
+    parts: list[str] = []
+    for verdict in VERDICTS:
+        count = verdicts.count(verdict)
+        if count or verdict in ("agrees", "close", "differs"):
+            more = f" ({explained} explained)" if verdict == "differs" and explained else ""
+            parts.append(f"{count} {words.get(verdict, verdict)}{more}")
+    return f"{len(verdicts)} published value{'s' if len(verdicts) > 1 else ''}: {', '.join(parts)}."
