@@ -13,7 +13,7 @@ from idiolect.client.samples import to_device
 from idiolect.data.federated import FederatedData, Split
 from idiolect.data.sets.population import synthetic_population
 from idiolect.models import build as build_model
-from idiolect.runtime.evaluate import Evaluator, evaluated_clients
+from idiolect.runtime.evaluate import Evaluator
 from idiolect.runtime.simulate import Simulation
 from tests.federations import split_of
 
@@ -71,12 +71,3 @@ def test_some_clients_are_evaluated_as_among_all(made, tmp_path, private):
     few, whole = (e.client_params(state, ["personal"]) for e in (some, every))
     for a, b in zip(jax.tree.leaves(few), jax.tree.leaves(whole), strict=True):
         np.testing.assert_allclose(a, np.asarray(b)[some.ids], rtol=1e-6)
-
-
-def test_the_evaluated_clients_are_drawn_from_all_and_once():
-    drawn = evaluated_clients(1000, 100)
-    np.testing.assert_array_equal(drawn, evaluated_clients(1000, 100))
-    assert len(set(drawn)) == 100
-    assert (np.diff(drawn) > 0).all()
-    assert drawn[0] < 100 < 900 < drawn[-1]
-    np.testing.assert_array_equal(evaluated_clients(7, 9), np.arange(7))

@@ -1,8 +1,12 @@
 import pytest
 
 from idiolect.core.errors import ConfigError
+from idiolect.report.extras import _some as some
 from idiolect.report.extras import extras
-from tests.report.stores import experiment
+from idiolect.study.pairs import pairs_of
+from idiolect.study.results import Results
+from idiolect.study.store import Store
+from tests.report.stores import NAN, experiment, finished
 
 
 def test_seconds_a_round_stand_beside_published_ones_as_multiples_of_the_papers_fastest(timed):
@@ -22,3 +26,34 @@ def test_published_seconds_are_no_hyperparameter_and_positive():
     assert method.spec == {"name": "fedavg"}
     with pytest.raises(ConfigError, match="published_seconds"):
         experiment([{"name": "fedavg", "published_seconds": 0}])
+
+
+def test_methods_are_told_apart_where_there_are_several_seeds(tmp_path):
+    store, exp = Store(tmp_path), experiment([{"name": "local"}, {"name": "fedavg"}], seeds=2)
+    for seed in (0, 1):
+        finished(store, exp, "cell0", "local", seed, {20: {"local": (0.9, 0.9, 0.9 + seed / 50, NAN)}})
+        finished(store, exp, "cell0", "fedavg", seed, {20: {"global": (0.9, 0.9, 0.1, NAN)}})
+    results = Results(store, exp)
+    (extra,) = extras(results, exp.cells[0])
+    assert extra.title == (
+        "Against local local: paired over 2 seeds, 95 % interval; clients beyond noise; FEW SEEDS, intervals are wide"
+    )
+    assert extra.header == (
+        *("method", "model", "difference", "p, Holm"),
+        *("better", "worse", "not told apart", "worse off"),
+    )
+    (row,) = extra.rows
+    pair = pairs_of(results, exp.cells[0])[0]
+    assert row[:2] == ("fedavg", "global")
+    assert row[2].startswith(f"-40.50 [{pair.difference.low:.2f}, ")
+    assert row[3:] == (f"{pair.p:.2g}", "0", "1", "2", "east")
+    tuned = exp.cells[0].model_copy(update={"tune": True})
+    assert [table.title for table in extras(results, tuned)] == ["Settings chosen on validation data"]
+    one = Results(store, exp.model_copy(update={"seeds": 1}))
+    assert extras(one, exp.cells[0]) == []
+
+
+def test_few_of_many_names_are_shown():
+    assert some([]) == "—"
+    assert some(["a", "b", "c", "d", "e"]) == "a, b, c, d, e"
+    assert some([*"abcdefg"]) == "a, b, c, d, e and 2 more"

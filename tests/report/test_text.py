@@ -82,3 +82,9 @@ def test_difference_has_a_sign():
     assert text.difference(-0.0123446, None, MSE) == "-0.01234"
     ends = Difference(0.3, -0.049, 0.65, 0.1, 3)
     assert text.difference(0.3, ends, ACCURACY) == "+0.30 [-0.05, +0.65]"
+
+
+def test_p_values():
+    assert text.p_value(NAN) == "—"
+    assert text.p_value(0.0009) == "<0.001"
+    assert (text.p_value(0.001), text.p_value(0.0456), text.p_value(1.0)) == ("0.001", "0.046", "1")

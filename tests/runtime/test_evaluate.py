@@ -215,7 +215,8 @@ def test_the_clients_that_are_evaluated_are_drawn():
     """All, or so many: distinct, ascending, the same each time, and anywhere in the federation."""
     np.testing.assert_array_equal(evaluated_clients(7, None), np.arange(7))
     np.testing.assert_array_equal(evaluated_clients(7, 7), np.arange(7))
-    np.testing.assert_array_equal(evaluated_clients(7, 8), np.arange(7))
+    with pytest.raises(ConfigError, match="eval_clients = 8 is more than the 7 clients; use at most 7"):
+        evaluated_clients(7, 8)
     places = []
     for population in range(40, 100):
         ids = evaluated_clients(population, 20)

@@ -10,9 +10,13 @@ from idiolect.report import text
 from idiolect.report.table import escaped
 from idiolect.report.times import Times, is_timed
 from idiolect.study.experiment import Cell
+from idiolect.study.pairs import pairs_of, reference_of
 from idiolect.study.results import Results
 from idiolect.study.summary import OverSeeds
 from idiolect.study.tuning import chosen
+
+FEW = 5  # seeds, below which a table of differences warns
+NAMED = 5  # clients that a table names
 
 
 @dataclass(frozen=True)
@@ -26,7 +30,7 @@ class Extra:
 
 def extras(results: Results, cell: Cell) -> list[Extra]:
     """Build the small tables that a cell specifies."""
-    tables: list[Extra] = []
+    tables: list[Extra] = [_pairs(results, cell)] if _is_paired(results, cell) else []
     if cell.gaps:
         rows = tuple(
             (
@@ -61,6 +65,40 @@ def extras(results: Results, cell: Cell) -> list[Extra]:
         header = ("method", "tried", "chosen", "model", "validation", "test", "test, client mean", "test, worst 10 %")
         tables.append(Extra("Settings chosen on validation data", header, rows))
     return tables
+
+
+def _is_paired(results: Results, cell: Cell) -> bool:
+    """Whether methods can be told apart: several seeds, and neither settings to choose among nor times to measure."""
+    return results.experiment.seeds > 1 and not cell.tune and not is_timed(cell)
+
+
+def _pairs(results: Results, cell: Cell) -> Extra:
+    """Every named model against training alone, or the first one: over all samples, and client by client."""
+    metric, (title, model) = results.metric(cell), reference_of(results, cell)
+    rows = tuple(
+        (
+            pair.method,
+            pair.model,
+            text.difference(None if pair.difference is None else pair.difference.mean, pair.difference, metric),
+            text.p_value(pair.p),
+            str(pair.clients.better),
+            str(pair.clients.worse),
+            str(pair.clients.unclear),
+            _some(pair.clients.hurt),
+        )
+        for pair in pairs_of(results, cell)
+    )
+    header = ("method", "model", "difference", "p, Holm", "better", "worse", "not told apart", "worse off")
+    seeds = results.experiment.seeds
+    what = f"Against {title} {model}: paired over {seeds} seeds, 95 % interval; clients beyond noise"
+    few = "; FEW SEEDS, intervals are wide" if seeds < FEW else ""
+    return Extra(f"{what}{few}", header, rows)
+
+
+def _some(names: Sequence[str]) -> str:
+    """The first few names, and how many more there are."""
+    more = f" and {len(names) - NAMED} more" if len(names) > NAMED else ""
+    return ", ".join(names[:NAMED]) + more if names else text.MISSING
 
 
 def _times(results: Results, cell: Cell) -> Extra:

@@ -53,6 +53,13 @@ def _signed(value: float, metric: Metric) -> str:
     return ("-" if value < 0 else "+") + _shown(abs(value), 0.0, metric)[0]
 
 
+def p_value(value: float) -> str:
+    """Format a p value: two significant digits, or "<0.001"."""
+    if math.isnan(value):
+        return MISSING
+    return "<0.001" if value < 0.001 else f"{value:.2g}"
+
+
 def share(value: OverSeeds | None) -> str:
     """Format a fraction in whole per cent; "<1 %" and ">99 %" tell a few from none, and most from all."""
     if value is None or math.isnan(value.mean):

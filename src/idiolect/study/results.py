@@ -207,13 +207,18 @@ class Results:
     def _pooled(self, cell: Cell, name: str) -> dict[int, float]:
         """Seed -> test accuracy (or mse) over all samples at the selected round, for "method label/model"."""
         title, _, model = name.rpartition("/")
-        values: dict[int, float] = {}
-        for method in cell.methods:
-            for row in self.finished(cell, method) if method.title == title else ():
-                selected = self.selected(cell, row, model)
-                if selected is not None:
-                    values[row.seed] = selected[1].pooled[ALWAYS[self.task(cell)][0]]
-        return values
+        metric = ALWAYS[self.task(cell)][0]
+        return {
+            seed: scores.pooled[metric]
+            for method in cell.methods
+            if method.title == title
+            for seed, scores in self.by_seed(cell, method, model).items()
+        }
+
+    def by_seed(self, cell: Cell, method: Method, model: str) -> dict[int, ClientScores]:
+        """Seed -> every client's test scores of a named model at the selected round."""
+        selected = {row.seed: self.selected(cell, row, model) for row in self.finished(cell, method)}
+        return {seed: found[1] for seed, found in selected.items() if found is not None}
 
     def curves(self, cell: Cell, split: str, models: Sequence[str] | None = None) -> list[Curve]:
         """The curves of a cell's named models on one split, over the finished seeds."""
