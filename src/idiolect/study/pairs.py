@@ -107,7 +107,8 @@ def clients_of(
     sure = np.asarray(holm(p_values.tolist())) < ALPHA if len(ours) else np.zeros(0, bool)
     worse = ours[sure & (sign < 0)]
     better = int((sure & (sign > 0)).sum())
-    hurt = tuple(names[i] if i < len(names) else str(i) for i in worse.tolist())
+    numbers: list[int] = worse.tolist()
+    hurt = tuple(names[i] if i < len(names) else str(i) for i in numbers)
     return Clients(better, len(worse), len(ours) - better - len(worse), hurt)
 
 
