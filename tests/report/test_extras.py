@@ -36,7 +36,7 @@ def test_methods_are_told_apart_where_there_are_several_seeds(tmp_path):
     results = Results(store, exp)
     (extra,) = extras(results, exp.cells[0])
     assert extra.title == (
-        "Against local local: paired over 2 seeds, 95 % interval; clients beyond noise; FEW SEEDS, intervals are wide"
+        "Against local: paired over 2 seeds, 95 % interval; clients beyond noise; FEW SEEDS, intervals are wide"
     )
     assert extra.header == (
         *("method", "model", "difference", "p, Holm"),

@@ -90,7 +90,8 @@ def _pairs(results: Results, cell: Cell) -> Extra:
     )
     header = ("method", "model", "difference", "p, Holm", "better", "worse", "not told apart", "worse off")
     seeds = results.experiment.seeds
-    what = f"Against {title} {model}: paired over {seeds} seeds, 95 % interval; clients beyond noise"
+    reference = title if title == model else f"{title} {model}"
+    what = f"Against {reference}: paired over {seeds} seeds, 95 % interval; clients beyond noise"
     few = "; FEW SEEDS, intervals are wide" if seeds < FEW else ""
     return Extra(f"{what}{few}", header, rows)
 
