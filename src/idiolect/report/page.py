@@ -44,8 +44,8 @@ COLUMNS = """\
 - Bold: the best score in its table.
 - "Against ..." (two seeds or more): the difference over all test samples, mean over the same seeds, with Student's
   95 % interval; **p** is corrected by Holm's method for the table. **better**, **worse**: clients beyond the noise of
-  their test samples and of the seeds, Holm over the clients. Every seed has the same split: this is the uncertainty of
-  training, not of the split.
+  their test samples and of the seeds, Holm over the clients. Every seed has the same split: this is the uncertainty
+  of training, not of the split.
 """
 ACROSS = "figures/across.png"
 
