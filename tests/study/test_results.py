@@ -132,6 +132,16 @@ def test_a_gap_is_paired_by_seed(tmp_path):
     assert found.verdict == "close"  # a single pair
 
 
+def test_a_gap_of_a_regression_is_in_its_own_units(tmp_path):
+    store = Store(tmp_path)
+    gap = {"larger": "fedavg/global", "smaller": "local/local", "value": 0.2}
+    exp = experiment([{"name": "fedavg"}, {"name": "local"}], seeds=1, cells=[{"gaps": [gap]}])
+    for method, model, mse in (("fedavg", "global", 0.7), ("local", "local", 0.5)):
+        finished(store, exp, "cell0", method, 0, {20: {model: (mse,) * 4}}, task="regression")
+    (found,) = Results(store, exp).gaps(exp.cells[0])
+    assert found.measured.mean == pytest.approx(0.2)
+
+
 def test_curves_have_the_spread_over_seeds(tmp_path):
     store, exp = Store(tmp_path), experiment([{"name": "fedavg"}, {"name": "local"}])
     finished(store, exp, "cell0", "fedavg", 0, course({0: 0.1, 20: 0.5}))

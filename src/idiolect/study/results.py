@@ -10,7 +10,7 @@ import numpy as np
 from idiolect.algorithms.registry import ALGORITHMS
 from idiolect.data.federated import TaskKind
 from idiolect.metrics.base import Metric
-from idiolect.metrics.registry import ALWAYS
+from idiolect.metrics.registry import ALWAYS, METRICS
 from idiolect.runtime.evaluate import ClientScores
 from idiolect.study.engine import run_id
 from idiolect.study.experiment import Cell, Experiment, Method
@@ -198,9 +198,10 @@ class Results:
     def gaps(self, cell: Cell) -> list[GapLine]:
         """The published gaps of a cell with the measured ones."""
         lines: list[GapLine] = []
+        unit = METRICS[ALWAYS[self.task(cell)][0]].unit
         for gap in cell.gaps:
             larger, smaller = self._pooled(cell, gap.larger), self._pooled(cell, gap.smaller)
-            differences = [100 * (larger[seed] - smaller[seed]) for seed in larger if seed in smaller]
+            differences = [unit * (larger[seed] - smaller[seed]) for seed in larger if seed in smaller]
             lines.append(GapLine(gap, over_seeds(differences)))
         return lines
 
