@@ -3,7 +3,7 @@ import re
 import pytest
 
 from idiolect.core.errors import StoreError
-from idiolect.report.page import CHOSEN, stems, write_report
+from idiolect.report.page import CHOSEN, report_text, stems, write_report
 from idiolect.study.results import Results
 from idiolect.study.store import Store
 from tests.report.stores import PROVENANCE, TRAINED, experiment, finished, local, start
@@ -135,3 +135,11 @@ def test_a_run_that_was_done_again(toy, tmp_path):
     exp = experiment([{"name": "local"}], seeds=1)
     finished(store, exp, "cell0", "local", 0, local(0), provenance={"time": PROVENANCE["time"]})
     assert "date: 2026-01-02" in write_report(Results(store, exp), tmp_path / "out", COMMAND)[0].read_text()
+
+
+def test_what_was_chosen_after_test_results_is_said(toy):
+    assert "had been seen" not in report_text(toy, "", {})
+    told = Results(toy.store, toy.experiment.model_copy(update={"after_test": "the rate of fedavg."}))
+    page = report_text(told, "", {})
+    assert "**Chosen after test results had been seen:** the rate of fedavg." in page
+    assert "Verdicts on published values. **agrees**" in page

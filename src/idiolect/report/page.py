@@ -25,8 +25,8 @@ from idiolect.study.results import Results
 from idiolect.study.verdict import RULE
 
 CHOSEN = {
-    "last": "The models of the last round are shown; nothing was chosen by looking at results.",
-    "last-10": "Each client's mean over the last ten rounds is shown; nothing was chosen by looking at results.",
+    "last": "The models of the last round are shown.",
+    "last-10": "Each client's mean over the last ten rounds is shown.",
     "best-validation": "For each run and named model the round with the best score on VALIDATION data is shown.",
     "best-test": "For each run and named model the BEST ROUND ON TEST DATA is shown, as in the published code. "
     "These numbers are optimistic: the test data chose them.",
@@ -120,6 +120,7 @@ def report_text(results: Results, command: str, figures: dict[str, list[tuple[st
     parts = [f"# {experiment.title or experiment.name}", experiment.description.strip(), _bullets(facts)]
     parts += [f"**{sentence}**" if (sentence := verdict_sentence(results)) else ""]
     parts += ["\n\n".join(CHOSEN[select] for select in dict.fromkeys(c.select for c in experiment.cells))]
+    parts += [f"**Chosen after test results had been seen:** {told}" if (told := experiment.after_test) else ""]
     parts += [f"![Test scores against {experiment.across}]({ACROSS})" if experiment.across else ""]
     for cell in experiment.cells:
         parts += _cell(results, cell, figures.get(cell.id, []))

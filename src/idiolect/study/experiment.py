@@ -134,6 +134,7 @@ class Experiment(Strict):
     """A set of cells, run with the same seeds.
 
     across: a setting that differs between the cells, such as `data.missing`; the report plots the scores against it.
+    after_test: the settings that were chosen after test results had been seen, if any.
     """
 
     name: str
@@ -141,6 +142,7 @@ class Experiment(Strict):
     source: str = ""
     protocol: Protocol = "as-written"
     description: str = ""
+    after_test: str = ""
     seeds: int = Field(default=1, ge=1, le=10_000)
     first_seed: int = Field(default=0, ge=0, le=MOST_SEED - 10_000)
     across: str = ""
