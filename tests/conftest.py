@@ -46,7 +46,7 @@ install_import_hook("idiolect", "tests.checking.checked")
 if TYPE_CHECKING:
     from idiolect.data.federated import FederatedData
 
-FULL = 1_000_000_000  # bytes of a process beyond which its compiled programs are dropped between two files
+FULL = 700_000_000  # bytes of a process beyond which its compiled programs are dropped between two files
 
 
 @pytest.fixture(scope="session", autouse=True)

@@ -16,8 +16,8 @@ from tests.engine import devices_flags
 
 ROOT = Path(__file__).parents[2]
 IDIOLECT = [sys.executable, "-m", "idiolect"]
-FEDERATION = ["--data", "synthetic", "--set", "data.clients=9", "--methods", "ditto,local", "--cohort", "5"]
-ROUNDS = ["--rounds", "150"]
+FEDERATION = ["--data", "synthetic", "--set", "data.clients=9", "--methods", "ditto", "--cohort", "5"]
+ROUNDS = ["--rounds", "60"]
 
 
 def environment(**more):
