@@ -57,3 +57,14 @@ def test_few_of_many_names_are_shown():
     assert some([]) == "—"
     assert some(["a", "b", "c", "d", "e"]) == "a, b, c, d, e"
     assert some([*"abcdefg"]) == "a, b, c, d, e and 2 more"
+
+
+def test_a_second_published_value_stands_in_a_table_of_its_own(tmp_path):
+    values = [{"model": "global", "value": 70.0}, {"model": "global", "value": 1.2, "within": 0.02, "metric": "loss"}]
+    store, exp = Store(tmp_path), experiment([{"name": "fedavg", "published": values}], seeds=2)
+    for seed in (0, 1):
+        finished(store, exp, "cell0", "fedavg", seed, {20: {"global": (0.7, 0.7, 0.7, NAN)}})
+    (table,) = [t for t in extras(Results(store, exp), exp.cells[0]) if t.title == "Other published values"]
+    row = ("fedavg", "global", "loss", "1.300 ± 0.000", "1.200", "+0.1000", "differs, unexplained")
+    assert [cell if i != 5 else cell.split()[0] for i, cell in enumerate(table.rows[0])] == list(row)
+    assert len(table.rows) == 1

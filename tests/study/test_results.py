@@ -80,6 +80,22 @@ def test_a_mean_over_rounds_is_of_every_number():
     assert np.isnan(found.values["accuracy"][1])
 
 
+def test_a_model_may_have_several_published_values_and_incomplete_data_reproduce_none(tmp_path):
+    values = [{"model": "global", "value": 70.0, "within": 5.0}, {"model": "global", "value": 1.3, "metric": "loss"}]
+    store, exp = Store(tmp_path), experiment([{"name": "fedavg", "published": values}], seeds=1)
+    finished(store, exp, "cell0", "fedavg", 0, {20: {"global": (0.7, 0.7, 0.7, NAN)}})
+    results = Results(store, exp)
+    (line,), (second,) = results.lines, results.further
+    assert (line.published_metric, line.verdict, line.difference) == ("accuracy", "close", pytest.approx(0))
+    assert (second.published_metric, second.verdict, second.difference) == ("loss", "close", pytest.approx(0))
+    store = Store(tmp_path / "part")
+    notes = {"notes": ["a leak", "incomplete: one batch of five", "incomplete: no test part"]}
+    finished(store, exp, "cell0", "fedavg", 0, {20: {"global": (0.7, 0.7, 0.7, NAN)}}, provenance=notes)
+    results = Results(store, exp)
+    for line in (*results.lines, *results.further):
+        assert (line.verdict, line.published.other_data) == ("other data", "one batch of five; no test part")
+
+
 def test_hurt_is_against_local_and_fedavg_of_the_same_seed(tmp_path):
     """Local is better for one client of three with seed 0, for two with seed 1; FedAvg for all, then none."""
     store = Store(tmp_path)

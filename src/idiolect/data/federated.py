@@ -16,6 +16,8 @@ from idiolect.data.modalities import Modalities
 
 SPLITS = ("train", "validation", "test")
 TaskKind = Literal["classification", "regression"]
+INCOMPLETE = "incomplete: "
+"""A note that begins so says what the data lack of the published set: results on them reproduce nothing published."""
 
 
 @dataclass(frozen=True, eq=False)  # compared and hashed by identity: its arrays are large

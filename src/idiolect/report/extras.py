@@ -10,10 +10,13 @@ from idiolect.report import text
 from idiolect.report.table import escaped
 from idiolect.report.times import Times, is_timed
 from idiolect.study.experiment import Cell
+from idiolect.study.outcomes import Line
 from idiolect.study.pairs import pairs_of, reference_of
+from idiolect.study.published import published_metric
 from idiolect.study.results import Results
 from idiolect.study.summary import OverSeeds
 from idiolect.study.tuning import chosen
+from idiolect.study.verdict import in_words
 
 FEW = 5  # seeds, below which a table of differences warns
 NAMED = 5  # clients that a table names
@@ -45,6 +48,8 @@ def extras(results: Results, cell: Cell) -> list[Extra]:
         tables.append(
             Extra("Published gaps, in points", ("gap", "measured", "published", "difference", "verdict"), rows)
         )
+    if further := [line for line in results.further if line.cell == cell.id]:
+        tables.append(_further(further))
     if is_timed(cell):
         tables.append(_times(results, cell))
     if cell.tune:
@@ -70,6 +75,21 @@ def extras(results: Results, cell: Cell) -> list[Extra]:
 def _is_paired(results: Results, cell: Cell) -> bool:
     """Whether methods can be told apart: several seeds, and neither settings to choose among nor times to measure."""
     return results.experiment.seeds > 1 and not cell.tune and not is_timed(cell)
+
+
+def _further(lines: Sequence[Line]) -> Extra:
+    """Build the table of the models' second, third, ... published values."""
+    rows: list[tuple[str, ...]] = []
+    for line in lines:
+        published, metric = line.published, published_metric(line.published_metric)
+        if published is not None and line.verdict is not None:
+            measured = "not measured" if line.compared is None else text.compared(line.compared, metric)
+            numbers = measured, text.published(published, metric, metric)
+            difference = text.difference(line.difference, line.interval, metric)
+            verdict = in_words(line.verdict, published)
+            rows.append((line.method, line.model, metric.column, *numbers, difference, verdict))
+    header = ("method", "model", "metric", "measured", "published", "difference", "verdict")
+    return Extra("Other published values", header, tuple(rows))
 
 
 def _pairs(results: Results, cell: Cell) -> Extra:

@@ -30,6 +30,8 @@ DIAGNOSTIC_COLUMNS = ("cell", "method", "seed", "diagnostic", "round", "value")
 def write_csv(results: Results, path: str | Path) -> None:
     """Write one row for each cell, method and named model, with every number of its line.
 
+    A model with several published values has a row for each, the first ones in order, the others at the end.
+
     pooled, mean, spread, worst10 and worst are values of the compared metric, named by `metric`. Every measured
     metric has a column of its value over all samples. Scores that tables show in per cent are fractions here. NAME is
     the mean over seeds, NAME_std the sample standard deviation, NAME_ci95 the half-width of the 95 % confidence
@@ -39,7 +41,7 @@ def write_csv(results: Results, path: str | Path) -> None:
     names = list(dict.fromkeys(name for line in results.lines for name in line.metrics))
     numbers = (*OVER_SEEDS, *(METRICS[name].key for name in names))
     columns = [*LINE_COLUMNS, *(name + suffix for name in numbers for suffix in ("", "_std", "_ci95"))]
-    _write(path, [*columns, *PUBLISHED_COLUMNS], (_line(line, names) for line in results.lines))
+    _write(path, [*columns, *PUBLISHED_COLUMNS], (_line(line, names) for line in (*results.lines, *results.further)))
 
 
 def _line(line: Line, names: Sequence[str]) -> list[object]:

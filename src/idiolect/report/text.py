@@ -41,6 +41,11 @@ def published(value: Published | None, metric: Metric, compared: Metric) -> str:
     return shown if metric is compared else f"{metric.column} {shown}"
 
 
+def compared(value: OverSeeds, metric: Metric) -> str:
+    """Format what is compared with a published value; it is in the published value's units already."""
+    return _with_std(value.mean, value.std, metric)
+
+
 def difference(value: float | None, interval: Difference | None, metric: Metric) -> str:
     """Format measured minus published with its sign, and the ends of its 95 % interval: "+0.12 [-0.05, +0.29]"."""
     if value is None or math.isnan(value):

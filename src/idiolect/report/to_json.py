@@ -28,6 +28,7 @@ def to_dict(results: Results) -> dict[str, Any]:
             "notes": results.notes(cell),
             "audit": results.audit(cell),
             "lines": [_line(line) for line in results.lines if line.cell == cell.id],
+            "further": [_line(line) for line in results.further if line.cell == cell.id],
         }
         for cell in experiment.cells
     ]

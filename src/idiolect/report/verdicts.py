@@ -6,7 +6,7 @@ from idiolect.study.verdict import VERDICTS, Verdict, sentence
 
 def verdicts_of(results: Results) -> list[Verdict]:
     """The verdict on every published value."""
-    return [line.verdict for line in results.lines if line.verdict is not None]
+    return [line.verdict for line in (*results.lines, *results.further) if line.verdict is not None]
 
 
 def verdict_summary(results: Results) -> dict[str, int]:
@@ -17,5 +17,6 @@ def verdict_summary(results: Results) -> dict[str, int]:
 
 def verdict_sentence(results: Results) -> str:
     """`verdict_summary` as a sentence; empty if there is no published value."""
-    differing = [line.published for line in results.lines if line.verdict == "differs"]
+    lines = (*results.lines, *results.further)
+    differing = [line.published for line in lines if line.verdict == "differs"]
     return sentence(verdicts_of(results), sum(value is not None and bool(value.explained) for value in differing))

@@ -42,8 +42,8 @@ class Published(Strict):
     value, std, within: in per cent if the metric is shown in per cent (accuracy), else in the metric's units (mse).
     within: the difference that does not matter. runs: of how many runs the value is the mean; 1 where the paper does
     not say. row: its row in the paper's table. metric: by default accuracy or mse, by the data's task; "loss" too.
-    other_data: how the data differ from the paper's, where they do. explained: the run that shows why the measured
-    value differs, where one does.
+    other_data: how the data differ from the paper's, where they do; filled in where a loader notes that its data are
+    incomplete. explained: the run that shows why the measured value differs, where one does.
     """
 
     model: str

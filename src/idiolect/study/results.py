@@ -8,7 +8,7 @@ from functools import cached_property
 import numpy as np
 
 from idiolect.algorithms.registry import ALGORITHMS
-from idiolect.data.federated import TaskKind
+from idiolect.data.federated import INCOMPLETE, TaskKind
 from idiolect.metrics.base import Metric
 from idiolect.metrics.registry import ALWAYS, METRICS
 from idiolect.runtime.evaluate import ClientScores
@@ -16,6 +16,7 @@ from idiolect.study.engine import run_id
 from idiolect.study.experiment import Cell, Experiment, Method
 from idiolect.study.measuring import metrics_of
 from idiolect.study.outcomes import Curve, GapLine, Line
+from idiolect.study.published import Published
 from idiolect.study.store import RunRow, Store
 from idiolect.study.summary import OverSeeds, Summary, hurt_fraction, over_seeds, summarise
 
@@ -169,9 +170,18 @@ class Results:
             hurt_global=over_seeds(hurt["global"]) if hurt["global"] else None,
             rounds=tuple(rounds),
             seconds=over_seeds([r.seconds for r in rows]),
-            published=next((p for p in method.published if p.model == model), None),
+            published=next(iter(self._published(cell, method, model)), None),
             failed=failed,
         )
+
+    def _published(self, cell: Cell, method: Method, model: str) -> list[Published]:
+        """A model's published values, with what the measured data lack of the paper's."""
+        lacks = [note.removeprefix(INCOMPLETE) for note in self.notes(cell) if note.startswith(INCOMPLETE)]
+        return [
+            value.model_copy(update={"other_data": value.other_data or "; ".join(lacks)})
+            for value in method.published
+            if value.model == model
+        ]
 
     def round_seconds(self, cell: Cell, method: Method) -> OverSeeds:
         """Training seconds a round of a method, without compilation."""
@@ -193,6 +203,17 @@ class Results:
             for cell in self.experiment.cells
             for method in cell.methods
             for model in self.names(cell, method)
+        ]
+
+    @cached_property
+    def further(self) -> list[Line]:
+        """The lines again of models with several published values, with the second, the third, ... of them."""
+        cells = {cell.id: cell for cell in self.experiment.cells}
+        methods = {(cell.id, method.title): method for cell in cells.values() for method in cell.methods}
+        return [
+            replace(line, published=value)
+            for line in self.lines
+            for value in self._published(cells[line.cell], methods[line.cell, line.method], line.model)[1:]
         ]
 
     def gaps(self, cell: Cell) -> list[GapLine]:

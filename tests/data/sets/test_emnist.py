@@ -53,7 +53,7 @@ def test_one_part_alone_only_by_name(tmp_path, idx):
         emnist(tmp_path, variant="digits", verify=False)
     pool = read_emnist(tmp_path, variant="digits", parts=["test"], verify=False)
     assert (pool.trained, len(pool.labels)) == (0, 60)
-    assert pool.notes == ("the official train part of EMNIST digits (240,000 images) is left out",)
+    assert pool.notes == ("incomplete: the official train part of EMNIST digits (240,000 images) is left out",)
     data = emnist(tmp_path, "pflego-high", variant="digits", parts=["test"], clients=5, verify=False)
     assert "0.143 of each class" in data.notes[0]
     arguments = json.loads(json.dumps(data.provenance["arguments"]))

@@ -9,7 +9,7 @@ import numpy as np
 from jaxtyping import Int32, UInt8
 
 from idiolect.core.errors import DataError, require, unknown
-from idiolect.data.federated import FederatedData
+from idiolect.data.federated import INCOMPLETE, FederatedData
 from idiolect.data.files.folder import data_folder
 from idiolect.data.files.gz import AGAIN, find_gz, read_gz
 from idiolect.data.files.safe_pickle import load_dictionary
@@ -75,7 +75,7 @@ def read_cifar10(
             )
         },
         arguments={"batches": used_batches},
-        notes=(f"only a part of CIFAR-10 is used: without {', '.join(left_out)}",) * bool(left_out),
+        notes=(f"{INCOMPLETE}only a part of CIFAR-10 is used, without {', '.join(left_out)}",) * bool(left_out),
     )
 
 

@@ -9,7 +9,7 @@ import numpy as np
 from jaxtyping import Int
 
 from idiolect.core.errors import DataError, require, unknown
-from idiolect.data.federated import FederatedData
+from idiolect.data.federated import INCOMPLETE, FederatedData
 from idiolect.data.files.folder import data_folder
 from idiolect.data.files.gz import AGAIN, read_gz, require_gz
 from idiolect.data.files.idx_set import Part, joined, read_part
@@ -102,7 +102,7 @@ def read_emnist(
         trained=len(by_part["train"][0]) if "train" in by_part else 0,
         test_share=sizes.test / (sizes.train + sizes.test),
         notes=tuple(
-            f"the official {part} part of EMNIST {variant} ({getattr(sizes, part):,} images) is left out"
+            f"{INCOMPLETE}the official {part} part of EMNIST {variant} ({getattr(sizes, part):,} images) is left out"
             for part in PARTS
             if part not in by_part
         ),

@@ -10,7 +10,7 @@ from pathlib import Path
 import numpy as np
 
 from idiolect.core.errors import DataError
-from idiolect.data.federated import FederatedData
+from idiolect.data.federated import INCOMPLETE, FederatedData
 from idiolect.data.files.folder import data_folder
 from idiolect.data.files.gz import find_gz
 from idiolect.data.files.leaf import read_leaf
@@ -59,8 +59,8 @@ def vehicle(
     if (count := sum(len(y) for _, y in tasks.values())) < COMPLETE:
         sizes = [len(y) for _, y in tasks.values()]
         notes.append(
-            f"a reduced set: {count:,} samples of {len(sizes)} sensors, {min(sizes)} to {max(sizes)} each; "
-            "FedU's paper has 48,303"
+            f"{INCOMPLETE}a reduced set: {count:,} samples of {len(sizes)} sensors, {min(sizes)} to {max(sizes)} "
+            "each; FedU's paper has 48,303"
         )
     notes.append("classes are named by the file's labels: which vehicle is +1 is not documented")
     options = Options(normalisation, minimum, test, validation, split_seed, downsample, downsample_test)

@@ -48,7 +48,7 @@ def test_held_out_people_are_tested_and_the_others_train_on_all_they_have(valida
     assert not np.isin(used[0] + 1, used[1]).any()
     assert len(used[1]) == 80 * validation
     np.testing.assert_array_equal(found.fitted, used[0])
-    assert notes_on(windows(), found) == ["160 windows; the complete data set has 10,299"]
+    assert notes_on(windows(), found) == ["incomplete: 160 windows of 10,299"]
 
 
 def test_new_people_are_divided_as_they_would_be_among_all() -> None:

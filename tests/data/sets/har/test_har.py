@@ -39,7 +39,7 @@ def test_one_client_a_person(small):
     assert data.feature_shape == (561,)
     assert (data.train.x.dtype, data.train.y.dtype) == (np.float32, np.int32)
     assert np.bincount(data.train.client(0)[1], minlength=3).tolist() == [9, 16, 4]
-    assert f"{3 * ROWS} windows; the complete data set has 10,299" in " ".join(data.notes)
+    assert f"{3 * ROWS} windows of 10,299" in " ".join(data.notes)
 
 
 def test_features_belong_to_their_label_and_person(small):

@@ -50,7 +50,7 @@ def test_a_client_is_a_video(small):
     assert data.clients == ("-3g5yACwYnA", "held_1", "new$2", "new_1", "v[0]x")
     assert total_sizes(data).tolist() == [9, 4, 5, 7, 6]
     assert any("lonely" in note for note in data.notes)
-    assert f"{TOTAL} utterances; the complete data set has more than 22,800" in " ".join(data.notes)
+    assert f"incomplete: {TOTAL} utterances of more than 22,800" in " ".join(data.notes)
     assert audit(data).clean
 
 

@@ -12,7 +12,7 @@ from idiolect.data.divide.by_time import by_time, overlapping
 from idiolect.data.divide.division import check_fractions, divide, of_splits
 from idiolect.data.divide.downsample import downsample
 from idiolect.data.divide.newcomers import assign_evenly, note_on_known, note_on_newcomers
-from idiolect.data.federated import SPLITS
+from idiolect.data.federated import INCOMPLETE, SPLITS
 from idiolect.data.partition import Indices, Partition
 from idiolect.data.sets.har.files import COMPLETE, Windows
 
@@ -68,7 +68,7 @@ def notes_on(windows: Windows, division: Divided) -> list[str]:
     """The notes on the windows: what leaks, and whether the data set is complete."""
     notes = [_leak(windows, division.partition)] if division.leaks else []
     if len(windows.y) != COMPLETE:
-        notes.append(f"{len(windows.y):,} windows; the complete data set has {COMPLETE:,}")
+        notes.append(f"{INCOMPLETE}{len(windows.y):,} windows of {COMPLETE:,}")
     return notes
 
 

@@ -5,7 +5,7 @@ from pathlib import Path
 
 from idiolect.core.errors import require, unknown
 from idiolect.data.encode.scaling import check_scaling, provenance_of, standardise
-from idiolect.data.federated import FederatedData
+from idiolect.data.federated import INCOMPLETE, FederatedData
 from idiolect.data.partition import apply_partition
 from idiolect.data.sets.har.division import Division, divided, notes_on
 from idiolect.data.sets.har.files import CHANNELS, KINDS, channels_of, read_windows
@@ -56,7 +56,7 @@ def har(
     division = divided(windows, how)
     notes = notes_on(windows, division)
     if windows.kind == "265":
-        notes.append("features are the first 265 of the 561 published ones (time domain)")
+        notes.append(f"{INCOMPLETE}features are the first 265 of the 561 published ones (time domain)")
     raw = windows.kind == "signals"
     return apply_partition(
         division.partition,

@@ -14,7 +14,7 @@ from jaxtyping import Bool, Shaped
 
 from idiolect.core.errors import DataError, unknown
 from idiolect.data.divide.missing import Missing, MissingPattern
-from idiolect.data.federated import FederatedData
+from idiolect.data.federated import INCOMPLETE, FederatedData
 from idiolect.data.files.folder import data_folder
 from idiolect.data.modalities import Modalities
 from idiolect.data.sets.mosei.files import KEYS, PUBLISHED, Features, read_features
@@ -125,7 +125,7 @@ def _present(pool: Utterances) -> Bool[np.ndarray, "n"]:
 
 def _notes(features: Features) -> list[str]:
     count = len(features.names)
-    notes = [] if count >= COMPLETE else [f"{count:,} utterances; the complete data set has more than {COMPLETE:,}"]
+    notes = [] if count >= COMPLETE else [f"{INCOMPLETE}{count:,} utterances of more than {COMPLETE:,}"]
     if features.unvoiced:
         notes.append(
             f"{features.unvoiced:,} audio features are minus infinity, which means no voice; they are set to 0"

@@ -15,7 +15,7 @@ from jaxtyping import Shaped
 
 from idiolect.core.errors import DataError
 from idiolect.data.divide.missing import Missing, MissingPattern
-from idiolect.data.federated import FederatedData
+from idiolect.data.federated import INCOMPLETE, FederatedData
 from idiolect.data.files.folder import data_folder
 from idiolect.data.files.gz import AGAIN
 from idiolect.data.modalities import Modalities
@@ -82,7 +82,7 @@ def read_mosi(folder: str | Path | None = None) -> Utterances:
     if both:
         raise DataError(f"{path}: video '{both[0]}' is in the training and in the test part; {AGAIN}")
     count = sum(map(len, labels))
-    notes = [f"{count:,} utterances; the complete data set has {COMPLETE:,}"] if count != COMPLETE else []
+    notes = [f"{INCOMPLETE}{count:,} utterances of {COMPLETE:,}"] if count != COMPLETE else []
     return Utterances(
         x=np.concatenate(x).astype(np.float32),
         y=np.concatenate(labels),
