@@ -17,15 +17,15 @@ test: $(STAMP)  ## All tests
 	$(BIN)/python -m pytest $(PYTEST_ARGS)
 
 lint: $(STAMP)
-	$(BIN)/ruff check src tests benchmarks
-	$(BIN)/ruff format --check src tests benchmarks
+	$(BIN)/ruff check src tests benchmarks results
+	$(BIN)/ruff format --check src tests benchmarks results
 
 types: $(STAMP)
 	$(BIN)/pyright
 
 format: $(STAMP)
-	$(BIN)/ruff format src tests benchmarks
-	$(BIN)/ruff check --fix src tests benchmarks
+	$(BIN)/ruff format src tests benchmarks results
+	$(BIN)/ruff check --fix src tests benchmarks results
 
 clean:
 	rm -rf $(VENV) demo runs .pytest_cache .ruff_cache

@@ -41,7 +41,7 @@ def extras(results: Results, cell: Cell) -> list[Extra]:
                 _points(line.measured),
                 f"{line.gap.value:.1f}",
                 text.difference(line.difference, line.interval, METRICS["accuracy"]),
-                line.verdict,
+                in_words(line.verdict, line.published),
             )
             for line in results.gaps(cell)
         )

@@ -107,7 +107,7 @@ class GapLine:
     @property
     def published(self) -> Published:
         """The gap as a published value, which has no deviation."""
-        return Published(model="", value=self.gap.value, within=self.gap.within)
+        return Published(model="", value=self.gap.value, within=self.gap.within, explained=self.gap.explained)
 
     @property
     def difference(self) -> float | None:

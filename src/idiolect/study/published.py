@@ -67,10 +67,11 @@ class Published(Strict):
 class Gap(Strict):
     """A published difference in accuracy between two models, in percentage points: larger minus smaller.
 
-    larger, smaller: "method label/model".
+    larger, smaller: "method label/model". explained: the run that shows why the measured gap differs.
     """
 
     larger: str
     smaller: str
     value: float
     within: float = Field(default=0.5, ge=0)
+    explained: str = ""

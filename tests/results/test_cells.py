@@ -1,0 +1,110 @@
+"""results/cells.csv says for each published number what was measured in its place, and agrees with the folders."""
+
+import csv
+import re
+from collections import Counter
+
+import pytest
+
+from idiolect.study.published import Published
+from idiolect.study.summary import over_seeds
+from results import cells
+from tests.experiments.test_packaged import PAPERS
+
+
+@pytest.fixture(scope="module")
+def table():
+    return cells.table()
+
+
+def test_the_file_is_what_the_folders_say(table):
+    """`python results/cells.py` would change nothing."""
+    with cells.CELLS.open(encoding="utf-8") as file:
+        assert list(csv.DictReader(file)) == table
+    readme = cells.README.read_text(encoding="utf-8")
+    assert cells.written(readme, table) == readme
+
+
+def test_every_published_number_has_a_status_and_every_status_a_reason(table):
+    assert len(table) == 279
+    assert len({cells.key_of(row) for row in table}) == 279
+    for row in table:
+        assert row["status"] in cells.STATUSES
+        measured = row["status"] not in ("not run", "not possible")
+        assert bool(row["folder"]) is bool(row["measured"]) is measured
+        if row["status"] not in ("agrees", "close"):
+            assert row["why"]
+        if row["status"] == "close" and row["seeds"] == "1":
+            assert row["low"] == ""
+
+
+def test_what_explains_or_was_tried_is_there(table):
+    """A difference names a folder of results, or a command, that a stranger can look at."""
+    for row in table:
+        if row["status"].startswith("differs"):
+            named = re.findall(r"\b(?:pfedme|fedu|pflego|mmfl)/[\w.-]+", row["why"])
+            assert named or "--set" in row["why"], row
+            for folder in named:
+                assert (cells.HERE / folder).exists(), folder
+
+
+def test_the_targets_are_the_papers():
+    file = PAPERS / "targets.csv"
+    if not file.is_file():
+        pytest.skip(f"no {file.name}; set IDIOLECT_PAPERS to the folder that holds it")
+    assert cells.TARGETS.read_bytes() == file.read_bytes()
+
+
+def measured(value, *seeds, **more):
+    published = Published(model="global", value=value, std=0.1, **more)
+    return cells.Measured("there", "as-written", "cell", "fedavg", "global", over_seeds(seeds), published)
+
+
+TARGET = {
+    **{"paper": "FedU", "table": "Table I", "dataset": "MNIST", "setting": "all", "model": "MLR"},
+    **{"algorithm": "FedAvg", "metric": "accuracy", "value": "90.0", "std": "0.1"},
+}
+PLAN = {
+    "reasons": [
+        {"paper": "pFedMe", "status": "not possible", "why": "of another paper"},
+        {"paper": "Fed", "dataset": "MNIST", "status": "not run", "why": "long"},
+    ],
+    "tried": [{"paper": "FedU", "why": "in vain"}],
+}
+
+
+def test_the_first_folder_counts_and_the_others_stand_beside():
+    row = cells.row(TARGET, [measured(90.0, 90.1, 89.9, 90.0), measured(90.0, 80.0)], PLAN)
+    assert (row["status"], row["measured"], row["seeds"], row["why"]) == ("agrees", "90.0000", "3", "")
+    assert row["also"] == "there cell: 80.0000, differs, unexplained"
+    assert float(row["low"]) < 0 < float(row["high"])
+
+
+@pytest.mark.parametrize(
+    ("found", "status", "why"),
+    [
+        ([], "not run", "long"),
+        ([measured(90.0, 95.0)], "differs, unexplained", "in vain"),
+        ([measured(90.0, 95.0, explained="pfedme/deviations")], "differs, explained", "pfedme/deviations"),
+        ([measured(90.0, 90.0, other_data="half of it")], "other data", "half of it"),
+        ([measured(90.0, 90.5)], "close", ""),
+    ],
+)
+def test_each_status_has_its_reason(found, status, why):
+    row = cells.row(TARGET, found, PLAN)
+    assert (row["status"], row["why"]) == (status, why)
+
+
+def test_what_the_plan_forgets_or_papers_print_otherwise_stops():
+    with pytest.raises(SystemExit, match="no \\[\\[reasons\\]\\]"):
+        cells.row(TARGET | {"dataset": "EMNIST"}, [], PLAN)
+    with pytest.raises(SystemExit, match=r"91\.0 is published as 90\.0"):
+        cells.row(TARGET, [measured(91.0, 90.0)], PLAN)
+
+
+def test_the_summary_counts_every_number_once(table):
+    rows = [re.findall(r"\| ([^|]*)", line) for line in cells.summary(table).splitlines()[2:]]
+    *papers, whole = [[int(text or 0) for text in map(str.strip, row[1:])] for row in rows]
+    assert [sum(column) for column in zip(*papers, strict=True)] == whole
+    assert whole[0] == sum(whole[1:]) == 279
+    assert Counter(row["status"] for row in table)["agrees"] == whole[1]
