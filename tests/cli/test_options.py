@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from idiolect.cli.options import assignments, auto_model, data_spec, default_folder
+from idiolect.cli.options import assignments, auto_model, data_spec, default_folder, seeding
 from idiolect.core.errors import ConfigError
 from idiolect.data.sets import registry as sources
 from idiolect.study.comparison import comparison_of
@@ -127,3 +127,21 @@ def test_a_table_is_read_once(idiolect, monkeypatch):
     read.clear()
     assert idiolect("sweep", "--data", "t.csv", "--methods", "local", "--set", "local.rate=0.1,0.2", *few)[0] == 0
     assert len(read) <= 2  # with other settings of the data than those by which the model was chosen
+
+
+def test_splits_are_seeds_with_splits_of_their_own(idiolect):
+    assert seeding(None, None) == {}
+    assert seeding(3, None) == {"seeds": 3}
+    assert seeding(None, 2) == {"seeds": 2, "new_splits": True}
+    with pytest.raises(ConfigError, match="--seeds 3 and --splits 2: give one"):
+        seeding(3, 2)
+    code, out, _ = idiolect(*COMPARE, "--splits", 2, "--out", "here", "--json")
+    assert code == 0
+    assert [run["seed"] for run in json.loads(out)["runs"]] == [0, 1]
+    report = Path("here/report.md").read_text()
+    assert "Each seed draws its own split, too." in report
+    assert "Every seed has the same split" not in report
+    code, _, error = idiolect(*COMPARE, "--splits", 2, "--data", "synthetic-population", "--out", "there")
+    assert code
+    assert "new_splits needs data with a split_seed" in error
+    assert not Path("there").exists()

@@ -36,3 +36,18 @@ def test_the_surest_and_the_least_sure_have_a_bin():
     logits = np.array([[200.0, 0.0], [0.0, 0.0]], np.float32)
     values, _ = scored(ECE(), [(logits, np.array([1, 1], np.int32))])
     assert values[0] == pytest.approx((1 + 0.5) / 2)
+
+
+def test_fifteen_bins_of_equal_width():
+    """40 classes: 5 % sure and right is in the first bin, 10 % sure and wrong in the second: they do not cancel."""
+    assert BINS == 15
+
+    def sure(p):
+        return np.log(np.array([p] + [(1 - p) / 39] * 39, np.float32))
+
+    samples = np.stack([sure(0.05), sure(0.10)]), np.array([0, 1], np.int32)
+    values, _ = scored(ECE(), [samples])
+    assert values[0] == pytest.approx((0.95 + 0.10) / 2, rel=1e-5)
+    both = np.stack([sure(0.90), sure(0.999)]), np.array([0, 1], np.int32)  # the last two bins
+    values, _ = scored(ECE(), [both])
+    assert values[0] == pytest.approx((0.10 + 0.999) / 2, rel=1e-5)

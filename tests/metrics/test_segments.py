@@ -28,3 +28,8 @@ def test_wins_pair_by_pair():
         mine = owner == client
         ours, theirs = score[mine & positive][:, None], score[mine & ~positive][None]
         assert found[client] == (ours > theirs).sum() + (ours == theirs).sum() / 2
+
+
+def test_a_tie_at_the_very_start_is_half_a_win():
+    found = wins(jnp.array([1.0, 1.0, 2.0]), jnp.array([False, True, True]), jnp.array([0, 0, 0]), 1)
+    assert found.tolist() == [1.5]

@@ -253,3 +253,22 @@ def test_selection_looks_at_validation_only(undisturbed):
         assert results.selected(cell.model_copy(update={"select": "best-test"}), row, "local")[0] == 4
     finally:
         store._db.execute("ROLLBACK")
+
+
+def test_with_new_splits_every_seed_is_the_run_on_its_own_split(tmp_path):
+    """In one group, and resumed seed by seed, it is what a run on that split_seed gives."""
+    spec = experiment(LOCAL, seeds=3, new_splits=True, splits=["test"])
+    found = run(spec, tmp_path / "all")
+    for seed in (0, 2):
+        data = {**DATA, "split_seed": seed}
+        alone = experiment(LOCAL, splits=["test"], data=data).model_copy(update={"first_seed": seed})
+        expected = run(alone, tmp_path / f"alone{seed}")
+        name = f"cell/local/seed{seed}"
+        assert found.store.curve(name, "local", "test", "accuracy") == expected.store.curve(
+            name, "local", "test", "accuracy"
+        )
+    curves = [found.store.curve(f"cell/local/seed{seed}", "local", "test", "accuracy") for seed in range(3)]
+    assert curves[0] != curves[1] != curves[2]
+    run(spec.model_copy(update={"seeds": 1}), tmp_path / "resumed")
+    (resumed,), (whole,) = run(spec, tmp_path / "resumed").lines, found.lines
+    assert (resumed.pooled, resumed.mean, resumed.loss) == (whole.pooled, whole.mean, whole.loss)

@@ -35,6 +35,15 @@ def test_one_test_sample_proves_nothing():
     assert (found.worse, found.hurt) == (1, ("c",))
 
 
+def test_the_fewest_test_samples_of_a_client_count():
+    """Where each seed draws its own split, a client has 400 test samples in one and 1 in the other."""
+    base, ours = of_seeds((1, 1, 1, 0), (1, 1, 1, 0)), of_seeds((0, 0, 0, 0), (0, 0, 0, 0))
+    assert clients_of(ours, base, ACCURACY, NAMES).worse == 3
+    few = of_seeds((0, 0, 0, 0), counts=(1, 400, 400, 0))
+    found = clients_of([*few, ours[1]], base, ACCURACY, NAMES)
+    assert (found.worse, found.hurt) == (2, ("b", "c"))
+
+
 def test_a_share_is_tested_as_agresti_and_caffo_do():
     counts, one, other = (50, 60, 50, 50), (0.6, 0.5, 0.5, 0.5), (0.9, 0.75, 0.5, 0.5)
     found = clients_of(of_seeds(one, counts=counts), of_seeds(other, counts=counts), ACCURACY, NAMES)

@@ -6,10 +6,10 @@ import numpy as np
 import pytest
 
 from idiolect.core.errors import ConfigError
-from idiolect.study.resolve import Workbench
+from idiolect.study.resolve import Workbench, check_new_splits
 from idiolect.study.results import Results
 from idiolect.study.store import Store
-from tests.engine import FEDAVG, LOCAL, experiment
+from tests.engine import DATA, FEDAVG, LOCAL, experiment
 from tests.federations import classification
 
 
@@ -54,3 +54,37 @@ def test_cohorts_are_the_same_for_every_method_with_one_seed():
         drawn.append([simulation.sampling.draw(seed, t, 2)[0].tolist() for t in range(6)])
     assert drawn[0] == drawn[1]
     assert len({tuple(ids) for ids in drawn[0]}) > 1
+
+
+def test_with_new_splits_each_seed_draws_its_own_samples_and_the_rest_stays():
+    once, anew = (experiment(LOCAL, seeds=2, new_splits=new, splits=["test"]) for new in (False, True))
+    bench = Workbench()
+    first, second = (bench.load(anew.cells[0], seed) for seed in (0, 1))
+    assert first.fingerprint == bench.load(once.cells[0], 1).fingerprint
+    assert first.fingerprint != second.fingerprint
+    assert first.clients == second.clients
+    named = experiment(LOCAL, data={**DATA, "split_seed": 1}).cells[0]
+    assert second.fingerprint == bench.load(named).fingerprint
+    assert [row.data_hash for row in bench.check(anew)] == [first.fingerprint, second.fingerprint]
+    moved = experiment(LOCAL, data={**DATA, "split_seed": 1}, new_splits=True).cells[0]
+    assert (
+        bench.load(moved, 4).fingerprint
+        == bench.load(experiment(LOCAL, data={**DATA, "split_seed": 5}).cells[0]).fingerprint
+    )
+
+
+def test_new_splits_need_data_with_a_split_and_the_same_clients(monkeypatch):
+    with pytest.raises(ConfigError, match="new_splits needs data with a split_seed; data made in Python have none"):
+        Workbench(data=classification().data).check(experiment(LOCAL, new_splits=True))
+    with pytest.raises(ConfigError, match="'synthetic-population' have none"):
+        Workbench().check(experiment(LOCAL, data={"name": "synthetic-population"}, new_splits=True))
+    check_new_splits(experiment(LOCAL, data={"name": "mnist"}, new_splits=True).cells[0], None)
+    bench, spec = Workbench(), experiment(LOCAL, seeds=3, new_splits=True, splits=["test"])
+    load = bench.load
+    monkeypatch.setattr(
+        bench,
+        "load",
+        lambda cell, seed=0: replace(load(cell, seed), clients=(f"new {seed // 2}", "b", "c", "d", "e")),
+    )
+    with pytest.raises(ConfigError, match="with seed 2 the split has other clients than with seed 0"):
+        bench.check(spec)

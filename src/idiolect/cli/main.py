@@ -30,10 +30,12 @@ from idiolect.cli.options import (
     Saved,
     Seeds,
     Settings,
+    Splits,
     assignments,
     auto_model,
     data_spec,
     default_folder,
+    seeding,
 )
 from idiolect.cli.sweep import sweep
 from idiolect.cli.terminal import (
@@ -53,8 +55,9 @@ from idiolect.runtime.devices import use_cores
 from idiolect.runtime.distributed import join, speaks_of_a_loss, start
 from idiolect.study.comparison import comparison_of
 from idiolect.study.engine import stored_experiment
-from idiolect.study.experiment import Experiment, digest, load_experiment, override
+from idiolect.study.experiment import Experiment, digest, load_experiment
 from idiolect.study.launch import raise_diverged, stored_options
+from idiolect.study.override import override
 from idiolect.study.resolve import Workbench
 from idiolect.study.results import Results
 from idiolect.study.store import DATABASE, Store
@@ -118,7 +121,8 @@ def compare(
     rounds: Rounds = 100,
     cohort: Cohort = None,
     sampling: SamplingKind = "fixed",
-    seeds: Seeds = 1,
+    seeds: Seeds = None,
+    splits: Splits = None,
     seed: Annotated[int, typer.Option("--seed", help="The first seed.")] = 0,
     eval_every: EvalEvery = 10,
     select: Annotated[
@@ -152,8 +156,8 @@ def compare(
         eval_every=eval_every,
         select=select,
         metric=metric,
-        seeds=seeds,
         first_seed=seed,
+        **seeding(seeds, splits),
     )
     experiment = override(experiment, assignments(set_))
     # The number of seeds is left out, so that more seeds continue in the same folder.
@@ -212,6 +216,7 @@ def reproduce(
     name: Annotated[str, typer.Argument(metavar="EXPERIMENT", help="For example pfedme/table1.")],
     protocol: Annotated[str, typer.Option("--protocol", help="as-written or as-published.")] = "as-written",
     seeds: Annotated[int | None, typer.Option("--seeds", min=1, help="Number of seeds.")] = None,
+    splits: Splits = None,
     only: Annotated[list[str] | None, typer.Option("--only", help="A cell, a method, or cell/method.")] = None,
     metric: MetricName = "",
     set_: Settings = None,
@@ -223,9 +228,8 @@ def reproduce(
 ) -> None:
     """Run a paper's table or figure and set it beside the published values."""
     experiment = packaged(name, protocol)
-    changed = assignments(set_, metric)
-    seed_override = {} if seeds is None else {"seeds": seeds}
-    experiment = override(experiment, {**changed, **seed_override}).only(tuple(only or ()))
+    changed = assignments(set_, metric) | seeding(seeds, splits)
+    experiment = override(experiment, changed).only(tuple(only or ()))
     target = out or default_folder(experiment, changed)
     _execute(experiment, target, folder=data_dir, jobs=jobs, save_models=save_models.value, as_json=as_json)
 

@@ -26,7 +26,11 @@ ModelName = Annotated[str, typer.Option("--model", help="See 'idiolect list mode
 Rounds = Annotated[int, typer.Option("--rounds", help="Communication rounds.")]
 Cohort = Annotated[float | None, typer.Option("--cohort", help="Clients a round (default: all).")]
 SamplingKind = Annotated[str, typer.Option("--sampling", help="fixed or binomial.")]
-Seeds = Annotated[int, typer.Option("--seeds", help="Number of seeds.")]
+Seeds = Annotated[int | None, typer.Option("--seeds", min=1, help="Number of seeds.  [default: 1]")]
+Splits = Annotated[
+    int | None,
+    typer.Option("--splits", min=1, help="As --seeds, and each seed also draws its own training and test samples."),
+]
 EvalEvery = Annotated[int, typer.Option("--eval-every", help="Rounds between evaluations.")]
 MetricName = Annotated[
     str,
@@ -87,6 +91,15 @@ def default_folder(experiment: Experiment, changed: dict[str, Any]) -> Path:
     settings = {key: value for key, value in changed.items() if key != "seeds"}
     name = experiment.name.replace("/", "-")
     return Path("runs") / (f"{name}-{digest(settings)[:6]}" if settings else name)
+
+
+def seeding(seeds: int | None, splits: int | None) -> dict[str, Any]:
+    """Settings of --seeds and --splits. Raises `ConfigError` for both."""
+    if seeds is not None and splits is not None:
+        raise ConfigError(f"--seeds {seeds} and --splits {splits}: give one; --splits counts the seeds, too")
+    if splits is not None:
+        return {"seeds": splits, "new_splits": True}
+    return {} if seeds is None else {"seeds": seeds}
 
 
 def assignments(pairs: list[str] | None, metric: str = "") -> dict[str, Any]:

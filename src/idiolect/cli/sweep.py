@@ -32,7 +32,8 @@ from idiolect.core.errors import ConfigError, require
 from idiolect.report.progress import SweepDisplay
 from idiolect.report.sweeps import rich_sweep, to_dict, write_sweep
 from idiolect.study.comparison import comparison_of
-from idiolect.study.experiment import digest, override
+from idiolect.study.experiment import digest
+from idiolect.study.override import override
 from idiolect.study.resolve import Workbench
 from idiolect.study.search.launch import launch_sweep
 from idiolect.study.search.space import L2
@@ -73,7 +74,7 @@ def sweep(
             "'loguniform(a,b)' with --budget; or a setting for all: data.clients=20.",
         ),
     ] = None,
-    seeds: Seeds = 1,
+    seeds: Seeds = None,
     seed: Annotated[int, typer.Option("--seed", help="The first seed; random draws and folds have it too.")] = 0,
     rounds: Rounds = 100,
     cohort: Cohort = None,
@@ -117,7 +118,7 @@ def sweep(
         sampling=sampling,
         eval_every=eval_every,
         metric=metric,
-        seeds=seeds,
+        seeds=seeds or 1,
         first_seed=seed,
     )
     experiment = override(experiment, assignments(rest)).model_copy(update={"name": f"sweep-{name}"})

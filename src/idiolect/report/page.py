@@ -44,9 +44,10 @@ COLUMNS = """\
 - Bold: the best score in its table.
 - "Against ..." (two seeds or more): the difference over all test samples, mean over the same seeds, with Student's
   95 % interval; **p** is corrected by Holm's method for the table. **better**, **worse**: clients beyond the noise of
-  their test samples and of the seeds, Holm over the clients. Every seed has the same split: this is the uncertainty
-  of training, not of the split.
+  their test samples and of the seeds, Holm over the clients. {split}
 """
+ONE_SPLIT = "Every seed has the same split: this is the uncertainty\n  of training, not of the split."
+NEW_SPLITS = "Each seed draws its own split, too."
 ACROSS = "figures/across.png"
 
 
@@ -137,7 +138,8 @@ def columns_text(results: Results) -> str:
     """Explain the columns of the tables."""
     shown = dict.fromkeys(metric for cell in results.experiment.cells for metric in results.metrics(cell))
     texts = [cleandoc(metric.__doc__ or "").splitlines()[0] for metric in shown]
-    return COLUMNS.format(metrics="\n".join(f"- {text}" for text in texts))
+    split = NEW_SPLITS if any(cell.new_splits for cell in results.experiment.cells) else ONE_SPLIT
+    return COLUMNS.format(metrics="\n".join(f"- {text}" for text in texts), split=split)
 
 
 def _cell(results: Results, cell: Cell, figures: Sequence[tuple[str, str]]) -> list[str]:

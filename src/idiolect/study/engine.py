@@ -62,14 +62,14 @@ class Engine:
         """Run or resume a group, yielding each seed's run. A diverged run is recorded, and the next seed follows."""
         cell = experiment.cell(group.cell)
         method = cell.method(group.title)
-        data = self.bench.load(cell)
-        self._audit(data)
         program: Program | None = None
         for seed in group.seeds:
+            data = self.bench.load(cell, seed)
+            self._audit(data)
             run = self.store.start(self.bench.row(cell, method, data, seed))
             if not self.is_finished(run):
                 model = self.bench.make_model(cell, data, seed)
-                if program is None:
+                if program is None or program.like.data is not data:
                     program = self.bench.program(cell, method, data, model)
                 run = self._run(cell, run, program, model, on_progress)
             yield run
@@ -151,11 +151,11 @@ def follow(bench: Workbench, experiment: Experiment, work: Sequence[Group], save
     for group in work:
         cell = experiment.cell(group.cell)
         method = cell.method(group.title)
-        data = bench.load(cell)
         program: Program | None = None
         for seed in group.seeds:
+            data = bench.load(cell, seed)
             model = bench.make_model(cell, data, seed)
-            if program is None:
+            if program is None or program.like.data is not data:
                 program = bench.program(cell, method, data, model)
             params = eqx.filter(model, eqx.is_inexact_array)
             try:

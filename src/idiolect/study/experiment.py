@@ -59,7 +59,8 @@ class Cell(Strict):
     table shows; "last-10" is the mean over the last ten rounds, which are all evaluated; "best-test" exists only in
     the protocol as-published. splits: evaluated splits. tune: methods of the same name are settings of it, and
     validation data choose among them. eval_clients: evaluate only this many clients, drawn once, the same for all
-    methods and seeds (null: all). private: hold the clients' private states in memory or, for very many clients, in
+    methods and seeds (null: all). new_splits: each seed also draws its own training and test samples (it is added to
+    data.split_seed). private: hold the clients' private states in memory or, for very many clients, in
     a file. draw: named models in figures (all if empty). metric: used by selection, figures and `hurt`, by default
     accuracy or mse; further metrics, separated by commas, are only measured.
     """
@@ -78,6 +79,7 @@ class Cell(Strict):
     splits: tuple[Literal["train", "validation", "test"], ...] = ("train", "test")
     select: Selection = "last"
     shared_init: bool = False
+    new_splits: bool = False
     eval_clients: int | None = Field(default=None, ge=1)
     private: Literal["memory", "file"] = "memory"
     methods: tuple[Method, ...] = Field(min_length=1)
@@ -259,38 +261,6 @@ def load_experiment(path: str | Path) -> Experiment:
     except tomllib.TOMLDecodeError as error:
         raise ConfigError(f"{file} is not valid TOML: {error}") from None
     return experiment_of({"name": file.stem, **values}, str(file))
-
-
-def override(experiment: Experiment, assignments: Mapping[str, Any]) -> Experiment:
-    """Override settings by key, everywhere the key occurs. Raises `ConfigError` on an unknown key.
-
-    A key belongs to the experiment (`seeds`), to every cell (`rounds`, `data.partition`, `model.l2`), or to a method
-    (`pfedme.rate`). Changes of cells and methods are added to the description.
-    """
-    values = experiment.model_dump(mode="json")
-    for key, value in assignments.items():
-        head, _, rest = key.partition(".")
-        cells = values["cells"]
-        if rest and head in ("data", "model"):
-            for cell in cells:
-                cell[head] = {**cell[head], rest: value}
-        elif rest:
-            hits = [m for cell in cells for m in cell["methods"] if head in (m["name"], m["label"])]
-            if not hits:
-                raise unknown("method", head, {m["name"] for cell in cells for m in cell["methods"]})
-            for method in hits:
-                method[rest] = value
-        elif key in ("name", "title", "source", "protocol", "description", "seeds", "first_seed", "across"):
-            values[key] = value
-        elif key in Cell.model_fields:
-            for cell in cells:
-                cell[key] = value
-        else:
-            raise unknown("key", key, {*Cell.model_fields, *Experiment.model_fields} - {"cells"})
-    edits = [f"{key} = {value}" for key, value in assignments.items() if key not in Experiment.model_fields]
-    if edits:
-        values["description"] = f"{values['description'].rstrip()}\n\nChanged with --set: {', '.join(edits)}.".strip()
-    return experiment_of(values, "--set")
 
 
 def digest(*parts: object) -> str:

@@ -100,7 +100,7 @@ def clients_of(
     one, other = (np.stack([scores.values[metric.name] for scores in side]) for side in (measured, base))
     ours = np.flatnonzero(np.isfinite(one - other).all(axis=0))  # clients that have a value in every seed
     if metric.name == "accuracy":
-        p_values, sign = _of_shares(one[:, ours], other[:, ours], measured[-1].count[ours])
+        p_values, sign = _of_shares(one[:, ours], other[:, ours], _fewest(measured)[ours])
     else:
         p_values, sign = _of_seeds(one[:, ours], other[:, ours])
     sign = sign if metric.higher else -sign
@@ -110,6 +110,11 @@ def clients_of(
     numbers: list[int] = worse.tolist()
     hurt = tuple(names[i] if i < len(names) else str(i) for i in numbers)
     return Clients(better, len(worse), len(ours) - better - len(worse), hurt)
+
+
+def _fewest(measured: Sequence[ClientScores]) -> Int[np.ndarray, "n"]:
+    """The fewest test samples that each client has in a seed; they differ where each seed draws its own split."""
+    return np.min([scores.count for scores in measured], axis=0)
 
 
 def _of_shares(

@@ -5,7 +5,7 @@ import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
-from inspect import signature
+from inspect import Parameter, signature
 from typing import Any
 
 import equinox as eqx
@@ -44,9 +44,11 @@ class Workbench:
     debug: bool = False
     _loaded: tuple[str, FederatedData] | None = None
 
-    def load(self, cell: Cell) -> FederatedData:
-        """Load the cell's data; the last data set loaded is cached."""
-        return self.data if self.data is not None else self.read(cell.data)
+    def load(self, cell: Cell, seed: int = 0) -> FederatedData:
+        """Load the data of a cell's runs with one seed, which matters with `new_splits`; the last are cached."""
+        if self.data is not None:
+            return self.data
+        return self.read({**cell.data, **_own_split(cell, seed)})
 
     def read(self, spec: Mapping[str, Any]) -> FederatedData:
         """Load the data of a specification; the last data set loaded is cached."""
@@ -109,7 +111,8 @@ class Workbench:
                 cell.private == "memory" or (jax.process_count() == 1 and not self.debug),
                 f"cell '{cell.id}': private = 'file' goes with one process, without --debug; leave it or them out",
             )
-            data = self.load(cell)
+            check_new_splits(cell, self.data)
+            data = self.load(cell, experiment.first_seed)
             model_names: set[str] = set()
             try:
                 evaluated_clients(data.num_clients, cell.eval_clients)
@@ -129,7 +132,20 @@ class Workbench:
                         raise unknown("model to draw", name, model_names)
             except ConfigError as error:
                 raise ConfigError(f"cell '{cell.id}': {error}") from None
-            rows += [self.row(cell, m, data, seed) for m in cell.methods for seed in experiment.seed_list]
+            rows += self._rows(cell, data, experiment.seed_list)
+        return rows
+
+    def _rows(self, cell: Cell, first: FederatedData, seeds: Sequence[int]) -> list[RunRow]:
+        """The rows of a cell's runs. Raises `ConfigError` if a new split has other clients than the first seed's."""
+        rows: list[RunRow] = []
+        for seed in seeds:
+            data = self.load(cell, seed) if cell.new_splits else first
+            require(
+                data.clients == first.clients,
+                f"cell '{cell.id}': with seed {seed} the split has other clients than with seed {seeds[0]}, so they "
+                "cannot be compared; leave new_splits out, or set data.minimum if the data have it",
+            )
+            rows += [self.row(cell, method, data, seed) for method in cell.methods]
         return rows
 
     def row(self, cell: Cell, method: Method, data: FederatedData, seed: int) -> RunRow:
@@ -163,6 +179,25 @@ class Workbench:
             compile_seconds=0.0,
             message="",
         )
+
+
+def check_new_splits(cell: Cell, data: FederatedData | None) -> None:
+    """Raise `ConfigError` if each seed shall draw its own split of data that have no `split_seed`."""
+    if not cell.new_splits:
+        return
+    source = sources.SOURCES.get(str(cell.data.get("name")))
+    parameters = {} if source is None else signature(source).parameters
+    passed_on = any(parameter.kind is Parameter.VAR_KEYWORD for parameter in parameters.values())  # of image sets
+    require(
+        data is None and (source is None or passed_on or "split_seed" in parameters),
+        f"cell '{cell.id}': new_splits needs data with a split_seed; "
+        f"{'data made in Python' if data is not None else repr(cell.data.get('name'))} have none",
+    )
+
+
+def _own_split(cell: Cell, seed: int) -> dict[str, int]:
+    """The split_seed of a seed's own split; nothing if all seeds have the same split."""
+    return {"split_seed": int(cell.data.get("split_seed", 0)) + seed} if cell.new_splits else {}
 
 
 def run_id(cell: str, title: str, seed: int) -> str:

@@ -46,6 +46,9 @@ def launch_sweep(
     require(eta >= 2, f"eta = {eta} must be at least 2: halving keeps 1/eta of the settings")
     cell = experiment.cells[0]
     settings = [] if search == "optuna" else settings_of(experiment, spaces, budget=budget, seed=search_seed)
+    require(
+        not cell.new_splits, "new_splits goes with compare, run and reproduce: all settings of a sweep see one split"
+    )
     data = bench.load(cell)
     check_metrics(cell, data)
     metrics = metrics_of(cell, data.task)
