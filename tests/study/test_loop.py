@@ -1,3 +1,5 @@
+from itertools import count
+
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -5,9 +7,10 @@ import pytest
 
 from idiolect import FedAvg
 from idiolect.core.errors import DivergedError
-from idiolect.runtime.batched import Program
+from idiolect.runtime.batched import Program, member_of
 from idiolect.runtime.evaluate import Evaluator
-from idiolect.study.loop import fit
+from idiolect.study import loop
+from idiolect.study.loop import Run, fit, run_together
 from idiolect.study.recording import Memory, Progress
 from idiolect.study.schedule import Schedule
 from tests.federations import bits, classification
@@ -129,3 +132,47 @@ def test_an_evaluation_that_is_not_finite_is_named(program, monkeypatch):
     assert (caught.value.round, caught.value.client) == (0, "c2")
     assert "in round 0, client 'c2', stage: evaluation of model 'global' on the test split" in str(caught.value)
     assert memory.history == []
+
+
+def timed(monkeypatch, seconds, members, rounds=30):
+    """Run members by a clock that goes on by so many seconds at each look: (their histories, rounds of each call)."""
+    clock, calls, memories = count(0, seconds), [], [Memory() for _ in range(members)]
+    simulations = [classification().simulation(FedAvg(local_steps=1, batch_size=4), rounds=rounds) for _ in memories]
+    program = Program(simulations, [member_of(sim) for sim in simulations] if members > 1 else ())
+    advance = program.advance
+
+    def advanced(rows, states, end, capacity):
+        calls.append(end)
+        return advance(rows, states, end, capacity)
+
+    monkeypatch.setattr(loop.time, "perf_counter", lambda: next(clock))
+    monkeypatch.setattr(program, "advance", advanced)
+    schedule = Schedule(rounds=rounds, eval_every=rounds, splits=("test",))
+    runs = [
+        Run(sim, seed, sim.params, memory)
+        for seed, (sim, memory) in enumerate(zip(simulations, memories, strict=True))
+    ]
+    run_together(program, runs, schedule)
+    return [memory.history for memory in memories], calls
+
+
+@pytest.mark.parametrize(
+    ("seconds", "ends"),
+    [
+        (loop._CALL_SECONDS / 2, [0, *range(1, 31)]),  # not shorter than half of what a call may take: one round each
+        (loop._CALL_SECONDS / 4, [0, 1, 3, 7, 15, 30]),  # twice as many rounds each time
+    ],
+)
+def test_seconds_are_those_of_training_and_short_calls_take_more_rounds(monkeypatch, seconds, ends):
+    """A look before and one after each call: each takes what the clock goes on by."""
+    (history,), calls = timed(monkeypatch, seconds, 1)
+    assert calls == ends
+    assert [e.round for e in history] == [0, 30]
+    assert (history[0].seconds, history[0].compile_seconds) == (0, seconds)
+    assert (history[-1].seconds, history[-1].compile_seconds) == (pytest.approx((len(ends) - 1) * seconds), seconds)
+
+
+def test_members_share_the_seconds_of_their_calls(monkeypatch):
+    histories, calls = timed(monkeypatch, 3.0, 2)
+    assert calls == [0, 30]
+    assert [(h[-1].seconds, h[-1].compile_seconds) for h in histories] == [(1.5, 1.5), (1.5, 1.5)]

@@ -1,0 +1,92 @@
+"""Methods ranked over several data sets, with the difference of average ranks that is beyond chance.
+
+(J. Demšar, "Statistical Comparisons of Classifiers over Multiple Data Sets", JMLR 2006.)
+"""
+
+import math
+from dataclasses import dataclass
+
+import numpy as np
+from jaxtyping import Float
+from scipy import stats
+
+from idiolect.core.errors import require
+from idiolect.study.experiment import Cell
+from idiolect.study.results import Results
+
+FEWEST = 3  # cells and methods, below which ranks say nothing
+ALPHA = 0.05
+
+
+@dataclass(frozen=True)
+class Ranks:
+    """Average ranks over the cells, the best first. rank: 1 is best, equals share theirs.
+
+    p: of Friedman's test that all methods are alike. critical: two average ranks further apart than this differ at
+    5 %, by Nemenyi's test, which corrects for all pairs. data: how many different data sets the cells have.
+    """
+
+    names: tuple[tuple[str, str], ...]
+    averages: tuple[float, ...]
+    p: float
+    critical: float
+    cells: int
+    data: int
+
+
+def critical_difference(methods: int, cells: int, alpha: float = ALPHA) -> float:
+    """Nemenyi's critical difference of average ranks: q_alpha sqrt(k (k + 1) / (6 N)), Demšar 2006, section 3.2.2.
+
+    k methods on N cells; q_alpha: the studentised range of k means with infinitely many degrees of freedom / sqrt(2).
+    """
+    q = float(stats.studentized_range.ppf(1 - alpha, methods, math.inf)) / math.sqrt(2)
+    return q * math.sqrt(methods * (methods + 1) / (6 * cells))
+
+
+def average_ranks(scores: Float[np.ndarray, "cells methods"]) -> tuple[Float[np.ndarray, "methods"], float]:
+    """(average ranks, p of Friedman's test) of scores of which higher is better.
+
+    Raises `ConfigError` for fewer than three cells or methods.
+    """
+    cells, methods = scores.shape
+    require(
+        cells >= FEWEST and methods >= FEWEST,
+        f"ranks need at least {FEWEST} data sets and {FEWEST} methods, there are {cells} and {methods}",
+    )
+    ranks = stats.rankdata(-scores, axis=1)
+    if (ranks == ranks[0, 0]).all():
+        return ranks.mean(axis=0), 1.0  # all are equal everywhere, of which Friedman's statistic is 0 / 0
+    return ranks.mean(axis=0), float(stats.friedmanchisquare(*scores.T).pvalue)
+
+
+def ranks_of(results: Results) -> Ranks | None:
+    """Rank the methods that every cell has, each by its first named model; None where there are too few.
+
+    A method is known by its label and model. Cells that choose among settings (`tune`), or that only differ in one
+    setting (`across`), are not ranked.
+    """
+    cells = results.experiment.cells
+    if results.experiment.across or any(cell.tune for cell in cells):
+        return None
+    tables = [_scores(results, cell) for cell in cells]
+    names = [name for name in tables[0] if all(name in table for table in tables)]
+    if len(cells) < FEWEST or len(names) < FEWEST:
+        return None
+    averages, p = average_ranks(np.array([[table[name] for name in names] for table in tables]))
+    order = np.argsort(averages, kind="stable")
+    return Ranks(
+        names=tuple(names[i] for i in order),
+        averages=tuple(float(averages[i]) for i in order),
+        p=p,
+        critical=critical_difference(len(names), len(cells)),
+        cells=len(cells),
+        data=len({str(cell.data) for cell in cells}),
+    )
+
+
+def _scores(results: Results, cell: Cell) -> dict[tuple[str, str], float]:
+    """(method, model) -> the score over all test samples, mean over seeds, negative if lower is better."""
+    sign = 1.0 if results.metric(cell).higher else -1.0
+    first = {method.title: results.names(cell, method)[0] for method in cell.methods}
+    lines = [line for line in results.lines if line.cell == cell.id and first[line.method] == line.model]
+    return {(line.method, line.model): sign * line.pooled.mean for line in lines if not math.isnan(line.pooled.mean)}

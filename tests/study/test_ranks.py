@@ -1,0 +1,72 @@
+import numpy as np
+import pytest
+from scipy import stats
+
+from idiolect.core.errors import ConfigError
+from idiolect.study.ranks import average_ranks, critical_difference, ranks_of
+from idiolect.study.results import Results
+from idiolect.study.store import Store
+from tests.report.stores import NAN, experiment, finished
+
+
+@pytest.mark.parametrize(("methods", "q"), [(2, 1.960), (3, 2.343), (4, 2.569), (5, 2.728), (10, 3.164)])
+def test_the_critical_difference_has_demsars_table(methods, q):
+    """Demšar 2006, Table 5 (a)."""
+    assert critical_difference(methods, 6) == pytest.approx(q * np.sqrt(methods * (methods + 1) / 36), abs=2e-3)
+
+
+def test_ranks_by_hand():
+    scores = np.array([[0.9, 0.8, 0.7], [0.9, 0.9, 0.1], [0.2, 0.5, 0.4], [0.8, 0.7, 0.6]])
+    ranks, p = average_ranks(scores)
+    assert ranks.tolist() == [(1 + 1.5 + 3 + 1) / 4, (2 + 1.5 + 1 + 2) / 4, (3 + 3 + 2 + 3) / 4]
+    assert p == pytest.approx(stats.friedmanchisquare(*scores.T).pvalue)
+    assert average_ranks(np.ones((3, 4)))[1] == 1
+
+
+def test_equal_methods_are_seldom_told_apart():
+    """Nemenyi's test finds any difference among five equal methods on 20 data sets in about 5 % of the cases."""
+    rng, critical = np.random.default_rng(0), critical_difference(5, 20)
+    found = sum(np.ptp(average_ranks(rng.random((20, 5)))[0]) > critical for _ in range(500))
+    assert stats.binomtest(found, 500, 0.05, alternative="greater").pvalue > 0.001
+    assert found
+
+
+@pytest.mark.parametrize("shape", [(2, 5), (5, 2)])
+def test_few_data_sets_or_methods_have_no_ranks(shape):
+    with pytest.raises(ConfigError, match="at least 3 data sets and 3 methods, there are"):
+        average_ranks(np.zeros(shape))
+
+
+METHODS = [{"name": "local"}, {"name": "fedavg"}, {"name": "pfedme"}]
+SCORES = {"local": (0.9, 0.9, 0.2), "fedavg": (0.8, 0.7, 0.5), "pfedme": (0.7, 0.6, 0.4)}
+MODELS = {"local": "local", "fedavg": "global", "pfedme": "personal"}
+
+
+def measured(folder, cells, skip=(), **more):
+    store, exp = Store(folder), experiment(METHODS, seeds=1, cells=cells, **more)
+    for i, cell in enumerate(exp.cells):
+        for name, scores in SCORES.items():
+            if (i, name) not in skip:
+                finished(store, exp, cell.id, name, 0, {20: {MODELS[name]: (scores[i],) * 3 + (NAN,)}})
+    return Results(store, exp)
+
+
+def test_the_methods_of_all_cells_are_ranked(tmp_path):
+    cells = [
+        {"data": {"name": "synthetic"}},
+        {"data": {"name": "synthetic"}, "model": "mlp"},
+        {"data": {"name": "har"}},
+    ]
+    ranks = ranks_of(measured(tmp_path / "a", cells))
+    assert ranks.names == (("local", "local"), ("fedavg", "global"), ("pfedme", "personal"))
+    assert ranks.averages == pytest.approx((5 / 3, 5 / 3, 8 / 3))
+    assert (ranks.cells, ranks.data) == (3, 2)
+    assert ranks.critical == critical_difference(3, 3)
+    assert ranks_of(measured(tmp_path / "b", cells, skip=[(1, "pfedme")])) is None
+    assert ranks_of(measured(tmp_path / "c", cells[:2])) is None
+    assert (
+        ranks_of(
+            measured(tmp_path / "d", [{**cell, "rounds": 20 + i} for i, cell in enumerate(cells)], across="rounds")
+        )
+        is None
+    )
