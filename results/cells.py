@@ -1,9 +1,8 @@
-"""Every published number with what was measured in its place: `python results/cells.py` writes cells.csv.
+"""Every published number with what was measured in its place: `python -m results` writes cells.csv.
 
 targets.csv holds the published numbers. The packaged experiments say which cell, method and model stands for which of
 them; the folders here hold what was measured; cells.toml says which folder counts where several measure the same
-number, and why the others were not run. The verdicts are those of `idiolect.study.verdict`. The summary by paper in
-README.md is written anew, too.
+number, and why the others were not run. The verdicts are those of `idiolect.study.verdict`.
 """
 
 import csv
@@ -12,7 +11,6 @@ import tomllib
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any
 
 from idiolect.experiments import packaged
@@ -21,10 +19,9 @@ from idiolect.study.outcomes import GapLine
 from idiolect.study.published import Published
 from idiolect.study.summary import OverSeeds, over_seeds
 from idiolect.study.verdict import in_words, interval_of, verdict_of
+from results.scores import HERE, pooled, rows_of
 
-HERE = Path(__file__).parent
-TARGETS, CELLS, PLAN, README = (HERE / name for name in ("targets.csv", "cells.csv", "cells.toml", "README.md"))
-BEGIN, END = "<!-- cells: begin -->\n", "<!-- cells: end -->\n"
+TARGETS, CELLS, PLAN = (HERE / name for name in ("targets.csv", "cells.csv", "cells.toml"))
 STATUSES = (
     *("agrees", "close", "differs, explained", "differs, unexplained"),
     *("other data", "not run", "not possible"),
@@ -106,12 +103,6 @@ def key_in(paper: str, table: str, cell: Cell, method: str, value: Published) ->
     return (paper, table, DATA[str(cell.data["name"])], degree, network(paper, cell), value.row, metric)
 
 
-def rows_of(folder: str, name: str = "table.csv") -> list[dict[str, str]]:
-    """The rows of a folder's CSV file."""
-    with (HERE / folder / name).open(encoding="utf-8") as file:
-        return list(csv.DictReader(file))
-
-
 def in_published_units(row: Mapping[str, str], metric: str) -> OverSeeds:
     """A row's value of a metric over seeds: accuracy in per cent, a loss as it is."""
     name, unit = ("loss", 1.0) if metric == "loss" else ("accuracy", 100.0)
@@ -137,19 +128,11 @@ def values_in(folder: str, paper: str, table: str, experiment: Experiment) -> It
 
 def gaps_in(folder: str, paper: str, table: str, experiment: Experiment) -> Iterator[tuple[Key, Measured]]:
     """Each published gap of an experiment, with the measured one: paired by seed, in points."""
-    pooled: dict[tuple[str, str, str], dict[str, list[float]]] = {}
-    for row in rows_of(folder, "clients.csv"):
-        if int(row["n"]):
-            sums = pooled.setdefault(
-                (row["cell"], f"{row['method']}/{row['model']}", row["seed"]), {"n": [], "right": []}
-            )
-            sums["n"].append(float(row["n"]))
-            sums["right"].append(float(row["n"]) * float(row["accuracy"]))
-    scores = {name: 100 * sum(sums["right"]) / sum(sums["n"]) for name, sums in pooled.items()}
+    scores = pooled(folder)
     for cell in experiment.cells:
         for gap in cell.gaps:
-            seeds = [seed for (at, name, seed) in scores if (at, name) == (cell.id, gap.larger)]
-            differences = [scores[cell.id, gap.larger, seed] - scores[cell.id, gap.smaller, seed] for seed in seeds]
+            larger, smaller = scores[cell.id, gap.larger], scores[cell.id, gap.smaller]
+            differences = [larger[seed] - smaller[seed] for seed in larger]
             line = GapLine(gap, over_seeds(differences))
             algorithm = f"{GAP_NAMES[gap.larger]} minus {GAP_NAMES[gap.smaller]}"
             key = (paper, table, DATA[str(cell.data["name"])], "", network(paper, cell), algorithm, "accuracy points")
@@ -227,22 +210,11 @@ def summary(rows: Sequence[Mapping[str, str]]) -> str:
     return "\n".join(lines) + "\n"
 
 
-def written(text: str, rows: Sequence[Mapping[str, str]]) -> str:
-    """README.md's text with the summary between its two markers."""
-    before, rest = text.split(BEGIN)
-    return f"{before}{BEGIN}\n{summary(rows)}\n{END}{rest.split(END)[1]}"
-
-
-def main() -> None:
-    """Write cells.csv and the summary in README.md."""
+def write() -> str:
+    """Write cells.csv; returns the summary for README.md."""
     rows = table()
     with CELLS.open("w", encoding="utf-8", newline="") as file:
         writer = csv.DictWriter(file, COLUMNS, lineterminator="\n")
         writer.writeheader()
         writer.writerows(rows)
-    README.write_text(written(README.read_text(encoding="utf-8"), rows), encoding="utf-8")
-    print(summary(rows))
-
-
-if __name__ == "__main__":
-    main()
+    return summary(rows)

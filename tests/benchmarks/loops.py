@@ -1,6 +1,7 @@
 """Logistic regression by hand in NumPy: what pFedMe and FedAvg make of given mini-batches."""
 
 import numpy as np
+
 from benchmarks.samples import Given, samples
 from benchmarks.workloads import Workload
 

@@ -2,9 +2,9 @@
 
 import jax
 import pytest
+
 from benchmarks.counts import gradient_counts, layers, scoring_counts
 from benchmarks.workloads import WORKLOADS, Workload, named
-
 from idiolect.core.random import model_key
 from idiolect.models import build
 

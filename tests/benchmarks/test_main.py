@@ -3,8 +3,8 @@
 from pathlib import Path
 
 import pytest
-from benchmarks.__main__ import interpreters, read_floors
 
+from benchmarks.__main__ import interpreters, read_floors
 from idiolect.core.errors import ConfigError
 
 

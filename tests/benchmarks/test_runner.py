@@ -5,6 +5,8 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+
+from benchmarks import runner
 from benchmarks.beginning import beginning
 from benchmarks.child import Absent, Child
 from benchmarks.oracle import distance
@@ -12,8 +14,6 @@ from benchmarks.peers import BEFORE, OWN, SYSTEMS, Peer, missing
 from benchmarks.report import row
 from benchmarks.runner import Comparison, Measured, Runner, below
 from benchmarks.workloads import named, smaller
-
-from benchmarks import runner
 
 
 def comparison(own: list[float], torch: Measured) -> Comparison:

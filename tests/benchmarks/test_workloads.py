@@ -4,12 +4,12 @@ from importlib.util import find_spec
 
 import numpy as np
 import pytest
+
 from benchmarks.beginning import beginning
 from benchmarks.oracle import distance, expected, start_of
 from benchmarks.peers import OWN, make
 from benchmarks.samples import Given
 from benchmarks.workloads import named, smaller
-
 from tests.benchmarks.loops import by_hand
 
 ROUNDS = 2

@@ -1,0 +1,74 @@
+"""The comparisons behind the conclusions of README.md: differences paired by seed, from the folders' clients.csv."""
+
+import tomllib
+from dataclasses import dataclass
+from statistics import fmean
+
+import numpy as np
+
+from idiolect.study.intervals import Difference, holm, paired
+from idiolect.study.ranks import average_ranks, critical_difference
+from results.scores import HERE, pooled
+
+
+@dataclass(frozen=True)
+class Claim:
+    """One comparison in one cell. difference: "one" minus "other", in points of accuracy; None for a single seed."""
+
+    text: str
+    folder: str
+    cell: str
+    difference: Difference | None
+    mean: float
+
+
+def claims() -> list[Claim]:
+    """The comparisons of claims.toml, each in the cells that it names, or in all cells that have both models."""
+    found: list[Claim] = []
+    for entry in tomllib.loads((HERE / "claims.toml").read_text(encoding="utf-8"))["claims"]:
+        scores = pooled(entry["folder"])
+        both = [cell for cell, name in scores if name == entry["one"] and (cell, entry["other"]) in scores]
+        cells = entry.get("cells", both)
+        if not cells:
+            raise SystemExit(f"claims.toml: {entry['folder']} has no cell with {entry['one']} and {entry['other']}")
+        for cell in cells:
+            one, other = scores[cell, entry["one"]], scores[cell, entry["other"]]
+            seeds = sorted(one.keys() & other.keys())
+            gaps = [one[seed] - other[seed] for seed in seeds]
+            several = paired([one[s] for s in seeds], [other[s] for s in seeds]) if len(seeds) > 1 else None
+            found.append(Claim(entry["text"], entry["folder"], cell, several, sum(gaps) / len(gaps)))
+    return found
+
+
+def ranks() -> str:
+    """The average ranks of claims.toml as a table, the best method of each line first."""
+    lines = ["| average ranks | cells | data sets | critical difference | method, rank |", "|---|---:|---:|---:|---|"]
+    for entry in tomllib.loads((HERE / "claims.toml").read_text(encoding="utf-8"))["ranks"]:
+        rows: list[list[float]] = []
+        for folder in entry["folders"]:
+            scores = pooled(folder)
+            cells = [cell for cell, name in scores if name == entry["names"][0]]
+            rows += [[fmean(scores[cell, name].values()) for name in entry["names"]] for cell in cells]
+        averages, _ = average_ranks(np.array(rows))
+        critical = critical_difference(len(entry["names"]), len(rows))
+        order = sorted(zip(averages.tolist(), entry["names"], strict=True))
+        told = ", ".join(f"{name} {rank:.2f}" for rank, name in order)
+        lines.append(f"| {entry['text']} | {len(rows)} | {entry['data']} | {critical:.2f} | {told} |")
+    return "\n".join(lines) + "\n"
+
+
+def markdown() -> str:
+    """All comparisons as a table, p by Holm over all of it; then the ranks."""
+    found = claims()
+    tested = [claim for claim in found if claim.difference is not None]
+    adjusted = dict(zip(map(id, tested), holm([c.difference.p for c in tested if c.difference]), strict=True))
+    lines = ["| comparison | cell | points | 95 % | p | seeds |", "|---|---|---:|---|---:|---:|"]
+    before = ""
+    for claim in found:
+        text = f"{claim.text} ([folder]({claim.folder}/report.md))" if claim.text != before else ""
+        before, d = claim.text, claim.difference
+        ends = "" if d is None else f"{d.low:+.2f} to {d.high:+.2f}"
+        p = "" if d is None else "<0.001" if adjusted[id(claim)] < 0.001 else f"{adjusted[id(claim)]:.2g}"
+        seeds = "1" if d is None else str(d.count)
+        lines.append(f"| {text} | {claim.cell} | {claim.mean:+.2f} | {ends} | {p} | {seeds} |")
+    return "\n".join(lines) + "\n\n" + ranks()

@@ -1,0 +1,36 @@
+"""What the folders of results hold: rows of their CSV files, and each run's score over all test samples."""
+
+import csv
+from collections import defaultdict
+from pathlib import Path
+
+HERE = Path(__file__).parent
+README = HERE / "README.md"
+
+
+def rows_of(folder: str, name: str = "table.csv") -> list[dict[str, str]]:
+    """The rows of a folder's CSV file."""
+    with (HERE / folder / name).open(encoding="utf-8") as file:
+        return list(csv.DictReader(file))
+
+
+def pooled(folder: str) -> dict[tuple[str, str], dict[int, float]]:
+    """(cell, "method/model") -> seed -> accuracy in per cent over all test samples, from clients.csv."""
+    right: defaultdict[tuple[str, str, int], float] = defaultdict(float)
+    count: defaultdict[tuple[str, str, int], int] = defaultdict(int)
+    for row in rows_of(folder, "clients.csv"):
+        if n := int(row["n"]):
+            run = row["cell"], f"{row['method']}/{row['model']}", int(row["seed"])
+            right[run] += n * float(row["accuracy"])
+            count[run] += n
+    scores: defaultdict[tuple[str, str], dict[int, float]] = defaultdict(dict)
+    for (cell, name, seed), total in count.items():
+        scores[cell, name][seed] = 100 * right[cell, name, seed] / total
+    return dict(scores)
+
+
+def between(text: str, marker: str, part: str) -> str:
+    """A page with `part` between its two markers, the comments "MARKER: begin" and "MARKER: end"."""
+    begin, end = f"<!-- {marker}: begin -->\n", f"<!-- {marker}: end -->\n"
+    before, rest = text.split(begin)
+    return f"{before}{begin}\n{part}\n{end}{rest.split(end)[1]}"

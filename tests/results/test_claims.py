@@ -1,0 +1,95 @@
+"""The conclusions of results/README.md rest on its tables, which follow from the folders."""
+
+import re
+from collections import Counter
+
+import numpy as np
+import pytest
+from scipy import stats
+
+from results import cells, claims
+from results.__main__ import page
+from results.scores import README, pooled
+
+
+@pytest.fixture(scope="module")
+def text():
+    return README.read_text(encoding="utf-8")
+
+
+def test_the_page_is_what_the_folders_say(text):
+    """`python -m results` would change nothing."""
+    assert page(text, cells.summary(cells.table()), claims.markdown()) == text
+
+
+def test_a_comparison_is_scipys_paired_test_of_the_runs():
+    claim = next(c for c in claims.claims() if (c.folder, c.cell) == ("fedu/table3-mnist", "mnist-mlr"))
+    scores = pooled("fedu/table3-mnist")
+    one, other = (scores["mnist-mlr", name] for name in ("fedu/personal", "local/local"))
+    assert sorted(one) == sorted(other) == list(range(5))
+    expected = stats.ttest_rel([one[s] for s in range(5)], [other[s] for s in range(5)])
+    low, high = expected.confidence_interval(0.95)
+    assert (claim.difference.low, claim.difference.high) == pytest.approx((low, high))
+    assert claim.mean == pytest.approx(np.mean(list(one.values())) - np.mean(list(other.values())))
+
+
+def test_scores_over_all_samples_are_those_of_the_table():
+    for row in cells.rows_of("fedu/table3-mnist"):
+        scores = pooled("fedu/table3-mnist")[row["cell"], f"{row['method']}/{row['model']}"]
+        assert np.mean(list(scores.values())) == pytest.approx(100 * float(row["pooled"]))
+
+
+def test_the_counts_in_its_sentences_are_those_of_the_table(text):
+    count = Counter(row["status"] for row in cells.table())
+    explained, unexplained = count["differs, explained"], count["differs, unexplained"]
+    measured = count["agrees"] + count["close"] + explained + unexplained
+    words = " ".join(text.split())
+    for sentence in (
+        f"Of 279 published numbers {measured} were measured on the papers' data: {count['agrees']} agree, "
+        f"{count['close']} are close",
+        f"{explained} differ for a reason that a run shows",
+        f"{unexplained} differ and no run explains them",
+        f"{count['other data']} rest on other data, {count['not run']} were not run",
+        f"{count['not possible']} cannot be",
+    ):
+        assert sentence in words, sentence
+    close = [row for row in cells.table() if row["status"] == "close"]
+    pflego = [row for row in close if row["paper"] == "PFLEGO"]
+    assert f"({len(pflego)} of them PFLEGO's, {sum(r['seeds'] == '1' for r in pflego)} from one seed)" in words
+
+
+def test_the_ranges_in_its_sentences_are_those_of_the_comparisons(text):
+    """Each "A to B points" of a conclusion is the least and the most that the named comparison has in its cells."""
+    means = {}
+    for claim in claims.claims():
+        means.setdefault(claim.text, []).append(abs(claim.mean))
+    words = " ".join(text.split())
+    for comparison, pattern, which in (
+        (
+            "training alone against pFedMe's personalized model",
+            "five of six cells, by {} to {} points",
+            slice(1, None),
+        ),
+        (
+            "FedAvg + 100 own steps against pFedMe's personalized model",
+            "all six cells, by {} to {} points",
+            slice(None),
+        ),
+        ("PFLEGO against FedRep", "PFLEGO* is {} to {} points above FedRep", slice(None)),
+        (
+            "late fusion of two modalities against the accelerometer alone",
+            "Late fusion is {} to {} points",
+            slice(None),
+        ),
+        ("FedAvg against FedU where clients are alike", "FedAvg is {} to {} points above it", slice(None)),
+    ):
+        found = sorted(means[comparison])[which]
+        digits = 0 if "FedAvg against FedU" in comparison else 1
+        assert pattern.format(f"{found[0]:.{digits}f}", f"{found[-1]:.{digits}f}") in words, comparison
+
+
+def test_ranks_name_every_method_once():
+    for line in claims.ranks().splitlines()[2:]:
+        ranks = [float(rank) for rank in re.findall(r"/\w+ ([\d.]+)", line)]
+        assert ranks == sorted(ranks)
+        assert sum(ranks) == pytest.approx(21, abs=0.05)
