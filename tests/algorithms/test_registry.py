@@ -77,7 +77,7 @@ def depth(cls: type) -> int:
 def test_a_method_is_final_and_what_it_inherits_from_is_none(name: str) -> None:
     """What methods share is in few abstract bases, which have no name and are not registered."""
     cls = ALGORITHMS[name]
-    assert {"name", "summary", "source"} <= vars(cls).keys()  # its own, none inherited
+    assert {"name", "title", "summary", "source"} <= vars(cls).keys()  # its own, none inherited
     for base in bases_between(cls):
         assert base not in ALGORITHMS.values()
         assert not hasattr(base, "name")

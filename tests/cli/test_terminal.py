@@ -107,7 +107,7 @@ def test_results_are_a_table_its_notes_the_verdicts_and_what_diverged(toy, capsy
     assert lines[-4:] == [
         "note the toy data leak on purpose",
         "note two clients share a sample",
-        "1 published value: 0 agree, 1 are close, 0 differ.",
+        "1 published value: 0 agree, 1 is close, 0 differ.",
         "cell0/fedavg/seed1: round 7, client south: the loss is NaN",
     ]
 

@@ -26,5 +26,10 @@ def timed(tmp_path_factory):
 
 
 @pytest.fixture(scope="package")
+def tuned(tmp_path_factory):
+    return stores.tuned(tmp_path_factory.mktemp("tuned"))
+
+
+@pytest.fixture(scope="package")
 def cell(toy):
     return toy.experiment.cells[0]

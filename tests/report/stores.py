@@ -134,3 +134,15 @@ def timed(folder: Path) -> Results:
             finished(store, exp, "cell0", method, seed, TRAINED, seconds=seconds[seed])
     start(store, exp, "cell0", "ditto", 0)
     return Results(store, exp)
+
+
+def tuned(folder: Path) -> Results:
+    """FedAvg in two settings, of which validation data choose the second, and Local; two seeds."""
+    methods = [{"name": "fedavg", "label": "bad"}, {"name": "fedavg", "label": "good"}, {"name": "local"}]
+    cell = {"tune": True, "splits": ["train", "validation", "test"]}
+    store, exp = Store(folder), experiment(methods, cells=[cell])
+    for title, model, level in (("bad", "global", 0.6), ("good", "global", 0.7), ("local", "local", 0.8)):
+        for seed in (0, 1):
+            course = {r: {model: (level + r / 1000 + seed / 100,) * 3 + (NAN,)} for r in (0, 10, 20)}
+            finished(store, exp, "cell0", title, seed, course, splits=("train", "validation", "test"))
+    return Results(store, exp)

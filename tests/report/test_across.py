@@ -35,12 +35,21 @@ def results(tmp_path):
 def test_scores_stand_at_the_cells_values_in_their_order(results):
     (axes,) = across_figure(results).axes
     lines = {line.get_label(): line.get_xydata() for line in axes.lines}
-    assert list(lines) == ["fedavg-ft, adapted", "fedavg-ft, global", "local, local"]
-    np.testing.assert_allclose(lines["fedavg-ft, global"], [(0, 91), (0.25, 66), (0.5, 41)])
-    np.testing.assert_allclose(lines["local, local"], [(0.5, 60)])  # the only cell in which it finished
+    assert list(lines) == ["FedAvg + fine-tuning adapted", "FedAvg + fine-tuning global", "Local"]
+    np.testing.assert_allclose(lines["FedAvg + fine-tuning global"], [(0, 91), (0.25, 66), (0.5, 41)])
+    np.testing.assert_allclose(lines["Local"], [(0.5, 60)])  # the only cell in which it finished
     assert (axes.get_xlabel(), axes.get_ylabel()) == ("data.alpha", "test accuracy, %")
     band = axes.collections[0].get_paths()[0].vertices
     assert band[:, 1].max() == pytest.approx(91 + 2**0.5)
+
+
+def test_it_says_over_how_many_seeds_and_which_lines_coincide(results):
+    figure = across_figure(results)
+    said = " ".join(figure.get_supxlabel().split())
+    spread = "bands: ± one standard deviation over seeds, none for a single seed"
+    assert said == f"points: mean of 1 to 2 finished of 2 seeds; {spread}"
+    texts = [text.get_text() for text in figure.legends[0].get_texts()]
+    assert texts[-2:] == ["coincide", "FedAvg + fine-tuning\nadapted\nFedAvg + fine-tuning\nglobal"]
 
 
 def test_the_report_shows_it_first(results, tmp_path):
@@ -54,7 +63,7 @@ def test_drawn_models_alone(tmp_path):
     store, exp = Store(tmp_path), of_rates(draw=["adapted"])
     finished(store, exp, exp.cells[1].id, "fedavg-ft", 0, course(0.5, "adapted", "global"))
     (axes,) = across_figure(Results(store, exp)).axes
-    assert [line.get_label() for line in axes.lines] == ["fedavg-ft, adapted"]
+    assert [line.get_label() for line in axes.lines] == ["FedAvg + fine-tuning adapted"]
 
 
 @pytest.mark.parametrize("across", ["data.name", "data.beta", "rounds.x", "nothing"])

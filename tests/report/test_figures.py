@@ -2,6 +2,7 @@ import numpy as np
 import pytest
 
 from idiolect.report.figures import curves_figure, panels_figure
+from idiolect.report.style import COLOURS, PALE
 from idiolect.study.outcomes import Curve
 from idiolect.study.results import Results
 from idiolect.study.store import Store
@@ -24,7 +25,7 @@ def two_cells(tmp_path_factory):
     for cell in exp.cells:
         for title in ("R = 10", "R = 20"):
             for seed in (0, 1):
-                level = 0.5 + 0.1 * seed
+                level = 0.5 + 0.1 * seed + (0.03 if title == "R = 20" else 0)
                 finished(store, exp, cell.id, title, seed, course(level), splits=("train", "test"))
     return Results(store, exp)
 
@@ -34,8 +35,8 @@ def test_curves(two_cells):
     score, loss = figure.axes
     assert (score.get_ylabel(), loss.get_ylabel()) == ("test accuracy, %", "training loss")
     assert [line.get_label() for line in score.lines] == [
-        *("R = 10, personal", "R = 10, global", "R = 10, local"),
-        *("R = 20, personal", "R = 20, global", "R = 20, local"),
+        *("R = 10 personal", "R = 10 global", "R = 10 local"),
+        *("R = 20 personal", "R = 20 global", "R = 20 local"),
     ]
     assert len(loss.lines) == len(score.collections) == len(loss.collections) == 6  # lines, and bands over seeds
     np.testing.assert_allclose(score.lines[0].get_xydata(), [(0, 55), (10, 65), (20, 75)])
@@ -45,6 +46,70 @@ def test_curves(two_cells):
     assert [t for t in texts(figure) if t.strip()] == [
         *("method", "R = 10", "R = 20", "model", "personal", "global", "local")
     ]
+
+
+def said(figure):
+    return " ".join(figure.get_supxlabel().split())
+
+
+def test_it_says_over_how_many_seeds(two_cells, toy, cell, tmp_path):
+    spread = "bands: ± one standard deviation over seeds"
+    assert said(curves_figure(two_cells, two_cells.experiment.cells[0])) == f"lines: mean of 2 seeds; {spread}"
+    assert said(curves_figure(toy, cell)) == (
+        f"lines: mean of 1 to 2 finished of 2 seeds; {spread}, none for a single seed"
+    )
+    store, exp = Store(tmp_path), experiment([{"name": "local"}], seeds=1)
+    finished(store, exp, "cell0", "local", 0, course(0.5, models=("local",)))
+    assert said(curves_figure(Results(store, exp), exp.cells[0])) == "lines: one seed"
+
+
+def test_methods_have_their_titles(toy, cell):
+    assert [t for t in texts(curves_figure(toy, cell)) if t.strip()] == [
+        *("method", "FedAvg", "Local", "model", "global", "local")
+    ]
+
+
+def test_settings_that_were_not_chosen_are_thin_and_grey(tuned):
+    figure = curves_figure(tuned, tuned.experiment.cells[0])
+    grey, good, local = figure.axes[0].lines
+    assert [line.get_label() for line in (grey, good, local)] == ["bad global", "good global", "Local"]
+    assert grey.get_color() == PALE
+    assert grey.get_linewidth() < good.get_linewidth() / 2
+    assert [good.get_color(), local.get_color()] == [*COLOURS[:2]]
+    assert len(figure.axes[0].collections) == 2  # no band around what was not chosen
+    assert [t for t in texts(figure) if t.strip()] == [
+        *("chosen setting", "good", "Local", "not chosen", "model", "global", "local")
+    ]
+    assert "in colour: the setting of each method that was chosen on validation data" in said(figure)
+
+
+def test_lines_that_coincide_are_in_the_legend(tmp_path):
+    store, exp = Store(tmp_path), experiment([{"name": "fedavg"}, {"name": "fedprox"}, {"name": "fedsgd"}], seeds=1)
+    for title, level in (("fedavg", 0.5), ("fedprox", 0.5), ("fedsgd", 0.4)):
+        finished(store, exp, "cell0", title, 0, course(level, models=("global",)), splits=("train", "test"))
+    figure = curves_figure(Results(store, exp), exp.cells[0])
+    assert texts(figure)[-2:] == ["coincide", "FedAvg global\nFedProx global"]
+    assert texts(figure).count("coincide") == 1
+    figure.draw_without_rendering()
+    assert figure.legends[0].get_window_extent().y0 >= 0
+
+
+def test_a_bad_method_is_named_instead_of_shown(tmp_path):
+    names = ("fedavg", "fedprox", "scaffold", "fedsgd")
+    store, exp = Store(tmp_path), experiment([{"name": name} for name in names], seeds=1, cells=[{"title": "A"}, {}])
+    for cell in exp.cells:
+        for name, level in zip(names, (0.9, 0.902, 0.904, 0.3), strict=True):
+            scores = {r: {"global": (level + r / 1e5,) * 3 + (NAN,)} for r in (0, 10, 20)}
+            finished(store, exp, cell.id, name, 0, scores, splits=("train", "test"))
+    results = Results(store, exp)
+    figure = curves_figure(results, exp.cells[0])
+    assert figure.axes[0].get_ylim()[0] > 89
+    assert figure.axes[1].get_ylim()[1] < 1.2
+    below, above = "below the axis of test accuracy: FedSGD global", "above the axis of training loss: FedSGD global"
+    assert said(figure) == f"lines: one seed {below} {above}"
+    both = said(panels_figure(results, exp.cells))
+    assert "below the axis of test accuracy (A): FedSGD global" in both
+    assert "below the axis of test accuracy (cell1): FedSGD global" in both
 
 
 def test_methods_differ_by_colour_and_models_by_style(two_cells):

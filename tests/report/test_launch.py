@@ -29,7 +29,7 @@ def folder(tmp_path):
 def test_the_report_is_written_where_it_was_not_refused(folder, given, capsys):
     launch(SPEC, str(folder), command="idiolect run x", save_models="none", jobs=1, **given)
     assert "- made by: `idiolect run x`" in (folder / "report.md").read_text()
-    assert len(list((folder / "figures").glob("*.png"))) == 2
+    assert [len(list((folder / "figures").glob(f"*.{end}"))) for end in ("png", "svg")] == [2, 2]
     captured = capsys.readouterr()
     assert (captured.out, captured.err) == ("", "" if "quiet" in given else DONE)
 

@@ -19,7 +19,8 @@ def written(toy, tmp_path_factory):
 
 def test_files(written):
     folder, paths = written
-    names = ["report.md", "table.csv", "clients.csv", "figures/cell0-curves.png", "figures/cell0-clients.png"]
+    figures = [f"figures/cell0-{kind}.{end}" for kind in ("curves", "clients") for end in ("png", "svg")]
+    names = ["report.md", "table.csv", "clients.csv", *figures]
     assert [str(p.relative_to(folder)) for p in paths] == names
     assert sorted(p for p in folder.rglob("*") if p.is_file()) == sorted(paths)
 
@@ -32,7 +33,7 @@ def test_page(written, toy):
         "- protocol: as-written",
         f"- made by: `{COMMAND}`",
         "- seeds: 0, 1",
-        "**1 published value: 0 agree, 1 are close, 0 differ.**",
+        "**1 published value: 0 agree, 1 is close, 0 differ.**",
         CHOSEN["last"],
         "> - the toy data leak on purpose",
         "| fedavg | global | 72.50 | 70.00 ± 0.50 | +2.50 | close |",
@@ -45,7 +46,7 @@ def test_page(written, toy):
         assert part in page
     for path in re.findall(r"!\[.*?\]\((.*?)\)", page):
         assert (folder / path).is_file()
-    assert page.count("](figures/") == 2
+    assert page.count("](figures/") == page.count(".png)") == 2
     assert str(folder) not in page
 
 
@@ -80,7 +81,7 @@ def test_every_cell_note_and_selection(tmp_path):
     assert "## Runs that are not finished\n\n- cell0/local/seed0: 0 rounds done" in page
     assert "someone" not in page
     # The third cell has no finished run, hence no figure.
-    assert sorted(p.name for p in (out / "figures").iterdir()) == [
+    assert sorted(p.name for p in (out / "figures").glob("*.png")) == [
         *("b-2-clients.png", "b-2-curves.png", "cell0-clients.png", "cell0-curves.png")
     ]
 

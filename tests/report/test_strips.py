@@ -1,6 +1,8 @@
 import numpy as np
+from matplotlib.colors import to_hex
 
 from idiolect.report.strips import clients_figure, spread, strip
+from idiolect.report.style import GREY, HIT, MISS, PALE, save
 from idiolect.study.results import Results
 from idiolect.study.store import Store
 from tests.report.stores import TRAINED, experiment, finished
@@ -19,7 +21,7 @@ def test_strip_marks_who_is_hurt(toy, cell):
 def test_marks_agree_with_the_table(toy, cell):
     figure = clients_figure(toy, cell)
     (axes,) = figure.axes
-    assert [t.get_text() for t in axes.get_yticklabels()] == ["fedavg\n(global)", "local\n(local)"]
+    assert [t.get_text() for t in axes.get_yticklabels()] == ["FedAvg\n(global)", "Local\n(local)"]
     dots = [[len(c.get_offsets()) for c in axes.collections[i : i + 2]] for i in (0, 2)]
     assert dots == [[1, 2], [6, 0]]
     mean, worst = axes.lines[0], axes.lines[1]
@@ -28,7 +30,11 @@ def test_marks_agree_with_the_table(toy, cell):
     np.testing.assert_allclose(worst.get_xdata(), 100 * line.worst10.mean)
     labels = [t.get_text() for t in figure.legends[0].get_texts()]
     assert labels == ["client", "client worse off\nthan with Local", "mean", "worst 10 %"]
-    assert axes.get_xlabel() == "test accuracy of each client, % (one mark a client and seed)"
+    assert axes.get_xlabel() == "test accuracy of each client, %"
+    assert " ".join(figure.get_supxlabel().split()) == (
+        "one mark a client and seed, 1 to 2 finished of 2 seeds, marks of nearly equal value beside each other; "
+        "bar and triangle: the mean over clients, and of the worst tenth of the clients, mean over seeds"
+    )
 
 
 def test_without_local_nobody_is_called_hurt(tmp_path):
@@ -38,6 +44,28 @@ def test_without_local_nobody_is_called_hurt(tmp_path):
     figure = clients_figure(Results(store, exp), exp.cells[0])
     assert [t.get_text() for t in figure.legends[0].get_texts()] == ["client", "mean", "worst 10 %"]
     assert figure.axes[0].get_xlabel() == "test mse of each client"
+    said = " ".join(figure.get_supxlabel().split())
+    assert said.startswith("one mark a client, one seed, ")
+    assert said.endswith("the mean over clients, and of the worst tenth of the clients")
+
+
+def test_settings_that_were_not_chosen_are_grey(tuned):
+    figure = clients_figure(tuned, tuned.experiment.cells[0])
+    colours = [to_hex(c.get_facecolor()[0][:3]) for c in figure.axes[0].collections if len(c.get_offsets())]
+    ticks = [tick.get_color() for tick in figure.axes[0].get_yticklabels()]
+    assert colours == [PALE, MISS.lower(), HIT.lower()]  # all of FedAvg's are worse off than with Local
+    assert ticks == [GREY, "black", "black"]
+    assert [t.get_text() for t in figure.legends[0].get_texts()][-1] == "setting not chosen"
+    assert "grey: settings that validation data did not choose" in " ".join(figure.get_supxlabel().split())
+
+
+def test_many_marks_are_pixels_in_the_svg_file(tmp_path):
+    for count, pixels in ((10, False), (2100, True)):
+        store, exp = Store(tmp_path / str(count)), experiment([{"name": "fedavg"}], seeds=1)
+        scores = {20: {"global": np.linspace(0, 1, count)}}
+        finished(store, exp, "cell0", "fedavg", 0, scores, counts=np.full(count, 5))
+        _, svg = save(clients_figure(Results(store, exp), exp.cells[0]), tmp_path / f"{count}.png")
+        assert ("<image" in svg.read_text()) == pixels
 
 
 def test_nothing_finished(tmp_path):

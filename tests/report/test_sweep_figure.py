@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 
 from idiolect.metrics.registry import METRICS
+from idiolect.report.style import HIT, MISS, PALE
 from idiolect.report.sweep_figure import sweep_figure
 from idiolect.study.comparison import comparison_of
 from idiolect.study.search.choose import NONE, Swept, Tried, setting_of
@@ -63,7 +64,40 @@ def test_each_method_has_a_row_and_what_diverged_a_cross():
     assert [axes.get_xlabel() for axes in shown] == ["rate", "rate", "prox_weight"]
     assert [len(points(axes, "x")) for axes in shown] == [1, 0, 0]
     legend = [text.get_text() for text in figure.legends[0].get_texts()]
-    assert legend == ["tried (mean ± std, 2 seeds)", "chosen", "diverged"]
+    assert legend == ["not chosen", "chosen", "diverged"]
+    assert [axes.get_title(loc="left") for axes in shown] == ["FedAvg", "Ditto", ""]
+
+
+def colours(axes, marker):
+    return {line.get_color() for line in axes.get_lines() if line.get_marker() == marker}
+
+
+def test_the_chosen_setting_is_in_colour_and_the_others_are_grey():
+    settings = [("fedavg", {"rate": rate}) for rate in (0.1, 0.2, 0.3)]
+    (axes,) = sweep_figure(swept(settings, chosen=1)).axes
+    assert (colours(axes, "*"), colours(axes, "o")) == ({MISS}, {PALE})
+    before = sweep_figure(swept(settings, chosen=None))  # nothing is chosen: nothing is grey
+    assert colours(before.axes[0], "o") == {HIT}
+    assert [text.get_text() for text in before.legends[0].get_texts()] == ["tried"]
+
+
+@pytest.mark.parametrize(
+    ("seeds", "said"),
+    [(1, "points: one seed"), (3, "points: mean of 3 seeds; bars: ± one standard deviation over seeds")],
+)
+def test_it_says_what_points_and_bars_are(seeds, said):
+    figure = sweep_figure(swept([("fedavg", {"rate": r}) for r in (0.1, 0.2, 0.3)], seeds=seeds))
+    assert " ".join(figure.get_supxlabel().split()) == said
+    assert len(figure.axes[0].containers) == 3  # error bars
+    assert all(container.has_yerr == (seeds > 1) for container in figure.axes[0].containers)
+
+
+def test_bad_settings_of_a_method_without_a_chosen_one_are_at_the_bad_end():
+    settings = [("fedavg", {"rate": 0.1})] + [("ditto", {"rate": 0.1 * (i + 1)}) for i in range(5)]
+    figure = sweep_figure(swept(settings, chosen=0, scores=[0.9, 0.9, 0.02, 0.91, 0.89, 0.9]))
+    ditto = figure.axes[1]
+    assert ([round(x) for x, _ in points(ditto, "v")], points(ditto, "^")) == ([1], [])
+    assert len(points(ditto, "o")) == 4
 
 
 def test_a_single_setting_and_a_single_seed_are_drawn():

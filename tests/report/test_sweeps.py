@@ -113,7 +113,7 @@ def test_json_has_the_rows_of_the_frame_and_null_where_there_is_no_number(swept)
 
 def test_files_say_the_same_and_the_chosen_setting_is_an_experiment(swept, tmp_path):
     write_sweep(swept, tmp_path)
-    assert sorted(path.name for path in tmp_path.iterdir()) == ["chosen.toml", "sweep.csv", "sweep.png"]
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["chosen.toml", "sweep.csv", "sweep.png", "sweep.svg"]
     content = (tmp_path / "sweep.csv").read_bytes()
     assert content.startswith(b"method,rate,validation")
     assert (content.count(b"\n"), content.count(b"\r")) == (5, 0)
@@ -133,7 +133,7 @@ def test_files_say_the_same_and_the_chosen_setting_is_an_experiment(swept, tmp_p
 
 def test_where_nothing_was_chosen_there_is_no_experiment(tmp_path):
     write_sweep(made(("fedavg", {}, {"rate": 0.5}, {"validation": NONE, "rounds": 8, "failures": ("x",)})), tmp_path)
-    assert sorted(path.name for path in tmp_path.iterdir()) == ["sweep.csv", "sweep.png"]
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["sweep.csv", "sweep.png", "sweep.svg"]
 
 
 def test_the_chosen_experiment_has_the_cells_settings(tmp_path):

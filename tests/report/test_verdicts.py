@@ -22,7 +22,7 @@ def test_counts(tmp_path):
         **{"close": 1, "differs": 1},
         **{"diverged": 1, "not run": 1},
     }
-    told = "4 published values: 0 agree, 1 are close, 1 differ, 1 not run, 1 diverged."
+    told = "4 published values: 0 agree, 1 is close, 1 differs, 1 not run, 1 diverged."
     assert verdict_sentence(results) == told
 
 
@@ -45,11 +45,11 @@ def test_of_macro_f1(tmp_path):
     expected = [0.5, 100 * MACRO_F1 - 72, 100 * MACRO_F1 - 54]
     assert [line.difference for line in results.lines[:3]] == pytest.approx(expected)
     assert results.lines[3].difference is None
-    assert verdict_sentence(results) == "4 published values: 2 agree, 0 are close, 1 differ, 1 not measured."
+    assert verdict_sentence(results) == "4 published values: 2 agree, 0 are close, 1 differs, 1 not measured."
 
 
 def test_one(toy):
-    assert verdict_sentence(toy) == "1 published value: 0 agree, 1 are close, 0 differ."
+    assert verdict_sentence(toy) == "1 published value: 0 agree, 1 is close, 0 differ."
 
 
 def test_nothing_published(tmp_path):

@@ -52,9 +52,9 @@ def test_words():
     assert in_words("differs", published(explained="pfedme/deviations")) == "differs, explained"
     assert in_words("close", published(explained="pfedme/deviations")) == "close"
     assert sentence([], 0) == ""
-    assert sentence(["agrees"], 0) == "1 published value: 1 agree, 0 are close, 0 differ."
+    assert sentence(["agrees"], 0) == "1 published value: 1 agrees, 0 are close, 0 differ."
     many = ["agrees", "differs", "differs", "other data"]
     assert sentence(many, 1) == (
-        "4 published values: 1 agree, 0 are close, 2 differ (1 explained), 1 rest on other data."
+        "4 published values: 1 agrees, 0 are close, 2 differ (1 explained), 1 rests on other data."
     )
     assert all(f"**{verdict}**" in RULE for verdict in VERDICTS[:4])

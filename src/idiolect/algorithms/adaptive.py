@@ -93,6 +93,7 @@ class FedAdagrad(Adaptive):
     """
 
     name: ClassVar[str] = "fedadagrad"
+    title: ClassVar[str] = "FedAdagrad"
     summary: ClassVar[str] = "FedAvg with Adagrad on the server"
     source: ClassVar[str] = "Reddi et al., ICLR 2021, Algorithm 2"
 
@@ -110,6 +111,7 @@ class FedAdam(Adaptive):
     """
 
     name: ClassVar[str] = "fedadam"
+    title: ClassVar[str] = "FedAdam"
     summary: ClassVar[str] = "FedAvg with Adam on the server"
     source: ClassVar[str] = "Reddi et al., ICLR 2021, Algorithm 2"
 
@@ -131,6 +133,7 @@ class FedYogi(Adaptive):
     """
 
     name: ClassVar[str] = "fedyogi"
+    title: ClassVar[str] = "FedYogi"
     summary: ClassVar[str] = "FedAvg with Yogi on the server"
     source: ClassVar[str] = "Reddi et al., ICLR 2021, Algorithm 2"
 

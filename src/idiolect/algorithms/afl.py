@@ -79,6 +79,7 @@ class AFL(Trainer):
     """
 
     name: ClassVar[str] = "afl"
+    title: ClassVar[str] = "AFL"
     summary: ClassVar[str] = "one model that is good for every mixture of the clients"
     source: ClassVar[str] = "Mohri, Sivek, Suresh, ICML 2019, Stochastic-AFL"
 

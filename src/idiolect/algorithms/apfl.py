@@ -46,6 +46,7 @@ class APFL(Averaging, Trainer):
     """
 
     name: ClassVar[str] = "apfl"
+    title: ClassVar[str] = "APFL"
     summary: ClassVar[str] = "a mixture of an own and the global model, in learned shares"
     source: ClassVar[str] = "Deng et al., 2020, arXiv:2003.13461, Algorithm 1"
     model_names: ClassVar[tuple[str, ...]] = ("personal", "global")

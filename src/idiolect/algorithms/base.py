@@ -59,6 +59,8 @@ class Algorithm(eqx.Module):
     """Base of every method; the defaults are those of a method with one shared model and no private state."""
 
     name: ClassVar[str]
+    title: ClassVar[str]
+    """The name as the paper writes it, for figures; tables have `name`, which a user types."""
     summary: ClassVar[str]
     source: ClassVar[str]
     model_names: ClassVar[tuple[str, ...]] = ("global",)

@@ -37,6 +37,7 @@ class Ditto(Averaging, Trainer):
     """
 
     name: ClassVar[str] = "ditto"
+    title: ClassVar[str] = "Ditto"
     summary: ClassVar[str] = "own models held near FedAvg's"
     source: ClassVar[str] = "Li et al., ICML 2021, Algorithm 1"
     model_names: ClassVar[tuple[str, ...]] = ("personal", "global")

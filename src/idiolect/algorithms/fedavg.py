@@ -25,6 +25,7 @@ class FedAvg(Averaging, Trainer):
     """
 
     name: ClassVar[str] = "fedavg"
+    title: ClassVar[str] = "FedAvg"
     summary: ClassVar[str] = "federated averaging: one model for everyone"
     source: ClassVar[str] = "McMahan et al., AISTATS 2017, Algorithm 1"
 
@@ -45,5 +46,6 @@ class FedAvgFineTuned(FineTuned):
     """
 
     name: ClassVar[str] = "fedavg-ft"
+    title: ClassVar[str] = "FedAvg + fine-tuning"
     summary: ClassVar[str] = "FedAvg, then fine-tuning on each client's training data"
     source: ClassVar[str] = "Wang et al., 2019, arXiv:1910.10252"

@@ -38,6 +38,7 @@ class FedBABU(OneStart, Trainer):
     """
 
     name: ClassVar[str] = "fedbabu"
+    title: ClassVar[str] = "FedBABU"
     summary: ClassVar[str] = "the body is averaged under a fixed head, then clients fine-tune"
     source: ClassVar[str] = "Oh et al., ICLR 2022, Algorithm 1"
     model_names: ClassVar[tuple[str, ...]] = ("adapted", "global")

@@ -46,6 +46,7 @@ class FedDANE(Trainer):
     """
 
     name: ClassVar[str] = "feddane"
+    title: ClassVar[str] = "FedDANE"
     summary: ClassVar[str] = (
         "Newton-type: local problems corrected by the federation's gradient; two rounds an update"
     )

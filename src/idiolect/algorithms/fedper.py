@@ -27,6 +27,7 @@ class FedPer(Parted, Averaging, Trainer):
     """
 
     name: ClassVar[str] = "fedper"
+    title: ClassVar[str] = "FedPer"
     summary: ClassVar[str] = "FedAvg on the body, private heads trained with it"
     source: ClassVar[str] = "Arivazhagan et al., 2019, arXiv:1912.00818, Algorithms 1 and 2"
 
@@ -55,6 +56,7 @@ class LGFedAvg(Parted, Averaging, Trainer):
     """
 
     name: ClassVar[str] = "lg-fedavg"
+    title: ClassVar[str] = "LG-FedAvg"
     summary: ClassVar[str] = "private lower layers under a shared, averaged head"
     source: ClassVar[str] = "Liang et al., 2020, arXiv:2001.01523, Algorithm 1"
 

@@ -31,6 +31,7 @@ class FedProx(Averaging, Trainer):
     """
 
     name: ClassVar[str] = "fedprox"
+    title: ClassVar[str] = "FedProx"
     summary: ClassVar[str] = "FedAvg whose clients stay near the model they received"
     source: ClassVar[str] = "Li et al., MLSys 2020, Algorithm 2"
 

@@ -45,6 +45,7 @@ class FedRecon(OneStart, Trainer):
     """
 
     name: ClassVar[str] = "fedrecon"
+    title: ClassVar[str] = "FedRecon"
     summary: ClassVar[str] = "private parts rebuilt on support data, the shared part trained on query data"
     source: ClassVar[str] = "Singhal et al., NeurIPS 2021, Algorithm 1"
 

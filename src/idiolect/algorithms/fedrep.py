@@ -35,6 +35,7 @@ class FedRep(Parted, Averaging):
     """
 
     name: ClassVar[str] = "fedrep"
+    title: ClassVar[str] = "FedRep"
     summary: ClassVar[str] = "head steps, then body steps with the updated head; the body is averaged"
     source: ClassVar[str] = "Collins et al., ICML 2021, Algorithm 1"
 

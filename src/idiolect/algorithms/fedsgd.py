@@ -31,6 +31,7 @@ class FedSGD(Algorithm):
     """
 
     name: ClassVar[str] = "fedsgd"
+    title: ClassVar[str] = "FedSGD"
     summary: ClassVar[str] = "gradients instead of models: distributed gradient descent"
     source: ClassVar[str] = "McMahan et al., AISTATS 2017, section 2"
 

@@ -144,6 +144,7 @@ class FedU(GraphTrainer):
     """
 
     name: ClassVar[str] = "fedu"
+    title: ClassVar[str] = "FedU"
     summary: ClassVar[str] = "Laplacian regularisation: each client's model stays near its neighbours' on a graph"
     source: ClassVar[str] = "Dinh et al., IEEE TNNLS 2022, Algorithm 1"
 
@@ -197,6 +198,7 @@ class DFedU(GraphTrainer):
     """
 
     name: ClassVar[str] = "dfedu"
+    title: ClassVar[str] = "dFedU"
     summary: ClassVar[str] = "FedU without a server: neighbours exchange their models"
     source: ClassVar[str] = "Dinh et al., IEEE TNNLS 2022, Algorithm 2"
     everyone: ClassVar[bool] = True

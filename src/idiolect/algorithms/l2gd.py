@@ -44,6 +44,7 @@ class L2GD(Algorithm):
     """
 
     name: ClassVar[str] = "l2gd"
+    title: ClassVar[str] = "L2GD"
     summary: ClassVar[str] = "own models drawn to their mean at random times"
     source: ClassVar[str] = "Hanzely, Richtárik, 2020, arXiv:2002.05516, Algorithm 1"
     model_names: ClassVar[tuple[str, ...]] = ("personal", "global")

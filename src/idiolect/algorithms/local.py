@@ -22,6 +22,7 @@ class Local(Trainer):
     """
 
     name: ClassVar[str] = "local"
+    title: ClassVar[str] = "Local"
     summary: ClassVar[str] = "every client alone: no communication"
     source: ClassVar[str] = "baseline"
     model_names: ClassVar[tuple[str, ...]] = ("local",)
@@ -57,6 +58,7 @@ class Global(Averaging, Trainer):
     """
 
     name: ClassVar[str] = "global"
+    title: ClassVar[str] = "Global"
     summary: ClassVar[str] = "all data pooled in one place: no privacy"
     source: ClassVar[str] = "baseline"
 

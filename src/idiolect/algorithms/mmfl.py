@@ -28,6 +28,7 @@ class MmFL(ModalityClusters):
     """
 
     name: ClassVar[str] = "mmfl"
+    title: ClassVar[str] = "mmFL"
     summary: ClassVar[str] = "a cluster for each modality; encoder, then decoder steps; clients choose their rate"
     source: ClassVar[str] = "Rahman, Nguyen, 2024, eqs. (1) to (8)"
     model_names: ClassVar[tuple[str, ...]] = ("global", "personal")

@@ -107,6 +107,7 @@ class Mocha(Algorithm):
     """
 
     name: ClassVar[str] = "mocha"
+    title: ClassVar[str] = "MOCHA"
     summary: ClassVar[str] = "multi-task learning: linear models, related by a matrix that can be learned"
     source: ClassVar[str] = "Smith et al., NeurIPS 2017, Algorithm 1"
     model_names: ClassVar[tuple[str, ...]] = ("personal",)

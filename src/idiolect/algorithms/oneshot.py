@@ -56,6 +56,7 @@ class OneShot(Trainer):
     """
 
     name: ClassVar[str] = "one-shot"
+    title: ClassVar[str] = "One-shot averaging"
     summary: ClassVar[str] = "every client alone, then one average of all models"
     source: ClassVar[str] = "Zhang, Duchi, Wainwright, JMLR 2013, AVGM"
     model_names: ClassVar[tuple[str, ...]] = ("global", "local")

@@ -36,6 +36,7 @@ class PerFedAvg(Algorithm):
     """
 
     name: ClassVar[str] = "perfedavg"
+    title: ClassVar[str] = "Per-FedAvg"
     summary: ClassVar[str] = "meta-learning: a model that one gradient step personalizes"
     source: ClassVar[str] = "Fallah et al., NeurIPS 2020, Algorithm 1"
     model_names: ClassVar[tuple[str, ...]] = ("adapted", "global")

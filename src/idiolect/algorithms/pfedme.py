@@ -44,6 +44,7 @@ class PFedMe(Algorithm):
     """
 
     name: ClassVar[str] = "pfedme"
+    title: ClassVar[str] = "pFedMe"
     summary: ClassVar[str] = "Moreau envelopes: each client's model stays near a shared one"
     source: ClassVar[str] = "T. Dinh et al., NeurIPS 2020, Algorithm 1"
     model_names: ClassVar[tuple[str, ...]] = ("personal", "global", "local")

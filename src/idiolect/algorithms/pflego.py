@@ -50,6 +50,7 @@ class PFLEGO(Parted):
     """
 
     name: ClassVar[str] = "pflego"
+    title: ClassVar[str] = "PFLEGO"
     summary: ClassVar[str] = "private heads on a shared body that takes exact stochastic gradient steps"
     source: ClassVar[str] = "Nikoloutsopoulos et al., 2022, Algorithm 1"
 

@@ -29,6 +29,7 @@ class Reptile(FineTuned):
     """
 
     name: ClassVar[str] = "reptile"
+    title: ClassVar[str] = "Reptile"
     summary: ClassVar[str] = "meta-learning: FedAvg with a partial server step, then fine-tuning"
     source: ClassVar[str] = "Nichol et al., 2018, arXiv:1803.02999, Algorithm 2; Jiang et al., 2019, arXiv:1909.12488"
 

@@ -53,6 +53,7 @@ class Scaffold(Trainer):
     """
 
     name: ClassVar[str] = "scaffold"
+    title: ClassVar[str] = "SCAFFOLD"
     summary: ClassVar[str] = "control variates undo the drift of local steps"
     source: ClassVar[str] = "Karimireddy et al., ICML 2020, Algorithm 1"
 

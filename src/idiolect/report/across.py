@@ -7,8 +7,10 @@ from matplotlib.figure import Figure
 
 from idiolect.metrics.registry import METRICS
 from idiolect.report import text
-from idiolect.report.figures import Course
-from idiolect.report.style import Looks, blank, tidy
+from idiolect.report.captions import seed_counts, spread_caption
+from idiolect.report.courses import Course, draw
+from idiolect.report.names import method_names
+from idiolect.report.style import Looks, blank, caption, tidy
 from idiolect.study.outcomes import Line
 from idiolect.study.results import Results
 
@@ -27,22 +29,26 @@ def across_figure(results: Results) -> Figure:
         for line in results.lines
         if line.pooled.seeds and (not drawn_models[line.cell] or line.model in drawn_models[line.cell])
     ]
-    looks = Looks([(line.method, line.model) for line in lines])
-    entries = len(looks.methods) + len(looks.models) + 3
-    figure = blank(6.6, max(3.9, 0.21 * entries + 0.3))
+    looks = Looks([(line.method, line.model) for line in lines], method_names(experiment.cells))
+    figure = blank(6.6, 3.9)
     axes = figure.subplots()
     tidy(axes)
+    courses: list[Course] = []
     for (method, model), group in groupby(sorted(lines, key=_name), _name):
         points = sorted(group, key=lambda line: value_of[line.cell])
         x = np.array([value_of[line.cell] for line in points])
         unit = METRICS[points[0].metric].unit
         mean, std = (unit * np.array([getattr(line.pooled, part) for line in points]) for part in ("mean", "std"))
-        Course(method, model, x, mean, std).draw(axes, looks, dotted=True)
+        courses.append(Course(method, model, x, mean, std))
+    edges = [end for course in courses for end in (*course.low, *course.high)] or [0.0]
+    stacks = draw(axes, courses, looks, (min(edges), max(edges)), dotted=True)
     axes.set_ylabel(text.score_axis(results.metric(experiment.cells[0])), fontsize=10)
     axes.set_xlabel(experiment.across, fontsize=10)
     axes.set_xticks(sorted(set(value_of.values())))
     if lines:
-        looks.legend(figure)
+        looks.legend(figure, stacks)
+        counts = seed_counts(results, experiment.cells)
+        caption(figure, [spread_caption("points", "bands", counts, experiment.seeds)])
     return figure
 
 

@@ -16,6 +16,7 @@ from idiolect.report.comparison import cell_title
 from idiolect.report.extras import diagnostics, extras, markdown_extra
 from idiolect.report.figures import clients_figure, curves_figure, save
 from idiolect.report.made_with import expected_runs, made_with
+from idiolect.report.ranks import ranks_text
 from idiolect.report.raw import clients_csv, diagnostics_csv, has_diagnostics, write_csv
 from idiolect.report.table import escaped, markdown_table
 from idiolect.report.times import is_timed, times_figure
@@ -52,10 +53,11 @@ ACROSS = "figures/across.png"
 
 
 def write_report(results: Results, folder: str | Path, command: str) -> list[Path]:
-    """Write report.md, table.csv, clients.csv, figures/*.png, and diagnostics.csv if any; return their paths.
+    """Write report.md, table.csv, clients.csv, figures/, and diagnostics.csv if any; return their paths.
 
-    command: reproduces the report. Missing runs are named. Every file is written atomically, and report.md last,
-    after everything that it shows. Raises `StoreError` if the folder cannot be written to.
+    command: reproduces the report. Missing runs are named. A figure is a PNG, which report.md shows, and the same as
+    SVG beside it. Every file is written atomically, and report.md last, after everything that it shows. Raises
+    `StoreError` if the folder cannot be written to.
     """
     folder = Path(folder)
     try:
@@ -75,12 +77,10 @@ def write_report(results: Results, folder: str | Path, command: str) -> list[Pat
             continue
         for kind, figure, caption in _figures(results, cell):
             name = f"figures/{stem}-{kind}.png"
-            save(figure, folder / name)
-            written.append(folder / name)
+            written += save(figure, folder / name)
             figures[cell.id].append((f"{cell_title(cell)}: {caption}", name))
     if results.experiment.across:
-        written.append(folder / ACROSS)
-        save(across_figure(results), written[-1])
+        written += save(across_figure(results), folder / ACROSS)
     page = folder / "report.md"
     with atomic_write(page) as file:
         file.write(report_text(results, command, figures).encode())
@@ -125,6 +125,7 @@ def report_text(results: Results, command: str, figures: dict[str, list[tuple[st
     parts += [f"![Test scores against {experiment.across}]({ACROSS})" if experiment.across else ""]
     for cell in experiment.cells:
         parts += _cell(results, cell, figures.get(cell.id, []))
+    parts += [ranks_text(results)]
     parts += _diverged(results)
     parts += ["## How to read the tables", columns_text(results).strip()]
     parts += [f"Verdicts on published values. {RULE}" if verdicts_of(results) else ""]

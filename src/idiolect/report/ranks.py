@@ -22,6 +22,6 @@ def ranks_text(results: Results) -> str:
         f"## Ranks over {ranks.cells} cells\n\n"
         f"| method | model | average rank |\n| --- | --- | ---: |\n{rows}\n\n"
         f"1 is the best. Two methods differ at 5 % where their ranks are {ranks.critical:.2f} apart or more "
-        f"(Nemenyi's critical difference, over all pairs); Friedman's test that all are alike: p = {text.p_value(ranks.p)}."
-        f"{alike} Source: Demšar, JMLR 2006."
+        "(Nemenyi's critical difference, over all pairs); Friedman's test that all are alike: "
+        f"p = {text.p_value(ranks.p)}.{alike} Source: Demšar, JMLR 2006."
     )

@@ -8,8 +8,10 @@ from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 from matplotlib.ticker import NullFormatter
 
+from idiolect.algorithms.registry import ALGORITHMS
 from idiolect.metrics.base import Metric
-from idiolect.report.style import GREY, HIT, MISS, beside, blank, tidy
+from idiolect.report.captions import spread_caption
+from idiolect.report.style import GREY, HIT, MISS, NOT_CHOSEN, PALE, beside, blank, caption, tidy
 from idiolect.study.search.choose import Swept, Tried
 
 _FEW = 10  # up to this many values are categories side by side; more lie on a numeric scale
@@ -19,8 +21,8 @@ _WIDE = 50  # a scale is logarithmic if the largest value is this many times the
 def sweep_figure(swept: Swept) -> Figure:
     """Draw a row for each method and a panel for each hyper-parameter: mean ± one standard deviation over seeds.
 
-    Settings that share a value are side by side above it. A setting that diverged is a cross at the bottom; one that
-    is far worse than most is a triangle at the end of the axis.
+    The chosen setting is a star, the others are grey. Settings that share a value are side by side above it. One that
+    diverged is a cross at the bottom; one that is far worse than most is a triangle at the end of the axis.
     """
     methods = list(dict.fromkeys(one.setting.method for one in swept.tried))
     rows = [[one for one in swept.tried if one.setting.method == method] for method in methods]
@@ -35,15 +37,17 @@ def sweep_figure(swept: Swept) -> Figure:
         worst = _worst_shown([unit * t.validation.mean for t in tried if t.validation.seeds], metric)
         beyond |= worst is not None
         for axes, key in zip(row, panels, strict=False):
-            _panel(axes, tried, key, unit, worst)
+            _panel(axes, tried, key, metric, worst, PALE if swept.chosen else HIT)
             axes.set_xlabel(key, fontsize=10)
         for axes in row[len(panels) :]:
             axes.set_axis_off()
         row[0].set_ylabel(f"validation {name}", fontsize=10)
-        row[0].set_title(method, fontsize=10, loc="left", fontweight="bold")
+        row[0].set_title(ALGORITHMS[method].title, fontsize=10, loc="left", fontweight="bold")
         if worst is not None:
             row[0].set_ylim(**{"bottom" if swept.metric.higher else "top": worst})
     beside(figure, _legend(swept, beyond))
+    counts = [seeds for one in swept.tried if (seeds := one.validation.seeds)]
+    caption(figure, [spread_caption("points", "bars", counts, swept.experiment.seeds)] if counts else [])
     return figure
 
 
@@ -64,19 +68,17 @@ def _swept_keys(tried: Sequence[Tried]) -> list[str]:
     return [key for key in keys if len({repr(one.setting.values[key]) for one in tried}) > 1] or keys[:1] or [""]
 
 
-def _panel(axes: Axes, tried: Sequence[Tried], key: str, unit: float, worst: float | None) -> None:
+def _panel(axes: Axes, tried: Sequence[Tried], key: str, metric: Metric, worst: float | None, other: str) -> None:
     places = _places(axes, [one.setting.values.get(key, "defaults") for one in tried])
-    best = max((unit * one.validation.mean for one in tried if one.chosen), default=0.0)
     for one, x in zip(tried, places, strict=True):
-        y = unit * one.validation.mean
-        colour, marker, size = (MISS, "*", 12) if one.chosen else (HIT, "o", 4.5)
+        y = metric.unit * one.validation.mean
+        colour, marker, size = (MISS, "*", 12) if one.chosen else (other, "o", 4.5)
         if one.failures:
             _at_end(axes, x, "x", GREY, 0.04)
-        elif worst is not None and (y - worst) * (best - worst) < 0:
-            down = best > worst
-            _at_end(axes, x, "v" if down else "^", HIT, 0.04 if down else 0.96)
+        elif worst is not None and metric.better(worst, y):
+            _at_end(axes, x, "v" if metric.higher else "^", other, 0.04 if metric.higher else 0.96)
         elif one.validation.seeds:
-            bar = unit * one.validation.std if one.validation.seeds > 1 else None
+            bar = metric.unit * one.validation.std if one.validation.seeds > 1 else None
             axes.errorbar([x], [y], yerr=bar, color=colour, marker=marker, markersize=size, linestyle="none",
                           elinewidth=0.9, zorder=4 if one.chosen else 3)  # fmt: skip
     tidy(axes)
@@ -110,12 +112,16 @@ def _aside(nth: int, of: int) -> float:
 
 
 def _legend(swept: Swept, beyond: bool) -> list[Line2D]:
-    seeds = max(one.validation.seeds for one in swept.tried)
-    tried = f"tried (mean ± std, {seeds} seeds)" if seeds > 1 else "tried"
+    tried, other = (NOT_CHOSEN, PALE) if swept.chosen else ("tried", HIT)
     end = "v" if swept.metric.higher else "^"
-    looks = [("o", HIT, 4.5, tried), ("*", MISS, 12, "chosen"), (end, HIT, 6, "worse than the axis shows")]
+    looks = [("o", other, 4.5, tried), ("*", MISS, 12, "chosen"), (end, other, 6, "worse than the axis shows")]
     looks.append(("x", GREY, 6, "diverged"))
-    occurs = [True, bool(swept.chosen), beyond, any(one.failures for one in swept.tried)]
+    occurs = [
+        any(not one.chosen for one in swept.tried),
+        bool(swept.chosen),
+        beyond,
+        any(one.failures for one in swept.tried),
+    ]
     return [
         Line2D([], [], linestyle="none", marker=marker, color=colour, markersize=size, label=label)
         for (marker, colour, size, label), shown in zip(looks, occurs, strict=True)

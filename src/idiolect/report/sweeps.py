@@ -73,7 +73,7 @@ def to_dict(swept: Swept) -> dict[str, Any]:
 
 
 def write_sweep(swept: Swept, out: Path) -> None:
-    """Write sweep.csv, sweep.png and, if a setting was chosen, chosen.toml into a folder."""
+    """Write sweep.csv, sweep.png, sweep.svg and, if a setting was chosen, chosen.toml into a folder."""
     with atomic_write(out / "sweep.csv") as file:
         file.write(frame(swept).to_csv(index=False, lineterminator="\n").encode())
     save(sweep_figure(swept), out / "sweep.png")

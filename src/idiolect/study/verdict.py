@@ -49,11 +49,12 @@ def sentence(verdicts: Sequence[Verdict], explained: int) -> str:
     """How many published values have which verdict; empty for none. explained: of those that differ."""
     if not verdicts:
         return ""
-    words = {"agrees": "agree", "close": "are close", "differs": "differ", "other data": "rest on other data"}
+    many = {"agrees": "agree", "close": "are close", "differs": "differ", "other data": "rest on other data"}
+    single = {"close": "is close", "other data": "rests on other data"}
     parts: list[str] = []
     for verdict in VERDICTS:
         count = verdicts.count(verdict)
         if count or verdict in ("agrees", "close", "differs"):
             more = f" ({explained} explained)" if verdict == "differs" and explained else ""
-            parts.append(f"{count} {words.get(verdict, verdict)}{more}")
+            parts.append(f"{count} {(single if count == 1 else many).get(verdict, verdict)}{more}")
     return f"{len(verdicts)} published value{'s' if len(verdicts) > 1 else ''}: {', '.join(parts)}."

@@ -1,0 +1,29 @@
+"""Captions of figures: what lines, bands, marks and bars are, and over how many seeds."""
+
+from collections.abc import Iterable, Sequence
+
+from idiolect.study.experiment import Cell
+from idiolect.study.results import Results
+
+
+def seed_counts(results: Results, cells: Iterable[Cell]) -> list[int]:
+    """The number of finished seeds of every method that has any."""
+    counts = (len(results.finished(cell, method)) for cell in cells for method in cell.methods)
+    return [count for count in counts if count]
+
+
+def seeds_text(counts: Sequence[int], planned: int) -> str:
+    """Say how many seeds there are: "5 seeds"; "3 to 5 finished of 5 seeds" where methods differ."""
+    low, high = min(counts, default=0), max(counts, default=0)
+    if low == high == planned:
+        return "one seed" if planned == 1 else f"{planned} seeds"
+    return f"{low if low == high else f'{low} to {high}'} finished of {planned} seeds"
+
+
+def spread_caption(marks: str, spread: str, counts: Sequence[int], planned: int) -> str:
+    """Say what marks are over seeds, and what their spread, such as bands; a single seed has no spread."""
+    seeds = seeds_text(counts, planned)
+    if max(counts, default=0) < 2:
+        return f"{marks}: {seeds}"
+    none = ", none for a single seed" if min(counts) == 1 else ""
+    return f"{marks}: mean of {seeds}; {spread}: ± one standard deviation over seeds{none}"
