@@ -88,3 +88,13 @@ def test_new_splits_need_data_with_a_split_and_the_same_clients(monkeypatch):
     )
     with pytest.raises(ConfigError, match="with seed 2 the split has other clients than with seed 0"):
         bench.check(spec)
+
+
+def test_new_splits_that_are_all_the_same_are_refused(monkeypatch):
+    """As windows that are divided by time are: no seed draws them."""
+    bench, spec = Workbench(), experiment(LOCAL, seeds=2, new_splits=True, splits=["test"])
+    load = bench.load
+    monkeypatch.setattr(bench, "load", lambda cell, seed=0: load(cell, 0))
+    with pytest.raises(ConfigError, match="split_seed changes nothing: these data are not divided at random"):
+        bench.check(spec)
+    assert len(bench.check(spec.model_copy(update={"seeds": 1}))) == 1

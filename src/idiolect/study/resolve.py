@@ -136,7 +136,7 @@ class Workbench:
         return rows
 
     def _rows(self, cell: Cell, first: FederatedData, seeds: Sequence[int]) -> list[RunRow]:
-        """The rows of a cell's runs. Raises `ConfigError` if a new split has other clients than the first seed's."""
+        """The rows of a cell's runs. Raises `ConfigError` if new splits have other clients, or are all the same."""
         rows: list[RunRow] = []
         for seed in seeds:
             data = self.load(cell, seed) if cell.new_splits else first
@@ -146,6 +146,10 @@ class Workbench:
                 "cannot be compared; leave new_splits out, or set data.minimum if the data have it",
             )
             rows += [self.row(cell, method, data, seed) for method in cell.methods]
+        require(
+            not cell.new_splits or len(seeds) == 1 or len({row.data_hash for row in rows}) > 1,
+            f"cell '{cell.id}': new_splits, but split_seed changes nothing: these data are not divided at random",
+        )
         return rows
 
     def row(self, cell: Cell, method: Method, data: FederatedData, seed: int) -> RunRow:
