@@ -36,6 +36,22 @@ def test_every_published_number_has_a_status_and_every_status_a_reason(table):
             assert row["low"] == ""
 
 
+def test_the_folders_tables_have_the_same_verdicts(table):
+    """What table.csv says of a published number is what cells.csv says of it."""
+    for row in table:
+        if row["folder"] and row["named_model"]:
+            found = [
+                line
+                for line in cells.rows_of(row["folder"])
+                if (line["cell"], line["method"], line["model"]) == (row["cell"], row["method"], row["named_model"])
+                and (line["published_metric"] == "loss") == (row["metric"] == "loss")
+            ]
+            assert len(found) == 1, row
+            explained = ", explained" if found[0]["explained"] else ", unexplained"
+            verdict = found[0]["verdict"] + (explained if found[0]["verdict"] == "differs" else "")
+            assert (verdict, float(found[0]["published"])) == (row["status"], float(row["published"])), row
+
+
 def test_what_explains_or_was_tried_is_there(table):
     """A difference names a folder of results, or a command, that a stranger can look at."""
     for row in table:
