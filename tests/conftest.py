@@ -1,10 +1,12 @@
 """Fixtures shared by all tests; every function of the package is type- and shape-checked while they run."""
 
+import ctypes
 import gc
 import os
 import shutil
 import sys
 from collections.abc import Callable, Iterator
+from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -46,7 +48,7 @@ install_import_hook("idiolect", "tests.checking.checked")
 if TYPE_CHECKING:
     from idiolect.data.federated import FederatedData
 
-FULL = 700_000_000  # bytes of a process beyond which its compiled programs are dropped between two files
+FULL = 1_000_000_000  # bytes of a process beyond which its compiled programs are dropped between two files
 
 
 @pytest.fixture(scope="session", autouse=True)
@@ -132,8 +134,12 @@ def pytest_runtest_teardown(item: pytest.Item, nextitem: pytest.Item | None) -> 
     """Between two files, drop what has been compiled where it fills the memory; the folder above still has it."""
     if nextitem is None or nextitem.path == item.path or "jax" not in sys.modules or resident() < FULL:
         return
+    if own := sys.modules.get("idiolect.runtime.compiled"):
+        own.forget()
     sys.modules["jax"].clear_caches()
     gc.collect()
+    with suppress(OSError, AttributeError):  # elsewhere than with glibc
+        ctypes.CDLL(None).malloc_trim(0)  # freed pages stay with the process otherwise
 
 
 def resident() -> int:

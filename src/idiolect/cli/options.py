@@ -26,10 +26,10 @@ ModelName = Annotated[str, typer.Option("--model", help="See 'idiolect list mode
 Rounds = Annotated[int, typer.Option("--rounds", help="Communication rounds.")]
 Cohort = Annotated[float | None, typer.Option("--cohort", help="Clients a round (default: all).")]
 SamplingKind = Annotated[str, typer.Option("--sampling", help="fixed or binomial.")]
-Seeds = Annotated[int | None, typer.Option("--seeds", min=1, help="Number of seeds.  [default: 1]")]
+Seeds = Annotated[int | None, typer.Option("--seeds", help="Number of seeds.  [default: 1]")]
 Splits = Annotated[
     int | None,
-    typer.Option("--splits", min=1, help="As --seeds, and each seed also draws its own training and test samples."),
+    typer.Option("--splits", help="As --seeds, and each seed also draws its own training and test samples."),
 ]
 EvalEvery = Annotated[int, typer.Option("--eval-every", help="Rounds between evaluations.")]
 MetricName = Annotated[

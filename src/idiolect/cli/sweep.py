@@ -118,7 +118,7 @@ def sweep(
         sampling=sampling,
         eval_every=eval_every,
         metric=metric,
-        seeds=seeds or 1,
+        seeds=1 if seeds is None else seeds,
         first_seed=seed,
     )
     experiment = override(experiment, assignments(rest)).model_copy(update={"name": f"sweep-{name}"})
