@@ -6,6 +6,7 @@ from statistics import fmean
 
 import numpy as np
 
+from idiolect.report.text import p_value
 from idiolect.study.intervals import Difference, holm, paired
 from idiolect.study.ranks import average_ranks, critical_difference
 from results.scores import HERE, pooled
@@ -68,7 +69,7 @@ def markdown() -> str:
         text = f"{claim.text} ([folder]({claim.folder}/report.md))" if claim.text != before else ""
         before, d = claim.text, claim.difference
         ends = "" if d is None else f"{d.low:+.2f} to {d.high:+.2f}"
-        p = "" if d is None else "<0.001" if adjusted[id(claim)] < 0.001 else f"{adjusted[id(claim)]:.2g}"
+        p = "" if d is None else p_value(adjusted[id(claim)])
         seeds = "1" if d is None else str(d.count)
         lines.append(f"| {text} | {claim.cell} | {claim.mean:+.2f} | {ends} | {p} | {seeds} |")
     return "\n".join(lines) + "\n\n" + ranks()

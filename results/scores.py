@@ -2,6 +2,7 @@
 
 import csv
 from collections import defaultdict
+from functools import cache
 from pathlib import Path
 
 HERE = Path(__file__).parent
@@ -14,6 +15,7 @@ def rows_of(folder: str, name: str = "table.csv") -> list[dict[str, str]]:
         return list(csv.DictReader(file))
 
 
+@cache  # a folder is asked several times, and reading clients.csv is all of the work
 def pooled(folder: str) -> dict[tuple[str, str], dict[int, float]]:
     """(cell, "method/model") -> seed -> accuracy in per cent over all test samples, from clients.csv."""
     right: defaultdict[tuple[str, str, int], float] = defaultdict(float)

@@ -7,6 +7,7 @@ import pytest
 from idiolect.core.errors import ConfigError
 from idiolect.experiments import _all, names, packaged
 from idiolect.study.experiment import Experiment
+from results.cells import DATA
 
 ROOT = Path(__file__).parents[2]
 PAPERS = Path(os.environ.get("IDIOLECT_PAPERS") or ROOT.parent / "shared" / "papers")
@@ -98,15 +99,6 @@ def test_figures_have_the_papers_gaps(number):
     assert found == targets
 
 
-DATA = {
-    "har": "Human Activity",
-    "vehicle": "Vehicle Sensor",
-    "mnist": "MNIST",
-    "cifar10": "CIFAR-10",
-    "fashion-mnist": "Fashion-MNIST",
-    "emnist": "EMNIST",
-    "omniglot": "Omniglot",
-}
 FEDU = {
     "FedU": "fedu/personal",
     "MOCHA": "mocha/personal",

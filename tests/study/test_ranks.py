@@ -37,6 +37,11 @@ def test_few_data_sets_or_methods_have_no_ranks(shape):
         average_ranks(np.zeros(shape))
 
 
+CELLS = [
+    {"data": {"name": "synthetic"}},
+    {"data": {"name": "synthetic"}, "model": "mlp"},
+    {"data": {"name": "har"}},
+]
 METHODS = [{"name": "local"}, {"name": "fedavg"}, {"name": "pfedme"}]
 SCORES = {"local": (0.9, 0.9, 0.2), "fedavg": (0.8, 0.7, 0.5), "pfedme": (0.7, 0.6, 0.4)}
 MODELS = {"local": "local", "fedavg": "global", "pfedme": "personal"}
@@ -52,21 +57,16 @@ def measured(folder, cells, skip=(), **more):
 
 
 def test_the_methods_of_all_cells_are_ranked(tmp_path):
-    cells = [
-        {"data": {"name": "synthetic"}},
-        {"data": {"name": "synthetic"}, "model": "mlp"},
-        {"data": {"name": "har"}},
-    ]
-    ranks = ranks_of(measured(tmp_path / "a", cells))
+    ranks = ranks_of(measured(tmp_path / "a", CELLS))
     assert ranks.names == (("local", "local"), ("fedavg", "global"), ("pfedme", "personal"))
     assert ranks.averages == pytest.approx((5 / 3, 5 / 3, 8 / 3))
     assert (ranks.cells, ranks.data) == (3, 2)
     assert ranks.critical == critical_difference(3, 3)
-    assert ranks_of(measured(tmp_path / "b", cells, skip=[(1, "pfedme")])) is None
-    assert ranks_of(measured(tmp_path / "c", cells[:2])) is None
+    assert ranks_of(measured(tmp_path / "b", CELLS, skip=[(1, "pfedme")])) is None
+    assert ranks_of(measured(tmp_path / "c", CELLS[:2])) is None
     assert (
         ranks_of(
-            measured(tmp_path / "d", [{**cell, "rounds": 20 + i} for i, cell in enumerate(cells)], across="rounds")
+            measured(tmp_path / "d", [{**cell, "rounds": 20 + i} for i, cell in enumerate(CELLS)], across="rounds")
         )
         is None
     )

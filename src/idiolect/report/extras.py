@@ -14,7 +14,6 @@ from idiolect.study.outcomes import Line
 from idiolect.study.pairs import pairs_of, reference_of
 from idiolect.study.published import published_metric
 from idiolect.study.results import Results
-from idiolect.study.summary import OverSeeds
 from idiolect.study.tuning import chosen
 from idiolect.study.verdict import in_words
 
@@ -38,7 +37,7 @@ def extras(results: Results, cell: Cell) -> list[Extra]:
         rows = tuple(
             (
                 f"{line.gap.larger} minus {line.gap.smaller}",
-                _points(line.measured),
+                text.compared(line.measured, METRICS["accuracy"]),
                 f"{line.gap.value:.1f}",
                 text.difference(line.difference, line.interval, METRICS["accuracy"]),
                 in_words(line.verdict, line.published),
@@ -153,12 +152,6 @@ def diagnostics(results: Results, cell: Cell) -> Extra | None:
     )
     header = ("method", "seed", "diagnostic", "round", "value")
     return Extra("Diagnostics, when last evaluated", header, rows) if rows else None
-
-
-def _points(value: OverSeeds) -> str:
-    if value.seeds == 0:
-        return text.MISSING
-    return f"{value.mean:.2f} ± {value.std:.2f}" if value.seeds > 1 else f"{value.mean:.2f}"
 
 
 def markdown_extra(extra: Extra) -> str:
