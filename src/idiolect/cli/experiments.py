@@ -1,0 +1,96 @@
+"""The commands demo, run, resume and reproduce: experiments that a file or a folder describes."""
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from idiolect.cli.execute import execute
+from idiolect.cli.options import (
+    DataDir,
+    Debug,
+    Jobs,
+    Json,
+    MetricName,
+    Models,
+    Out,
+    Saved,
+    Settings,
+    Splits,
+    assignments,
+    default_folder,
+    seeding,
+)
+from idiolect.experiments import packaged
+from idiolect.study.engine import stored_experiment
+from idiolect.study.experiment import load_experiment
+from idiolect.study.launch import stored_options
+from idiolect.study.override import override
+from idiolect.study.store import Store
+
+
+def demo(out: Out = None, jobs: Jobs = None, as_json: Json = False) -> None:
+    """Compare methods on a small synthetic federation: two minutes, no download."""
+    experiment = packaged("demo")
+    execute(experiment, out or Path("demo"), jobs=jobs, as_json=as_json)
+
+
+def run(
+    experiment_file: Annotated[Path, typer.Argument(metavar="EXPERIMENT.toml")],
+    metric: MetricName = "",
+    set_: Settings = None,
+    only: Annotated[list[str] | None, typer.Option("--only", help="A cell, a method, or cell/method.")] = None,
+    out: Out = None,
+    data_dir: DataDir = None,
+    jobs: Jobs = None,
+    save_models: Models = Saved.first,
+    debug: Debug = False,
+    as_json: Json = False,
+) -> None:
+    """Run an experiment file; what the folder already has is not run again."""
+    changed = assignments(set_, metric)
+    experiment = override(load_experiment(experiment_file), changed).only(tuple(only or ()))
+    target = out or default_folder(experiment, changed)
+    execute(
+        experiment, target, folder=data_dir, jobs=jobs, save_models=save_models.value, debug=debug, as_json=as_json
+    )
+
+
+def resume(
+    folder: Annotated[Path, typer.Argument(metavar="RUN", help="The folder of a run that was stopped.")],
+    data_dir: DataDir = None,
+    jobs: Jobs = None,
+    save_models: Annotated[Saved | None, typer.Option("--save-models", help="As before, unless given.")] = None,
+    as_json: Json = False,
+) -> None:
+    """Go on with a stopped run, to the result it would have had."""
+    with Store(folder, create=False) as store:
+        experiment, stored = stored_experiment(store), stored_options(store)
+    options = {
+        "folder": data_dir or stored["folder"],
+        "save_models": stored["save_models"] if save_models is None else save_models.value,
+        "command": stored["command"],
+    }
+    execute(experiment, folder, jobs=jobs, as_json=as_json, **options)
+
+
+def reproduce(
+    name: Annotated[str, typer.Argument(metavar="EXPERIMENT", help="For example pfedme/table1.")],
+    protocol: Annotated[str, typer.Option("--protocol", help="as-written or as-published.")] = "as-written",
+    seeds: Annotated[int | None, typer.Option("--seeds", min=1, help="Number of seeds.")] = None,
+    splits: Splits = None,
+    only: Annotated[list[str] | None, typer.Option("--only", help="A cell, a method, or cell/method.")] = None,
+    metric: MetricName = "",
+    set_: Settings = None,
+    out: Out = None,
+    data_dir: DataDir = None,
+    jobs: Jobs = None,
+    save_models: Models = Saved.none,
+    as_json: Json = False,
+) -> None:
+    """Run a paper's table or figure and set it beside the published values."""
+    experiment = packaged(name, protocol)
+    changed = assignments(set_, metric) | seeding(seeds, splits)
+    experiment = override(experiment, changed).only(tuple(only or ()))
+    target = out or default_folder(experiment, changed)
+    execute(experiment, target, folder=data_dir, jobs=jobs, save_models=save_models.value, as_json=as_json)

@@ -1,0 +1,38 @@
+"""The commands show and list: what a folder holds, and what can be named."""
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from idiolect.cli import pages
+from idiolect.cli.options import Json
+from idiolect.cli.terminal import print_entries, print_json, print_page, print_results
+from idiolect.core.errors import unknown
+from idiolect.study.engine import stored_experiment
+from idiolect.study.results import Results
+from idiolect.study.store import Store
+
+
+def show(
+    folder: Annotated[Path, typer.Argument(metavar="RUN", help="A folder of runs.")], as_json: Json = False
+) -> None:
+    """Show what a folder holds: results, and runs that are not finished."""
+    with Store(folder, create=False) as store:
+        print_results(Results(store, stored_experiment(store)), as_json, folder)
+
+
+def list_(
+    kind: Annotated[str, typer.Argument(help="methods, data, models, metrics or experiments.")],
+    name: Annotated[str | None, typer.Argument(help="One of them: what it is and its settings.")] = None,
+    as_json: Json = False,
+) -> None:
+    """List what can be named: methods, data, models, metrics, experiments; with a name, its page."""
+    if kind not in pages.PAGES:
+        raise unknown("kind", kind, pages.PAGES)
+    if name is not None:
+        print_page(kind, name, pages.PAGES[kind](name), as_json)
+    elif as_json:
+        print_json(pages.LISTS[kind]())
+    else:
+        print_entries(pages.LISTS[kind]())
