@@ -12,6 +12,7 @@ from idiolect.data.divide.partitioners import PARTITIONERS
 from idiolect.data.federated import SPLITS, FederatedData, Split
 from idiolect.data.modalities import Modalities
 from idiolect.data.partition import Partition, apply_partition
+from idiolect.data.schema.schema import Schema
 from idiolect.data.sets.arrays import from_arrays
 from idiolect.data.sets.cifar10 import cifar10, read_cifar10
 from idiolect.data.sets.emnist import emnist, read_emnist
@@ -41,6 +42,7 @@ __all__ = [
     "MissingPattern",
     "Modalities",
     "Partition",
+    "Schema",
     "Split",
     "apply_partition",
     "audit",

@@ -13,6 +13,8 @@ from jaxtyping import Int, Shaped
 from idiolect.core.errors import DataError, require, unknown
 from idiolect.data.generated import GeneratedSplit, refuse
 from idiolect.data.modalities import Modalities
+from idiolect.data.schema.label import Target
+from idiolect.data.schema.schema import Schema
 
 SPLITS = ("train", "validation", "test")
 TaskKind = Literal["classification", "regression"]
@@ -95,6 +97,7 @@ class FederatedData:
     notes: caveats for a reader of the results (a leak by design, imputed values); shown in every report.
     provenance: what reproduces the data (source, partition name, seed, hashes); stored with every run.
     modalities: the layout of a sample's modalities in its vector; None for data of one modality.
+    schema: what the features and labels of a table mean; it encodes new rows. None for other data.
     """
 
     name: str
@@ -107,6 +110,7 @@ class FederatedData:
     notes: tuple[str, ...] = ()
     provenance: Mapping[str, Any] = field(default_factory=dict[str, Any])
     modalities: Modalities | None = None
+    schema: Schema | None = None
 
     def __post_init__(self) -> None:
         for name in SPLITS:
@@ -162,6 +166,11 @@ class FederatedData:
         return len(self.classes) if self.task == "classification" else 1
 
     @property
+    def label_scale(self) -> float:
+        """What a regression's labels were divided by; scores are in the units before that."""
+        return self.schema.label.scale if self.schema is not None and isinstance(self.schema.label, Target) else 1.0
+
+    @property
     def feature_shape(self) -> tuple[int, ...]:
         """Shape of one sample's features."""
         return self.train.feature_shape
@@ -172,6 +181,8 @@ class FederatedData:
         digest = hashlib.sha256("\0".join((*self.clients, *self.classes, self.task)).encode())
         for name in SPLITS:
             self.split(name).digest(digest)
+        if self.label_scale != 1:
+            digest.update(repr(self.label_scale).encode())
         return digest.hexdigest()
 
     def pooled(self) -> "FederatedData":

@@ -21,7 +21,8 @@ class Metric(ABC):
 
     name: as in settings and JSON. column: the heading of tables. task: the kind of labels. higher: whether higher is
     better. percent: whether people read it in per cent. by_class: whether it compares classes across samples, so that
-    it has no value over all clients where each client numbers its own labels.
+    it has no value over all clients where each client numbers its own labels. degree: by which power of the labels'
+    scale a value grows, so that a regression on scaled labels is told in the user's units.
     """
 
     name: ClassVar[str]
@@ -30,6 +31,7 @@ class Metric(ABC):
     higher: ClassVar[bool]
     percent: ClassVar[bool] = False
     by_class: ClassVar[bool] = False
+    degree: ClassVar[int] = 0
 
     @abstractmethod
     def sample(self, outputs: Float[Array, "..."], label: Shaped[Array, ""]) -> PyTree[Array]:

@@ -14,6 +14,7 @@ class MSE(OfSums):
     """
 
     name, column, task, higher = "mse", "mse", "regression", False
+    degree = 2
 
     def sample(self, outputs: Float[Array, "..."], label: Float[Array, ""]) -> Float[Array, ""]:
         """The squared error."""

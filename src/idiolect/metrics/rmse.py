@@ -15,6 +15,7 @@ class RMSE(OfSums):
     """
 
     name, column, task, higher = "rmse", "RMSE", "regression", False
+    degree = 1
 
     def sample(self, outputs: Float[Array, "..."], label: Float[Array, ""]) -> Float[Array, ""]:
         """The squared error."""

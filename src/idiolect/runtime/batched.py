@@ -184,7 +184,7 @@ class Program:
             part = jax.tree.map(lambda leaf: np.asarray(leaf[row]), results)
             return {name: {split: part[name][split] for split in splits} for name in names}
 
-        return [client_scores(member(row), self.metrics) for row in range(len(rows))]
+        return [client_scores(member(row), self.metrics, self.like.data.label_scale) for row in range(len(rows))]
 
     def bytes_about(self, rows: int) -> int:
         """Estimate the bytes that `rows` members take at once, without the data.

@@ -23,7 +23,7 @@ from idiolect.runtime.blocks import map_blocks
 from idiolect.runtime.compiled import Skeleton, once
 from idiolect.runtime.plan import Plan, State
 from idiolect.runtime.private_rows import PrivateRows
-from idiolect.runtime.scoring import Each, Pool, over_all, score_tiles
+from idiolect.runtime.scoring import Each, Pool, divided, over_all, score_tiles
 from idiolect.runtime.simulate import Simulation
 
 PORTION_BYTES = 2**28  # of models made at a time, if private states lie in a file
@@ -49,28 +49,28 @@ class ClientScores:
 Measured = tuple[Each, dict[str, Quotient]]
 
 
-def client_scores(measured: Mapping[str, Mapping[str, Measured]], metrics: Sequence[Metric]) -> list[ClientScores]:
-    """Convert what was measured to double precision: one `ClientScores` for each named model and split."""
+def client_scores(
+    measured: Mapping[str, Mapping[str, Measured]], metrics: Sequence[Metric], scale: float = 1.0
+) -> list[ClientScores]:
+    """Convert what was measured to double precision: one `ClientScores` for each named model and split.
+
+    scale: what the labels were divided by; metrics are in the units before that, the loss is as it was trained.
+    """
     return [
-        _scores(name, split, each, pooled, metrics)
+        _scores(name, split, each, pooled, metrics, scale)
         for name, by_split in measured.items()
         for split, (each, pooled) in by_split.items()
     ]
 
 
 def _scores(
-    model: str, split: str, each: Each, pooled: Mapping[str, Quotient], metrics: Sequence[Metric]
+    model: str, split: str, each: Each, pooled: Mapping[str, Quotient], metrics: Sequence[Metric], scale: float
 ) -> ClientScores:
     count, no_samples = np.asarray(each.count, np.int64), (0, 0)
-    values = {metric.name: _value(each.values[metric.name]) for metric in metrics}
-    over_all_samples = {metric.name: float(_value(pooled.get(metric.name, no_samples))) for metric in metrics}
-    return ClientScores(model, split, count, _value((each.loss, each.count)), values, over_all_samples)
-
-
-def _value(quotient: tuple[Any, Any]) -> np.ndarray:
-    numerator, denominator = (np.asarray(part, np.float64) for part in quotient)
-    with np.errstate(invalid="ignore", divide="ignore"):
-        return np.where(denominator > 0, numerator / denominator, np.nan)
+    unit = {metric.name: scale**metric.degree for metric in metrics}
+    values = {name: divided(each.values[name]) * unit[name] for name in unit}
+    over_all_samples = {name: float(divided(pooled.get(name, no_samples)) * unit[name]) for name in unit}
+    return ClientScores(model, split, count, divided((each.loss, each.count)), values, over_all_samples)
 
 
 def evaluated_clients(population: int, clients: int | None) -> Int[np.ndarray, "chosen"]:
@@ -197,7 +197,7 @@ class Evaluator:
             name: {split: (scores[name][split][0].first(clients), scores[name][split][1]) for split in splits}
             for name in model_names
         }
-        return client_scores(by_model, self.metrics)
+        return client_scores(by_model, self.metrics, self.simulation.data.label_scale)
 
 
 class Scoring:

@@ -1,7 +1,7 @@
 """Scoring: reduce a split's tiles, one after the other, to each client's metrics and those over all samples."""
 
 from collections.abc import Sequence
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
@@ -13,6 +13,13 @@ from idiolect.client.samples import Samples
 from idiolect.client.tiles import Tiles
 from idiolect.core import tree
 from idiolect.metrics.base import Metric, OfSamples, OfSums, Quotient
+
+
+def divided(quotient: tuple[Any, Any]) -> np.ndarray:
+    """The values of a metric in double precision, NaN where the denominator is 0."""
+    numerator, denominator = (np.asarray(part, np.float64) for part in quotient)
+    with np.errstate(invalid="ignore", divide="ignore"):
+        return np.where(denominator > 0, numerator / denominator, np.nan)
 
 
 class Each(NamedTuple):

@@ -1,30 +1,21 @@
 """Federated data from one table: each row is a sample, with a column for its client and one for its label."""
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pandas as pd
 from jaxtyping import Shaped
-from pandas.util import hash_pandas_object
 
 from idiolect.core.errors import DataError, require
-from idiolect.data.divide.division import divide, large_enough, of_splits
-from idiolect.data.encode.columns import Encoded, column_of, encode_column
-from idiolect.data.encode.labels import check_task, encode_labels, guess_task
-from idiolect.data.encode.table_checks import (
-    check_column,
-    check_features,
-    check_labels,
-    client_names,
-    read_table,
-    rows_of_clients,
-    split_of_rows,
-)
-from idiolect.data.federated import SPLITS, FederatedData, TaskKind
+from idiolect.data.federated import SPLITS, FederatedData
 from idiolect.data.partition import Indices, Partition, apply_partition, check_pool, pool_hash
+from idiolect.data.schema.columns import some
+from idiolect.data.schema.fit_table import fit_schema
+from idiolect.data.schema.label import fit_classes, fit_target
+from idiolect.data.schema.schema import Schema
+from idiolect.data.sets.table_pool import Pool, make_partition, read_pool
 
 
 def from_table(
@@ -37,24 +28,30 @@ def from_table(
     task: str | None = None,
     categorical: Sequence[str] = (),
     ignore: Sequence[str] = (),
+    keep: Sequence[str] = (),
     standardise: bool = True,
     minimum: int | None = None,
     test: float = 0.25,
     validation: float = 0.1,
     split_seed: int = 0,
     title: str | None = None,
+    schema: Schema | str | Path | None = None,
 ) -> FederatedData:
-    """Your own table: a CSV, TSV or Parquet file (or a DataFrame) with a client and a label column.
+    """Your own table (CSV, Parquet, JSON, Excel, or a DataFrame) with a client and a label column.
 
-    path: the file, or the DataFrame; .tsv is read with tabs, other text with commas, .gz is unpacked. client, label:
-    the columns. task: classification or regression, by default guessed from the labels. title: the data's name in
-    reports, by default the file's name.
-    All other columns are features: numbers are standardised (unless standardise is false), text and the columns named
-    in `categorical` are one-hot encoded, missing values are filled and marked. All of this is fitted on training rows
-    and described in the notes. Columns named in `ignore` are left out.
+    path: the file, or the DataFrame; a CSV file's separator and encoding are found out. client, label: the columns.
+    task: classification or regression, by default guessed from the labels. title: the data's name in reports, by
+    default the file's name.
+    All other columns are features: numbers are standardised (unless standardise is false), also where they are text
+    with a decimal comma or among words such as "unknown"; dates are days; text and the columns named in `categorical`
+    are one-hot encoded, missing values are filled and marked. Columns that identify a row are left out unless named
+    in `keep`, as are constant ones and those named in `ignore`. A regression's labels are scaled, too. All of this
+    is fitted on training rows, told in the notes, and kept as the data's `schema`.
     split: a column with train, validation or test for each row; without such a column rows are divided at random.
     partition: a saved `table_partition` in place of both; `DataError` if it was made for another table.
     minimum: drop clients with fewer rows than this, and say so in the notes.
+    schema: that of other data, or its file: rows are encoded as those were and nothing is fitted; it names client,
+    label and split.
     """
     split_options: dict[str, Any] = {
         "minimum": minimum,
@@ -62,10 +59,17 @@ def from_table(
         "validation": validation,
         "split_seed": split_seed,
     }
-    source = _read_pool(path, client, label, split, task, categorical, ignore)
-    notes: list[str] = []
+    known = Schema.load(schema) if isinstance(schema, str | Path) else schema
+    if known is not None:
+        given = {"task": task, "categorical": categorical, "ignore": ignore, "keep": keep}
+        fixed = [key for key, value in given.items() if value] + ([] if standardise else ["standardise"])
+        require(not fixed, f"the schema fixes what columns mean: leave out {', '.join(fixed)}")
+        client, label, split = known.client, known.label.name, known.split or split
+    source = read_pool(path, client, label, split, task, categorical, ignore, keep, known)
+    notes = list(source.notes)
     if partition is None:
-        division, notes = _make_partition(source, **split_options)
+        division, told = make_partition(source, **split_options)
+        notes += told
     else:
         defaults = {"minimum": None, "test": 0.25, "validation": 0.1, "split_seed": 0}
         changed = [key for key, value in split_options.items() if value != defaults[key]]
@@ -76,17 +80,24 @@ def from_table(
     pool = pool_hash(source.identity, y)
     try:
         check_pool(division, pool)
-        encoded = _encode(source.table, source.features, used_rows, division.train.index, categorical, standardise)
+        if known is None:
+            fitted, told = _fit(source, division.train.index, classes, categorical, keep, standardise)
+        else:
+            fitted, told = known, ()
     except DataError as error:
         raise DataError(f"{source.where}: {error}") from error
     read_as = f"{len(classes)} classes" if classes else "numbers"
     notes.append(f"label '{label}' is read as {source.task} ({read_as})")
     if partition is None and source.splits is not None:
         notes.append(f"train, validation and test are those of the column '{split}'")
-
-    feature_names = [feature for column in encoded for feature in column.names]
-    x = np.zeros((len(y), len(feature_names)), dtype=np.float32)
-    x[used_rows] = np.concatenate([column.values for column in encoded], axis=1)
+    used = source.table.iloc[used_rows]
+    encoding = fitted.read(used, source.where)
+    x = np.zeros((len(y), encoding.x.shape[1]), dtype=np.float32)
+    x[used_rows] = encoding.x
+    if source.task == "regression":
+        y = np.zeros(len(y), np.float32)
+        y[used_rows] = fitted.encode_labels(used, source.where)
+    notes += [*told, *encoding.notes, *_untrained(y, division, classes, label)]
     arguments = {
         "path": source.where,
         "client": client,
@@ -96,9 +107,11 @@ def from_table(
         "task": source.task,
         "categorical": list(categorical),
         "ignore": list(ignore),
+        "keep": list(keep),
         "standardise": standardise,
         **split_options,
         "title": title,
+        "schema": "given" if known is not None else None,
     }
     return apply_partition(
         division,
@@ -108,14 +121,15 @@ def from_table(
         task=source.task,
         classes=classes,
         pool=pool,
-        notes=[*notes, *(note for column in encoded for note in column.notes)],
+        notes=notes,
         provenance={
             "source": "table",
             "arguments": arguments,
             "normalisation": {"name": "standardised" if standardise else "none", "fitted_on": "train"},
-            "features": feature_names,
-            "columns": [column.recipe for column in encoded],
+            "features": list(fitted.features),
+            "schema": fitted.to_dict(),
         },
+        schema=fitted,
     )
 
 
@@ -134,119 +148,52 @@ def table_partition(
     split_seed: int = 0,
 ) -> Partition:
     """How `from_table` divides a table with these arguments, to be saved and used again."""
-    source = _read_pool(path, client, label, split, task, categorical, ignore)
-    return _make_partition(source, minimum=minimum, test=test, validation=validation, split_seed=split_seed)[0]
+    source = read_pool(path, client, label, split, task, categorical, ignore, (), None)
+    return make_partition(source, minimum=minimum, test=test, validation=validation, split_seed=split_seed)[0]
 
 
-@dataclass(frozen=True, eq=False)
-class _Pool:
-    """A checked table. identity: a hash of every row, before anything is fitted. splits: of its own column."""
-
-    table: pd.DataFrame
-    where: str
-    label: str
-    owners: Shaped[np.ndarray, "n"]
-    labels: Shaped[np.ndarray, "n"]
-    task: TaskKind
-    features: list[str]
-    identity: Shaped[np.ndarray, "n"]
-    splits: list[str] | None
-
-    def labels_of(self, used_rows: Indices) -> tuple[Shaped[np.ndarray, "n"], tuple[str, ...]]:
-        """The labels as numbers, 0 in rows that are not used, and the classes that occur in those that are."""
-        codes, classes = encode_labels(self.labels[used_rows], self.task, f"{self.where}, column '{self.label}'")
-        y = np.zeros(len(self.labels), dtype=codes.dtype)
-        y[used_rows] = codes
-        return y, tuple(classes)
-
-
-def _read_pool(
-    path: str | Path | pd.DataFrame,
-    client: str,
-    label: str,
-    split: str,
-    task: str | None,
-    categorical: Sequence[str],
-    ignore: Sequence[str],
-) -> _Pool:
-    if twice := [column for column in (client, label, split) if (client, label, split).count(column) > 1]:
-        raise DataError(f"column '{twice[0]}' is named for two of client, label and split; give each its own column")
-    table, where = read_table(path, client)
-    for column, role in ((client, "client"), (label, "label")):
-        check_column(table, column, f"{role} column", where)
-    for column in (*categorical, *ignore):
-        check_column(table, column, "column", where)
-    has_split = split != "split" or (split in table.columns and split not in ignore)
-    if has_split:
-        check_column(table, split, "split column", where)
-    owners = client_names(column_of(table, client), where)
-    labels = check_labels(column_of(table, label), owners, where)
-    not_features = {client, label, *ignore, *((split,) if has_split else ())}
-    features = [str(column) for column in table.columns if column not in not_features]
-    check_features(table, features, owners, where)
-    identity = hash_pandas_object(table, index=False).to_numpy()  # pyright: ignore[reportCallIssue]
-    kind = check_task(task) if task else guess_task(labels, whole_floats=True)
-    splits = split_of_rows(column_of(table, split), where) if has_split else None
-    return _Pool(table, where, label, owners, labels, kind, features, identity, splits)
-
-
-def _make_partition(
-    source: _Pool, *, minimum: int | None, test: float, validation: float, split_seed: int
-) -> tuple[Partition, list[str]]:
-    """The table's partition by client into splits, and notes on it."""
-    rows = rows_of_clients(source.owners)
-    kept, notes = large_enough({name: len(client_rows) for name, client_rows in rows.items()}, minimum, source.where)
-    rows = {name: rows[name] for name in kept}
-    y, _ = source.labels_of(np.sort(np.concatenate(list(rows.values()))))
-    try:
-        if source.splits is not None:
-            return _by_split_column(rows, source.splits, source.identity, y), notes
-        options: dict[str, Any] = {"test": test, "validation": validation, "split_seed": split_seed}
-        return divide(list(rows.values()), source.identity, y, name="by-client", clients=list(rows), **options), notes
-    except DataError as error:
-        raise DataError(f"{source.where}: {error}") from error
-
-
-def _encode(
-    table: pd.DataFrame,
-    features: Sequence[str],
-    used_rows: Indices,
+def _fit(
+    source: Pool,
     train: Indices,
+    classes: Sequence[str],
     categorical: Sequence[str],
+    keep: Sequence[str],
     standardise: bool,
-) -> list[Encoded]:
-    """Encode the features of the used rows, fitted on the training rows."""
-    training = np.zeros(len(table), dtype=bool)
+) -> tuple[Schema, tuple[str, ...]]:
+    """The schema of a table, fitted on its training rows, and notes."""
+    training = np.zeros(len(source.table), dtype=bool)
     training[train] = True
-    encoded = [
-        encode_column(
-            column_of(table, name).iloc[used_rows],
-            training[used_rows],
-            categorical=name in categorical,
-            standardise=standardise,
-        )
-        for name in features
-    ]
-    if not any(column.names for column in encoded):
-        raise DataError("no feature is left, every column is constant or empty in the training rows")
-    return encoded
+    if classes:
+        boolean = pd.api.types.is_bool_dtype(source.table[source.label].dtype)
+        label = fit_classes(source.label, source.labels, classes, boolean)
+    else:
+        label = fit_target(source.label, source.labels[training], source.read_as)
+    return fit_schema(
+        source.table,
+        training,
+        client=source.client,
+        label=label,
+        split=source.split,
+        features=source.features,
+        categorical=categorical,
+        keep=keep,
+        standardise=standardise,
+        comma_likely=source.comma_likely,
+    )
 
 
-def _by_split_column(
-    rows: Mapping[str, Indices],
-    splits: Sequence[str],
-    identity: Shaped[np.ndarray, "n"],
-    y: Shaped[np.ndarray, "n"],
-) -> Partition:
-    """The partition given by the table's split column."""
-    split_of_row = np.asarray(splits)
-    divided = {
-        name: [client_rows[split_of_row[client_rows] == name] for client_rows in rows.values()] for name in SPLITS
-    }
-    for name in ("train", "test"):
-        for client, part in zip(rows, divided[name], strict=True):
-            if len(part) == 0:
-                raise DataError(
-                    f"client '{client}' has no {name} rows in the split column; give it some or leave it out"
-                )
-    return of_splits(divided, identity, y, name="split-column", clients=list(rows))
+def _untrained(
+    y: Shaped[np.ndarray, "n"], division: Partition, classes: Sequence[str], label: str
+) -> tuple[str, ...]:
+    """A note on classes that no client has in training: nothing can be learnt about them."""
+    if not classes:
+        return ()
+    trained = set(np.unique(y[division.train.index]).tolist())
+    tested = np.concatenate([division.test.index, division.validation.index])
+    without = [name for code, name in enumerate(classes) if code not in trained and code in y[tested]]
+    if not without:
+        return ()
+    rows = int(np.isin(y[tested], [classes.index(name) for name in without]).sum())
+    return (
+        f"label '{label}': no training row has {some(without)}, which {rows} others have: a model cannot know it",
+    )

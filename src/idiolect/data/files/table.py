@@ -1,0 +1,192 @@
+"""Read a table from a file: CSV in any usual dialect, Parquet, JSON, Excel. Each error names the file and the remedy.
+
+The first row of data is row 1.
+"""
+
+import csv
+import gzip
+import io
+import json
+import os
+import warnings
+import zlib
+from collections.abc import Sequence
+from difflib import get_close_matches
+from itertools import islice
+from pathlib import Path
+from typing import Any, NamedTuple, cast
+
+import pandas as pd
+
+from idiolect.core.errors import DataError
+
+TABLES = (".csv", ".tsv", ".txt", ".parquet", ".pq", ".json", ".jsonl", ".ndjson", ".xlsx", ".xls", ".gz")
+"""Suffixes of files that are read as tables."""
+_SEPARATORS = {",": "comma", "\t": "tab", ";": "semicolon", "|": "bar"}
+_EXTRA = {"Parquet": ("pyarrow", "parquet"), "Excel": ("openpyxl", "excel")}
+_SAMPLE = 2**16
+
+
+class Table(NamedTuple):
+    """A table's rows, its name for messages, and how the file was read where that is not evident."""
+
+    rows: pd.DataFrame
+    where: str
+    notes: tuple[str, ...] = ()
+
+    @property
+    def comma_likely(self) -> bool:
+        """Whether numbers probably have a decimal comma: the file's values are separated by semicolons."""
+        return any("semicolon" in note for note in self.notes)
+
+
+def format_of(path: Path) -> str:
+    """How a table is read, by its file's suffix (before .gz): Parquet, JSON, Excel, else CSV."""
+    suffixes = [suffix.lower() for suffix in path.suffixes]
+    last = suffixes[-2:-1] if suffixes[-1:] == [".gz"] else suffixes[-1:]
+    kinds = {".parquet": "Parquet", ".pq": "Parquet", ".json": "JSON", ".jsonl": "JSON", ".ndjson": "JSON"}
+    return {**kinds, ".xlsx": "Excel", ".xls": "Excel"}.get(last[0] if last else "", "CSV")
+
+
+def read_table(source: str | os.PathLike[str] | pd.DataFrame, as_text: Sequence[str] = ()) -> Table:
+    """Read a file, or take a DataFrame. as_text: columns of a CSV file that stay text, such as clients: 007 is not 7.
+
+    The separator and the encoding of a CSV file are found out and, where they are not the usual ones, noted. Raises
+    `DataError` for what cannot be read, for a row longer than the header, and for a column named twice.
+    """
+    if isinstance(source, pd.DataFrame):
+        table = Table(source.reset_index(drop=True), "table")
+    else:
+        path, where = Path(source).expanduser(), str(source)
+        _check_file(path, where)
+        kind = format_of(path)
+        try:
+            with warnings.catch_warnings():
+                warnings.simplefilter("error", pd.errors.ParserWarning)
+                rows, notes = _READERS[kind](path, as_text)
+        except ImportError as error:
+            package, extra = _EXTRA.get(kind, ("another package", "all"))
+            raise DataError(
+                f"{where}: reading {kind} needs {package}; pip install 'idiolect[{extra}]', or give a CSV file"
+            ) from error
+        except pd.errors.ParserWarning as error:
+            raise DataError(f"{where}: rows have more values than the header has names; add names") from error
+        except EOFError as error:
+            raise DataError(f"{where}: cannot be read as {kind}: the file ends in the middle of its .gz") from error
+        except (ValueError, OSError, zlib.error) as error:  # every parser error of pandas is a ValueError
+            reason = " ".join(str(error).split())[:300] or type(error).__name__
+            raise DataError(f"{where}: cannot be read as {kind}: {reason}") from error
+        if kind == "CSV" and len(rows.columns) == 1:
+            raise DataError(
+                f"{where}: it has one column, '{str(rows.columns[0])[:60]}'; separate values by commas, semicolons "
+                "or tabs"
+            )
+        table = Table(rows.reset_index(drop=True), where, tuple(notes))
+    table.rows.columns = [str(column) for column in table.rows.columns]
+    if twice := [str(column) for column in table.rows.columns[table.rows.columns.duplicated()]]:
+        raise DataError(f"{table.where}: column '{twice[0]}' appears more than once; name or remove one of them")
+    if len(table.rows) == 0:
+        raise DataError(f"{table.where}: the table has no rows")
+    return table
+
+
+def check_column(table: pd.DataFrame, column: str, role: str, where: str) -> None:
+    """Check that the column exists; the error suggests the nearest name."""
+    if column in table.columns:
+        return
+    options = [str(name) for name in table.columns]
+    near = get_close_matches(column, options, n=1, cutoff=0.5)
+    shown = ", ".join(options[:20]) + (", …" if len(options) > 20 else "")
+    hint = f"did you mean '{near[0]}'?" if near else f"it has: {shown}"
+    raise DataError(f"{where}: no {role} '{column}'; {hint}")
+
+
+def column_of(table: pd.DataFrame, name: str) -> pd.Series:
+    """One column of a table. Raises `DataError` if two have its name."""
+    column = table[name]
+    if isinstance(column, pd.DataFrame):
+        raise DataError(f"column '{name}' appears more than once; name or remove one of them")
+    return cast(pd.Series, column)
+
+
+def _check_file(path: Path, where: str) -> None:
+    try:
+        path.stat()
+    except FileNotFoundError:
+        raise DataError(f"{where}: no such file") from None
+    except (OSError, ValueError) as error:  # a loop of links, a name too long, a null byte
+        raise DataError(f"{where}: cannot be opened: {getattr(error, 'strerror', None) or error}") from error
+    if path.is_dir():
+        raise DataError(f"{where}: is a folder; give the file of a table")
+    if not path.is_file():
+        raise DataError(f"{where}: is no regular file (a pipe, a device); save its content to a file first")
+
+
+def _csv(path: Path, as_text: Sequence[str]) -> tuple[pd.DataFrame, list[str]]:
+    content = gzip.decompress(path.read_bytes()) if path.suffix.lower() == ".gz" else path.read_bytes()
+    encoding, notes = _encoding(content), list[str]()
+    if encoding not in ("utf-8", "utf-8-sig"):
+        notes.append(f"the file is read as {encoding} text")
+    if b"\0" in content[:_SAMPLE] and not encoding.startswith("utf-16"):
+        raise ValueError("it is no text")
+    sample = content[:_SAMPLE].decode(encoding, errors="ignore")
+    usual = "\t" if ".tsv" in [suffix.lower() for suffix in path.suffixes] else ","
+    separator = _separator(sample, usual)
+    if separator != usual:
+        notes.append(f"the file is read as {_SEPARATORS[separator]}-separated")
+    header = next(csv.reader(io.StringIO(sample), delimiter=separator), [])
+    names = [name.strip() for name in header if name.strip()]
+    if twice := [name for name in names if names.count(name) > 1]:
+        raise ValueError(f"column '{twice[0]}' appears more than once; name or remove one of them")
+    options = {"dtype": dict.fromkeys(as_text, str), "low_memory": False, "index_col": False}
+    rows = pd.read_csv(io.BytesIO(content), sep=separator, encoding=encoding, **options)  # pyright: ignore
+    rows.columns = [str(name).strip() for name in rows.columns]
+    return rows, notes
+
+
+def _encoding(content: bytes) -> str:
+    """UTF-8 if the file is that, UTF-16 if it says so, else what Windows writes in the west."""
+    if content[:2] in (b"\xff\xfe", b"\xfe\xff"):
+        return "utf-16"
+    try:
+        content.decode("utf-8")
+    except UnicodeDecodeError:
+        return "cp1252"
+    return "utf-8-sig" if content[:3] == b"\xef\xbb\xbf" else "utf-8"
+
+
+def _separator(sample: str, usual: str) -> str:
+    """The separator by which the first lines have the most values, each line as many; `usual` if none has two."""
+
+    def columns(separator: str) -> int:
+        rows = list(islice(csv.reader(io.StringIO(sample), delimiter=separator), 6))
+        whole = rows[:-1] if 2 < len(rows) < 6 else rows  # the last one may be cut
+        lengths = {len(row) for row in whole if row}
+        return max(lengths) if len(lengths) == 1 else len(rows[0]) if rows and separator == usual else 1
+
+    counts = {separator: columns(separator) for separator in (usual, *_SEPARATORS)}
+    return max(counts, key=lambda separator: (counts[separator], separator == usual))
+
+
+def _parquet(path: Path, as_text: Sequence[str]) -> tuple[pd.DataFrame, list[str]]:
+    del as_text
+    return pd.read_parquet(path), []
+
+
+def _json(path: Path, as_text: Sequence[str]) -> tuple[pd.DataFrame, list[str]]:
+    content = gzip.decompress(path.read_bytes()) if path.suffix.lower() == ".gz" else path.read_bytes()
+    text = content.decode("utf-8-sig")
+    lines = any(suffix.lower() in (".jsonl", ".ndjson") for suffix in path.suffixes)
+    values = [json.loads(line) for line in text.splitlines() if line.strip()] if lines else json.loads(text)
+    if not isinstance(values, list) or not all(isinstance(row, dict) for row in cast(list[Any], values)):
+        raise ValueError('write a list of objects, one a row: [{"client": "a", "label": 1}, ...]')
+    rows = pd.DataFrame(cast(list[Any], values))
+    rows = rows.astype({name: str for name in as_text if name in rows})
+    return rows, ["the file is read as JSON, one object a row"]
+
+
+def _excel(path: Path, as_text: Sequence[str]) -> tuple[pd.DataFrame, list[str]]:
+    return pd.read_excel(path, dtype=dict.fromkeys(as_text, str)), ["the first sheet of the workbook is read"]
+
+
+_READERS = {"CSV": _csv, "Parquet": _parquet, "JSON": _json, "Excel": _excel}

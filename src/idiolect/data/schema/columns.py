@@ -1,0 +1,138 @@
+"""The kinds of columns: each turns a column of a table into features, with what was fitted on training rows."""
+
+from collections.abc import Sequence
+from typing import Annotated, Literal
+
+import numpy as np
+import pandas as pd
+from jaxtyping import Float32
+from pydantic import BaseModel, ConfigDict, Field
+
+from idiolect.core.errors import DataError
+from idiolect.data.schema.numbers import ReadAs, numbers_of
+from idiolect.data.schema.words import words_of
+
+MISSING = "(missing)"
+LARGEST = 1e30
+"""Beyond it a feature's square leaves single precision."""
+
+Encoded = tuple[Float32[np.ndarray, "n features"], tuple[str, ...]]
+"""The features of a column's rows, and notes for the reader."""
+
+
+class _Kind(BaseModel):
+    """What every kind has: the column's name in the table."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+    name: str
+
+
+class Number(_Kind):
+    """Numbers, truth values (0, 1), dates or durations (days): (x - mean) / scale, in double precision.
+
+    Missing values are the training median; where training rows have some, a second feature marks them with 1.
+    A column whose present values are all equal in training is `constant`: only the mark remains.
+    """
+
+    kind: Literal["number"] = "number"
+    read_as: ReadAs = "number"
+    median: float
+    mean: float = 0.0
+    scale: float = Field(default=1.0, gt=0)
+    marks_missing: bool = False
+    constant: bool = False
+
+    @property
+    def features(self) -> tuple[str, ...]:
+        """The names of the features."""
+        return (*(() if self.constant else (self.name,)), *((f"{self.name} missing",) if self.marks_missing else ()))
+
+    def encode(self, column: pd.Series) -> Encoded:
+        """The features of some rows. Raises `DataError` for infinite values and those beyond `LARGEST`."""
+        values, unread = numbers_of(column, self.read_as)
+        check_range(values, column)
+        missing = np.isnan(values)
+        values[missing] = self.median
+        parts = [] if self.constant else [(values - self.mean) / self.scale]
+        parts += [missing] if self.marks_missing else []
+        notes: list[str] = []
+        if missing.any():
+            marked = f"marked in '{self.name} missing'" if self.marks_missing else "not marked, as training had none"
+            words = f" ({some([repr(word) for word in unread])} are read as missing)" if unread else ""
+            notes.append(
+                f"column '{self.name}': {missing.sum()} missing values are the training median {self.median:g}; "
+                f"{marked}{words}"
+            )
+        return np.stack([part.astype(np.float32) for part in parts], axis=1), tuple(notes)
+
+
+class Category(_Kind):
+    """Text or named categories: one feature a category of the training rows, 1 where the row has it.
+
+    Missing is a category where training rows lack values. Categories that training never saw are all zeros, as are
+    all but the most frequent `MOST` of them. numbers: the table held numbers, so a file is read so again.
+    """
+
+    kind: Literal["category"] = "category"
+    categories: tuple[str, ...]
+    numbers: bool = False
+
+    @property
+    def features(self) -> tuple[str, ...]:
+        """The names of the features."""
+        return tuple(f"{self.name}={category}" for category in self.categories)
+
+    def encode(self, column: pd.Series) -> Encoded:
+        """The features of some rows."""
+        words = words_of(column)
+        known = pd.Index(self.categories, dtype=object)
+        place = np.append(known.get_indexer(pd.Index(words.distinct, dtype=object)), known.get_indexer([MISSING]))
+        code = place[words.code]
+        notes: list[str] = []
+        missing = int((words.code < 0).sum())
+        if missing and MISSING in self.categories:
+            notes.append(f"column '{self.name}': {missing} missing values are the category '{MISSING}'")
+        unseen = int((code < 0).sum())
+        if unseen:
+            seen_words = np.append(words.distinct, MISSING)[np.unique(words.code[code < 0])]
+            notes.append(
+                f"column '{self.name}': {unseen} values are of no category that has a feature and are all zeros "
+                f"({some(seen_words.tolist())})"
+            )
+        return (code[:, None] == np.arange(len(self.categories))).astype(np.float32), tuple(notes)
+
+
+class LeftOut(_Kind):
+    """A column that gives no feature, and why."""
+
+    kind: Literal["left out"] = "left out"
+    why: str
+
+    @property
+    def features(self) -> tuple[str, ...]:
+        """None."""
+        return ()
+
+    def encode(self, column: pd.Series) -> Encoded:
+        """No features."""
+        return np.empty((len(column), 0), np.float32), ()
+
+
+Column = Annotated[Number | Category | LeftOut, Field(discriminator="kind")]
+
+
+def check_range(values: np.ndarray, column: pd.Series) -> None:
+    """Raise `DataError` if a value of the column is infinite or beyond `LARGEST`; its index counts rows from 0."""
+    for wrong, told in ((np.isinf(values), "is infinite"), (np.abs(values) > LARGEST, f"is beyond {LARGEST:g}")):
+        if wrong.any():
+            row = int(column.index[np.flatnonzero(wrong)[0]]) + 1
+            raise DataError(
+                f"column '{column.name}' {told} in row {row} ({wrong.sum()} in all); replace by a number or leave "
+                "the cell empty"
+            )
+
+
+def some(names: Sequence[str], limit: int = 5) -> str:
+    """The first names, and how many more there are."""
+    shown = ", ".join(names[:limit])
+    return shown if len(names) <= limit else f"{shown} and {len(names) - limit} more"

@@ -1,0 +1,114 @@
+"""What the labels of a table mean: classes in order, or a number with its mean and scale."""
+
+from collections.abc import Sequence
+from typing import Annotated, Any, Literal
+
+import numpy as np
+import pandas as pd
+from jaxtyping import Float, Int, Shaped
+from pydantic import BaseModel, ConfigDict, Field
+
+from idiolect.core.errors import DataError
+from idiolect.data.schema.columns import some
+from idiolect.data.schema.numbers import ReadAs, guess_reading, numbers_of
+from idiolect.data.schema.words import is_numeric, text_of
+
+Read = Shaped[np.ndarray, "n"]
+
+
+class Classes(BaseModel):
+    """A classification: label k is the class `classes[k]`.
+
+    type: what the table holds: text, integers or truth values; decoded labels are of this type.
+    """
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+    kind: Literal["classes"] = "classes"
+    name: str
+    classes: tuple[str, ...] = Field(min_length=2)
+    type: Literal["text", "integer", "boolean"] = "text"
+
+    def encode(self, labels: pd.Series) -> Int[np.ndarray, "n"]:
+        """Each row's class as a number. Raises `DataError` for a missing label and for a class that is not known."""
+        words = text_of(labels)
+        code = pd.Index(self.classes, dtype=object).get_indexer(pd.Index(words, dtype=object))
+        if (code < 0).any():
+            unknown = sorted({"(missing)" if word is None else str(word) for word in words[code < 0]})
+            raise DataError(
+                f"column '{self.name}': {some([repr(word) for word in unknown])} is none of the classes "
+                f"{some(self.classes)}, first in row {np.flatnonzero(code < 0)[0] + 1}"
+            )
+        return code.astype(np.int32)
+
+    def decode(self, code: Int[np.ndarray, "n"]) -> Shaped[np.ndarray, "n"]:
+        """The class of each number, in the words or the type of the table."""
+        return self.values[code]
+
+    @property
+    def values(self) -> Shaped[np.ndarray, "classes"]:
+        """The classes in the type of the table."""
+        if self.type == "integer":
+            return np.array([int(word) for word in self.classes])
+        if self.type == "boolean":
+            return np.array([word == "True" for word in self.classes])
+        return np.array(self.classes, dtype=object)
+
+
+class Target(BaseModel):
+    """A regression: a model predicts (y - mean) / scale, of the training rows of all clients."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+    kind: Literal["target"] = "target"
+    name: str
+    mean: float = 0.0
+    scale: float = Field(default=1.0, gt=0)
+    read_as: ReadAs = "number"
+
+    def encode(self, labels: pd.Series) -> Float[np.ndarray, "n"]:
+        """Each row's scaled target. Raises `DataError` for a missing label and for one that is no number."""
+        values, unread = numbers_of(labels, self.read_as)
+        if np.isnan(values).any():
+            row = np.flatnonzero(np.isnan(values))[0] + 1
+            told = f" ({some([repr(word) for word in unread])} is no number)" if unread else ""
+            raise DataError(f"column '{self.name}': no number in row {row}{told}")
+        return ((values - self.mean) / self.scale).astype(np.float32)
+
+    def decode(self, scaled: Float[np.ndarray, "n"]) -> Float[np.ndarray, "n"]:
+        """Targets in the user's units, in double precision."""
+        return np.asarray(scaled, np.float64) * self.scale + self.mean
+
+
+Label = Annotated[Classes | Target, Field(discriminator="kind")]
+
+
+def read_labels(column: pd.Series, *, comma_likely: bool = False) -> tuple[Read, ReadAs]:
+    """(labels as integers, floats or words, how text was read); none is missing.
+
+    Text that all reads as numbers is numbers. Truth values are the words False and True.
+    """
+    kind = column.dtype.kind if isinstance(column.dtype, np.dtype) else ""
+    if kind in ("m", "M") or isinstance(column.dtype, pd.DatetimeTZDtype):
+        raise DataError(f"column '{column.name}' holds dates or durations; a label is a class or a number")
+    if is_numeric(column) and not pd.api.types.is_bool_dtype(column.dtype):
+        whole = pd.api.types.is_integer_dtype(column.dtype)
+        return column.to_numpy(dtype=np.int64 if whole else np.float64), "number"
+    words = text_of(column)
+    reading = guess_reading(column, comma_likely=comma_likely)
+    if reading in ("number", "decimal comma") and not pd.api.types.is_bool_dtype(column.dtype):
+        values, unread = numbers_of(column, reading)
+        if not unread:
+            return (values.astype(np.int64) if bool((values == np.round(values)).all()) else values), reading
+    return words.astype(str), "number"
+
+
+def fit_target(name: str, train: Float[np.ndarray, "n"], read_as: ReadAs) -> Target:
+    """The target's mean and deviation over training rows; a constant one keeps its units."""
+    values = train.astype(np.float64)
+    deviation = float(values.std())
+    return Target(name=name, mean=float(values.mean()), scale=deviation if deviation > 0 else 1.0, read_as=read_as)
+
+
+def fit_classes(name: str, labels: Read, classes: Sequence[str], is_boolean: bool) -> Classes:
+    """The classes in order; labels: as `read_labels` gave them."""
+    kind: Any = "boolean" if is_boolean else ("text" if labels.dtype.kind in "UO" else "integer")
+    return Classes(name=name, classes=tuple(classes), type=kind)

@@ -1,0 +1,118 @@
+"""Numbers, dates and durations of a column, also where they are written as text."""
+
+import re
+from collections.abc import Sequence
+from typing import Literal, NamedTuple, get_args
+
+import numpy as np
+import pandas as pd
+from jaxtyping import Float, Int
+
+from idiolect.core.errors import DataError
+from idiolect.data.schema.words import is_numeric, words_of
+
+ReadAs = Literal["number", "decimal comma", "duration", "date", "date d.m.y", "date d/m/y", "date m/d/y"]
+"""How a column becomes numbers. date: days since 1970-01-01 (UTC), written as ISO 8601 has it or as named;
+duration: days."""
+
+EXACT = 3
+"""So many words without a digit ("unknown", "?") may stand among numbers; they are missing values."""
+
+_SPACED = r"[1-9]\d{0,2}(?:[ '\u00a0\u202f]\d{3})+|\d+"  # 12 345, 12'345, 12345
+_POINT = re.compile(rf"[+-]?(?:[1-9]\d{{0,2}}(?:,\d{{3}})+|{_SPACED})?(?:\.\d*)?(?:[eE][+-]?\d+)?")
+_COMMA = re.compile(rf"[+-]?(?:[1-9]\d{{0,2}}(?:\.\d{{3}})+|{_SPACED})?(?:,\d*)?(?:[eE][+-]?\d+)?")
+_CODE = re.compile(r"[+-]?0\d+")  # 007 is a name, not 7
+_DATES: dict[ReadAs, tuple[re.Pattern[str], str]] = {
+    "date": (re.compile(r"\d{4}-\d\d-\d\d(?:[T ]\d\d:\d\d(?::\d\d(?:\.\d+)?)?(?:Z|[+-]\d\d:?\d\d)?)?"), "ISO8601"),
+    "date d.m.y": (re.compile(r"\d{1,2}\.\d{1,2}\.\d{4}"), "%d.%m.%Y"),
+    "date d/m/y": (re.compile(r"\d{1,2}/\d{1,2}/\d{4}"), "%d/%m/%Y"),
+    "date m/d/y": (re.compile(r"\d{1,2}/\d{1,2}/\d{4}"), "%m/%d/%Y"),
+}
+_DAY = np.timedelta64(1, "D")
+
+
+class Numbers(NamedTuple):
+    """A column's numbers, NaN where there is none, and the words that are none and count as missing."""
+
+    values: Float[np.ndarray, "n"]
+    unread: tuple[str, ...] = ()
+
+
+def guess_reading(column: pd.Series, *, comma_likely: bool = False) -> ReadAs | None:
+    """How the column becomes numbers, or None if it holds categories.
+
+    Text is read as numbers if all its words are, but for at most `EXACT` words without a digit. A word such as 007 or
+    4+ makes it a column of categories. comma_likely: 1,234 alone, which may mean both, then is 1.234.
+    """
+    kind = column.dtype.kind if isinstance(column.dtype, np.dtype) else ""
+    if kind == "M" or isinstance(column.dtype, pd.DatetimeTZDtype):
+        return "date"
+    if kind == "m":
+        return "duration"
+    if kind == "c":
+        raise DataError(f"column '{column.name}' holds complex numbers; split it into two columns")
+    if is_numeric(column):
+        return "number"
+    if isinstance(column.dtype, pd.CategoricalDtype):
+        return None
+    words = words_of(column)
+    distinct = words.distinct.tolist()
+    with_digit = [word for word in distinct if any(map(str.isdigit, word))]
+    if not with_digit or len(distinct) - len(with_digit) > EXACT or any(map(_CODE.fullmatch, with_digit)):
+        return None
+    order: tuple[ReadAs, ...] = ("decimal comma", "number") if comma_likely else ("number", "decimal comma")
+    for reading in (*order, *_DATES):
+        if not np.isnan(_numbers(with_digit, reading)).any():
+            return reading
+    return None
+
+
+def numbers_of(column: pd.Series, reading: ReadAs) -> Numbers:
+    """The column's numbers, read as it was when the schema was fitted. Raises `DataError` for a foreign type."""
+    kind = column.dtype.kind if isinstance(column.dtype, np.dtype) else ""
+    is_date = kind == "M" or isinstance(column.dtype, pd.DatetimeTZDtype)
+    if is_date or kind == "m":
+        if reading.startswith("date") != is_date or (kind == "m" and reading != "duration"):
+            told = "dates" if is_date else "durations"
+            raise DataError(f"column '{column.name}' holds {told}, but was read as '{reading}' in training")
+        return Numbers(_days(column, is_date))
+    if is_numeric(column):
+        if reading.startswith("date"):
+            raise DataError(f"column '{column.name}' holds numbers, but dates in training; write YYYY-MM-DD")
+        return Numbers(column.to_numpy(dtype=np.float64, na_value=np.nan).copy())
+    words = words_of(column)
+    values = _numbers(words.distinct.tolist(), reading)
+    unread = words.distinct[np.isnan(values)]
+    return Numbers(np.append(values, np.nan)[words.code], tuple(unread.tolist()))
+
+
+def _numbers(words: Sequence[str], reading: ReadAs) -> Float[np.ndarray, "words"]:
+    """Each word as a number, NaN where it is none."""
+    if reading in _DATES:
+        pattern, layout = _DATES[reading]
+        fitting = pd.Series([word if pattern.fullmatch(word) else None for word in words], dtype=object)
+        return _days(pd.to_datetime(fitting, format=layout, errors="coerce", utc=True), is_date=True)
+    pattern, marks = (_COMMA, (".", ",")) if reading == "decimal comma" else (_POINT, (",", "."))
+    numbers = np.full(len(words), np.nan)
+    for place, word in enumerate(words):
+        if pattern.fullmatch(word) and any(map(str.isdigit, word.lower().partition("e")[0])):
+            plain = re.sub(r"[ '\u00a0\u202f]", "", word.replace(marks[0], "")).replace(marks[1], ".")
+            numbers[place] = float(plain)
+    return numbers
+
+
+def _days(column: pd.Series, is_date: bool) -> Float[np.ndarray, "n"]:
+    """Days since 1970-01-01 (UTC), or the days that a duration takes; NaN where there is none."""
+    if isinstance(column.dtype, pd.DatetimeTZDtype):
+        column = column.dt.tz_convert("UTC").dt.tz_localize(None)
+    values = column.to_numpy()
+    days = (values - np.datetime64(0, "s")) / _DAY if is_date else values / _DAY
+    return np.asarray(days, dtype=np.float64)
+
+
+def numbered(code: Int[np.ndarray, "n"], count: int) -> Int[np.ndarray, "count"]:
+    """How often each of `count` words occurs."""
+    return np.bincount(code[code >= 0], minlength=count)
+
+
+assert set(_DATES) <= set(get_args(ReadAs))

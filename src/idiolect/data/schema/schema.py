@@ -1,0 +1,144 @@
+"""A table's schema: what each column means, the label, the client; it encodes new rows as the training rows were."""
+
+import json
+from collections.abc import Mapping, Sequence
+from os import PathLike
+from pathlib import Path
+from typing import Any, Literal, NamedTuple
+
+import numpy as np
+import pandas as pd
+from jaxtyping import Float32, Shaped
+from pydantic import BaseModel, ConfigDict, ValidationError
+
+from idiolect.core.aligned import aligned_empty
+from idiolect.core.errors import DataError, StoreError
+from idiolect.core.files import atomic_write
+from idiolect.data.files.table import check_column, column_of, read_table
+from idiolect.data.schema.columns import Category, Column, LeftOut
+from idiolect.data.schema.label import Label
+from idiolect.data.schema.words import text_of
+
+
+class Encoding(NamedTuple):
+    """Encoded rows, and what a reader should know about them (missing values, unseen categories)."""
+
+    x: Float32[np.ndarray, "n features"]
+    notes: tuple[str, ...]
+
+
+class Schema(BaseModel):
+    """What a table's columns mean, fitted on the training rows of all clients.
+
+    client, split: the names of these columns; split is None if the table had none. label: classes in order, or the
+    mean and scale of a number. columns: every other column's kind, in the order of the features.
+    """
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+    format: Literal["idiolect-schema"] = "idiolect-schema"
+    version: Literal[1] = 1
+    client: str
+    split: str | None = None
+    label: Label
+    columns: tuple[Column, ...]
+
+    @property
+    def features(self) -> tuple[str, ...]:
+        """The names of the features, in their order."""
+        return tuple(feature for column in self.columns for feature in column.features)
+
+    @property
+    def used(self) -> tuple[str, ...]:
+        """The table's columns that give features; a new table needs these."""
+        return tuple(column.name for column in self.columns if not isinstance(column, LeftOut))
+
+    def encode(self, frame: pd.DataFrame) -> Float32[np.ndarray, "n features"]:
+        """The rows as features, (n, features) float32: scaled, one-hot, missing values filled, as in training.
+
+        Other columns, also client and label, do not matter. Raises `DataError` if a column is missing or holds
+        something else than in training.
+        """
+        return self.read(frame.reset_index(drop=True)).x
+
+    def read(self, frame: pd.DataFrame, where: str = "table") -> Encoding:
+        """As `encode`, with notes for the reader. where: the table's name in errors; the index counts its rows."""
+        for name in self.used:
+            check_column(frame, name, "column", where)
+        x, notes, place = aligned_empty((len(frame), len(self.features))), list[str](), 0
+        for column in self.columns:
+            if isinstance(column, LeftOut):
+                continue
+            try:
+                values, told = column.encode(column_of(frame, column.name))
+            except DataError as error:
+                raise DataError(f"{where}: {error}") from error
+            x[:, place : place + values.shape[1]] = values
+            place += values.shape[1]
+            notes += told
+        return Encoding(x, tuple(notes))
+
+    def encode_labels(self, frame: pd.DataFrame, where: str = "table") -> Shaped[np.ndarray, "n"]:
+        """The rows' labels as numbers: (n,) int32 classes or float32 scaled targets."""
+        check_column(frame, self.label.name, "label column", where)
+        try:
+            return self.label.encode(column_of(frame, self.label.name))
+        except DataError as error:
+            raise DataError(f"{where}: {error}") from error
+
+    def clients(self, frame: pd.DataFrame) -> Shaped[np.ndarray, "n"] | None:
+        """Every row's client; None if the table has no such column."""
+        return text_of(column_of(frame, self.client)) if self.client in frame.columns else None
+
+    def read_file(self, path: str | PathLike[str] | pd.DataFrame) -> tuple[pd.DataFrame, str]:
+        """(a file's rows, its name), categories and clients read as text where training had text."""
+        as_text = [self.client] + [c.name for c in self.columns if isinstance(c, Category) and not c.numbers]
+        table, where, _ = read_table(path, as_text)
+        return table, where
+
+    def to_dict(self) -> dict[str, Any]:
+        """The schema as plain values."""
+        return self.model_dump(mode="json")
+
+    def save(self, path: str | PathLike[str]) -> None:
+        """Write the schema as JSON, completely or not at all."""
+        with atomic_write(path) as file:
+            file.write((json.dumps(self.to_dict(), indent=1, ensure_ascii=False) + "\n").encode())
+
+    @classmethod
+    def load(cls, path: str | PathLike[str]) -> "Schema":
+        """Read a schema that `save` wrote. Raises `StoreError` if the file is missing or no schema."""
+        try:
+            content = Path(path).read_bytes()
+        except OSError as error:
+            raise StoreError(f"cannot read {path}: {error.strerror or error}") from error
+        try:
+            return cls.from_dict(json.loads(content), str(path))
+        except ValueError as error:
+            raise StoreError(f"{path} is no schema: it is not JSON ({error})") from error
+
+    @classmethod
+    def from_dict(cls, values: Mapping[str, Any], where: str = "the schema") -> "Schema":
+        """The schema of plain values. Raises `StoreError` if they are none."""
+        try:
+            return cls.model_validate_json(json.dumps(values), strict=True)
+        except ValidationError as error:
+            first = error.errors()[0]
+            place = ".".join(map(str, first["loc"])) or "it"
+            raise StoreError(f"{where} is no schema of this version: {place}: {first['msg']}") from None
+
+
+def describe(columns: Sequence[Column]) -> list[tuple[str, str]]:
+    """(column, what is done to it) for each column, in plain words."""
+    return [(column.name, _told(column)) for column in columns]
+
+
+def _told(column: Column) -> str:
+    if isinstance(column, LeftOut):
+        return f"left out: {column.why}"
+    if isinstance(column, Category):
+        shown = ", ".join(column.categories[:4]) + (", …" if len(column.categories) > 4 else "")
+        return f"{len(column.categories)} categories, one feature each: {shown}"
+    parts = [f"read as {column.read_as}"] if column.read_as != "number" else []
+    parts += [f"scaled by mean {column.mean:.4g}, deviation {column.scale:.4g}"] if column.scale != 1 else []
+    parts += [f"missing ones are {column.median:.4g} and marked"] if column.marks_missing else []
+    return "; ".join(["number", *parts])

@@ -1,0 +1,82 @@
+import numpy as np
+import pandas as pd
+import pytest
+
+from idiolect.core.errors import DataError
+from idiolect.data.schema.numbers import guess_reading, numbers_of
+
+
+def series(values, **options):
+    return pd.Series(values, name="c", **options)
+
+
+@pytest.mark.parametrize(
+    ("values", "reading", "expected"),
+    [
+        ([1, 2.5], "number", [1, 2.5]),
+        ([True, False], "number", [1, 0]),
+        (["1", "2.5", "-3e2", "+.5", "4."], "number", [1, 2.5, -300, 0.5, 4]),
+        (["1,5", "2", "-0,25"], "decimal comma", [1.5, 2, -0.25]),
+        (["1.234,5", "12"], "decimal comma", [1234.5, 12]),
+        (["1,234.5", "12"], "number", [1234.5, 12]),
+        (["1,234", "12,345,678"], "number", [1234, 12345678]),
+        (["1,234", "5,5"], "decimal comma", [1.234, 5.5]),
+        (["0,123", "0,456"], "decimal comma", [0.123, 0.456]),
+        (["12 345", "1\u00a0000", "7'000", "3"], "number", [12345, 1000, 7000, 3]),
+        (["5.1", "unknown", " ? ", None], "number", [5.1, np.nan, np.nan, np.nan]),
+        (["2020-01-02", "1970-01-01T12:00:00Z", "1969-12-31 18:00"], "date", [18263, 0.5, -0.25]),
+        (["31.12.1970", "1.2.1970"], "date d.m.y", [364, 31]),
+        (["31/12/1970", "01/02/1970"], "date d/m/y", [364, 31]),
+        (["12/31/1970", "02/01/1970"], "date m/d/y", [364, 31]),
+        (pd.to_datetime(["1970-01-03"]), "date", [2]),
+        (pd.to_datetime(["1970-01-03T02:00"]).tz_localize("Europe/Helsinki"), "date", [2]),
+        (pd.to_timedelta(["36h"]), "duration", [1.5]),
+        (pd.array([1, None], dtype="Int64"), "number", [1, np.nan]),
+    ],
+)
+def test_how_a_column_is_read(values, reading, expected):
+    column = series(values)
+    assert guess_reading(column) == reading
+    np.testing.assert_allclose(numbers_of(column, reading).values, expected, rtol=1e-12)
+
+
+@pytest.mark.parametrize(
+    "values",
+    [
+        ["a", "b"],
+        ["007", "12"],
+        ["1", "2", "4+"],
+        ["1", "w", "x", "y", "z"],
+        ["1,5", "2.5"],
+        ["2020-13-45", "2020-01-01"],
+        ["unknown", "?"],
+        ["1e", "2"],
+        pd.Categorical([1, 2]),
+        ["1_000", "2"],
+        ["NaNa", "0x1F"],
+    ],
+)
+def test_what_stays_text(values):
+    assert guess_reading(series(values)) is None
+
+
+def test_what_may_mean_both_follows_the_file():
+    column = series(["1,234", "2,345"])
+    assert guess_reading(column, comma_likely=True) == "decimal comma"
+    assert numbers_of(column, "decimal comma").values.tolist() == [1.234, 2.345]
+
+
+def test_words_that_are_no_numbers_are_named():
+    assert numbers_of(series(["1", "high", None]), "number").unread == ("high",)
+
+
+def test_another_type_than_in_training_is_refused():
+    for values, reading, message in (
+        (pd.to_datetime(["2020-01-01"]), "number", "holds dates, but was read as 'number'"),
+        (pd.to_timedelta(["1h"]), "date", "holds durations, but was read as 'date'"),
+        ([1, 2], "date", "holds numbers, but dates in training"),
+    ):
+        with pytest.raises(DataError, match=message):
+            numbers_of(series(values), reading)
+    with pytest.raises(DataError, match="complex"):
+        guess_reading(series([1j]))

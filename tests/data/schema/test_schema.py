@@ -1,0 +1,146 @@
+"""A schema encodes new rows as the training rows were, from memory and from its file."""
+
+import json
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from idiolect.core.errors import ConfigError, DataError, StoreError
+from idiolect.data import Schema, from_table
+from idiolect.data.schema.schema import describe
+
+
+def frame(count=48, seed=0):
+    rng = np.random.default_rng(seed)
+    return pd.DataFrame(
+        {
+            "ward": np.repeat(["north", "south", "west"], count // 3),
+            "age": rng.normal(50, 10, count).round(1),
+            "dose": [f"{value:.1f}".replace(".", ",") for value in rng.uniform(0, 9, count)],
+            "sex": rng.choice(["f", "m"], count),
+            "grade": pd.Categorical(rng.choice([1, 2, 3], count)),
+            "seen": pd.to_datetime("2020-01-01") + pd.to_timedelta(rng.integers(0, 99, count), unit="D"),
+            "smokes": pd.array(rng.choice([True, False], count), dtype="boolean"),
+            "id": np.arange(count),
+            "label": rng.choice(["ill", "well"], count),
+        }
+    )
+
+
+@pytest.fixture
+def data():
+    table = frame()
+    table.loc[[3, 20], "age"] = np.nan
+    return from_table(table, "ward", validation=0.2)
+
+
+def rows_of(data, name):
+    """The table's rows that became one split, found by their encoding."""
+    table = frame()
+    table.loc[[3, 20], "age"] = np.nan
+    x = data.schema.encode(table)
+    return [int(np.flatnonzero((x == row).all(axis=1))[0]) for row in data.split(name).x]
+
+
+def test_the_schema_gives_the_features_of_every_split(data):
+    table = frame()
+    table.loc[[3, 20], "age"] = np.nan
+    for name in ("train", "validation", "test"):
+        rows = rows_of(data, name)
+        np.testing.assert_array_equal(data.schema.encode(table.iloc[rows]), data.split(name).x)
+        np.testing.assert_array_equal(data.schema.encode_labels(table.iloc[rows]), data.split(name).y)
+
+
+def test_what_each_column_means(data):
+    said = dict(describe(data.schema.columns))
+    assert "identifier" in said["id"]
+    assert "decimal comma" in said["dose"]
+    assert "date" in said["seen"]
+    assert said["grade"].startswith("3 categories")
+    assert data.schema.used == ("age", "dose", "sex", "grade", "seen", "smokes")
+    assert data.provenance["schema"] == data.schema.to_dict()
+    assert len(data.schema.features) == data.feature_shape[0]
+
+
+def test_the_file_is_the_schema(data, tmp_path):
+    path = tmp_path / "schema.json"
+    data.schema.save(path)
+    loaded = Schema.load(path)
+    assert loaded == data.schema
+    np.testing.assert_array_equal(loaded.encode(frame()), data.schema.encode(frame()))
+
+
+def test_a_csv_file_gives_what_the_frame_gives(data, tmp_path):
+    table = frame(seed=1).assign(sex="007")
+    table.to_csv(tmp_path / "new.csv", index=False)
+    read, _ = data.schema.read_file(tmp_path / "new.csv")
+    assert read["sex"].tolist() == ["007"] * 48
+    np.testing.assert_array_equal(data.schema.encode(read), data.schema.encode(table))
+
+
+def test_a_row_is_encoded_by_itself(data):
+    table = frame(seed=2)
+    x = data.schema.encode(table)
+    np.testing.assert_array_equal(data.schema.encode(table.iloc[7:8]), x[7:8])
+    np.testing.assert_array_equal(data.schema.encode(table[table.columns[::-1]]), x)
+    np.testing.assert_array_equal(data.schema.encode(table.drop(columns=["id", "label", "ward"])), x)
+
+
+def test_new_data_by_an_existing_schema(data):
+    new = frame(seed=3).assign(ward="east", label="ill", sex="x")
+    other = from_table(new, schema=data.schema)
+    assert other.clients == ("east",)
+    assert other.classes == ("ill", "well")
+    assert (other.train.y == 0).all()
+    assert other.schema == data.schema
+    assert "all zeros (x)" in " ".join(other.notes)
+    with pytest.raises(ConfigError, match="the schema fixes what columns mean: leave out categorical"):
+        from_table(new, schema=data.schema, categorical=["sex"])
+    with pytest.raises(DataError, match="'dead' is none of the classes ill, well"):
+        from_table(new.assign(label="dead"), schema=data.schema)
+    with pytest.raises(DataError, match="no column 'age'; did you mean 'ages'"):
+        from_table(new.rename(columns={"age": "ages"}), schema=data.schema)
+
+
+def test_a_regressions_target_is_scaled_by_training_rows():
+    table = frame().assign(label=np.random.default_rng(5).normal(50_000, 900, 48))
+    data = from_table(table, "ward", standardise=False)
+    assert abs(data.train.y.mean()) < 1e-5
+    assert abs(data.train.y.std() - 1) < 1e-5
+    kept = table["label"].to_numpy()
+    decoded = data.schema.label.decode(np.concatenate([data.split(s).y for s in ("train", "validation", "test")]))
+    np.testing.assert_allclose(np.sort(decoded), np.sort(kept), rtol=1e-6)
+    assert data.label_scale == data.schema.label.scale
+
+
+def test_an_unseen_test_class_is_told():
+    table = frame().assign(split=["train", "train", "train", "test"] * 12)
+    table.loc[[3, 7], "label"] = "dead"
+    notes = " ".join(from_table(table, "ward").notes)
+    assert "no training row has dead, which 2 others have" in notes
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        (lambda v: v.update(version=2), "version"),
+        (lambda v: v.update(format="x"), "format"),
+        (lambda v: v.update(more=1), "more"),
+        (lambda v: v.pop("label"), "label"),
+        (lambda v: v["columns"][0].update(scale=0), "scale"),
+        (lambda v: v["columns"][0].update(kind="odd"), "columns"),
+    ],
+)
+def test_a_file_that_is_no_schema(data, tmp_path, change, message):
+    values = data.schema.to_dict()
+    change(values)
+    path = tmp_path / "schema.json"
+    path.write_text(json.dumps(values))
+    with pytest.raises(StoreError, match=rf"schema\.json is no schema of this version: .*{message}"):
+        Schema.load(path)
+    path.write_text("{")
+    with pytest.raises(StoreError, match="not JSON"):
+        Schema.load(path)
+    with pytest.raises(StoreError, match="cannot read"):
+        Schema.load(tmp_path / "none.json")
