@@ -155,7 +155,7 @@ def test_a_table_that_is_asked_for_what_it_has_not(idiolect, tmp_path, arguments
         ("", "own.csv"),
         ("client,x,label\n", "the table has no rows"),
         ("client,x,x,label\na,1,2,y\n", "own.csv"),
-        ("client;x;label\na;1;y\n", "read as comma-separated it has one column"),
+        ("client;x;label\na;1;y\n", "all labels are 'y'"),
         (TABLE + "a,inf,y\n", "'x'"),
         (TABLE + "a,1,\n", "label"),
         (TABLE + ",1,y\n", "client"),

@@ -12,7 +12,7 @@ from safetensors.numpy import load_file, save_file
 
 from idiolect.core.errors import ConfigError, StoreError
 from idiolect.data.modalities import Modalities
-from idiolect.models.files import load_model, read_header, save_model
+from idiolect.models.files import load_module, read_header, save_model
 from idiolect.models.multimodal import branches
 from idiolect.models.registry import build, complete_spec
 
@@ -38,7 +38,7 @@ def test_a_zoo_model_loads_in_one_line_bit_for_bit(tmp_path, spec):
     path = tmp_path / "client 7.model"
     model = made(spec)
     save_model(str(path), model, spec=spec, **DATA, extra={"classes": ["a", "b", "ü"]})
-    loaded = load_model(path)
+    loaded = load_module(path)
     assert eqx.tree_equal(loaded, model)
     x = jax.random.normal(KEY, (12, 12))
     np.testing.assert_array_equal(loaded(x), model(x))
@@ -58,7 +58,7 @@ def test_a_model_of_several_modalities_loads_whole_and_branch_by_branch(tmp_path
     for index, part in enumerate((model, *branches(model).values())):
         path = tmp_path / f"{index}.model"
         save_model(path, part, spec=spec, **shapes, modalities=layout)
-        loaded = load_model(path)
+        loaded = load_module(path)
         assert eqx.tree_equal(loaded, part)
         np.testing.assert_array_equal(loaded(x), part(x))
     with pytest.raises(ConfigError, match="is not what model multimodal builds"):
@@ -108,7 +108,7 @@ def test_numbers_and_numpy_arrays_of_an_own_module_stay_what_they_are(tmp_path):
     model = Scaled({"a": jnp.arange(3), "b": (jnp.ones(2, jnp.bfloat16),)}, 0.1, 3, np.arange(4.0))
     shapes = {"feature_shape": (4,), "num_outputs": 2, "task": "classification"}
     save_model(tmp_path / "m", model, **shapes)
-    loaded = load_model(
+    loaded = load_module(
         tmp_path / "m", like=Scaled({"a": jnp.zeros(3, int), "b": model.parts["b"]}, 0.0, 0, np.ones(4))
     )
     assert eqx.tree_equal(loaded, model)
@@ -132,19 +132,19 @@ def test_a_users_own_module_loads_with_like(tmp_path):
     model = eqx.nn.MLP(4, 2, 3, 1, key=KEY)
     save_model(path, model, feature_shape=(4,), num_outputs=2, task="classification")
     with pytest.raises(StoreError, match="own module; pass like="):
-        load_model(path)
-    assert eqx.tree_equal(load_model(path, like=eqx.nn.MLP(4, 2, 3, 1, key=jax.random.key(5))), model)
+        load_module(path)
+    assert eqx.tree_equal(load_module(path, like=eqx.nn.MLP(4, 2, 3, 1, key=jax.random.key(5))), model)
     for other in (eqx.nn.MLP(4, 2, 7, 1, key=KEY), eqx.nn.MLP(4, 2, 3, 2, key=KEY)):
         with pytest.raises(StoreError, match="does not fit the structure of MLP"):
-            load_model(path, like=other)
+            load_module(path, like=other)
     with pytest.raises(StoreError, match="more arrays than MLP has"):
-        load_model(path, like=eqx.tree_at(lambda m: m.layers[1], model, None))
+        load_module(path, like=eqx.tree_at(lambda m: m.layers[1], model, None))
 
 
 def test_numpy_arrays_are_saved_as_well(tmp_path):
     model = made("mlr")
     save_model(tmp_path / "m", jax.tree.map(np.asarray, model), spec="mlr", **DATA)
-    assert eqx.tree_equal(load_model(tmp_path / "m"), model)
+    assert eqx.tree_equal(load_module(tmp_path / "m"), model)
 
 
 def test_every_truncation_and_every_damage_is_one_clear_line(saved):
@@ -153,17 +153,17 @@ def test_every_truncation_and_every_damage_is_one_clear_line(saved):
     for length in (0, 5, 10, header - 1, header, header + 1, len(whole) // 2, len(whole) - 1):
         saved.write_bytes(whole[:length])
         with pytest.raises(StoreError, match=r"client\.model is (truncated or damaged|not an idiolect model)"):
-            load_model(saved)
+            load_module(saved)
     for place in (*range(0, header, 7), header, header + 5, len(whole) - 1):
         saved.write_bytes(whole[:place] + bytes([whole[place] ^ 1]) + whole[place + 1 :])
         with pytest.raises(StoreError, match=r"client\.model") as caught:
-            load_model(saved)
+            load_module(saved)
         assert "\n" not in str(caught.value)
     saved.write_bytes(whole + b"more")
     with pytest.raises(StoreError, match="is truncated or damaged"):
-        load_model(saved)
+        load_module(saved)
     saved.write_bytes(whole)
-    load_model(saved)
+    load_module(saved)
 
 
 @pytest.mark.parametrize("change", ["values", "shape", "type", "name", "metadata", "hash"])
@@ -185,31 +185,31 @@ def test_a_change_that_the_format_allows_is_damage(saved, change):
         del metadata["sha256"]
     save_file(tensors, saved, metadata)
     with pytest.raises(StoreError, match="is damaged: its content does not match its hash"):
-        load_model(saved)
+        load_module(saved)
 
 
 @pytest.mark.parametrize("content", [b"", b"\x00\xff\xfe" * 50, b"[1, 2]\n", b'{"format": "x"}\n', b"a,b\n1,2\n"])
 def test_foreign_files_are_recognised(tmp_path, content):
     (tmp_path / "table.csv").write_bytes(content)
     with pytest.raises(StoreError, match=r"table\.csv is not an idiolect model file"):
-        load_model(tmp_path / "table.csv")
+        load_module(tmp_path / "table.csv")
 
 
 def test_safetensors_of_others_are_recognised(tmp_path):
     for metadata in (None, {"format": "pt"}):
         save_file({"linear.weight": np.ones(2)}, tmp_path / "theirs.safetensors", metadata)
         with pytest.raises(StoreError, match=r"theirs\.safetensors is not an idiolect model file"):
-            load_model(tmp_path / "theirs.safetensors")
+            load_module(tmp_path / "theirs.safetensors")
 
 
 def test_a_later_version_and_a_missing_file_are_named(saved, tmp_path):
     saved.write_bytes(saved.read_bytes().replace(b'"version": "1"', b'"version": "2"'))
     with pytest.raises(StoreError, match="format version 2; this version reads 1"):
-        load_model(saved)
+        load_module(saved)
     with pytest.raises(StoreError, match=r"cannot read .*absent.*No such file"):
-        load_model(tmp_path / "absent")
+        load_module(tmp_path / "absent")
     with pytest.raises(StoreError, match="cannot read"):
-        load_model(tmp_path)
+        load_module(tmp_path)
 
 
 def test_a_model_that_its_spec_does_not_build_is_refused_and_nothing_is_written(tmp_path):

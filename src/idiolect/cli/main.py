@@ -9,6 +9,7 @@ import typer
 
 from idiolect.cli.compare import compare
 from idiolect.cli.experiments import demo, reproduce, resume, run
+from idiolect.cli.predict import predict
 from idiolect.cli.show import list_, show
 from idiolect.cli.sweep import sweep
 from idiolect.cli.terminal import UsageError, fail, unreadable
@@ -58,7 +59,7 @@ def launch_(
         raise typer.Exit(code)
 
 
-for command in (demo, compare, sweep, run, resume, reproduce, show):
+for command in (demo, compare, sweep, run, resume, reproduce, show, predict):
     app.command()(command)
 app.command(name="list")(list_)
 

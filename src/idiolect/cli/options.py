@@ -47,6 +47,13 @@ def _folder(text: str) -> Path:
     return Path(text)
 
 
+def file_path(text: str) -> Path:
+    """Parse a file's path. An empty text (an unset shell variable) is an error."""
+    if not text.strip():
+        raise typer.BadParameter("it must name a file")
+    return Path(text)
+
+
 Out = Annotated[
     Path | None,
     typer.Option("--out", parser=_folder, metavar="FOLDER", help="Folder for runs, tables, figures and models."),

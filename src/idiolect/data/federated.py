@@ -98,6 +98,7 @@ class FederatedData:
     provenance: what reproduces the data (source, partition name, seed, hashes); stored with every run.
     modalities: the layout of a sample's modalities in its vector; None for data of one modality.
     schema: what the features and labels of a table mean; it encodes new rows. None for other data.
+    own_classes: where clients number their own classes, the names of each client's, in its order; else empty.
     """
 
     name: str
@@ -111,6 +112,7 @@ class FederatedData:
     provenance: Mapping[str, Any] = field(default_factory=dict[str, Any])
     modalities: Modalities | None = None
     schema: Schema | None = None
+    own_classes: tuple[tuple[str, ...], ...] = ()
 
     def __post_init__(self) -> None:
         for name in SPLITS:
@@ -154,6 +156,13 @@ class FederatedData:
     def own_labels(self) -> bool:
         """Whether each client numbers its own classes from 0."""
         return self.train.outputs is not None
+
+    def classes_of(self, client: int) -> tuple[str, ...]:
+        """The names of one client's classes: all, but where clients number their own."""
+        if self.own_classes:
+            return self.own_classes[client]
+        outputs = self.train.outputs
+        return self.classes if outputs is None else self.classes[: int(outputs[client])]
 
     @property
     def num_clients(self) -> int:
@@ -228,6 +237,7 @@ class FederatedData:
         return replace(
             self,
             clients=tuple(self.clients[i] for i in clients),
+            own_classes=tuple(self.own_classes[i] for i in clients) if self.own_classes else (),
             train=part("train"),
             validation=part("validation"),
             test=part("test"),

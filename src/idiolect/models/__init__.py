@@ -4,9 +4,10 @@ Public is what `__all__` lists; the modules below this package are internal and 
 """
 
 from idiolect.models.check import check_model
+from idiolect.models.client_model import ClientModel, load_model
 from idiolect.models.cnn import CNN
 from idiolect.models.conv import Conv2d, convolve, max_pool
-from idiolect.models.files import load_model, read_header, save_model
+from idiolect.models.files import read_header, save_model
 from idiolect.models.init import INITIALISATIONS, initialise
 from idiolect.models.linear import LinearRegression, MultinomialLogistic
 from idiolect.models.mlp import MLP
@@ -18,6 +19,7 @@ __all__ = [
     "INITIALISATIONS",
     "MLP",
     "MODELS",
+    "ClientModel",
     "Conv2d",
     "LinearRegression",
     "Multimodal",

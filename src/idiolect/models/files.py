@@ -23,6 +23,7 @@ from idiolect.core.errors import ConfigError, IdiolectError, StoreError
 from idiolect.core.files import atomic_write
 from idiolect.data.federated import TaskKind
 from idiolect.data.modalities import Modalities
+from idiolect.data.schema.schema import Schema
 from idiolect.models.registry import build, complete_spec
 from idiolect.models.spec import Spec
 
@@ -42,6 +43,7 @@ def save_model(
     num_outputs: int,
     task: TaskKind,
     modalities: Modalities | None = None,
+    schema: Schema | None = None,
     extra: Mapping[str, Any] | None = None,
 ) -> None:
     """Write a model to one safetensors file, completely or not at all.
@@ -49,6 +51,7 @@ def save_model(
     spec: how the zoo builds it, or None for a user's own module, which is then loaded with `like`.
     modalities: how the features are made of several, if they are. A model that holds a part of the arrays, as the
     model of one modality does, is written and loaded as that part.
+    schema: what the features mean, so that the file alone predicts raw rows.
     extra: more metadata, anything JSON can hold (class names, client, method).
     Raises `ConfigError` if the model is not what `spec` builds, if safetensors cannot hold its arrays or JSON cannot
     hold `extra`; `StoreError` if the file cannot be written.
@@ -72,6 +75,7 @@ def save_model(
         "task": task,
         "modalities": None if modalities is None else [list(modalities.names), list(modalities.shapes)],
         "absent": absent,
+        "schema": None if schema is None else schema.to_dict(),
     }
     for key in (*header, "sha256"):
         if key in (extra or {}):
@@ -90,8 +94,8 @@ def save_model(
         file.write(content)
 
 
-def load_model(path: _PathLike, like: eqx.Module | None = None) -> eqx.Module:
-    """Read a model that `save_model` wrote.
+def load_module(path: _PathLike, like: eqx.Module | None = None) -> eqx.Module:
+    """Read the module of a model that `save_model` wrote.
 
     like: a module of the same structure (values do not matter); needed for a user's own module only.
     Raises `StoreError` if the file is missing, truncated, damaged, no model file, or does not fit `like`.
@@ -130,7 +134,7 @@ def load_model(path: _PathLike, like: eqx.Module | None = None) -> eqx.Module:
 def read_header(path: _PathLike) -> dict[str, Any]:
     """What a model file says about itself: spec, feature_shape, num_outputs, task, modalities, and `extra`'s keys.
 
-    Raises `StoreError` as `load_model` does.
+    Raises `StoreError` as `load_module` does.
     """
     return _read(path)[0]
 

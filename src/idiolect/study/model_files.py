@@ -39,8 +39,11 @@ def save_client_models(
     own. extra: more metadata. A predictor that is not the run's module is loaded with `like`, the same client's model
     of another run. Raises `StoreError` if the folder cannot be written to.
     """
-    details = {**extra, "model": name, "classes": list(data.classes)}
+    number = {client: index for index, client in enumerate(data.clients)}
     for path, index, owners in _places(folder, file_name(name), models, clients):
+        own = "client" in owners and data.own_labels
+        classes = data.classes_of(number[owners["client"]]) if own else data.classes
+        details = {**extra, "model": name, "classes": list(classes)}
         params = jax.tree.map(jax.numpy.asarray, tree.gather(jax.device_get(unshared(models)), index))
         model = objective.model(params)
         save_model(
@@ -51,6 +54,7 @@ def save_client_models(
             num_outputs=data.num_outputs,
             task=data.task,
             modalities=data.modalities,
+            schema=data.schema,
             extra={**details, **owners},
         )
 

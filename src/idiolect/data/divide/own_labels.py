@@ -32,6 +32,7 @@ def number_own_labels(data: FederatedData) -> FederatedData:
         data,
         classes=tuple(str(k) for k in range(most)),
         notes=notes,
+        own_classes=tuple(tuple(np.array(data.classes)[own].tolist()) for own in held),
         **{name: numbered(data.stored(name)) for name in SPLITS},
     )
 
