@@ -11,6 +11,7 @@ from jaxtyping import Int, Shaped
 
 from idiolect.core.errors import DataError, StoreError
 from idiolect.data.federated import TaskKind
+from idiolect.data.files.table import column_of
 from idiolect.data.schema.columns import some
 from idiolect.data.schema.label import Target
 from idiolect.data.schema.schema import Schema
@@ -123,7 +124,7 @@ def _scores(
     schema: Schema, task: TaskKind, rows: pd.DataFrame, outputs: Shaped[np.ndarray, "n k"], where: str, models: int
 ) -> dict[str, float]:
     """The metrics that every evaluation measures, where the table has labels that are all known."""
-    if schema.label.name not in rows.columns or rows[schema.label.name].isna().any():
+    if schema.label.name not in rows.columns or bool(column_of(rows, schema.label.name).isna().to_numpy().any()):
         return {}
     try:
         labels = schema.encode_labels(rows, where)

@@ -55,7 +55,7 @@ class ClientModel:
         x = self._encoded(rows)
         parts = [self._part(x[start : start + BATCH]) for start in range(0, len(x), BATCH)]
         outputs = np.concatenate(parts) if parts else np.zeros((0, max(len(self.classes), 1)), np.float32)
-        return outputs[:, : len(self.classes)] if self.classes else outputs.reshape(len(x), -1)
+        return outputs[:, : len(self.classes)] if self.classes else outputs
 
     def predict(self, rows: Rows) -> Shaped[np.ndarray, "n"]:
         """Every row's class in the table's words, or its target in the table's units, in double precision."""
