@@ -54,7 +54,8 @@ PUBLIC = {
     """,
     "idiolect.models": """
         CNN Conv2d INITIALISATIONS LinearRegression MLP MODELS Multimodal MultinomialLogistic build check_model
-        complete_spec convolve describe_models initialise l2_of load_model loss_of max_pool read_header save_model
+        complete_spec convolve describe_models from_flax from_functions initialise l2_of load_model
+        loss_of max_pool read_header save_model
     """,
 }
 

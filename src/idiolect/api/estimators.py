@@ -1,12 +1,12 @@
 """scikit-learn estimators: every group of rows is a client and gets a model of its own."""
 
 from collections.abc import Mapping
+from numbers import Integral
 from typing import Any, cast
 
 import equinox as eqx
 import jax
 import numpy as np
-import pandas as pd
 from jaxtyping import Float, Int, PyTree, Shaped
 from scipy.special import softmax
 
@@ -27,6 +27,7 @@ except ImportError as error:
 from idiolect.algorithms.base import Algorithm
 from idiolect.algorithms.parts.body_head import Parted
 from idiolect.api.arguments import method_of, model_of, whole
+from idiolect.api.groups import clients_of, column_of, rows_of
 from idiolect.api.models import ClientModels
 from idiolect.client.objective import objective_of
 from idiolect.client.predictor import Shared
@@ -69,10 +70,10 @@ class _Personalized(BaseEstimator):
         client: as `groups` named it. Raises `ConfigError` for a client that `fit` has not seen.
         """
         check_is_fitted(self)
-        row = int(self._rows_of([client])[0])
+        row = int(rows_of([client], self.clients_)[0])
         require(row >= 0, f"client {client!r} was not among the groups of fit; see clients_")
         params, static = self._parts()
-        return eqx.combine(tree.gather(_filled(params, self.own_), row % len(self.own_[0])), static)
+        return eqx.combine(tree.gather(_filled(params, self._own), row % len(self._own[0])), static)
 
     @property
     def models_(self) -> ClientModels:
@@ -83,11 +84,11 @@ class _Personalized(BaseEstimator):
     def _fit(self, x: Float[np.ndarray, "n d"], y: Shaped[np.ndarray, "n"], groups: Any, classes: int) -> None:
         """Train on encoded labels; sets what `fit` leaves behind. classes: their number, 0 for a regression."""
         rounds, seed = whole("rounds", self.rounds, least=1), self._seed()
-        self.grouped_ = groups is not None
-        names = _column(groups, len(x)) if self.grouped_ else np.full(len(x), _EVERYONE, dtype=object)
-        self.clients_ = _distinct(names)
+        self._grouped = groups is not None
+        names = column_of(groups, len(x)) if self._grouped else np.full(len(x), _EVERYONE)
+        self.clients_ = clients_of(names)
         self.scaler_ = StandardScaler().fit(x) if self.standardise else None
-        features, rows = self._features(x), self._rows_of(names)
+        features, rows = self._features(x), rows_of(names, self.clients_)
         order, offsets = np.argsort(rows, kind="stable"), np.append(0, np.cumsum(np.bincount(rows)))
         nothing = Split(features[:0], y[:0], np.zeros_like(offsets))
         data = FederatedData(
@@ -100,7 +101,12 @@ class _Personalized(BaseEstimator):
             classes=tuple(map(str, range(classes))),
         )
         algorithm = self._algorithm()
-        module, l2, loss = model_of(self._model(algorithm), data, seed)
+        self._built = (
+            self._model(algorithm),
+            classes or 1,
+            seed,
+        )  # whatever set_params says later
+        module, l2, loss = model_of(self._built[0], data, seed)
         params = eqx.filter(module, eqx.is_inexact_array)
         cohort = None if self.cohort is None else min(self.cohort, data.num_clients)
         use_compilation_cache()
@@ -108,12 +114,11 @@ class _Personalized(BaseEstimator):
             data, objective_of(module, self._task, l2, loss), params, algorithm, cohort=cohort, rounds=rounds
         )
         state = simulation.advance(simulation.init(seed), rounds)
-        evaluator, own = Evaluator(simulation), algorithm.model_names[0]
-        self.shape_ = (classes or 1, seed)
-        self.own_ = self._leaves(evaluator.client_models(state, [own])[own], params)
-        self.shared_ = None
-        if SHARED in simulation.offered:
-            self.shared_ = self._leaves(evaluator.client_models(state, [SHARED], np.array([0]))[SHARED], params)
+        own = algorithm.model_names[0]
+        models = Evaluator(simulation).client_models(state, sorted({own, SHARED} & {*simulation.offered}))
+        self._own = self._leaves(models[own], params)
+        # Whoever is asked has the same shared model.
+        self._shared = [leaf[:1] for leaf in self._leaves(models[SHARED], params)] if SHARED in models else None
 
     def _leaves(self, models: PyTree, params: PyTree) -> list[np.ndarray]:
         """The leaves of stacked parameters; a model that all share is kept once."""
@@ -132,27 +137,24 @@ class _Personalized(BaseEstimator):
         rows = self._answered_by(groups, len(x))
         params, static = self._parts()
         found: np.ndarray | None = None
-        for mine, leaves in ((rows >= 0, self.own_), (rows < 0, self.shared_)):
+        for mine, leaves in ((rows >= 0, self._own), (rows < 0, self._shared)):
             if leaves is not None and mine.any():
-                outputs = outputs_of(
-                    static, _filled(params, leaves), np.maximum(rows[mine], 0) % len(leaves[0]), x[mine]
-                )
+                owners = np.maximum(rows[mine], 0) % len(leaves[0])  # 0 where one model is everyone's
+                outputs = outputs_of(static, _filled(params, leaves), owners, x[mine])
                 found = np.empty((len(x), *outputs.shape[1:])) if found is None else found
                 found[mine] = outputs
         return cast(np.ndarray, found)
 
     def _answered_by(self, groups: Any, count: int) -> Int[np.ndarray, "n"]:
         """The number of the client whose model answers each row; -1: the shared model does."""
-        if not self.grouped_:
+        if not self._grouped:
             return np.zeros(count, int)
-        names = None if groups is None else _column(groups, count)
-        rows = np.full(count, -1) if names is None else self._rows_of(names)
-        if self.shared_ is None and (rows < 0).any():
-            what = (
-                "rows without groups" if names is None else f"client {names[rows < 0].tolist()[0]!r}, unknown to fit"
-            )
+        names = None if groups is None else column_of(groups, count)
+        rows = np.full(count, -1) if names is None else rows_of(names, self.clients_)
+        if self._shared is None and (rows < 0).any():
+            who = "" if names is None else f"client {names[rows < 0].tolist()[0]!r}, unknown to fit"
             raise ConfigError(
-                f"method {self.method!r} has no shared model that could answer {what}; "
+                f"method {self.method!r} has no shared model that could answer {who or 'rows without groups'}; "
                 f"give groups= of known clients, or take a method with a model '{SHARED}' such as 'fedavg-ft'"
             )
         return rows
@@ -165,14 +167,6 @@ class _Personalized(BaseEstimator):
             "a feature is infinity or too large a value for float32, in which models compute; rescale it",
         )
         return features
-
-    def _rows_of(self, names: Any) -> Int[np.ndarray, "n"]:
-        """The number of each row's client, -1 if `fit` has not seen it."""
-        number = {name: index for index, name in enumerate(self.clients_.tolist())}
-        names = np.asarray(names).tolist()
-        if self.grouped_ and names and isinstance(names[0], str) != isinstance(next(iter(number)), str):
-            raise ConfigError(f"groups hold {names[0]!r}, but fit has seen clients such as {next(iter(number))!r}")
-        return np.array([number.get(name, -1) for name in names], int)
 
     def _algorithm(self) -> Algorithm:
         settings = {} if self.settings is None else dict(self.settings)
@@ -189,15 +183,14 @@ class _Personalized(BaseEstimator):
 
     def _parts(self) -> tuple[PyTree, PyTree]:
         """(parameters, static) of the module that was trained; of the parameters only the places matter."""
-        outputs, seed = self.shape_
-        module = self._model(self._algorithm())
+        module, outputs, seed = self._built
         if not isinstance(module, eqx.Module):
             module = build(module, (self.n_features_in_,), outputs, self._task, model_key(seed))
         return eqx.partition(module, eqx.is_inexact_array)
 
     def _seed(self) -> int:
         given = self.random_state
-        if isinstance(given, int) and 0 <= given <= MOST_SEED:
+        if isinstance(given, Integral) and 0 <= given <= MOST_SEED:
             return int(given)
         return int(check_random_state(given).randint(MOST_SEED))
 
@@ -279,25 +272,6 @@ class PersonalizedRegressor(RegressorMixin, _Personalized):
     def score(self, X: Any, y: Any, sample_weight: Any = None, groups: Any = None) -> float:
         """R2, the coefficient of determination."""
         return float(r2_score(y, self.predict(X, groups), sample_weight=sample_weight))
-
-
-def _column(groups: Any, count: int) -> Shaped[np.ndarray, "n"]:
-    """The client of each row; raises `ConfigError` on another shape and on missing names."""
-    names = np.asarray(groups)
-    require(
-        names.shape == (count,),
-        f"groups must name the client of each of the {count} rows; their shape is {names.shape}",
-    )
-    missing = np.flatnonzero(pd.isna(names))
-    require(len(missing) == 0, f"groups: row {missing[:1]} has no client; name it, or leave the row out")
-    return names
-
-
-def _distinct(names: Shaped[np.ndarray, "n"]) -> Shaped[np.ndarray, "clients"]:
-    try:
-        return np.unique(names)
-    except TypeError as error:
-        raise ConfigError(f"groups must be all numbers or all texts: {error}") from error
 
 
 def _filled(params: PyTree, leaves: list[np.ndarray]) -> PyTree:

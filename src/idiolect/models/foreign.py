@@ -22,18 +22,17 @@ _LIBRARIES = {
 def refuse_model(model: Any) -> NoReturn:
     """Raise the `ConfigError` that says what is missing for this to be a model, and what to write."""
     kind = model if isinstance(model, type) else type(model)
-    origins = [ancestor.__module__ for ancestor in kind.__mro__]
-    start = "a model is a name such as 'mlr', a specification, or an Equinox module"
-    for library, advice in _LIBRARIES.items():
-        if any(f"{origin}.".startswith(f"{library}.") for origin in origins):
-            raise ConfigError(f"{start}, not a {kind.__name__} of {library}; {advice}")
+    start = "a model must be an equinox.Module, or a name or specification such as 'mlr'"
     if isinstance(model, type):
         raise ConfigError(f"{start}, not the class {kind.__name__}; make one of it first: {kind.__name__}(...)")
+    for library, advice in _LIBRARIES.items():
+        if any(f"{ancestor.__module__}.".startswith(f"{library}.") for ancestor in kind.__mro__):
+            raise ConfigError(f"{start}, not a {kind.__name__} of {library}; {advice}")
     if isinstance(model, tuple | list) and len(model) == 2 and callable(model[1]):
         raise ConfigError(f"{start}, not a pair; idiolect.models.from_functions(params, apply) makes one of it")
     if callable(model):
         raise ConfigError(
             f"{start}, not a {kind.__name__}: a function has no parameters to train; "
-            "idiolect.models.from_functions(params, apply) makes a model of parameters and apply(params, x)"
+            "idiolect.models.from_functions(params, apply) makes a model of both"
         )
     raise ConfigError(f"{start}, not a {kind.__name__}")
