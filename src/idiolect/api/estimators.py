@@ -1,7 +1,6 @@
 """scikit-learn estimators: every group of rows is a client and gets a model of its own."""
 
 from collections.abc import Mapping
-from numbers import Integral
 from typing import Any, cast
 
 import equinox as eqx
@@ -49,6 +48,7 @@ class _Personalized(BaseEstimator):
     """What both estimators share: groups, features, training, and which model answers a row."""
 
     _task: TaskKind
+    n_features_in_: int
 
     def __init__(
         self,
@@ -87,7 +87,7 @@ class _Personalized(BaseEstimator):
         self._grouped = groups is not None
         names = column_of(groups, len(x)) if self._grouped else np.full(len(x), _EVERYONE)
         self.clients_ = clients_of(names)
-        self.scaler_ = StandardScaler().fit(x) if self.standardise else None
+        self.scaler_: Any = StandardScaler().fit(x) if self.standardise else None
         features, rows = self._features(x), rows_of(names, self.clients_)
         order, offsets = np.argsort(rows, kind="stable"), np.append(0, np.cumsum(np.bincount(rows)))
         nothing = Split(features[:0], y[:0], np.zeros_like(offsets))
@@ -159,7 +159,7 @@ class _Personalized(BaseEstimator):
             )
         return rows
 
-    def _features(self, x: Float[np.ndarray, "n d"]) -> Float[np.ndarray, "n d"]:
+    def _features(self, x: Any) -> Float[np.ndarray, "n d"]:
         with np.errstate(over="ignore"):  # told below
             features = (x if self.scaler_ is None else self.scaler_.transform(x)).astype(np.float32)
         require(
@@ -190,7 +190,7 @@ class _Personalized(BaseEstimator):
 
     def _seed(self) -> int:
         given = self.random_state
-        if isinstance(given, Integral) and 0 <= given <= MOST_SEED:
+        if isinstance(given, int | np.integer) and 0 <= given <= MOST_SEED:
             return int(given)
         return int(check_random_state(given).randint(MOST_SEED))
 
@@ -222,7 +222,7 @@ class PersonalizedClassifier(ClassifierMixin, _Personalized):
 
     def fit(self, X: Any, y: Any, groups: Any = None) -> "PersonalizedClassifier":
         """Train every client's model; see the class."""
-        x, labels = validate_data(self, X, y, dtype=np.float64)
+        x, labels = cast(tuple[Any, Any], validate_data(self, X, y, dtype=np.float64))
         check_classification_targets(labels)
         self.classes_, codes = np.unique(column_or_1d(labels, warn=True), return_inverse=True)
         require(
@@ -258,8 +258,8 @@ class PersonalizedRegressor(RegressorMixin, _Personalized):
 
     def fit(self, X: Any, y: Any, groups: Any = None) -> "PersonalizedRegressor":
         """Train every client's model; see the class."""
-        x, targets = validate_data(self, X, y, dtype=np.float64, y_numeric=True)
-        targets = column_or_1d(targets, warn=True).astype(np.float64)
+        x, given = cast(tuple[Any, Any], validate_data(self, X, y, dtype=np.float64, y_numeric=True))
+        targets = np.asarray(column_or_1d(given, warn=True), np.float64)
         self.mean_, spread = float(targets.mean()), float(targets.std())
         self.scale_ = spread if spread > 1e-9 * abs(self.mean_) else 1.0  # the deviation of equal labels is rounding
         self._fit(x, ((targets - self.mean_) / self.scale_).astype(np.float32), groups, 0)

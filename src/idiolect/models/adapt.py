@@ -2,7 +2,7 @@
 
 from collections import OrderedDict
 from collections.abc import Callable, Iterator, Mapping
-from typing import Any
+from typing import Any, cast
 
 import equinox as eqx
 import jax
@@ -51,6 +51,7 @@ def from_functions(params: PyTree, apply: Apply | Any, *, head: str | None = Non
             f"params, a {type(params).__name__}, hold no floating-point JAX array to train; "
             "the first argument is a pytree of parameters, the second apply(params, x)"
         )
+    apply = cast(Apply, apply)
     if head is not None:
         return Adapted(params, apply, _place(head, [path for path, _ in arrays]))
     return Adapted(params, apply, "last" if _is_ordered(params, arrays[-1][0]) else None)

@@ -50,11 +50,12 @@ def _check_state(model: eqx.Module) -> None:
     """Refuse what needs more than one sample and the parameters: running statistics, random keys."""
 
     def needs_more(node: Any) -> bool:
-        return isinstance(node, eqx.nn.StatefulLayer | eqx.nn.Dropout)
+        stateful = isinstance(node, eqx.nn.StatefulLayer) and not isinstance(node, eqx.nn.Sequential)
+        return stateful or isinstance(node, eqx.nn.Dropout)
 
     for path, layer in jax.tree_util.tree_leaves_with_path(model, is_leaf=needs_more):
         where = f"{type(model).__name__}{jax.tree_util.keystr(path)} is a {type(layer).__name__}"
-        if isinstance(layer, eqx.nn.StatefulLayer) and layer.is_stateful():
+        if isinstance(layer, eqx.nn.StatefulLayer):
             raise ConfigError(
                 f"{where}, whose running state is no parameter and would not be kept; use GroupNorm or LayerNorm"
             )
