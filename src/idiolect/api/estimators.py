@@ -55,10 +55,10 @@ class _Personalized(BaseEstimator):
         method: Any = "fedavg-ft",
         model: Any = "auto",
         *,
-        settings: Mapping[str, Any] | None = None,
-        rounds: int = 50,
-        cohort: float | None = None,
-        standardise: bool = True,
+        settings: Mapping[str, Any] | Any = None,
+        rounds: int | Any = 50,  # scikit-learn wants any value taken here, and checked in fit
+        cohort: float | Any = None,
+        standardise: bool | Any = True,
         random_state: Any = None,
     ) -> None:
         self.method, self.model, self.settings = method, model, settings
