@@ -120,6 +120,8 @@ def test_regression_labels_are_scaled_and_predictions_are_in_their_units():
     ("change", "message"),
     [
         ({"rounds": "3"}, "rounds = '3' must be a whole number of at least 1"),
+        ({"cohort": "2"}, "cohort = '2' must be a number or null"),
+        ({"settings": 3}, "settings must be a dictionary, as .*, not 3"),
         ({"method": "fedavgg"}, "did you mean 'fedavg'"),
         ({"settings": {"lr": 0.1}}, "did you mean 'rate'"),
         ({"method": idiolect.FedAvg(), "settings": {"rate": 0.1}}, "settings go with the name of a method"),

@@ -33,6 +33,7 @@ from idiolect.client.predictor import Shared
 from idiolect.core import tree
 from idiolect.core.errors import ConfigError, require
 from idiolect.core.random import MOST_SEED, model_key
+from idiolect.core.settings import checked
 from idiolect.data.federated import FederatedData, Split, TaskKind
 from idiolect.models import build
 from idiolect.runtime.compiled import use_compilation_cache
@@ -108,7 +109,8 @@ class _Personalized(BaseEstimator):
         )  # whatever set_params says later
         module, l2, loss = model_of(self._built[0], data, seed)
         params = eqx.filter(module, eqx.is_inexact_array)
-        cohort = None if self.cohort is None else min(self.cohort, data.num_clients)
+        cohort = checked(float | None, self.cohort, "cohort")
+        cohort = None if cohort is None else min(cohort, data.num_clients)
         use_compilation_cache()
         simulation = Simulation(
             data, objective_of(module, self._task, l2, loss), params, algorithm, cohort=cohort, rounds=rounds
@@ -169,7 +171,10 @@ class _Personalized(BaseEstimator):
         return features
 
     def _algorithm(self) -> Algorithm:
-        settings = {} if self.settings is None else dict(self.settings)
+        settings = {} if self.settings is None else self.settings
+        require(
+            isinstance(settings, Mapping), f"settings must be a dictionary such as {{'rate': 0.05}}, not {settings!r}"
+        )
         if not settings:
             return method_of(self.method)
         require(isinstance(self.method, str), "settings go with the name of a method; give the method alone")
