@@ -173,7 +173,7 @@ class _Personalized(BaseEstimator):
     def _algorithm(self) -> Algorithm:
         settings = {} if self.settings is None else self.settings
         require(
-            isinstance(settings, Mapping), f"settings must be a dictionary such as {{'rate': 0.05}}, not {settings!r}"
+            isinstance(settings, Mapping), f"settings must be a dictionary, as {{'rate': 0.05}}, not {settings!r}"
         )
         if not settings:
             return method_of(self.method)
