@@ -1,8 +1,11 @@
 """idiolect: personalized federated learning in JAX. Every client ends with its own model.
 
-Public is what this package, `idiolect.data`, `idiolect.graphs` and `idiolect.models` export in `__all__`. All other
-modules are internal and may change.
+Public is what this package, `idiolect.data`, `idiolect.graphs` and `idiolect.models` export in `__all__`, and the
+scikit-learn estimators `PersonalizedClassifier` and `PersonalizedRegressor`, which are loaded when they are asked
+for. All other modules are internal and may change.
 """
+
+from typing import TYPE_CHECKING, Any
 
 from idiolect import data, graphs, models
 from idiolect.algorithms.adaptive import FedAdagrad, FedAdam, FedYogi
@@ -37,6 +40,10 @@ from idiolect.data.federated import FederatedData
 from idiolect.models import load_model, save_model
 from idiolect.runtime.devices import use_cores
 from idiolect.runtime.split_learning import SplitRun
+
+if TYPE_CHECKING:
+    from idiolect.api.estimators import PersonalizedClassifier as PersonalizedClassifier
+    from idiolect.api.estimators import PersonalizedRegressor as PersonalizedRegressor
 
 __version__ = "0.1.0"
 
@@ -94,3 +101,18 @@ __all__ = [
     "sweep",
     "use_cores",
 ]
+
+_ESTIMATORS = ("PersonalizedClassifier", "PersonalizedRegressor")
+
+
+def __getattr__(name: str) -> Any:
+    """The estimators, which alone import scikit-learn; `ConfigError` if it is not there."""
+    if name not in _ESTIMATORS:
+        raise AttributeError(f"module 'idiolect' has no attribute {name!r}")
+    from idiolect.api import estimators
+
+    return getattr(estimators, name)
+
+
+def __dir__() -> list[str]:
+    return sorted([*globals(), *_ESTIMATORS])

@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 
 from idiolect.algorithms.base import Algorithm, Cohort, check
+from idiolect.algorithms.parts.averaging import Averaging
 from idiolect.core.errors import ConfigError
 
 
@@ -43,6 +44,18 @@ class Method(Algorithm):
 
     def aggregate(self, *_: Any) -> Any:
         """Never called."""
+
+
+def test_a_setting_that_a_method_does_not_have_is_answered_by_the_one_that_is_meant() -> None:
+    class Mine(Averaging):
+        name: ClassVar[str] = "mine"
+
+        def local(self, view: Any, private: Any, client: Any, key: Any) -> Any:
+            return view, private
+
+    assert Mine(weighting="uniform").weighting == "uniform"
+    with pytest.raises(ConfigError, match=r"^unknown setting of mine 'server_rates'; did you mean 'server_rate'\?$"):
+        Mine(server_rates=0.1)  # type: ignore[call-arg]
 
 
 def test_by_default_the_client_sees_all_and_the_server_says_nothing() -> None:

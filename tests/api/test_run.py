@@ -1,5 +1,7 @@
 """idiolect from Python: one method, several methods, own data and own models."""
 
+from dataclasses import replace
+
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -9,6 +11,7 @@ import idiolect
 from idiolect.core.errors import ConfigError, DivergedError
 from idiolect.core.files import file_name
 from idiolect.data import from_arrays
+from idiolect.data.federated import Split
 from tests.modalities import FLAT, MODEL, data_of
 
 METHODS = [
@@ -65,6 +68,40 @@ def test_what_is_shown_of_a_run(finished, capsys):
 def test_what_a_run_does_not_have_is_named(finished, ask, message):
     with pytest.raises(ConfigError, match=message):
         ask(finished)
+
+
+def test_scores_and_models_by_the_clients_names(finished, data):
+    table = finished.table("local")
+    assert table.columns.tolist()[:4] == ["client", "samples", "loss", "accuracy"]
+    assert tuple(table.client) == data.clients
+    np.testing.assert_array_equal(table.accuracy, finished.scores("local").values["accuracy"])
+    np.testing.assert_array_equal(table.samples, data.test.sizes)
+    few = idiolect.run(data, "mlr", "local", rounds=1, eval_clients=2)
+    assert few.table("local").client.tolist() == [data.clients[i] for i in few.evaluator.ids]
+    models = finished.models("local")
+    assert tuple(models) == data.clients
+    pairs = zip(jax.tree.leaves(models["c1"]), jax.tree.leaves(finished.client_model("local", 1)), strict=True)
+    assert all((mine == its).all() for mine, its in pairs)
+    with pytest.raises(ConfigError, match="did you mean 'local'"):
+        finished.models("lokal")
+
+
+def test_a_run_and_its_data_are_shown_in_one_line(finished, data):
+    assert repr(data) == (
+        "<FederatedData arrays: 3 clients, 78 train, 12 validation, 30 test samples; 4 features, 2 classes>"
+    )
+    assert repr(data.train) == "<Split: 78 samples of 3 clients, 4 features>"
+    pooled = finished.summary("local").pooled
+    assert repr(finished) == f"<Run: local on arrays, 12 rounds, test accuracy local {pooled:.4f}>"
+
+
+def test_without_test_samples_a_run_trains_and_scores_what_there_is(data):
+    nothing = Split(data.test.x[:0], data.test.y[:0], np.zeros(4, np.int64))
+    run = idiolect.run(replace(data, test=nothing), "mlr", "local", rounds=1)
+    assert np.isfinite(run.scores("local", "train").loss).all()
+    with pytest.raises(ConfigError, match="unknown model/split 'local/test'"):
+        run.scores("local")
+    assert repr(run) == "<Run: local on arrays, 1 rounds>"
 
 
 def test_an_own_model_runs_like_the_zoos(data, finished):

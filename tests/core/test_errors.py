@@ -30,6 +30,11 @@ def test_an_unknown_name_is_answered_by_the_nearest_or_by_all_in_order(name: str
     assert str(error) == f"unknown method '{name}'; {hint}"
 
 
+def test_what_other_libraries_call_it_is_known_where_it_is_meant() -> None:
+    assert str(unknown("key", "lr", ("rate", "clients"))) == "unknown key 'lr'; did you mean 'rate'?"
+    assert str(unknown("key", "lr", ("clients",))) == "unknown key 'lr'; known: clients"
+
+
 def test_only_a_condition_that_fails_is_an_error() -> None:
     require(True, "never")
     with pytest.raises(ConfigError, match=r"^rate = -1 must not be negative$"):

@@ -97,6 +97,14 @@ def test_every_client_has_training_and_test_samples(changes: dict[str, Any], mes
         federation(**changes)
 
 
+def test_a_federation_without_any_test_sample_is_for_training_alone() -> None:
+    data = federation(test=split_of((0, 0, 0, 0), 0))
+    assert (data.test.count, data.pooled().test.count, data.merged(2).num_clients) == (0, 0, 2)
+    assert repr(data).startswith(
+        "<FederatedData small: 4 clients, 10 train, 3 validation, 0 test samples; 2 features"
+    )
+
+
 @pytest.mark.parametrize("value", [np.nan, np.inf, -np.inf])
 @pytest.mark.parametrize("name", SPLITS)
 def test_the_client_of_a_value_that_is_not_finite_is_named(name: str, value: float) -> None:

@@ -26,6 +26,11 @@ class NoCall(eqx.Module):
 ONE = jnp.ones(())
 
 
+def sequence(middle):
+    """A network with another layer between two."""
+    return eqx.nn.Sequential([eqx.nn.Linear(4, 4, key=KEY), middle, eqx.nn.Linear(4, 3, key=KEY)])
+
+
 @pytest.mark.parametrize(
     ("model", "shape", "outputs"),
     [
@@ -33,6 +38,8 @@ ONE = jnp.ones(())
         (eqx.nn.MLP(4, "scalar", 5, 1, key=KEY), (4,), 1),
         (eqx.nn.Linear(4, 1, key=KEY), (4,), 1),
         (Scaled(ONE, lambda s, x: s * x[0]), (2, 3), 3),
+        (sequence(eqx.nn.GroupNorm(2, 4)), (4,), 3),
+        (sequence(eqx.nn.Dropout(inference=True)), (4,), 3),
     ],
 )
 def test_good_models_pass(model, shape, outputs):
@@ -44,6 +51,13 @@ def test_good_models_pass(model, shape, outputs):
     [
         (lambda x: x, (3,), 3, "must be an equinox.Module"),
         (NoCall(ONE), (3,), 3, "must be an equinox.Module with a __call__"),
+        (
+            sequence(eqx.nn.BatchNorm(4, "batch", mode="ema")),
+            (4,),
+            3,
+            r"\[1\] is a BatchNorm, .* GroupNorm",
+        ),
+        (sequence(eqx.nn.Dropout()), (4,), 3, r"Sequential.layers\[1\] is a Dropout.*inference_mode\(model\)"),
         (eqx.nn.Linear(4, 3, key=KEY), (5,), 3, r"Linear cannot take one sample of shape \(5,\)"),
         (eqx.nn.Linear(4, 3, key=KEY), (4,), 10, r"outputs of shape \(10,\), but gives \(3,\)"),
         (eqx.nn.Linear(4, "scalar", key=KEY), (4,), 2, r"shape \(2,\), but gives \(\)"),

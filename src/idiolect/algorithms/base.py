@@ -16,6 +16,7 @@ the client. docs/contract.md shows how eight very different methods fit.
 """
 
 from abc import abstractmethod
+from inspect import Parameter, signature
 from typing import Any, ClassVar, Literal, NamedTuple
 
 import equinox as eqx
@@ -28,7 +29,7 @@ from jaxtyping import Array, Bool, Float, Int, PRNGKeyArray, PyTree
 from idiolect.algorithms.start import Start
 from idiolect.client.client import Client
 from idiolect.client.predictor import Models, Shared
-from idiolect.core.errors import require
+from idiolect.core.errors import require, unknown
 from idiolect.data.federated import FederatedData
 
 Weighting = Literal["uniform", "size"]
@@ -67,6 +68,15 @@ class Algorithm(eqx.Module):
     """The models that every client can be evaluated with in every run, the method's own first; see `offered`."""
     everyone: ClassVar[bool] = False
     """All clients must take part in every round: a smaller cohort is refused before a run."""
+
+    def __new__(cls, *_: Any, **settings: Any) -> Any:
+        """Raise `ConfigError` for a setting that the method does not have, with the one that may be meant."""
+        parameters = signature(cls.__init__).parameters
+        if not any(parameter.kind is Parameter.VAR_KEYWORD for parameter in parameters.values()):
+            for name in settings:
+                if name not in parameters:
+                    raise unknown(f"setting of {cls.name}", name, [known for known in parameters if known != "self"])
+        return super().__new__(cls)
 
     def check_start(self, start: Start) -> None:
         """Raise `ConfigError` if this federation or this model is not for the method; warn of what will go wrong.

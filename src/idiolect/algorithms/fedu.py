@@ -15,7 +15,7 @@ from idiolect.algorithms.start import Start
 from idiolect.client.client import Client
 from idiolect.client.predictor import Models
 from idiolect.core import tree
-from idiolect.core.errors import require
+from idiolect.core.errors import ConfigError, require
 from idiolect.core.tree import Params, Scalar
 from idiolect.graphs import Graph, GraphWarning, mix, parse_graph
 from idiolect.graphs.mixing import Links, links
@@ -43,6 +43,11 @@ class GraphTrainer(Trainer):
         check(self, coupling="nonnegative")
         if isinstance(self.graph, str):
             parse_graph(self.graph)
+        elif not isinstance(self.graph, Graph):  # pyright: ignore[reportUnnecessaryIsInstance]
+            raise ConfigError(
+                f"{self.name}: graph must be a name ('complete') or a Graph, not {type(self.graph).__name__}; "
+                "idiolect.graphs.from_dense(weights) makes one of a symmetric (N, N) array"
+            )
 
     @property
     def steps(self) -> int:

@@ -8,7 +8,7 @@ from typing import Any, Literal
 
 from rich.console import Console
 
-from idiolect.api.run import ModelSpec
+from idiolect.api.arguments import ModelSpec, check_data, check_model_argument, methods_named
 from idiolect.data.federated import FederatedData
 from idiolect.report.launch import launch
 from idiolect.report.table import rich_table
@@ -24,6 +24,11 @@ class Comparison:
 
     results: Results
     folder: Path | None
+
+    def __repr__(self) -> str:
+        """One line: the methods and the data."""
+        names = dict.fromkeys(line.method for line in self.lines)
+        return f"<Comparison: {', '.join(names)} on {self.results.experiment.cells[0].id}; see show() and lines>"
 
     @property
     def lines(self) -> list[Line]:
@@ -56,6 +61,9 @@ def compare(
     metric: used by selection, figures and `hurt`, accuracy or mse by default; further metrics, separated by commas,
     are only measured. out: a folder for the report, figures and every client's model; without it nothing is written.
     """
+    check_data(data)
+    check_model_argument(model)
+    methods = methods_named(methods)
     module, spec = own_or_named(model)
     experiment = comparison_of(
         data.name,

@@ -1,25 +1,26 @@
 """`run`: one method on one federation, everything in memory."""
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Literal
+from typing import Literal
 
 import equinox as eqx
 import numpy as np
+import pandas as pd
 from rich.console import Console
 from rich.table import Table
 
-from idiolect.algorithms.base import Algorithm
+from idiolect.api.arguments import Method, ModelSpec, check_data, method_of, model_of, seed_of, splits_of, whole
+from idiolect.api.models import ClientModels
 from idiolect.client.objective import objective_of
 from idiolect.core import tree
 from idiolect.core.errors import ConfigError, unknown
 from idiolect.core.losses import SampleLoss
-from idiolect.core.random import model_key
+from idiolect.core.settings import checked
 from idiolect.data.federated import FederatedData
 from idiolect.metrics.registry import measured, names_in
-from idiolect.models import build, check_model, l2_of, loss_of
 from idiolect.runtime.batched import Program
 from idiolect.runtime.compiled import use_compilation_cache
 from idiolect.runtime.evaluate import ClientScores, Evaluator
@@ -29,8 +30,6 @@ from idiolect.study.loop import fit
 from idiolect.study.recording import Evaluated, Memory
 from idiolect.study.schedule import Schedule
 from idiolect.study.summary import Summary, summarise
-
-ModelSpec = eqx.Module | Mapping[str, Any] | str
 
 
 @dataclass(frozen=True)
@@ -61,6 +60,19 @@ class Run:
                 return scores
         raise unknown("model/split", f"{model}/{split}", {f"{s.model}/{s.split}" for s, _ in results})
 
+    def table(self, model: str, split: str = "test") -> pd.DataFrame:
+        """`scores` with the clients' names: a row each, columns client, samples, loss, and every metric."""
+        scores = self._find(model, split)
+        names = [self.data.clients[index] for index in self.evaluator.ids]
+        return pd.DataFrame({"client": names, "samples": scores.count, "loss": scores.loss, **scores.values})
+
+    def models(self, model: str) -> ClientModels:
+        """Every client's model of this name: a mapping from client to `client_model`, each built when asked for."""
+        offered = self.evaluator.simulation.offered
+        if model not in offered:
+            raise unknown("model", model, offered)
+        return ClientModels(self.data.clients, lambda client: self.client_model(model, client))
+
     def client_model(self, model: str, client: str | int) -> eqx.Module:
         """Build one client's model, to be called on one sample. client: its name or number."""
         names = self.evaluator.simulation.offered
@@ -74,6 +86,13 @@ class Run:
             raise ConfigError(f"client {client} is not one of 0..{self.data.num_clients - 1}")
         params = tree.gather(self.evaluator.client_params(self.state, [model], np.array([client]))[model], 0)
         return self.evaluator.simulation.objective.model(params)
+
+    def __repr__(self) -> str:
+        """One line: method, data, rounds, and each named model's test score."""
+        last, metric = self.history[-1], self.evaluator.metrics[0]
+        found = [f"{s.model} {s.pooled[metric.name]:.4f}" for s, _ in last.results if s.split == "test"]
+        shown = f", test {metric.column} {', '.join(found)}" if found else ""
+        return f"<Run: {self.evaluator.simulation.algorithm.name} on {self.data.name}, {last.round} rounds{shown}>"
 
     def show(self) -> None:
         """Print every named model's summary on test data."""
@@ -95,20 +114,10 @@ class Run:
         Console().print(table)
 
 
-def _model_of(model: ModelSpec, data: FederatedData, seed: int) -> tuple[eqx.Module, float, SampleLoss | None]:
-    """(module, weight of the L2 term, loss of one sample if the specification names one)."""
-    if isinstance(model, eqx.Module):
-        check_model(model, data.feature_shape, data.num_outputs)
-        return model, 0.0, None
-    spec = model if isinstance(model, str) else dict(model)
-    shape = (data.feature_shape, data.num_outputs, data.task, model_key(seed), data.modalities)
-    return build(spec, *shape), l2_of(spec), loss_of(spec)
-
-
 def run(
     data: FederatedData,
     model: ModelSpec,
-    algorithm: Algorithm,
+    algorithm: Method,
     *,
     rounds: int = 100,
     cohort: float | None = None,
@@ -127,6 +136,7 @@ def run(
     """Run one method and keep everything in memory.
 
     model: any Equinox module that maps one sample to outputs, or a name or specification of the zoo ("mlr").
+    algorithm: a method, `idiolect.PFedMe(rate=0.01)`, or as in `compare`: "pfedme", {"name": "pfedme", "rate": 0.01}.
     cohort: clients a round, all by default. loss: of one sample, (output, label) -> scalar; by default the
     specification's, else cross-entropy or half squared error. l2: weight of the L2 term. block, debug: see
     `Simulation`. private: a file for the clients' private states, if they are too large for memory. eval_clients:
@@ -135,15 +145,19 @@ def run(
 
     Raises `ConfigError` for settings out of range, `DivergedError` at the first NaN or infinity.
     """
-    if rounds < 1 or eval_every < 1:
-        raise ConfigError(f"rounds = {rounds} and eval_every = {eval_every} must be at least 1")
+    check_data(data)
+    method, seed = method_of(algorithm), seed_of(seed)
+    rounds, eval_every = whole("rounds", rounds, least=1), whole("eval_every", eval_every, least=1)
+    cohort, l2 = checked(float | None, cohort, "cohort"), checked(float | None, l2, "l2")
+    block, eval_clients = checked(int | None, block, "block"), checked(int | None, eval_clients, "eval_clients")
+    splits = splits_of(splits)
     metrics = measured(data.task, names_in(metric))
     use_compilation_cache()
-    module, spec_l2, spec_loss = _model_of(model, data, seed)
+    module, spec_l2, spec_loss = model_of(model, data, seed)
     params = eqx.filter(module, eqx.is_inexact_array)
     objective = objective_of(module, data.task, spec_l2 if l2 is None else l2, loss or spec_loss)
     simulation = Simulation(
-        data, objective, params, algorithm, cohort=cohort, sampling=sampling, rounds=rounds, block=block, debug=debug
+        data, objective, params, method, cohort=cohort, sampling=sampling, rounds=rounds, block=block, debug=debug
     )
     program, memory = Program([simulation], clients=eval_clients, metrics=metrics), Memory()
     nonempty = tuple(split for split in splits if data.split(split).count)

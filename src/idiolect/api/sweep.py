@@ -10,6 +10,7 @@ import equinox as eqx
 import pandas as pd
 from rich.console import Console
 
+from idiolect.api.arguments import check_data, check_model_argument, methods_named
 from idiolect.core.errors import require
 from idiolect.data.federated import FederatedData
 from idiolect.report.sweeps import frame, rich_sweep
@@ -80,8 +81,10 @@ def sweep(
 
     Raises `ConfigError` for unknown settings or values out of range, before anything runs.
     """
-    several = not isinstance(method, str | Mapping)
-    methods = [method] if isinstance(method, str | Mapping) else list(method)
+    check_data(data)
+    check_model_argument(model)
+    several = isinstance(method, Sequence) and not isinstance(method, str)
+    methods = methods_named(method if several else [method])
     names = [m if isinstance(m, str) else str(m.get("name")) for m in methods]
     module, spec = own_or_named(model)
     experiment = comparison_of(

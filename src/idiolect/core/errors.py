@@ -37,10 +37,26 @@ def _diverged(message: str, round: int, client: str | None, stage: str) -> Diver
     return DivergedError(message, round=round, client=client, stage=stage)
 
 
+# What other libraries and papers call settings.
+_ELSEWHERE = {
+    "lr": ("rate",),
+    "learning_rate": ("rate",),
+    "eta": ("rate",),
+    "steps": ("local_steps",),
+    "num_epochs": ("epochs",),
+    "local_epochs": ("epochs",),
+    "mu": ("prox_weight",),
+    "lam": ("prox_weight", "coupling"),
+    "lambda": ("prox_weight", "coupling"),
+    "num_rounds": ("rounds",),
+}
+
+
 def unknown(kind: str, name: str, known: Iterable[str]) -> ConfigError:
     """Build the error for an unknown name, suggesting the nearest known one."""
     options = sorted(known)
-    near = get_close_matches(name, options, n=1, cutoff=0.5)
+    meant = [option for option in _ELSEWHERE.get(name, ()) if option in options]
+    near = meant or get_close_matches(name, options, n=1, cutoff=0.5)
     hint = f"did you mean '{near[0]}'?" if near else f"known: {', '.join(options)}"
     return ConfigError(f"unknown {kind} '{name}'; {hint}")
 

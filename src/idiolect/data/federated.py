@@ -47,6 +47,11 @@ class Split:
             owner = int(self.owners[np.argmax(self.y >= self.outputs[self.owners])])
             raise DataError(f"client {owner} has {self.outputs[owner]} classes but a label beyond them")
 
+    def __repr__(self) -> str:
+        """One line, without the arrays."""
+        shape = " x ".join(map(str, self.feature_shape))
+        return f"<Split: {self.count} samples of {len(self.sizes)} clients, {shape} features>"
+
     @property
     def sizes(self) -> Int[np.ndarray, "clients"]:
         """Samples of each client."""
@@ -89,8 +94,9 @@ class Split:
 class FederatedData:
     """A federation's data: three splits, the clients' names, notes for the reader, and provenance.
 
-    Raises `DataError` if a split has another number of clients, a client has no training or no test sample, or a
-    feature or target is NaN or infinite.
+    Without any test sample it can be trained on but not tested. Raises `DataError` if a split has another number of
+    clients, a client has no training sample, or no test sample where others have, or a feature or target is NaN or
+    infinite.
 
     classes: the class names of a classification task, empty for regression. Where clients number their own
         classes (`own_labels`), label k means another class at each client, and these are only numbers.
@@ -123,7 +129,7 @@ class FederatedData:
             raise DataError(
                 f"{self.name}: client '{self.clients[empty]}' has no training samples; drop it or merge it"
             )
-        for empty in np.flatnonzero(self.test.sizes == 0):
+        for empty in np.flatnonzero(self.test.sizes == 0) if self.test.count else ():
             raise DataError(
                 f"{self.name}: client '{self.clients[empty]}' has no test samples; "
                 "raise the test fraction or the minimum size of a client"
@@ -140,6 +146,15 @@ class FederatedData:
                         f"{self.name}: NaN or infinity in the {name} {what} of client "
                         f"'{self.clients[split.owners[row]]}'; clean or impute the data first"
                     )
+
+    def __repr__(self) -> str:
+        """One line: clients, samples, features and labels; no arrays."""
+        counts = ", ".join(f"{self.split(name).count} {name}" for name in SPLITS)
+        labels = f"{len(self.classes)} classes" if self.task == "classification" else "regression"
+        shape = " x ".join(map(str, self.feature_shape))
+        return (
+            f"<FederatedData {self.name}: {self.num_clients} clients, {counts} samples; {shape} features, {labels}>"
+        )
 
     def split(self, name: str) -> Split | GeneratedSplit:
         """The split called 'train', 'validation' or 'test'."""

@@ -3,6 +3,7 @@
 Public is what `__all__` lists; the modules below this package are internal and may change.
 """
 
+from idiolect.models.adapt import from_flax, from_functions
 from idiolect.models.check import check_model
 from idiolect.models.client_model import ClientModel, load_model
 from idiolect.models.cnn import CNN
@@ -29,6 +30,8 @@ __all__ = [
     "complete_spec",
     "convolve",
     "describe_models",
+    "from_flax",
+    "from_functions",
     "initialise",
     "l2_of",
     "load_model",

@@ -8,6 +8,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from idiolect.core.errors import ConfigError
+from idiolect.models.foreign import refuse_model
 
 
 def check_model(model: Any, feature_shape: tuple[int, ...], num_outputs: int) -> None:
@@ -18,8 +19,11 @@ def check_model(model: Any, feature_shape: tuple[int, ...], num_outputs: int) ->
     computed: shapes are inferred.
     """
     name = type(model).__name__
-    if not isinstance(model, eqx.Module) or not callable(model):
+    if not isinstance(model, eqx.Module):
+        refuse_model(model)
+    if not callable(model):
         raise ConfigError(f"a model must be an equinox.Module with a __call__(x) for one sample, not {name}")
+    _check_state(model)
     _check_parameters(model, name)
     sample = jax.ShapeDtypeStruct(feature_shape, jnp.float32)
     try:
@@ -40,6 +44,26 @@ def check_model(model: Any, feature_shape: tuple[int, ...], num_outputs: int) ->
         )
     if not jnp.issubdtype(output.dtype, jnp.floating):
         raise ConfigError(f"{name} must return floats, but returns {output.dtype}")
+
+
+def _check_state(model: eqx.Module) -> None:
+    """Refuse what needs more than one sample and the parameters: running statistics, random keys."""
+
+    def needs_more(node: Any) -> bool:
+        stateful = isinstance(node, eqx.nn.StatefulLayer) and not isinstance(node, eqx.nn.Sequential)
+        return stateful or isinstance(node, eqx.nn.Dropout)
+
+    for path, layer in jax.tree_util.tree_leaves_with_path(model, is_leaf=needs_more):
+        where = f"{type(model).__name__}{jax.tree_util.keystr(path)} is a {type(layer).__name__}"
+        if isinstance(layer, eqx.nn.StatefulLayer):
+            raise ConfigError(
+                f"{where}, whose running state is no parameter and would not be kept; use GroupNorm or LayerNorm"
+            )
+        if isinstance(layer, eqx.nn.Dropout) and not layer.inference and layer.p != 0:
+            raise ConfigError(
+                f"{where}, which draws at random in each call, and a model here has no random key; leave it out, or "
+                "switch it off: equinox.nn.inference_mode(model)"
+            )
 
 
 def _check_parameters(model: eqx.Module, name: str) -> None:

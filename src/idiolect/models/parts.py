@@ -8,6 +8,7 @@ import jax
 from jaxtyping import PyTree
 
 from idiolect.core.errors import ConfigError
+from idiolect.models.adapt import Adapted
 
 Head = str | Callable[[str, Any], bool]
 
@@ -16,11 +17,19 @@ def separate(params: PyTree, head: Head = "last") -> tuple[PyTree, PyTree]:
     """Return (body, head) of a parameter tree; `tree.merged` combines them again.
 
     head: "last", the innermost module with the last leaf, which is the last layer (a model without sub-modules is
-    all head); "none"; "all"; a name or path such as "output", "layers[1]" or "layers[1].bias", with all leaves below
-    it; or a function of (path, leaf) that returns whether a leaf is in the head. Leaves may be arrays, shapes or
-    traced values. Raises `ConfigError` on a path that is not in the model.
+    all head), or what a model of another library says (`Adapted.head`); "none"; "all"; a name or path such as
+    "output", "layers[1]" or "layers.1.bias", with all leaves below it; or a function of (path, leaf) that returns
+    whether a leaf is in the head. Leaves may be arrays, shapes or traced values. Raises `ConfigError` on a path that
+    is not in the model, and on "last" for a model whose last layer is unknown.
     """
     leaves = jax.tree_util.tree_leaves_with_path(params)
+    if head == "last" and isinstance(params, Adapted):
+        if params.head is None:
+            raise ConfigError(
+                "which parameters are the model's last layer is unknown, since dictionaries have no order; say "
+                f"from_functions(params, apply, head=...), one of {', '.join(_dotted(path) for path, _ in leaves)}"
+            )
+        head = params.head
     if callable(head):
         flags = [bool(head(_text(path), leaf)) for path, leaf in leaves]
     elif head in ("none", "all"):
@@ -29,7 +38,7 @@ def separate(params: PyTree, head: Head = "last") -> tuple[PyTree, PyTree]:
         layer = leaves[-1][0][:-1]
         flags = [path[: len(layer)] == layer for path, _ in leaves]
     else:
-        flags = [_is_below(_text(path), head) for path, _ in leaves]
+        flags = [_is_below(_text(path), head) or _is_below(_dotted(path), head) for path, _ in leaves]
         if not any(flags):
             known = ", ".join(_text(path) for path, _ in leaves)
             raise ConfigError(
@@ -42,6 +51,11 @@ def separate(params: PyTree, head: Head = "last") -> tuple[PyTree, PyTree]:
 
 def _text(path: tuple[Any, ...]) -> str:
     return jax.tree_util.keystr(path).removeprefix(".")
+
+
+def _dotted(path: tuple[Any, ...]) -> str:
+    """As in a model file."""
+    return jax.tree_util.keystr(path, simple=True, separator=".")
 
 
 def _is_below(path: str, prefix: str) -> bool:

@@ -32,9 +32,14 @@ def from_arrays(
     classes: the names of the labels 0, 1, ...; by default the classes are the sorted distinct labels.
     minimum: drop clients with fewer samples than this, and say so in the notes.
     """
+    if not isinstance(clients, Mapping):  # pyright: ignore[reportUnnecessaryIsInstance]
+        raise DataError(
+            f"{title}: clients must be a mapping {{name: (features, labels)}}, not a {type(clients).__name__}; "
+            "for a list of pairs write dict(enumerate(pairs))"
+        )
     if not clients:
         raise DataError(f"{title}: there are no clients")
-    arrays = {str(client): _check(f"{title}, client '{client}'", *pair) for client, pair in clients.items()}
+    arrays = {str(client): _check(f"{title}, client '{client}'", pair) for client, pair in clients.items()}
     kept, notes = large_enough({client: len(y) for client, (_, y) in arrays.items()}, minimum, title)
     arrays = {client: arrays[client] for client in kept}
     first = next(iter(arrays))
@@ -82,7 +87,11 @@ def from_arrays(
     )
 
 
-def _check(where: str, features: Any, labels: Any) -> Arrays:
+def _check(where: str, pair: Any) -> Arrays:
+    if not isinstance(pair, tuple | list) or len(pair) != 2:
+        what = f"{len(pair)} of them" if isinstance(pair, tuple | list) else f"a {type(pair).__name__}"
+        raise DataError(f"{where}: a client has a pair (features, labels), not {what}")
+    features, labels = pair
     x, y = np.asarray(features), as_labels(labels, where)
     if x.dtype.kind not in "fiub":
         raise DataError(f"{where}: features must be numbers, they are {x.dtype}")

@@ -1,0 +1,144 @@
+"""What the functions of `idiolect` are given, checked: each mistake is one line that says what to write."""
+
+from collections.abc import Iterable, Mapping
+from operator import index
+from os import PathLike
+from pathlib import Path
+from typing import Any, TypeAlias
+
+import equinox as eqx
+
+from idiolect.algorithms.base import Algorithm
+from idiolect.algorithms.registry import ALGORITHMS
+from idiolect.algorithms.registry import build as build_method
+from idiolect.core.errors import ConfigError, DataError, unknown
+from idiolect.core.losses import SampleLoss
+from idiolect.core.random import MOST_SEED, model_key
+from idiolect.data.federated import SPLITS, FederatedData
+from idiolect.data.sets.registry import SOURCES
+from idiolect.models import build, check_model, l2_of, loss_of
+from idiolect.models.foreign import refuse_model
+
+ModelSpec: TypeAlias = eqx.Module | Mapping[str, Any] | str
+Method: TypeAlias = Algorithm | type[Algorithm] | Mapping[str, Any] | str
+
+
+def check_data(data: Any) -> None:
+    """Raise `DataError` unless this is a federation's data; it says how to make them of what was given."""
+    if isinstance(data, FederatedData):
+        return
+    made = "idiolect.data.from_table, from_arrays or load"
+    if isinstance(data, str | PathLike):
+        text = str(data)
+        named = text in SOURCES
+        made = (
+            f"idiolect.data.load({text!r})" if named else f"idiolect.data.from_table({text!r}, client=..., label=...)"
+        )
+        if not named and not Path(text).suffix:
+            made += f", or one of the data sets {', '.join(SOURCES)} with idiolect.data.load(NAME)"
+    elif hasattr(data, "columns") and hasattr(data, "iloc"):
+        made = "idiolect.data.from_table(frame, client=..., label=...)"
+    elif isinstance(data, Mapping):
+        made = "idiolect.data.from_arrays({client: (features, labels), ...})"
+    raise DataError(f"data must be FederatedData, not {_kind(data)}; make them by {made}")
+
+
+def method_of(method: Method | Any) -> Algorithm:
+    """A method, given as such, as its class, or as for `compare`: by name, or as {"name": "pfedme", "rate": 0.01}.
+
+    Raises `ConfigError` if it is none of these, or its settings are wrong.
+    """
+    if isinstance(method, Algorithm):
+        return method
+    if isinstance(method, type) and issubclass(method, Algorithm):
+        return method()
+    if isinstance(method, str | Mapping):
+        return build_method(method)
+    raise _not_a_method(method)
+
+
+def methods_named(methods: Any) -> list[str | Mapping[str, Any]]:
+    """The methods of a comparison, each a name or a specification; a class stands for its name.
+
+    Raises `ConfigError` if there is none or one is anything else.
+    """
+    if isinstance(methods, str | Mapping | Algorithm | type) or not isinstance(methods, Iterable):
+        raise ConfigError(f"methods must be a list, such as ['fedavg', 'local'], not {_kind(methods)}")
+    return [_named(method) for method in methods]
+
+
+def _named(method: Any) -> str | Mapping[str, Any]:
+    if isinstance(method, str | Mapping):
+        return method
+    if isinstance(method, type) and ALGORITHMS.get(getattr(method, "name", "")) is method:
+        return method.name
+    if isinstance(method, Algorithm):
+        raise ConfigError(
+            f"a method that is compared is a name or a specification, such as "
+            f"{{'name': {method.name!r}, ...settings}}, not {_kind(method)}"
+        )
+    raise _not_a_method(method)
+
+
+def _not_a_method(method: Any) -> ConfigError:
+    return ConfigError(
+        f"a method is a name ({', '.join(list(ALGORITHMS)[:3])}, ...), a specification such as "
+        f"{{'name': 'pfedme', 'rate': 0.01}}, or idiolect.PFedMe(rate=0.01), not {_kind(method)}"
+    )
+
+
+def check_model_argument(model: Any) -> None:
+    """Raise `ConfigError` unless this is an Equinox module, a name or a specification; it says what to do."""
+    if not isinstance(model, eqx.Module | Mapping | str) or isinstance(model, Algorithm):
+        refuse_model(model)
+
+
+def model_of(model: ModelSpec, data: FederatedData, seed: int) -> tuple[eqx.Module, float, SampleLoss | None]:
+    """(module, weight of the L2 term, loss of one sample if the specification names one)."""
+    check_model_argument(model)
+    if isinstance(model, eqx.Module):
+        check_model(model, data.feature_shape, data.num_outputs)
+        return model, 0.0, None
+    spec = model if isinstance(model, str) else dict(model)
+    shape = (data.feature_shape, data.num_outputs, data.task, model_key(seed), data.modalities)
+    return build(spec, *shape), l2_of(spec), loss_of(spec)
+
+
+def whole(name: str, value: Any, *, least: int = 0, most: int | None = None) -> int:
+    """A whole number in its range, as an int; raises `ConfigError` that names the argument."""
+    wanted = f"a whole number of at least {least}" if most is None else f"a whole number from {least} to {most}"
+    try:
+        number = None if isinstance(value, bool) else index(value)
+    except TypeError:
+        number = int(value) if isinstance(value, float) and value.is_integer() else None
+    if number is None or number < least or (most is not None and number > most):
+        raise ConfigError(f"{name} = {_short(value)} must be {wanted}")
+    return number
+
+
+def seed_of(value: Any) -> int:
+    """A seed; raises `ConfigError` unless it is a whole number from 0 to `MOST_SEED`."""
+    return whole("seed", value, least=0, most=MOST_SEED)
+
+
+def splits_of(splits: Any) -> tuple[str, ...]:
+    """The names of splits; a lone name stands for a list of one. Raises `ConfigError` for another name."""
+    names = (splits,) if isinstance(splits, str) else tuple(splits)
+    for name in names:
+        if name not in SPLITS:
+            raise unknown("split", str(name), SPLITS)
+    return names
+
+
+def _kind(value: Any) -> str:
+    """What something is, in words."""
+    if isinstance(value, str):
+        return f"the text {_short(value)}"
+    if isinstance(value, type):
+        return f"the class {value.__name__}"
+    return "None" if value is None else f"a {type(value).__name__}"
+
+
+def _short(value: Any) -> str:
+    shown = repr(value)
+    return shown if len(shown) < 60 else f"{shown[:56]}..."

@@ -1,0 +1,284 @@
+"""scikit-learn estimators: every group of rows is a client and gets a model of its own."""
+
+from collections.abc import Mapping
+from typing import Any, cast
+
+import equinox as eqx
+import jax
+import numpy as np
+from jaxtyping import Float, Int, PyTree, Shaped
+from scipy.special import softmax
+
+try:
+    from sklearn.base import BaseEstimator, ClassifierMixin, RegressorMixin
+    from sklearn.metrics import accuracy_score, r2_score
+    from sklearn.preprocessing import StandardScaler
+    from sklearn.utils import check_random_state
+    from sklearn.utils.multiclass import check_classification_targets
+    from sklearn.utils.validation import check_is_fitted, column_or_1d, validate_data
+except ImportError as error:
+    from idiolect.core.errors import ConfigError
+
+    raise ConfigError(
+        f"the estimators need scikit-learn 1.6 or later ({error}): pip install 'idiolect[sklearn]'"
+    ) from error
+
+from idiolect.algorithms.base import Algorithm
+from idiolect.algorithms.parts.body_head import Parted
+from idiolect.api.arguments import method_of, model_of, whole
+from idiolect.api.groups import clients_of, column_of, rows_of
+from idiolect.api.models import ClientModels
+from idiolect.client.objective import objective_of
+from idiolect.client.predictor import Shared
+from idiolect.core import tree
+from idiolect.core.errors import ConfigError, require
+from idiolect.core.random import MOST_SEED, model_key
+from idiolect.core.settings import checked
+from idiolect.data.federated import FederatedData, Split, TaskKind
+from idiolect.models import build
+from idiolect.runtime.compiled import use_compilation_cache
+from idiolect.runtime.evaluate import Evaluator
+from idiolect.runtime.outputs import outputs_of
+from idiolect.runtime.simulate import Simulation
+
+SHARED = "global"
+_EVERYONE = "all"
+
+
+class _Personalized(BaseEstimator):
+    """What both estimators share: groups, features, training, and which model answers a row."""
+
+    _task: TaskKind
+    n_features_in_: int
+
+    def __init__(
+        self,
+        method: Any = "fedavg-ft",
+        model: Any = "auto",
+        *,
+        settings: Mapping[str, Any] | Any = None,
+        rounds: int | Any = 50,  # scikit-learn wants any value taken here, and checked in fit
+        cohort: float | Any = None,
+        standardise: bool | Any = True,
+        random_state: Any = None,
+    ) -> None:
+        self.method, self.model, self.settings = method, model, settings
+        self.rounds, self.cohort, self.standardise, self.random_state = rounds, cohort, standardise, random_state
+
+    def client_model(self, client: Any) -> eqx.Module:
+        """One client's own model, to be called on one sample as it was trained on: standardised, if that is on.
+
+        client: as `groups` named it. Raises `ConfigError` for a client that `fit` has not seen.
+        """
+        check_is_fitted(self)
+        row = int(rows_of([client], self.clients_)[0])
+        require(row >= 0, f"client {client!r} was not among the groups of fit; see clients_")
+        params, static = self._parts()
+        return eqx.combine(tree.gather(_filled(params, self._own), row % len(self._own[0])), static)
+
+    @property
+    def models_(self) -> ClientModels:
+        """Every client's own model by name, each built when it is asked for; see `client_model`."""
+        check_is_fitted(self)
+        return ClientModels(self.clients_.tolist(), self.client_model)
+
+    def _fit(self, x: Float[np.ndarray, "n d"], y: Shaped[np.ndarray, "n"], groups: Any, classes: int) -> None:
+        """Train on encoded labels; sets what `fit` leaves behind. classes: their number, 0 for a regression."""
+        rounds, seed = whole("rounds", self.rounds, least=1), self._seed()
+        self._grouped = groups is not None
+        names = column_of(groups, len(x)) if self._grouped else np.full(len(x), _EVERYONE)
+        self.clients_ = clients_of(names)
+        self.scaler_: Any = StandardScaler().fit(x) if self.standardise else None
+        features, rows = self._features(x), rows_of(names, self.clients_)
+        order, offsets = np.argsort(rows, kind="stable"), np.append(0, np.cumsum(np.bincount(rows)))
+        nothing = Split(features[:0], y[:0], np.zeros_like(offsets))
+        data = FederatedData(
+            type(self).__name__,
+            Split(features[order], y[order], offsets),
+            validation=nothing,
+            test=nothing,
+            clients=tuple(str(name) for name in self.clients_),
+            task=self._task,
+            classes=tuple(map(str, range(classes))),
+        )
+        algorithm = self._algorithm()
+        self._built = (
+            self._model(algorithm),
+            classes or 1,
+            seed,
+        )  # whatever set_params says later
+        module, l2, loss = model_of(self._built[0], data, seed)
+        params = eqx.filter(module, eqx.is_inexact_array)
+        cohort = checked(float | None, self.cohort, "cohort")
+        cohort = None if cohort is None else min(cohort, data.num_clients)
+        use_compilation_cache()
+        simulation = Simulation(
+            data, objective_of(module, self._task, l2, loss), params, algorithm, cohort=cohort, rounds=rounds
+        )
+        state = simulation.advance(simulation.init(seed), rounds)
+        own = algorithm.model_names[0]
+        models = Evaluator(simulation).client_models(state, sorted({own, SHARED} & {*simulation.offered}))
+        self._own = self._leaves(models[own], params)
+        # Whoever is asked has the same shared model.
+        self._shared = [leaf[:1] for leaf in self._leaves(models[SHARED], params)] if SHARED in models else None
+
+    def _leaves(self, models: PyTree, params: PyTree) -> list[np.ndarray]:
+        """The leaves of stacked parameters; a model that all share is kept once."""
+        once = isinstance(models, Shared) and models.group is None
+        models = models.model if isinstance(models, Shared) else models
+        require(
+            jax.tree.structure(models) == jax.tree.structure(params),
+            f"method {self.method!r} predicts by other means than parameters of one model; use it with idiolect.run",
+        )
+        return [np.array(leaf[:1] if once else leaf) for leaf in jax.tree.leaves(models)]
+
+    def _answers(self, x: Any, groups: Any) -> Float[np.ndarray, "n ..."]:
+        """The outputs for every row, (n, outputs) or (n,), by the client's own model or else the shared one."""
+        check_is_fitted(self)
+        x = self._features(validate_data(self, x, dtype=np.float64, reset=False))
+        rows = self._answered_by(groups, len(x))
+        params, static = self._parts()
+        found: np.ndarray | None = None
+        for mine, leaves in ((rows >= 0, self._own), (rows < 0, self._shared)):
+            if leaves is not None and mine.any():
+                owners = np.maximum(rows[mine], 0) % len(leaves[0])  # 0 where one model is everyone's
+                outputs = outputs_of(static, _filled(params, leaves), owners, x[mine])
+                found = np.empty((len(x), *outputs.shape[1:])) if found is None else found
+                found[mine] = outputs
+        return cast(np.ndarray, found)
+
+    def _answered_by(self, groups: Any, count: int) -> Int[np.ndarray, "n"]:
+        """The number of the client whose model answers each row; -1: the shared model does."""
+        if not self._grouped:
+            return np.zeros(count, int)
+        names = None if groups is None else column_of(groups, count)
+        rows = np.full(count, -1) if names is None else rows_of(names, self.clients_)
+        if self._shared is None and (rows < 0).any():
+            who = "" if names is None else f"client {names[rows < 0].tolist()[0]!r}, unknown to fit"
+            raise ConfigError(
+                f"method {self.method!r} has no shared model that could answer {who or 'rows without groups'}; "
+                f"give groups= of known clients, or take a method with a model '{SHARED}' such as 'fedavg-ft'"
+            )
+        return rows
+
+    def _features(self, x: Any) -> Float[np.ndarray, "n d"]:
+        with np.errstate(over="ignore"):  # told below
+            features = (x if self.scaler_ is None else self.scaler_.transform(x)).astype(np.float32)
+        require(
+            bool(np.isfinite(features).all()),
+            "a feature is infinity or too large a value for float32, in which models compute; rescale it",
+        )
+        return features
+
+    def _algorithm(self) -> Algorithm:
+        settings = {} if self.settings is None else self.settings
+        require(
+            isinstance(settings, Mapping), f"settings must be a dictionary, as {{'rate': 0.05}}, not {settings!r}"
+        )
+        if not settings:
+            return method_of(self.method)
+        require(isinstance(self.method, str), "settings go with the name of a method; give the method alone")
+        return method_of({"name": self.method, **settings})
+
+    def _model(self, algorithm: Algorithm) -> Any:
+        if not isinstance(self.model, str) or self.model != "auto":
+            return self.model
+        linear = "mlr" if self._task == "classification" else "linear"
+        return "mlp" if isinstance(algorithm, Parted) else linear  # a linear model has no body to share
+
+    def _parts(self) -> tuple[PyTree, PyTree]:
+        """(parameters, static) of the module that was trained; of the parameters only the places matter."""
+        module, outputs, seed = self._built
+        if not isinstance(module, eqx.Module):
+            module = build(module, (self.n_features_in_,), outputs, self._task, model_key(seed))
+        return eqx.partition(module, eqx.is_inexact_array)
+
+    def _seed(self) -> int:
+        given = self.random_state
+        if isinstance(given, int | np.integer) and 0 <= given <= MOST_SEED:
+            return int(given)
+        return int(check_random_state(given).randint(MOST_SEED))
+
+
+class PersonalizedClassifier(ClassifierMixin, _Personalized):
+    """A classifier with a model for each client: argmax_c model_i(x)_c, probabilities softmax(model_i(x)).
+
+    fit(X, y, groups): `groups` names each row's client; without it all rows are one client's. X: (n, d); y: labels of
+    any type; groups: (n,).
+
+    Which model answers: rows of a client that `fit` has seen are answered by that client's own model (the method's
+    first: `adapted`, `personal`, ...). Rows of other clients, and rows without groups, are answered by the shared
+    model, `global`; a method that has none (`local`, `fedu`) then raises `ConfigError`. After a fit without groups
+    there is one client, whose model answers everything.
+
+    method: a name ("pfedme"), a specification, or a method such as `idiolect.PFedMe(...)`. settings: of a method
+    given by name, {"rate": 0.05}. model: "auto" (`mlr` or `linear`; `mlp` for a method with body and head), a name or
+    specification of the zoo, or an Equinox module for (d,) features. rounds; cohort: clients a round, at most those
+    that there are, all by default. standardise: features to mean 0 and deviation 1, fitted on the rows of `fit`;
+    without it features of large scale diverge. random_state: a seed 0 to 2^31 - 1 is that of `idiolect.run`.
+
+    After fit: classes_, clients_ (the groups, sorted), models_ (a mapping from client to Equinox module), scaler_.
+
+    Raises `ConfigError` (a `ValueError`) for settings and shapes, `DivergedError` at the first NaN or infinity. The
+    interface is that of https://scikit-learn.org/stable/developers/develop.html.
+    """
+
+    _task: TaskKind = "classification"
+
+    def fit(self, X: Any, y: Any, groups: Any = None) -> "PersonalizedClassifier":
+        """Train every client's model; see the class."""
+        x, labels = cast(tuple[Any, Any], validate_data(self, X, y, dtype=np.float64))
+        check_classification_targets(labels)
+        self.classes_, codes = np.unique(column_or_1d(labels, warn=True), return_inverse=True)
+        require(
+            len(self.classes_) > 1,
+            f"all labels are of one class, {self.classes_.tolist()[0]!r}; a classifier needs two or more",
+        )
+        self._fit(x, codes.astype(np.int32), groups, len(self.classes_))
+        return self
+
+    def predict_proba(self, X: Any, groups: Any = None) -> Float[np.ndarray, "n classes"]:
+        """The probability of each of classes_, (n, classes)."""
+        return softmax(self._answers(X, groups), axis=1)
+
+    def predict(self, X: Any, groups: Any = None) -> Shaped[np.ndarray, "n"]:
+        """The most probable class of each row, as `y` named it."""
+        answers = self._answers(X, groups)
+        return self.classes_[np.argmax(answers, axis=1)]
+
+    def score(self, X: Any, y: Any, sample_weight: Any = None, groups: Any = None) -> float:
+        """The accuracy."""
+        return float(accuracy_score(y, self.predict(X, groups), sample_weight=sample_weight))
+
+
+class PersonalizedRegressor(RegressorMixin, _Personalized):
+    """A regressor with a model for each client: scale * model_i(x) + mean.
+
+    Labels are scaled by the mean and the deviation of all rows of `fit`, and predictions are in the units of `y`. All
+    else as `PersonalizedClassifier`; after fit: clients_, models_ (whose outputs are in scaled units), mean_, scale_,
+    scaler_.
+    """
+
+    _task: TaskKind = "regression"
+
+    def fit(self, X: Any, y: Any, groups: Any = None) -> "PersonalizedRegressor":
+        """Train every client's model; see the class."""
+        x, given = cast(tuple[Any, Any], validate_data(self, X, y, dtype=np.float64, y_numeric=True))
+        targets = np.asarray(column_or_1d(given, warn=True), np.float64)
+        self.mean_, spread = float(targets.mean()), float(targets.std())
+        self.scale_ = spread if spread > 1e-9 * abs(self.mean_) else 1.0  # the deviation of equal labels is rounding
+        self._fit(x, ((targets - self.mean_) / self.scale_).astype(np.float32), groups, 0)
+        return self
+
+    def predict(self, X: Any, groups: Any = None) -> Float[np.ndarray, "n"]:
+        """The prediction for each row, in the units of `y`."""
+        return self._answers(X, groups).reshape(-1) * self.scale_ + self.mean_
+
+    def score(self, X: Any, y: Any, sample_weight: Any = None, groups: Any = None) -> float:
+        """R2, the coefficient of determination."""
+        return float(r2_score(y, self.predict(X, groups), sample_weight=sample_weight))
+
+
+def _filled(params: PyTree, leaves: list[np.ndarray]) -> PyTree:
+    """Stacked parameters from their leaves."""
+    return jax.tree.unflatten(jax.tree.structure(params), leaves)

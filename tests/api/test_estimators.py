@@ -1,0 +1,144 @@
+"""The scikit-learn estimators: their own checks, groups as clients, and the runs that they stand for."""
+
+import pickle
+import subprocess
+import sys
+from dataclasses import replace
+
+import jax
+import numpy as np
+import pytest
+from scipy.special import softmax
+from sklearn import config_context
+from sklearn.base import clone
+from sklearn.model_selection import GroupKFold, cross_val_score
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import StandardScaler
+from sklearn.utils.estimator_checks import parametrize_with_checks
+
+import idiolect
+from idiolect import PersonalizedClassifier, PersonalizedRegressor
+from idiolect.core.errors import ConfigError
+from idiolect.data.federated import Split
+
+RNG = np.random.default_rng(0)
+GROUPS = np.repeat(["rome", "oslo", "bonn"], 40)
+X = RNG.normal(size=(120, 4)) * [1, 100, 1e-3, 5] + [0, 1e4, 0, -3]
+RULES = np.repeat([1.0, -1.0, 1.0], 40)  # oslo's rule is the reverse of the others'
+Y = np.where(X[:, 0] * RULES > 0, "ill", "well")
+ASKED = {"method": "fedavg-ft", "settings": {"rate": 0.5, "finetune_rate": 0.5, "finetune_steps": 20}, "rounds": 10}
+
+
+@pytest.fixture(scope="module")
+def fitted():
+    return PersonalizedClassifier(**ASKED, random_state=3).fit(X, Y, groups=GROUPS)
+
+
+@parametrize_with_checks(
+    [
+        PersonalizedClassifier("fedavg", settings={"rate": 0.5}, rounds=5, random_state=0),
+        PersonalizedRegressor("fedavg", settings={"rate": 0.1}, rounds=5, random_state=0),
+    ]
+)
+def test_scikit_learns_own_checks(estimator, check):
+    check(estimator)
+
+
+def test_it_is_the_run_of_the_same_data(fitted):
+    """The models are those of `idiolect.run` on the standardised rows, client by client, to the last bit."""
+    scaled = StandardScaler().fit_transform(X).astype(np.float32)
+    cities = {city: (scaled[city == GROUPS], (Y[city == GROUPS] == "well").astype(int)) for city in np.unique(GROUPS)}
+    data = idiolect.data.from_arrays(cities)
+    x, y = (np.concatenate(parts) for parts in zip(*cities.values(), strict=True))
+    whole = Split(x, y.astype(np.int32), np.array([0, 40, 80, 120]))
+    data = replace(data, train=whole, test=whole)
+    method = idiolect.FedAvgFineTuned(**ASKED["settings"])
+    run = idiolect.run(data, "mlr", method, rounds=10, seed=3, splits="test")
+    for city, model in run.models("adapted").items():
+        for mine, its in zip(jax.tree.leaves(fitted.models_[city]), jax.tree.leaves(model), strict=True):
+            np.testing.assert_allclose(mine, its, rtol=1e-5, atol=1e-6)
+    assert fitted.score(X, Y, groups=GROUPS) == pytest.approx(run.scores("adapted").pooled["accuracy"])
+    assert fitted.score(X, Y) == pytest.approx(run.scores("global").pooled["accuracy"])
+
+
+def test_known_clients_have_their_own_model_and_others_the_shared_one(fitted):
+    assert fitted.clients_.tolist() == ["bonn", "oslo", "rome"]
+    assert fitted.score(X, Y, groups=GROUPS) > 0.9
+    shared = fitted.predict_proba(X)
+    mixed = np.where(GROUPS == "oslo", "oslo", "paris")
+    found = fitted.predict_proba(X, groups=mixed)
+    np.testing.assert_array_equal(found[mixed == "paris"], shared[mixed == "paris"])
+    scaled = fitted.scaler_.transform(X).astype(np.float32)
+    own = softmax(np.asarray(jax.vmap(fitted.client_model("oslo"))(scaled), np.float64), axis=1)
+    np.testing.assert_allclose(found[mixed == "oslo"], own[mixed == "oslo"], rtol=1e-5)
+    assert np.abs(found - shared)[mixed == "oslo"].max() > 0.5
+    np.testing.assert_array_equal(fitted.predict(X, groups=mixed), fitted.classes_[found.argmax(axis=1)])
+
+
+def test_clones_pickles_and_later_settings_do_not_touch_what_is_fitted(fitted):
+    again = pickle.loads(pickle.dumps(fitted))
+    assert clone(fitted).get_params() == fitted.get_params()
+    again.set_params(model="mlp", method="local")
+    np.testing.assert_array_equal(again.predict_proba(X, groups=GROUPS), fitted.predict_proba(X, groups=GROUPS))
+
+
+def test_groups_are_routed_through_pipelines_and_cross_validation():
+    with config_context(enable_metadata_routing=True):
+        asked = PersonalizedClassifier(**ASKED, random_state=3)
+        asked.set_fit_request(groups=True).set_score_request(groups=True)
+        scores = cross_val_score(
+            make_pipeline(StandardScaler(), asked),
+            X,
+            Y,
+            params={"groups": GROUPS},
+            cv=GroupKFold(3),
+            error_score="raise",
+        )
+    # Each fold's city is unknown, so the model of the two others answers: wrong on oslo, half right on the others.
+    assert scores.min() < 0.3
+
+
+def test_a_method_without_a_shared_model_says_so():
+    local = PersonalizedClassifier("local", rounds=1, random_state=0).fit(X, Y, groups=GROUPS)
+    with pytest.raises(ConfigError, match="'local' has no shared model that could answer client 'paris', unknown to"):
+        local.predict(X[:2], groups=["rome", "paris"])
+    with pytest.raises(ConfigError, match="could answer rows without groups; give groups= of known clients"):
+        local.predict(X[:2])
+
+
+def test_regression_labels_are_scaled_and_predictions_are_in_their_units():
+    """Per-client least squares recovers y = a_i x + b_i where labels are around 50,000."""
+    slopes, offsets = np.repeat([10.0, -30.0, 20.0], 40), np.repeat([5e4, 5.2e4, 4.9e4], 40)
+    y = slopes * X[:, 0] + offsets
+    settings = {"rate": 0.2, "local_steps": 20, "batch_size": 0}
+    fitted = PersonalizedRegressor("local", settings=settings, rounds=20, random_state=0).fit(X, y, groups=GROUPS)
+    np.testing.assert_allclose(fitted.predict(X, groups=GROUPS), y, atol=1.0)
+    assert fitted.score(X, y, groups=GROUPS) > 0.9999
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        ({"rounds": "3"}, "rounds = '3' must be a whole number of at least 1"),
+        ({"cohort": "2"}, "cohort = '2' must be a number or null"),
+        ({"settings": 3}, "settings must be a dictionary, as .*, not 3"),
+        ({"method": "fedavgg"}, "did you mean 'fedavg'"),
+        ({"settings": {"lr": 0.1}}, "did you mean 'rate'"),
+        ({"method": idiolect.FedAvg(), "settings": {"rate": 0.1}}, "settings go with the name of a method"),
+        ({"model": "linear"}, "model linear is for regression"),
+        ({"standardise": False}, "too large a value for float32"),
+    ],
+)
+def test_wrong_settings_are_one_line(change, message):
+    x = X * 1e36 if "standardise" in change else X
+    with pytest.raises(ConfigError, match=message):
+        PersonalizedClassifier().set_params(**change).fit(x, Y, groups=GROUPS)
+
+
+def test_scikit_learn_is_imported_by_the_estimators_alone_and_missed_in_one_line():
+    code = (
+        "import sys; sys.modules['sklearn'] = None\nimport idiolect\n"
+        "try: idiolect.PersonalizedClassifier\nexcept idiolect.ConfigError as error: print(error)\n"
+    )
+    shown = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout
+    assert "pip install 'idiolect[sklearn]'" in shown
