@@ -9,6 +9,8 @@ import typer
 
 from idiolect.cli.compare import compare
 from idiolect.cli.experiments import demo, reproduce, resume, run
+from idiolect.cli.export import export
+from idiolect.cli.inspect import inspect
 from idiolect.cli.predict import predict
 from idiolect.cli.show import list_, show
 from idiolect.cli.sweep import sweep
@@ -59,7 +61,7 @@ def launch_(
         raise typer.Exit(code)
 
 
-for command in (demo, compare, sweep, run, resume, reproduce, show, predict):
+for command in (demo, compare, sweep, run, resume, reproduce, show, inspect, predict, export):
     app.command()(command)
 app.command(name="list")(list_)
 

@@ -9,6 +9,7 @@ from jaxtyping import Bool, Int, UInt64
 
 from idiolect.data.federated import SPLITS, FederatedData, Split
 from idiolect.data.generated import GeneratedSplit
+from idiolect.data.schema.leaks import telling_columns
 
 
 @dataclass(frozen=True)
@@ -22,7 +23,7 @@ class Audit:
     *_in_own_train: samples with a copy in the training data of the same client;
     *_in_other_train: samples with a copy in the training data of another client;
     normalisation, fitted_on: its name and what it was fitted on ('train', 'all', 'nothing', 'unknown');
-    leaks: known leaks by design.
+    leaks: known leaks by design. telling: columns of a table that tell every row's label by themselves.
     """
 
     samples: int
@@ -40,6 +41,7 @@ class Audit:
     normalisation: str
     fitted_on: str
     leaks: tuple[str, ...]
+    telling: tuple[str, ...] = ()
 
     @property
     def clean(self) -> bool:
@@ -51,7 +53,7 @@ class Audit:
             + self.validation_in_own_train
             + self.validation_in_other_train
         )
-        return copies == 0 and self.fitted_on != "all" and not self.leaks
+        return copies == 0 and self.fitted_on != "all" and not self.leaks and not self.telling
 
     def lines(self) -> list[str]:
         """The findings as plain sentences; a single one if there is no leak."""
@@ -78,11 +80,16 @@ class Audit:
             ]
         sentences.append(f"Normalisation '{self.normalisation}': {_FITTED.get(self.fitted_on, self.fitted_on)}.")
         sentences += [f"Known leak: {leak}." for leak in self.leaks]
+        sentences += [
+            f"Column '{name}' alone tells the label of every row: is it the label under another name? "
+            f"--set 'data.ignore=[\"{name}\"]' leaves it out."
+            for name in self.telling
+        ]
         return sentences
 
     def to_dict(self) -> dict[str, Any]:
         """The findings as plain values."""
-        return {**asdict(self), "leaks": list(self.leaks), "clean": self.clean}
+        return {**asdict(self), "leaks": list(self.leaks), "telling": list(self.telling), "clean": self.clean}
 
 
 _FITTED = {
@@ -138,7 +145,17 @@ def audit(data: FederatedData) -> Audit:
         normalisation=str(normalisation.get("name", "unknown")),
         fitted_on=str(normalisation.get("fitted_on", "unknown")),
         leaks=tuple(data.provenance.get("leaks", ())),
+        telling=_telling(data),
     )
+
+
+def _telling(data: FederatedData) -> tuple[str, ...]:
+    """See `telling_columns`; only a table has columns."""
+    if data.schema is None or data.own_labels:
+        return ()
+    splits = [data.stored(name) for name in SPLITS]
+    x, y = (np.concatenate([getattr(split, part) for split in splits]) for part in ("x", "y"))
+    return telling_columns(data.schema, x, y)
 
 
 def audit_lines(data: FederatedData) -> list[str]:

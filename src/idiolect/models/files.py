@@ -84,7 +84,7 @@ def save_model(
         metadata = {key: json.dumps(value) for key, value in {**header, **(extra or {})}.items()}
     except (TypeError, ValueError) as error:
         raise ConfigError(f"the metadata of {path} cannot be written as JSON: {error}") from error
-    tensors = _tensors(model)
+    tensors = tensors_of(model)
     metadata["sha256"] = json.dumps(_digest(metadata, tensors))
     try:
         content = _in_order(save(tensors, metadata))
@@ -181,7 +181,7 @@ def _digest(metadata: Mapping[str, str], tensors: _Tensors) -> str:
     return total.hexdigest()
 
 
-def _tensors(model: eqx.Module) -> _Tensors:
+def tensors_of(model: eqx.Module) -> _Tensors:
     """The model's arrays and numbers by name, in C order."""
     stored = {name: leaf for name, leaf in _leaves(model).items() if _is_stored(leaf)}
     try:

@@ -1,0 +1,62 @@
+"""The command inspect: what a table holds, before anything is trained."""
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+from rich.table import Table
+from rich.text import Text
+
+from idiolect.cli.options import ClientColumn, Json, LabelColumn
+from idiolect.cli.terminal import console, print_json
+from idiolect.data.inspection import Inspection, inspect_table
+
+SHOWN = 30
+
+
+def inspect(
+    table: Annotated[Path, typer.Argument(metavar="FILE", help="A table: CSV, Parquet, JSON or Excel.")],
+    client: ClientColumn = "client",
+    label: LabelColumn = "label",
+    task: Annotated[str | None, typer.Option("--task", help="classification or regression.")] = None,
+    as_json: Json = False,
+) -> None:
+    """Look at a table: clients, labels, columns, suspected identifiers and leaks, and the command to run."""
+    found = inspect_table(table, client, label, task=task)
+    if as_json:
+        print_json(found.to_dict())
+        return
+    out = console()
+    out.print(f"{found.where}: {found.rows:,} rows, {len(found.clients):,} clients, {found.task}", markup=False)
+    out.print(_clients(found))
+    out.print(_columns(found))
+    for line in found.notes:
+        out.print(Text(f"note: {line}"), soft_wrap=True)
+    for line in found.suspicions:
+        out.print(Text(f"look at: {line}", style="yellow"), soft_wrap=True)
+    out.print(Text(f"to compare methods: {found.command}"), soft_wrap=True)
+
+
+def _clients(found: Inspection) -> Table:
+    table = Table("client", box=None, title="clients")
+    names = list(found.labels)
+    shown = names[:8] if found.task == "classification" else names
+    for heading in ("rows", *shown):
+        table.add_column(heading, justify="right")
+    form = "{:,.0f}" if found.task == "classification" else "{:.4g}"
+    for one in found.clients[:SHOWN]:
+        table.add_row(one.name, f"{one.rows:,}", *(form.format(one.labels[name]) for name in shown))
+    if len(found.clients) > SHOWN:
+        table.add_row(f"… {len(found.clients) - SHOWN:,} more", "", *("" for _ in shown))
+    table.add_row("all", f"{found.rows:,}", *(form.format(found.labels[name]) for name in shown))
+    return table
+
+
+def _columns(found: Inspection) -> Table:
+    table = Table("column", box=None, title="columns")
+    table.add_column("missing", justify="right")
+    table.add_column("distinct", justify="right")
+    table.add_column("what would be done")
+    for one in found.columns[:200]:
+        table.add_row(one.name, f"{one.missing:.0%}" if one.missing else "", f"{one.distinct:,}", one.done)
+    return table
