@@ -94,9 +94,8 @@ class Split:
 class FederatedData:
     """A federation's data: three splits, the clients' names, notes for the reader, and provenance.
 
-    Without any test sample it can be trained on but not tested. Raises `DataError` if a split has another number of
-    clients, a client has no training sample, or no test sample where others have, or a feature or target is NaN or
-    infinite.
+    Raises `DataError` if a split has another number of clients, a client has no training sample, or a feature or
+    target is NaN or infinite. A client without test (or validation) samples has no score there: NaN.
 
     classes: the class names of a classification task, empty for regression. Where clients number their own
         classes (`own_labels`), label k means another class at each client, and these are only numbers.
@@ -128,11 +127,6 @@ class FederatedData:
         for empty in np.flatnonzero(self.train.sizes == 0):
             raise DataError(
                 f"{self.name}: client '{self.clients[empty]}' has no training samples; drop it or merge it"
-            )
-        for empty in np.flatnonzero(self.test.sizes == 0) if self.test.count else ():
-            raise DataError(
-                f"{self.name}: client '{self.clients[empty]}' has no test samples; "
-                "raise the test fraction or the minimum size of a client"
             )
         for name in SPLITS:
             split = self.split(name)
