@@ -26,7 +26,6 @@ from tests.federations import (
     flat,
     labelled,
     quadratics,
-    quadratics_of,
     rows,
     run,
     split_of,
@@ -62,7 +61,11 @@ def test_every_method_serves_new_clients(name: str) -> None:
     if data.modalities is not None:
         parts = [data.stored("train").client(i) for i in range(2)]
     new = replace(
-        data, clients=("x", "y"), train=split_of(parts), test=split_of(parts), validation=split_of([(x[:0], y[:0]) for x, y in parts])
+        data,
+        clients=("x", "y"),
+        train=split_of(parts),
+        test=split_of(parts),
+        validation=split_of([(x[:0], y[:0]) for x, y in parts]),
     )
     made = personalize(simulation, state, new)
     assert bits(state) == before
@@ -100,7 +103,9 @@ def test_a_new_client_does_not_depend_on_the_others(method: Any) -> None:
     np.testing.assert_allclose(
         models(personalize(simulation, state, alone(new, 2, 0, 1)), "personal"), all_[[2, 0, 1]], rtol=1e-5, atol=1e-6
     )
-    np.testing.assert_allclose(models(personalize(simulation, state, alone(new, 1)), "personal")[0], all_[1], rtol=1e-5, atol=1e-6)
+    np.testing.assert_allclose(
+        models(personalize(simulation, state, alone(new, 1)), "personal")[0], all_[1], rtol=1e-5, atol=1e-6
+    )
 
 
 def new_quadratic(problem: Quadratics, seed: int = 9) -> Quadratics:
@@ -125,7 +130,7 @@ def test_ditto_reaches_the_prox_point_of_the_trained_model() -> None:
     ("graph", "degree"), [("complete", 4.0), ("ring", 4 * 2 / 3), ("star", 1.0)], ids=["complete", "ring", "star"]
 )
 def test_fedu_reaches_the_optimum_between_fixed_neighbours(graph: str, degree: float) -> None:
-    """argmin F(w) + (eta / 2) a ||w - m||^2; with exact steps the fixed point is that of R steps and one of mixing."""
+    """argmin F(w) + (eta / 2) a ||w - m||^2; by steps that are exact, not small."""
     problem, eta = quadratics(), 0.3
     method = idiolect.FedU(rate=0.02, local_steps=1, batch_size=0, coupling=eta, graph=graph)
     simulation = problem.simulation(method)
@@ -136,7 +141,7 @@ def test_fedu_reaches_the_optimum_between_fixed_neighbours(graph: str, degree: f
     assert float(seen.weight) == pytest.approx(degree)
     np.testing.assert_allclose(flat(seen.centre), centre, rtol=1e-5, atol=1e-6)
     got = models(personalize(simulation, state, one.data, rounds=1500), "personal")[0]
-    # The mixing step follows the gradient step, so the fixed point solves A (w - c) (1 - mu eta a) + eta a (w - m) = 0.
+    # Mixing follows the gradient step, so the fixed point solves A (w - c) (1 - mu eta a) + eta a (w - m) = 0.
     a, c, pull = one.a[0], one.c[0], eta * degree
     damped = (1 - 0.02 * pull) * a
     np.testing.assert_allclose(got, np.linalg.solve(damped + pull * np.eye(5), damped @ c + pull * centre), atol=3e-5)
@@ -168,8 +173,8 @@ def test_mocha_reaches_ridge_regression_around_the_mean() -> None:
     made = personalize(run_.evaluator.simulation, run_.state, replace(new, clients=("new",)), rounds=200)
     design = np.concatenate([x, np.ones((7, 1))], axis=1).astype(float)
     known = run_.evaluator.client_params(run_.state, ["personal"])["personal"]
-    weight = [leaf for leaf in jax.tree.leaves(known) if np.ravel(leaf[0]).size == 3][0].reshape(3, 3)
-    bias = [leaf for leaf in jax.tree.leaves(known) if np.ravel(leaf[0]).size == 1][0].reshape(3, 1)
+    bias, weight = sorted(jax.tree.leaves(known), key=np.size)
+    weight, bias = weight.reshape(3, 3), bias.reshape(3, 1)
     mean, pull = np.concatenate([weight, bias], axis=1).astype(float).mean(axis=0), 2.0 * 3 / 4
     expected = np.linalg.solve(design.T @ design + (pull + 0.5) * np.eye(4), design.T @ y + pull * mean)
     got = made.evaluator.client_params(made.state, ["personal"])["personal"]
@@ -193,7 +198,13 @@ def test_the_head_alone_is_fitted_on_a_frozen_body(name: str) -> None:
     method = build({"name": name, **settings.get(name, {"head_rate": 0.5})})
     problem = classification(l2=0.1)
     rng = np.random.default_rng(2)
-    data = replace(problem.data, clients=("new",), train=(part := labelled((20,), rng)), test=part, validation=split_of([(part.x[:0], part.y[:0])]))
+    data = replace(
+        problem.data,
+        clients=("new",),
+        train=(part := labelled((20,), rng)),
+        test=part,
+        validation=split_of([(part.x[:0], part.y[:0])]),
+    )
     model = idiolect.models.build({"name": "mlp", "hidden": [4]}, (3,), 3, "classification", jax.random.key(0))
     done = idiolect.run(problem.data, model, method, rounds=2, l2=0.1)
     made = personalize(done.evaluator.simulation, done.state, data, rounds=60)
@@ -212,7 +223,9 @@ def test_local_trains_alone_for_as_many_rounds_as_a_known_client() -> None:
     simulation = problem.simulation(idiolect.Local(rate=0.1, batch_size=0))
     state = run(simulation, 4)
     new = alone(problem.data, 1, clients=("new",))
-    np.testing.assert_allclose(models(personalize(simulation, state, new), "local")[0], rows(state.private)[1], rtol=1e-6)
+    np.testing.assert_allclose(
+        models(personalize(simulation, state, new), "local")[0], rows(state.private)[1], rtol=1e-6
+    )
     half = problem.simulation(idiolect.Local(rate=0.1, batch_size=0), cohort=2)
     assert personalize(half, run(half, 4), new).rounds == 2
 

@@ -21,8 +21,8 @@ class FedPer(Parted, Averaging, Trainer):
     clients' SGD, see `Trainer`. weighting, server_optimizer, server_rate: see `Averaging`. With an empty head it is
     FedAvg; with nothing but a head, Local.
 
-    Model: `personal` is B with the client's P_i. A new client trains P_i alone, B held: on it nobody else would follow
-    what its steps do to B.
+    Model: `personal` is B with the client's P_i. A new client trains P_i alone, B held, since no
+    server would follow what its steps do to B.
 
     Source: Arivazhagan et al., "Federated Learning with Personalization Layers", 2019, Algorithms 1 and 2.
     """

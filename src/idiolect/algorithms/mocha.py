@@ -110,8 +110,8 @@ class Mocha(Algorithm):
     Model: `personal` is w_t.
 
     A new client, with "fixed" and the default Omega: among N + 1 clients the coupling is (lambda_1 / 2) sum_t
-    ||w_t - mean||^2, of which with the N known w_t held (lambda_1 / 2) (N / (N + 1)) ||w - wbar||^2 depends on w, wbar
-    their mean. With c = lambda_1 N / (N + 1) it minimises
+    ||w_t - mean||^2; with the N known w_t held, (lambda_1 / 2) (N / (N + 1)) ||w - wbar||^2 of it depends on w, where
+    wbar is their mean. With c = lambda_1 N / (N + 1) it minimises
         sum_i l(w' x_i, y_i) + (c / 2) ||w - wbar||^2 + (lambda_2 / 2) ||w||^2
     by the same dual ascent: w = m + q X alpha, m = q c wbar, q = 1 / (c + lambda_2). A given or learned Omega says
     nothing of a client that is not in it, and new clients are refused.
@@ -262,7 +262,7 @@ class Mocha(Algorithm):
         """m and q: the model that a new client has with alpha = 0, and its curvature."""
         require(
             self.relationship == "fixed" and self.relation is None,
-            "mocha: a relation that is learned or given says nothing of new clients; only the default, fixed one does",
+            "mocha: a relation that is learned or given says nothing of new clients, only the default does",
         )
         clients = len(shared.conjugate)
         pull = self.coupling * clients / (clients + 1)

@@ -28,8 +28,8 @@ from idiolect.runtime.simulate import Simulation
 class Trained(eqx.Module):
     """What all new clients see, which nothing changes.
 
-    view: of the trained state; seed: the bits of the run's key; samples: the run's training samples; most: how many of
-    its own samples a new client may use.
+    view: of the trained state; seed: the bits of the run's key; samples: the run's training samples; most: how
+    many of its own samples a new client may use.
     """
 
     view: PyTree
@@ -142,8 +142,9 @@ def personalize(
     samples = jnp.asarray(float(simulation.training.train.sizes.sum()))
     limit = jnp.asarray(start.capacity if most is None else most, jnp.int32)
     shared = Trained(view, jax.random.key_data(state.seed), samples, limit)
-    first = State(shared, Joined(numbers, jax.vmap(private)(numbers)), state.round, state.seed, jnp.zeros(3, jnp.int32))
-    if not jax.tree.leaves(first.private.private):
+    joined = Joined(numbers, jax.vmap(private)(numbers))
+    first = State(shared, joined, state.round, state.seed, jnp.zeros(3, jnp.int32))
+    if not jax.tree.leaves(joined.private):
         rounds = 0
     elif rounds is None:
         rounds = max(1, round(int(state.round) * sampling.size / simulation.training.num_clients))
@@ -178,12 +179,12 @@ def check_like(known: FederatedData, new: FederatedData) -> None:
     ]
     for what, expected, got in pairs:
         if expected != got:
-            raise DataError(f"{where}: {what} is {got!r}, but the run's is {expected!r}; encode them as the run's data")
+            raise DataError(f"{where}: {what} is {got!r}, but the run's is {expected!r}; encode them as the run's")
     fits = len(new.classes) <= len(known.classes) if known.own_labels else new.classes == known.classes
     if not fits:
         raise DataError(
-            f"{where}: the classes are {_listed(new.classes)}, but the run's are {_listed(known.classes)}; number the "
-            "labels as the run's data do (from_arrays takes classes=)"
+            f"{where}: the classes are {_listed(new.classes)}, but the run's are {_listed(known.classes)}; "
+            "number the labels as the run's data do (from_arrays takes classes=)"
         )
 
 
