@@ -1,4 +1,4 @@
-"""The command line: idiolect demo | compare | sweep | run | resume | reproduce | show | list."""
+"""The command line: idiolect demo | compare | sweep | run | resume | reproduce | show | list | personalize."""
 
 import sys
 from contextlib import suppress
@@ -9,6 +9,7 @@ import typer
 
 from idiolect.cli.compare import compare
 from idiolect.cli.experiments import demo, reproduce, resume, run
+from idiolect.cli.personalize import personalize
 from idiolect.cli.predict import predict
 from idiolect.cli.show import list_, show
 from idiolect.cli.sweep import sweep
@@ -59,7 +60,7 @@ def launch_(
         raise typer.Exit(code)
 
 
-for command in (demo, compare, sweep, run, resume, reproduce, show, predict):
+for command in (demo, compare, sweep, run, resume, reproduce, show, predict, personalize):
     app.command()(command)
 app.command(name="list")(list_)
 

@@ -104,6 +104,7 @@ class FederatedData:
     modalities: the layout of a sample's modalities in its vector; None for data of one modality.
     schema: what the features and labels of a table mean; it encodes new rows. None for other data.
     own_classes: where clients number their own classes, the names of each client's, in its order; else empty.
+    held_out: clients that take no part in training, to be served as new clients afterwards; None if there are none.
     """
 
     name: str
@@ -118,6 +119,7 @@ class FederatedData:
     modalities: Modalities | None = None
     schema: Schema | None = None
     own_classes: tuple[tuple[str, ...], ...] = ()
+    held_out: "FederatedData | None" = field(default=None, repr=False)
 
     def __post_init__(self) -> None:
         for name in SPLITS:
@@ -201,6 +203,8 @@ class FederatedData:
             self.split(name).digest(digest)
         if self.label_scale != 1:
             digest.update(repr(self.label_scale).encode())
+        if self.held_out is not None:
+            digest.update(self.held_out.fingerprint.encode())
         return digest.hexdigest()
 
     def pooled(self) -> "FederatedData":

@@ -176,6 +176,7 @@ def check_like(known: FederatedData, new: FederatedData) -> None:
         ("feature shape", known.feature_shape, new.feature_shape),
         ("modalities", known.modalities, new.modalities),
         ("labels numbered by each client", known.own_labels, new.own_labels),
+        ("scale of the labels", known.label_scale, new.label_scale),
     ]
     for what, expected, got in pairs:
         if expected != got:

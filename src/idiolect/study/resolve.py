@@ -113,6 +113,14 @@ class Workbench:
             )
             check_new_splits(cell, self.data)
             data = self.load(cell, experiment.first_seed)
+            require(
+                data.held_out is None or (jax.process_count() == 1 and cell.private == "memory"),
+                f"cell '{cell.id}': held_out goes with one process and private = 'memory'; leave it or them out",
+            )
+            require(
+                data.test.count > 0,
+                f"cell '{cell.id}': {data.name} has no test samples to compare methods on; set data.test=0.25",
+            )
             model_names: set[str] = set()
             try:
                 evaluated_clients(data.num_clients, cell.eval_clients)
