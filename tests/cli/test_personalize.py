@@ -86,7 +86,7 @@ def test_new_clients_of_a_finished_folder(idiolect, tmp_path):
         "personalize", "run", "--data", known, "--method", "fedavg", "--no-curve", "--out", "again"
     )
     assert code == 0
-    assert "2 have the names of clients that trained, but are served as new: w0, w1" in out
+    assert "2 of them have names of clients that trained, and are served as new: w0, w1" in out
     assert not (tmp_path / "again" / "own-samples.csv").exists()
     (tmp_path / "known.csv").write_text((tmp_path / "new.csv").read_text())
     assert "have changed since it was started" in refused("--method", "fedavg", "--out", "third")

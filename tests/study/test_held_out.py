@@ -1,5 +1,7 @@
 """Held-out clients of an experiment: they do not train, and are scored as new clients at its end."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
@@ -52,6 +54,6 @@ def test_private_states_in_a_file_are_refused_before_anything_runs():
 def test_a_comparison_needs_test_samples(three_clients):
     nothing = three_clients.test
     split = type(nothing)(nothing.x[:0], nothing.y[:0], nothing.offsets * 0, nothing.outputs)
-    data = type(three_clients)(**{**vars(three_clients), "test": split})
+    data = replace(three_clients, test=split)
     with pytest.raises(ConfigError, match="no test samples to compare methods on"):
         Workbench(data=data).check(experiment(METHODS[0]))
