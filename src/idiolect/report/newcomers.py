@@ -97,6 +97,7 @@ def newcomers_text(loaded: Loaded, made: Personalized, curve: pd.DataFrame | Non
     untested = [name for name, count in zip(data.clients, data.test.sizes, strict=True) if not count]
     if untested:
         facts.append(f"without test samples, hence without a score: {_some(untested)}")
+    facts += data.notes
     parts = [f"# New clients of {escaped(row.label)}", "\n".join(f"- {escaped(fact)}" for fact in facts)]
     if data.test.count:
         parts.append(_table(made, metric))
@@ -135,7 +136,7 @@ def own_samples_figure(curve: pd.DataFrame, metric: Metric, method: str) -> Figu
     counts = sorted(set(curve["samples"].tolist()))
     for model in models:
         rows = curve[curve["model"] == model]
-        at, values = rows["samples"].to_numpy(), metric.unit * rows[metric.key].to_numpy(float)
+        at, values = np.asarray(rows["samples"]), metric.unit * np.asarray(rows[metric.key], float)
         groups = [values[(at == count) & np.isfinite(values)] for count in counts]
         mean = [float(np.mean(group)) for group in groups]
         low, high = (np.array([np.quantile(group, share) for group in groups]) for share in (0.25, 0.75))
