@@ -57,3 +57,13 @@ def test_a_comparison_needs_test_samples(three_clients):
     data = replace(three_clients, test=split)
     with pytest.raises(ConfigError, match="no test samples to compare methods on"):
         Workbench(data=data).check(experiment(METHODS[0]))
+
+
+def test_seeds_with_splits_of_their_own_hold_out_the_same_clients(three_clients):
+    (cell,) = experiment(METHODS[0], data={"name": "landmine", "held_out": 0.4}, new_splits=True).cells
+    bench, specs = Workbench(), []
+    bench.read = lambda spec: specs.append(spec) or three_clients  # pyright: ignore[reportAttributeAccessIssue]
+    for seed in (0, 3):
+        bench.load(cell, seed)
+    assert [spec["split_seed"] for spec in specs] == [0, 3]
+    assert [spec["held_out_seed"] for spec in specs] == [0, 0]

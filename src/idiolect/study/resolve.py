@@ -208,8 +208,16 @@ def check_new_splits(cell: Cell, data: FederatedData | None) -> None:
 
 
 def _own_split(cell: Cell, seed: int) -> dict[str, int]:
-    """The split_seed of a seed's own split; nothing if all seeds have the same split."""
-    return {"split_seed": int(cell.data.get("split_seed", 0)) + seed} if cell.new_splits else {}
+    """The split_seed of a seed's own split; nothing if all seeds have the same split.
+
+    The same clients are held out in all seeds.
+    """
+    if not cell.new_splits:
+        return {}
+    first = int(cell.data.get("split_seed", 0))
+    holds_out = cell.data.get("held_out") is not None and cell.data.get("split") != "subjects"
+    held_out = {"held_out_seed": int(cell.data.get("held_out_seed", first))} if holds_out else {}
+    return {"split_seed": first + seed, **held_out}
 
 
 def run_id(cell: str, title: str, seed: int) -> str:
