@@ -75,6 +75,7 @@ def test_new_clients_of_a_finished_folder(idiolect, tmp_path):
     page = (folder / "report.md").read_text()
     assert "| n1 | 1 | — | — |" in page
     assert "without test samples, hence without a score: n1" in page
+    assert "- made by: `idiolect personalize run --data " in page
     curve = pd.read_csv(folder / "own-samples.csv")
     assert sorted(set(curve["samples"])) == [1, 2, 5, 9]
     model = load_model(folder / "models" / "adapted" / "n1.safetensors")

@@ -88,7 +88,6 @@ def newcomers_text(loaded: Loaded, made: Personalized, curve: pd.DataFrame | Non
         f"run: {row.id}, {row.round} rounds",
         f"{data.num_clients} new clients with {data.train.count:,} training and {data.test.count:,} test samples",
         f"rounds of each new client alone: {made.rounds}" + ("" if made.rounds else " (nothing private to train)"),
-        f"made by: `{command}`",
     ]
     if known:
         facts.append(
@@ -98,7 +97,10 @@ def newcomers_text(loaded: Loaded, made: Personalized, curve: pd.DataFrame | Non
     if untested:
         facts.append(f"without test samples, hence without a score: {_some(untested)}")
     facts += data.notes
-    parts = [f"# New clients of {escaped(row.label)}", "\n".join(f"- {escaped(fact)}" for fact in facts)]
+    parts = [
+        f"# New clients of {escaped(row.label)}",
+        "\n".join([*(f"- {escaped(fact)}" for fact in facts), f"- made by: `{command}`"]),
+    ]
     if data.test.count:
         parts.append(_table(made, metric))
     if curve is not None:
