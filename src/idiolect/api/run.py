@@ -14,7 +14,7 @@ from rich.table import Table
 from idiolect.api.arguments import Method, ModelSpec, check_data, method_of, model_of, seed_of, splits_of, whole
 from idiolect.api.models import ClientModels
 from idiolect.client.objective import objective_of
-from idiolect.core.errors import ConfigError, unknown
+from idiolect.core.errors import unknown
 from idiolect.core.losses import SampleLoss
 from idiolect.core.settings import checked
 from idiolect.data.federated import FederatedData
