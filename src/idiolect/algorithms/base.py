@@ -11,6 +11,9 @@ never keeps state in Python, and never sees validation or test data.
     shared  = aggregate(shared, cohort, messages)        what runs on the server
     {name: params} = models(view, private, client, key)  the models a client can be evaluated with
 
+Four more say what a client gets that joins after training: new_view, new_private, new_round, new_models. Their
+defaults are the method's own functions with the shared state held fixed.
+
 The message and the private state are separate values: what a method does not put into its message never leaves
 the client. docs/contract.md shows how eight very different methods fit.
 """
@@ -125,6 +128,35 @@ class Algorithm(eqx.Module):
         """`model_names`, and what else the method offers by its settings, the data and the model."""
         del start
         return self.model_names
+
+    def new_view(self, shared: PyTree) -> PyTree:
+        """What a client that never trained receives of the trained state: by default what every client receives.
+
+        Raises `ConfigError` if a new client cannot be served: by default, if the view is a row of the client's own.
+        """
+        traced = jax.make_jaxpr(lambda client_id: self.view(shared, client_id))(jnp.asarray(0, jnp.int32)).jaxpr
+        read = [*traced.outvars, *(atom for equation in traced.eqns for atom in equation.invars)]
+        require(
+            all(atom is not traced.invars[0] for atom in read),
+            f"{self.name}: its server keeps a row for each client and says nothing of new clients, who have none",
+        )
+        return self.view(shared, jnp.asarray(0, jnp.int32))
+
+    def new_private(self, view: PyTree, start: Start, key: PRNGKeyArray) -> PyTree:
+        """A new client's private state before its first round; start: the run's, with the new clients' capacity."""
+        del view
+        return self.init_private(start, key)
+
+    def new_round(self, view: PyTree, private: PyTree, client: Client, key: PRNGKeyArray) -> PyTree:
+        """A new client's private state after one more round; nothing is sent, so the view stays as it is.
+
+        By default `local`, its message thrown away. Methods without a private state need no round.
+        """
+        return self.local(view, private, client, key)[1]
+
+    def new_models(self, view: PyTree, private: PyTree, client: Client, key: PRNGKeyArray) -> Models:
+        """A new client's models by name: by default as any client's."""
+        return self.evaluated(view, private, client, key)
 
     def diagnostics(self, shared: PyTree) -> dict[str, Float[Array, ""]]:
         """Scalars that say how the method does (MOCHA: its duality gap), recorded at every evaluation."""

@@ -21,7 +21,8 @@ class FedPer(Parted, Averaging, Trainer):
     clients' SGD, see `Trainer`. weighting, server_optimizer, server_rate: see `Averaging`. With an empty head it is
     FedAvg; with nothing but a head, Local.
 
-    Model: `personal` is B with the client's P_i.
+    Model: `personal` is B with the client's P_i. A new client trains P_i alone, B held, since no
+    server would follow what its steps do to B.
 
     Source: Arivazhagan et al., "Federated Learning with Personalization Layers", 2019, Algorithms 1 and 2.
     """
@@ -34,6 +35,10 @@ class FedPer(Parted, Averaging, Trainer):
     def local(self, view: Params, private: Params, client: Client, key: PRNGKeyArray) -> tuple[Params, Params]:
         """Message: the part that is shared, after local SGD on the whole model; private: the other part."""
         return self.part(self.train(tree.merged(private, view), client, key))
+
+    def new_round(self, view: Params, private: Params, client: Client, key: PRNGKeyArray) -> Params:
+        """A round of SGD on P_i, B held."""
+        return self.train(private, client, key, fixed=view)
 
 
 class LGFedAvg(Parted, Averaging, Trainer):
@@ -49,7 +54,7 @@ class LGFedAvg(Parted, Averaging, Trainer):
     The paper's experiments start from a model that FedAvg has trained, and its optional auxiliary and adversarial
     losses are not part of the method here.
 
-    Model: `personal` is the client's l_i under g.
+    Model: `personal` is the client's l_i under g. A new client trains l_i alone, g held.
 
     Source: Liang et al., "Think Locally, Act Globally: Federated Learning with Local and Global Representations",
     2020, Algorithm 1.
@@ -68,3 +73,7 @@ class LGFedAvg(Parted, Averaging, Trainer):
     def local(self, view: Params, private: Params, client: Client, key: PRNGKeyArray) -> tuple[Params, Params]:
         """Message: the layers above, after local SGD on the whole model; private: the representation."""
         return self.part(self.train(tree.merged(private, view), client, key))
+
+    def new_round(self, view: Params, private: Params, client: Client, key: PRNGKeyArray) -> Params:
+        """A round of SGD on l_i, g held."""
+        return self.train(private, client, key, fixed=view)

@@ -1,13 +1,13 @@
 """FedU and dFedU: every client its own model, drawn towards its neighbours' models on a graph."""
 
 import warnings
-from typing import ClassVar, Literal, get_args
+from typing import ClassVar, Literal, NamedTuple, get_args
 
 import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
-from jaxtyping import Array, Int, PRNGKeyArray, PyTree
+from jaxtyping import Array, Float, Int, PRNGKeyArray, PyTree
 
 from idiolect.algorithms.base import Cohort, check
 from idiolect.algorithms.parts.local_sgd import Trainer
@@ -30,8 +30,23 @@ class Coupled(eqx.Module):
     links: Links
 
 
+class Neighbours(NamedTuple):
+    """What a new client receives: the weighted mean of its neighbours' models, and the sum of the weights."""
+
+    centre: Params
+    weight: Float[Array, ""]
+
+
 class GraphTrainer(Trainer):
-    """What FedU and dFedU share: local SGD, then one mixing step on the graph."""
+    """What FedU and dFedU share: local SGD, then one mixing step on the graph.
+
+    A new client is a new vertex with an edge to every known client, of the mean weight of all pairs on the graph
+    (1 on the complete graph), and to the hub, of the mean weight to it. With the others' models held, its part of
+    the objective is F(w) + (eta / 2) sum_l a_l ||w - w_l||^2. With a = sum_l a_l and m = sum_l a_l w_l / a the sum is
+    a ||w - m||^2 and a constant, so it needs no more than a and m. It starts at m; a round is R steps of SGD, then
+        w <- w_R - mu R eta a (w_R - m),
+    the mixing step of a round in which all clients take part.
+    """
 
     model_names: ClassVar[tuple[str, ...]] = ("personal",)
 
@@ -58,6 +73,11 @@ class GraphTrainer(Trainer):
     def step(self) -> Scalar:
         """mu R eta, the weight of the mixing step."""
         return self.rate * self.steps * self.coupling
+
+    @property
+    def mixing_step(self) -> Scalar:
+        """The weight of the step that this method's server takes."""
+        return self.step
 
     def check_start(self, start: Start) -> None:
         """Refuse a graph of other clients; warn if mixing alone drives the models apart."""
@@ -95,7 +115,7 @@ class GraphTrainer(Trainer):
 
     def aggregate(self, shared: Coupled, cohort: Cohort, messages: Params) -> Coupled:
         """The cohort's models after the mixing step among themselves; the others as they were."""
-        return self._mix(shared, cohort, messages, self.step, in_place=False)
+        return self._mix(shared, cohort, messages, self.mixing_step, in_place=False)
 
     def _mix(self, shared: Coupled, cohort: Cohort, messages: Params, step: Scalar, *, in_place: bool) -> Coupled:
         graph, nowhere = shared.links, cohort.population + 1
@@ -111,6 +131,33 @@ class GraphTrainer(Trainer):
         """personal: w_k."""
         del private, client, key
         return {"personal": view}
+
+    def new_view(self, shared: Coupled) -> Neighbours:
+        """m and a of the edges that a new client has."""
+        graph = shared.links
+        # A sole known client has no pair, and is the only neighbour.
+        pair = jnp.sum(graph.weights) / (graph.clients * (graph.clients - 1)) if graph.clients > 1 else jnp.ones(())
+        edges = jnp.full(graph.clients, pair)
+        if graph.hub is not None:
+            edges = jnp.append(edges, jnp.mean(graph.hub))
+        weight = jnp.sum(edges)
+        # Without any edge the new client begins where the others are, and nothing draws it.
+        return Neighbours(tree.weighted_mean(shared.params, jnp.where(weight > 0, edges, 1.0)), weight)
+
+    def new_private(self, view: Neighbours, start: Start, key: PRNGKeyArray) -> Params:
+        """The mean of the neighbours' models."""
+        del start, key
+        return view.centre
+
+    def new_round(self, view: Neighbours, private: Params, client: Client, key: PRNGKeyArray) -> Params:
+        """Local SGD, then the mixing step with neighbours that do not move."""
+        trained = self.train(private, client, key)
+        return tree.add_scaled(trained, -self.mixing_step * view.weight, tree.subtract(trained, view.centre))
+
+    def new_models(self, view: Neighbours, private: Params, client: Client, key: PRNGKeyArray) -> Models:
+        """personal: the new client's own model."""
+        del view, client, key
+        return {"personal": private}
 
 
 class FedU(GraphTrainer):
@@ -159,6 +206,11 @@ class FedU(GraphTrainer):
         """Raise `ConfigError` naming the hyper-parameter that is out of range."""
         check(self, mixing=get_args(Mixing))
 
+    @property
+    def mixing_step(self) -> Scalar:
+        """The published code's is half as long."""
+        return self.step / 2 if self.mixing == "published" else self.step
+
     def beyond(self, graph: Graph) -> str:
         """As for Algorithm 1; one after the other, models stay together if (1/2) mu R eta d_k < 2 for all degrees."""
         if self.mixing != "published":
@@ -171,7 +223,7 @@ class FedU(GraphTrainer):
         if self.mixing == "box":
             return self._mix_all(shared, cohort, messages)
         if self.mixing == "published":
-            return self._mix(shared, cohort, messages, self.step / 2, in_place=True)
+            return self._mix(shared, cohort, messages, self.mixing_step, in_place=True)
         return super().aggregate(shared, cohort, messages)
 
     def _mix_all(self, shared: Coupled, cohort: Cohort, messages: Params) -> Coupled:

@@ -54,6 +54,13 @@ class Task(NamedTuple):
     curvature: Float[Array, ""]
 
 
+class Own(NamedTuple):
+    """A new client's private state: its dual variables alpha, and their image X alpha."""
+
+    duals: Duals
+    image: Params
+
+
 class Change(NamedTuple):
     """What a client sends: X_t dalpha_t; its loss at the w_t received; its sum of l*(-alpha) afterwards."""
 
@@ -101,6 +108,13 @@ class Mocha(Algorithm):
     primal objective P; the dual objective -D. The first two are known if all clients took part, else NaN.
 
     Model: `personal` is w_t.
+
+    A new client, with "fixed" and the default Omega: among N + 1 clients the coupling is (lambda_1 / 2) sum_t
+    ||w_t - mean||^2; with the N known w_t held, (lambda_1 / 2) (N / (N + 1)) ||w - wbar||^2 of it depends on w, where
+    wbar is their mean. With c = lambda_1 N / (N + 1) it minimises
+        sum_i l(w' x_i, y_i) + (c / 2) ||w - wbar||^2 + (lambda_2 / 2) ||w||^2
+    by the same dual ascent: w = m + q X alpha, m = q c wbar, q = 1 / (c + lambda_2). A given or learned Omega says
+    nothing of a client that is not in it, and new clients are refused.
 
     Source: Smith, Chiang, Sanjabi, Talwalkar, "Federated Multi-Task Learning", NeurIPS 2017, Algorithm 1. Omega:
     Zhang, Yeung, "A Convex Formulation for Learning Task Relationships in Multi-Task Learning", UAI 2010.
@@ -243,3 +257,31 @@ class Mocha(Algorithm):
     def models(self, view: Task, private: Duals, client: Client, key: PRNGKeyArray) -> Models:
         """personal: w_t."""
         return {"personal": view.params}
+
+    def new_view(self, shared: Tasks) -> Task:
+        """m and q: the model that a new client has with alpha = 0, and its curvature."""
+        require(
+            self.relationship == "fixed" and self.relation is None,
+            "mocha: a relation that is learned or given says nothing of new clients, only the default does",
+        )
+        clients = len(shared.conjugate)
+        pull = self.coupling * clients / (clients + 1)
+        curvature = jnp.asarray(1 / (pull + self.shrinkage), jnp.result_type(float))
+        mean = jax.tree.map(lambda w: jnp.mean(w, axis=0), shared.params)
+        return Task(jax.tree.map(lambda w: (curvature * pull * w).astype(w.dtype), mean), curvature)
+
+    def new_private(self, view: Task, start: Start, key: PRNGKeyArray) -> Own:
+        """alpha = 0."""
+        matrix = matrix_of(start.params)
+        zero = jax.tree.map(jnp.zeros_like, view.params)
+        return Own(jnp.zeros((start.capacity, matrix.shape[0]), matrix.dtype), zero)
+
+    def new_round(self, view: Task, private: Own, client: Client, key: PRNGKeyArray) -> Own:
+        """`passes` passes of ascent at w = m + q X alpha."""
+        own = Task(tree.add_scaled(view.params, view.curvature, private.image), view.curvature)
+        change, duals = self.local(own, private.duals, client, key)
+        return Own(duals, tree.add_scaled(private.image, 1.0, change.image))
+
+    def new_models(self, view: Task, private: Own, client: Client, key: PRNGKeyArray) -> Models:
+        """personal: m + q X alpha."""
+        return {"personal": tree.add_scaled(view.params, view.curvature, private.image)}

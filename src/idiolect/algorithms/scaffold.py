@@ -99,6 +99,11 @@ class Scaffold(Trainer):
             tree.add_scaled(shared.control, share, mean.control),
         )
 
+    def new_round(self, view: Controlled, private: Params, client: Client, key: PRNGKeyArray) -> Params:
+        """Nothing: a control variate serves training alone, and the model is the server's."""
+        del view, client, key
+        return private
+
     def models(self, view: Controlled, private: Params, client: Client, key: PRNGKeyArray) -> Models:
         """global: x."""
         return {"global": Shared(view.params)}

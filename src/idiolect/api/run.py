@@ -7,7 +7,6 @@ from pathlib import Path
 from typing import Literal
 
 import equinox as eqx
-import numpy as np
 import pandas as pd
 from rich.console import Console
 from rich.table import Table
@@ -15,18 +14,19 @@ from rich.table import Table
 from idiolect.api.arguments import Method, ModelSpec, check_data, method_of, model_of, seed_of, splits_of, whole
 from idiolect.api.models import ClientModels
 from idiolect.client.objective import objective_of
-from idiolect.core import tree
-from idiolect.core.errors import ConfigError, unknown
+from idiolect.core.errors import unknown
 from idiolect.core.losses import SampleLoss
 from idiolect.core.settings import checked
 from idiolect.data.federated import FederatedData
 from idiolect.metrics.registry import measured, names_in
 from idiolect.runtime.batched import Program
+from idiolect.runtime.client_model import client_model
 from idiolect.runtime.compiled import use_compilation_cache
 from idiolect.runtime.evaluate import ClientScores, Evaluator
 from idiolect.runtime.plan import State
 from idiolect.runtime.simulate import Simulation
 from idiolect.study.loop import fit
+from idiolect.study.personalized import Finished, Personalized
 from idiolect.study.recording import Evaluated, Memory
 from idiolect.study.schedule import Schedule
 from idiolect.study.summary import Summary, summarise
@@ -75,17 +75,19 @@ class Run:
 
     def client_model(self, model: str, client: str | int) -> eqx.Module:
         """Build one client's model, to be called on one sample. client: its name or number."""
-        names = self.evaluator.simulation.offered
-        if model not in names:
-            raise unknown("model", model, names)
-        if isinstance(client, str):
-            if client not in self.data.clients:
-                raise unknown("client", client, self.data.clients)
-            client = self.data.clients.index(client)
-        elif not 0 <= client < self.data.num_clients:
-            raise ConfigError(f"client {client} is not one of 0..{self.data.num_clients - 1}")
-        params = tree.gather(self.evaluator.client_params(self.state, [model], np.array([client]))[model], 0)
-        return self.evaluator.simulation.objective.model(params)
+        return client_model(self.evaluator, self.state, model, client)
+
+    def personalize(self, data: FederatedData, rounds: int | None = None) -> Personalized:
+        """Give clients that took no part in training their models, by the method's own rule; the run stays as it is.
+
+        data: the new clients', encoded as the run's: same features, labels and classes; a client may have a single
+        training sample, one class, and no test samples. rounds: of each new client alone, if the method keeps a
+        private state; by default as many as a known client has taken part in, in expectation.
+        Raises as `runtime.newcomers.personalize`.
+        """
+        simulation = self.evaluator.simulation
+        states = dict.fromkeys(simulation.offered, self.state)
+        return Finished(simulation, simulation.params, self.evaluator.metrics, states).personalize(data, rounds)
 
     def __repr__(self) -> str:
         """One line: method, data, rounds, and each named model's test score."""

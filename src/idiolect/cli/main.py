@@ -1,4 +1,4 @@
-"""The command line: idiolect demo | compare | sweep | run | resume | reproduce | show | list."""
+"""The command line; each command has a module of its own."""
 
 import sys
 from contextlib import suppress
@@ -11,6 +11,7 @@ from idiolect.cli.compare import compare
 from idiolect.cli.experiments import demo, reproduce, resume, run
 from idiolect.cli.export import export
 from idiolect.cli.inspect import inspect
+from idiolect.cli.personalize import personalize
 from idiolect.cli.predict import predict
 from idiolect.cli.show import list_, show
 from idiolect.cli.sweep import sweep
@@ -61,7 +62,7 @@ def launch_(
         raise typer.Exit(code)
 
 
-for command in (demo, compare, sweep, run, resume, reproduce, show, inspect, predict, export):
+for command in (demo, compare, sweep, run, resume, reproduce, show, inspect, predict, export, personalize):
     app.command()(command)
 app.command(name="list")(list_)
 

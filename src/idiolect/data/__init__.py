@@ -6,6 +6,7 @@ Public is what `__all__` lists; the modules below this package are internal and 
 from idiolect.data.audit import Audit, audit
 from idiolect.data.divide.division import make_partition
 from idiolect.data.divide.downsample import downsample
+from idiolect.data.divide.held_out import hold_out
 from idiolect.data.divide.missing import MissingPattern, drop_modalities
 from idiolect.data.divide.own_labels import number_own_labels
 from idiolect.data.divide.partitioners import PARTITIONERS
@@ -22,6 +23,7 @@ from idiolect.data.sets.har.har import har
 from idiolect.data.sets.har.modalities import har_modalities
 from idiolect.data.sets.image_set import ImageSet
 from idiolect.data.sets.images import from_images, partition_images
+from idiolect.data.sets.like import encode_like
 from idiolect.data.sets.mnist import mnist, mnist_partition, read_mnist
 from idiolect.data.sets.mosei.mosei import mosei
 from idiolect.data.sets.mosei.mosi import mosi
@@ -51,6 +53,7 @@ __all__ = [
     "downsample",
     "drop_modalities",
     "emnist",
+    "encode_like",
     "fashion_mnist",
     "from_arrays",
     "from_images",
@@ -58,6 +61,7 @@ __all__ = [
     "har",
     "har_fedmultimodal",
     "har_modalities",
+    "hold_out",
     "landmine",
     "load",
     "make_partition",

@@ -94,9 +94,8 @@ class Split:
 class FederatedData:
     """A federation's data: three splits, the clients' names, notes for the reader, and provenance.
 
-    Without any test sample it can be trained on but not tested. Raises `DataError` if a split has another number of
-    clients, a client has no training sample, or no test sample where others have, or a feature or target is NaN or
-    infinite.
+    Raises `DataError` if a split has another number of clients, a client has no training sample, or a feature or
+    target is NaN or infinite. A client without test (or validation) samples has no score there: NaN.
 
     classes: the class names of a classification task, empty for regression. Where clients number their own
         classes (`own_labels`), label k means another class at each client, and these are only numbers.
@@ -105,6 +104,7 @@ class FederatedData:
     modalities: the layout of a sample's modalities in its vector; None for data of one modality.
     schema: what the features and labels of a table mean; it encodes new rows. None for other data.
     own_classes: where clients number their own classes, the names of each client's, in its order; else empty.
+    held_out: clients that take no part in training, to be served as new clients afterwards; None if there are none.
     """
 
     name: str
@@ -119,6 +119,7 @@ class FederatedData:
     modalities: Modalities | None = None
     schema: Schema | None = None
     own_classes: tuple[tuple[str, ...], ...] = ()
+    held_out: "FederatedData | None" = field(default=None, repr=False)
 
     def __post_init__(self) -> None:
         for name in SPLITS:
@@ -128,11 +129,6 @@ class FederatedData:
         for empty in np.flatnonzero(self.train.sizes == 0):
             raise DataError(
                 f"{self.name}: client '{self.clients[empty]}' has no training samples; drop it or merge it"
-            )
-        for empty in np.flatnonzero(self.test.sizes == 0) if self.test.count else ():
-            raise DataError(
-                f"{self.name}: client '{self.clients[empty]}' has no test samples; "
-                "raise the test fraction or the minimum size of a client"
             )
         for name in SPLITS:
             split = self.split(name)
@@ -207,6 +203,8 @@ class FederatedData:
             self.split(name).digest(digest)
         if self.label_scale != 1:
             digest.update(repr(self.label_scale).encode())
+        if self.held_out is not None:
+            digest.update(self.held_out.fingerprint.encode())
         return digest.hexdigest()
 
     def pooled(self) -> "FederatedData":

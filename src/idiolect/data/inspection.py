@@ -152,7 +152,7 @@ def _copies(pool: Pool) -> list[str]:
     Rows of few columns with few values repeat by chance, so this speaks only where most rows are distinct.
     """
     rows = pool.table[[*pool.features, pool.label]].astype(str)
-    number = rows.groupby(list(rows.columns), sort=False).ngroup().to_numpy()
+    number = rows.groupby(list(rows.columns), sort=False, dropna=False).ngroup().to_numpy()
     if len(np.unique(number)) < 0.9 * len(number):
         return []
     held = np.unique(np.stack([number, np.unique(pool.owners, return_inverse=True)[1]]), axis=1)

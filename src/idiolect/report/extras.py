@@ -10,6 +10,7 @@ from idiolect.report import text
 from idiolect.report.table import escaped
 from idiolect.report.times import Times, is_timed
 from idiolect.study.experiment import Cell
+from idiolect.study.newcomers import new_lines, refusals
 from idiolect.study.outcomes import Line
 from idiolect.study.pairs import pairs_of, reference_of
 from idiolect.study.published import published_metric
@@ -33,6 +34,8 @@ class Extra:
 def extras(results: Results, cell: Cell) -> list[Extra]:
     """Build the small tables that a cell specifies."""
     tables: list[Extra] = [_pairs(results, cell)] if _is_paired(results, cell) else []
+    if newcomers := _newcomers(results, cell):
+        tables.append(newcomers)
     if cell.gaps:
         rows = tuple(
             (
@@ -89,6 +92,24 @@ def _further(lines: Sequence[Line]) -> Extra:
             rows.append((line.method, line.model, metric.column, *numbers, difference, verdict))
     header = ("method", "model", "metric", "measured", "published", "difference", "verdict")
     return Extra("Other published values", header, tuple(rows))
+
+
+def _newcomers(results: Results, cell: Cell) -> Extra | None:
+    """Known clients against the held-out ones, whom each method served as new clients; None without any."""
+    metric, refused = results.metric(cell), refusals(results, cell)
+    rows = [
+        (
+            line.method,
+            line.model,
+            text.score(line.known, metric),
+            text.score(line.new, metric),
+            text.difference(line.mean, line.gap, metric),
+        )
+        for line in new_lines(results, cell)
+    ]
+    rows += [(method, why, *[text.MISSING] * 3) for method, why in refused.items()]
+    title = f"New clients, held out of training: test {metric.column}, mean of the clients"
+    return Extra(title, ("method", "model", "known", "new", "new minus known"), tuple(rows)) if rows else None
 
 
 def _pairs(results: Results, cell: Cell) -> Extra:

@@ -14,6 +14,7 @@ from idiolect.data.federated import FederatedData
 from idiolect.runtime.batched import Program
 from idiolect.runtime.plan import State
 from idiolect.study.experiment import Cell, Experiment, experiment_of
+from idiolect.study.held_out import score_held_out
 from idiolect.study.loop import fit
 from idiolect.study.model_files import save_client_models
 from idiolect.study.recorder import StoreRecorder, Together, everywhere
@@ -104,6 +105,9 @@ class Engine:
         else:
             if run.seed in self.save_models:
                 self._save(cell, recorder, program, state)
+            states = {name: recorder.chosen(name, state) for name in program.like.offered}
+            params = eqx.filter(model, eqx.is_inexact_array)
+            score_held_out(self.store, run, program.like, params, program.metrics, states)
             self.store.finish(run.id, "done")
         row = self.store.run(run.id)
         assert row is not None

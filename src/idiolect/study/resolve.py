@@ -113,6 +113,14 @@ class Workbench:
             )
             check_new_splits(cell, self.data)
             data = self.load(cell, experiment.first_seed)
+            require(
+                data.held_out is None or (jax.process_count() == 1 and cell.private == "memory"),
+                f"cell '{cell.id}': held_out goes with one process and private = 'memory'; leave it or them out",
+            )
+            require(
+                data.test.count > 0,
+                f"cell '{cell.id}': {data.name} has no test samples to compare methods on; set data.test=0.25",
+            )
             model_names: set[str] = set()
             try:
                 evaluated_clients(data.num_clients, cell.eval_clients)
@@ -200,8 +208,16 @@ def check_new_splits(cell: Cell, data: FederatedData | None) -> None:
 
 
 def _own_split(cell: Cell, seed: int) -> dict[str, int]:
-    """The split_seed of a seed's own split; nothing if all seeds have the same split."""
-    return {"split_seed": int(cell.data.get("split_seed", 0)) + seed} if cell.new_splits else {}
+    """The split_seed of a seed's own split; nothing if all seeds have the same split.
+
+    The same clients are held out in all seeds.
+    """
+    if not cell.new_splits:
+        return {}
+    first = int(cell.data.get("split_seed", 0))
+    holds_out = cell.data.get("held_out") is not None and cell.data.get("split") != "subjects"
+    held_out = {"held_out_seed": int(cell.data.get("held_out_seed", first))} if holds_out else {}
+    return {"split_seed": first + seed, **held_out}
 
 
 def run_id(cell: str, title: str, seed: int) -> str:

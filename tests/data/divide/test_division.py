@@ -5,7 +5,7 @@ from hypothesis import strategies as st
 
 from idiolect.core.errors import ConfigError, DataError
 from idiolect.data import make_partition
-from idiolect.data.divide.division import counts, divide
+from idiolect.data.divide.division import check_fractions, counts, divide, smallest
 
 X = np.arange(200, dtype=np.float32).reshape(100, 2)
 Y = np.resize(np.arange(4, dtype=np.int32), 100)
@@ -81,7 +81,7 @@ def test_refuses_a_client_that_is_too_small():
         divide([np.arange(5)], X, Y, name="p", clients=["a"], test=0.9, validation=0.0)
 
 
-@pytest.mark.parametrize("fractions", [{"test": 0.0}, {"test": 1.0}, {"validation": -0.1}, {"validation": 0.75}])
+@pytest.mark.parametrize("fractions", [{"test": -0.1}, {"test": 1.0}, {"validation": -0.1}, {"validation": 0.75}])
 def test_refuses_impossible_fractions(fractions):
     with pytest.raises(ConfigError, match="fraction"):
         divide(GROUPS, X, Y, name="p", **fractions)
@@ -98,3 +98,14 @@ def test_make_knows_the_partitioners_and_their_keys():
         make_partition(X, Y, "dirichlet", concentraton=1.0)
     with pytest.raises(ConfigError, match="seed must not be negative"):
         make_partition(X, Y, "iid", seed=-1)
+
+
+def test_without_a_test_fraction_all_samples_train_even_a_single_one():
+    partition = divide([np.arange(1), np.arange(1, 5)], X, Y, name="p", test=0.0, validation=0.25)
+    assert partition.train.sizes.tolist() == [1, 3]
+    assert partition.validation.sizes.tolist() == [0, 1]
+    assert partition.test.sizes.tolist() == [0, 0]
+    assert (smallest(0.0), smallest(0.25)) == (1, 2)
+    check_fractions(0.0, 0.1, untested=True)
+    with pytest.raises(ConfigError, match="test fraction"):
+        check_fractions(0.0, 0.1)

@@ -34,9 +34,15 @@ def counts(size: int, test: float, validation: float) -> tuple[int, int, int]:
     return not_test - num_validation, num_validation, num_test
 
 
+def is_enough(size: int, test: float, validation: float = 0.0) -> bool:
+    """Whether a client of this size gets a training sample and, unless test = 0, a test sample."""
+    train, _, tested = counts(size, test, validation)
+    return train >= 1 and (tested >= 1 or test == 0)
+
+
 def smallest(test: float) -> int:
     """The smallest size at which a client gets a training and a test sample."""
-    return next(size for size in itertools.count(2) if min(counts(size, test, 0.0)[::2]) >= 1)
+    return next(size for size in itertools.count(1) if is_enough(size, test))
 
 
 def shuffled(
@@ -52,9 +58,12 @@ def shuffled(
     )
 
 
-def check_fractions(test: float, validation: float) -> None:
-    """Raise `ConfigError` unless the fractions are in range and leave something for training."""
-    require(0 < test < 1, f"test fraction must lie between 0 and 1, it is {test}")
+def check_fractions(test: float, validation: float, *, untested: bool = False) -> None:
+    """Raise `ConfigError` unless the fractions are in range and leave something for training.
+
+    untested: test = 0, no test samples, is allowed.
+    """
+    require(0 < test < 1 or (untested and test == 0), f"test fraction must lie between 0 and 1, it is {test}")
     require(
         0 <= validation < 1 - test,
         f"validation fraction must be at least 0 and below 1 - test = {1 - test:g}, it is {validation}",
@@ -77,13 +86,14 @@ def divide(
 ) -> Partition:
     """The partition in which client i holds the samples `groups[i]`, divided at random inside each client.
 
-    Raises `DataError` if a client is too small for a training and a test sample.
+    test = 0 leaves all clients without test samples. Raises `DataError` if a client is too small for a training and
+    a test sample.
     """
-    check_fractions(test, validation)
+    check_fractions(test, validation, untested=True)
     digits = len(str(len(groups) - 1))
     names = [f"client {i:0{digits}d}" for i in range(len(groups))] if clients is None else clients
     for client, group in zip(names, groups, strict=True):
-        if min(counts(len(group), test, validation)[::2]) < 1:
+        if not is_enough(len(group), test, validation):
             raise DataError(
                 f"client '{client}' has {len(group)} sample{'s' * (len(group) != 1)}, too few for a training and a "
                 f"test sample (test={test}); minimum={smallest(test)} keeps clients this small out"

@@ -5,8 +5,9 @@ from collections.abc import Callable, Mapping
 from inspect import getdoc
 from typing import Any
 
-from idiolect.core.errors import ConfigError, unknown
+from idiolect.core.errors import ConfigError, require, unknown
 from idiolect.core.settings import settings_of, validated
+from idiolect.data.divide.held_out import hold_out
 from idiolect.data.federated import FederatedData
 from idiolect.data.sets.cifar10 import cifar10
 from idiolect.data.sets.emnist import emnist
@@ -47,6 +48,8 @@ SOURCES: dict[str, Callable[..., FederatedData]] = {
 def load(spec: Mapping[str, Any]) -> FederatedData:
     """Load a data set from its specification: {"name": "mnist", ...arguments of the function `mnist`}.
 
+    Of every source some clients can be held out: held_out (a share of them, or names) and held_out_seed (by default
+    split_seed), see `hold_out`; a split of the source's own by subjects keeps its own held_out.
     A specification holds plain values only, as they come from a file or the command line. Raises `ConfigError` on an
     unknown name or argument and on a value of the wrong type.
     """
@@ -63,7 +66,17 @@ def load(spec: Mapping[str, Any]) -> FederatedData:
     arguments = {key: value for key, value in spec.items() if key != "name"}
     if name == "table" and "path" not in arguments:
         raise ConfigError("data set 'table' needs a path, the CSV, TSV or Parquet file")
-    return function(**validated(settings_of(function), arguments, f"data set '{name}'"))
+    what = f"data set '{name}'"
+    held_out: dict[str, Any] = {}
+    if arguments.get("split") != "subjects":
+        held_out = {key: arguments.pop(key) for key in ("held_out", "held_out_seed") if key in arguments}
+    data = function(**validated(settings_of(function), arguments, what))
+    if held_out.get("held_out") is None:
+        require("held_out_seed" not in held_out, f"{what}: held_out_seed needs held_out, a share of the clients")
+        return data
+    seed = held_out.pop("held_out_seed", arguments.get("split_seed", 0))
+    checked = validated(settings_of(hold_out, hidden=("data", "fitted")), {**held_out, "seed": seed}, what)
+    return hold_out(data, **checked)
 
 
 def describe_data() -> dict[str, str]:

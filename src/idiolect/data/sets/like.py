@@ -1,0 +1,94 @@
+"""A table of new clients, encoded by the schema of the table that a run was trained on."""
+
+import zlib
+from collections.abc import Sequence
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+from jaxtyping import Shaped
+
+from idiolect.core.errors import ConfigError, DataError
+from idiolect.data.divide.division import check_fractions, is_enough, shuffled
+from idiolect.data.encode.rows import client_names, rows_of_clients, split_of_rows
+from idiolect.data.federated import SPLITS, FederatedData, Split
+from idiolect.data.files.table import check_column, column_of
+from idiolect.data.partition import Indices
+from idiolect.data.schema.schema import Schema
+
+
+def encode_like(
+    known: FederatedData,
+    path: str | Path | pd.DataFrame,
+    *,
+    client: str = "",
+    label: str = "",
+    test: float = 0.25,
+    split_seed: int = 0,
+) -> FederatedData:
+    """The clients of another table, encoded by the schema of the known data: nothing is fitted.
+
+    known: data of `from_table`. client, label: columns, by default those of the known table. A client may have a
+    single row, one class, and categories that training has never seen, which become zeros. The rows of each client
+    are divided by the known table's split column if this one has it too; else the fraction `test` of them, drawn from
+    split_seed and the client's name, are test rows, and a client that is too small for that has training rows only.
+    There are no validation rows. Raises `DataError` naming the column that is missing or of another kind, or the
+    label that is no class of the known table; `ConfigError` if the known data are not from a table.
+    """
+    schema = _schema_of(known, client, label)
+    check_fractions(test, 0.0, untested=True)
+    table, where = schema.read_file(path)
+    check_column(table, schema.client, "client column", where)
+    if len(table) == 0:
+        raise DataError(f"{where}: the table has no rows")
+    owners, told = client_names(column_of(table, schema.client), where)
+    y = schema.encode_labels(table, where)
+    encoding = schema.read(table, where)
+    rows = rows_of_clients(owners)
+    has_split = schema.split is not None and schema.split in table.columns
+    splits = split_of_rows(column_of(table, str(schema.split)), where) if has_split else None
+    divided = [
+        _divided(name, own, test, split_seed) if splits is None else _as_given(name, own, splits, where)
+        for name, own in rows.items()
+    ]
+    train, validation, tested = (_split(encoding.x, y, [own[i] for own in divided]) for i in range(len(SPLITS)))
+    return FederatedData(
+        name=where,
+        train=train,
+        validation=validation,
+        test=tested,
+        clients=tuple(rows),
+        task=known.task,
+        classes=known.classes,
+        notes=(*told, *encoding.notes),
+        provenance={"source": "table", "arguments": {"path": where, "test": test, "split_seed": split_seed}},
+        schema=schema,
+    )
+
+
+def _schema_of(known: FederatedData, client: str, label: str) -> Schema:
+    """The known data's schema, with other names of the client and label columns."""
+    schema = known.schema
+    if schema is None:
+        raise ConfigError(f"the run's data ({known.name}) have no schema, so no table can be encoded like them")
+    named = schema.label.model_copy(update={"name": label or schema.label.name})
+    return schema.model_copy(update={"client": client or schema.client, "label": named})
+
+
+def _divided(name: str, rows: Indices, test: float, seed: int) -> tuple[Indices, Indices, Indices]:
+    """(train, validation, test) of one client, whoever else is in the table."""
+    if not is_enough(len(rows), test):
+        return rows, rows[:0], rows[:0]
+    return shuffled(rows, zlib.crc32(name.encode()), seed, test, 0.0)
+
+
+def _as_given(name: str, rows: Indices, splits: Sequence[str], where: str) -> tuple[Indices, Indices, Indices]:
+    train, validation, test = (rows[[splits[row] == split for row in rows]] for split in SPLITS)
+    if len(train) == 0:
+        raise DataError(f"{where}: client '{name}' has no train rows in the split column; it needs one at least")
+    return train, validation, test
+
+
+def _split(x: Shaped[np.ndarray, "n f"], y: Shaped[np.ndarray, "n"], groups: Sequence[Indices]) -> Split:
+    rows, ends = np.concatenate(groups), np.cumsum([len(group) for group in groups])
+    return Split(x[rows], y[rows], np.concatenate([[0], ends]).astype(np.int64))

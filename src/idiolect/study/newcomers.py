@@ -1,0 +1,64 @@
+"""Known clients of a comparison beside new ones, the held-out clients, over seeds."""
+
+import math
+from dataclasses import dataclass
+
+from idiolect.study.experiment import Cell, Method
+from idiolect.study.held_out import NEW
+from idiolect.study.intervals import Difference, paired
+from idiolect.study.results import Results
+from idiolect.study.summary import OverSeeds, over_seeds, summarise
+
+
+@dataclass(frozen=True)
+class NewLine:
+    """One named model on known and on new clients: the mean over clients of the compared metric, over seeds.
+
+    gap: new minus known with its interval over seeds, in the units in which the metric is shown; None with fewer than
+    two seeds. mean: the same difference of the means.
+    """
+
+    method: str
+    model: str
+    known: OverSeeds
+    new: OverSeeds
+    mean: float
+    gap: Difference | None
+
+
+def new_lines(results: Results, cell: Cell) -> list[NewLine]:
+    """Every named model whose held-out clients were scored, in the table's order."""
+    return [
+        line
+        for method in cell.methods
+        for model in results.names(cell, method)
+        if (line := _line(results, cell, method, model)) is not None
+    ]
+
+
+def refusals(results: Results, cell: Cell) -> dict[str, str]:
+    """Method -> why it gave its held-out clients nothing."""
+    return {
+        method.title: reason
+        for method in cell.methods
+        for row in results.finished(cell, method)
+        if (reason := results.store.fact(f"{NEW} {row.id}")) is not None
+    }
+
+
+def _line(results: Results, cell: Cell, method: Method, model: str) -> NewLine | None:
+    metric, known, new = results.metric(cell), list[float](), list[float]()
+    rows = {row.seed: row for row in results.finished(cell, method)}
+    for seed, scores in results.by_seed(cell, method, model).items():
+        theirs = results.store.scores(rows[seed].id, rows[seed].round, model, NEW)
+        if theirs is None or metric.name not in theirs.values:
+            continue
+        pair = summarise(scores, metric).mean, summarise(theirs, metric).mean
+        if not any(map(math.isnan, pair)):
+            known.append(metric.unit * pair[0])
+            new.append(metric.unit * pair[1])
+    if not known:
+        return None
+    gap = paired(new, known) if len(new) > 1 else None
+    over = over_seeds([value / metric.unit for value in known]), over_seeds([value / metric.unit for value in new])
+    return NewLine(method.title, model, *over, sum(new) / len(new) - sum(known) / len(known), gap)
