@@ -6,7 +6,8 @@ import pytest
 from rich.console import Console
 
 from idiolect.metrics.registry import METRICS
-from idiolect.report.sweeps import experiment_file, frame, rich_sweep, to_dict, write_sweep
+from idiolect.report.sweep_page import write_sweep
+from idiolect.report.sweeps import experiment_file, frame, rich_sweep, to_dict
 from idiolect.study.comparison import comparison_of
 from idiolect.study.experiment import load_experiment
 from idiolect.study.search.choose import NONE, Swept, Tried, setting_of

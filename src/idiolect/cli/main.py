@@ -8,6 +8,7 @@ from typing import Annotated
 import typer
 
 from idiolect.cli.compare import compare
+from idiolect.cli.completion import Shell, completes, show_completion
 from idiolect.cli.experiments import demo, reproduce, resume, run
 from idiolect.cli.export import export
 from idiolect.cli.inspect import inspect
@@ -43,6 +44,15 @@ def _top(  # pyright: ignore[reportUnusedFunction]
     distributed: Annotated[
         bool, typer.Option("--distributed", help="One of several processes that a cluster (Slurm, ...) started.")
     ] = False,
+    _script: Annotated[
+        Shell | None,
+        typer.Option(
+            "--show-completion",
+            callback=show_completion,
+            is_eager=True,
+            help="Print what makes a shell complete commands and options: source <(idiolect --show-completion bash).",
+        ),
+    ] = None,
 ) -> None:
     """Personalized federated learning: every client ends with its own model."""
     if not join(distributed):
@@ -56,6 +66,8 @@ def launch_(
     processes: Annotated[int, typer.Option("-n", "--processes", help="Processes on this machine.")] = 2,
 ) -> None:
     """Run a command in several processes that divide each cohort: idiolect launch -n 2 -- compare --data ..."""
+    if not context.args:
+        raise typer.BadParameter("name the command to run: idiolect launch -n 2 -- compare --data ...", context)
     code = start(processes, context.args)
     if code:
         raise typer.Exit(code)
@@ -71,6 +83,7 @@ def main() -> None:
 
     Exit codes: 1 for a known error, 2 for a command that cannot be read, 3 for a run that diverged.
     """
+    completes()
     try:
         code = app(sys.argv[1:] or ["--help"], prog_name="idiolect", standalone_mode=False)
     except UsageError as error:
