@@ -11,7 +11,7 @@ from pydantic import AfterValidator, BeforeValidator, Strict
 
 from idiolect.core.errors import unknown
 from idiolect.core.losses import LOSSES
-from idiolect.core.settings import MOST, Number, Whole, Words
+from idiolect.core.settings import MOST, Number, Words
 from idiolect.models.conv import PADDINGS
 from idiolect.models.init import INITIALISATIONS
 from idiolect.models.mlp import ACTIVATIONS
@@ -35,7 +35,7 @@ def as_list(value: Any) -> Any:
     return list(value) if isinstance(value, Sequence) and not isinstance(value, str) else [value]
 
 
-Positive = Annotated[Whole, Gt(0), Le(MOST), Words(f"a whole number > 0, of at most {MOST:,}")]
+Positive = Annotated[int, Strict(), Gt(0), Le(MOST), Words(f"a whole number > 0, of at most {MOST:,}")]
 _Numbers = Annotated[list[Positive], BeforeValidator(as_list)]
 Widths = Annotated[
     _Numbers,

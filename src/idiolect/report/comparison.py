@@ -83,8 +83,8 @@ def table_of(results: Results, cell: Cell) -> Table:
 
 def hurt_column(lines: Sequence[Line]) -> str:
     """The heading that says with whose global model the clients of a table are compared."""
-    whose = frozenset[str]().union(*(line.plain for line in lines))
-    return {frozenset({FEDAVG}): HURT[0], frozenset({OWN}): HURT[1]}.get(whose, HURT[2])
+    whose = {one for line in lines for one in line.global_of}
+    return f"hurt vs {next(iter(whose))}" if len(whose) == 1 else HURT[2]
 
 
 def _row(line: Line, columns: tuple[str, ...], *, first: bool, absent: str) -> tuple[str, ...]:
@@ -138,7 +138,7 @@ def _notes(results: Results, cell: Cell, grouped: list[list[Line]]) -> tuple[str
         )
     notes += _margins(lines)
     all_lines = [line for group in grouped for line in group]
-    if hurt_column(all_lines) == HURT[2] and any(line.plain for line in all_lines):
+    if hurt_column(all_lines) == HURT[2] and any(line.global_of for line in all_lines):
         notes.append(f"{HURT[2]}: FedAvg's model in the seeds where FedAvg ended, elsewhere the method's own")
     for method, group in zip(cell.methods, grouped, strict=True):
         counts = statuses(results, cell, method)

@@ -24,7 +24,7 @@ class Line:
     mean and standard deviation over clients; worst10: mean over the worst tenth of the clients; worst: the worst
     client. loss: mean over samples. metrics: metric name -> value over all samples, for every measured metric; NaN if
     a seed has none. hurt_local, hurt_global: fraction of clients worse off than with Local, and than with the plain
-    global model (FedAvg's if it was run, else this method's own); None without that model. plain: whose global model
+    global model (FedAvg's if it was run, else this method's own); None without that model. global_of: whose global model
     that was, `FEDAVG`, `OWN`, or both, over the seeds. rounds: the rounds whose models are shown, one a seed.
     seconds: training time of a run, without compilation. failed: seeds that diverged.
     """
@@ -46,7 +46,7 @@ class Line:
     seconds: OverSeeds
     published: Published | None
     failed: int
-    plain: frozenset[str] = frozenset()
+    global_of: tuple[str, ...] = ()
 
     @property
     def published_metric(self) -> str:

@@ -175,7 +175,7 @@ class Results:
             seconds=over_seeds([r.seconds for r in rows]),
             published=next(iter(self._published(cell, method, model)), None),
             failed=failed,
-            plain=frozenset(plain),
+            global_of=tuple(sorted(plain)),
         )
 
     def _published(self, cell: Cell, method: Method, model: str) -> list[Published]:
