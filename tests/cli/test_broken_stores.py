@@ -80,14 +80,13 @@ def test_what_was_altered_is_one_line(commandline, healthy, tmp_path, statement)
     folder = tmp_path / "runs"
     shutil.copytree(healthy, folder)
     db = sqlite3.connect(folder / DATABASE, isolation_level=None)
-    db.execute("PRAGMA journal_mode = DELETE")
     db.execute(statement)
     db.close()
     refused(commandline, folder, ["show"])
     refused(commandline, folder, ["show", "--json"])
 
 
-@pytest.mark.parametrize("share", [0.0, 0.001, 0.3, 0.6, 0.95])
+@pytest.mark.parametrize("share", [0.0, 0.001, 0.3, 0.6])
 def test_what_was_cut_is_one_line(commandline, healthy, tmp_path, share):
     folder = tmp_path / "runs"
     shutil.copytree(healthy, folder)
