@@ -3,7 +3,10 @@
 from enum import StrEnum
 
 import typer
-from typer.completion import completion_init, get_completion_script
+from typer.completion import (
+    completion_init,  # pyright: ignore[reportPrivateImportUsage]
+    get_completion_script,  # pyright: ignore[reportPrivateImportUsage]
+)
 
 
 class Shell(StrEnum):

@@ -60,15 +60,17 @@ def _top(  # pyright: ignore[reportUnusedFunction]
             use_cores()
 
 
-@app.command(name="launch", context_settings={"allow_extra_args": True, "ignore_unknown_options": True})
+@app.command(name="launch", context_settings={"ignore_unknown_options": True})
 def launch_(
-    context: typer.Context,
+    command: Annotated[
+        list[str] | None, typer.Argument(metavar="-- COMMAND ...", help="What each process runs.", show_default=False)
+    ] = None,
     processes: Annotated[int, typer.Option("-n", "--processes", help="Processes on this machine.")] = 2,
 ) -> None:
     """Run a command in several processes that divide each cohort: idiolect launch -n 2 -- compare --data ..."""
-    if not context.args:
-        raise typer.BadParameter("name the command to run: idiolect launch -n 2 -- compare --data ...", context)
-    code = start(processes, context.args)
+    if not command:
+        raise typer.BadParameter("name the command to run: idiolect launch -n 2 -- compare --data DATA")
+    code = start(processes, command)
     if code:
         raise typer.Exit(code)
 
