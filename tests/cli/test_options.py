@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from idiolect.cli.options import assignments, auto_model, data_spec, default_folder, seeding
+from idiolect.cli.options import assignments, auto_model, data_spec, default_folder, seeding, with_auto_model
 from idiolect.core.errors import ConfigError
 from idiolect.data.sets import registry as sources
 from idiolect.study.comparison import comparison_of
@@ -21,6 +21,14 @@ from idiolect.study.resolve import Workbench
         ([" key = some text ", "x==1"], {"key": "some text", "x": "=1"}),
         (["rounds=1", "rounds=2"], {"rounds": 2}),
         (["path="], {"path": ""}),
+        (
+            ["a=['id', 'x']", "b=True", "c=None", "d='id'", "e=('a',)"],
+            {"a": ["id", "x"], "b": True, "c": None, "d": "id", "e": ["a"]},
+        ),
+        (
+            ["a=[id]", "b=__import__('os')", "c=" + "[" * 5000, "d=0x10", "e=007"],
+            {"a": "[id]", "b": "__import__('os')", "c": "[" * 5000, "d": "0x10", "e": "007"},
+        ),
     ],
 )
 def test_values_are_json_where_they_can_be(pairs: list[str] | None, expected: dict[str, object]) -> None:
@@ -145,3 +153,25 @@ def test_splits_are_seeds_with_splits_of_their_own(idiolect):
     assert code
     assert "new_splits needs data with a split_seed" in error
     assert not Path("there").exists()
+
+
+def test_settings_hold_before_the_default_model_is_chosen(idiolect):
+    """The identifier is a column of features, and 0 and 1 are classes, unless --set says otherwise."""
+    rows = [f"{client},{i},{i / 7},{i % 2}" for client in "abc" for i in range(12)]
+    Path("t.csv").write_text("\n".join(["client,id,x,label", *rows, "d,1,2,0", "d,1,2,1", "d,1,2,0"]) + "\n")
+    few = ("--rounds", "1", "--jobs", "1", "--set", "local.local_steps=1", "--set", "data.ignore=['id']")
+    told = ("--set", "data.task=regression", "--set", "data.minimum=5", "--out", "here")
+    assert idiolect("compare", "--data", "t.csv", "--methods", "local", *few, *told)[0] == 0
+    report = Path("here/report.md").read_text()
+    assert "model: linear" in report
+    assert "1 of 4 clients have fewer than minimum=5" in report
+    assert "ignore = ['id']" in report
+
+
+def test_a_model_that_is_set_is_not_chosen(tmp_path):
+    (tmp_path / "t.csv").write_text("client,x,label\n" + "".join(f"{'ab'[i % 2]},{i},{i / 3}\n" for i in range(20)))
+    spec, name = data_spec(str(tmp_path / "t.csv"), "client", "label")
+    experiment = comparison_of(name, spec, {"name": "mlr", "l2": 0.5}, ["local"])
+    bench = Workbench()
+    assert with_auto_model(experiment, {"model.name": "mlp"}, bench) is experiment
+    assert with_auto_model(experiment, {}, bench).cells[0].model == {"name": "linear", "l2": 0.5}

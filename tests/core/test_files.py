@@ -75,7 +75,7 @@ def test_file_names_never_agree():
     names = ["a b", "a_b", "a/b", "A_B", "..", ".", "", "/", "ä", "ö", "x" * 300, "x" * 301, "plain"]
     single, together = [file_name(n) for n in names], file_names(names)
     for found in (single, together):
-        assert all(set(n) <= set("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789._-") for n in found)
+        assert all(c.isalnum() or c in "._-" for n in found for c in n)
         assert all(0 < len(n) < 200 and n.strip(".") for n in found if n not in (".", ".."))
         assert len(set(found)) == len(names)
     assert len({n.lower() for n in together}) == len(names)
@@ -83,6 +83,41 @@ def test_file_names_never_agree():
     assert file_names(["Hospital 1", "Hospital 2"]) == ["Hospital_1", "Hospital_2"]
     first = file_names(["a b", "a/b"])[0]
     assert len({*file_names(["a b", "a/b", first])}) == 3
+
+
+def test_names_keep_the_letters_of_any_script(tmp_path):
+    names = [
+        "北京协和医院",
+        "Charité Berlin",
+        "больница 1",
+        "हिन्दी",
+        "مستشفى",
+        "Straße",
+        "STRASSE",
+        "é",
+        "e\u0301",
+        "北" * 90,
+        "🏥",
+    ]
+    files = file_names(names)
+    assert files[:3] == ["北京协和医院", "Charité_Berlin", "больница_1"]
+    assert files[3] == "हिन्दी"
+    for file in files:
+        (tmp_path / f"{file}.safetensors").touch(exist_ok=False)
+    assert len({file.casefold() for file in files}) == len(names)
+    assert file_name("北京协和医院") == "北京协和医院"
+    assert file_name("e\u0301") != file_name("é")  # the same to the eye, and to some file systems
+
+
+def test_where_the_file_system_has_no_such_letters_the_hash_stands_for_them(monkeypatch):
+    def ascii_only(text):
+        return text.encode("ascii")
+
+    monkeypatch.setattr("idiolect.core.files.os.fsencode", ascii_only)
+    first, second = file_names(["北京", "上海"])
+    assert first != second
+    assert first.isascii()
+    assert second.isascii()
 
 
 def test_alone_until_the_other_ends(tmp_path: Path):

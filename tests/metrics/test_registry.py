@@ -29,6 +29,8 @@ def test_what_is_measured():
 def test_what_is_unknown_or_of_the_other_task_is_named():
     assert names_in("auroc, ece,") == ("auroc", "ece")
     assert names_in("") == ()
+    with pytest.raises(ConfigError, match="unknown metric ','"):
+        names_in(",")
     with pytest.raises(ConfigError, match="unknown metric 'aurok'; did you mean 'auroc'"):
         names_in("ece,aurok")
     with pytest.raises(ConfigError, match="unknown metric 'msee'; did you mean 'mse'"):

@@ -16,7 +16,7 @@ def test_the_whole_table(toy, cell):
     assert table.title == "cell0: test accuracy in %, last round, 2 seeds"
     assert table.columns == (
         *("method", "model", "accuracy", "published", "difference", "verdict"),
-        *("client mean", "worst 10 %", "hurt vs Local", "hurt vs global", "seconds"),
+        *("client mean", "worst 10 %", "hurt vs Local", "hurt vs FedAvg", "seconds"),
     )
     # FedAvg: (10 * .7 + 10 * .7 + 20 * .75) / 40 = .725; worse than Local for north and east of three clients.
     assert table.groups == (
@@ -87,8 +87,24 @@ def test_regression_lower_is_better(tmp_path):
     assert "test mse (lower is better), last round" in table.title
     assert (fedavg["mse"], fedavg["difference"], fedavg["verdict"]) == ("0.7250", "+0.02500", "differs, unexplained")
     assert (fedavg["worst 10 %"], alone["worst 10 %"]) == ("0.7500", "0.9000")
-    assert (fedavg["hurt vs Local"], alone["hurt vs global"]) == ("33 %", "67 %")
+    assert (fedavg["hurt vs Local"], alone["hurt vs FedAvg"]) == ("33 %", "67 %")
     assert table.best == {(0, 0)}
+
+
+def test_the_column_says_whose_global_model_clients_are_compared_with(tmp_path):
+    store = Store(tmp_path)
+    own = {20: {"personal": (0.5, 0.5, 0.5, NAN), "global": (0.6, 0.4, 0.6, NAN), "local": (0.1, 0.1, 0.1, NAN)}}
+    exp = experiment([{"name": "pfedme"}, {"name": "fedavg"}], seeds=2)
+    finished(store, exp, "cell0", "pfedme", 0, own)
+    table = table_of(Results(store, exp), exp.cells[0])
+    assert rows(table)[0]["hurt vs own global"] == "67 %"
+    finished(store, exp, "cell0", "fedavg", 0, {20: {"global": (0.4, 0.6, 0.6, NAN)}})
+    table = table_of(Results(store, exp), exp.cells[0])
+    assert rows(table)[0]["hurt vs FedAvg"] == "67 %"
+    finished(store, exp, "cell0", "pfedme", 1, own)
+    table = table_of(Results(store, exp), exp.cells[0])
+    assert "hurt vs global" in table.columns
+    assert any(note.startswith("hurt vs global: FedAvg's model in the seeds") for note in table.notes)
 
 
 @pytest.mark.parametrize(

@@ -6,13 +6,15 @@ import pytest
 from rich.console import Console
 
 from idiolect.metrics.registry import METRICS
-from idiolect.report.sweeps import experiment_file, frame, rich_sweep, to_dict, write_sweep
+from idiolect.report.sweep_page import write_sweep
+from idiolect.report.sweeps import experiment_file, frame, rich_sweep, to_dict
 from idiolect.study.comparison import comparison_of
 from idiolect.study.experiment import load_experiment
 from idiolect.study.search.choose import NONE, Swept, Tried, setting_of
 from idiolect.study.summary import over_seeds
 
 BUDGET = {"fedavg": {"settings": 3, "rounds x runs": 48}, "ditto": {"settings": 1, "rounds x runs": 16}}
+FILES = ["chosen.toml", "report.md", "sweep.csv", "sweep.png", "sweep.svg"]
 SPLITS = ["train", "validation", "test"]
 
 
@@ -113,7 +115,7 @@ def test_json_has_the_rows_of_the_frame_and_null_where_there_is_no_number(swept)
 
 def test_files_say_the_same_and_the_chosen_setting_is_an_experiment(swept, tmp_path):
     write_sweep(swept, tmp_path)
-    assert sorted(path.name for path in tmp_path.iterdir()) == ["chosen.toml", "sweep.csv", "sweep.png", "sweep.svg"]
+    assert sorted(path.name for path in tmp_path.iterdir()) == FILES
     content = (tmp_path / "sweep.csv").read_bytes()
     assert content.startswith(b"method,rate,validation")
     assert (content.count(b"\n"), content.count(b"\r")) == (5, 0)
@@ -133,7 +135,7 @@ def test_files_say_the_same_and_the_chosen_setting_is_an_experiment(swept, tmp_p
 
 def test_where_nothing_was_chosen_there_is_no_experiment(tmp_path):
     write_sweep(made(("fedavg", {}, {"rate": 0.5}, {"validation": NONE, "rounds": 8, "failures": ("x",)})), tmp_path)
-    assert sorted(path.name for path in tmp_path.iterdir()) == ["sweep.csv", "sweep.png", "sweep.svg"]
+    assert sorted(path.name for path in tmp_path.iterdir()) == FILES[1:]
 
 
 def test_the_chosen_experiment_has_the_cells_settings(tmp_path):

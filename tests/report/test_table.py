@@ -15,7 +15,7 @@ WIDE = Table(
         "client mean",
         "worst 10 %",
         "hurt vs Local",
-        "hurt vs global",
+        "hurt vs FedAvg",
         "seconds",
     ),
     groups=(
@@ -99,7 +99,7 @@ def test_markdown(toy, cell):
         "**cell0: test accuracy in %, last round, 2 seeds**",
         "",
         "| method | model | accuracy | published | difference | verdict | client mean | worst 10 % | hurt vs Local "
-        "| hurt vs global | seconds |",
+        "| hurt vs FedAvg | seconds |",
         "| --- | --- | ---: | ---: | ---: | --- | ---: | ---: | ---: | ---: | ---: |",
         "| fedavg | global | 72.50 | 70.00 ± 0.50 | +2.50 | close | 71.67 | 70.00 | 67 % | 0 % | 1.25 |",
     ]

@@ -1,3 +1,5 @@
+import json
+
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -37,6 +39,22 @@ def test_absent_is_none(tmp_path):
 def test_of_another_run(path):
     with pytest.raises(StoreError, match=r"run\.eqx belongs to another configuration or other data; delete it"):
         load_checkpoint(path, state(), "other")
+
+
+@pytest.mark.parametrize(
+    ("key", "value", "words"),
+    [
+        ("version", 2, "is of version 2, and this idiolect reads version 1"),
+        ("version", None, "is of version None"),
+        ("seconds", "x", "lacks the seconds"),
+        ("compile_seconds", None, "lacks the seconds"),
+    ],
+)
+def test_a_header_of_another_version_is_refused(path, key, value, words):
+    line, _, payload = path.read_bytes().partition(b"\n")
+    path.write_bytes(json.dumps({**json.loads(line), key: value}).encode() + b"\n" + payload)
+    with pytest.raises(StoreError, match=rf"run\.eqx.*{words}.*delete it"):
+        load_checkpoint(path, state(), "hash")
 
 
 @pytest.mark.parametrize("damage", ["truncated", "flipped", "empty", "foreign", "folder", "tail"])

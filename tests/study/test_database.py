@@ -80,9 +80,9 @@ def test_what_cannot_be_opened_is_one_line_and_leaves_nothing_open(tmp_path, ope
         (tmp_path / "a.db").mkdir()
     else:
         (tmp_path / "a.db").write_bytes(content)
-    for schema in (SCHEMA, None):
+    for create in (True, False):
         with pytest.raises(StoreError, match=r"cannot use .*a\.db: (file is not|unable to open)"):
-            Database(tmp_path / "a.db", schema)
+            Database(tmp_path / "a.db", SCHEMA, create=create)
     assert opened() == []
 
 
@@ -95,7 +95,7 @@ def test_a_bad_schema_leaves_nothing_open(tmp_path, opened):
 def test_what_cannot_be_written_is_read_without_a_trace(tmp_path, monkeypatch):
     Database(tmp_path / "a.db", SCHEMA).close()
     monkeypatch.setattr("idiolect.study.database.os.access", lambda path, mode: mode != os.W_OK)
-    db = Database(tmp_path / "a.db", None)
+    db = Database(tmp_path / "a.db", SCHEMA, create=False)
     assert db.execute("SELECT * FROM t") == []
     with pytest.raises(StoreError, match="readonly"):
         db.execute("INSERT INTO t VALUES (1)")

@@ -16,7 +16,7 @@ from idiolect.client.predictor import Predictor, Shared
 from idiolect.core.errors import StoreError
 from idiolect.models import build
 from idiolect.models.files import load_module, read_header
-from idiolect.study.model_files import save_client_models
+from idiolect.study.model_files import save_client_models, write_index
 from tests.federations import federation, labelled
 
 CLIENTS = ("north 1", "north/1", "North_1", "..", "east")
@@ -42,7 +42,9 @@ def save(folder: Path, name: str, data, model, spec=SPEC, shared=None):
 
 def keep(folder: Path, name: str, models, data, model, spec=SPEC):
     objective, extra = objective_of(model, "classification"), {"run": "r", "round": 4}
-    save_client_models(folder, name, models, objective, data=data, clients=data.clients, spec=spec, extra=extra)
+    return save_client_models(
+        folder, name, models, objective, data=data, clients=data.clients, spec=spec, extra=extra
+    )
 
 
 def test_every_client_has_its_own_file_whatever_its_name(tmp_path, data, model):
@@ -55,6 +57,20 @@ def test_every_client_has_its_own_file_whatever_its_name(tmp_path, data, model):
         assert np.array_equal(found[client].linear.weight, params.linear.weight[index])
     assert (tmp_path / "m" / "personal" / "east.safetensors").is_file()
     assert sorted(p.name for p in tmp_path.iterdir()) == ["m"]  # '..' went nowhere
+
+
+def test_the_index_says_whose_each_file_is(tmp_path, data, model):
+    params = jax.tree.map(lambda leaf: jnp.stack([leaf] * len(data.clients)), eqx.filter(model, eqx.is_inexact_array))
+    written = keep(tmp_path, "personal", params, data, model) + keep(tmp_path, "global", Shared(params), data, model)
+    write_index(tmp_path, "cell", "ditto", written)
+    index = json.loads((tmp_path / "index.json").read_text(encoding="utf-8"))
+    assert (index["cell"], index["method"]) == ("cell", "ditto")
+    assert [line.get("client") for line in index["files"]] == [*data.clients, None]
+    for line in index["files"]:
+        header = read_header(tmp_path / line["file"])
+        assert header["model"] == line["model"]
+        assert header.get("client") == line.get("client")
+    assert index["files"][-1] == {"file": "global.safetensors", "model": "global", "clients": "all"}
 
 
 def test_a_model_that_all_share_is_one_file(tmp_path, data, model):

@@ -33,6 +33,7 @@ from idiolect.algorithms.start import Start
 from idiolect.client.client import Client
 from idiolect.client.predictor import Models, Shared
 from idiolect.core.errors import require, unknown
+from idiolect.core.settings import LARGEST, MOST
 from idiolect.data.federated import FederatedData
 
 Weighting = Literal["uniform", "size"]
@@ -188,9 +189,11 @@ def check(owner: Algorithm, **bounds: Any) -> None:
                 require(value > 0, f"{label} must be greater than 0")
             else:
                 require(value >= 0, f"{label} must not be negative")
+            require(value <= MOST, f"{label} must not be greater than {MOST:,}, a compiled program's largest")
         else:
             require(np.asarray(value).dtype.kind in "iuf", f"{label} must be a number")
             require(bool(np.isfinite(value).all()), f"{label} must be a finite number")
+            require(bool((np.abs(value) <= LARGEST).all()), f"{label} must not be greater than {LARGEST:.3g}")
             if bound == "positive":
                 require(bool((np.asarray(value) > 0).all()), f"{label} must be greater than 0")
             else:

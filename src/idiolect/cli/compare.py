@@ -7,6 +7,7 @@ import typer
 
 from idiolect.cli.execute import execute
 from idiolect.cli.options import (
+    START,
     ClientColumn,
     Cohort,
     Data,
@@ -27,9 +28,9 @@ from idiolect.cli.options import (
     Settings,
     Splits,
     assignments,
-    auto_model,
     data_spec,
     seeding,
+    with_auto_model,
 )
 from idiolect.study.comparison import comparison_of
 from idiolect.study.experiment import digest
@@ -67,12 +68,10 @@ def compare(
     """Compare methods on one federation: one table, curves, and every client's model as a file."""
     spec, name = data_spec(data, client, label)
     bench = Workbench(data_dir, debug=debug)
-    if model == "auto":
-        model = auto_model(spec, bench)
     experiment = comparison_of(
         name,
         spec,
-        {"name": model},
+        {"name": START if model == "auto" else model},
         [m.strip() for m in methods_.split(",") if m.strip()],
         title=f"Comparison on {name}",
         rounds=rounds,
@@ -84,7 +83,10 @@ def compare(
         first_seed=seed,
         **seeding(seeds, splits),
     )
-    experiment = override(experiment, assignments(set_))
+    changed = assignments(set_)
+    experiment = override(experiment, changed)
+    if model == "auto":
+        experiment = with_auto_model(experiment, changed, bench)
     # The number of seeds is left out, so that more seeds continue in the same folder.
     key = digest(experiment.model_dump(mode="json", exclude={"seeds"}))[:6]
     target = out or Path("runs") / f"{experiment.name}-{key}"

@@ -31,5 +31,5 @@ def execute(experiment: Experiment, out: Path, *, as_json: bool, **options: Any)
             raise
         reason = f"another process of this run was lost ({str(error).splitlines()[0][:200]})"
         raise StoreError(f"{reason}; go on, with any number of devices: {resume_command(out)}") from error
-    print_results(results, as_json, out)
+    print_results(results, as_json, out, told=1)
     raise_diverged(results)

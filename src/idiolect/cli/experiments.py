@@ -25,6 +25,7 @@ from idiolect.experiments import packaged
 from idiolect.study.engine import stored_experiment
 from idiolect.study.experiment import load_experiment
 from idiolect.study.launch import stored_options
+from idiolect.study.moved import located
 from idiolect.study.override import override
 from idiolect.study.store import Store
 
@@ -58,6 +59,7 @@ def run(
 
 def resume(
     folder: Annotated[Path, typer.Argument(metavar="RUN", help="The folder of a run that was stopped.")],
+    data: Annotated[str | None, typer.Option("--data", help="Where the run's table is now, if it has moved.")] = None,
     data_dir: DataDir = None,
     jobs: Jobs = None,
     save_models: Annotated[Saved | None, typer.Option("--save-models", help="As before, unless given.")] = None,
@@ -66,6 +68,7 @@ def resume(
     """Go on with a stopped run, to the result it would have had."""
     with Store(folder, create=False) as store:
         experiment, stored = stored_experiment(store), stored_options(store)
+    experiment = located(experiment, folder, stored["started_in"], data)
     options = {
         "folder": data_dir or stored["folder"],
         "save_models": stored["save_models"] if save_models is None else save_models.value,

@@ -8,6 +8,7 @@ from typing import Annotated
 import typer
 
 from idiolect.cli.compare import compare
+from idiolect.cli.completion import Shell, completes, show_completion
 from idiolect.cli.experiments import demo, reproduce, resume, run
 from idiolect.cli.export import export
 from idiolect.cli.inspect import inspect
@@ -44,6 +45,15 @@ def _top(  # pyright: ignore[reportUnusedFunction]
     distributed: Annotated[
         bool, typer.Option("--distributed", help="One of several processes that a cluster (Slurm, ...) started.")
     ] = False,
+    _script: Annotated[
+        Shell | None,
+        typer.Option(
+            "--show-completion",
+            callback=show_completion,
+            is_eager=True,
+            help="Print what makes a shell complete commands and options: source <(idiolect --show-completion bash).",
+        ),
+    ] = None,
 ) -> None:
     """Personalized federated learning: every client ends with its own model."""
     if not join(distributed):
@@ -51,13 +61,17 @@ def _top(  # pyright: ignore[reportUnusedFunction]
             use_cores()
 
 
-@app.command(name="launch", context_settings={"allow_extra_args": True, "ignore_unknown_options": True})
+@app.command(name="launch", context_settings={"ignore_unknown_options": True})
 def launch_(
-    context: typer.Context,
+    command: Annotated[
+        list[str] | None, typer.Argument(metavar="-- COMMAND ...", help="What each process runs.", show_default=False)
+    ] = None,
     processes: Annotated[int, typer.Option("-n", "--processes", help="Processes on this machine.")] = 2,
 ) -> None:
     """Run a command in several processes that divide each cohort: idiolect launch -n 2 -- compare --data ..."""
-    code = start(processes, context.args)
+    if not command:
+        raise typer.BadParameter("name the command to run: idiolect launch -n 2 -- compare --data DATA")
+    code = start(processes, command)
     if code:
         raise typer.Exit(code)
 
@@ -72,6 +86,7 @@ def main() -> None:
 
     Exit codes: 1 for a known error, 2 for a command that cannot be read, 3 for a run that diverged.
     """
+    completes()
     try:
         code = app(sys.argv[1:] or ["--help"], prog_name="idiolect", standalone_mode=False)
     except UsageError as error:

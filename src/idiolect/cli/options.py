@@ -1,6 +1,9 @@
 """Options that commands share, and the parsing of their values into settings."""
 
+import ast
 import json
+import os
+from collections.abc import Mapping
 from enum import StrEnum
 from pathlib import Path
 from typing import Annotated, Any
@@ -20,6 +23,9 @@ class Saved(StrEnum):
     all = "all"
     none = "none"
 
+
+_PYTHON = ("[", "(", "{", "'", '"', "True", "False", "None")
+"""What a value begins with that may be written as Python does."""
 
 Data = Annotated[str, typer.Option("--data", help="See 'idiolect list data', or a CSV, TSV or Parquet file.")]
 ModelName = Annotated[str, typer.Option("--model", help="See 'idiolect list models'.")]
@@ -75,22 +81,43 @@ Debug = Annotated[bool, typer.Option("--debug", help="Without compilation: slow,
 def data_spec(data: str, client: str, label: str) -> tuple[dict[str, Any], str]:
     """Parse --data, a known source or a file: (specification, short name). Raises `ConfigError` if it is neither."""
     path = Path(data)
-    if path.suffix.lower() in (".csv", ".parquet", ".pq", ".tsv", ".gz") or path.is_file():
+    if path.suffix.lower() in (".csv", ".parquet", ".pq", ".tsv", ".gz") or is_file(path):
         name = path.with_suffix("").stem if path.suffix.lower() == ".gz" else path.stem
-        return {"name": "table", "path": str(path.resolve()), "client": client, "label": label}, name
+        return {"name": "table", "path": os.path.abspath(path), "client": client, "label": label}, name
     if data not in sources.SOURCES or data == "table":
         error = unknown("data set", data, [s for s in sources.SOURCES if s != "table"])
         raise ConfigError(f"{error}; or give the path of a CSV, TSV or Parquet file")
     return {"name": data}, data
 
 
-def auto_model(spec: dict[str, Any], bench: Workbench) -> str:
+START = "mlr"
+"""The model that stands for the default one until the data are read, which say the task."""
+
+
+def is_file(path: Path) -> bool:
+    """Whether a file is there; of a name that no file can have, too."""
+    try:
+        return path.is_file()
+    except (OSError, ValueError):
+        return False
+
+
+def auto_model(spec: Mapping[str, Any], bench: Workbench) -> str:
     """Choose the default model: "linear" for regression, "mlr" for classification.
 
     A table is read to find its task; the bench caches it.
     """
     regression = spec["name"] == "table" and bench.read(spec).task == "regression"
-    return "linear" if regression else "mlr"
+    return "linear" if regression else START
+
+
+def with_auto_model(experiment: Experiment, changed: Mapping[str, Any], bench: Workbench) -> Experiment:
+    """The experiment of one cell with the default model of its data, as changed; of a model that is set, itself."""
+    if not {"model", "model.name"}.isdisjoint(changed):
+        return experiment
+    cell = experiment.cells[0]
+    chosen = cell.model_copy(update={"model": {**cell.model, "name": auto_model(cell.data, bench)}})
+    return experiment.model_copy(update={"cells": (chosen,)})
 
 
 def default_folder(experiment: Experiment, changed: dict[str, Any]) -> Path:
@@ -110,14 +137,25 @@ def seeding(seeds: int | None, splits: int | None) -> dict[str, Any]:
 
 
 def assignments(pairs: list[str] | None, metric: str = "") -> dict[str, Any]:
-    """Parse --set key=value pairs and --metric; values are JSON, else text. Raises `ConfigError` for a bad pair."""
+    """Parse --set key=value pairs and --metric. Raises `ConfigError` for a pair that is none.
+
+    A value is JSON, else a list, table, text or truth value as Python writes it (['id'], True), else text.
+    """
     settings: dict[str, Any] = {"metric": metric} if metric else {}
     for pair in pairs or []:
         key, equals, text = pair.partition("=")
         if not equals or not key.strip():
             raise ConfigError(f"--set {pair}: write key=value")
-        try:
-            settings[key.strip()] = json.loads(text)
-        except json.JSONDecodeError:
-            settings[key.strip()] = text.strip()
+        settings[key.strip()] = value_of(text.strip())
     return settings
+
+
+def value_of(text: str) -> Any:
+    """Read the value of a setting from its text."""
+    for read in (json.loads, ast.literal_eval if text.startswith(_PYTHON) else json.loads):
+        try:
+            value = read(text)
+        except (ValueError, SyntaxError, TypeError, MemoryError, RecursionError):
+            continue
+        return list(value) if isinstance(value, tuple) else value
+    return text

@@ -1,6 +1,7 @@
 """The command `idiolect sweep`: settings tried on the same seeds, each method's best chosen on validation data."""
 
 import math
+import shlex
 import sys
 from pathlib import Path
 from typing import Annotated, Any
@@ -10,6 +11,7 @@ from rich.text import Text
 
 from idiolect.algorithms import registry as methods
 from idiolect.cli.options import (
+    START,
     ClientColumn,
     Cohort,
     Data,
@@ -24,13 +26,14 @@ from idiolect.cli.options import (
     SamplingKind,
     Seeds,
     assignments,
-    auto_model,
     data_spec,
+    with_auto_model,
 )
 from idiolect.cli.terminal import console, print_json
 from idiolect.core.errors import ConfigError, require
 from idiolect.report.progress import SweepDisplay
-from idiolect.report.sweeps import rich_sweep, to_dict, write_sweep
+from idiolect.report.sweep_page import write_sweep
+from idiolect.report.sweeps import rich_sweep, to_dict
 from idiolect.study.comparison import comparison_of
 from idiolect.study.experiment import digest
 from idiolect.study.override import override
@@ -110,7 +113,7 @@ def sweep(
     experiment = comparison_of(
         name,
         spec,
-        {"name": auto_model(spec, bench) if model == "auto" else model},
+        {"name": START if model == "auto" else model},
         names,
         select="last",
         rounds=rounds,
@@ -121,7 +124,10 @@ def sweep(
         seeds=1 if seeds is None else seeds,
         first_seed=seed,
     )
-    experiment = override(experiment, assignments(rest)).model_copy(update={"name": f"sweep-{name}"})
+    changed = assignments(rest)
+    experiment = override(experiment, changed).model_copy(update={"name": f"sweep-{name}"})
+    if model == "auto":
+        experiment = with_auto_model(experiment, changed, bench)
     options: dict[str, Any] = {"search": search, "budget": budget, "eta": eta, "folds": folds, "search_seed": seed}
     if search == "optuna":
         options["batch"] = batch
@@ -145,7 +151,7 @@ def sweep(
     except KeyboardInterrupt:
         print("stopped; the same command goes on from the last checkpoints", file=sys.stderr)
         raise typer.Exit(130) from None
-    write_sweep(swept, target)
+    write_sweep(swept, target, shlex.join(["idiolect", *sys.argv[1:]]))
     if as_json:
         print_json({**to_dict(swept), "folder": str(target)})
     else:

@@ -67,8 +67,11 @@ def _typed(value: Any) -> str:
     return value if isinstance(value, str) else json.dumps(value)
 
 
-def print_results(results: Results, as_json: bool, out: Path) -> None:
-    """Print every cell's table with its notes, unfinished runs and how to resume them, and the paths of the files."""
+def print_results(results: Results, as_json: bool, out: Path, told: int = 0) -> None:
+    """Print every cell's table with its notes, unfinished runs and how to resume them, and the paths of the files.
+
+    told: this many of the diverged runs are left out, the first ones, which the command's error names.
+    """
     if as_json:
         print_json(to_dict(results))
         return
@@ -85,7 +88,7 @@ def print_results(results: Results, as_json: bool, out: Path) -> None:
         names = ", ".join(f"{row.id} at round {row.round}" for row in unfinished[:4])
         more = f" and {len(unfinished) - 4} more" if len(unfinished) > 4 else ""
         screen.print(Text(f"not finished: {names}{more}; go on with: {resume_command(out)}"), soft_wrap=True)
-    for row in results.diverged():
+    for row in results.diverged()[told:]:
         screen.print(Text(f"{row.id}: {row.message}", style="red"), soft_wrap=True)
     places = {"report, figures, CSV": out / "report.md", "client models": out / "models"}
     existing = [f"{kind}: {path}" for kind, path in places.items() if path.exists()]

@@ -5,6 +5,8 @@ import hashlib
 import os
 import re
 import secrets
+import sys
+import unicodedata
 from collections import Counter
 from collections.abc import Generator, Sequence
 from contextlib import contextmanager, suppress
@@ -15,6 +17,7 @@ from filelock import FileLock, Timeout
 
 from idiolect.core.errors import StoreError
 
+_BYTES = 160  # of a name; most file systems take 255, and a hash and a suffix follow
 _NO_LOCKS = (errno.ENOSYS, errno.EOPNOTSUPP, errno.ENOLCK)
 
 
@@ -96,15 +99,23 @@ def file_name(text: str) -> str:
 def file_names(texts: Sequence[str]) -> list[str]:
     """Turn distinct texts into distinct, readable file names (distinct without regard to case, too)."""
     safe = [_plain(text) for text in texts]
-    count = Counter(name.lower() for name in safe)
-    names = [n if count[n.lower()] == 1 else f"{n}-{_short(t)}" for n, t in zip(safe, texts, strict=True)]
-    if len({name.lower() for name in names}) < len(names):  # one text equals another one's name with its hash
+    count = Counter(name.casefold() for name in safe)
+    names = [n if count[n.casefold()] == 1 else f"{n}-{_short(t)}" for n, t in zip(safe, texts, strict=True)]
+    if len({name.casefold() for name in names}) < len(names):  # one text equals another one's name with its hash
         names = [f"{n}-{_short(t, 16)}" for n, t in zip(safe, texts, strict=True)]
     return names
 
 
 def _plain(text: str) -> str:
-    return re.sub(r"[^A-Za-z0-9._-]+", "_", text)[:100] or "_"
+    """The letters, marks and digits of any script, and . _ -, as far as the file system can name them."""
+    composed = unicodedata.normalize("NFC", text)
+    safe = "".join(c if c in "._-" or unicodedata.category(c)[0] in "LMN" else "\0" for c in composed)
+    try:
+        os.fsencode(safe)
+    except UnicodeEncodeError:
+        safe = "".join(c if c.isascii() else "\0" for c in safe)
+    safe = re.sub("\0+", "_", safe)[:100]
+    return os.fsencode(safe)[:_BYTES].decode(sys.getfilesystemencoding(), "ignore") or "_"
 
 
 def _short(text: str, digits: int = 8) -> str:

@@ -15,11 +15,16 @@ from functools import cache
 from pathlib import Path
 from typing import Annotated, Any, Literal, NamedTuple, Union, Unpack, get_args, get_origin
 
+from annotated_types import Interval
 from pydantic import AllowInfNan, BeforeValidator, Strict, TypeAdapter, ValidationError
 
 from idiolect.core.errors import ConfigError, unknown
 
 REQUIRED: Any = inspect.Parameter.empty
+MOST = 2**31 - 1
+"""The largest whole number of a compiled program, which counts with 32 bits."""
+LARGEST = float(2**128 - 2**104)
+"""The largest number that a 32-bit float holds: what is beyond it would be infinite in a compiled program."""
 _NAMED = (inspect.Parameter.POSITIONAL_OR_KEYWORD, inspect.Parameter.KEYWORD_ONLY)
 
 
@@ -86,6 +91,8 @@ def checked(annotation: Any, value: Any, label: str) -> Any:
     wanted = words(annotation)
     if isinstance(value, float) and not math.isfinite(value):
         wanted = wanted.replace("a number", "a finite number")
+    elif isinstance(value, int | float) and abs(value) > LARGEST:
+        wanted = f"{wanted}, and of at most {LARGEST:.3g}"
     options = [str(option) for member in _members(annotation) for option in _options(member)]
     near = get_close_matches(value, options, n=1, cutoff=0.5) if isinstance(value, str) else []
     raise ConfigError(f"{label} = {_short(value)} must be {wanted}{f'; did you mean {near[0]!r}?' if near else ''}")
@@ -177,10 +184,14 @@ _NAMES: dict[Any, str] = {
     str: "a name",
     Path: "a path",
 }
+Whole = Annotated[int, Strict(), BeforeValidator(_whole)]
+"""A whole number, also written as 3.0; no text, and neither true nor false."""
+Number = Annotated[float, Strict(), AllowInfNan(False), Interval(ge=-LARGEST, le=LARGEST)]
+"""A finite number that a 32-bit float holds."""
 _STRICT: dict[Any, Any] = {
     bool: Annotated[bool, Strict()],
-    int: Annotated[int, Strict(), BeforeValidator(_whole)],
-    float: Annotated[float, Strict(), AllowInfNan(False)],
+    int: Whole,
+    float: Number,
     str: Annotated[str, Strict()],
     Path: Annotated[str, Strict()],  # as text, which JSON can hold
 }

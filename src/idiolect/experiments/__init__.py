@@ -3,9 +3,10 @@
 import tomllib
 from importlib.resources import files
 from importlib.resources.abc import Traversable
+from typing import get_args
 
 from idiolect.core.errors import unknown
-from idiolect.study.experiment import Experiment, experiment_of
+from idiolect.study.experiment import Experiment, Protocol, experiment_of
 
 
 def _all() -> dict[str, Traversable]:
@@ -22,8 +23,10 @@ def _all() -> dict[str, Traversable]:
 def packaged(name: str, protocol: str = "as-written") -> Experiment:
     """Load the experiment `name` for a protocol; a file without a protocol in its name is used for every protocol.
 
-    Raises `ConfigError` for an unknown name, suggesting the nearest.
+    Raises `ConfigError` for an unknown name or protocol, suggesting the nearest.
     """
+    if protocol not in get_args(Protocol):
+        raise unknown("protocol", protocol, get_args(Protocol))
     known = _all()
     file = known.get(f"{name}.{protocol}") or known.get(name)
     if file is None:

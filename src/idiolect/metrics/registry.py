@@ -41,6 +41,8 @@ ALWAYS: dict[TaskKind, tuple[str, ...]] = {"classification": ("accuracy", "macro
 def names_in(text: str) -> tuple[str, ...]:
     """The metrics in a text, separated by commas. Raises `ConfigError` on an unknown name, suggesting the nearest."""
     names = tuple(name.strip() for name in text.split(",") if name.strip())
+    if text and not names:
+        raise unknown("metric", text, METRICS)
     for name in names:
         if name not in METRICS:
             raise unknown("metric", name, METRICS)

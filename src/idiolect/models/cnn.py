@@ -1,7 +1,8 @@
 """Convolutional networks: blocks of a convolution and a pooling, hidden layers, outputs."""
 
+from bisect import bisect_left
 from collections.abc import Sequence
-from itertools import count, pairwise
+from itertools import pairwise
 from math import prod
 
 import equinox as eqx
@@ -62,7 +63,7 @@ class CNN(eqx.Module):
 
         rows, columns = after(self.image_shape[0]), after(self.image_shape[1])
         if min(rows, columns) < 1:
-            smallest = next(side for side in count(1) if after(side) >= 1)
+            smallest = bisect_left(range(2**62), 1, key=after)
             raise ConfigError(
                 f"images of shape {self.image_shape} are too small for a CNN with {len(channels)} {kernel}x{kernel} "
                 f"kernels and {padding} padding: it needs at least {smallest}x{smallest} pixels"

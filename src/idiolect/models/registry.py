@@ -7,10 +7,12 @@ from math import prod
 from typing import Any, TypeAlias, get_args
 
 import equinox as eqx
+import jax
 from jaxtyping import PRNGKeyArray
 
 from idiolect.core.errors import ConfigError, require, unknown
 from idiolect.core.losses import LOSSES, SampleLoss
+from idiolect.core.memory import check_fits
 from idiolect.core.settings import Setting, validated
 from idiolect.data.federated import TaskKind
 from idiolect.data.modalities import Modalities
@@ -162,10 +164,19 @@ def build(
         require(num_outputs == 1, f"regression has one output, not {num_outputs}")
         require(complete["loss"] is None, f"loss '{complete['loss']}' is for classification; leave it out")
     if not entry.packed:
-        return _make(json.dumps(complete), tuple(feature_shape), num_outputs, key)
+        return _made(complete, tuple(feature_shape), num_outputs, key)
     if modalities is None or (modalities.width,) != tuple(feature_shape):
         raise ConfigError(f"model {complete['name']} needs data of several modalities, which these are not; use mlp")
-    return _make(json.dumps(complete), modalities, num_outputs, key)
+    return _made(complete, modalities, num_outputs, key)
+
+
+def _made(complete: Spec, shape: tuple[int, ...] | Modalities, num_outputs: int, key: PRNGKeyArray) -> eqx.Module:
+    """Build the model if this machine's memory can hold it; `ConfigError` if not, before anything is made."""
+    arguments = (json.dumps(complete), shape, num_outputs, key)
+    leaves = jax.tree.leaves(eqx.filter_eval_shape(_make, *arguments))
+    needed = sum(leaf.size * leaf.dtype.itemsize for leaf in leaves if isinstance(leaf, jax.ShapeDtypeStruct))
+    check_fits(needed, f"the parameters of model {complete['name']}; make it smaller")
+    return _make(*arguments)
 
 
 @eqx.filter_jit

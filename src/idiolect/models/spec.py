@@ -6,12 +6,12 @@ A specification looks like {"name": "mlp", "hidden": [100], "init": "pytorch", "
 from collections.abc import Mapping, Sequence
 from typing import Annotated, Any, TypeAlias
 
-from annotated_types import Ge, Gt, MaxLen, MinLen
-from pydantic import AfterValidator, AllowInfNan, BeforeValidator, Strict
+from annotated_types import Ge, Gt, Le, MaxLen, MinLen
+from pydantic import AfterValidator, BeforeValidator, Strict
 
 from idiolect.core.errors import unknown
 from idiolect.core.losses import LOSSES
-from idiolect.core.settings import Words
+from idiolect.core.settings import MOST, Number, Words
 from idiolect.models.conv import PADDINGS
 from idiolect.models.init import INITIALISATIONS
 from idiolect.models.mlp import ACTIVATIONS
@@ -35,7 +35,7 @@ def as_list(value: Any) -> Any:
     return list(value) if isinstance(value, Sequence) and not isinstance(value, str) else [value]
 
 
-Positive = Annotated[int, Strict(), Gt(0), Words("a whole number > 0")]
+Positive = Annotated[int, Strict(), Gt(0), Le(MOST), Words(f"a whole number > 0, of at most {MOST:,}")]
 _Numbers = Annotated[list[Positive], BeforeValidator(as_list)]
 Widths = Annotated[
     _Numbers,
@@ -44,7 +44,7 @@ Widths = Annotated[
 ]
 Layers = Annotated[_Numbers, Words("a whole number > 0 or a list of them, which may be empty")]
 Image = Annotated[list[Positive], MinLen(2), MaxLen(3), Words("[height, width] or [height, width, channels]")]
-Penalty = Annotated[float, Strict(), Ge(0), AllowInfNan(False), Words("a finite number >= 0")]
+Penalty = Annotated[Number, Ge(0), Words("a finite number >= 0")]
 Loss = one_of("loss", tuple(LOSSES))
 Activation = one_of("activation", tuple(ACTIVATIONS))
 Padding = one_of("padding", PADDINGS)

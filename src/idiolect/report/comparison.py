@@ -10,7 +10,7 @@ from idiolect.metrics.registry import METRICS
 from idiolect.report import text
 from idiolect.study.engine import run_id
 from idiolect.study.experiment import Cell, Method
-from idiolect.study.outcomes import Line
+from idiolect.study.outcomes import FEDAVG, OWN, Line
 from idiolect.study.published import published_metric
 from idiolect.study.results import Results
 from idiolect.study.verdict import in_words
@@ -21,6 +21,8 @@ SELECTIONS = {
     "best-validation": "round chosen on validation data",
     "best-test": "BEST ROUND ON TEST DATA (as published; optimistic)",
 }
+HURT = (f"hurt vs {FEDAVG}", f"hurt vs {OWN}", "hurt vs global")
+"""The column of clients that a plain global model serves better: FedAvg's, the method's own, or some of each."""
 WORDS = frozenset({"method", "model", "verdict"})  # text columns, aligned left
 
 
@@ -64,7 +66,7 @@ def table_of(results: Results, cell: Cell) -> Table:
     measured = {name for line in lines.values() for name, value in line.metrics.items() if not math.isnan(value.mean)}
     other_columns = tuple(other.column for other in others if other.name in measured)
     published_columns = ("published", "difference", "verdict") if has_published else ()
-    spread = ("client mean", "worst 10 %", "hurt vs Local", "hurt vs global")
+    spread = ("client mean", "worst 10 %", "hurt vs Local", hurt_column(list(lines.values())))
     columns = ("method", "model", metric.column, *other_columns, *published_columns, *spread, "seconds")
     return Table(
         title=f"{cell_title(cell)}: test {scale}, {SELECTIONS[cell.select]}, {seeds} seed{'s' if seeds > 1 else ''}",
@@ -77,6 +79,12 @@ def table_of(results: Results, cell: Cell) -> Table:
         notes=_notes(results, cell, grouped),
         others=other_columns,
     )
+
+
+def hurt_column(lines: Sequence[Line]) -> str:
+    """The heading that says with whose global model the clients of a table are compared."""
+    whose = {one for line in lines for one in line.global_of}
+    return f"hurt vs {next(iter(whose))}" if len(whose) == 1 else HURT[2]
 
 
 def _row(line: Line, columns: tuple[str, ...], *, first: bool, absent: str) -> tuple[str, ...]:
@@ -93,7 +101,7 @@ def _row(line: Line, columns: tuple[str, ...], *, first: bool, absent: str) -> t
         "client mean": text.score(line.mean, metric),
         "worst 10 %": text.score(line.worst10, metric),
         "hurt vs Local": text.share(line.hurt_local),
-        "hurt vs global": text.share(line.hurt_global),
+        **{column: text.share(line.hurt_global) for column in HURT},
         "seconds": text.seconds(line.seconds) if first else "",
     }
     return tuple(values[column] for column in columns)
@@ -129,6 +137,9 @@ def _notes(results: Results, cell: Cell, grouped: list[list[Line]]) -> tuple[str
             f"{column} before a published value: it is of that metric, and so are its difference and verdict"
         )
     notes += _margins(lines)
+    all_lines = [line for group in grouped for line in group]
+    if hurt_column(all_lines) == HURT[2] and any(line.global_of for line in all_lines):
+        notes.append(f"{HURT[2]}: FedAvg's model in the seeds where FedAvg ended, elsewhere the method's own")
     for method, group in zip(cell.methods, grouped, strict=True):
         counts = statuses(results, cell, method)
         seeds = results.experiment.seeds

@@ -39,8 +39,8 @@ COLUMNS = """\
   too; a published value after a metric's name is compared with that metric.
 {metrics}
 - **hurt vs Local**: the share of clients that are worse off than with Local training on their own data alone.
-  **hurt vs global**: the share worse off than with the plain global model (FedAvg's if it was run, else the method's
-  own).
+  **hurt vs FedAvg**: the share worse off than with the plain global model, FedAvg's; **hurt vs own global** where
+  FedAvg was not run: than with the method's own.
 - **seconds**: training time of one run, without compilation.
 - Bold: the best score in its table.
 - "Against ..." (two seeds or more): the difference over all test samples, mean over the same seeds, with Student's

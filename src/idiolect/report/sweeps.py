@@ -72,14 +72,16 @@ def to_dict(swept: Swept) -> dict[str, Any]:
     return {"metric": swept.metric.name, "budget": dict(swept.budget), "settings": rows}
 
 
-def write_sweep(swept: Swept, out: Path) -> None:
-    """Write sweep.csv, sweep.png, sweep.svg and, if a setting was chosen, chosen.toml into a folder."""
+def write_files(swept: Swept, out: Path) -> list[Path]:
+    """Write sweep.csv, sweep.png, sweep.svg and, if a setting was chosen, chosen.toml into a folder; their paths."""
     with atomic_write(out / "sweep.csv") as file:
         file.write(frame(swept).to_csv(index=False, lineterminator="\n").encode())
-    save(sweep_figure(swept), out / "sweep.png")
+    written = [out / "sweep.csv", *save(sweep_figure(swept), out / "sweep.png")]
     if swept.chosen:
-        with atomic_write(out / "chosen.toml") as file:
+        written.append(out / "chosen.toml")
+        with atomic_write(written[-1]) as file:
             file.write(experiment_file(swept).encode())
+    return written
 
 
 def experiment_file(swept: Swept) -> str:

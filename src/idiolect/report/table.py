@@ -8,11 +8,11 @@ from rich.console import Console, ConsoleOptions
 from rich.table import Table as RichTable
 from rich.text import Text
 
-from idiolect.report.comparison import WORDS, Table, table_of
+from idiolect.report.comparison import HURT, WORDS, Table, table_of
 from idiolect.study.experiment import Cell
 from idiolect.study.results import Results
 
-DISPENSABLE = ("client mean", "hurt vs global", "difference", "worst 10 %")
+DISPENSABLE = ("client mean", *HURT, "difference", "worst 10 %")
 LONGEST = 28  # characters; longer names are wrapped
 
 

@@ -15,7 +15,7 @@ from idiolect.core.files import atomic_write
 from idiolect.runtime.plan import State
 from idiolect.runtime.private_rows import PrivateRows
 
-FORMAT = "idiolect-checkpoint"
+FORMAT, VERSION = "idiolect-checkpoint", 1
 
 
 @dataclass(frozen=True)
@@ -47,7 +47,7 @@ def _to_bytes(checkpoint: Checkpoint, run_hash: str) -> bytes:
     payload = buffer.getbuffer()
     header = {
         "format": FORMAT,
-        "version": 1,
+        "version": VERSION,
         "run": run_hash,
         "round": int(checkpoint.state.round),
         "seconds": checkpoint.seconds,
@@ -90,6 +90,9 @@ def load_checkpoint(path: Path, like: State, run_hash: str) -> Checkpoint | None
         header = None
     if not isinstance(header, dict) or header.get("format") != FORMAT:
         raise StoreError(f"{path} is not an idiolect checkpoint; {hint}")
+    if header.get("version") != VERSION:
+        told = f"of version {header.get('version')!r}, and this idiolect reads version {VERSION}"
+        raise StoreError(f"{path} is {told}; use the idiolect that wrote it, or {hint}")
     if header.get("run") != run_hash:
         raise StoreError(f"{path} belongs to another configuration or other data; {hint}")
     if header.get("sha256") != hashlib.sha256(payload).hexdigest():
@@ -99,7 +102,10 @@ def load_checkpoint(path: Path, like: State, run_hash: str) -> Checkpoint | None
     except Exception as error:
         raise StoreError(f"{path} does not fit this version's states; {hint}") from error
     state = replace(with_key(state), private=rows if isinstance(rows, PrivateRows) else state.private)
-    return Checkpoint(state, float(header["seconds"]), float(header["compile_seconds"]))
+    try:
+        return Checkpoint(state, float(header["seconds"]), float(header["compile_seconds"]))
+    except (KeyError, TypeError, ValueError) as error:
+        raise StoreError(f"{path} is damaged: its first line lacks the seconds; {hint}") from error
 
 
 def plain(state: State) -> State:

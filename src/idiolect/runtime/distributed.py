@@ -14,6 +14,7 @@ import jax
 from idiolect.core.errors import ConfigError, IdiolectError, require
 
 COORDINATOR, PROCESSES, PROCESS = "IDIOLECT_COORDINATOR", "IDIOLECT_PROCESSES", "IDIOLECT_PROCESS"
+MOST_A_CORE = 16  # processes that are started here
 HEARTBEAT_SECONDS = 30  # a process without a heartbeat for so long counts as lost
 
 
@@ -66,7 +67,8 @@ def start(processes: int, arguments: Sequence[str]) -> int:
 
     Only process 0 prints. If any process fails, all are stopped and `IdiolectError` names it.
     """
-    require(processes >= 1, f"processes = {processes} must be at least 1")
+    most = MOST_A_CORE * (os.cpu_count() or 1)
+    require(1 <= processes <= most, f"processes = {processes} must lie between 1 and {most}, {MOST_A_CORE} a core")
     environment = {COORDINATOR: f"127.0.0.1:{free_port()}", PROCESSES: str(processes)}
     children: list[subprocess.Popen[bytes]] = []
     try:

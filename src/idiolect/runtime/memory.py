@@ -1,4 +1,4 @@
-"""How many runs of a sweep run at once: as many as fit into a memory budget."""
+"""What a run needs of memory at least, and how many runs of a sweep fit into a memory budget at once."""
 
 import math
 import os
@@ -6,11 +6,32 @@ from collections.abc import Callable
 
 import jax
 
+from idiolect.algorithms.base import Algorithm
+from idiolect.algorithms.start import Start
 from idiolect.core.errors import require
-from idiolect.core.memory import machine_memory
+from idiolect.core.memory import check_fits, machine_memory
+from idiolect.core.settings import settings_of
 
 MEMORY = "IDIOLECT_MEMORY"
 _CERTAIN = 16  # an estimate this many times below the budget needs no count by XLA
+
+
+def check_batches(algorithm: Algorithm, start: Start) -> None:
+    """Raise `ConfigError` if the mini-batches of a client's round cannot fit in this machine's memory.
+
+    They are drawn together: steps x batch_size x features, of four bytes. inner_steps take the batch of their step.
+    """
+    batch_size = getattr(algorithm, "batch_size", 0)
+    passes = getattr(algorithm, "epochs", 0)
+    drawn = {"batch_size": 1}
+    for name in settings_of(type(algorithm)):
+        if name.endswith("_steps") and name != "inner_steps" and not (name == "local_steps" and passes):
+            drawn[name] = int(getattr(algorithm, name))
+    name = max(drawn, key=drawn.__getitem__)
+    rows = max(drawn[name], 1) * batch_size
+    several = f"{name} = {drawn[name]:,} and " if drawn[name] > 1 else ""
+    what = f"the mini-batches of {algorithm.name} ({several}batch_size = {batch_size:,}); lower them"
+    check_fits(4 * rows * math.prod(start.feature_shape), what)
 
 
 def default_memory() -> int:

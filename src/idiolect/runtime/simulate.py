@@ -24,6 +24,7 @@ from idiolect.data.federated import FederatedData
 from idiolect.runtime.blocks import default_block
 from idiolect.runtime.compiled import Skeleton, once
 from idiolect.runtime.devices import Devices
+from idiolect.runtime.memory import check_batches
 from idiolect.runtime.plan import Plan, State
 from idiolect.runtime.private_rows import PrivateRows
 from idiolect.runtime.sampling import Sampling
@@ -112,6 +113,7 @@ class Simulation:
             f"not {self.sampling.size:g}; leave cohort out",
         )
         algorithm.check_start(self.start)
+        check_batches(algorithm, self.start)
         # Traced with shapes only, so that the method's own checks come before anything runs or is written.
         jax.eval_shape(self._first, jax.random.key(0), params, jnp.arange(1))
         self.offered = algorithm.offered(self.start)

@@ -5,13 +5,13 @@ from typing import Any
 
 import equinox as eqx
 
-from idiolect.study.experiment import Experiment, experiment_of
+from idiolect.study.experiment import OWN_MODEL, Experiment, experiment_of
 
 
 def own_or_named(model: eqx.Module | Mapping[str, Any] | str) -> tuple[eqx.Module | None, Mapping[str, Any]]:
     """Split a model argument into (the user's own module or None, the specification for the experiment)."""
     if isinstance(model, eqx.Module):
-        return model, {"name": "own"}
+        return model, {"name": OWN_MODEL}
     return None, {"name": model} if isinstance(model, str) else model
 
 

@@ -16,20 +16,21 @@ class Database:
     After `close` each statement opens the file and closes it again, so that reading the results of a finished run
     leaves no file open. Raises `StoreError`, in one line, for errors of SQLite and of the file system.
 
-    schema: the tables to create. None: the file must exist; it is read-only if its folder is not writable.
-    version: of the tables; a file of another version is refused.
+    schema: the tables. create: make them; else the file must exist, and it is read-only if its folder is not
+    writable. version: of the tables; a file of another version, or with other columns, is refused.
     """
 
-    def __init__(self, file: Path, schema: str | None, version: int = 1) -> None:
-        self.file, self._version, self._create = file, version, schema is not None
-        self._readonly = schema is None and not os.access(file.parent, os.W_OK)
+    def __init__(self, file: Path, schema: str, version: int = 1, *, create: bool = True) -> None:
+        self.file, self._version, self._create = file, version, create
+        self._readonly = not create and not os.access(file.parent, os.W_OK)
         self._image: bytes | None = None
         self._open: sqlite3.Connection | None = None
         with self.guard():
             self._open = self._connected()
             try:
-                if schema is not None and not self._open.execute("SELECT 1 FROM sqlite_master").fetchone():
+                if create and not self._open.execute("SELECT 1 FROM sqlite_master").fetchone():
                     self._open.executescript(f"BEGIN IMMEDIATE; {schema}; PRAGMA user_version = {version}; COMMIT;")
+                self._check_columns(self._open, schema)
             except BaseException:
                 self.close()
                 raise
@@ -81,6 +82,15 @@ class Database:
             raise StoreError(f"cannot write to '{self.file.parent}': {error.strerror or error}") from error
 
     @contextmanager
+    def reading(self) -> Generator[None]:
+        """Turn the errors of a value that cannot be read into a `StoreError` of one line."""
+        try:
+            yield
+        except (ValueError, TypeError, KeyError, RecursionError) as error:
+            reason = " ".join(str(error).split()) or type(error).__name__
+            raise StoreError(f"{self.file} is damaged: {reason[:200]}; restore it, or use another folder") from error
+
+    @contextmanager
     def _connection(self) -> Generator[sqlite3.Connection]:
         if self._open is not None:
             yield self._open
@@ -118,3 +128,18 @@ class Database:
         if version != self._version:
             whose = f"of another version of idiolect ({version})" if version else "not of idiolect"
             raise StoreError(f"the runs in '{self.file.parent}' are {whose}; use another folder")
+
+    def _check_columns(self, db: sqlite3.Connection, schema: str) -> None:
+        """Raise `StoreError` if a table has other columns than this version's."""
+        own = sqlite3.connect(":memory:")
+        try:
+            own.executescript(schema)
+            for (table,) in own.execute("SELECT name FROM sqlite_master WHERE type = 'table'").fetchall():
+                expected, found = ([row[1] for row in d.execute(f"PRAGMA table_info({table})")] for d in (own, db))
+                if differing := {*expected} ^ {*found}:
+                    raise StoreError(
+                        f"{self.file} is of another version of idiolect, or damaged: its table '{table}' differs in "
+                        f"{', '.join(sorted(differing))}; use another folder"
+                    )
+        finally:
+            own.close()

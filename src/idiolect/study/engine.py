@@ -8,7 +8,7 @@ from typing import Any
 import equinox as eqx
 from jaxtyping import PyTree
 
-from idiolect.core.errors import DivergedError, StoreError
+from idiolect.core.errors import ConfigError, DivergedError, StoreError
 from idiolect.data.audit import audit_lines
 from idiolect.data.federated import FederatedData
 from idiolect.runtime.batched import Program
@@ -16,12 +16,12 @@ from idiolect.runtime.plan import State
 from idiolect.study.experiment import Cell, Experiment, experiment_of
 from idiolect.study.held_out import score_held_out
 from idiolect.study.loop import fit
-from idiolect.study.model_files import save_client_models
+from idiolect.study.model_files import save_client_models, write_index
 from idiolect.study.recorder import StoreRecorder, Together, everywhere
 from idiolect.study.recording import Progress
 from idiolect.study.resolve import Workbench, run_id
 from idiolect.study.schedule import Schedule
-from idiolect.study.store import RunRow, Store, changes
+from idiolect.study.store import DATABASE, MOVED, RunRow, Store, changes
 
 FINISHED = ("done", "diverged")
 
@@ -119,9 +119,10 @@ class Engine:
 
     def _save(self, cell: Cell, recorder: StoreRecorder, program: Program, state: State) -> None:
         data = program.like.data
+        written: list[dict[str, Any]] = []
         for name in program.like.offered:
             selected = everywhere(recorder.chosen(name, state))
-            save_client_models(
+            written += save_client_models(
                 self.store.models_folder(recorder.run),
                 name,
                 models_of(program, selected, name),
@@ -131,6 +132,7 @@ class Engine:
                 spec=cell.model if self.bench.model is None else None,
                 extra={"run": recorder.run.id, "round": int(selected.round)},
             )
+        write_index(self.store.models_folder(recorder.run), cell.id, recorder.run.method, written)
 
     def _audit(self, data: FederatedData) -> None:
         """Store the leakage audit of a data set, once."""
@@ -193,7 +195,9 @@ def claim(store: Store, experiment: Experiment, runs: Sequence[RunRow]) -> None:
         for cell in new["cells"]:
             old_cell = old_cells.get(cell["id"])
             if old_cell is not None:
-                if cell["id"] in cells_with_runs and (changed := changes(_settings(old_cell), _settings(cell))):
+                if cell["id"] in cells_with_runs and (
+                    changed := [c for c in changes(_settings(old_cell), _settings(cell)) if c != MOVED]
+                ):
                     raise StoreError(
                         f"'{store.folder}' holds runs of cell '{cell['id']}' with other settings (changed: "
                         f"{', '.join(changed)}); use another --out, or set it back"
@@ -212,9 +216,12 @@ def _settings(cell: dict[str, Any]) -> dict[str, Any]:
 def stored_experiment(store: Store) -> Experiment:
     """Load the experiment that a folder holds. Raises `StoreError` if it holds none."""
     values = store.fact("experiment")
-    if values is None:
+    if not isinstance(values, dict):
         raise StoreError(f"'{store.folder}' holds no experiment")
-    return experiment_of(values, str(store.folder))
+    try:
+        return experiment_of(values, str(store.folder))
+    except ConfigError as error:
+        raise StoreError(f"the experiment in {store.folder / DATABASE} cannot be read: {error}") from error
 
 
 def missing(engine: Engine, experiment: Experiment) -> list[Group]:

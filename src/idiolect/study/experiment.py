@@ -13,9 +13,13 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_valida
 from idiolect.algorithms import registry as methods
 from idiolect.core.errors import ConfigError, unknown
 from idiolect.core.random import MOST_SEED
+from idiolect.core.settings import MOST, Number, Whole
 from idiolect.metrics.registry import names_in
+from idiolect.models.registry import complete_spec
 from idiolect.study.published import Gap, Published, Strict
 
+OWN_MODEL = "own"
+"""Stands in a cell for a module of the user's, which is no specification."""
 Protocol = Literal["as-written", "as-published"]
 Selection = Literal["last", "last-10", "best-validation", "best-test"]
 
@@ -72,15 +76,15 @@ class Cell(Strict):
     title: str = ""
     data: dict[str, Any]
     model: dict[str, Any]
-    rounds: int = Field(default=100, ge=1)
-    cohort: float | None = Field(default=None, gt=0)
+    rounds: Whole = Field(default=100, ge=1, le=MOST)
+    cohort: Number | None = Field(default=None, gt=0)
     sampling: Literal["fixed", "binomial"] = "fixed"
-    eval_every: int = Field(default=10, ge=1)
+    eval_every: Whole = Field(default=10, ge=1, le=MOST)
     splits: tuple[Literal["train", "validation", "test"], ...] = ("train", "test")
     select: Selection = "last"
     shared_init: bool = False
     new_splits: bool = False
-    eval_clients: int | None = Field(default=None, ge=1)
+    eval_clients: Whole | None = Field(default=None, ge=1)
     private: Literal["memory", "file"] = "memory"
     methods: tuple[Method, ...] = Field(min_length=1)
     gaps: tuple[Gap, ...] = ()
@@ -117,6 +121,11 @@ class Cell(Strict):
     @model_validator(mode="after")
     def _check(self) -> "Cell":
         names_in(self.metric)
+        if self.model.get("name") != OWN_MODEL:
+            try:
+                complete_spec(self.model)
+            except ConfigError as error:
+                raise ConfigError(f"cell '{self.id}': {error}") from None
         titles = [m.title for m in self.methods]
         for title in titles:
             if titles.count(title) > 1:
@@ -145,8 +154,8 @@ class Experiment(Strict):
     protocol: Protocol = "as-written"
     description: str = ""
     after_test: str = ""
-    seeds: int = Field(default=1, ge=1, le=10_000)
-    first_seed: int = Field(default=0, ge=0, le=MOST_SEED - 10_000)
+    seeds: Whole = Field(default=1, ge=1, le=10_000)
+    first_seed: Whole = Field(default=0, ge=0, le=MOST_SEED - 10_000)
     across: str = ""
     cells: tuple[Cell, ...] = Field(min_length=1)
 
@@ -188,7 +197,7 @@ class Experiment(Strict):
         options = [c.id for c in self.cells] + [m.title for c in self.cells for m in c.methods]
         for p in patterns:
             titles = {name for c in self.cells for m in c.methods for name in (f"{c.id}/{m.title}", m.title, m.name)}
-            if p not in titles and not any(c.id.startswith(p) for c in self.cells):
+            if not p or (p not in titles and not any(c.id.startswith(p) for c in self.cells)):
                 raise unknown("cell or method", p, {*options, *(t for t in titles if "/" in p)})
         cells: list[Cell] = []
         for cell in self.cells:

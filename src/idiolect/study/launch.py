@@ -1,6 +1,7 @@
 """Launch an experiment: check it, run what is missing, and record everything in a folder."""
 
 import json
+import os
 import shutil
 from collections.abc import Callable, Generator
 from contextlib import AbstractContextManager, contextmanager, nullcontext, suppress
@@ -96,6 +97,7 @@ def launch(
         data_folder = str(Path(folder).resolve()) if folder else None
         jobs = jobs if jobs is not None else stored_options(store)["jobs"]
         options = {"folder": data_folder, "save_models": save_models, "command": command, "jobs": jobs}
+        options["started_in"] = os.path.abspath(out)
         store.set_fact("options", options)
         engine = Engine(store, bench, tuple(seeds))
         work = missing(engine, experiment)
@@ -133,7 +135,7 @@ def mastered(out: Path) -> Generator[Store]:
 
     A new folder is removed again if a `ConfigError` or `DataError` occurs before the first evaluation.
     """
-    new_folders = [folder for folder in (out, *out.parents) if not folder.exists()]
+    new_folders = [folder for folder in (out, *out.parents) if not os.path.exists(folder)]
     discard = False
     try:
         with (
@@ -156,9 +158,13 @@ def mastered(out: Path) -> Generator[Store]:
 
 
 def stored_options(store: Store) -> dict[str, Any]:
-    """The options of the last launch: `folder`, `save_models`, `command`, `jobs` (None: one process a core)."""
-    stored = store.fact("options") or {}
-    return {"folder": None, "save_models": "first", "command": "", "jobs": None, **stored}
+    """The options of the last launch: `folder`, `save_models`, `command`, `jobs` (None: one process a core).
+
+    started_in: the folder of the run as it was then, None if that is not known.
+    """
+    stored = store.fact("options")
+    known = {"folder": None, "save_models": "first", "command": "", "jobs": None, "started_in": None}
+    return known | ({key: stored[key] for key in known if key in stored} if isinstance(stored, dict) else {})
 
 
 def raise_diverged(results: Results) -> None:

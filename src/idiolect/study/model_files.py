@@ -1,5 +1,6 @@
 """Save the clients' models as files that `load_model` reads."""
 
+import json
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -12,9 +13,11 @@ from idiolect.client.objective import Objective
 from idiolect.client.predictor import Shared, unshared
 from idiolect.core import tree
 from idiolect.core.errors import StoreError
-from idiolect.core.files import file_name, file_names
+from idiolect.core.files import atomic_write, file_name, file_names
 from idiolect.data.federated import FederatedData
 from idiolect.models.files import SUFFIX, save_model
+
+INDEX = "index.json"
 
 
 def save_client_models(
@@ -27,18 +30,20 @@ def save_client_models(
     clients: Sequence[str],
     spec: Mapping[str, Any] | None,
     extra: Mapping[str, Any],
-) -> None:
+) -> list[dict[str, Any]]:
     """Write every client's model to folder/name/<client>.safetensors.
 
     A model that all clients share is written once, as folder/name.safetensors; one that a group shares is written
-    once, as folder/name/group-<number>.safetensors. A client name that is not a safe file name, or that collides with
-    another, gets a hash in the file name; the metadata hold the names as they are.
+    once, as folder/name/group-<number>.safetensors. File names keep the letters of any script; a client name that
+    collides with another gets a hash in its file name. The metadata hold the names as they are, and so do the lines
+    that are returned, one a file, for `write_index`.
 
     models: parameters or a `Predictor`, leaves (clients, ...), or either as `Shared`. clients: their names.
     objective: turns `models` into models of one sample. spec: how to build the run's module again, None for a user's
     own. extra: more metadata. A predictor that is not the run's module is loaded with `like`, the same client's model
     of another run. Raises `StoreError` if the folder cannot be written to.
     """
+    written: list[dict[str, Any]] = []
     number = {client: index for index, client in enumerate(data.clients)}
     for path, index, owners in _places(folder, file_name(name), models, clients):
         own = "client" in owners and data.own_labels
@@ -57,6 +62,15 @@ def save_client_models(
             schema=data.schema,
             extra={**details, **owners},
         )
+        written.append({"file": path.relative_to(folder).as_posix(), "model": name, **(owners or {"clients": "all"})})
+    return written
+
+
+def write_index(folder: Path, cell: str, method: str, written: Sequence[Mapping[str, Any]]) -> None:
+    """Write folder/index.json: of each model file, its model, its client or clients ("all": any), and the method."""
+    index = {"cell": cell, "method": method, "files": [dict(line) for line in written]}
+    with atomic_write(_created(folder) / INDEX) as file:
+        file.write(json.dumps(index, indent=2, ensure_ascii=False).encode())
 
 
 Place = tuple[Path, int, dict[str, Any]]

@@ -12,6 +12,9 @@ from idiolect.study.published import LOSS, Gap, Published, published_metric
 from idiolect.study.summary import OverSeeds
 from idiolect.study.verdict import Verdict, interval_of, verdict_of
 
+FEDAVG, OWN = "FedAvg", "own global"
+"""Whose global model a client is compared with: FedAvg's, or the method's own."""
+
 
 @dataclass(frozen=True)
 class Line:
@@ -21,8 +24,9 @@ class Line:
     mean and standard deviation over clients; worst10: mean over the worst tenth of the clients; worst: the worst
     client. loss: mean over samples. metrics: metric name -> value over all samples, for every measured metric; NaN if
     a seed has none. hurt_local, hurt_global: fraction of clients worse off than with Local, and than with the plain
-    global model (FedAvg's if it was run, else this method's own); None without that model. rounds: the rounds whose
-    models are shown, one a seed. seconds: training time of a run, without compilation. failed: seeds that diverged.
+    global model (FedAvg's if it was run, else this method's own); None without that model. global_of: whose that was,
+    `FEDAVG`, `OWN`, or both, over the seeds. rounds: the rounds whose models are shown, one a seed. seconds: training
+    time of a run, without compilation. failed: seeds that diverged.
     """
 
     cell: str
@@ -42,6 +46,7 @@ class Line:
     seconds: OverSeeds
     published: Published | None
     failed: int
+    global_of: tuple[str, ...] = ()
 
     @property
     def published_metric(self) -> str:

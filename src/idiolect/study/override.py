@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from typing import Any
 
-from idiolect.core.errors import unknown
+from idiolect.core.errors import ConfigError, unknown
 from idiolect.study.experiment import Cell, Experiment, experiment_of
 
 
@@ -21,7 +21,7 @@ def override(experiment: Experiment, assignments: Mapping[str, Any]) -> Experime
             for cell in cells:
                 cell[head] = {**cell[head], rest: value}
         elif rest:
-            hits = [m for cell in cells for m in cell["methods"] if head in (m["name"], m["label"])]
+            hits = [m for cell in cells for m in cell["methods"] if head and head in (m["name"], m["label"])]
             if not hits:
                 raise unknown("method", head, {m["name"] for cell in cells for m in cell["methods"]})
             for method in hits:
@@ -33,6 +33,8 @@ def override(experiment: Experiment, assignments: Mapping[str, Any]) -> Experime
                 cell[key] = value
         else:
             raise unknown("key", key, {*Cell.model_fields, *Experiment.model_fields} - {"cells"})
+    if not isinstance(values["description"], str):
+        raise ConfigError(f"--set: description = {values['description']!r} must be a text")
     edits = [f"{key} = {value}" for key, value in assignments.items() if key not in Experiment.model_fields]
     if edits:
         values["description"] = f"{values['description'].rstrip()}\n\nChanged with --set: {', '.join(edits)}.".strip()

@@ -15,7 +15,7 @@ from idiolect.runtime.evaluate import ClientScores
 from idiolect.study.engine import run_id
 from idiolect.study.experiment import Cell, Experiment, Method
 from idiolect.study.measuring import metrics_of
-from idiolect.study.outcomes import Curve, GapLine, Line
+from idiolect.study.outcomes import FEDAVG, OWN, Curve, GapLine, Line
 from idiolect.study.published import Published
 from idiolect.study.store import RunRow, Store
 from idiolect.study.summary import OverSeeds, Summary, hurt_fraction, over_seeds, summarise
@@ -128,6 +128,7 @@ class Results:
         pooled: dict[str, list[float]] = {measured.name: [] for measured in metrics}
         rounds: list[int] = []
         hurt: dict[str, list[float]] = {"local": [], "global": []}
+        plain: set[str] = set()
         rows = self.finished(cell, method)
         for row in rows:
             selected = self.selected(cell, row, model)
@@ -139,14 +140,16 @@ class Results:
                 pooled[name].append(selected[1].pooled.get(name, math.nan))
             values = selected[1].values[metric.name]
             global_values = self.reference(cell, ("fedavg", "fedavg-ft"), "global", row.seed)
+            whose = FEDAVG
             if global_values is None:
-                own_global = self.selected(cell, row, "global")
+                whose, own_global = OWN, self.selected(cell, row, "global")
                 global_values = own_global[1].values[metric.name] if own_global else None
             for key, reference in (
                 ("local", self.reference(cell, ("local",), "local", row.seed)),
                 ("global", global_values),
             ):
                 if reference is not None:
+                    plain |= {whose} if key == "global" else set()
                     hurt[key].append(hurt_fraction(values, reference, metric))
         runs = (self.rows.get(run_id(cell.id, method.title, seed)) for seed in self.experiment.seed_list)
         failed = sum(row is not None and row.status == "diverged" for row in runs)
@@ -172,6 +175,7 @@ class Results:
             seconds=over_seeds([r.seconds for r in rows]),
             published=next(iter(self._published(cell, method, model)), None),
             failed=failed,
+            global_of=tuple(sorted(plain)),
         )
 
     def _published(self, cell: Cell, method: Method, model: str) -> list[Published]:

@@ -7,7 +7,7 @@ after the checkpoint are deleted and computed again, to identical numbers. So `k
 import json
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from pathlib import Path
 from typing import Any
 
@@ -22,6 +22,8 @@ from idiolect.study.summary import summarise
 
 DATABASE = "idiolect.sqlite"
 VERSION = 2  # of the tables
+MOVED = "data.path"
+"""The setting that may change: it says where a table is, not which. The hash of the data decides that."""
 _SCHEMA = """
 CREATE TABLE IF NOT EXISTS facts (key TEXT PRIMARY KEY, value TEXT NOT NULL);
 CREATE TABLE IF NOT EXISTS runs (
@@ -78,7 +80,7 @@ class Store:
             raise StoreError(f"no runs in '{self.folder}': it has no {DATABASE}")
         if create:
             self._make(self.folder)
-        self._db = Database(file, _SCHEMA if create else None, VERSION)
+        self._db = Database(file, _SCHEMA, VERSION, create=create)
         if create:
             self._make(self.folder / "checkpoints")
 
@@ -105,7 +107,8 @@ class Store:
     def fact(self, key: str) -> Any:
         """Look up a JSON value of the folder; None if there is none."""
         rows = self._db.execute("SELECT value FROM facts WHERE key = ?", (key,))
-        return json.loads(rows[0][0]) if rows else None
+        with self._db.reading():
+            return json.loads(rows[0][0]) if rows else None
 
     def set_fact(self, key: str, value: Any) -> None:
         """Store a JSON value of the folder."""
@@ -123,12 +126,15 @@ class Store:
 
     def runs(self) -> list[RunRow]:
         """All runs, in the order in which they were started."""
-        return [_run_row(row) for row in self._db.execute("SELECT * FROM runs ORDER BY rowid")]
+        rows = self._db.execute("SELECT * FROM runs ORDER BY rowid")
+        with self._db.reading():
+            return [_run_row(row) for row in rows]
 
     def run(self, run_id: str) -> RunRow | None:
         """Look up one run; None if there is none."""
         rows = self._db.execute("SELECT * FROM runs WHERE id = ?", (run_id,))
-        return _run_row(rows[0]) if rows else None
+        with self._db.reading():
+            return _run_row(rows[0]) if rows else None
 
     def check(self, run: RunRow) -> RunRow | None:
         """Look up the stored run with this run's id; None if there is none.
@@ -138,8 +144,9 @@ class Store:
         old = self.run(run.id)
         if old is None:
             return None
-        if old.config_hash != run.config_hash:
-            changed = ", ".join(changes(old.config, run.config)) or "a default"
+        changed = changes(old.config, run.config)
+        if old.config_hash != run.config_hash and changed != [MOVED]:
+            changed = ", ".join(changed) or "a default"
             raise StoreError(
                 f"'{self.folder}' holds run {run.id} with another configuration (changed: {changed}); "
                 "use another --out, or set it back"
@@ -226,14 +233,16 @@ class Store:
             "WHERE run = ? AND model = ? AND split = ? AND metric = ? ORDER BY round",
             (run_id, model, split, metric),
         )
-        return [(round, _number(pooled), _number(loss)) for round, pooled, loss in rows]
+        with self._db.reading():
+            return [(int(round), _number(pooled), _number(loss)) for round, pooled, loss in rows]
 
     def diagnostics(self, run_id: str) -> dict[str, list[tuple[int, float]]]:
         """The method's diagnostics: name -> (round, value) of every evaluated round; NaN for a missing value."""
         by_name: dict[str, list[tuple[int, float]]] = {}
         query = "SELECT name, round, value FROM diagnostics WHERE run = ? ORDER BY name, round"
-        for name, round, value in self._db.execute(query, (run_id,)):
-            by_name.setdefault(name, []).append((round, _number(value)))
+        with self._db.reading():
+            for name, round, value in self._db.execute(query, (run_id,)):
+                by_name.setdefault(name, []).append((int(round), _number(value)))
         return by_name
 
     def models(self, run_id: str) -> list[str]:
@@ -248,21 +257,28 @@ class Store:
         rows = self._db.execute(f"SELECT count_by_client, loss_by_client FROM evaluations {where}", key)
         if not rows:
             return None
-        count, loss = (np.frombuffer(blob, kind) for blob, kind in zip(rows[0], ("<i8", "<f8"), strict=True))
         measured = self._db.execute(f"SELECT metric, pooled, by_client FROM metrics {where} ORDER BY place", key)
-        values = {name: np.frombuffer(blob, "<f8") for name, _, blob in measured}
-        pooled = {name: _number(value) for name, value, _ in measured}
-        return ClientScores(model, split, count, loss, values, pooled)
+        with self._db.reading():
+            count, loss = (np.frombuffer(blob, kind) for blob, kind in zip(rows[0], ("<i8", "<f8"), strict=True))
+            values = {name: np.frombuffer(blob, "<f8") for name, _, blob in measured}
+            if {len(column) for column in (loss, *values.values())} != {len(count)}:
+                raise ValueError(f"{run_id}, round {round}: not a score for every client")
+            pooled = {name: _number(value) for name, value, _ in measured}
+            return ClientScores(model, split, count, loss, values, pooled)
 
 
 def _number(value: float | None) -> float:
     """Read a number from SQLite, which stores NaN as NULL."""
-    return math.nan if value is None else value
+    return math.nan if value is None else float(value)
 
 
 def _run_row(row: Sequence[Any]) -> RunRow:
     values = list(row)
     values[5], values[8] = json.loads(values[5]), json.loads(values[8])
+    for field, value in zip(fields(RunRow), values, strict=True):
+        kind = {"str": str, "int": int, "float": (int, float)}.get(str(getattr(field.type, "__name__", "")), dict)
+        if not isinstance(value, kind):
+            raise ValueError(f"{field.name} of a run is {value!r}"[:100])
     return RunRow(*values)
 
 

@@ -124,6 +124,7 @@ def large_enough(sizes: Mapping[str, int], minimum: int | None, where: str) -> t
     """
     if minimum is None:
         return list(sizes), []
+    require(minimum >= 1, f"minimum = {minimum} must be at least 1 sample")
     kept = [client for client, size in sizes.items() if size >= minimum]
     dropped = [client for client, size in sizes.items() if size < minimum]
     if not kept:

@@ -65,7 +65,7 @@ def synthetic_population(
     check_seed(seed)
     require(1 <= clients < 2**31, f"clients must lie between 1 and 2^31 - 1, it is {clients}")
     require(scale > 0, f"scale must be greater than 0, it is {scale}")
-    require(max_size >= 10, f"max_size must be at least 10, it is {max_size}")
+    require(10 <= max_size <= 1_000_000, f"max_size must lie between 10 and 1,000,000, it is {max_size}")
     check_fractions(test, validation)
     check_fits(100 * clients, f"the names and sizes of {clients:,} clients; use fewer")
     drawn = np.random.Generator(np.random.PCG64(seed)).lognormal(4, 2, clients)

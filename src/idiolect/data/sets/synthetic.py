@@ -8,7 +8,8 @@ import numpy as np
 
 from idiolect.core.errors import require
 from idiolect.core.memory import check_fits
-from idiolect.data.divide.division import divide
+from idiolect.core.settings import MOST
+from idiolect.data.divide.division import check_fractions, divide
 from idiolect.data.federated import FederatedData
 from idiolect.data.partition import apply_partition
 
@@ -43,7 +44,10 @@ def synthetic(
     check_spread(alpha, beta)
     require(0 <= seed < 2**32, f"seed must lie between 0 and 2^32 - 1, it is {seed}")
     require(clients >= 1, f"clients must be at least 1, it is {clients}")
-    require(max_size is None or max_size >= 10, f"max_size must be at least 10, it is {max_size}")
+    check_fractions(test, validation)
+    require(split_seed >= 0, f"split_seed must not be negative, it is {split_seed}")
+    told = f"max_size must lie between 10 and {MOST:,}, it is {max_size}"
+    require(max_size is None or 10 <= max_size <= MOST, told)
     fewest = 250 if max_size is None else min(250, max_size)
     check_fits(clients * fewest * (FEATURES + 1) * 4, f"{clients:,} clients; use fewer, or synthetic-population")
     # The order of the draws defines the data set: do not change it.
