@@ -30,6 +30,17 @@ TO_BE_SPLIT: set[str] = set()
 
 # Modules whose tests lie elsewhere, and where; none better.
 TESTED_IN = {
+    "cli/compare": "cli/test_main.py",
+    "cli/execute": "cli/test_main.py",
+    "cli/experiments": "cli/test_main.py",
+    "cli/export": "models/test_export.py",
+    "cli/inspect": "data/test_inspection.py",
+    "cli/predict": "api/test_predict.py",
+    "cli/show": "cli/test_main.py",
+    "data/schema/columns": "data/schema/test_fit.py",
+    "data/schema/fit_table": "data/schema/test_schema.py",
+    "data/sets/table_pool": "data/sets/test_table.py",
+    "models/client_model": "api/test_predict.py",
     "__init__": "api/test_estimators.py",  # loads the estimators when they are asked for
     "__main__": "study/test_engine.py",  # starts `python -m idiolect`
     "experiments/__init__": "experiments/test_packaged.py",
@@ -54,7 +65,7 @@ PUBLIC = {
         from_scipy graph_for label_counts label_shares mix mixed nearest parse_graph random random_normal ring star
     """,
     "idiolect.models": """
-        CNN Conv2d INITIALISATIONS LinearRegression MLP MODELS Multimodal MultinomialLogistic build check_model
+        CNN ClientModel Conv2d INITIALISATIONS LinearRegression MLP MODELS Multimodal MultinomialLogistic build check_model
         complete_spec convolve describe_models from_flax from_functions initialise l2_of load_model
         loss_of max_pool read_header save_model
     """,
@@ -126,6 +137,8 @@ ALSO = [
     "algorithms/test_mocha_relations.py",
     "algorithms/test_on_modalities.py",
     "cli/test_bad_input.py",
+    "cli/test_broken_stores.py",
+    "cli/test_many_bad_inputs.py",
     "runtime/test_predictors.py",
     "study/search/test_on_devices.py",
 ]

@@ -154,7 +154,7 @@ def test_the_models_of_each_modality_are_compared_kept_and_loaded(tmp_path):
                 idiolect.load_model(store.models_folder(row) / f"{file}.safetensors"),
                 data.test.client(index),
             )
-            usable = jax.vmap(model.usable)(jnp.asarray(x)) > 0
+            usable = jax.vmap(model.module.usable)(jnp.asarray(x)) > 0
             right = (np.argmax(jax.vmap(model)(jnp.asarray(x)), axis=1) == y)[np.asarray(usable)]
             assert scores.count[index] == len(right)
             assert not len(right) or right.mean() == pytest.approx(scores.values["accuracy"][index], abs=1e-6)

@@ -1,23 +1,25 @@
 """Every client's model by name."""
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from typing import Any
+from typing import Any, Generic, TypeVar
 
 import equinox as eqx
 
 from idiolect.core.errors import ConfigError
 
+Model = TypeVar("Model", bound=eqx.Module)
 
-class ClientModels(Mapping[Any, eqx.Module]):
+
+class ClientModels(Mapping[Any, Model], Generic[Model]):
     """A mapping from each client's name to its model, which is built when it is asked for.
 
     Raises `ConfigError`, which is a `KeyError` here, for a client that there is none of.
     """
 
-    def __init__(self, clients: Sequence[Any], build: Callable[[Any], eqx.Module]) -> None:
+    def __init__(self, clients: Sequence[Any], build: Callable[[Any], Model]) -> None:
         self._clients, self._build = tuple(clients), build
 
-    def __getitem__(self, client: Any) -> eqx.Module:
+    def __getitem__(self, client: Any) -> Model:
         if client not in self:
             raise UnknownClientError(
                 f"unknown client {client!r}; there are {len(self)}, such as {self._clients[0]!r}"

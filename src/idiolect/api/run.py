@@ -19,6 +19,7 @@ from idiolect.core.losses import SampleLoss
 from idiolect.core.settings import checked
 from idiolect.data.federated import FederatedData
 from idiolect.metrics.registry import measured, names_in
+from idiolect.models.client_model import ClientModel
 from idiolect.runtime.batched import Program
 from idiolect.runtime.client_model import client_model
 from idiolect.runtime.compiled import use_compilation_cache
@@ -66,15 +67,18 @@ class Run:
         names = [self.data.clients[index] for index in self.evaluator.ids]
         return pd.DataFrame({"client": names, "samples": scores.count, "loss": scores.loss, **scores.values})
 
-    def models(self, model: str) -> ClientModels:
+    def models(self, model: str) -> ClientModels[ClientModel]:
         """Every client's model of this name: a mapping from client to `client_model`, each built when asked for."""
         offered = self.evaluator.simulation.offered
         if model not in offered:
             raise unknown("model", model, offered)
         return ClientModels(self.data.clients, lambda client: self.client_model(model, client))
 
-    def client_model(self, model: str, client: str | int) -> eqx.Module:
-        """Build one client's model, to be called on one sample. client: its name or number."""
+    def client_model(self, model: str, client: str | int) -> ClientModel:
+        """Build one client's model: it predicts raw rows, and can be called on one encoded sample.
+
+        client: its name or number.
+        """
         return client_model(self.evaluator, self.state, model, client)
 
     def personalize(self, data: FederatedData, rounds: int | None = None) -> Personalized:

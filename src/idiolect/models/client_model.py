@@ -1,7 +1,6 @@
 """A client's model as its user meets it: raw rows in, predictions in the user's words and units out."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
 from os import PathLike
 from typing import Any
 
@@ -24,8 +23,7 @@ BATCH = 2**15
 Rows = pd.DataFrame | Shaped[np.ndarray, "n ..."]
 
 
-@dataclass(frozen=True, eq=False)
-class ClientModel:
+class ClientModel(eqx.Module):
     """A model that maps one sample to its outputs, and all that is needed to predict raw rows.
 
     module: maps one encoded sample, `feature_shape` float32, to its outputs. classes: the words of the outputs; where
@@ -34,11 +32,11 @@ class ClientModel:
     """
 
     module: eqx.Module
-    task: TaskKind
-    feature_shape: tuple[int, ...]
-    classes: tuple[str, ...] = ()
-    schema: Schema | None = None
-    about: Mapping[str, Any] = field(default_factory=dict[str, Any])
+    task: TaskKind = eqx.field(static=True)
+    feature_shape: tuple[int, ...] = eqx.field(static=True)
+    classes: tuple[str, ...] = eqx.field(static=True, default=())
+    schema: Schema | None = eqx.field(static=True, default=None)
+    about: Mapping[str, Any] = eqx.field(static=True, default_factory=dict[str, Any])
 
     def __call__(self, x: Float[Array | np.ndarray, "..."]) -> Float[Array, "..."]:
         """The outputs of one encoded sample."""

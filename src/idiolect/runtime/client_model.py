@@ -1,15 +1,15 @@
-"""One client's model, to be called on one sample."""
+"""One client's model, which predicts raw rows and can be called on one sample."""
 
-import equinox as eqx
 import numpy as np
 
 from idiolect.core import tree
 from idiolect.core.errors import ConfigError, unknown
+from idiolect.models.client_model import ClientModel
 from idiolect.runtime.evaluate import Evaluator
 from idiolect.runtime.plan import State
 
 
-def client_model(evaluator: Evaluator, state: State, model: str, client: str | int) -> eqx.Module:
+def client_model(evaluator: Evaluator, state: State, model: str, client: str | int) -> ClientModel:
     """Build one client's named model. client: its name or number. Raises `ConfigError` for an unknown one."""
     simulation = evaluator.simulation
     data = simulation.data
@@ -22,4 +22,11 @@ def client_model(evaluator: Evaluator, state: State, model: str, client: str | i
     elif not 0 <= client < data.num_clients:
         raise ConfigError(f"client {client} is not one of 0..{data.num_clients - 1}")
     params = tree.gather(evaluator.client_params(state, [model], np.array([client]))[model], 0)
-    return simulation.objective.model(params)
+    return ClientModel(
+        simulation.objective.model(params),
+        data.task,
+        data.feature_shape,
+        data.classes_of(client),
+        data.schema,
+        {"model": model, "client": data.clients[client], "method": simulation.algorithm.name},
+    )

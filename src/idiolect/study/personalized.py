@@ -5,7 +5,6 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
-import equinox as eqx
 import numpy as np
 import pandas as pd
 from jaxtyping import PyTree
@@ -14,6 +13,7 @@ from idiolect.core.errors import require, unknown
 from idiolect.data.divide.division import stream
 from idiolect.data.federated import FederatedData, Split
 from idiolect.metrics.base import Metric
+from idiolect.models.client_model import ClientModel
 from idiolect.runtime.client_model import client_model
 from idiolect.runtime.evaluate import ClientScores
 from idiolect.runtime.newcomers import Newcomers, personalize
@@ -85,7 +85,7 @@ class Personalized:
             raise diverged(simulation, scores, int(newcomers.state.round), newcomers.evaluator.ids)
         return scores
 
-    def client_model(self, model: str, client: str | int) -> eqx.Module:
+    def client_model(self, model: str, client: str | int) -> ClientModel:
         """Build one new client's model, to be called on one sample. client: its name or number."""
         newcomers = self._of(model)
         return client_model(newcomers.evaluator, newcomers.state, model, client)

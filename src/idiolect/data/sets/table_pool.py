@@ -102,7 +102,7 @@ def read_pool(
     if known is not None:
         kind: TaskKind = "classification" if isinstance(known.label, Classes) else "regression"
     else:
-        kind = check_task(task) if task else guess_task(labels, whole_floats=True)
+        kind = check_task(task) if task is not None else guess_task(labels, whole_floats=True)
     splits = split_of_rows(column_of(table, split), where) if has_split else None
     return Pool(
         table,
