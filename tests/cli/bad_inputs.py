@@ -1,6 +1,7 @@
 """Bad inputs of every command: what `test_many_bad_inputs` gives to the command line, one after the other.
 
-A further command gets a function that yields `Bad`, named in `everything`. Everything here is refused before a round is run.
+A further command gets a function that yields `Bad`, named in `everything`. Everything here is refused before a
+round is run.
 """
 
 from collections.abc import Iterator, Mapping
