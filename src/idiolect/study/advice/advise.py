@@ -10,7 +10,7 @@ import numpy as np
 from idiolect.core.errors import require
 from idiolect.data.federated import FederatedData
 from idiolect.study.advice.baselines import baselines, check_installed
-from idiolect.study.advice.contestants import BUDGET, DEFAULT, STEPS, contestants, looked_at
+from idiolect.study.advice.contestants import BUDGET, DEFAULT, STEPS, contestants, looked_at, safe_rate
 from idiolect.study.advice.decision import Decision, calls, decide, gap, pooled
 from idiolect.study.advice.draws import Draws, Make, again
 from idiolect.study.advice.portfolio import portfolio
@@ -42,7 +42,11 @@ class Line:
 
 @dataclass(frozen=True)
 class Advice:
-    """What `idiolect advise` answers. lines: the table, in order; kept: how often each client's portfolio took what."""
+    """What `idiolect advise` answers.
+
+    data: of the first division. lines: the table, in order. kept: client -> method -> in how many divisions its
+    portfolio took it. scale: a label's deviation in the user's units, mean over divisions.
+    """
 
     data: FederatedData
     decision: Decision
@@ -84,7 +88,7 @@ def advise(
     draws = Draws(again(data) if isinstance(data, FederatedData) else data, splits)
     field, first = field_of(draws, model), draws.first
     defaults = DEFAULT[first.task] if field.linear else [name for name in DEFAULT[first.task] if name != "mocha"]
-    chosen = contestants(defaults if methods is None else methods, int(first.train.sizes.max()), first.task)
+    chosen = contestants(defaults if methods is None else methods, first, safe_rate(first, field.linear))
     labels = [(one.stored("validation").y, one.stored("test").y) for one in draws.data]
     owners = draws.owners("validation"), draws.owners("test")
     raced: list[Raced] = []
@@ -107,7 +111,7 @@ def advise(
         client: {one.name: sum(int(choice[i]) == k for choice in choices) for k, one in enumerate(candidates)}
         for i, client in enumerate(first.clients)
     }
-    notes = _notes(draws, raced, lines, rounds, decision, beside)
+    notes = _notes(draws, raced, lines, rounds, beside)
     on_progress("done", 1.0)
     scale = float(np.mean([deviation for _, deviation in draws.scale]))
     return Advice(first, decision, lines, tuple(raced), kept, splits, rounds, scale, notes)
@@ -154,7 +158,6 @@ def _notes(
     raced: Sequence[Raced],
     lines: Sequence[Line],
     rounds: int,
-    decision: Decision,
     beside: Sequence[Candidate],
 ) -> tuple[str, ...]:
     data = draws.first

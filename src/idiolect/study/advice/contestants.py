@@ -5,9 +5,11 @@ from dataclasses import dataclass
 from itertools import product
 from typing import Any, Literal
 
+import numpy as np
+
 from idiolect.algorithms import registry
 from idiolect.core.errors import ConfigError, require, unknown
-from idiolect.data.federated import TaskKind
+from idiolect.data.federated import FederatedData
 
 Kind = Literal["alone", "shared", "personal"]
 L2 = "model.l2"
@@ -18,17 +20,19 @@ STEPS = 10  # of a round
 WHOLE = 512  # the most training rows of a client for which a step sees all of them
 BATCH = 64  # rows of a step otherwise
 
-_OF_ONE_MODEL: Mapping[str, Sequence[Any]] = {"rate": (0.1, 0.5), L2: (0.0, 0.03, 0.2)}
+_RATES = ("rate", "finetune_rate")
+"""Settings that are given in multiples of a safe rate, see `safe_rate`."""
+_OF_ONE_MODEL: Mapping[str, Sequence[Any]] = {"rate": (0.25, 1.0), L2: (0.0, 0.03, 0.2)}
 _GRIDS: dict[str, Mapping[str, Sequence[Any]]] = {
     "local": _OF_ONE_MODEL,
     "fedavg": _OF_ONE_MODEL,
-    "fedavg-ft": {"rate": (0.1, 0.5), "finetune_rate": (0.003, 0.03, 0.3)},
-    "ditto": {"rate": (0.1, 0.5), "prox_weight": (0.03, 0.2, 1.0)},
-    "apfl": {"rate": (0.1, 0.5), "mixture": (0.25, 0.5, 0.75)},
-    "pfedme": {"rate": (0.1, 0.5), "prox_weight": (0.3, 1.0, 5.0)},
+    "fedavg-ft": {"rate": (0.25, 1.0), "finetune_rate": (0.01, 0.1, 1.0)},
+    "ditto": {"rate": (0.25, 1.0), "prox_weight": (0.03, 0.2, 1.0)},
+    "apfl": {"rate": (0.25, 1.0), "mixture": (0.25, 0.5, 0.75)},
     "mocha": {"coupling": (0.3, 3.0, 30.0), "shrinkage": (0.01, 0.3)},
-    "fedu": {"rate": (0.1, 0.5), "coupling": (0.001, 0.01, 0.03)},
+    "fedu": {"rate": (0.25, 1.0), "coupling": (0.001, 0.01, 0.03)},
 }
+_OTHER: Mapping[str, Sequence[Any]] = {"rate": (0.03, 0.06, 0.125, 0.25, 0.5, 1.0)}
 _FIXED: dict[str, Mapping[str, Any]] = {
     "fedavg-ft": {"finetune_steps": 20},
     "mocha": {"relationship": "learned", "passes": 2, "omega_every": 2},
@@ -59,8 +63,8 @@ class Contestant:
         return registry.ALGORITHMS[self.name].title
 
 
-def contestant(name: str, most_rows: int, task: TaskKind) -> Contestant:
-    """The contestant of a method. most_rows: training rows of the largest client.
+def contestant(name: str, data: FederatedData, rate: float) -> Contestant:
+    """The contestant of a method. rate: a safe learning rate, of which the grid's are multiples.
 
     A method without a grid of its own here tries `BUDGET` learning rates. Raises `ConfigError` for an unknown method,
     and for one without a learning rate.
@@ -75,12 +79,15 @@ def contestant(name: str, most_rows: int, task: TaskKind) -> Contestant:
         raise ConfigError(
             f"advice has no grid for {name}, which has no learning rate; choose among {', '.join(_GRIDS)}"
         )
-    grid = _GRIDS.get(name, {"rate": (0.01, 0.03, 0.1, 0.2, 0.5, 1.0)})
+    grid = {
+        key: [rate * value if key in _RATES else value for value in values]
+        for key, values in _GRIDS.get(name, _OTHER).items()
+    }
     fixed: dict[str, Any] = dict(_FIXED.get(name, {}))
     if name == "mocha":
-        fixed["loss"] = "squared" if task == "regression" else "logistic"
+        fixed["loss"] = "squared" if data.task == "regression" else "logistic"
     if "batch_size" in known:
-        fixed["batch_size"] = 0 if most_rows <= WHOLE else BATCH
+        fixed["batch_size"] = 0 if int(data.train.sizes.max()) <= WHOLE else BATCH
     if "local_steps" in known:
         fixed["local_steps"] = STEPS
     settings = tuple({**fixed, **dict(zip(grid, values, strict=True))} for values in product(*grid.values()))
@@ -89,14 +96,14 @@ def contestant(name: str, most_rows: int, task: TaskKind) -> Contestant:
     return Contestant(name, kind, model, settings)
 
 
-def contestants(names: Sequence[str], most_rows: int, task: TaskKind) -> list[Contestant]:
+def contestants(names: Sequence[str], data: FederatedData, rate: float) -> list[Contestant]:
     """The contestants by name; `local` and `fedavg` are always among them, and first.
 
     Raises `ConfigError` for a name that is unknown or given twice.
     """
     require(len({*names}) == len(names), f"methods = {', '.join(names)}: one is named twice")
     ordered = dict.fromkeys(["local", "fedavg", *names])
-    return [contestant(name, most_rows, task) for name in ordered]
+    return [contestant(name, data, rate) for name in ordered]
 
 
 def looked_at(rounds: int) -> list[int]:
@@ -106,3 +113,20 @@ def looked_at(rounds: int) -> list[int]:
     while found[-1] < rounds:
         found.append(min(max(found[-1] + 1, round(found[-1] * 1.5)), rounds))
     return found
+
+
+def safe_rate(data: FederatedData, linear: bool) -> float:
+    """A learning rate with which no client diverges: 1 / L, L the largest eigenvalue of any client's z z' mean.
+
+    z: a sample's features and 1, for the bias; L bounds the curvature of a linear model's squared error, and of its
+    cross-entropy too. For other models 0.1, which is only a guess.
+    """
+    if not linear:
+        return 0.1
+    train = data.stored("train")
+    largest = 1.0
+    for client in range(data.num_clients):
+        x = train.client(client)[0].reshape(int(train.sizes[client]), -1).astype(np.float64)
+        z = np.concatenate([x, np.ones((len(x), 1))], axis=1)
+        largest = max(largest, float(np.linalg.norm(z, 2)) ** 2 / len(z))
+    return 1 / largest

@@ -5,17 +5,19 @@ are not: they are the ones that decide, not a sample of others. The gap of two c
 over all test rows; over divisions it has the corrected resampled t interval (`intervals.resampled`), which allows for
 the rows that divisions share.
 
-The rule. G is the best of the shared models, P the best of the personal ones, F the better of the two, L training alone;
-"best" is by the validation rows of the same division, so that each is a policy and its test loss carries no selection.
+The rule. G is the best of the shared models, P the best of the personal ones, F the better of the two, L training
+alone; "best" is by the validation rows of the same division, so that each is a policy and its test loss carries no
+selection.
 1. Too few rows: with fewer than `FEWEST` test rows in a division, nothing can be told.
 2. Federate if F is better than L, the interval excluding 0.
    One shared model, unless P is better than G, the interval excluding 0, or G is not surely better than L.
-3. Do not federate if F is surely not better than L by more than a `MARGIN` of L's loss (the interval ends below), or if
-   G is surely worse than L and F is better by less than that on average: what all clients share is then not what each of
-   them needs, and nothing personal gains what would matter.
+3. Do not federate if F is surely not better than L by more than a `MARGIN` of L's loss (the interval ends below), or
+   if G is surely worse than L and F is better by less than that on average: what all clients share is then not what
+   each of them needs, and nothing personal gains what would matter.
 4. Else it cannot be told.
-A client gains or loses if the interval of its own gap excludes 0 after Holm's correction over the clients; a client with
-fewer than `FEWEST_OF_CLIENT` test rows is never called.
+A client gains or loses if its own gap is not 0 beyond noise; of the clients named so, at most 5 % are wrong on average
+(Benjamini, Hochberg, "Controlling the false discovery rate", JRSS B 1995). A client with fewer than `FEWEST_OF_CLIENT`
+test rows is never called.
 """
 
 from collections import Counter
@@ -25,9 +27,10 @@ from typing import Literal
 
 import numpy as np
 from jaxtyping import Float, Int
+from scipy.stats import false_discovery_control
 
 from idiolect.study.advice.scored import Candidate, by_client, mixed
-from idiolect.study.intervals import Difference, holm, resampled
+from idiolect.study.intervals import Difference, resampled
 
 ALPHA = 0.05
 MARGIN = 0.05  # of Local's loss: a gain below does not matter
@@ -40,7 +43,10 @@ Call = Literal["gains", "loses", "cannot be told"]
 
 @dataclass(frozen=True)
 class ClientCall:
-    """One client under the federated candidate against training alone. gap: Local's loss minus its; rows: of a test."""
+    """One client under the federated candidate against training alone.
+
+    gap: Local's loss minus the candidate's. p: adjusted over the clients. rows: test rows in a division.
+    """
 
     name: str
     call: Call
@@ -127,7 +133,7 @@ def decide(
         outcome, why = "alone", f"no federated model gains more than {100 * MARGIN:g} % of the loss of training alone"
     elif of_shared.high < 0 and against.mean < least:
         outcome = "alone"
-        why = "one shared model is worse, beyond noise, and what the best federated model gains on average does not matter"
+        why = "one shared model is worse, beyond noise, and the best federated one gains nothing that matters on average"
     else:
         why = "the interval of the gain holds 0 and gains that would matter"
     used, names = federated, [shared_names[s] if k == "shared" else personal_names[s] for s, k in enumerate(picked)]
@@ -154,12 +160,12 @@ def decide(
 def calls(
     one: Candidate, local: Candidate, owners: Int[np.ndarray, "n"], clients: Sequence[str], ratio: float
 ) -> tuple[ClientCall, ...]:
-    """Each client under a candidate against training alone, with Holm's correction over those that can be called."""
+    """Each client under a candidate against training alone, see the module."""
     gaps = by_client(local.test, owners, len(clients)) - by_client(one.test, owners, len(clients))
     rows = np.bincount(owners, minlength=len(clients))
     each = [resampled(list(column), ratio) for column in gaps.T]
     called = [i for i in range(len(clients)) if rows[i] >= FEWEST_OF_CLIENT]
-    adjusted = dict(zip(called, holm([each[i].p for i in called]), strict=True))
+    adjusted = dict(zip(called, false_discovery_control([each[i].p for i in called]) if called else [], strict=True))
 
     def call(i: int) -> Call:
         if adjusted.get(i, 1.0) >= ALPHA:
