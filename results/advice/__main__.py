@@ -8,6 +8,7 @@ Rows are added to truth-TASK.csv as they are made; the same command goes on wher
 import argparse
 import csv
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
@@ -21,7 +22,7 @@ METHODS = {"regression": ("ditto", "mocha"), "classification": ("ditto", "fedavg
 TRUTHS = ("alike", "worlds", "groups", "small", "few")
 CLIENTS, ROWS, FEATURES = 20, 40, 12
 ROUNDS = 30
-COLUMNS = (
+COLUMNS: tuple[str, ...] = (
     "truth",
     "draw",
     "right",
@@ -74,7 +75,7 @@ def is_right(truth: str, advice: Advice) -> bool:
     return outcome == {"alike": "shared", "worlds": "alone", "groups": "personal", "few": "unclear"}[truth]
 
 
-def row_of(truth: str, draw: int, task: str) -> dict[str, object]:
+def row_of(truth: str, draw: int, task: str) -> dict[str, Any]:
     """Ask on one federation."""
     advice = advise(federation(truth, draw, task), methods=METHODS[task], rounds=ROUNDS, with_baselines=False)
     decision = advice.decision

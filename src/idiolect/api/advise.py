@@ -33,7 +33,8 @@ def advise(
     which always run. splits: random divisions. rounds: at most; validation data choose. out: a folder for the page,
     tables and a figure. quiet: do not print the page.
 
-    Raises `ConfigError` for settings out of range and without scikit-learn, `DataError` for data that cannot be divided.
+    Raises `ConfigError` for settings out of range and without scikit-learn, `DataError` for data that cannot be
+    divided.
     """
     use_compilation_cache()
     advice = ask(data, model=model, methods=methods, splits=splits, rounds=rounds)

@@ -32,8 +32,9 @@ def answer(advice: Advice) -> str:
         return f"**Federate, a personal model for each client: {title}.** It lowers the test loss by {sure}."
     if decision.outcome == "alone":
         return (
-            f"**Do not federate: each client trains alone.** The best federated models ({title}) change the test loss "
-            f"by {_signed(decision)} of that of training alone: {decision.why}."
+            "**Do not federate: each client trains alone.** "
+            f"The best federated models ({title}) change the test loss by {_signed(decision)} of that of training "
+            f"alone: {decision.why}."
         )
     return (
         f"**It cannot be told from these rows.** The best federated models ({title}) change the test loss by "
@@ -67,18 +68,19 @@ def page(advice: Advice) -> str:
     parts = [
         f"# Advice: {data.name}",
         answer(advice),
-        f"{data.num_clients} clients, {rows} rows, {advice.splits} random divisions of each client's rows (55 % training, "
-        "20 % validation, 25 % test).",
+        f"{data.num_clients} clients, {rows} rows, {advice.splits} random divisions of each client's rows "
+        "(55 % training, 20 % validation, 25 % test).",
         *([_takes(advice)] if decision.outcome in ("shared", "personal") else []),
-        f"## Who gains, who loses\n\nUnder {about}, against training alone; of the clients named, at most 5 % are named "
-        "wrongly on average.",
+        f"## Who gains, who loses\n\nUnder {about}, against training alone; of the clients named, at most 5 % are "
+        "named wrongly on average.",
         _clients(advice),
         "## What was compared\n",
         _table(advice),
         f"Loss: {_loss_words(advice)}. Gap: by how much the loss is lower than with training alone, with its 95 % "
-        "interval. Worse off: the share of clients whose mean loss is higher than with training alone; surely: of those "
-        "of whom it can be told. `own`, `pooled`: each client's rows, or all rows in one place (which no federation "
-        "allows), scikit-learn with a penalty chosen by cross-validation. `guess`: the mean, or the shares of the labels.",
+        "interval. Worse off: the share of clients whose mean loss is higher than with training alone; surely: of "
+        "those of whom it can be told. `own`, `pooled`: each client's rows, or all rows in one place (which no "
+        "federation allows), scikit-learn with a penalty chosen by cross-validation. `guess`: the mean, or the "
+        "shares of the labels.",
         f"![every client's gap](advice.png)\n\n## How it was decided\n\n{_rule(advice)}",
         "## Notes\n\n" + "\n".join(f"- {note}" for note in advice.notes),
     ]
@@ -98,8 +100,9 @@ def _takes(advice: Advice) -> str:
     down, up = line.sent
     total = line.rounds * (down + up) * advice.data.num_clients
     return (
-        f"It takes about {line.rounds:g} rounds (median of those that validation data chose, of at most {advice.rounds}); "
-        f"a client receives {_bytes(down)} and sends {_bytes(up)} a round, all of them {_bytes(total)} together."
+        f"It takes about {line.rounds:g} rounds (median of those that validation data chose, of at most "
+        f"{advice.rounds}); a client receives {_bytes(down)} and sends {_bytes(up)} a round, all of them "
+        f"{_bytes(total)} together."
     )
 
 
@@ -121,9 +124,8 @@ def _clients(advice: Advice) -> str:
         lines.append(f"- {call}: {len(names)} ({shown})" if names else f"- {call}: none")
     if few := [client.name for client in called if client.rows < FEWEST_OF_CLIENT]:
         more = f" and {len(few) - _MOST} more" if len(few) > _MOST else ""
-        lines.append(
-            f"- of these, too small to be told (fewer than {FEWEST_OF_CLIENT} test rows): {', '.join(few[:_MOST])}{more}"
-        )
+        shown = ", ".join(few[:_MOST]) + more
+        lines.append(f"- of these, too small to be told (fewer than {FEWEST_OF_CLIENT} test rows): {shown}")
     return "\n".join(lines)
 
 
@@ -156,11 +158,11 @@ def _rule(advice: Advice) -> str:
     decision = advice.decision
     beyond = decision.beyond
     text = (
-        "In each division every method's setting and round are those with the least validation loss, and so is the best "
-        "shared and the best personal method; test rows are then looked at once. Intervals are corrected for the rows "
-        "that divisions share (Nadeau and Bengio, 2003). Federate: the gain's interval lies above 0. Do not federate: it "
-        f"ends below {100 * MARGIN:g} % of the loss of training alone, or one shared model is surely worse and the mean "
-        f"gain is below that. Otherwise it cannot be told. Here: {decision.why}."
+        "In each division every method's setting and round are those with the least validation loss, and so is the "
+        "best shared and the best personal method; test rows are then looked at once. Intervals are corrected for "
+        "the rows that divisions share (Nadeau and Bengio, 2003). Federate: the gain's interval lies above 0. Do not "
+        f"federate: it ends below {100 * MARGIN:g} % of the loss of training alone, or one shared model is surely "
+        f"worse and the mean gain is below that. Otherwise it cannot be told. Here: {decision.why}."
     )
     if beyond is not None:
         text += (
@@ -238,8 +240,8 @@ def figure_of(advice: Advice) -> Figure:
     tidy(axes)
     beside(figure, [Line2D([], [], color=_COLOURS[call], marker="o", label=call) for call in _CALLS])
     lines = [
-        f"Points: means over {advice.splits} random divisions; bars: 95 % intervals of each client by itself, corrected "
-        "for overlapping divisions. Right of 0 the client gains. Colours allow for the number of clients."
+        f"Points: means over {advice.splits} random divisions; bars: 95 % intervals of each client by itself, "
+        "corrected for overlapping divisions. Right of 0 the client gains. Colours allow for the number of clients."
     ]
     caption(figure, lines)
     return figure

@@ -1,7 +1,8 @@
 """Baselines beside the methods: guessing, and scikit-learn's ridge and logistic regression, by client and pooled.
 
-They see the training rows of a division alone, as the methods do, and choose their penalty by cross-validation on them:
-nothing federated, no rounds, one line of code for whoever has the rows. scikit-learn is the extra `idiolect[advice]`.
+They see the training rows of a division alone, as the methods do, and choose their penalty by cross-validation on
+them: nothing federated, no rounds, one line of code for whoever has the rows. scikit-learn is the
+extra `idiolect[advice]`.
 """
 
 import warnings
@@ -68,14 +69,14 @@ def _outputs(data: FederatedData, fit: Any, own: bool) -> tuple[Float[np.ndarray
     return outputs[0], outputs[1]
 
 
-def _guess(x: Float[np.ndarray, "n d"], y: np.ndarray, classes: int) -> Any:
+def _guess(_: Float[np.ndarray, "n d"], y: np.ndarray, classes: int) -> Any:
     if not classes:
         return lambda rows: np.full(len(rows), float(y.mean()))
     shares = np.log((np.bincount(y, minlength=classes) + 1) / (len(y) + classes))
     return lambda rows: np.tile(shares, (len(rows), 1))
 
 
-def _ridge(x: Float[np.ndarray, "n d"], y: Float[np.ndarray, "n"], classes: int) -> Any:
+def _ridge(x: Float[np.ndarray, "n d"], y: Float[np.ndarray, "n"], _: int) -> Any:
     if len(y) < 3:
         return _guess(x, y, 0)
     from sklearn.linear_model import RidgeCV

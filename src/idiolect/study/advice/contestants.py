@@ -108,7 +108,7 @@ def contestants(names: Sequence[str], data: FederatedData, rate: float) -> list[
 
 def looked_at(rounds: int) -> list[int]:
     """The rounds after which validation data are looked at: 1, 2, 3, 5, 8, 12, ..., each half as many again."""
-    require(isinstance(rounds, int) and rounds >= 1, f"rounds = {rounds!r} must be a whole number of at least 1")
+    require(rounds >= 1, f"rounds = {rounds!r} must be a whole number of at least 1")
     found = [1]
     while found[-1] < rounds:
         found.append(min(max(found[-1] + 1, round(found[-1] * 1.5)), rounds))

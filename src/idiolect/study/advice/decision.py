@@ -15,9 +15,9 @@ selection.
    if G is surely worse than L and F is better by less than that on average: what all clients share is then not what
    each of them needs, and nothing personal gains what would matter.
 4. Else it cannot be told.
-A client gains or loses if its own gap is not 0 beyond noise; of the clients named so, at most 5 % are wrong on average
-(Benjamini, Hochberg, "Controlling the false discovery rate", JRSS B 1995). A client with fewer than `FEWEST_OF_CLIENT`
-test rows is never called.
+A client gains or loses if its own gap is not 0 beyond noise; of the clients named so, at most 5 % are wrong on
+average (Benjamini, Hochberg, "Controlling the false discovery rate", JRSS B 1995). A client with fewer than
+`FEWEST_OF_CLIENT` test rows is never called.
 """
 
 from collections import Counter
@@ -133,7 +133,7 @@ def decide(
         outcome, why = "alone", f"no federated model gains more than {100 * MARGIN:g} % of the loss of training alone"
     elif of_shared.high < 0 and against.mean < least:
         outcome = "alone"
-        why = "one shared model is worse, beyond noise, and the best federated one gains nothing that matters on average"
+        why = "one shared model is worse, beyond noise, and the best federated one gains nothing that matters"
     else:
         why = "the interval of the gain holds 0 and gains that would matter"
     used, names = federated, [shared_names[s] if k == "shared" else personal_names[s] for s, k in enumerate(picked)]

@@ -38,9 +38,9 @@ _ROWS = 256  # rows predicted at a time
 class Raced:
     """A contestant's frozen choice in each division.
 
-    settings, rounds: what validation data chose. validation: its loss there, over all rows. outputs: for each division
-    the chosen models' outputs, {"validation": (n, ...), "test": (n, ...)}. sent: bytes (down, up) of a client's round.
-    diverged: runs that diverged.
+    settings, rounds: what validation data chose. validation: its loss there, over all rows. outputs: for each
+    division the chosen models' outputs, {"validation": (n, ...), "test": (n, ...)}. sent: bytes (down, up) of a
+    client's round. diverged: runs that diverged.
     """
 
     contestant: Contestant
@@ -184,7 +184,7 @@ def _outputs(
     for part in ("validation", "test"):
         owners = np.concatenate([draw * clients + draws.owners(part) for draw in range(draws.count)])
         x = np.concatenate([data.stored(part).x for data in draws.data])
-        outputs = np.asarray(predicted(objective, models, owners, x), np.float64)
+        outputs = np.asarray(predicted(objective, models, jnp.asarray(owners), jnp.asarray(x)), np.float64)
         found += [{part: each} for each in np.split(outputs, draws.count)]
     return tuple({**found[draw], **found[draws.count + draw]} for draw in range(draws.count))
 
@@ -221,11 +221,11 @@ def predicted(
 
 
 def bytes_of(simulation: Simulation) -> tuple[int, int]:
-    """(down, up): bytes that a client receives and sends in a round, by the shapes of the method's view and message."""
+    """(down, up): bytes that a client receives and sends in a round, by the shapes of view and message."""
 
     def both() -> tuple[PyTree, PyTree]:
         state = simulation.first_state(0)
-        plan, client = simulation.plan, np.int32(0)
+        plan, client = simulation.plan, jnp.asarray(0, jnp.int32)
         view = simulation.algorithm.view(state.shared, client)
         private = tree.gather(state.private, client)
         arguments = view, private, plan.client(simulation.arrays, client, state.round), state.seed
