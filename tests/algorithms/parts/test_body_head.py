@@ -4,13 +4,15 @@ import jax
 import numpy as np
 import pytest
 
-from idiolect.algorithms.fedper import FedPer
+from idiolect.algorithms.fedavg import FedAvg
+from idiolect.algorithms.fedper import FedPer, LGFedAvg
 from idiolect.algorithms.parts.body_head import train_head
 from idiolect.algorithms.parts.solvers import sgd
 from idiolect.algorithms.pflego import PFLEGO
 from idiolect.client.exact.features import on_features
 from idiolect.client.objective import objective_of
 from idiolect.core.errors import ConfigError
+from idiolect.models.linear import MultinomialLogistic
 from idiolect.models.mlp import MLP
 from idiolect.runtime.simulate import Simulation
 from tests import parted
@@ -92,3 +94,11 @@ def test_features_are_kept_where_samples_come_again_and_change_nothing(options, 
     assert bool(calls) == kept
     np.testing.assert_allclose(flat(got), flat(expected), atol=1e-6)
     assert np.abs(flat(got) - flat(head)).max() > 0.03
+
+
+def test_a_model_that_makes_the_method_another_one_is_told():
+    deep, linear = MLP(3, (4,), 3, key=jax.random.key(2)), MultinomialLogistic(3, 3, key=jax.random.key(2))
+    assert FedPer().remarks(deep) == LGFedAvg().remarks(deep) == FedAvg().remarks(linear) == ()
+    assert "trains alone" in FedPer().remarks(linear)[0]
+    assert "all shared" in LGFedAvg().remarks(linear)[0]
+    assert "all shared" in FedPer(head="none").remarks(deep)[0]

@@ -50,7 +50,9 @@ def check_installed() -> None:
         raise ConfigError("advice needs scikit-learn: pip install 'idiolect[advice]'") from error
 
 
-def _outputs(data: FederatedData, fit: Any, own: bool) -> tuple[Float[np.ndarray, "..."], Float[np.ndarray, "..."]]:
+def _outputs(
+    data: FederatedData, fit: Any, own: bool
+) -> tuple[Float[np.ndarray, "_ ..."], Float[np.ndarray, "_ ..."]]:
     """The outputs for (validation, test) rows, of a fit on each client's training rows or on all."""
     classes = data.num_outputs if data.task == "classification" else 0
     train, parts = data.stored("train"), [data.stored(part) for part in _PARTS]

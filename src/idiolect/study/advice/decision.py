@@ -77,7 +77,7 @@ class Decision:
     used: Candidate
 
 
-def pooled(rows: Sequence[Float[np.ndarray, "n"]]) -> Float[np.ndarray, "draws"]:
+def pooled(rows: Sequence[Float[np.ndarray, "_"]]) -> Float[np.ndarray, "draws"]:
     """The mean loss over all rows of each division."""
     return np.asarray([each.mean() for each in rows])
 
@@ -99,7 +99,7 @@ def best_by_validation(
 
 
 def decide(
-    candidates: Sequence[Candidate], owners: Sequence[Int[np.ndarray, "n"]], clients: Sequence[str], ratio: float
+    candidates: Sequence[Candidate], owners: Sequence[Int[np.ndarray, "_"]], clients: Sequence[str], ratio: float
 ) -> Decision:
     """The verdict on these candidates; see the module.
 

@@ -27,7 +27,7 @@ def preferred(losses: Float[np.ndarray, "models n"], shared: int) -> int:
 
 
 def portfolio(
-    candidates: Sequence[Candidate], owners: Sequence[Int[np.ndarray, "n"]], clients: int
+    candidates: Sequence[Candidate], owners: Sequence[Int[np.ndarray, "_"]], clients: int
 ) -> tuple[Candidate, list[Int[np.ndarray, "clients"]]]:
     """The portfolio of these candidates, the first shared one among them, and its choices in each division."""
     shared = next(i for i, one in enumerate(candidates) if one.kind == "shared")

@@ -47,7 +47,7 @@ class Raced:
     settings: tuple[Mapping[str, Any], ...]
     rounds: tuple[int, ...]
     validation: tuple[float, ...]
-    outputs: tuple[Mapping[str, Float[np.ndarray, "n ..."]], ...]
+    outputs: tuple[Mapping[str, Float[np.ndarray, "_ ..."]], ...]
     sent: tuple[int, int]
     diverged: int
 
@@ -122,7 +122,12 @@ def race(field: Field, contestant: Contestant, rounds: int) -> Raced:
         least = values.min(axis=1)
         better = (least < best) | (kept is None)
         best[better], chosen[better] = least[better], np.stack([places, np.full_like(places, round)], axis=1)[better]
-        kept = _kept(states if kept is None else kept, states, places + size * np.arange(draws.count), better)
+        kept = _kept(
+            states if kept is None else kept,
+            states,
+            jnp.asarray(places + size * np.arange(draws.count)),
+            jnp.asarray(better),
+        )
     assert kept is not None
     frozen = [members[draw * size + place] for draw, place in enumerate(chosen[:, 0].tolist())]
     return Raced(
@@ -137,7 +142,7 @@ def race(field: Field, contestant: Contestant, rounds: int) -> Raced:
 
 
 @eqx.filter_jit
-def _kept(kept: State, states: State, places: Int[np.ndarray, "draws"], better: Bool[np.ndarray, "draws"]) -> State:
+def _kept(kept: State, states: State, places: Int[Array, "draws"], better: Bool[Array, "draws"]) -> State:
     """The states of the best runs so far, leaves (draws, ...): those at `places` where they are better."""
 
     def one(old: Array, new: Array) -> Array:
@@ -170,7 +175,7 @@ def _member(draws: Draws, simulation: Simulation, draw: int) -> Member:
 
 def _outputs(
     field: Field, name: str, frozen: Sequence[Member], states: State
-) -> tuple[dict[str, Float[np.ndarray, "n ..."]], ...]:
+) -> tuple[dict[str, Float[np.ndarray, "_ ..."]], ...]:
     """The outputs of the chosen models for the validation and test rows of each division."""
     draws, clients = field.draws, field.draws.first.num_clients
     plans = jax.tree.map(lambda *leaves: jnp.stack([jnp.asarray(leaf) for leaf in leaves]), *(m.plan for m in frozen))
@@ -179,7 +184,7 @@ def _outputs(
     assert isinstance(train, Arrays)
     starts = jnp.stack([draws.arrays(draw, "train").starts for draw in range(draws.count)])
     models = _models(plans, states, train, starts, name)
-    found: list[dict[str, Float[np.ndarray, "n ..."]]] = []
+    found: list[dict[str, Float[np.ndarray, "_ ..."]]] = []
     objective = field.objective(0.0)
     for part in ("validation", "test"):
         owners = np.concatenate([draw * clients + draws.owners(part) for draw in range(draws.count)])

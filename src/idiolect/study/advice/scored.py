@@ -9,7 +9,7 @@ from scipy.special import log_softmax
 
 from idiolect.study.advice.contestants import Kind
 
-Rows = tuple[Float[np.ndarray, "n"], ...]
+Rows = tuple[Float[np.ndarray, "_"], ...]
 
 
 @dataclass(frozen=True)
@@ -25,7 +25,7 @@ class Candidate:
     kind: Kind | str
     validation: Rows
     test: Rows
-    right: tuple[Bool[np.ndarray, "n"], ...] | None = None
+    right: tuple[Bool[np.ndarray, "_"], ...] | None = None
 
 
 def log_losses(outputs: Float[np.ndarray, "n classes"], labels: Int[np.ndarray, "n"]) -> Float[np.ndarray, "n"]:
@@ -36,7 +36,7 @@ def log_losses(outputs: Float[np.ndarray, "n classes"], labels: Int[np.ndarray, 
 def candidate(
     name: str,
     kind: Kind | str,
-    outputs: Sequence[tuple[Float[np.ndarray, "v ..."], Float[np.ndarray, "n ..."]]],
+    outputs: Sequence[tuple[Float[np.ndarray, "_ ..."], Float[np.ndarray, "_ ..."]]],
     labels: Sequence[tuple[np.ndarray, np.ndarray]],
 ) -> Candidate:
     """The candidate of these outputs (validation, test) in each division. labels: alike; whole numbers are classes.
