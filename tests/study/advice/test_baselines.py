@@ -45,5 +45,5 @@ def test_logistic_beats_guessing_and_one_class_is_no_trouble() -> None:
 
 def test_without_scikit_learn_the_extra_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "sklearn", None)
-    with pytest.raises(ConfigError, match=r"idiolect\[advice\]"):
+    with pytest.raises(ConfigError, match=r"idiolect\[sklearn\]"):
         check_installed()

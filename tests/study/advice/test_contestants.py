@@ -1,10 +1,10 @@
 import numpy as np
 import pytest
-from tests.federations import federation, split_of
 
 from idiolect.core.errors import ConfigError
 from idiolect.data.federated import FederatedData
 from idiolect.study.advice.contestants import BUDGET, DEFAULT, contestants, looked_at, safe_rate
+from tests.federations import federation, split_of
 
 
 def small() -> FederatedData:

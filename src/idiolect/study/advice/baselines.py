@@ -2,7 +2,7 @@
 
 They see the training rows of a division alone, as the methods do, and choose their penalty by cross-validation on
 them: nothing federated, no rounds, one line of code for whoever has the rows. scikit-learn is the
-extra `idiolect[advice]`.
+extra `idiolect[sklearn]`.
 """
 
 import warnings
@@ -47,7 +47,7 @@ def check_installed() -> None:
     try:
         import sklearn  # noqa: F401  # pyright: ignore[reportUnusedImport]
     except ImportError as error:
-        raise ConfigError("advice needs scikit-learn: pip install 'idiolect[advice]'") from error
+        raise ConfigError("advice needs scikit-learn: pip install 'idiolect[sklearn]'") from error
 
 
 def _outputs(

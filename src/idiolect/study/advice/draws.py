@@ -21,7 +21,7 @@ class Draws:
     """`count` divisions of a federation, for draws 0, 1, ...
 
     data: of each division; labels of a regression have mean 0 and deviation 1 over the training rows of all clients.
-    scale: (mean, deviation) of each division's labels in the user's units; (0, 1) for classes. Clients have as many
+    scale: (mean, deviation) of each division's labels, the deviation in the user's units; (0, 1) for classes. Clients have as many
     rows of each split in every division, so that one compiled program runs all divisions.
 
     Raises `ConfigError` where the advice is not possible (clients that number their own classes, generated or packed
@@ -141,4 +141,4 @@ def _scaled(data: FederatedData) -> tuple[FederatedData, tuple[float, float]]:
         return ((y.astype(np.float64) - mean) / deviation).astype(np.float32)
 
     splits = {name: replace(data.stored(name), y=scaled(data.stored(name).y)) for name in SPLITS}
-    return replace(data, **splits), (mean, deviation)
+    return replace(data, **splits), (mean, deviation * data.label_scale)
