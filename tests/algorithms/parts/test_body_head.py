@@ -1,5 +1,6 @@
 """What all methods with a private head share: the parts, how a head starts, and its training with the body held."""
 
+import equinox as eqx
 import jax
 import numpy as np
 import pytest
@@ -97,7 +98,8 @@ def test_features_are_kept_where_samples_come_again_and_change_nothing(options, 
 
 
 def test_a_model_that_makes_the_method_another_one_is_told():
-    deep, linear = MLP(3, (4,), 3, key=jax.random.key(2)), MultinomialLogistic(3, 3, key=jax.random.key(2))
+    models = MLP(3, (4,), 3, key=jax.random.key(2)), MultinomialLogistic(3, 3, key=jax.random.key(2))
+    deep, linear = (eqx.filter(model, eqx.is_inexact_array) for model in models)
     assert FedPer().remarks(deep) == LGFedAvg().remarks(deep) == FedAvg().remarks(linear) == ()
     assert "trains alone" in FedPer().remarks(linear)[0]
     assert "all shared" in LGFedAvg().remarks(linear)[0]

@@ -43,9 +43,9 @@ class Parted(Algorithm):
         """(body, head): what is shared, and what is not."""
         return separate(params, self.head)
 
-    def remarks(self, params: Params) -> tuple[str, ...]:
+    def remarks(self, params: PyTree) -> tuple[str, ...]:
         """Told if one of the two parts is empty, so that the method is another one."""
-        shared, private = (len(jax.tree.leaves(part)) for part in self.part(params))
+        shared, private = (len(jax.tree.leaves(part)) for part in jax.eval_shape(self.part, params))
         if not shared:
             return (
                 f"{self.name}: the model has no body, it is all head; nothing is shared, each client trains alone",

@@ -21,8 +21,8 @@ class Draws:
     """`count` divisions of a federation, for draws 0, 1, ...
 
     data: of each division; labels of a regression have mean 0 and deviation 1 over the training rows of all clients.
-    scale: (mean, deviation) of each division's labels, the deviation in the user's units; (0, 1) for classes. Clients have as many
-    rows of each split in every division, so that one compiled program runs all divisions.
+    scale: (mean, deviation) of each division's labels, the deviation in the user's units; (0, 1) for classes.
+    Clients have as many rows of each split in every division, so that one compiled program runs all divisions.
 
     Raises `ConfigError` where the advice is not possible (clients that number their own classes, generated or packed
     samples), `DataError` where the divisions differ in clients or sizes.
