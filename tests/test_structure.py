@@ -48,10 +48,11 @@ TESTED_IN = {
 
 PUBLIC = {
     "idiolect": """
-        AFL APFL Algorithm Client Cohort Comparison ConfigError DFedU DataError Ditto DivergedError FedAdagrad FedAdam
+        AFL APFL Advice Algorithm Client Cohort Comparison ConfigError DFedU DataError Ditto DivergedError FedAdagrad
+        FedAdam
         FedAvg FedAvgFineTuned FedBABU FedDANE FedPer FedProx FedRecon FedRep FedSGD FedU FedYogi FederatedData Global
         IdiolectError L2GD LGFedAvg Local MmFL MmFLFusion Mocha OneShot PFLEGO PFedMe PerFedAvg Reptile Run Scaffold
-        SplitRun StoreError SweepResult compare data graphs load_model models run save_model sweep use_cores
+        SplitRun StoreError SweepResult advise compare data graphs load_model models run save_model sweep use_cores
     """,
     "idiolect.data": """
         Audit FederatedData ImageSet MissingPattern Modalities PARTITIONERS Partition SOURCES SPLITS Schema Split

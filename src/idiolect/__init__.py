@@ -33,7 +33,7 @@ from idiolect.algorithms.pfedme import PFedMe
 from idiolect.algorithms.pflego import PFLEGO
 from idiolect.algorithms.reptile import Reptile
 from idiolect.algorithms.scaffold import Scaffold
-from idiolect.api import Comparison, Run, SweepResult, compare, run, sweep
+from idiolect.api import Advice, Comparison, Run, SweepResult, advise, compare, run, sweep
 from idiolect.client.client import Client
 from idiolect.core.errors import ConfigError, DataError, DivergedError, IdiolectError, StoreError
 from idiolect.data.federated import FederatedData
@@ -52,6 +52,7 @@ __all__ = [
     "APFL",
     "L2GD",
     "PFLEGO",
+    "Advice",
     "Algorithm",
     "Client",
     "Cohort",
@@ -91,6 +92,7 @@ __all__ = [
     "SplitRun",
     "StoreError",
     "SweepResult",
+    "advise",
     "compare",
     "data",
     "graphs",

@@ -43,6 +43,11 @@ def test_small_batches_are_said(tmp_path):
     assert Results(store, spec).notes(spec.cells[0]) == small
 
 
+def test_a_model_without_a_body_is_said_of_a_method_that_shares_one():
+    (row,) = Workbench().check(experiment({"name": "fedper"}))
+    assert any("trains alone" in note for note in row.provenance["notes"])
+
+
 def test_cohorts_are_the_same_for_every_method_with_one_seed():
     spec, bench = experiment(FEDAVG, LOCAL), Workbench()
     cell = spec.cells[0]

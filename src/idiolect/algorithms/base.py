@@ -159,6 +159,11 @@ class Algorithm(eqx.Module):
         """A new client's models by name: by default as any client's."""
         return self.evaluated(view, private, client, key)
 
+    def remarks(self, params: PyTree) -> tuple[str, ...]:
+        """What a reader of the results must know of this method with this model; `params` may be shapes."""
+        del params
+        return ()
+
     def diagnostics(self, shared: PyTree) -> dict[str, Float[Array, ""]]:
         """Scalars that say how the method does (MOCHA: its duality gap), recorded at every evaluation."""
         del shared

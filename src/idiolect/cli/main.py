@@ -7,6 +7,7 @@ from typing import Annotated
 
 import typer
 
+from idiolect.cli.advise import advise
 from idiolect.cli.compare import compare
 from idiolect.cli.completion import Shell, completes, show_completion
 from idiolect.cli.experiments import demo, reproduce, resume, run
@@ -76,7 +77,7 @@ def launch_(
         raise typer.Exit(code)
 
 
-for command in (demo, compare, sweep, run, resume, reproduce, show, inspect, predict, export, personalize):
+for command in (demo, advise, compare, sweep, run, resume, reproduce, show, inspect, predict, export, personalize):
     app.command()(command)
 app.command(name="list")(list_)
 

@@ -123,8 +123,8 @@ class Program:
         )
 
     def _of(self, rows: Sequence[int]) -> list[Array]:
-        index = np.asarray(rows)
-        return [leaf[index] for leaf in self._varying]
+        index, every = np.asarray(rows), np.arange(len(self._varying[0]) if self._varying else 0)
+        return self._varying if np.array_equal(index, every) else [leaf[index] for leaf in self._varying]
 
     def start(
         self,

@@ -45,6 +45,21 @@ def paired(one: Sequence[float], other: Sequence[float], confidence: float = CON
     return _of(mean, error, len(gaps) - 1, len(gaps), confidence)
 
 
+def resampled(gaps: Sequence[float], ratio: float, confidence: float = CONFIDENCE) -> Difference:
+    """The mean of gaps measured on S random divisions of the same rows, with the corrected resampled t interval.
+
+    error^2 = (1 / S + n_test / n_train) var(gaps), S - 1 degrees of freedom. Divisions overlap in training rows, so
+    that their gaps are correlated; var / S alone gives intervals far too narrow. ratio: n_test / n_train.
+    Source: Nadeau, Bengio, "Inference for the generalization error", Machine Learning 2003, section 3.2.
+
+    Raises `ConfigError` for fewer than two gaps.
+    """
+    require(len(gaps) >= 2, f"an interval needs at least two divisions, there is {len(gaps)}")
+    values = np.asarray(gaps, np.float64)
+    error = float(values.std(ddof=1)) * math.sqrt(1 / len(values) + ratio)
+    return _of(float(values.mean()), error, len(values) - 1, len(values), confidence)
+
+
 def from_published(
     mean: float,
     std: float,

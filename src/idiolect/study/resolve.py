@@ -160,6 +160,13 @@ class Workbench:
         )
         return rows
 
+    def _remarks(self, cell: Cell, method: Method, data: FederatedData) -> list[str]:
+        """What a reader must know of a method on these data with this model."""
+        algorithm = methods.build(method.spec)
+        make = partial(self.make_model, cell, data, 0)
+        model = self.model if self.model is not None else eqx.filter_eval_shape(make)
+        return [*small_clients(algorithm, data), *algorithm.remarks(eqx.filter(model, is_parameter))]
+
     def row(self, cell: Cell, method: Method, data: FederatedData, seed: int) -> RunRow:
         """Build the store's row of a run that has not started."""
         config = cell.model_dump(mode="json", exclude={"methods", *Cell.PRESENTATION})
@@ -181,7 +188,7 @@ class Workbench:
             provenance={
                 **provenance(),
                 "data": dict(data.provenance),
-                "notes": [*data.notes, *small_clients(methods.build(method.spec), data)],
+                "notes": [*data.notes, *self._remarks(cell, method, data)],
                 "clients": [data.clients[i] for i in evaluated_clients(data.num_clients, cell.eval_clients)],
                 "task": data.task,
             },

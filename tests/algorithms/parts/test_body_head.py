@@ -1,16 +1,19 @@
 """What all methods with a private head share: the parts, how a head starts, and its training with the body held."""
 
+import equinox as eqx
 import jax
 import numpy as np
 import pytest
 
-from idiolect.algorithms.fedper import FedPer
+from idiolect.algorithms.fedavg import FedAvg
+from idiolect.algorithms.fedper import FedPer, LGFedAvg
 from idiolect.algorithms.parts.body_head import train_head
 from idiolect.algorithms.parts.solvers import sgd
 from idiolect.algorithms.pflego import PFLEGO
 from idiolect.client.exact.features import on_features
 from idiolect.client.objective import objective_of
 from idiolect.core.errors import ConfigError
+from idiolect.models.linear import MultinomialLogistic
 from idiolect.models.mlp import MLP
 from idiolect.runtime.simulate import Simulation
 from tests import parted
@@ -92,3 +95,12 @@ def test_features_are_kept_where_samples_come_again_and_change_nothing(options, 
     assert bool(calls) == kept
     np.testing.assert_allclose(flat(got), flat(expected), atol=1e-6)
     assert np.abs(flat(got) - flat(head)).max() > 0.03
+
+
+def test_a_model_that_makes_the_method_another_one_is_told():
+    models = MLP(3, (4,), 3, key=jax.random.key(2)), MultinomialLogistic(3, 3, key=jax.random.key(2))
+    deep, linear = (eqx.filter(model, eqx.is_inexact_array) for model in models)
+    assert FedPer().remarks(deep) == LGFedAvg().remarks(deep) == FedAvg().remarks(linear) == ()
+    assert "trains alone" in FedPer().remarks(linear)[0]
+    assert "all shared" in LGFedAvg().remarks(linear)[0]
+    assert "all shared" in FedPer(head="none").remarks(deep)[0]

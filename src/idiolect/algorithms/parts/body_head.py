@@ -4,6 +4,7 @@ from dataclasses import replace
 from typing import ClassVar
 
 import equinox as eqx
+import jax
 from jaxtyping import PRNGKeyArray, PyTree
 
 from idiolect.algorithms.base import Algorithm, Cohort, check
@@ -41,6 +42,17 @@ class Parted(Algorithm):
     def part(self, params: Params) -> tuple[Params, Params]:
         """(body, head): what is shared, and what is not."""
         return separate(params, self.head)
+
+    def remarks(self, params: PyTree) -> tuple[str, ...]:
+        """Told if one of the two parts is empty, so that the method is another one."""
+        shared, private = (len(jax.tree.leaves(part)) for part in jax.eval_shape(self.part, params))
+        if not shared:
+            return (
+                f"{self.name}: the model has no body, it is all head; nothing is shared, each client trains alone",
+            )
+        if not private:
+            return (f"{self.name}: the model is all shared; no client has a part of its own, as under fedavg",)
+        return ()
 
     def fresh(self, head: Params, key: PRNGKeyArray) -> Params:
         """A head before its first step, from the initial model's."""

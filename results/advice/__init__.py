@@ -1,0 +1,1 @@
+"""The advice on federations whose truth is known, and Local beside per-client regressions on real tables."""

@@ -1,0 +1,45 @@
+"""`advise`: whether clients should federate, and with what."""
+
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import equinox as eqx
+from rich.console import Console
+from rich.markdown import Markdown
+
+from idiolect.data.federated import FederatedData
+from idiolect.report.advice import page, write_advice
+from idiolect.runtime.compiled import use_compilation_cache
+from idiolect.study.advice.advise import Advice
+from idiolect.study.advice.advise import advise as ask
+
+
+def advise(
+    data: FederatedData | Callable[[int], FederatedData],
+    *,
+    model: eqx.Module | Mapping[str, Any] | str | None = None,
+    methods: Sequence[str] | None = None,
+    splits: int = 8,
+    rounds: int = 60,
+    out: str | Path | None = None,
+    quiet: bool = False,
+) -> Advice:
+    """Advise on a federation: train alone, share a model, or give each client its own, and who gains by it.
+
+    data: a federation, whose rows are divided anew, or a function that makes the division of a seed, such as
+    `lambda seed: from_table(path, validation=0.2, split_seed=seed)`, so that features are scaled by each division's
+    training rows. model: by default the linear model of the task, from zero. methods: beside `local` and `fedavg`,
+    which always run. splits: random divisions. rounds: at most; validation data choose. out: a folder for the page,
+    tables and a figure. quiet: do not print the page.
+
+    Raises `ConfigError` for settings out of range and without scikit-learn, `DataError` for data that cannot be
+    divided.
+    """
+    use_compilation_cache()
+    advice = ask(data, model=model, methods=methods, splits=splits, rounds=rounds)
+    if out is not None:
+        write_advice(advice, Path(out))
+    if not quiet:
+        Console().print(Markdown(page(advice)))
+    return advice

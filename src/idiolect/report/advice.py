@@ -1,0 +1,247 @@
+"""The page of an advice: the answer first, then the table, the clients by name, what it takes, and the rule."""
+
+import math
+from collections.abc import Sequence
+from pathlib import Path
+
+import pandas as pd
+from matplotlib.figure import Figure
+from matplotlib.lines import Line2D
+
+from idiolect.core.files import atomic_write
+from idiolect.report.style import GREY, HIT, MISS, beside, blank, caption, save, tidy
+from idiolect.report.text import MISSING, value
+from idiolect.study.advice.advise import Advice, Line
+from idiolect.study.advice.decision import FEWEST_OF_CLIENT, MARGIN, Call
+from idiolect.study.intervals import Difference
+
+_MOST = 12  # clients named in a sentence
+_KINDS = {"alone": "training alone", "shared": "one shared model", "personal": "a model for each client"}
+_CALLS: tuple[Call, ...] = ("gains", "loses", "cannot be told")
+_COLOURS = {"gains": HIT, "loses": MISS, "cannot be told": GREY}
+
+
+def answer(advice: Advice) -> str:
+    """The answer in at most three sentences: federate or not, with what, how sure."""
+    decision, title = advice.decision, _title(advice, advice.decision.method)
+    gain = {"shared": decision.shared, "personal": decision.personal}.get(decision.outcome) or decision.federated
+    sure = f"{_percent(gain, decision.loss)} of the loss of training alone"
+    if decision.outcome == "shared":
+        return f"**Federate, one shared model: {title}.** It lowers the test loss by {sure}."
+    if decision.outcome == "personal":
+        return f"**Federate, a personal model for each client: {title}.** It lowers the test loss by {sure}."
+    if decision.outcome == "alone":
+        return (
+            "**Do not federate: each client trains alone.** "
+            f"The best federated models ({title}) change the test loss by {_signed(decision)} of that of training "
+            f"alone: {decision.why}."
+        )
+    return (
+        f"**It cannot be told from these rows.** The best federated models ({title}) change the test loss by "
+        f"{_signed(decision)} of that of training alone: {decision.why}. More rows are needed, not more rounds."
+    )
+
+
+def _signed(decision: object) -> str:
+    gain, loss = decision.federated, decision.loss  # pyright: ignore[reportAttributeAccessIssue]
+    mean, low, high = (-100 * each / loss for each in (gain.mean, gain.high, gain.low))
+    return f"{mean:+.1f} % (95 % interval {low:+.1f} to {high:+.1f})"
+
+
+def _percent(gain: Difference, loss: float) -> str:
+    mean, low, high = (100 * each / loss for each in (gain.mean, gain.low, gain.high))
+    return f"{mean:.1f} % (95 % interval {low:.1f} to {high:.1f})"
+
+
+def _title(advice: Advice, name: str) -> str:
+    titles = {one.contestant.name: one.contestant.title for one in advice.raced}
+    return titles.get(name, name)
+
+
+def page(advice: Advice) -> str:
+    """The whole page in Markdown."""
+    decision, data = advice.decision, advice.data
+    rows = sum(data.split(name).count for name in ("train", "validation", "test"))
+    about = {"shared": "the shared model", "personal": "its personal model"}.get(
+        decision.outcome, "the best federated model"
+    )
+    parts = [
+        f"# Advice: {data.name}",
+        answer(advice),
+        f"{data.num_clients} clients, {rows} rows, {advice.splits} random divisions of each client's rows "
+        "(55 % training, 20 % validation, 25 % test).",
+        *([_takes(advice)] if decision.outcome in ("shared", "personal") else []),
+        f"## Who gains, who loses\n\nUnder {about}, against training alone; of the clients named, at most 5 % are "
+        "named wrongly on average.",
+        _clients(advice),
+        "## What was compared\n",
+        _table(advice),
+        f"Loss: {_loss_words(advice)}. Gap: by how much the loss is lower than with training alone, with its 95 % "
+        "interval. Worse off: the share of clients whose mean loss is higher than with training alone; surely: of "
+        "those of whom it can be told. `own`, `pooled`: each client's rows, or all rows in one place (which no "
+        "federation allows), scikit-learn with a penalty chosen by cross-validation. `guess`: the mean, or the "
+        "shares of the labels.",
+        f"![every client's gap](advice.png)\n\n## How it was decided\n\n{_rule(advice)}",
+        "## Notes\n\n" + "\n".join(f"- {note}" for note in advice.notes),
+    ]
+    return "\n\n".join(parts) + "\n"
+
+
+def _loss_words(advice: Advice) -> str:
+    if advice.loss_name == "mse":
+        return "the mean squared error, as a share of the labels' variance; RMSE in the label's units"
+    return "log-loss"
+
+
+def _takes(advice: Advice) -> str:
+    line = advice.line(advice.decision.method)
+    assert line.rounds is not None
+    assert line.sent is not None
+    down, up = line.sent
+    total = line.rounds * (down + up) * advice.data.num_clients
+    return (
+        f"It takes about {line.rounds:g} rounds (median of those that validation data chose, of at most "
+        f"{advice.rounds}); a client receives {_bytes(down)} and sends {_bytes(up)} a round, all of them "
+        f"{_bytes(total)} together."
+    )
+
+
+def _bytes(count: float) -> str:
+    for unit in ("B", "kB", "MB", "GB"):
+        if count < 1000 or unit == "GB":
+            return f"{count:.3g} {unit}"
+        count /= 1000
+    raise AssertionError
+
+
+def _clients(advice: Advice) -> str:
+    called = advice.decision.clients
+    lines: list[str] = []
+    for call in _CALLS:
+        names = [client.name for client in called if client.call == call]
+        more = f" and {len(names) - _MOST} more" if len(names) > _MOST else ""
+        shown = ", ".join(names[:_MOST]) + more if names else "none"
+        lines.append(f"- {call}: {len(names)} ({shown})" if names else f"- {call}: none")
+    if few := [client.name for client in called if client.rows < FEWEST_OF_CLIENT]:
+        more = f" and {len(few) - _MOST} more" if len(few) > _MOST else ""
+        shown = ", ".join(few[:_MOST]) + more
+        lines.append(f"- of these, too small to be told (fewer than {FEWEST_OF_CLIENT} test rows): {shown}")
+    return "\n".join(lines)
+
+
+def _table(advice: Advice) -> str:
+    classes = advice.data.task == "classification"
+    head = [
+        "",
+        "what it gives",
+        "loss",
+        "accuracy, %" if classes else "RMSE",
+        "gap [95 %]",
+        "worse off",
+        "surely",
+        "rounds",
+    ]
+    rows = [head, ["---"] * 2 + ["---:"] * 6, *(_row(advice, line, classes) for line in advice.lines)]
+    return "\n".join(f"| {' | '.join(row)} |" for row in rows)
+
+
+def _row(advice: Advice, line: Line, classes: bool) -> list[str]:
+    second = f"{100 * line.accuracy:.1f}" if classes else value(advice.scale * math.sqrt(line.loss))
+    gap = MISSING if line.gap is None else f"{line.gap.mean:+.3g} [{line.gap.low:+.3g}, {line.gap.high:+.3g}]"
+    hurt = (MISSING, MISSING) if line.gap is None else (f"{100 * line.hurt:.0f} %", f"{100 * line.surely:.0f} %")
+    name = _title(advice, line.name)
+    kind = "the model its validation rows prefer" if line.kind == "portfolio" else _KINDS.get(line.kind, line.kind)
+    return [name, kind, value(line.loss), second, gap, *hurt, MISSING if line.rounds is None else f"{line.rounds:g}"]
+
+
+def _rule(advice: Advice) -> str:
+    decision = advice.decision
+    beyond = decision.beyond
+    text = (
+        "In each division every method's setting and round are those with the least validation loss, and so is the "
+        "best shared and the best personal method; test rows are then looked at once. Intervals are corrected for "
+        "the rows that divisions share (Nadeau and Bengio, 2003). Federate: the gain's interval lies above 0. Do not "
+        f"federate: it ends below {100 * MARGIN:g} % of the loss of training alone, or one shared model is surely "
+        f"worse and the mean gain is below that. Otherwise it cannot be told. Here: {decision.why}."
+    )
+    if beyond is not None:
+        text += (
+            f" Personal against shared: the loss is {beyond.mean:+.3g} lower [{beyond.low:+.3g}, {beyond.high:+.3g}]."
+        )
+    return text + f" {decision.share:.0%} of the divisions chose {_title(advice, decision.method)}."
+
+
+def write_advice(advice: Advice, out: Path) -> None:
+    """Write advice.md, advice.csv, clients.csv, advice.png and advice.svg into a folder, which is made."""
+    out.mkdir(parents=True, exist_ok=True)
+    for name, frame in (("advice.csv", lines_frame(advice.lines)), ("clients.csv", clients_frame(advice))):
+        with atomic_write(out / name) as file:
+            file.write(frame.to_csv(index=False, lineterminator="\n").encode())
+    save(figure_of(advice), out / "advice.png")
+    with atomic_write(out / "advice.md") as file:
+        file.write(page(advice).encode())
+
+
+def lines_frame(lines: Sequence[Line]) -> pd.DataFrame:
+    """The table with every number unrounded."""
+    gaps = [line.gap for line in lines]
+    columns = {
+        "name": [line.name for line in lines],
+        "kind": [line.kind for line in lines],
+        "loss": [line.loss for line in lines],
+        "accuracy": [line.accuracy for line in lines],
+        **{key: [None if gap is None else getattr(gap, key) for gap in gaps] for key in ("mean", "low", "high", "p")},
+        "worse_off": [line.hurt for line in lines],
+        "surely_worse_off": [line.surely for line in lines],
+        "rounds": [line.rounds for line in lines],
+        "bytes_down": [None if line.sent is None else line.sent[0] for line in lines],
+        "bytes_up": [None if line.sent is None else line.sent[1] for line in lines],
+    }
+    return pd.DataFrame(columns).rename(columns={"mean": "gap", "low": "gap_low", "high": "gap_high"})
+
+
+def clients_frame(advice: Advice) -> pd.DataFrame:
+    """One row for each client: the call, its gap, and how often its portfolio took each method."""
+    called = advice.decision.clients
+    return pd.DataFrame(
+        {
+            "client": [one.name for one in called],
+            "call": [one.call for one in called],
+            "gap": [one.gap.mean for one in called],
+            "gap_low": [one.gap.low for one in called],
+            "gap_high": [one.gap.high for one in called],
+            "p": [one.p for one in called],
+            "test_rows": [one.rows for one in called],
+            **{f"kept_{name}": [advice.kept[one.name][name] for one in called] for name in _kept_names(advice)},
+        }
+    )
+
+
+def _kept_names(advice: Advice) -> list[str]:
+    return list(next(iter(advice.kept.values())))
+
+
+def figure_of(advice: Advice) -> Figure:
+    """Draw every client's gap to training alone with its interval, sorted, coloured by what can be told."""
+    called = sorted(advice.decision.clients, key=lambda one: one.gap.mean)
+    figure = blank(7.0, 1.2 + min(0.2 * len(called), 16.0))
+    axes = figure.subplots()
+    for place, one in enumerate(called):
+        colour = _COLOURS[one.call]
+        axes.plot([one.gap.low, one.gap.high], [place, place], color=colour, linewidth=1.2)
+        axes.plot([one.gap.mean], [place], "o", color=colour, markersize=4)
+    axes.axvline(0.0, color=GREY, linewidth=0.8)
+    if len(called) <= 80:
+        axes.set_yticks(range(len(called)), [one.name for one in called])
+    else:
+        axes.set_yticks([])
+        axes.set_ylabel(f"{len(called)} clients", fontsize=10)
+    axes.set_xlabel(f"test {advice.loss_name}: training alone minus federated", fontsize=10)
+    tidy(axes)
+    beside(figure, [Line2D([], [], color=_COLOURS[call], marker="o", label=call) for call in _CALLS])
+    lines = [
+        f"Points: means over {advice.splits} random divisions; bars: 95 % intervals of each client by itself, "
+        "corrected for overlapping divisions. Right of 0 the client gains. Colours allow for the number of clients."
+    ]
+    caption(figure, lines)
+    return figure

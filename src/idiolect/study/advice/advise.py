@@ -1,0 +1,197 @@
+"""The advice: races the contestants, sets the baselines beside them, decides, and says what it takes."""
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import equinox as eqx
+import numpy as np
+
+from idiolect.core.errors import require
+from idiolect.data.federated import FederatedData
+from idiolect.study.advice.baselines import baselines, check_installed
+from idiolect.study.advice.contestants import BUDGET, DEFAULT, STEPS, contestants, looked_at, safe_rate
+from idiolect.study.advice.decision import Decision, calls, decide, gap, pooled
+from idiolect.study.advice.draws import Draws, Make, again
+from idiolect.study.advice.portfolio import portfolio
+from idiolect.study.advice.race import CHOSEN_BY, Raced, field_of, race
+from idiolect.study.advice.scored import Candidate, by_client, candidate
+from idiolect.study.intervals import Difference
+
+RARE = 0.98  # from this share of one label on, accuracy says little
+
+
+@dataclass(frozen=True)
+class Line:
+    """One line of the advice's table: a candidate's mean test loss and accuracy, and its gap to training alone.
+
+    hurt: share of the clients whose mean test loss is higher than with training alone; surely: of those called so.
+    rounds: median of those chosen, None for a baseline. sent: bytes (down, up) of one client's round.
+    """
+
+    name: str
+    kind: str
+    loss: float
+    accuracy: float
+    gap: Difference | None
+    hurt: float
+    surely: float
+    rounds: float | None
+    sent: tuple[int, int] | None
+
+
+@dataclass(frozen=True)
+class Advice:
+    """What `idiolect advise` answers.
+
+    data: of the first division. lines: the table, in order. kept: client -> method -> in how many divisions its
+    portfolio took it. scale: a label's deviation in the user's units, mean over divisions.
+    """
+
+    data: FederatedData
+    decision: Decision
+    lines: tuple[Line, ...]
+    raced: tuple[Raced, ...]
+    kept: Mapping[str, Mapping[str, int]]
+    splits: int
+    rounds: int
+    scale: float
+    notes: tuple[str, ...]
+
+    @property
+    def loss_name(self) -> str:
+        """The loss that decides."""
+        return CHOSEN_BY[self.data.task]
+
+    def line(self, name: str) -> Line:
+        """The line of a candidate."""
+        return next(line for line in self.lines if line.name == name)
+
+
+def advise(
+    data: FederatedData | Make,
+    *,
+    model: eqx.Module | Mapping[str, Any] | str | None = None,
+    methods: Sequence[str] | None = None,
+    splits: int = 8,
+    rounds: int = 60,
+    with_baselines: bool = True,
+    on_progress: Callable[[str, float], None] = lambda *_: None,
+) -> Advice:
+    """Whether these clients should federate, and with what; see `decision` for the rule.
+
+    data: a federation, whose rows are divided anew for each of `splits` draws, or a function draw -> federation.
+    Raises `ConfigError` or `DataError` where no advice is possible.
+    """
+    if with_baselines:
+        check_installed()
+    draws = Draws(again(data) if isinstance(data, FederatedData) else data, splits)
+    field, first = field_of(draws, model), draws.first
+    defaults = DEFAULT[first.task] if field.linear else [name for name in DEFAULT[first.task] if name != "mocha"]
+    chosen = contestants(defaults if methods is None else methods, first, safe_rate(first, field.linear))
+    labels = [(one.stored("validation").y, one.stored("test").y) for one in draws.data]
+    owners = draws.owners("validation"), draws.owners("test")
+    raced: list[Raced] = []
+    for place, contestant in enumerate(chosen):
+        on_progress(contestant.name, place / (len(chosen) + 1))
+        raced.append(race(field, contestant, rounds))
+    finite = [one for one in raced if all(np.isfinite(one.validation))]
+    require(
+        {"local", "fedavg"} <= {one.contestant.name for one in finite},
+        "training alone or FedAvg diverged with every setting; scale the features",
+    )
+    candidates = [candidate_of(one, labels) for one in finite]
+    on_progress("baselines", len(chosen) / (len(chosen) + 1))
+    beside = baselines(draws) if with_baselines else []
+    decision = decide(candidates, owners, first.clients, draws.ratio)
+    mix, choices = portfolio(candidates, owners, first.num_clients)
+    rows = [*candidates, mix, *beside]
+    lines = tuple(_line(one, candidates[0], owners[1], first, draws.ratio, finite) for one in rows)
+    kept = {
+        client: {one.name: sum(int(choice[i]) == k for choice in choices) for k, one in enumerate(candidates)}
+        for i, client in enumerate(first.clients)
+    }
+    notes = _notes(draws, raced, lines, rounds, beside)
+    on_progress("done", 1.0)
+    scale = float(np.mean([deviation for _, deviation in draws.scale]))
+    return Advice(first, decision, lines, tuple(raced), kept, splits, rounds, scale, notes)
+
+
+def candidate_of(raced: Raced, labels: Sequence[tuple[np.ndarray, np.ndarray]]) -> Candidate:
+    """The candidate that a contestant's frozen choices make."""
+    outputs = [(each["validation"], each["test"]) for each in raced.outputs]
+    return candidate(raced.contestant.name, raced.contestant.kind, outputs, labels)
+
+
+def _line(
+    one: Candidate,
+    local: Candidate,
+    owners: np.ndarray,
+    data: FederatedData,
+    ratio: float,
+    raced: Sequence[Raced],
+) -> Line:
+    clients = data.num_clients
+    means = [by_client(each.test, owners, clients).mean(axis=0) for each in (one, local)]
+    accuracy = float(np.mean([each.mean() for each in one.right])) if one.right is not None else float("nan")
+    if one is local:
+        gap_, surely = None, 0.0
+    else:
+        called = calls(one, local, owners, data.clients, ratio)
+        gap_, surely = gap(one, local, ratio), sum(each.call == "loses" for each in called) / clients
+    run = next((each for each in raced if each.contestant.name == one.name), None)
+    return Line(
+        one.name,
+        str(one.kind),
+        float(pooled(one.test).mean()),
+        accuracy,
+        gap_,
+        float((means[0] > means[1]).mean()),
+        surely,
+        None if run is None else float(np.median(run.rounds)),
+        None if run is None else run.sent,
+    )
+
+
+def _notes(
+    draws: Draws,
+    raced: Sequence[Raced],
+    lines: Sequence[Line],
+    rounds: int,
+    beside: Sequence[Candidate],
+) -> tuple[str, ...]:
+    data = draws.first
+    notes = [
+        f"every method: {BUDGET} settings, {STEPS} steps a round, {len(looked_at(rounds))} rounds looked at up to "
+        f"{rounds}; in each division the setting and the round with the least validation loss",
+        *data.notes,
+    ]
+    if data.task == "classification":
+        labels = np.concatenate([data.stored(name).y for name in ("train", "validation", "test")])
+        share = np.bincount(labels).max() / len(labels)
+        if share >= RARE:
+            label = data.classes[int(np.bincount(labels).argmax())]
+            notes.append(
+                f"{100 * share:.1f} % of the rows have the label '{label}': who always says it is as often right, so "
+                "accuracy means little here. All choices are by log-loss; see balanced-accuracy and auroc in compare"
+            )
+    for one in raced:
+        if one.diverged:
+            notes.append(
+                f"{one.contestant.name}: {one.diverged} of {draws.count * BUDGET} runs diverged, none was chosen"
+            )
+        if not all(np.isfinite(one.validation)):
+            notes.append(f"{one.contestant.name} diverged with every setting in some division and is left out")
+        late = sum(round == rounds for round in one.rounds)
+        if 2 * late > draws.count:
+            notes.append(
+                f"{one.contestant.name}: validation loss was still falling in round {rounds}; give --rounds more"
+            )
+    guesses = [line for line in lines if line.name.endswith("guess")]
+    if guesses and beside:
+        least = min(line.loss for line in guesses)
+        if min(line.loss for line in lines if not line.name.endswith("guess")) >= least:
+            notes.append(
+                "no model predicts better than guessing: the features say nothing that rows this few can show"
+            )
+    return tuple(notes)

@@ -1,0 +1,144 @@
+"""Several random divisions of one federation into training, validation and test rows, as one pool of samples."""
+
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from functools import cached_property
+
+import jax.numpy as jnp
+import numpy as np
+from jaxtyping import Array, Float
+
+from idiolect.client.samples import Arrays, total_of
+from idiolect.core.errors import ConfigError, DataError, require
+from idiolect.data.divide.division import counts, shuffled
+from idiolect.data.federated import SPLITS, FederatedData, Split
+
+TEST, VALIDATION = 0.25, 0.2
+Make = Callable[[int], FederatedData]
+
+
+class Draws:
+    """`count` divisions of a federation, for draws 0, 1, ...
+
+    data: of each division; labels of a regression have mean 0 and deviation 1 over the training rows of all clients.
+    scale: (mean, deviation) of each division's labels, the deviation in the user's units; (0, 1) for classes.
+    Clients have as many rows of each split in every division, so that one compiled program runs all divisions.
+
+    Raises `ConfigError` where the advice is not possible (clients that number their own classes, generated or packed
+    samples), `DataError` where the divisions differ in clients or sizes.
+    """
+
+    def __init__(self, make: Make, count: int) -> None:
+        require(count >= 2, f"splits = {count} must be at least 2: an interval needs several divisions")
+        made = [make(draw) for draw in range(count)]
+        first = made[0]
+        require(not first.own_labels, f"{first.name}: clients number their own classes; a shared model means nothing")
+        require(first.modalities is None, f"{first.name}: advice is for data of one modality")
+        require(first.num_clients >= 2, f"{first.name}: there is one client, nobody to federate with")
+        require(
+            sum(one.validation.count for one in made) > 0,
+            f"{first.name}: no client has rows enough for a validation row, which settings are chosen on",
+        )
+        for one in made[1:]:
+            same = all(np.array_equal(one.split(name).sizes, first.split(name).sizes) for name in SPLITS)
+            if one.clients != first.clients or not same or one.classes != first.classes:
+                raise DataError(f"{first.name}: two divisions differ in clients, sizes or classes")
+        width = max(one.feature_shape[-1] for one in made)
+        scaled = [_scaled(_widened(one, width)) for one in made]
+        self.data = [data for data, _ in scaled]
+        self.scale = [scale for _, scale in scaled]
+        self._arrays: dict[tuple[int, str], Arrays] = {}
+
+    @property
+    def count(self) -> int:
+        """Number of divisions S."""
+        return len(self.data)
+
+    @property
+    def first(self) -> FederatedData:
+        """The first division: what all have in common."""
+        return self.data[0]
+
+    @cached_property
+    def _pool(self) -> tuple[Array, Array]:
+        parts = [data.stored(name) for data in self.data for name in SPLITS]
+        return tuple(jnp.asarray(np.concatenate([getattr(part, key) for part in parts])) for key in ("x", "y"))  # pyright: ignore[reportReturnType]
+
+    def arrays(self, draw: int, name: str) -> Arrays:
+        """One split of one division on the device, as rows of the pool of all."""
+        if (draw, name) not in self._arrays:
+            sizes, (x, y) = self.first.split(name).sizes, self._pool
+            starts = jnp.asarray(self.starts(draw, name), jnp.int32)
+            self._arrays[draw, name] = Arrays(x, y, starts, jnp.asarray(sizes, jnp.int32), total_of(sizes))
+        return self._arrays[draw, name]
+
+    def starts(self, draw: int, name: str) -> np.ndarray:
+        """(N,) each client's first row in the pool."""
+        before = [self.first.split(other).count for other in SPLITS[: SPLITS.index(name)]]
+        every = sum(self.first.split(other).count for other in SPLITS)
+        return self.first.stored(name).starts + draw * every + sum(before)
+
+    def owners(self, name: str) -> np.ndarray:
+        """(n,) the client of each row of a split, in every division."""
+        return self.first.stored(name).owners
+
+    @property
+    def ratio(self) -> float:
+        """Test rows / training rows: how much the training sets of two divisions overlap, see `resampled`."""
+        return self.first.test.count / (self.first.train.count + self.first.validation.count)
+
+
+def again(data: FederatedData, test: float = TEST, validation: float = VALIDATION) -> Make:
+    """Divide a federation's rows anew: all rows of a client, whatever their split was, are drawn from again.
+
+    Raises `DataError` if a client has too few rows.
+    """
+    pools = [[data.stored(name).client(i) for name in SPLITS] for i in range(data.num_clients)]
+    rows = [tuple(np.concatenate(parts) for parts in zip(*pool, strict=True)) for pool in pools]
+    for name, (_, y) in zip(data.clients, rows, strict=True):
+        if min(counts(len(y), test, validation)[::2]) < 1:
+            raise DataError(f"client '{name}' has {len(y)} rows, too few for training and test; leave it out")
+
+    def make(draw: int) -> FederatedData:
+        drawn = [shuffled(np.arange(len(y)), i, draw, test, validation) for i, (_, y) in enumerate(rows)]
+        splits = {
+            name: _split([(x[part[k]], y[part[k]]) for (x, y), part in zip(rows, drawn, strict=True)])
+            for k, name in enumerate(SPLITS)
+        }
+        return replace(data, **splits)
+
+    return make
+
+
+def _split(parts: Sequence[tuple[np.ndarray, np.ndarray]]) -> Split:
+    offsets = np.concatenate([[0], np.cumsum([len(y) for _, y in parts])]).astype(np.int64)
+    return Split(np.concatenate([x for x, _ in parts]), np.concatenate([y for _, y in parts]), offsets)
+
+
+def _widened(data: FederatedData, width: int) -> FederatedData:
+    """Zeros for the features that only other divisions have (a category none of its training rows holds)."""
+    missing = width - data.feature_shape[-1]
+    if not missing:
+        return data
+    if len(data.feature_shape) > 1:
+        raise ConfigError(f"{data.name}: divisions differ in the shape of their features")
+    widened = {
+        name: replace(split, x=np.pad(split.x, ((0, 0), (0, missing))))
+        for name, split in ((name, data.stored(name)) for name in SPLITS)
+    }
+    return replace(data, **widened)
+
+
+def _scaled(data: FederatedData) -> tuple[FederatedData, tuple[float, float]]:
+    """Labels of a regression with mean 0 and deviation 1 over the training rows, and (mean, deviation)."""
+    if data.task == "classification":
+        return data, (0.0, 1.0)
+    labels = data.stored("train").y.astype(np.float64)
+    mean, deviation = float(labels.mean()), float(labels.std())
+    require(deviation > 0, f"{data.name}: all training labels are {mean:g}; there is nothing to learn")
+
+    def scaled(y: Float[np.ndarray, "n"]) -> Float[np.ndarray, "n"]:
+        return ((y.astype(np.float64) - mean) / deviation).astype(np.float32)
+
+    splits = {name: replace(data.stored(name), y=scaled(data.stored(name).y)) for name in SPLITS}
+    return replace(data, **splits), (mean, deviation * data.label_scale)

@@ -1,0 +1,244 @@
+"""Run a contestant: all its settings on all divisions in one compiled program; choose on validation data alone."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import cache
+from typing import Any
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jaxtyping import Array, Bool, Float, Int, PyTree
+
+from idiolect.algorithms import registry
+from idiolect.client.objective import Objective, objective_of
+from idiolect.client.predictor import unshared
+from idiolect.client.samples import Arrays
+from idiolect.client.tiles import Tiles
+from idiolect.core import tree
+from idiolect.core.losses import SampleLoss
+from idiolect.core.random import model_key
+from idiolect.metrics.registry import METRICS
+from idiolect.models import LinearRegression, MultinomialLogistic, build, l2_of, loss_of
+from idiolect.runtime.batched import Member, Program
+from idiolect.runtime.blocks import map_blocks
+from idiolect.runtime.devices import Devices
+from idiolect.runtime.plan import Plan, State
+from idiolect.runtime.simulate import Simulation
+from idiolect.study.advice.contestants import L2, Contestant, looked_at
+from idiolect.study.advice.draws import Draws
+
+CHOSEN_BY: Mapping[str, str] = {"classification": "log-loss", "regression": "mse"}
+"""The loss that chooses and decides. It is proper: accuracy says little where one label is rare."""
+_ROWS = 256  # rows predicted at a time
+
+
+@dataclass(frozen=True)
+class Raced:
+    """A contestant's frozen choice in each division.
+
+    settings, rounds: what validation data chose. validation: its loss there, over all rows. outputs: for each
+    division the chosen models' outputs, {"validation": (n, ...), "test": (n, ...)}. sent: bytes (down, up) of a
+    client's round. diverged: runs that diverged.
+    """
+
+    contestant: Contestant
+    settings: tuple[Mapping[str, Any], ...]
+    rounds: tuple[int, ...]
+    validation: tuple[float, ...]
+    outputs: tuple[Mapping[str, Float[np.ndarray, "_ ..."]], ...]
+    sent: tuple[int, int]
+    diverged: int
+
+
+@dataclass(frozen=True)
+class Field:
+    """What all contestants run on. model: the initial model; l2, loss: of its objective; own: the user's module."""
+
+    draws: Draws
+    model: eqx.Module
+    l2: float
+    loss: SampleLoss | None
+
+    def objective(self, l2: float) -> Objective:
+        """The objective with an L2 weight."""
+        return objective_of(self.model, self.draws.first.task, l2, self.loss)
+
+    @property
+    def linear(self) -> bool:
+        """Whether the model is one of the zoo's linear models."""
+        return isinstance(self.model, LinearRegression | MultinomialLogistic)
+
+    @property
+    def params(self) -> PyTree:
+        """The initial parameters."""
+        return eqx.filter(self.model, eqx.is_inexact_array)
+
+
+def field_of(draws: Draws, model: eqx.Module | Mapping[str, Any] | str | None) -> Field:
+    """What the contestants run on. model: None stands for the linear model of the task, from zero.
+
+    From zero, gradient descent never leaves the span of a client's rows, and stopped early it is much like ridge
+    regression: so training alone on few rows is no straw man.
+    """
+    data = draws.first
+    if isinstance(model, eqx.Module):
+        return Field(draws, model, 0.0, None)
+    linear = "linear" if data.task == "regression" else "mlr"
+    spec: dict[str, Any] = (
+        {"name": linear} if model is None else {"name": model} if isinstance(model, str) else {**model}
+    )
+    if spec["name"] in ("linear", "mlr"):
+        spec.setdefault("init", "zeros")
+    built = build(spec, data.feature_shape, data.num_outputs, data.task, model_key(0))
+    return Field(draws, built, l2_of(spec), loss_of(spec))
+
+
+def race(field: Field, contestant: Contestant, rounds: int) -> Raced:
+    """Run every setting on every division; the evaluated round and the setting with the least validation loss stay.
+
+    The rule is that of all contestants: training goes on until validation loss no longer falls, as far as the rounds
+    that are looked at tell. Test rows are predicted once, by the frozen choice.
+    """
+    draws, settings = field.draws, contestant.settings
+    simulations = [_simulation(field, contestant, setting) for setting in settings]
+    members = [_member(draws, simulation, draw) for draw in range(draws.count) for simulation in simulations]
+    metric = METRICS[CHOSEN_BY[draws.first.task]]
+    everyone = simulations * draws.count
+    program = Program(everyone, members, devices=Devices(rows=len(members)), metrics=(metric,))
+    rows, size, seeds = list(range(len(members))), len(settings), [0] * len(members)
+    capacity = program.capacity(seeds, rounds)
+    states = program.start(everyone, seeds, [field.params] * len(members))
+    kept: State | None = None
+    best, chosen = np.full(draws.count, np.inf), np.zeros((draws.count, 2), int)
+    for round in looked_at(rounds):
+        states = program.advance(rows, states, round, capacity)
+        scores = program.scores(rows, states, ("validation",), (contestant.model,))
+        values = np.asarray([one[0].pooled[metric.name] for one in scores])
+        values = np.where(np.asarray(states.fault)[:, 2] == 0, values, np.inf)
+        values = np.where(np.isfinite(values), values, np.inf).reshape(draws.count, size)
+        places = values.argmin(axis=1)
+        least = values.min(axis=1)
+        better = (least < best) | (kept is None)
+        best[better], chosen[better] = least[better], np.stack([places, np.full_like(places, round)], axis=1)[better]
+        kept = _kept(
+            states if kept is None else kept,
+            states,
+            jnp.asarray(places + size * np.arange(draws.count)),
+            jnp.asarray(better),
+        )
+    assert kept is not None
+    frozen = [members[draw * size + place] for draw, place in enumerate(chosen[:, 0].tolist())]
+    return Raced(
+        contestant,
+        tuple(settings[place] for place in chosen[:, 0].tolist()),
+        tuple(chosen[:, 1].tolist()),
+        tuple(best.tolist()),
+        _outputs(field, contestant.model, frozen, kept),
+        bytes_of(simulations[0]),
+        int((np.asarray(states.fault)[:, 2] != 0).sum()),
+    )
+
+
+@eqx.filter_jit
+def _kept(kept: State, states: State, places: Int[Array, "draws"], better: Bool[Array, "draws"]) -> State:
+    """The states of the best runs so far, leaves (draws, ...): those at `places` where they are better."""
+
+    def one(old: Array, new: Array) -> Array:
+        found = new[places]
+        old = found if len(old) != len(found) else old
+        return jnp.where(better.reshape(-1, *(1,) * (found.ndim - 1)), found, old)
+
+    return jax.tree.map(one, kept, states)
+
+
+def _simulation(field: Field, contestant: Contestant, setting: Mapping[str, Any]) -> Simulation:
+    spec = {key: value for key, value in setting.items() if key != L2}
+    algorithm = registry.build({"name": contestant.name, **spec})
+    objective = field.objective(setting.get(L2, 0.0) or field.l2)
+    return Simulation(field.draws.first, objective, field.params, algorithm, devices=_one_device())
+
+
+@cache
+def _one_device() -> Devices:
+    """The device of each run; the same object every time, since a plan with another is another program."""
+    return Devices(jax.local_devices()[:1])
+
+
+def _member(draws: Draws, simulation: Simulation, draw: int) -> Member:
+    training, held = draws.arrays(draw, "train"), draws.arrays(draw, "validation")
+    sizes = draws.first.validation.sizes
+    tiles = Tiles.cut(draws.starts(draw, "validation"), sizes, min(simulation.tile, max(int(sizes.max()), 1)))
+    return Member(simulation.plan, training, training, {"validation": (held, tiles)})
+
+
+def _outputs(
+    field: Field, name: str, frozen: Sequence[Member], states: State
+) -> tuple[dict[str, Float[np.ndarray, "_ ..."]], ...]:
+    """The outputs of the chosen models for the validation and test rows of each division."""
+    draws, clients = field.draws, field.draws.first.num_clients
+    plans = jax.tree.map(lambda *leaves: jnp.stack([jnp.asarray(leaf) for leaf in leaves]), *(m.plan for m in frozen))
+    states = jax.device_put(states, jax.local_devices()[0])
+    train = frozen[0].training
+    assert isinstance(train, Arrays)
+    starts = jnp.stack([draws.arrays(draw, "train").starts for draw in range(draws.count)])
+    models = _models(plans, states, train, starts, name)
+    found: list[dict[str, Float[np.ndarray, "_ ..."]]] = []
+    objective = field.objective(0.0)
+    for part in ("validation", "test"):
+        owners = np.concatenate([draw * clients + draws.owners(part) for draw in range(draws.count)])
+        x = np.concatenate([data.stored(part).x for data in draws.data])
+        outputs = np.asarray(predicted(objective, models, jnp.asarray(owners), jnp.asarray(x)), np.float64)
+        found += [{part: each} for each in np.split(outputs, draws.count)]
+    return tuple({**found[draw], **found[draws.count + draw]} for draw in range(draws.count))
+
+
+@eqx.filter_jit
+def _models(
+    plans: Plan, states: State, train: Arrays, starts: Int[Array, "draws clients"], name: str
+) -> PyTree[Array]:
+    """The named model of every client in every division, leaves (draws * clients, ...)."""
+    ids = jnp.arange(starts.shape[1], dtype=jnp.int32)
+
+    def draw(given: tuple[Plan, State, Array]) -> PyTree[Array]:
+        plan, state, starts = given
+        seen = replace(state, private=None), train._replace(starts=starts)
+        made = map_blocks(
+            lambda client, private: plan.models((name,), seen, client, private), plan.block, ids, state.private
+        )
+        return unshared(made)[name]
+
+    models = jax.lax.map(draw, (plans, states, starts))
+    return jax.tree.map(lambda leaf: leaf.reshape(-1, *leaf.shape[2:]), models)
+
+
+@eqx.filter_jit
+def predicted(
+    objective: Objective, models: PyTree, owners: Int[Array, "n"], x: Float[Array, "n ..."]
+) -> Float[Array, "n ..."]:
+    """The output of its own client's model for each row. models: leaves (clients, ...)."""
+
+    def one(row: tuple[Array, Array]) -> Array:
+        return objective.model(tree.gather(models, row[0]))(row[1])
+
+    return jax.lax.map(one, (owners, x), batch_size=min(_ROWS, len(x)))
+
+
+def bytes_of(simulation: Simulation) -> tuple[int, int]:
+    """(down, up): bytes that a client receives and sends in a round, by the shapes of view and message."""
+
+    def both() -> tuple[PyTree, PyTree]:
+        state = simulation.first_state(0)
+        plan, client = simulation.plan, jnp.asarray(0, jnp.int32)
+        view = simulation.algorithm.view(state.shared, client)
+        private = tree.gather(state.private, client)
+        arguments = view, private, plan.client(simulation.arrays, client, state.round), state.seed
+        return view, simulation.algorithm.local(*arguments)[0]
+
+    down, up = jax.eval_shape(both)
+    return _bytes(down), _bytes(up)
+
+
+def _bytes(of: PyTree) -> int:
+    return sum(int(np.prod(leaf.shape)) * leaf.dtype.itemsize for leaf in jax.tree.leaves(of))

@@ -1,0 +1,58 @@
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from idiolect.data import from_arrays
+from idiolect.report.advice import answer, page, write_advice
+from idiolect.study.advice.advise import Advice, advise
+
+
+@pytest.fixture(scope="module")
+def advice() -> Advice:
+    rng = np.random.default_rng(0)
+    parts = {}
+    for i in range(3):
+        x = rng.normal(size=(30, 2))
+        parts[f"c{i}"] = (x, 10 * x[:, 0] + 5 * rng.normal(size=30))
+    return advise(from_arrays(parts, title="made", task="regression"), methods=(), splits=2, rounds=2)
+
+
+def test_each_outcome_has_its_sentence(advice: Advice) -> None:
+    begin = {
+        "shared": "**Federate, one shared model: FedAvg.**",
+        "alone": "**Do not federate:",
+        "unclear": "**It cannot be told",
+    }
+    for outcome, text in begin.items():
+        changed = replace(advice, decision=replace(advice.decision, outcome=outcome))
+        assert answer(changed).startswith(text)
+        assert "95 % interval" in answer(changed)
+
+
+def test_a_sign_is_that_of_the_loss_not_of_the_gain(advice: Advice) -> None:
+    gain = replace(advice.decision.federated, mean=0.1, low=-0.1, high=0.3)
+    decision = replace(advice.decision, outcome="unclear", federated=gain, loss=1.0)
+    assert "-10.0 % (95 % interval -30.0 to +10.0)" in answer(replace(advice, decision=decision))
+
+
+def test_the_page_names_every_client_and_candidate(advice: Advice) -> None:
+    text = page(replace(advice, decision=replace(advice.decision, outcome="shared")))
+    for name in ("c0", "c1", "c2", "FedAvg", "Local", "portfolio", "own ridge", "pooled guess"):
+        assert name in text
+    line = advice.line("fedavg")
+    assert line.rounds is not None
+    assert f"It takes about {line.rounds:g} rounds" in text
+    assert f"all of them {72 * line.rounds:.3g} B together" in text  # 3 clients, 12 bytes down, 12 up
+
+
+def test_the_folder_has_the_page_the_numbers_and_the_figure(advice: Advice, tmp_path: Path) -> None:
+    write_advice(advice, tmp_path / "new")
+    found = {path.name for path in (tmp_path / "new").iterdir()}
+    assert found == {"advice.md", "advice.csv", "advice.png", "advice.svg", "clients.csv"}
+    lines, clients = (pd.read_csv(tmp_path / "new" / name) for name in ("advice.csv", "clients.csv"))
+    np.testing.assert_allclose(lines["loss"], [line.loss for line in advice.lines])
+    assert list(clients["client"]) == ["c0", "c1", "c2"]
+    assert (clients["kept_local"] + clients["kept_fedavg"] == 2).all()

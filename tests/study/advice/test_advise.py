@@ -1,0 +1,44 @@
+import numpy as np
+import pytest
+
+from idiolect.data import from_arrays
+from idiolect.study.advice.advise import Advice, advise
+
+
+@pytest.fixture(scope="module")
+def advice() -> Advice:
+    """Alike clients with noise, most labels the same."""
+    rng = np.random.default_rng(1)
+    parts = {}
+    for i in range(4):
+        x = rng.normal(size=(24, 2))
+        parts[f"c{i}"] = (x, (x[:, 0] > 9).astype(int))
+    parts["c0"][1][:1] = 1
+    return advise(from_arrays(parts), methods=(), splits=2, rounds=2)
+
+
+def test_the_table_has_the_two_ends_the_portfolio_and_the_baselines(advice: Advice) -> None:
+    names = [line.name for line in advice.lines]
+    assert names == [
+        *("local", "fedavg", "portfolio"),
+        *("own guess", "pooled guess", "own logistic", "pooled logistic"),
+    ]
+    local = advice.line("local")
+    assert local.gap is None
+    assert local.hurt == local.surely == 0
+
+
+def test_gaps_are_losses_below_training_alone(advice: Advice) -> None:
+    local = advice.line("local").loss
+    for line in advice.lines[1:]:
+        assert line.gap is not None
+        assert line.gap.mean == pytest.approx(local - line.loss, abs=1e-9)
+
+
+def test_a_rare_label_is_told(advice: Advice) -> None:
+    assert any("99.0 % of the rows have the label '0'" in note for note in advice.notes)
+
+
+def test_every_division_of_a_client_is_in_its_portfolio(advice: Advice) -> None:
+    assert {sum(kept.values()) for kept in advice.kept.values()} == {advice.splits}
+    assert {*advice.kept} == {"c0", "c1", "c2", "c3"}

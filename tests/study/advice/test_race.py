@@ -1,0 +1,86 @@
+import numpy as np
+import pytest
+
+from idiolect.core.errors import ConfigError
+from idiolect.data import from_arrays
+from idiolect.study.advice.contestants import L2, STEPS, Contestant, contestants, looked_at, safe_rate
+from idiolect.study.advice.draws import Draws, again
+from idiolect.study.advice.race import Field, Raced, field_of, race
+
+ROUNDS = 4
+
+
+@pytest.fixture(scope="module")
+def field() -> Field:
+    rng = np.random.default_rng(0)
+    parts = {}
+    for i in range(3):
+        x = rng.normal(size=(16, 2))
+        parts[f"c{i}"] = (x, 100 + 5 * x @ rng.normal(size=2) + rng.normal(size=16))
+    return field_of(Draws(again(from_arrays(parts, task="regression")), 2), None)
+
+
+def runner(field: Field, name: str) -> tuple[Contestant, Raced]:
+    data = field.draws.first
+    one = next(c for c in contestants((name,), data, safe_rate(data, True)) if c.name == name)
+    return one, race(field, one, ROUNDS)
+
+
+def descent(x: np.ndarray, y: np.ndarray, rate: float, l2: float, steps: int) -> np.ndarray:
+    """Gradient descent from 0 on mean((zw - y)^2) / 2 + l2 |w|^2 / 2, z = (x, 1), in double precision."""
+    z, w = np.concatenate([x, np.ones((len(x), 1))], axis=1).astype(np.float64), np.zeros(x.shape[1] + 1)
+    for _ in range(steps):
+        w -= rate * (z.T @ (z @ w - y) / len(z) + l2 * w)
+    return w
+
+
+def loss_of(w: list[np.ndarray], data: object, part: str) -> tuple[float, np.ndarray]:
+    outputs = []
+    for client, one in enumerate(w):
+        x, _ = data.stored(part).client(client)  # type: ignore[attr-defined]
+        outputs.append(x.astype(np.float64) @ one[:-1] + one[-1])
+    output = np.concatenate(outputs)
+    return float(np.mean((output - data.stored(part).y) ** 2)), output  # type: ignore[attr-defined]
+
+
+def test_the_choice_is_the_best_on_validation_of_all_settings_and_rounds(field: Field) -> None:
+    one, raced = runner(field, "local")
+    for draw, data in enumerate(field.draws.data):
+        tried = {}
+        for place, setting in enumerate(one.settings):
+            for round in looked_at(ROUNDS):
+                rows = [data.stored("train").client(i) for i in range(3)]
+                w = [descent(x, y, setting["rate"], setting[L2], STEPS * round) for x, y in rows]
+                tried[place, round] = (loss_of(w, data, "validation")[0], w)
+        (place, round), (least, w) = min(tried.items(), key=lambda item: item[1][0])
+        assert raced.validation[draw] == pytest.approx(least, rel=1e-4)
+        assert raced.settings[draw] == one.settings[place]
+        assert raced.rounds[draw] == round
+        np.testing.assert_allclose(raced.outputs[draw]["test"], loss_of(w, data, "test")[1], rtol=1e-3, atol=1e-4)
+    assert raced.diverged == 0
+    assert raced.sent == (0, 0)
+
+
+def test_a_shared_model_is_one_for_all_and_costs_its_size_both_ways(field: Field) -> None:
+    _, raced = runner(field, "fedavg")
+    assert raced.sent == (12, 12)  # two weights and a bias of four bytes
+    data = field.draws.first
+    x = np.concatenate([data.stored("test").x, np.ones((data.test.count, 1))], axis=1)
+    _, residual, *_ = np.linalg.lstsq(x, raced.outputs[0]["test"], rcond=None)
+    assert float(residual.sum()) < 1e-8
+
+
+def test_a_run_that_diverges_is_never_chosen(field: Field) -> None:
+    good = contestants((), field.draws.first, 0.1)[0]
+    wild = Contestant("local", "alone", "local", (*good.settings[:1], {**good.settings[0], "rate": 1e30}))
+    raced = race(field, wild, ROUNDS)
+    assert raced.diverged == field.draws.count
+    assert all(setting == wild.settings[0] for setting in raced.settings)
+    assert np.isfinite(raced.validation).all()
+
+
+def test_models_of_the_zoo_are_built_and_unknown_ones_refused(field: Field) -> None:
+    assert field.linear
+    assert not field_of(field.draws, {"name": "mlp", "hidden": [3]}).linear
+    with pytest.raises(ConfigError, match="mlpp"):
+        field_of(field.draws, "mlpp")
