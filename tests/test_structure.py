@@ -66,8 +66,8 @@ PUBLIC = {
         from_scipy graph_for label_counts label_shares mix mixed nearest parse_graph random random_normal ring star
     """,
     "idiolect.models": """
-        CNN ClientModel Conv2d INITIALISATIONS LinearRegression MLP MODELS Multimodal MultinomialLogistic build check_model
-        complete_spec convolve describe_models from_flax from_functions initialise l2_of load_model
+        CNN ClientModel Conv2d INITIALISATIONS LinearRegression MLP MODELS Multimodal MultinomialLogistic build
+        check_model complete_spec convolve describe_models from_flax from_functions initialise l2_of load_model
         loss_of max_pool read_header save_model
     """,
 }
