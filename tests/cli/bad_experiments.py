@@ -2,11 +2,7 @@
 
 from collections.abc import Iterator
 
-from tests.cli.bad_inputs import RUN, Bad
-
-CELL = '[[cells]]\nid = "one"\ndata = { name = "synthetic", clients = 5, max_size = 40 }\nmodel = "mlr"\n'
-METHOD = '[[cells.methods]]\nname = "local"\n'
-TOML = f"{CELL}{METHOD}"
+from tests.cli.bad_inputs import CELL, METHOD, RUN, TOML, Bad
 
 
 def experiments() -> Iterator[Bad]:

@@ -36,6 +36,9 @@ class Bad:
 
 
 TABLE = "client,x,label\n" + "".join(f"{'ab'[i % 2]},{i / 7},{'yn'[i % 3 == 0]}\n" for i in range(40))
+CELL = '[[cells]]\nid = "one"\ndata = { name = "synthetic", clients = 5, max_size = 40 }\nmodel = "mlr"\n'
+METHOD = '[[cells.methods]]\nname = "local"\n'
+TOML = f"{CELL}{METHOD}"
 FILES = {"own.csv": TABLE}
 SMALL = ("--set", "data.clients=5", "--set", "data.max_size=40")
 COMPARE = ("compare", "--data", "synthetic", "--methods", "local", *SMALL)

@@ -21,7 +21,7 @@ TABLE = wards()
 def model(request):
     data = from_table(TABLE, "ward")
     module = build({"name": request.param}, data.feature_shape, 2, data.task, jax.random.key(0))
-    return ClientModel(module, data.task, data.feature_shape, data.classes, data.schema, {"client": "west"})
+    return ClientModel(module, data.task, data.feature_shape, data.classes, data.schema, None, {"client": "west"})
 
 
 def by_numpy(arrays, x):

@@ -1,5 +1,6 @@
 """The command `personalize`: models for clients that join after training."""
 
+import os
 import shlex
 import sys
 from pathlib import Path
@@ -38,7 +39,7 @@ def personalize(
     as_json: Json = False,
 ) -> None:
     """Give new clients their models by a finished run's method; nothing of the run changes."""
-    target = out or Path(f"{folder.resolve().name}-{Path(data).stem}")
+    target = out or Path(f"{Path(os.path.abspath(folder)).name}-{Path(data).stem}")
     require(not is_inside(target, folder), f"--out {target} lies in the run's folder, which stays as it is")
     if not Path(data).is_file():
         raise ConfigError(f"--data {data}: no such file")

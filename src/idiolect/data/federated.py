@@ -104,6 +104,7 @@ class FederatedData:
     modalities: the layout of a sample's modalities in its vector; None for data of one modality.
     schema: what the features and labels of a table mean; it encodes new rows. None for other data.
     own_classes: where clients number their own classes, the names of each client's, in its order; else empty.
+    target: how a regression's labels were scaled; None if they are in the user's units.
     held_out: clients that take no part in training, to be served as new clients afterwards; None if there are none.
     """
 
@@ -119,6 +120,7 @@ class FederatedData:
     modalities: Modalities | None = None
     schema: Schema | None = None
     own_classes: tuple[tuple[str, ...], ...] = ()
+    target: Target | None = None
     held_out: "FederatedData | None" = field(default=None, repr=False)
 
     def __post_init__(self) -> None:
@@ -188,7 +190,7 @@ class FederatedData:
     @property
     def label_scale(self) -> float:
         """What a regression's labels were divided by; scores are in the units before that."""
-        return self.schema.label.scale if self.schema is not None and isinstance(self.schema.label, Target) else 1.0
+        return 1.0 if self.target is None else self.target.scale
 
     @property
     def feature_shape(self) -> tuple[int, ...]:

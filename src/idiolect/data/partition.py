@@ -16,6 +16,7 @@ from idiolect.core.errors import ConfigError, DataError, unknown
 from idiolect.data import partition_file
 from idiolect.data.federated import SPLITS, FederatedData, Split, TaskKind
 from idiolect.data.modalities import Modalities
+from idiolect.data.schema.label import Target
 from idiolect.data.schema.schema import Schema
 
 Indices = Int[np.ndarray, "_"]
@@ -170,6 +171,7 @@ def apply_partition(
     provenance: Mapping[str, Any] | None = None,
     modalities: Modalities | None = None,
     schema: Schema | None = None,
+    target: Target | None = None,
 ) -> FederatedData:
     """Gather the pool's samples into federated data; raises `DataError` if the pool is not the partition's.
 
@@ -178,7 +180,7 @@ def apply_partition(
     outputs: each client's number of classes, if y numbers each client's own classes.
     pool: the hash of the original pool, if x was derived from it after partitioning.
     modalities: the layout of the encoded rows, if they are packed samples of several modalities. schema: what the
-    encoded rows mean, if they are of a table.
+    encoded rows mean, if they are of a table. target: how a regression's labels y were scaled.
     """
     check_pool(partition, pool or pool_hash(x, y))
     label_type = np.int32 if task == "classification" else np.float32
@@ -207,4 +209,5 @@ def apply_partition(
         },
         modalities=modalities,
         schema=schema,
+        target=target,
     )

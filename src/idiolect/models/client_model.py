@@ -28,7 +28,8 @@ class ClientModel(eqx.Module):
 
     module: maps one encoded sample, `feature_shape` float32, to its outputs. classes: the words of the outputs; where
     the client numbers its own classes, those of this client, and outputs beyond them do not count. schema: encodes
-    rows of a table; None for models of arrays. about: what its file says besides (client, method, model, seed).
+    rows of a table; None for models of arrays. target: how a regression's labels were scaled. about:
+    what its file says besides (client, method, model, seed).
     """
 
     module: eqx.Module
@@ -36,6 +37,7 @@ class ClientModel(eqx.Module):
     feature_shape: tuple[int, ...] = eqx.field(static=True)
     classes: tuple[str, ...] = eqx.field(static=True, default=())
     schema: Schema | None = eqx.field(static=True, default=None)
+    target: Target | None = eqx.field(static=True, default=None)
     about: Mapping[str, Any] = eqx.field(static=True, default_factory=dict[str, Any])
 
     def __call__(self, x: Float[Array | np.ndarray, "..."]) -> Float[Array, "..."]:
@@ -71,8 +73,8 @@ class ClientModel(eqx.Module):
     def decoded(self, outputs: Float[np.ndarray, "n outputs"]) -> Shaped[np.ndarray, "n"]:
         """What outputs say: classes in the table's words, or targets in its units."""
         if self.task == "regression":
-            label = self.schema.label if self.schema is not None else None
-            return label.decode(outputs[:, 0]) if isinstance(label, Target) else outputs[:, 0].astype(np.float64)
+            scaled = outputs[:, 0]
+            return scaled.astype(np.float64) if self.target is None else self.target.decode(scaled)
         return self.labels[outputs.argmax(axis=1)]
 
     def probabilities(self, outputs: Float[np.ndarray, "n outputs"]) -> Float[np.ndarray, "n classes"]:
@@ -128,12 +130,14 @@ def load_model(path: str | PathLike[str], like: eqx.Module | None = None) -> Cli
     module, header = load_module(path, like), read_header(path)
     schema = header.pop("schema", None)
     known = None if schema is None else Schema.from_dict(schema, str(path))
+    scaled = header.pop("target", None)
     inside = ("format", "version", "spec", "modalities", "absent", "num_outputs")
     try:
         shape = tuple(int(size) for size in header.pop("feature_shape"))
         classes: Sequence[str] = header.pop("classes", ()) or ()
         task: TaskKind = header.pop("task")
+        target = None if scaled is None else Target.model_validate(scaled)
         about = {key: value for key, value in header.items() if key not in inside}
-        return ClientModel(module, task, shape, tuple(map(str, classes)), known, about)
+        return ClientModel(module, task, shape, tuple(map(str, classes)), known, target, about)
     except (KeyError, TypeError, ValueError) as error:
         raise StoreError(f"{path} does not say what the model is: {error}") from error

@@ -23,6 +23,7 @@ from idiolect.core.errors import ConfigError, IdiolectError, StoreError
 from idiolect.core.files import atomic_write
 from idiolect.data.federated import TaskKind
 from idiolect.data.modalities import Modalities
+from idiolect.data.schema.label import Target
 from idiolect.data.schema.schema import Schema
 from idiolect.models.registry import build, complete_spec
 from idiolect.models.spec import Spec
@@ -44,6 +45,7 @@ def save_model(
     task: TaskKind,
     modalities: Modalities | None = None,
     schema: Schema | None = None,
+    target: Target | None = None,
     extra: Mapping[str, Any] | None = None,
 ) -> None:
     """Write a model to one safetensors file, completely or not at all.
@@ -51,7 +53,8 @@ def save_model(
     spec: how the zoo builds it, or None for a user's own module, which is then loaded with `like`.
     modalities: how the features are made of several, if they are. A model that holds a part of the arrays, as the
     model of one modality does, is written and loaded as that part.
-    schema: what the features mean, so that the file alone predicts raw rows.
+    schema: what the features mean, so that the file alone predicts raw rows. target: how a regression's labels were
+    scaled.
     extra: more metadata, anything JSON can hold (class names, client, method).
     Raises `ConfigError` if the model is not what `spec` builds, if safetensors cannot hold its arrays or JSON cannot
     hold `extra`; `StoreError` if the file cannot be written.
@@ -76,6 +79,7 @@ def save_model(
         "modalities": None if modalities is None else [list(modalities.names), list(modalities.shapes)],
         "absent": absent,
         "schema": None if schema is None else schema.to_dict(),
+        "target": None if target is None else target.model_dump(mode="json"),
     }
     for key in (*header, "sha256"):
         if key in (extra or {}):

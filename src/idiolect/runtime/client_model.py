@@ -28,5 +28,6 @@ def client_model(evaluator: Evaluator, state: State, model: str, client: str | i
         data.feature_shape,
         data.classes_of(client),
         data.schema,
+        data.target,
         {"model": model, "client": data.clients[client], "method": simulation.algorithm.name},
     )

@@ -60,6 +60,7 @@ def save_client_models(
             task=data.task,
             modalities=data.modalities,
             schema=data.schema,
+            target=data.target,
             extra={**details, **owners},
         )
         written.append({"file": path.relative_to(folder).as_posix(), "model": name, **(owners or {"clients": "all"})})

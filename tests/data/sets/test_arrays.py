@@ -70,3 +70,26 @@ def test_minimum_drops_and_says_so():
 def test_refuses(clients, options, message):
     with pytest.raises(DataError, match=message):
         from_arrays(clients, **options)
+
+
+def test_a_regressions_labels_are_scaled_and_told_in_their_units():
+    rng = np.random.default_rng(0)
+    x = {name: rng.normal(size=(40, 3)) for name in "ab"}
+    arrays = {name: (part, 50_000 + 900 * part.sum(axis=1)) for name, part in x.items()}
+    data = from_arrays(arrays)
+    assert abs(data.train.y.mean()) < 1e-5
+    assert abs(data.train.y.std() - 1) < 1e-5
+    assert data.label_scale == data.target.scale
+    plain = from_arrays(arrays, scale_labels=False)
+    np.testing.assert_allclose(data.target.decode(data.test.y), plain.test.y, rtol=1e-6)
+    assert plain.label_scale == 1
+    assert plain.fingerprint != data.fingerprint
+
+
+def test_digits_that_single_precision_loses_are_told():
+    rng = np.random.default_rng(0)
+    x = rng.normal(size=(40, 3))
+    assert not [note for note in from_arrays({"a": (x, np.arange(40) % 2)}).notes if "lose digits" in note]
+    x[:, 1] += 1e9
+    notes = from_arrays({"a": (x, np.arange(40) % 2)}).notes
+    assert "1 features lose digits in single precision, the first is number 1 (values around 1e+09" in notes[-1]

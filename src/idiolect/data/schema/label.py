@@ -71,7 +71,11 @@ class Target(BaseModel):
             row = np.flatnonzero(np.isnan(values))[0] + 1
             told = f" ({some([repr(word) for word in unread])} is no number)" if unread else ""
             raise DataError(f"column '{self.name}': no number in row {row}{told}")
-        return ((values - self.mean) / self.scale).astype(np.float32)
+        return self.scaled(values)
+
+    def scaled(self, values: Shaped[np.ndarray, "n"]) -> Float[np.ndarray, "n"]:
+        """(y - mean) / scale, computed in double precision."""
+        return ((values.astype(np.float64) - self.mean) / self.scale).astype(np.float32)
 
     def decode(self, scaled: Float[np.ndarray, "n"]) -> Float[np.ndarray, "n"]:
         """Targets in the user's units, in double precision."""
@@ -101,7 +105,7 @@ def read_labels(column: pd.Series, *, comma_likely: bool = False) -> tuple[Read,
     return words.astype(str), "number"
 
 
-def fit_target(name: str, train: Float[np.ndarray, "n"], read_as: ReadAs) -> Target:
+def fit_target(name: str, train: Shaped[np.ndarray, "n"], read_as: ReadAs) -> Target:
     """The target's mean and deviation over training rows; a constant one keeps its units."""
     values = train.astype(np.float64)
     deviation = float(values.std())

@@ -63,6 +63,7 @@ def encode_like(
         notes=(*told, *encoding.notes),
         provenance={"source": "table", "arguments": {"path": where, "test": test, "split_seed": split_seed}},
         schema=schema,
+        target=known.target,
     )
 
 

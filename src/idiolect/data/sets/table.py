@@ -13,7 +13,7 @@ from idiolect.data.federated import SPLITS, FederatedData
 from idiolect.data.partition import Indices, Partition, apply_partition, check_pool, pool_hash
 from idiolect.data.schema.columns import some
 from idiolect.data.schema.fit_table import fit_schema
-from idiolect.data.schema.label import fit_classes, fit_target
+from idiolect.data.schema.label import Target, fit_classes, fit_target
 from idiolect.data.schema.schema import Schema
 from idiolect.data.sets.table_pool import Pool, make_partition, read_pool
 
@@ -130,6 +130,7 @@ def from_table(
             "schema": fitted.to_dict(),
         },
         schema=fitted,
+        target=fitted.label if isinstance(fitted.label, Target) else None,
     )
 
 
