@@ -110,7 +110,7 @@ def test_the_last_layer_alone_can_start_otherwise(name):
 
 def test_resolve_fills_in_every_key_and_is_its_own_fixed_point():
     full = complete_spec({"name": "mlp", "hidden": 50})
-    shared = {"init": "pytorch", "last_init": None, "l2": 0.0, "loss": None}
+    shared = {"init": "pytorch", "last_init": None, "l2": 0.0, "loss": None, "class_weights": "none"}
     assert full == {"name": "mlp", "hidden": [50], "activation": "relu", **shared}
     for name in MODELS:
         assert complete_spec(complete_spec(name)) == complete_spec(name)

@@ -16,7 +16,8 @@ from idiolect.core.losses import SampleLoss
 from idiolect.core.random import MOST_SEED, model_key
 from idiolect.data.federated import SPLITS, FederatedData
 from idiolect.data.sets.registry import SOURCES
-from idiolect.models import build, check_model, l2_of, loss_of
+from idiolect.models import build, check_model, l2_of
+from idiolect.models.class_weights import loss_for
 from idiolect.models.foreign import refuse_model
 
 ModelSpec: TypeAlias = eqx.Module | Mapping[str, Any] | str
@@ -101,7 +102,7 @@ def model_of(model: ModelSpec, data: FederatedData, seed: int) -> tuple[eqx.Modu
         return model, 0.0, None
     spec = model if isinstance(model, str) else dict(model)
     shape = (data.feature_shape, data.num_outputs, data.task, model_key(seed), data.modalities)
-    return build(spec, *shape), l2_of(spec), loss_of(spec)
+    return build(spec, *shape), l2_of(spec), loss_for(spec, data)
 
 
 def whole(name: str, value: Any, *, least: int = 0, most: int | None = None) -> int:

@@ -1,6 +1,7 @@
 """Losses of one sample: (outputs, label) -> a number."""
 
 from collections.abc import Callable
+from dataclasses import dataclass
 
 import jax
 import jax.numpy as jnp
@@ -33,6 +34,18 @@ def binary_cross_entropy(outputs: Float[Array, "classes"], label: Array) -> Floa
 def half_squared_error(output: Float[Array, "..."], target: Array) -> Float[Array, ""]:
     """(output - target)^2 / 2 for a scalar output of shape () or (1,)."""
     return 0.5 * jnp.sum((output.reshape(()) - target) ** 2)
+
+
+@dataclass(frozen=True)
+class Weighted:
+    """w_label * loss(outputs, label): a sample counts by the weight of its class. Equal by value."""
+
+    loss: SampleLoss
+    weights: tuple[float, ...]
+
+    def __call__(self, outputs: Float[Array, "classes"], label: Array) -> Float[Array, ""]:
+        """The weighted loss."""
+        return jnp.asarray(self.weights, outputs.dtype)[label] * self.loss(outputs, label)
 
 
 LOSSES: dict[str, SampleLoss] = {

@@ -16,10 +16,10 @@ from idiolect.data.schema.fit_table import fit_schema
 from idiolect.data.schema.label import Classes, Target, fit_classes, fit_target
 from idiolect.data.schema.leaks import repeated_columns, telling_columns
 from idiolect.data.schema.schema import Schema, describe
+from idiolect.data.sets.table import LOPSIDED
 from idiolect.data.sets.table_pool import Pool, read_pool
 
 FEW_ROWS = 10
-LOPSIDED = 0.98
 
 
 @dataclass(frozen=True)

@@ -24,6 +24,7 @@ from idiolect.models.packed import LSTM_KEYS, MULTIMODAL_KEYS, lstm, multimodal
 from idiolect.models.parts import separate
 from idiolect.models.spec import (
     Activation,
+    ClassWeights,
     Image,
     Initialisation,
     Layers,
@@ -95,6 +96,7 @@ _SHARED_KEYS = {
     "last_init": Setting(Initialisation | None, None),
     "l2": Setting(Penalty, 0.0),
     "loss": Setting(Loss | None, None),  # the task's own
+    "class_weights": Setting(ClassWeights, "none"),
 }
 
 MODELS: dict[str, ModelEntry] = {

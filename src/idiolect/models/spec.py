@@ -46,6 +46,7 @@ Layers = Annotated[_Numbers, Words("a whole number > 0 or a list of them, which 
 Image = Annotated[list[Positive], MinLen(2), MaxLen(3), Words("[height, width] or [height, width, channels]")]
 Penalty = Annotated[Number, Ge(0), Words("a finite number >= 0")]
 Loss = one_of("loss", tuple(LOSSES))
+ClassWeights = one_of("class weights", ("none", "balanced"))
 Activation = one_of("activation", tuple(ACTIVATIONS))
 Padding = one_of("padding", PADDINGS)
 Initialisation = one_of("initialisation", tuple(INITIALISATIONS))

@@ -20,7 +20,8 @@ from idiolect.core.random import model_key
 from idiolect.data.federated import FederatedData
 from idiolect.data.sets import registry as sources
 from idiolect.models import build as build_model
-from idiolect.models import check_model, l2_of, loss_of
+from idiolect.models import check_model, l2_of
+from idiolect.models.class_weights import loss_for
 from idiolect.runtime.batched import Program
 from idiolect.runtime.evaluate import evaluated_clients
 from idiolect.runtime.simulate import Simulation
@@ -82,7 +83,7 @@ class Workbench:
             raise ConfigError(
                 "select = 'best-validation', but the data have no validation split; set data.validation=0.15, say"
             )
-        l2, loss = (l2_of(cell.model), loss_of(cell.model)) if self.model is None else (0.0, None)
+        l2, loss = (l2_of(cell.model), loss_for(cell.model, data)) if self.model is None else (0.0, None)
         objective = objective_of(model, data.task, l2, loss)
         return Simulation(
             data,

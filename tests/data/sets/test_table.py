@@ -147,6 +147,13 @@ def test_dropped_and_missing_are_told():
     assert "'weight': 6 missing values" in notes
 
 
+def test_labels_that_are_nearly_all_one_class_are_told():
+    table = pd.concat([frame()] * 3, ignore_index=True).assign(label=["ill"] * 107 + ["well"])
+    told = " ".join(from_table(table).notes)
+    assert "of the training rows are 'ill', so accuracy says little" in told
+    assert "accuracy says" not in " ".join(from_table(frame()).notes)
+
+
 def test_order_of_clients_in_the_file_does_not_matter():
     table = frame()
     moved = pd.concat([table.iloc[24:], table.iloc[:24]])

@@ -17,6 +17,9 @@ from idiolect.data.schema.label import Target, fit_classes, fit_target
 from idiolect.data.schema.schema import Schema
 from idiolect.data.sets.table_pool import Pool, make_partition, read_pool
 
+LOPSIDED = 0.98
+"""Share of one class from which on accuracy says little."""
+
 
 def from_table(
     path: str | Path | pd.DataFrame,
@@ -98,6 +101,7 @@ def from_table(
         y = np.zeros(len(y), np.float32)
         y[used_rows] = fitted.encode_labels(used, source.where)
     notes += [*told, *encoding.notes, *_untrained(y, division, classes, label)]
+    notes += _lopsided(y[division.train.index], classes, label)
     arguments = {
         "path": source.where,
         "client": client,
@@ -197,4 +201,18 @@ def _untrained(
     rows = int(np.isin(y[tested], [classes.index(name) for name in without]).sum())
     return (
         f"label '{label}': no training row has {some(without)}, which {rows} others have: a model cannot know it",
+    )
+
+
+def _lopsided(trained: Shaped[np.ndarray, "n"], classes: Sequence[str], label: str) -> tuple[str, ...]:
+    """A note if nearly all training rows have one class: accuracy then says little."""
+    if not classes:
+        return ()
+    share = np.bincount(trained, minlength=len(classes)) / len(trained)
+    if share.max() < LOPSIDED:
+        return ()
+    most = classes[int(share.argmax())]
+    return (
+        f"label '{label}': {share.max():.1%} of the training rows are '{most}', so accuracy says little: compare by "
+        "--metric balanced-accuracy, weight the classes with --set model.class_weights=balanced",
     )

@@ -20,7 +20,8 @@ from idiolect.core import tree
 from idiolect.core.losses import SampleLoss
 from idiolect.core.random import model_key
 from idiolect.metrics.registry import METRICS
-from idiolect.models import LinearRegression, MultinomialLogistic, build, l2_of, loss_of
+from idiolect.models import LinearRegression, MultinomialLogistic, build, l2_of
+from idiolect.models.class_weights import loss_for
 from idiolect.runtime.batched import Member, Program
 from idiolect.runtime.blocks import map_blocks
 from idiolect.runtime.devices import Devices
@@ -92,7 +93,7 @@ def field_of(draws: Draws, model: eqx.Module | Mapping[str, Any] | str | None) -
     if spec["name"] in ("linear", "mlr"):
         spec.setdefault("init", "zeros")
     built = build(spec, data.feature_shape, data.num_outputs, data.task, model_key(0))
-    return Field(draws, built, l2_of(spec), loss_of(spec))
+    return Field(draws, built, l2_of(spec), loss_for(spec, data))
 
 
 def race(field: Field, contestant: Contestant, rounds: int) -> Raced:
