@@ -157,6 +157,8 @@ def test_the_models_of_each_modality_are_compared_kept_and_loaded(tmp_path):
             usable = jax.vmap(model.module.usable)(jnp.asarray(x)) > 0
             right = (np.argmax(jax.vmap(model)(jnp.asarray(x)), axis=1) == y)[np.asarray(usable)]
             assert scores.count[index] == len(right)
+            said = model.predict(x)[np.asarray(usable)] == np.array(data.classes)[y[np.asarray(usable)]]
+            assert said.tolist() == right.tolist()
             assert not len(right) or right.mean() == pytest.approx(scores.values["accuracy"][index], abs=1e-6)
     with pytest.raises(ConfigError, match="unknown model of mmfl 'gyro'"):
         idiolect.compare(data, spec, [method | {"published": [{"model": "gyro", "value": 1.0}]}], quiet=True)
