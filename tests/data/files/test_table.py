@@ -144,3 +144,16 @@ def test_what_is_no_file(tmp_path: Path) -> None:
     ):
         with pytest.raises(DataError, match=message):
             read_table(tmp_path / name)
+
+
+@pytest.mark.parametrize("encoding", ["utf-8", "utf-16"])
+def test_leading_zeros_are_kept_in_columns_that_have_some(tmp_path: Path, encoding: str) -> None:
+    text = "client,zip,gap,time,x,label\na,010,,08:30,0.5,0\nb,123,007,09:15,0,1\nb,-04,12,10:00,10,1\n"
+    (tmp_path / "t.csv").write_bytes(text.encode(encoding))
+    rows = read_table(tmp_path / "t.csv", ["client"]).rows
+    assert rows["zip"].tolist() == ["010", "123", "-04"]
+    assert rows["gap"].isna().tolist() == [True, False, False]
+    assert rows["gap"].tolist()[1:] == ["007", "12"]
+    assert rows["time"].tolist() == ["08:30", "09:15", "10:00"]
+    assert rows["x"].tolist() == [0.5, 0, 10]
+    assert rows["label"].tolist() == [0, 1, 1]

@@ -8,6 +8,7 @@ import gzip
 import io
 import json
 import os
+import re
 import warnings
 import zlib
 from collections.abc import Sequence
@@ -25,6 +26,7 @@ TABLES = (".csv", ".tsv", ".txt", ".parquet", ".pq", ".json", ".jsonl", ".ndjson
 _SEPARATORS = {",": "comma", "\t": "tab", ";": "semicolon", "|": "bar"}
 _EXTRA = {"Parquet": ("pyarrow", "parquet"), "Excel": ("openpyxl", "excel")}
 _SAMPLE = 2**16
+_CODE = re.compile(rb'(?m)(?:^|[,;|\t"])[ \t]*[+-]?0\d')  # 007 is a name; to pandas it is 7
 
 
 class Table(NamedTuple):
@@ -140,6 +142,13 @@ def _csv(path: Path, as_text: Sequence[str]) -> tuple[pd.DataFrame, list[str]]:
         raise ValueError(f"column '{twice[0]}' appears more than once; name or remove one of them")
     options = {"dtype": dict.fromkeys(as_text, str), "low_memory": False, "index_col": False}
     rows = pd.read_csv(io.BytesIO(content), sep=separator, encoding=encoding, **options)  # pyright: ignore
+    if _CODE.search(content if encoding != "utf-16" else content.decode(encoding).encode()):
+        numbers = [name for name in rows.columns if pd.api.types.is_numeric_dtype(rows[name].dtype)]
+        options = {"dtype": str, "usecols": numbers, "index_col": False}
+        words = pd.read_csv(io.BytesIO(content), sep=separator, encoding=encoding, **options)  # pyright: ignore
+        for name in numbers:
+            if bool(words[name].str.fullmatch(r"\s*[+-]?0\d+\s*").fillna(False).astype(bool).any()):
+                rows[name] = words[name]
     rows.columns = [str(name).strip() for name in rows.columns]
     return rows, notes
 
