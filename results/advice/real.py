@@ -1,8 +1,8 @@
 """Local beside each client's own ridge or logistic regression, on real tables.
 
-    python -m results.advice.real --data-dir DIR
+    python -m results.advice.real [TABLE ...] --data-dir DIR
 
-DIR holds mtl-small/school.mat. Writes real.csv: for each table and candidate the loss, and its gap to Local.
+DIR holds school/school.mat. Writes real.csv: for each table and candidate the loss, and its gap to Local.
 """
 
 import argparse
@@ -21,6 +21,8 @@ from idiolect.study.advice.advise import advise
 from idiolect.study.advice.draws import TEST, VALIDATION
 
 FOLDER = Path(__file__).parent
+RESULTS = FOLDER / "real.csv"
+PENGUINS = FOLDER.parents[1] / "docs" / "tutorial" / "penguins.csv"
 Table = Callable[[], tuple[pd.DataFrame, str, str]]
 
 
@@ -55,7 +57,7 @@ def grunfeld() -> tuple[pd.DataFrame, str, str]:
 
 def penguins() -> tuple[pd.DataFrame, str, str]:
     """344 penguins, clients by island, their sex from four measures and the species."""
-    frame = pd.read_csv(FOLDER / "penguins.csv").dropna(subset=["sex"])
+    frame = pd.read_csv(PENGUINS).dropna(subset=["sex"])
     return frame, "island", "sex"
 
 
@@ -75,28 +77,25 @@ def divisions(table: Table) -> Callable[[int], FederatedData]:
 def main() -> None:
     """Ask on every table; write all lines."""
     parser = argparse.ArgumentParser()
-    parser.add_argument("--data-dir", type=Path, required=True)
-    folder = parser.parse_args().data_dir
+    parser.add_argument("tables", nargs="*", help="all by default; lines of others stay as they are")
+    parser.add_argument("--data-dir", type=Path, help="needed for school")
+    given = parser.parse_args()
     use_compilation_cache()
-    made = {name: divisions(table) for name, table in TABLES.items() if name != "penguins" or _has_penguins()}
-    made["school"] = lambda seed: school(folder, test=TEST, validation=VALIDATION, split_seed=seed)
-    frames: list[pd.DataFrame] = []
-    for name, make in made.items():
-        advice = advise(make, methods=())
+    made = {name: divisions(table) for name, table in TABLES.items()}
+    made["school"] = lambda seed: school(given.data_dir, test=TEST, validation=VALIDATION, split_seed=seed)
+    for name in given.tables or made:
+        advice = advise(made[name], methods=())
         frame = lines_frame(advice.lines)
         frame.insert(0, "table", name)
         frame.insert(1, "clients", advice.data.num_clients)
-        frames.append(frame)
         print(
             frame[["table", "name", "loss", "accuracy", "gap", "gap_low", "gap_high", "rounds"]].to_string(),
             flush=True,
         )
-        with atomic_write(FOLDER / "real.csv") as file:
-            file.write(pd.concat(frames).to_csv(index=False, lineterminator="\n").encode())
-
-
-def _has_penguins() -> bool:
-    return (FOLDER / "penguins.csv").is_file()
+        before = pd.read_csv(RESULTS, dtype=str) if RESULTS.is_file() else pd.DataFrame()
+        others = before[before["table"] != name] if len(before) else before
+        with atomic_write(RESULTS) as file:
+            file.write(pd.concat([others, frame]).to_csv(index=False, lineterminator="\n").encode())
 
 
 if __name__ == "__main__":

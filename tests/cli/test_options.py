@@ -3,7 +3,9 @@
 import json
 from pathlib import Path
 
+import numpy as np
 import pytest
+from scipy.io import savemat
 
 from idiolect.cli.options import assignments, auto_model, data_spec, default_folder, seeding, with_auto_model
 from idiolect.core.errors import ConfigError
@@ -64,6 +66,15 @@ def test_the_model_follows_from_the_labels(tmp_path: Path, labels: str, model: s
     spec, _ = data_spec(str(tmp_path / "t.csv"), "client", "label")
     assert auto_model(spec, Workbench()) == model
     assert auto_model({"name": "synthetic"}, Workbench()) == "mlr"
+
+
+def test_the_model_of_a_source_of_numbers_is_for_numbers(tmp_path: Path) -> None:
+    x, y = (np.empty((1, 2), dtype=object) for _ in range(2))
+    for client in range(2):
+        x[0, client], y[0, client] = np.arange(24.0).reshape(8, 3), np.arange(8.0)[:, None]
+    (tmp_path / "school").mkdir()
+    savemat(tmp_path / "school" / "school.mat", {"X": x, "Y": y})
+    assert auto_model({"name": "school"}, Workbench(str(tmp_path))) == "linear"
 
 
 def test_the_folder_of_an_experiment_follows_from_its_settings() -> None:

@@ -32,6 +32,15 @@ def test_each_outcome_has_its_sentence(advice: Advice) -> None:
         assert "95 % interval" in answer(changed)
 
 
+def test_more_rounds_are_asked_for_where_they_would_still_help(advice: Advice) -> None:
+    decision = replace(advice.decision, outcome="unclear")
+    for note, needed in (
+        ("fedavg: validation loss was still falling in round 2", "rounds first"),
+        ("", "not more rounds"),
+    ):
+        assert needed in answer(replace(advice, decision=decision, notes=(note,)))
+
+
 def test_a_sign_is_that_of_the_loss_not_of_the_gain(advice: Advice) -> None:
     gain = replace(advice.decision.federated, mean=0.1, low=-0.1, high=0.3)
     decision = replace(advice.decision, outcome="unclear", federated=gain, loss=1.0)

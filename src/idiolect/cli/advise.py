@@ -50,6 +50,8 @@ def advise(
     """Should these clients federate, with what, and who gains or loses: one page, with its uncertainty."""
     check_installed()
     spec, name = data_spec(file, client, label)
+    if spec["name"] == "table":
+        spec["title"] = name  # the page goes to others, the path of this machine does not
     own: dict[str, Any] = {} if model == "auto" else {"name": model}
     for key, value in assignments(set_).items():
         head, _, tail = key.partition(".")

@@ -102,12 +102,16 @@ def is_file(path: Path) -> bool:
         return False
 
 
+_MAY_BE_NUMBERS = ("table", "school", "mosei")
+"""The sources whose labels may be numbers; their task is known when they are read."""
+
+
 def auto_model(spec: Mapping[str, Any], bench: Workbench) -> str:
     """Choose the default model: "linear" for regression, "mlr" for classification.
 
-    A table is read to find its task; the bench caches it.
+    Data whose labels may be numbers are read to find their task; the bench caches them.
     """
-    regression = spec["name"] == "table" and bench.read(spec).task == "regression"
+    regression = spec["name"] in _MAY_BE_NUMBERS and bench.read(spec).task == "regression"
     return "linear" if regression else START
 
 

@@ -36,9 +36,11 @@ def answer(advice: Advice) -> str:
             f"The best federated models ({title}) change the test loss by {_signed(decision)} of that of training "
             f"alone: {decision.why}."
         )
+    falling = any("still falling" in note for note in advice.notes)
+    needed = "more rounds first (see the notes), then perhaps more rows" if falling else "more rows, not more rounds"
     return (
         f"**It cannot be told from these rows.** The best federated models ({title}) change the test loss by "
-        f"{_signed(decision)} of that of training alone: {decision.why}. More rows are needed, not more rounds."
+        f"{_signed(decision)} of that of training alone: {decision.why}. Needed are {needed}."
     )
 
 

@@ -1,0 +1,119 @@
+"""docs/tutorial.md runs as it stands there: every command, every block of Python, in order."""
+
+import os
+import re
+import shlex
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pytest
+
+import idiolect
+from idiolect.data import from_table
+from idiolect.models.export import export_model
+from tests.tables import wards
+
+ROOT = Path(__file__).parents[1]
+FILES = ROOT / "docs" / "tutorial"
+PENGUINS, SCHOOL = (ROOT / "docs" / "tutorial.md").read_text().split("## A larger federation")
+ENVIRONMENT = {**os.environ, "PYTHONPATH": str(ROOT / "src"), "COLUMNS": "120"}
+
+
+def execute(folder: Path, *command: str) -> str:
+    words = (sys.executable, *(("-m", *command) if command[0] == "idiolect" else command[1:]))
+    done = subprocess.run(words, cwd=folder, capture_output=True, text=True, env=ENVIRONMENT, check=False)
+    assert done.returncode == 0, f"{shlex.join(command)}\n{done.stdout[-1000:]}\n{done.stderr[-2000:]}"
+    return done.stdout + done.stderr
+
+
+def run(text: str, folder: Path) -> dict[str, str]:
+    """Run every shell and Python block in order; what each command, or 'python' for the blocks, has printed."""
+    printed: dict[str, str] = {}
+    for language, block in re.findall(r"```(sh|python)\n(.*?)```", text, re.S):
+        if language == "python":
+            (folder / "block.py").write_text(block)
+            printed["python"] = execute(folder, "python", "block.py")
+            continue
+        for line in block.strip().splitlines():
+            words = shlex.split(line)
+            if words[0] != "pip":
+                printed[words[1]] = execute(folder, *words)
+    return printed
+
+
+def test_penguins(tmp_path: Path) -> None:
+    for name in ("penguins.csv", "colonies.py"):
+        shutil.copy(FILES / name, tmp_path)
+    printed = run(PENGUINS, tmp_path)
+    sizes = {name: len(pd.read_csv(tmp_path / f"{name}.csv")) for name in ("colonies", "unknown", "later")}
+    assert sizes == {"colonies": 265, "unknown": 9, "later": 68}  # with 2 unmeasured birds all 344
+    shown = re.search(r"to compare methods: (.*)", PENGUINS)
+    assert shown is not None
+    assert shown[0] in printed["inspect"]
+    files = ("advice/advice.md", "advice/clients.csv", "mine/report.md", "newcomer/report.md", "gentoo.json")
+    for name in (*files, "newcomer/own-samples.csv", "schema.json"):
+        assert (tmp_path / name).is_file(), name
+    assert list((tmp_path / "newcomer" / "models" / "personal").iterdir())
+
+    sexes = pd.read_csv(tmp_path / "sexes.csv")
+    unknown = pd.read_csv(tmp_path / "unknown.csv")
+    assert sexes["client"].tolist() == unknown["colony"].tolist()
+    assert set(sexes["prediction"]) == {"female", "male"}
+    np.testing.assert_allclose(sexes["P(female)"] + sexes["P(male)"], 1, atol=2e-6)
+    guessed, later = pd.read_csv(tmp_path / "guessed.csv"), pd.read_csv(tmp_path / "later.csv")
+    accuracy = 100 * float(np.mean(guessed["prediction"].to_numpy() == later["sex"].to_numpy()))
+    assert f"accuracy {accuracy:.4g} %" in printed["predict"]
+
+    with np.load(tmp_path / "gentoo.npz") as arrays:
+        assert arrays["linear.weight"].shape == (2, 4)
+
+
+def blocks(page: str) -> list[str]:
+    return re.findall(r"```python\n(.*?)```", (ROOT / "docs" / page).read_text(), re.S)
+
+
+@pytest.mark.parametrize("model", ["mlr", {"name": "mlp", "hidden": [5, 4]}])
+def test_a_few_lines_of_numpy_predict_with_an_export(
+    model: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    data = from_table(wards(), client="ward", label="label")
+    exported = idiolect.run(data, model, "local", rounds=2, splits=("train",)).models("local")["north"]
+    monkeypatch.chdir(tmp_path)
+    export_model(exported, "st-mary", "numpy")
+    names: dict[str, Any] = {"np": np, "x": data.schema.encode(wards()) if data.schema else None}
+    exec(blocks("tables.md")[-1], names)
+    np.testing.assert_allclose(names["h"], exported.outputs(wards()), rtol=1e-5, atol=1e-6)
+
+
+def test_own_modalities() -> None:
+    rng = np.random.default_rng(0)
+
+    def ward(count: int) -> tuple[Any, ...]:
+        has_text = np.arange(count) % 3 > 0
+        return rng.normal(size=(count, 128, 3)), rng.normal(size=(count, 50)), has_text, np.arange(count) % 2
+
+    named = [block for block in blocks("data.md") if "Modalities(" in block]
+    names: dict[str, Any] = {"np": np, "idiolect": idiolect, "wards": {"a": ward(12), "b": ward(9)}}
+    exec(named[0], names)
+    x = names["data"].train.x
+    text = names["layout"].part(x, "text")
+    absent = names["layout"].present(x, "text") == 0
+    assert absent.any()
+    assert (text[absent] == 0).all()
+    assert np.isfinite(names["run"].scores("global").loss).all()
+
+
+def test_school(tmp_path: Path) -> None:
+    beside = ROOT.parent / "shared" / "data"
+    folder = os.environ.get("IDIOLECT_DATA") or str(beside)
+    if not any((Path(folder) / name / "school.mat").is_file() for name in ("school", "mtl-small")):
+        pytest.skip("school.mat is not here")
+    run(SCHOOL.replace("DIR", shlex.quote(folder)), tmp_path)
+    assert (tmp_path / "school-advice" / "advice.md").is_file()
+    table = pd.read_csv(tmp_path / "school" / "table.csv")
+    assert set(table["method"]) == {"ditto", "fedavg", "local"}
