@@ -55,7 +55,7 @@ def test_data_are_a_known_source_or_a_file(tmp_path: Path, monkeypatch: pytest.M
 
 @pytest.mark.parametrize(("name", "hint"), [("synthetc", "did you mean 'synthetic'"), ("table", "unknown data set")])
 def test_other_data_are_refused(name: str, hint: str) -> None:
-    with pytest.raises(ConfigError, match=f"{hint}.*; or give the path of a CSV, TSV or Parquet file"):
+    with pytest.raises(ConfigError, match=f"{hint}.*; or give the path of a CSV, Parquet, JSON or Excel file"):
         data_spec(name, "client", "label")
 
 

@@ -47,6 +47,6 @@ def test_the_other_options_are_those_of_the_study(folder):
     options = {"command": "c", "folder": str(folder.parent.resolve()), "save_models": "none", "jobs": 3}
     launch(SPEC, folder, quiet=True, figures=False, **options)
     with Store(folder) as store:
-        assert stored_options(store) == options
+        assert stored_options(store) == {**options, "started_in": str(folder)}
     with pytest.raises(TypeError, match="savemodels"):
         launch(SPEC, folder, savemodels="none", quiet=True)

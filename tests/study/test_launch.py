@@ -47,7 +47,8 @@ def test_a_folder_has_one_master(tmp_path):
 
 def test_options_are_kept_for_resume(tmp_path):
     store, spec = Store(tmp_path / "out"), experiment(LOCAL)
-    assert stored_options(store) == {"folder": None, "save_models": "first", "command": "", "jobs": None}
+    before = {"folder": None, "save_models": "first", "command": "", "jobs": None, "started_in": None}
+    assert stored_options(store) == before
     for row in Workbench().check(spec):
         store.start(row)
         store.finish(row.id, "diverged", "why")
@@ -60,7 +61,13 @@ def test_options_are_kept_for_resume(tmp_path):
         quiet=True,
         figures=False,
     )
-    after = {"folder": str(tmp_path), "save_models": "none", "command": "c", "jobs": None}
+    after = {
+        "folder": str(tmp_path),
+        "save_models": "none",
+        "command": "c",
+        "jobs": None,
+        "started_in": str(store.folder),
+    }
     assert stored_options(store) == after
     with pytest.raises(DivergedError, match="cell/local/seed0: why"):
         raise_diverged(results)

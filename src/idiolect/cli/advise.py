@@ -30,7 +30,7 @@ _DIVISION = {"test": TEST, "validation": VALIDATION}
 
 
 def advise(
-    file: Annotated[str, typer.Argument(help="A CSV, TSV or Parquet file, or a name of 'idiolect list data'.")],
+    file: Annotated[str, typer.Argument(help="A table's file, or a name of 'idiolect list data'.")],
     client: ClientColumn = "client",
     label: LabelColumn = "label",
     model: Annotated[str, typer.Option("--model", help="See 'idiolect list models'.")] = "auto",

@@ -27,7 +27,7 @@ class Saved(StrEnum):
 _PYTHON = ("[", "(", "{", "'", '"', "True", "False", "None")
 """What a value begins with that may be written as Python does."""
 
-Data = Annotated[str, typer.Option("--data", help="See 'idiolect list data', or a CSV, TSV or Parquet file.")]
+Data = Annotated[str, typer.Option("--data", help="See 'idiolect list data', or a CSV, Parquet, JSON or Excel file.")]
 ModelName = Annotated[str, typer.Option("--model", help="See 'idiolect list models'.")]
 Rounds = Annotated[int, typer.Option("--rounds", help="Communication rounds.")]
 Cohort = Annotated[float | None, typer.Option("--cohort", help="Clients a round (default: all).")]
@@ -86,7 +86,7 @@ def data_spec(data: str, client: str, label: str) -> tuple[dict[str, Any], str]:
         return {"name": "table", "path": os.path.abspath(path), "client": client, "label": label}, name
     if data not in sources.SOURCES or data == "table":
         error = unknown("data set", data, [s for s in sources.SOURCES if s != "table"])
-        raise ConfigError(f"{error}; or give the path of a CSV, TSV or Parquet file")
+        raise ConfigError(f"{error}; or give the path of a CSV, Parquet, JSON or Excel file")
     return {"name": data}, data
 
 

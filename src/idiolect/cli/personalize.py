@@ -21,7 +21,7 @@ from idiolect.study.store import Store
 
 def personalize(
     folder: Annotated[Path, typer.Argument(metavar="RUN", help="A folder of runs.")],
-    data: Annotated[str, typer.Option("--data", help="The new clients' table: CSV, TSV or Parquet.")],
+    data: Annotated[str, typer.Option("--data", help="The new clients' table: CSV, Parquet, JSON or Excel.")],
     cell: Annotated[str, typer.Option("--cell", help="The cell, if the folder has several.")] = "",
     method: Annotated[str, typer.Option("--method", help="The method, if the folder has several.")] = "",
     seed: Annotated[int | None, typer.Option("--seed", help="The run's seed (default: the first).")] = None,

@@ -167,9 +167,8 @@ def _rule(advice: Advice) -> str:
         f"worse and the mean gain is below that. Otherwise it cannot be told. Here: {decision.why}."
     )
     if beyond is not None:
-        text += (
-            f" Personal against shared: the loss is {beyond.mean:+.3g} lower [{beyond.low:+.3g}, {beyond.high:+.3g}]."
-        )
+        interval = f"[{beyond.low:+.3g}, {beyond.high:+.3g}]"
+        text += f" Loss of the shared model minus that of the personal ones: {beyond.mean:+.3g} {interval}."
     return text + f" {decision.share:.0%} of the divisions chose {_title(advice, decision.method)}."
 
 

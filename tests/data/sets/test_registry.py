@@ -49,7 +49,7 @@ def test_data_of_a_specification_know_how_they_were_made(tiny_mnist, tmp_path, m
         ({"name": "mnits"}, "unknown data set 'mnits'; did you mean 'mnist'"),
         ({"name": "synthetic", "alhpa": 1}, "unknown key of data set 'synthetic' 'alhpa'; did you mean 'alpha'"),
         ({"name": "mnist", "partitoin": "iid"}, "'partitoin'; did you mean 'partition'"),
-        ({"name": "table"}, "data set 'table' needs a path, the CSV, TSV or Parquet file"),
+        ({"name": "table"}, "data set 'table' needs a path, the CSV, Parquet, JSON or Excel file"),
         ({"name": "synthetic", "clients": "many"}, "data set 'synthetic': clients = 'many' must be a whole number"),
         ({"name": "synthetic", "clients": print}, "plain values"),
         ({"name": "mnist", "rng": 3}, "unknown key of data set 'mnist' 'rng'"),

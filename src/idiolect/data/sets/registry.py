@@ -65,7 +65,7 @@ def load(spec: Mapping[str, Any]) -> FederatedData:
     function = SOURCES[name]
     arguments = {key: value for key, value in spec.items() if key != "name"}
     if name == "table" and "path" not in arguments:
-        raise ConfigError("data set 'table' needs a path, the CSV, TSV or Parquet file")
+        raise ConfigError("data set 'table' needs a path, the CSV, Parquet, JSON or Excel file")
     what = f"data set '{name}'"
     held_out: dict[str, Any] = {}
     if arguments.get("split") != "subjects":

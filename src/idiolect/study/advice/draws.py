@@ -130,7 +130,7 @@ def _widened(data: FederatedData, width: int) -> FederatedData:
 
 
 def _scaled(data: FederatedData) -> tuple[FederatedData, tuple[float, float]]:
-    """Labels of a regression with mean 0 and deviation 1 over the training rows, and (mean, deviation)."""
+    """Labels of a regression scaled by training rows, and their (mean, deviation) in the user's units."""
     if data.task == "classification":
         return data, (0.0, 1.0)
     labels = data.stored("train").y.astype(np.float64)
@@ -141,4 +141,5 @@ def _scaled(data: FederatedData) -> tuple[FederatedData, tuple[float, float]]:
         return ((y.astype(np.float64) - mean) / deviation).astype(np.float32)
 
     splits = {name: replace(data.stored(name), y=scaled(data.stored(name).y)) for name in SPLITS}
-    return replace(data, **splits), (mean, deviation * data.label_scale)
+    in_units = mean if data.target is None else float(data.target.decode(np.array([mean]))[0])
+    return replace(data, **splits, target=None), (in_units, deviation * data.label_scale)
