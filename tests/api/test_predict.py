@@ -161,7 +161,7 @@ def test_a_users_own_module(tmp_path):
     assert set(idiolect.load_model(path, like=module).predict(table)) <= {"ill", "well"}
 
 
-def test_the_command_writes_what_python_says(compared, commandline, tmp_path: Path):
+def test_the_command_writes_what_python_says(compared, commandline, tmp_path: Path, monkeypatch):
     table, _, models = compared
     table.to_csv(tmp_path / "new.csv", index=False)
     file = models / "fedavg-ft" / "seed0" / "global.safetensors"
@@ -177,6 +177,9 @@ def test_the_command_writes_what_python_says(compared, commandline, tmp_path: Pa
         assert written["prediction"].tolist() == said["prediction"].tolist()
     code, out, err = commandline("predict", file, tmp_path / "new.csv")
     assert out == (tmp_path / "p.csv").read_text()
+    monkeypatch.setattr("idiolect.cli.predict.LONG", 1)
+    code, out, err = commandline("predict", file, tmp_path / "new.csv", "--out", tmp_path / "long.csv")
+    pd.testing.assert_frame_equal(pd.read_csv(tmp_path / "long.csv"), written)
     code, out, err = commandline("predict", file, tmp_path / "none.csv", "--out", tmp_path / "q.csv")
     assert (code, out, err.count("\n")) == (1, "", 1)
     assert not (tmp_path / "q.csv").exists()

@@ -1,5 +1,6 @@
 """A finished run of a folder, loaded for clients that join later; nothing is written."""
 
+import os
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -94,4 +95,5 @@ def _chosen(store: Store, cell: str, method: str, seed: int | None) -> tuple[tup
 
 def is_inside(path: Path, folder: Path) -> bool:
     """Whether a path lies in a folder or is it."""
-    return path.resolve().is_relative_to(folder.resolve())
+    # realpath, since Path.resolve raises in a loop of links
+    return Path(os.path.realpath(path)).is_relative_to(os.path.realpath(folder))
