@@ -66,6 +66,7 @@ def test_a_row_is_predicted_by_its_clients_file(compared):
     for ward, rows in table.groupby("ward"):
         model = idiolect.load_model(folder / f"{ward}.safetensors")
         assert model.about["client"] == ward
+        assert idiolect.data.Schema.load(folder.parent / "schema.json") == model.schema
         np.testing.assert_array_equal(together.loc[rows.index, "prediction"].to_numpy(), model.predict(rows))
 
 

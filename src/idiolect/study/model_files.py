@@ -44,6 +44,8 @@ def save_client_models(
     of another run. Raises `StoreError` if the folder cannot be written to.
     """
     written: list[dict[str, Any]] = []
+    if data.schema is not None:
+        data.schema.save(_created(folder) / "schema.json")
     number = {client: index for index, client in enumerate(data.clients)}
     for path, index, owners in _places(folder, file_name(name), models, clients):
         own = "client" in owners and data.own_labels
