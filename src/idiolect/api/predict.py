@@ -109,14 +109,15 @@ def _by_client(
     """Each model with the rows that it predicts."""
     if owners is None:
         raise DataError(f"{where}: no client column '{column}', so nothing says which client's model predicts a row")
-    unknown = sorted({str(owner) for owner in owners if owner not in models})
+    code, names = pd.factorize(owners, use_na_sentinel=False)
+    unknown = sorted({str(name) for name in names if name not in models})
     if unknown:
         raise DataError(
             f"{where}: no model of client {some([repr(name) for name in unknown])}; 'idiolect personalize' makes "
             "one, or predict by the file of a shared model"
         )
-    files = {id(model): model for model in models.values()}
-    owner_file = np.array([id(models[str(owner)]) for owner in owners])
+    files = {id(models[name]): models[name] for name in names}
+    owner_file = np.array([id(models[name]) for name in names], dtype=np.int64)[code]
     return [(model, np.flatnonzero(owner_file == key)) for key, model in files.items() if (owner_file == key).any()]
 
 

@@ -9,14 +9,13 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
+from idiolect.data.encode.labels import lopsided
 from idiolect.data.encode.rows import rows_of_clients
 from idiolect.data.files.table import column_of
-from idiolect.data.schema.columns import some
-from idiolect.data.schema.fit_table import fit_schema
-from idiolect.data.schema.label import Classes, Target, fit_classes, fit_target
+from idiolect.data.schema.columns import LeftOut, some
+from idiolect.data.schema.label import Target
 from idiolect.data.schema.leaks import repeated_columns, telling_columns
 from idiolect.data.schema.schema import Schema, describe
-from idiolect.data.sets.table import LOPSIDED
 from idiolect.data.sets.table_pool import Pool, read_pool
 
 FEW_ROWS = 10
@@ -68,21 +67,10 @@ def inspect_table(
     Raises `DataError` as `from_table` does for what cannot be used at all.
     """
     pool = read_pool(path, client, label, "split", task, (), (), (), None)
-    everything = np.arange(len(pool.table))
-    y, classes = pool.labels_of(everything)
-    named = Classes(name=label, classes=classes) if classes else fit_target(label, pool.labels, pool.read_as)
-    if classes:
-        boolean = pd.api.types.is_bool_dtype(column_of(pool.table, label).dtype)
-        named = fit_classes(label, pool.labels, classes, boolean)
-    schema, notes = fit_schema(
-        pool.table,
-        np.ones(len(y), dtype=bool),
-        client=client,
-        label=named,
-        split=pool.split,
-        features=pool.features,
-        comma_likely=pool.comma_likely,
-    )
+    y, classes = pool.labels_of(np.arange(len(pool.table)))
+    schema, notes = pool.fit(np.ones(len(y), dtype=bool), classes)
+    encoded = schema.encode_labels(pool.table) if isinstance(schema.label, Target) else y
+    telling = telling_columns(schema, schema.encode(pool.table), encoded)
     rows_of = rows_of_clients(pool.owners)
     clients = tuple(InspectedClient(name, len(rows), _labels(y[rows], classes)) for name, rows in rows_of.items())
     return Inspection(
@@ -93,8 +81,8 @@ def inspect_table(
         clients=clients,
         columns=tuple(_column(pool.table, name, done) for name, done in describe(schema.columns)),
         notes=(*pool.notes, *notes),
-        suspicions=tuple(_suspicions(pool, schema, clients, y, classes)),
-        command=_command(path, pool, schema, y, clients),
+        suspicions=tuple(_suspicions(pool, schema, clients, y, classes, telling)),
+        command=_command(path, pool, telling, clients),
     )
 
 
@@ -110,11 +98,15 @@ def _column(table: pd.DataFrame, name: str, done: str) -> InspectedColumn:
 
 
 def _suspicions(
-    pool: Pool, schema: Schema, clients: tuple[InspectedClient, ...], y: np.ndarray, classes: tuple[str, ...]
+    pool: Pool,
+    schema: Schema,
+    clients: tuple[InspectedClient, ...],
+    y: np.ndarray,
+    classes: tuple[str, ...],
+    telling: tuple[str, ...],
 ) -> list[str]:
     found: list[str] = []
-    encoded = schema.encode_labels(pool.table) if isinstance(schema.label, Target) else y
-    for name in telling_columns(schema, schema.encode(pool.table), encoded):
+    for name in telling:
         found.append(f"column '{name}' alone tells the label of every row: is it the label under another name?")
     for name, other in repeated_columns(pool.table, pool.features):
         found.append(f"column '{name}' repeats '{other}'")
@@ -126,9 +118,8 @@ def _suspicions(
     if len(clients) == 1:
         found.append("there is a single client: nothing to federate")
     if classes:
-        share = float(np.bincount(y).max()) / len(y)
-        if share >= LOPSIDED:
-            name = classes[int(np.bincount(y).argmax())]
+        if (most := lopsided(y, classes)) is not None:
+            name, share = most
             found.append(
                 f"{share:.1%} of the labels are '{name}': accuracy says little, compare by balanced-accuracy or auroc"
             )
@@ -139,11 +130,8 @@ def _suspicions(
 
 
 def _identifiers(schema: Schema) -> list[str]:
-    return [
-        f"column '{name}' is {done.removeprefix('left out: ')}"
-        for name, done in describe(schema.columns)
-        if "identifier" in done
-    ]
+    left_out = [column for column in schema.columns if isinstance(column, LeftOut)]
+    return [f"column '{column.name}' is {column.why}" for column in left_out if "identifier" in column.why]
 
 
 def _copies(pool: Pool) -> list[str]:
@@ -163,15 +151,13 @@ def _copies(pool: Pool) -> list[str]:
 
 
 def _command(
-    path: str | Path | pd.DataFrame, pool: Pool, schema: Schema, y: np.ndarray, clients: tuple[InspectedClient, ...]
+    path: str | Path | pd.DataFrame, pool: Pool, telling: tuple[str, ...], clients: tuple[InspectedClient, ...]
 ) -> str:
     """The command that compares methods on the table, with what the suspicions call for."""
     file = "TABLE.csv" if isinstance(path, pd.DataFrame) else str(path)
     words = ["idiolect", "compare", "--data", file, "--client", pool.client, "--label", pool.label]
-    encoded = schema.encode_labels(pool.table) if isinstance(schema.label, Target) else y
-    leaky = list(telling_columns(schema, schema.encode(pool.table), encoded))
-    if leaky:
-        words += ["--set", "data.ignore=[" + ", ".join(f'"{name}"' for name in leaky) + "]"]
+    if telling:
+        words += ["--set", "data.ignore=[" + ", ".join(f'"{name}"' for name in telling) + "]"]
     if any(one.rows < 4 for one in clients):
         words += ["--set", "data.minimum=4"]
     return shlex.join(words)

@@ -15,7 +15,7 @@ from idiolect.core.errors import ConfigError, DataError, StoreError
 from idiolect.data.federated import TaskKind
 from idiolect.data.schema.label import Classes, Target
 from idiolect.data.schema.schema import Schema
-from idiolect.models.files import load_module, read_header
+from idiolect.models.files import read_model
 
 BATCH = 2**15
 """Rows whose outputs are computed at a time."""
@@ -127,7 +127,7 @@ def load_model(path: str | PathLike[str], like: eqx.Module | None = None) -> Cli
     like: a module of the same structure (values do not matter); needed for a user's own module only. Raises
     `StoreError` if the file is missing, truncated, damaged, no model file, or does not fit `like`.
     """
-    module, header = load_module(path, like), read_header(path)
+    module, header = read_model(path, like)
     schema = header.pop("schema", None)
     known = None if schema is None else Schema.from_dict(schema, str(path))
     scaled = header.pop("target", None)

@@ -99,7 +99,12 @@ def save_model(
 
 
 def load_module(path: _PathLike, like: eqx.Module | None = None) -> eqx.Module:
-    """Read the module of a model that `save_model` wrote.
+    """Read the module alone, see `read_model`."""
+    return read_model(path, like)[0]
+
+
+def read_model(path: _PathLike, like: eqx.Module | None = None) -> tuple[eqx.Module, dict[str, Any]]:
+    """Read (module, header) of a model that `save_model` wrote; header: see `read_header`.
 
     like: a module of the same structure (values do not matter); needed for a user's own module only.
     Raises `StoreError` if the file is missing, truncated, damaged, no model file, or does not fit `like`.
@@ -130,15 +135,16 @@ def load_module(path: _PathLike, like: eqx.Module | None = None) -> eqx.Module:
     surplus = sorted(set(tensors) - set(wanted))
     if surplus:
         raise StoreError(f"{path} holds more arrays than {type(like).__name__} has: '{surplus[0]}'")
-    return jax.tree_util.tree_map_with_path(
+    module = jax.tree_util.tree_map_with_path(
         lambda place, leaf: _restored(tensors[_name(place)], leaf) if _is_stored(leaf) else leaf, like
     )
+    return module, header
 
 
 def read_header(path: _PathLike) -> dict[str, Any]:
     """What a model file says about itself: spec, feature_shape, num_outputs, task, modalities, and `extra`'s keys.
 
-    Raises `StoreError` as `load_module` does.
+    Raises `StoreError` as `read_model` does.
     """
     return _read(path)[0]
 

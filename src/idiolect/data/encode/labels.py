@@ -11,6 +11,8 @@ from idiolect.data.federated import TaskKind
 
 FEW = 20
 MANY = 100
+LOPSIDED = 0.98
+"""Share of one class from which on accuracy says little."""
 
 
 def guess_task(labels: Shaped[np.ndarray, "n"], *, whole_floats: bool = False) -> TaskKind:
@@ -71,3 +73,10 @@ def as_labels(values: Any, where: str) -> Shaped[np.ndarray, "n"]:
     if labels.ndim != 1:
         raise DataError(f"{where}: labels must have one dimension, their shape is {labels.shape}")
     return labels.astype(str) if labels.dtype.kind == "O" else labels
+
+
+def lopsided(y: Shaped[np.ndarray, "n"], classes: Sequence[str]) -> tuple[str, float] | None:
+    """(the most frequent class, its share) if nearly all labels are of it, else None."""
+    count = np.bincount(y, minlength=len(classes))
+    share = float(count.max()) / len(y)
+    return (classes[int(count.argmax())], share) if share >= LOPSIDED else None

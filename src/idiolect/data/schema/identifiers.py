@@ -3,7 +3,6 @@
 import re
 
 import numpy as np
-import pandas as pd
 from jaxtyping import Float
 
 from idiolect.data.schema.words import Words
@@ -40,8 +39,3 @@ def identifying_numbers(name: str, values: Float[np.ndarray, "n"]) -> str:
     if _NAMED.search(name) and distinct >= 0.5 * len(present):
         return f"an identifier by its name: {distinct} distinct whole numbers in {len(present)} rows"
     return ""
-
-
-def is_named_so(column: pd.Series) -> bool:
-    """Whether the column's name says that it identifies a row."""
-    return bool(_NAMED.search(str(column.name)))

@@ -9,16 +9,13 @@ import pandas as pd
 from jaxtyping import Shaped
 
 from idiolect.core.errors import DataError, require
+from idiolect.data.encode.labels import lopsided
 from idiolect.data.federated import SPLITS, FederatedData
-from idiolect.data.partition import Indices, Partition, apply_partition, check_pool, pool_hash
+from idiolect.data.partition import Partition, apply_partition, check_pool, pool_hash
 from idiolect.data.schema.columns import some
-from idiolect.data.schema.fit_table import fit_schema
-from idiolect.data.schema.label import Target, fit_classes, fit_target
+from idiolect.data.schema.label import Target
 from idiolect.data.schema.schema import Schema
-from idiolect.data.sets.table_pool import Pool, make_partition, read_pool
-
-LOPSIDED = 0.98
-"""Share of one class from which on accuracy says little."""
+from idiolect.data.sets.table_pool import make_partition, read_pool
 
 
 def from_table(
@@ -84,7 +81,9 @@ def from_table(
     try:
         check_pool(division, pool)
         if known is None:
-            fitted, told = _fit(source, division.train.index, classes, categorical, keep, standardise)
+            training = np.zeros(len(source.table), dtype=bool)
+            training[division.train.index] = True
+            fitted, told = source.fit(training, classes, categorical=categorical, keep=keep, standardise=standardise)
         else:
             fitted, told = known, ()
     except DataError as error:
@@ -157,36 +156,6 @@ def table_partition(
     return make_partition(source, minimum=minimum, test=test, validation=validation, split_seed=split_seed)[0]
 
 
-def _fit(
-    source: Pool,
-    train: Indices,
-    classes: Sequence[str],
-    categorical: Sequence[str],
-    keep: Sequence[str],
-    standardise: bool,
-) -> tuple[Schema, tuple[str, ...]]:
-    """The schema of a table, fitted on its training rows, and notes."""
-    training = np.zeros(len(source.table), dtype=bool)
-    training[train] = True
-    if classes:
-        boolean = pd.api.types.is_bool_dtype(source.table[source.label].dtype)
-        label = fit_classes(source.label, source.labels, classes, boolean)
-    else:
-        label = fit_target(source.label, source.labels[training], source.read_as)
-    return fit_schema(
-        source.table,
-        training,
-        client=source.client,
-        label=label,
-        split=source.split,
-        features=source.features,
-        categorical=categorical,
-        keep=keep,
-        standardise=standardise,
-        comma_likely=source.comma_likely,
-    )
-
-
 def _untrained(
     y: Shaped[np.ndarray, "n"], division: Partition, classes: Sequence[str], label: str
 ) -> tuple[str, ...]:
@@ -208,11 +177,11 @@ def _lopsided(trained: Shaped[np.ndarray, "n"], classes: Sequence[str], label: s
     """A note if nearly all training rows have one class: accuracy then says little."""
     if not classes:
         return ()
-    share = np.bincount(trained, minlength=len(classes)) / len(trained)
-    if share.max() < LOPSIDED:
+    found = lopsided(trained, classes)
+    if found is None:
         return ()
-    most = classes[int(share.argmax())]
+    most, share = found
     return (
-        f"label '{label}': {share.max():.1%} of the training rows are '{most}', so accuracy says little: compare by "
+        f"label '{label}': {share:.1%} of the training rows are '{most}', so accuracy says little: compare by "
         "--metric balanced-accuracy, weight the classes with --set model.class_weights=balanced",
     )

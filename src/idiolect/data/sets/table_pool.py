@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
-from jaxtyping import Shaped
+from jaxtyping import Bool, Shaped
 from pandas.util import hash_pandas_object
 
 from idiolect.core.errors import DataError
@@ -17,7 +17,8 @@ from idiolect.data.encode.rows import check_labels, client_names, rows_of_client
 from idiolect.data.federated import SPLITS, TaskKind
 from idiolect.data.files.table import Table, check_column, column_of, read_table
 from idiolect.data.partition import Indices, Partition
-from idiolect.data.schema.label import Classes
+from idiolect.data.schema.fit_table import fit_schema
+from idiolect.data.schema.label import Classes, fit_classes, fit_target
 from idiolect.data.schema.numbers import ReadAs
 from idiolect.data.schema.schema import Schema
 
@@ -60,6 +61,19 @@ class Pool:
         y = np.zeros(len(self.labels), dtype=codes.dtype)
         y[used_rows] = codes
         return y, tuple(classes)
+
+    def fit(
+        self, training: Bool[np.ndarray, "n"], classes: Sequence[str], **options: Any
+    ) -> tuple[Schema, tuple[str, ...]]:
+        """(the table's schema, notes), fitted on these rows. classes: of `labels_of`; options: of `fit_schema`."""
+        if classes:
+            boolean = pd.api.types.is_bool_dtype(column_of(self.table, self.label).dtype)
+            label = fit_classes(self.label, self.labels, classes, boolean)
+        else:
+            label = fit_target(self.label, self.labels[training], self.read_as)
+        columns: dict[str, Any] = {"client": self.client, "label": label, "split": self.split}
+        columns |= {"features": self.features, "comma_likely": self.comma_likely}
+        return fit_schema(self.table, training, **columns, **options)
 
 
 def read_pool(

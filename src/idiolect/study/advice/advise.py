@@ -8,6 +8,7 @@ import equinox as eqx
 import numpy as np
 
 from idiolect.core.errors import require
+from idiolect.data.encode.labels import lopsided
 from idiolect.data.federated import FederatedData
 from idiolect.study.advice.baselines import baselines, check_installed
 from idiolect.study.advice.contestants import BUDGET, DEFAULT, STEPS, contestants, looked_at, safe_rate
@@ -17,8 +18,6 @@ from idiolect.study.advice.portfolio import portfolio
 from idiolect.study.advice.race import CHOSEN_BY, Raced, field_of, race
 from idiolect.study.advice.scored import Candidate, by_client, candidate
 from idiolect.study.intervals import Difference
-
-RARE = 0.98  # from this share of one label on, accuracy says little
 
 
 @dataclass(frozen=True)
@@ -168,9 +167,9 @@ def _notes(
     ]
     if data.task == "classification":
         labels = np.concatenate([data.stored(name).y for name in ("train", "validation", "test")])
-        share = np.bincount(labels).max() / len(labels)
-        if share >= RARE:
-            label = data.classes[int(np.bincount(labels).argmax())]
+        found = lopsided(labels, data.classes)
+        if found is not None:
+            label, share = found
             notes.append(
                 f"{100 * share:.1f} % of the rows have the label '{label}': who always says it is as often right, so "
                 "accuracy means little here. All choices are by log-loss; see balanced-accuracy and auroc in compare"
