@@ -29,7 +29,7 @@ EVERY_MODEL = f"""
 init: how all layers start, by name: {", ".join(INITIALISATIONS)}.
 last_init: how the last layer starts, where not as init says. l2: adds (l2/2) ||w||^2 to the objective.
 loss: of one sample, {", ".join(LOSSES)}; where none is named, cross-entropy for classes and half the squared
-error for numbers.
+error for numbers. class_weights: none, or balanced, where a rare class counts as much as a common one.
 """
 _MLP = f"hidden: widths of the hidden layers. activation: {', '.join(ACTIVATIONS)}."
 _CNN = """
