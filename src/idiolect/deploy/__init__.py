@@ -1,0 +1,1 @@
+"""Real sites: the same method files between machines, over a transport of plain named vectors."""

@@ -1,0 +1,1 @@
+"""The hub: who takes part, what is aggregated, and what is recorded."""

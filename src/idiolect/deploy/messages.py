@@ -1,0 +1,92 @@
+"""What travels and what is stored: a header of JSON values and named vectors, as bytes that nothing executes.
+
+This module needs NumPy alone, so that the process which talks to the network holds no JAX.
+"""
+
+import hashlib
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from jaxtyping import Shaped, UInt8
+from safetensors import SafetensorError
+from safetensors.numpy import load, save
+
+from idiolect.core.errors import StoreError
+from idiolect.core.files import atomic_write
+
+Vector = Shaped[np.ndarray, "..."]
+Vectors = Mapping[str, Vector]
+Bytes = UInt8[np.ndarray, "bytes"]
+
+
+@dataclass(frozen=True)
+class Message:
+    """One message. header: JSON values (numbers, texts, lists, tables); vectors: arrays by name."""
+
+    header: Mapping[str, Any] = field(default_factory=dict[str, Any])
+    vectors: Vectors = field(default_factory=dict[str, Vector])
+
+    @property
+    def error(self) -> str:
+        """Why the sender could not answer; "" if it did."""
+        return str(self.header.get("error", ""))
+
+    @property
+    def size(self) -> int:
+        """Bytes of the vectors."""
+        return sum(vector.nbytes for vector in self.vectors.values())
+
+
+def packed(vectors: Vectors) -> Bytes:
+    """The vectors as one array of bytes, in the format of safetensors."""
+    contiguous = {name: np.ascontiguousarray(vector) for name, vector in vectors.items()}
+    return np.frombuffer(save({name: v.reshape(vectors[name].shape) for name, v in contiguous.items()}), np.uint8)
+
+
+def unpacked(body: Bytes | bytes) -> dict[str, Vector]:
+    """The vectors that `packed` made bytes of. Raises `StoreError` for anything else; nothing is executed."""
+    try:
+        return load(bytes(body))
+    except (SafetensorError, ValueError, KeyError, TypeError) as error:
+        raise StoreError(f"these bytes are no vectors ({str(error).splitlines()[0][:100]})") from None
+
+
+def digest_of(vectors: Vectors) -> str:
+    """A sha256 over names, types, shapes and bytes, independent of their order."""
+    sha = hashlib.sha256()
+    for name in sorted(vectors):
+        vector = np.ascontiguousarray(vectors[name])
+        sha.update(f"{name} {vector.dtype.str} {vectors[name].shape}\0".encode())
+        sha.update(vector.reshape(-1).view(np.uint8).data)
+    return sha.hexdigest()
+
+
+def write_message(path: Path, message: Message) -> None:
+    """Write a message as a file: a line of JSON with the hash of the rest, then the vectors; complete or not at all."""
+    body = packed(message.vectors).tobytes()
+    head = {"sha256": hashlib.sha256(body).hexdigest(), "header": dict(message.header)}
+    with atomic_write(path) as file:
+        file.write(json.dumps(head).encode() + b"\n" + body)
+
+
+def read_message(path: Path) -> Message | None:
+    """Read what `write_message` wrote; None if there is no such file. Raises `StoreError` if it is damaged."""
+    try:
+        content = path.read_bytes()
+    except FileNotFoundError:
+        return None
+    except OSError as error:
+        raise StoreError(f"cannot read {path}: {error.strerror or error}") from error
+    line, _, body = content.partition(b"\n")
+    try:
+        head = json.loads(line)
+        known, header = head["sha256"], head["header"]
+    except (ValueError, KeyError, TypeError):
+        raise StoreError(f"{path} is no message file of idiolect") from None
+    if known != hashlib.sha256(body).hexdigest() or not isinstance(header, dict):
+        raise StoreError(f"{path} is damaged: its content does not match its hash; restore it from a backup")
+    return Message(header, unpacked(body))

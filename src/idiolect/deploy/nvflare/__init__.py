@@ -1,0 +1,1 @@
+"""NVFlare as the transport: kits, jobs, sessions, and the two roles."""

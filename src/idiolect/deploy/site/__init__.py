@@ -1,0 +1,1 @@
+"""A site: its own data, private state and models, and what it lets leave."""
