@@ -1,0 +1,141 @@
+"""The two transports over Collab calls: hub to sites, and site to site; every message end-to-end encrypted."""
+
+import queue
+import threading
+import time
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from idiolect.core.errors import StoreError
+from idiolect.deploy.messages import Message
+from idiolect.deploy.nvflare.inbox import Inbox
+from idiolect.deploy.nvflare.wire import decoded, encoded, packed_once
+from idiolect.deploy.transport import Replies, split_errors
+
+_AGAIN = 0.5  # seconds between two looks at whether a message to a neighbour must be sent again
+
+
+class CollabHub:
+    """`HubTransport` over Collab. It is used in the thread that runs the job's main function."""
+
+    def __init__(self, collab: Any) -> None:
+        self._collab = collab
+
+    @property
+    def sites(self) -> Sequence[str]:
+        """The sites of this job, in the order of their names."""
+        return sorted(client.name for client in self._collab.clients)
+
+    def call(self, round: int, messages: Mapping[str, Message], *, deadline: float) -> Replies:
+        """Send each site its message; see `HubTransport.call`. Raises `StoreError` if the job was aborted."""
+        end, missing = time.monotonic() + deadline, dict[str, str]()
+        arrived: queue.SimpleQueue[tuple[str, Any, Any]] = queue.SimpleQueue()
+        bodies = packed_once()
+        for site, message in messages.items():
+            stream = started(self._collab, site, deadline, missing, "answer", *encoded(message, bodies))
+            if stream is not None:
+                threading.Thread(target=_follow, args=(site, stream, arrived), daemon=True).start()
+        waiting, answers = set(messages) - set(missing), dict[str, Message]()
+        while waiting:
+            try:
+                site, answer, failure = arrived.get(timeout=max(end - time.monotonic(), 0.001))
+            except queue.Empty:
+                break
+            waiting.discard(site)
+            if failure is None:
+                answers[site] = decoded(answer)
+            else:
+                missing[site] = reason(failure, deadline)
+        if self._collab.is_aborted:
+            raise StoreError("the engine has ended this job; the run goes on from its checkpoint with the next one")
+        return split_errors(answers, missing | dict.fromkeys(waiting, _late(deadline)))
+
+
+class CollabPeers:
+    """`PeerTransport` over Collab, for one call at a site. It is used in the thread that runs this call."""
+
+    def __init__(self, collab: Any, inbox: Inbox) -> None:
+        self._collab, self._inbox = collab, inbox
+
+    def exchange(self, round: int, messages: Mapping[str, Message], *, deadline: float) -> Replies:
+        """Send each neighbour its message and wait for theirs; see `PeerTransport.exchange`.
+
+        A message that did not arrive is sent again until the deadline.
+        """
+        end, missing, streams = time.monotonic() + deadline, dict[str, str](), dict[str, Any]()
+        wanted: dict[str, tuple[str, int]] = {}
+        bodies = packed_once()
+        content = {neighbour: encoded(message, bodies) for neighbour, message in messages.items()}
+        for neighbour, message in messages.items():
+            wanted[neighbour] = str(message.header.get("run", "")), round
+            streams[neighbour] = started(
+                self._collab, neighbour, deadline, missing, "put", round, *content[neighbour]
+            )
+        self._inbox.forget(set(wanted.values()))
+        got, why = dict[str, Message](), dict[str, str]()
+        while (left := end - time.monotonic()) > 0:
+            got = self._inbox.wait({k: v for k, v in wanted.items() if k not in missing}, min(left, _AGAIN))
+            if len(got) + len(missing) == len(messages) or self._collab.is_aborted:
+                break
+            for neighbour, stream in list(streams.items()):
+                if stream is not None and (failure := stream.failures.get(neighbour)) is not None:
+                    why[neighbour] = reason(failure, deadline)
+                    rest = max(end - time.monotonic(), 0.001)
+                    streams[neighbour] = started(
+                        self._collab, neighbour, rest, missing, "put", round, *content[neighbour]
+                    )
+        for neighbour in messages.keys() - got.keys() - missing.keys():
+            missing[neighbour] = why.get(neighbour, _late(deadline))
+        return split_errors(got, missing)
+
+
+def started(collab: Any, site: str, timeout: float, missing: dict[str, str], method: str, *arguments: Any) -> Any:
+    """Start one encrypted call and return its stream of results; None, with a line in `missing`, if that fails."""
+    try:
+        call = collab.get_clients([site])(blocking=False, timeout=timeout, secure=True)
+        return getattr(call, method)(*arguments)
+    except Exception as error:  # the engine raises RuntimeError for an unknown name; nothing else is documented
+        text = str(error)
+        missing[site] = "is not in this job" if "has no client" in text else f"cannot be called ({_kind(error)})"
+        return None
+
+
+def _follow(site: str, stream: Any, arrived: "queue.SimpleQueue[tuple[str, Any, Any]]") -> None:
+    """Pass on the one result of a call, or why there is none."""
+    try:
+        for _, answer in stream:
+            arrived.put((site, answer, None))
+            return
+        arrived.put((site, None, stream.failures.get(site, "dropped")))
+    except Exception as error:
+        arrived.put((site, None, error))
+
+
+def reason(failure: Any, deadline: float) -> str:
+    """One short line on a failed call, free of what a site may have written into its exception."""
+    cause, kind = getattr(failure, "cause", failure), str(getattr(failure, "cause_type", "") or "")
+    if isinstance(cause, TimeoutError) or kind == "TimeoutError":
+        return _late(deadline)
+    text = str(cause)
+    for code, line in _CODES.items():
+        if code in text:
+            return line
+    return f"failed at the site ({kind})" if kind.isidentifier() and kind != "str" else "dropped"
+
+
+_CODES = {
+    "unreachable": "cannot be reached",
+    "target_unreachable": "cannot be reached",
+    "TARGET_UNREACHABLE": "cannot be reached",
+    "rejected": "refused the call",
+    "shutting down": "is shutting down",
+    "abort": "the job was aborted",
+}
+
+
+def _late(deadline: float) -> str:
+    return f"no answer within {deadline:g} s"
+
+
+def _kind(error: Any) -> str:
+    return type(error).__name__

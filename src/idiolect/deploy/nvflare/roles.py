@@ -1,0 +1,96 @@
+"""The two objects that a job names: what runs at the hub, and what answers at a site.
+
+Only the engine imports this module. Its workers hold no JAX.
+"""
+
+import logging
+import threading
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from nvflare.collab import collab
+
+from idiolect.core.errors import IdiolectError
+from idiolect.deploy.messages import Message
+from idiolect.deploy.nvflare.carriers import CollabHub, CollabPeers
+from idiolect.deploy.nvflare.inbox import Inbox
+from idiolect.deploy.nvflare.segment import hub_folder, write_end
+from idiolect.deploy.nvflare.wire import decoded, encoded
+
+_LOG = logging.getLogger("idiolect.site")
+
+
+class HubRole:
+    """The job's Server: runs the rounds of the run in `folder`, inside the folder that IDIOLECT_HUB names."""
+
+    def __init__(self, folder: str = "", run: str = "") -> None:
+        self._folder, self._run = folder, run
+
+    @collab.main
+    def main(self) -> None:
+        """Run until the last round. How it ended is written for the supervisor."""
+        from idiolect.deploy.hub.run import run_hub
+
+        folder = hub_folder(self._folder)
+        job = str(collab.fl_ctx.get_job_id())
+        try:
+            run_hub(folder, CollabHub(collab))
+        except BaseException as error:
+            write_end(folder, job, error)
+            raise
+        write_end(folder, job, None)
+
+
+class SiteRole:
+    """The job's Client: answers the hub's calls and keeps what neighbours send. Nothing raised here carries data."""
+
+    def __init__(self) -> None:
+        self._inbox, self._site, self._closed = Inbox(), None, "the site has not been opened"
+        self._lock = threading.Lock()
+
+    @collab.init
+    def open(self) -> None:
+        """Open the site. What fails here is told with every answer: an exception would end the job for all sites."""
+        with self._lock:
+            try:
+                from idiolect.deploy.site.site import open_site
+
+                self._site: Any = open_site(Path(collab.workspace.get_root_dir()) / "idiolect")
+            except Exception as error:
+                _LOG.warning("the site cannot be opened: %s", error)  # stays at the site
+                self._closed = f"the site cannot be opened ({type(error).__name__}); its own log says why"
+
+    @collab.publish
+    def answer(self, header: str, body: np.ndarray) -> tuple[str, np.ndarray]:
+        """Answer one call of the hub; an error is a header with "error"."""
+        if self._site is None:
+            return encoded(Message({"error": self._closed}))
+        message = decoded((header, body))
+        if message.error:
+            return encoded(Message({"error": "the hub " + message.error}))
+        try:
+            return encoded(self._site.answer(message, collab.caller, CollabPeers(collab, self._inbox)))
+        except Exception as error:  # the site never raises; if it does all the same, only the kind of error leaves it
+            _LOG.warning("a call failed: %s", error)
+            return encoded(Message({"error": f"the site failed ({type(error).__name__}); its own log says why"}))
+
+    @collab.publish
+    def put(self, round: int, header: str, body: np.ndarray) -> bool:
+        """Keep a neighbour's message of a round; False if it is none."""
+        message = decoded((header, body))
+        if message.error or not isinstance(round, int):
+            return False
+        self._inbox.put(collab.caller, round, message)
+        return True
+
+    @collab.final
+    def close(self) -> None:
+        """End the site's trainer."""
+        with self._lock:
+            site, self._site = self._site, None
+        if site is not None:
+            try:
+                site.close()
+            except IdiolectError as error:
+                _LOG.warning("the site was not closed: %s", error)
