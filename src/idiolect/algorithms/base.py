@@ -11,6 +11,10 @@ never keeps state in Python, and never sees validation or test data.
     shared  = aggregate(shared, cohort, messages)        what runs on the server
     {name: params} = models(view, private, client, key)  the models a client can be evaluated with
 
+A method that neighbours can run without a server names its graph in `peers`, and its step among them is `mix`:
+
+    view = mix(message, the neighbours' messages, weights of the edges)
+
 Four more say what a client gets that joins after training: new_view, new_private, new_round, new_models. Their
 defaults are the method's own functions with the shared state held fixed.
 
@@ -35,6 +39,7 @@ from idiolect.client.predictor import Models, Shared
 from idiolect.core.errors import require, unknown
 from idiolect.core.settings import LARGEST, MOST
 from idiolect.data.federated import FederatedData
+from idiolect.graphs import Graph
 
 Weighting = Literal["uniform", "size"]
 
@@ -135,13 +140,17 @@ class Algorithm(eqx.Module):
 
         Raises `ConfigError` if a new client cannot be served: by default, if the view is a row of the client's own.
         """
-        traced = jax.make_jaxpr(lambda client_id: self.view(shared, client_id))(jnp.asarray(0, jnp.int32)).jaxpr
-        read = [*traced.outvars, *(atom for equation in traced.eqns for atom in equation.invars)]
         require(
-            all(atom is not traced.invars[0] for atom in read),
+            not self.reads_client(shared),
             f"{self.name}: its server keeps a row for each client and says nothing of new clients, who have none",
         )
         return self.view(shared, jnp.asarray(0, jnp.int32))
+
+    def reads_client(self, shared: PyTree) -> bool:
+        """Whether clients receive different views of this state, or of one with these shapes."""
+        traced = jax.make_jaxpr(self.view)(shared, jnp.asarray(0, jnp.int32)).jaxpr
+        read = [*traced.outvars, *(atom for equation in traced.eqns for atom in equation.invars)]
+        return any(atom is traced.invars[-1] for atom in read)
 
     def new_private(self, view: PyTree, start: Start, key: PRNGKeyArray) -> PyTree:
         """A new client's private state before its first round; start: the run's, with the new clients' capacity."""
@@ -158,6 +167,18 @@ class Algorithm(eqx.Module):
     def new_models(self, view: PyTree, private: PyTree, client: Client, key: PRNGKeyArray) -> Models:
         """A new client's models by name: by default as any client's."""
         return self.evaluated(view, private, client, key)
+
+    def peers(self, start: Start) -> Graph | None:
+        """The graph on which the method runs without a server, by `mix` among neighbours; None if it needs one."""
+        del start
+        return None
+
+    def mix(self, message: PyTree, others: PyTree, weights: Float[Array, "others"]) -> PyTree:
+        """What a client receives next, of its own message and its neighbours', leaves (others, ...), and the edges.
+
+        The same as `aggregate` computes for it. A neighbour whose message is missing has weight 0.
+        """
+        raise NotImplementedError(f"{self.name} has no step among neighbours")
 
     def remarks(self, params: PyTree) -> tuple[str, ...]:
         """What a reader of the results must know of this method with this model; `params` may be shapes."""

@@ -17,7 +17,7 @@ from idiolect.client.predictor import Models
 from idiolect.core import tree
 from idiolect.core.errors import ConfigError, require
 from idiolect.core.tree import Params, Scalar
-from idiolect.graphs import Graph, GraphWarning, mix, parse_graph
+from idiolect.graphs import Graph, GraphWarning, mix, mixed, parse_graph
 from idiolect.graphs.mixing import Links, links
 
 Mixing = Literal["simultaneous", "box", "published"]
@@ -265,3 +265,11 @@ class DFedU(GraphTrainer):
         hub = start.graph(self.graph).hub is not None
         require(not hub, "dfedu has no server, so its graph cannot have a hub (a star); use fedu")
         super().check_start(start)
+
+    def peers(self, start: Start) -> Graph:
+        """The graph of its clients."""
+        return start.graph(self.graph)
+
+    def mix(self, message: Params, others: Params, weights: Float[Array, "others"]) -> Params:
+        """w_{k,R} - mu R eta sum_l a_kl (w_{k,R} - w_{l,R})."""
+        return mixed(message, others, weights, self.step)

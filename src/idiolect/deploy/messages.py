@@ -55,6 +55,17 @@ def unpacked(body: Bytes | bytes) -> dict[str, Vector]:
         raise StoreError(f"these bytes are no vectors ({str(error).splitlines()[0][:100]})") from None
 
 
+def under(part: str, vectors: Vectors) -> dict[str, Vector]:
+    """The vectors of one part, `part/...`, by their full names; a part may be a single vector of its own name."""
+    return {name: vector for name, vector in vectors.items() if name == part or name.startswith(f"{part}/")}
+
+
+def part_of(part: str, vectors: Vectors) -> dict[str, Vector]:
+    """The vectors of one part by their names in it, as `trees.named` names the leaves of a tree."""
+    start = f"{part}/"
+    return {"value" if n == part else n.removeprefix(start): vector for n, vector in under(part, vectors).items()}
+
+
 def digest_of(vectors: Vectors) -> str:
     """A sha256 over names, types, shapes and bytes, independent of their order."""
     sha = hashlib.sha256()
@@ -66,7 +77,7 @@ def digest_of(vectors: Vectors) -> str:
 
 
 def write_message(path: Path, message: Message) -> None:
-    """Write a message as a file: a line of JSON with the hash of the rest, then the vectors; complete or not at all."""
+    """Write a message as a file, complete or not at all: a line of JSON with a hash, then the vectors."""
     body = packed(message.vectors).tobytes()
     head = {"sha256": hashlib.sha256(body).hexdigest(), "header": dict(message.header)}
     with atomic_write(path) as file:

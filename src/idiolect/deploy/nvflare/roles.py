@@ -54,7 +54,7 @@ class SiteRole:
         """Open the site. What fails here is told with every answer: an exception would end the job for all sites."""
         with self._lock:
             try:
-                from idiolect.deploy.site.site import open_site
+                from idiolect.deploy.site.open import open_site
 
                 self._site: Any = open_site(Path(collab.workspace.get_root_dir()) / "idiolect")
             except Exception as error:

@@ -1,0 +1,68 @@
+"""A hub's own configuration, and its counter of jobs."""
+
+import json
+from pathlib import Path
+from typing import Any
+
+from pydantic import BaseModel, ConfigDict, Field, ValidationError
+
+from idiolect.core.errors import ConfigError, StoreError
+from idiolect.core.files import atomic_write
+
+FILE = "hub.json"
+JOBS = "hub-jobs.json"
+
+
+class HubConfig(BaseModel):
+    """A hub. sites: all sites' names; a site's place in the list is its client number, so that it never changes.
+
+    experiment: see `study.experiment.Experiment`. kind: what the data are, see `deploy.kind`. deadline: seconds of a
+    round; starting: seconds that a site may take to load its data and to compile. quorum: answers that a round needs
+    at least (None: half of the cohort). tries: how often a round without quorum is called. patience: after so many
+    silent calls in a row a site is asked only every tenth round. left: sites that have left for good.
+    """
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+    experiment: dict[str, Any]
+    kind: dict[str, Any]
+    sites: tuple[str, ...] = Field(min_length=1)
+    left: tuple[str, ...] = ()
+    deadline: float = Field(default=60.0, gt=0)
+    starting: float = Field(default=120.0, gt=0)
+    quorum: int | None = Field(default=None, ge=1)
+    tries: int = Field(default=3, ge=1)
+    patience: int = Field(default=3, ge=1)
+
+    def save(self, folder: Path) -> None:
+        """Write folder/hub.json. Raises `ConfigError` if two sites have one name."""
+        twice = [site for site in self.sites if self.sites.count(site) > 1]
+        if twice:
+            raise ConfigError(f"two sites are called '{twice[0]}'; give each its own name")
+        with atomic_write(folder / FILE) as file:
+            file.write(json.dumps(self.model_dump(mode="json"), indent=1).encode())
+
+    @classmethod
+    def load(cls, folder: Path) -> "HubConfig":
+        """Read folder/hub.json. Raises `ConfigError` in one line if it is missing or wrong."""
+        path = folder / FILE
+        try:
+            return cls.model_validate_json(path.read_bytes())
+        except FileNotFoundError:
+            raise ConfigError(f"{path} is missing; make it with 'idiolect hub init'") from None
+        except OSError as error:
+            raise ConfigError(f"cannot read {path}: {error.strerror or error}") from None
+        except ValidationError as error:
+            first = error.errors()[0]
+            raise ConfigError(f"{path}: {'.'.join(map(str, first['loc']))}: {first['msg']}") from None
+
+
+def next_job(folder: Path) -> int:
+    """Count one more job of this hub, durably: sites obey only the newest."""
+    path = folder / JOBS
+    try:
+        job = 1 + int(json.loads(path.read_bytes())["job"]) if path.is_file() else 1
+    except (OSError, ValueError, KeyError, TypeError) as error:
+        raise StoreError(f"cannot read {path}: {error}") from None
+    with atomic_write(path) as file:
+        file.write(json.dumps({"job": job}).encode())
+    return job

@@ -1,0 +1,279 @@
+"""One run at a hub: join, begin, rounds with deadline and quorum, evaluations, and the end."""
+
+import time
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Any
+
+from jaxtyping import PyTree
+
+from idiolect.core.errors import DataError
+from idiolect.deploy.hub.call import Call
+from idiolect.deploy.hub.config import HubConfig
+from idiolect.deploy.hub.journal import Participation, Standing
+from idiolect.deploy.hub.roster import Roster
+from idiolect.deploy.hub.scores import pooled_scores
+from idiolect.deploy.hub.server import Server
+from idiolect.deploy.hub.unseen import unseen_data
+from idiolect.deploy.kind import Kind
+from idiolect.deploy.messages import Message
+from idiolect.deploy.terms import Terms
+from idiolect.deploy.transport import QuorumError, Replies
+from idiolect.deploy.trees import named
+from idiolect.metrics.base import Metric
+from idiolect.runtime.evaluate import ClientScores
+from idiolect.study.experiment import Cell, Method
+from idiolect.study.schedule import Schedule
+
+PAUSE = 1.0
+"""Seconds before a round without quorum is called again."""
+
+Evaluated = Callable[[int, list[ClientScores], dict[str, float], float], None]
+"""Records an evaluation: (round, scores, diagnostics, seconds)."""
+
+
+class HubRun:
+    """One method, cell and seed at a hub.
+
+    path: of its checkpoint; evaluated: called after each evaluation; has: whether a round's evaluation is recorded.
+    """
+
+    def __init__(
+        self,
+        cell: Cell,
+        method: Method,
+        seed: int,
+        run: str,
+        *,
+        config: HubConfig,
+        call: Call,
+        path: Path,
+        participation: Participation,
+        metrics: Sequence[Metric],
+        evaluated: Evaluated,
+        has: Callable[[int], bool],
+    ) -> None:
+        self.cell, self.method, self.seed, self.run = cell, method, seed, run
+        self.config, self.call, self.path, self.participation = config, call, path, participation
+        self.metrics, self.evaluated, self.has = metrics, evaluated, has
+        self.kind = Kind.from_dict(config.kind)
+        self.standing = Standing.load(path, run) or Standing()
+        self.roster = Roster(config.patience, dict(self.standing.counts))
+
+    def train(self) -> None:
+        """Run what is missing. Raises `QuorumError` if too few sites answer, `DivergedError` at NaN or infinity."""
+        self._join()
+        self.server = Server(self.cell, self.method, self.seed, unseen_data(self.kind, self.roster.counts))
+        shared = self._begin()
+        splits = tuple(s for s in self.cell.splits if self.server.simulation.data.split(s).count)
+        schedule = Schedule(self.cell.rounds, self.cell.eval_every, self.cell.tail, splits)
+        self._evaluate(shared, schedule)
+        while self.standing.round < schedule.rounds:
+            shared = self._round(shared)
+            self._evaluate(shared, schedule)
+        self._finish(shared)
+
+    def _header(self, task: str, site: str) -> dict[str, Any]:
+        """What every message of the run says."""
+        header: dict[str, Any] = {"task": task, "run": self.run, "terms": self.terms}
+        if site in self.roster.counts and hasattr(self, "server"):
+            number, sim = self.roster.number(site), self.server.simulation
+            samples = int(sim.training.train.sizes.sum())
+            place = {"id": number, "clients": len(self.roster.counts), "samples": samples}
+            header["place"] = {**place, "cohort": sim.sampling.size, "neighbours": self._neighbours(number)}
+            header["used"] = self.standing.used.get(site, -1)
+        return header
+
+    def _neighbours(self, number: int) -> dict[str, float] | None:
+        if self.server.neighbours is None:
+            return None
+        return {self.roster.names[other]: weight for other, weight in self.server.neighbours[number].items()}
+
+    @property
+    def terms(self) -> dict[str, Any]:
+        """The run's terms, see `terms.Terms`."""
+        return Terms(
+            run=self.run,
+            method=self.method.spec,
+            model=self.cell.model,
+            kind=self.config.kind,
+            seed=self.seed,
+            rounds=self.cell.rounds,
+            cohort=self.cell.cohort,
+            sampling=self.cell.sampling,
+            metric=",".join(metric.name for metric in self.metrics),
+            splits=self.cell.splits,
+        ).model_dump(mode="json")
+
+    def _present(self) -> list[str]:
+        return [site for site in self.config.sites if site not in self.config.left]
+
+    def _join(self) -> None:
+        """Learn every site's counts; a site that is absent but has joined before keeps its own."""
+        wanted = self._present()
+        got = self.call(
+            {site: Message(self._header("join", site)) for site in wanted}, round=0, deadline=self.config.starting
+        )
+        missing = dict(got.missing)
+        for site in wanted:
+            if site not in got.replies:
+                continue
+            try:
+                self.roster.join(site, _counts(got.replies[site]))
+            except DataError as error:
+                missing[site] = str(error)
+        strangers = [site for site in wanted if site not in self.roster.counts]
+        if strangers:
+            told = "; ".join(f"{site}: {missing.get(site, 'no answer')}" for site in strangers)
+            raise QuorumError(
+                f"{self.run}: not all sites have joined ({told}); start them, or take them out of the hub"
+            )
+        self.roster.counts = {
+            site: self.roster.counts[site] for site in self.config.sites if site in self.roster.counts
+        }
+        self.refused = missing
+        self.roster.heard((), missing)
+
+    def _begin(self) -> PyTree:
+        """Give every site the initial model; returns the shared state, of the checkpoint if there is one."""
+        first = named({"params": self.server.params})
+        wanted = [site for site in self._present() if site not in self.refused]
+        got = self.call(
+            {site: Message(self._header("begin", site), first) for site in wanted},
+            round=0,
+            deadline=self.config.starting,
+        )
+        self.refused |= got.missing
+        self.roster.heard(got.replies, got.missing)
+        begun = self.standing.counts != {}
+        if not begun:
+            got.require(self._quorum(len(wanted)), f"{self.run}: beginning")
+        shared = self.server.restore(self.standing.vectors) if begun else self.server.first()
+        if self.standing.counts != self.roster.counts:
+            self.standing.counts = dict(self.roster.counts)
+            self._keep(shared)
+        return shared
+
+    def _keep(self, shared: PyTree) -> None:
+        self.standing.vectors = named(shared)
+        self.standing.save(self.path, self.run)
+
+    def _quorum(self, cohort: int) -> int:
+        return min(self.config.quorum or max(1, (cohort + 1) // 2), cohort)
+
+    def _round(self, shared: PyTree) -> PyTree:
+        """One round, called again while it has no quorum; the checkpoint is durable before it returns."""
+        round, began = self.standing.round, time.perf_counter()
+        cohort = self.server.cohort(round)
+        names = [self.roster.names[client] for client in cohort]
+        alone = self.server.neighbours is None
+        views = self.server.views(shared, cohort) if alone else {client: dict[str, Any]() for client in cohort}
+        messages: dict[int, PyTree] = {}
+        for attempt in range(self.config.tries):
+            asked = self.roster.asked([site for site in names if site not in self.config.left], round)
+            requests = {s: Message(self._header("round", s), views[self.roster.number(s)]) for s in asked}
+            got = self.call(requests, round=round, deadline=self._deadline())
+            messages, refused = self._read(got, alone)
+            skipped = {site: "silent too often; asked again every tenth round" for site in names if site not in asked}
+            missing = {**skipped, **got.missing, **refused}
+            self.roster.heard([s for s in got.replies if s not in refused], got.missing)
+            if len(messages) >= self._quorum(len(cohort)) or not cohort:
+                break
+            if attempt + 1 == self.config.tries:
+                Replies({}, missing).require(self._quorum(len(cohort)), f"{self.run}, round {round + 1}")
+            time.sleep(PAUSE)
+        after = self.server.aggregate(shared, cohort, messages) if alone else shared
+        answered = [self.roster.names[client] for client in messages]
+        self.standing.used |= dict.fromkeys(answered, round)
+        self.standing.round, seconds = round + 1, time.perf_counter() - began
+        self.standing.seconds += seconds
+        self._keep(after)
+        self.participation.write(
+            {
+                "run": self.run,
+                "job": self.call.job,
+                "round": round,
+                "cohort": names,
+                "answered": answered,
+                "missing": missing,
+                "neighbours_missing": {
+                    s: a.header["missing"] for s, a in got.replies.items() if a.header.get("missing")
+                },
+                "seconds": round_to(seconds),
+                "bytes_down": sum(request.size for request in requests.values()),
+                "bytes_up": sum(reply.size for reply in got.replies.values()),
+            }
+        )
+        return after
+
+    def _deadline(self) -> float:
+        """A job's first round compiles at every site."""
+        self._rounds_here = getattr(self, "_rounds_here", 0) + 1
+        return self.config.deadline if self._rounds_here > 1 else max(self.config.deadline, self.config.starting)
+
+    def _read(self, got: Replies, alone: bool) -> tuple[dict[int, PyTree], dict[str, str]]:
+        """(the messages by client number, why some are refused)."""
+        messages, refused = dict[int, PyTree](), dict[str, str]()
+        for site, reply in got.replies.items():
+            try:
+                message = self.server.check(site, reply.vectors) if alone else None
+            except DataError as error:
+                refused[site] = str(error)
+            else:
+                messages[self.roster.number(site)] = message
+        return dict(sorted(messages.items())), refused
+
+    def _requests(self, task: str, shared: PyTree) -> dict[str, Message]:
+        """A message to every site with what it receives of the shared state."""
+        sites = self.roster.asked(self._present(), 0)
+        numbers = [self.roster.number(site) for site in sites]
+        views = self.server.views(shared, numbers) if self.server.neighbours is None else {}
+        names = {"names": list(self.server.offered)}
+        return {
+            site: Message({**self._header(task, site), **names}, views.get(number, {}))
+            for site, number in zip(sites, numbers, strict=True)
+        }
+
+    def _evaluate(self, shared: PyTree, schedule: Schedule) -> None:
+        """Let every site score its models, if this round is due and not recorded."""
+        round = self.standing.round
+        if not schedule.is_due(round) or self.has(round):
+            return
+        deadline = max(self.config.deadline, self.config.starting)
+        got = self.call(self._requests("evaluate", shared), round=round, deadline=deadline)
+        data, answers = self.server.simulation.data, dict(got.replies)
+        while True:
+            numbered = {self.roster.number(site): answer for site, answer in answers.items()}
+            try:
+                scores = pooled_scores(
+                    numbered,
+                    data.num_clients,
+                    self.server.offered,
+                    schedule.splits,
+                    self.metrics,
+                    data.num_outputs,
+                    data.label_scale,
+                )
+            except DataError as error:
+                site = str(error).split("'")[1] if str(error).startswith("site '") else next(iter(answers))
+                del answers[site]
+                continue
+            break
+        self.evaluated(round, scores, self.server.diagnostics(shared), self.standing.seconds)
+
+    def _finish(self, shared: PyTree) -> None:
+        """Let every site keep its last state and write its models."""
+        deadline = max(self.config.deadline, self.config.starting)
+        self.call(self._requests("finish", shared), round=self.standing.round, deadline=deadline)
+
+
+def round_to(seconds: float) -> float:
+    """Milliseconds are enough."""
+    return round(seconds, 3)
+
+
+def _counts(answer: Message) -> dict[str, int]:
+    samples = answer.header.get("samples")
+    if not isinstance(samples, dict) or not all(isinstance(n, int) and n >= 0 for n in samples.values()):
+        raise DataError("its numbers of samples cannot be read")
+    return {str(split): count for split, count in samples.items()}

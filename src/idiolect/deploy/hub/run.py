@@ -1,0 +1,128 @@
+"""A hub's job: every run of its experiment that is not finished, recorded in the folder as a simulation is."""
+
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+from idiolect.core.errors import DivergedError
+from idiolect.deploy.hub.call import Call
+from idiolect.deploy.hub.config import HubConfig, next_job
+from idiolect.deploy.hub.journal import Participation
+from idiolect.deploy.hub.rounds import HubRun
+from idiolect.deploy.hub.server import check_runs_at_sites
+from idiolect.deploy.hub.unseen import unseen_data
+from idiolect.deploy.kind import Kind
+from idiolect.deploy.messages import Message
+from idiolect.deploy.terms import PROTOCOL, VERSION
+from idiolect.deploy.transport import HubTransport
+from idiolect.runtime.evaluate import ClientScores
+from idiolect.study.engine import FINISHED, claim
+from idiolect.study.experiment import Cell, Experiment, Method, digest, experiment_of
+from idiolect.study.launch import mastered
+from idiolect.study.measuring import metrics_of
+from idiolect.study.resolve import Workbench
+from idiolect.study.store import RunRow, Store
+
+AUDIT = ["The samples of different sites were never in one place, so nobody has looked for duplicates across them."]
+
+
+def experiment_for(config: HubConfig) -> Experiment:
+    """The experiment of a hub. Raises `ConfigError` for what cannot run at sites."""
+    experiment = experiment_of(config.experiment, "the hub's experiment")
+    for cell in experiment.cells:
+        for method in cell.methods:
+            check_runs_at_sites(cell, method)
+    return experiment
+
+
+def rows_of(config: HubConfig, experiment: Experiment) -> list[RunRow]:
+    """The store's rows of all runs. What the data are is their kind: the samples are the sites' own."""
+    kind = Kind.from_dict(config.kind)
+    stand_in = unseen_data(kind, {site: {"train": 1, "test": 1} for site in config.sites})
+    bench, rows = Workbench(data=stand_in), list[RunRow]()
+    for cell in experiment.cells:
+        for method in cell.methods:
+            for seed in experiment.seed_list:
+                row = bench.row(cell, method, stand_in, seed)
+                where = {**row.config, "data": {"sites": kind.digest}}
+                rows.append(replace(row, data_hash=kind.digest, config=where, config_hash=digest(where, seed)))
+    return rows
+
+
+def run_hub(folder: Path, transport: HubTransport) -> None:
+    """Run what the folder does not have yet, with the sites that the transport reaches.
+
+    Raises `QuorumError` if too few sites answer: what was done is kept, and the next job goes on. A run that diverges
+    is recorded, and the next one follows.
+    """
+    config = HubConfig.load(folder)
+    experiment = experiment_for(config)
+    with mastered(folder) as store:
+        rows = rows_of(config, experiment)
+        claim(store, experiment, rows)
+        call = Call(transport, next_job(folder))
+        _greet(call, config)
+        stored = {row.id: row for row in store.runs()}
+        for row in rows:
+            known = stored.get(row.id)
+            if known is None or known.status not in FINISHED:
+                cell = experiment.cell(row.cell)
+                _train(store, cell, cell.method(row.label), row, config, call)
+
+
+def _greet(call: Call, config: HubConfig) -> None:
+    """Ask every site which idiolect it has; those with another are not called in this job."""
+    wanted = [site for site in config.sites if site not in config.left]
+    got = call({site: Message({"task": "hello"}) for site in wanted}, round=0, deadline=config.starting)
+    for site, answer in got.replies.items():
+        has = (answer.header.get("protocol"), answer.header.get("version"))
+        if has != (PROTOCOL, VERSION):
+            call.refused[site] = (
+                f"it has idiolect {has[1]} (protocol {has[0]}), the hub {VERSION} (protocol {PROTOCOL})"
+            )
+        elif answer.header.get("name") != site:
+            call.refused[site] = f"it calls itself '{answer.header.get('name')}'"
+
+
+def _train(store: Store, cell: Cell, method: Method, row: RunRow, config: HubConfig, call: Call) -> None:
+    """One run, recorded; a diverged one is marked so."""
+    row = store.start(row)
+    store.set_fact(f"audit {row.data_hash}", AUDIT)
+    kind = Kind.from_dict(config.kind)
+    metrics = metrics_of(cell, kind.task)
+
+    def evaluated(round: int, scores: list[ClientScores], diagnostics: dict[str, float], seconds: float) -> None:
+        store.record(row.id, round, scores, seconds=seconds, compile_seconds=0.0, diagnostics=diagnostics)
+
+    run = HubRun(
+        cell,
+        method,
+        row.seed,
+        row.id,
+        config=config,
+        call=call,
+        path=store.checkpoint_path(row.id).with_suffix(".hub"),
+        participation=Participation(store.folder),
+        metrics=metrics,
+        evaluated=evaluated,
+        has=lambda round: round in store.evaluated(row.id),
+    )
+    store.rewind(row.id, run.standing.round if run.standing.counts else -1)
+    try:
+        run.train()
+    except DivergedError as error:
+        store.finish(row.id, "diverged", str(error))
+    else:
+        store.finish(row.id, "done")
+
+
+def progress(folder: Path) -> tuple[int, int]:
+    """(rounds done, rounds in all) of all runs of a hub's folder; (0, 0) if it holds nothing that can be read."""
+    config = HubConfig.load(folder)
+    experiment = experiment_for(config)
+    seeds = len(experiment.seed_list)
+    total = sum(cell.rounds * len(cell.methods) for cell in experiment.cells) * seeds
+    done: dict[str, Any] = {}
+    for line in Participation(folder).lines():
+        done[line["run"]] = max(done.get(line["run"], 0), int(line["round"]) + 1)
+    return sum(done.values()), total

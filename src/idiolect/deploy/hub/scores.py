@@ -1,0 +1,96 @@
+"""The scores over all sites, from the sums that each has sent."""
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from idiolect.core.errors import DataError
+from idiolect.deploy.messages import Message, Vectors
+from idiolect.deploy.trees import restored
+from idiolect.metrics.base import Metric, OfSums
+from idiolect.runtime.evaluate import ClientScores, Measured, client_scores
+from idiolect.runtime.scoring import Each, Pool, over_all
+
+
+def pooled_scores(
+    answers: Mapping[int, Message],
+    clients: int,
+    names: Sequence[str],
+    splits: Sequence[str],
+    metrics: Sequence[Metric],
+    outputs: int,
+    scale: float = 1.0,
+) -> list[ClientScores]:
+    """Each named model's scores on each split. answers: client number -> its answer; the others have no score.
+
+    outputs: of the model; scale: see `client_scores`. A metric that no sums give, such as AUROC, has each site's own
+    value, and none over all. Raises `DataError` for an answer that cannot be read.
+    """
+    measured: dict[str, dict[str, Measured]] = {}
+    for name in names:
+        for split in splits:
+            told = {client: _told(answer, name, split) for client, answer in answers.items()}
+            told = {client: value for client, value in told.items() if value is not None}
+            pool = [_sums(answers[client].vectors, name, split, metrics, outputs) for client in told]
+            each = Each(
+                _column(clients, {client: value["loss"] for client, value in told.items()}),
+                _column(clients, {client: value["count"] for client, value in told.items()}).astype(np.int64),
+                {
+                    metric.name: tuple(
+                        _column(clients, {c: value["values"][metric.name][part] for c, value in told.items()})
+                        for part in (0, 1)
+                    )
+                    for metric in metrics
+                },
+            )
+            stacked = {
+                key: jax.tree.map(lambda *parts: np.stack(parts), *[sums[key] for sums in pool])
+                for key in (pool[0] if pool else {})
+            }
+            counts = np.array([value["count"] for value in told.values()], np.int32)
+            parts = [metric for metric in metrics if metric.name in stacked]
+            values = over_all(parts, Pool(counts, stacked, {}, None)) if pool else {}
+            measured.setdefault(name, {})[split] = (each, values)
+    return client_scores(measured, metrics, scale)
+
+
+def _told(answer: Message, name: str, split: str) -> dict[str, Any] | None:
+    """What a site says of one model on one split; None if nothing. Raises `DataError` for what cannot be read."""
+    value = answer.header.get("scores", {}).get(name, {}).get(split)
+    if value is None:
+        return None
+    numbers = [value.get("loss"), value.get("count"), *[n for pair in value.get("values", {}).values() for n in pair]]
+    if not all(isinstance(n, int | float) and np.isfinite(n) for n in numbers):
+        raise DataError(f"its scores of model '{name}' on the {split} split are no finite numbers")
+    return value
+
+
+def _column(clients: int, values: Mapping[int, float]) -> np.ndarray:
+    column = np.zeros(clients, np.float64)
+    for client, value in values.items():
+        column[client] = value
+    return column
+
+
+def _sums(vectors: Vectors, name: str, split: str, metrics: Sequence[Metric], outputs: int) -> dict[str, Any]:
+    """The sums of each metric that a site has sent, in the structure that the metric gives them."""
+    found: dict[str, Any] = {}
+    start = f"{name}/{split}/"
+    given = {key.removeprefix(start): vector for key, vector in vectors.items() if key.startswith(start)}
+    for metric in metrics:
+        if not isinstance(metric, OfSums):
+            continue
+        label = jnp.zeros((), jnp.int32 if metric.task == "classification" else jnp.float32)
+        like = jax.eval_shape(metric.sample, jax.ShapeDtypeStruct((outputs,), jnp.float32), label)
+        like = jax.tree.map(lambda leaf: leaf.update(dtype=jnp.int32) if leaf.dtype == bool else leaf, like)
+        own = {
+            "value" if key == metric.name else key.removeprefix(f"{metric.name}/"): vector
+            for key, vector in given.items()
+            if key == metric.name or key.startswith(f"{metric.name}/")
+        }
+        if own:
+            found[metric.name] = restored(own, like, f"its sums of {metric.name}")
+    return found

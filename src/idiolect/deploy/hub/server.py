@@ -1,0 +1,141 @@
+"""The hub's side of a method: its shared state, what each site sees of it, and how answers are aggregated."""
+
+from collections.abc import Mapping, Sequence
+from functools import cached_property
+from typing import Any
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jaxtyping import PyTree
+
+from idiolect.algorithms.base import Algorithm, Cohort
+from idiolect.algorithms.registry import ALGORITHMS
+from idiolect.client.samples import to_device
+from idiolect.core import tree
+from idiolect.core.errors import ConfigError, DivergedError
+from idiolect.core.random import stream
+from idiolect.data.federated import FederatedData
+from idiolect.deploy.messages import Vectors
+from idiolect.deploy.trees import named, restored
+from idiolect.models.registry import complete_spec
+from idiolect.runtime.simulate import Simulation
+from idiolect.study.experiment import Cell, Method
+from idiolect.study.resolve import Workbench
+
+
+class Server:
+    """One run at a hub. data: the federation as it knows it, see `unseen_data`."""
+
+    def __init__(self, cell: Cell, method: Method, seed: int, data: FederatedData) -> None:
+        check_runs_at_sites(cell, method)
+        bench = Workbench(data=data)
+        model = bench.make_model(cell, data, seed)
+        self.simulation: Simulation = bench.simulation(cell, method, data, model)
+        self.algorithm = self.simulation.algorithm
+        self.seed, self.key = seed, jax.random.key(seed)
+        self.params = eqx.filter(model, eqx.is_inexact_array)
+        self.offered = self.simulation.offered
+        self.capacity = self.simulation.sampling.capacity(self.key, cell.rounds)
+        graph = self.algorithm.peers(self.simulation.start)
+        self.neighbours = None if graph is None else [dict(_edges(graph, i)) for i in range(data.num_clients)]
+
+    def first(self) -> PyTree:
+        """The shared state before the first round."""
+        return jax.jit(lambda: self.simulation._first(self.key, self.params, jnp.arange(0))[0])()
+
+    def restore(self, vectors: Vectors) -> PyTree:
+        """The shared state of a checkpoint. Raises `DataError` if it does not fit."""
+        return restored(vectors, jax.eval_shape(self.first), "the checkpoint")
+
+    def cohort(self, round: int) -> list[int]:
+        """The client numbers of a round's cohort, as a simulation draws them."""
+        ids, present = self.simulation.sampling.draw(self.key, round, self.capacity)
+        return [int(i) for i, real in zip(np.asarray(ids), np.asarray(present), strict=True) if real]
+
+    def views(self, shared: PyTree, clients: Sequence[int]) -> dict[int, dict[str, Any]]:
+        """What each client receives, as vectors `view/...`; made once where all receive the same."""
+        if not self._is_own_row:
+            alike = named({"view": self._view(shared, jnp.asarray(0, jnp.int32))})
+            return dict.fromkeys(clients, alike)
+        return {client: named({"view": self._view(shared, jnp.asarray(client, jnp.int32))}) for client in clients}
+
+    @cached_property
+    def _view(self) -> Any:
+        return jax.jit(self.algorithm.view)
+
+    @cached_property
+    def _is_own_row(self) -> bool:
+        """Whether a view depends on whose it is."""
+        shared = jax.eval_shape(self.first)
+        return self.algorithm.reads_client(shared)
+
+    @cached_property
+    def message(self) -> PyTree:
+        """The shapes of a client's message."""
+        sim = self.simulation
+
+        def local(shared: PyTree, private: PyTree) -> PyTree:
+            number, round = jnp.zeros((), jnp.int32), jnp.zeros((), jnp.int32)
+            client = sim.plan.client(to_device(sim.training.train), number, round)
+            key = stream(self.key, "local", round, number)
+            return self.algorithm.local(self.algorithm.view(shared, number), private, client, key)[0]
+
+        def first() -> tuple[PyTree, PyTree]:
+            shared, private = sim._first(self.key, self.params, jnp.arange(1))
+            return shared, tree.gather(private, 0)
+
+        return jax.eval_shape(local, *jax.eval_shape(first))
+
+    def check(self, site: str, vectors: Vectors) -> PyTree:
+        """A site's message. Raises `DataError` in one line that names it."""
+        return restored(vectors, self.message, f"site '{site}'")
+
+    def aggregate(self, shared: PyTree, cohort: Sequence[int], messages: Mapping[int, PyTree]) -> PyTree:
+        """The next shared state; clients of the cohort without a message count as absent. Raises `DivergedError`."""
+        rows = [*cohort, *[0] * (self.capacity - len(cohort))]
+        present = jnp.asarray([client in messages and place < len(cohort) for place, client in enumerate(rows)])
+        nothing = jax.tree.map(lambda leaf: jnp.zeros(leaf.shape, leaf.dtype), self.message)
+        chosen = [messages.get(client, nothing) for client in rows]
+        stacked = jax.tree.map(lambda *leaves: jnp.stack(leaves), *chosen)
+        after = self._aggregate(shared, jnp.asarray(rows, jnp.int32), present, stacked)
+        if not bool(tree.all_finite(after)):
+            told = f"{self.algorithm.name} diverged (NaN or infinity) in the aggregation; lower the learning rates"
+            raise DivergedError(told, round=0, client=None, stage="aggregation")
+        return after
+
+    @cached_property
+    def _aggregate(self) -> Any:
+        sim = self.simulation
+        arrays = to_device(sim.training.train)
+
+        def aggregate(shared: PyTree, ids: Any, present: Any, messages: PyTree) -> PyTree:
+            sizes = arrays.sizes[ids].astype(jnp.result_type(float))
+            cohort = Cohort(ids, sizes, present, sim.training.num_clients, arrays.total, sim.sampling.size)
+            after = self.algorithm.aggregate(shared, cohort, messages)
+            return jax.tree.map(lambda new, old: jnp.where(jnp.any(present), new, old), after, shared)
+
+        return jax.jit(aggregate)
+
+    def diagnostics(self, shared: PyTree) -> dict[str, float]:
+        """What the method says of itself."""
+        return {name: float(value) for name, value in self.algorithm.diagnostics(shared).items()}
+
+
+def _edges(graph: Any, client: int) -> list[tuple[int, float]]:
+    rows = slice(int(graph.offsets[client]), int(graph.offsets[client + 1]))
+    return [(int(n), float(w)) for n, w in zip(graph.neighbours[rows], graph.weights[rows], strict=True)]
+
+
+def check_runs_at_sites(cell: Cell, method: Method) -> None:
+    """Raise `ConfigError` for what needs all samples in one place."""
+    cls = ALGORITHMS[method.name]
+    if cls.training_data is not Algorithm.training_data:
+        raise ConfigError(f"{method.name} pools all clients' samples, so it cannot run at sites; leave it out")
+    if complete_spec(cell.model)["class_weights"] != "none":
+        raise ConfigError("model.class_weights counts the labels of all clients, which no hub sees; leave it out")
+    graph = str(method.spec.get("graph", ""))
+    if graph.startswith(("by_labels", "nearest")):
+        told = f"{method.title}: graph '{graph}' is made of all clients' labels, which no hub sees"
+        raise ConfigError(f"{told}; name another")

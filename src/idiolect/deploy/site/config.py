@@ -1,0 +1,81 @@
+"""A site's own configuration: its data, and what it allows a hub to ask."""
+
+import tomllib
+from pathlib import Path
+from typing import Any
+
+import tomli_w
+from pydantic import BaseModel, ConfigDict, Field, ValidationError
+
+from idiolect.core.errors import ConfigError, DataError
+from idiolect.core.files import atomic_write
+from idiolect.deploy.messages import Message
+from idiolect.deploy.terms import Terms
+
+FILE = "site.toml"
+
+
+class Allowed(BaseModel):
+    """What a hub may ask of the site.
+
+    methods: by name; "all" for every method. evaluation: whether sums of its scores may leave. summaries: whether
+    sums of its columns may leave, to agree on a schema. neighbours: sites with which it may exchange models in a
+    method without a server; "all" for every site. largest: bytes of a message in either direction. seconds: of one
+    call.
+    """
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+    methods: tuple[str, ...] = ("all",)
+    evaluation: bool = True
+    summaries: bool = False
+    neighbours: tuple[str, ...] = ("all",)
+    largest: int = Field(default=200_000_000, ge=1)
+    seconds: float = Field(default=600.0, gt=0)
+
+    def check_terms(self, terms: Terms) -> None:
+        """Raise `DataError` for a run that is not allowed."""
+        if "all" not in self.methods and terms.method_name not in self.methods:
+            raise DataError(
+                f"method '{terms.method_name}' is not allowed here (allowed: {', '.join(self.methods) or 'none'})"
+            )
+
+    def check_neighbour(self, name: str) -> None:
+        """Raise `DataError` for a neighbour that is not allowed."""
+        if "all" not in self.neighbours and name not in self.neighbours:
+            raise DataError(f"site '{name}' is not allowed as a neighbour here")
+
+    def check_size(self, message: Message, what: str) -> None:
+        """Raise `DataError` for a message that is too large."""
+        if message.size > self.largest:
+            raise DataError(f"{what} has {message.size:,} bytes; at most {self.largest:,} are allowed here")
+
+
+class SiteConfig(BaseModel):
+    """A site. data: see `site.data.OwnData`; environment: more variables for its trainer."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+    name: str = Field(min_length=1)
+    data: dict[str, Any]
+    allow: Allowed = Allowed()
+    environment: dict[str, str] = Field(default_factory=dict[str, str])
+
+    def save(self, folder: Path) -> None:
+        """Write folder/site.toml."""
+        with atomic_write(folder / FILE) as file:
+            file.write(tomli_w.dumps(self.model_dump(mode="json", exclude_none=True)).encode())
+
+    @classmethod
+    def load(cls, folder: Path) -> "SiteConfig":
+        """Read folder/site.toml. Raises `ConfigError` in one line if it is missing or wrong."""
+        path = folder / FILE
+        try:
+            return cls.model_validate(tomllib.loads(path.read_text(encoding="utf-8")))
+        except FileNotFoundError:
+            raise ConfigError(f"{path} is missing; make it with 'idiolect site init'") from None
+        except (OSError, UnicodeDecodeError) as error:
+            raise ConfigError(f"cannot read {path}: {error}") from None
+        except tomllib.TOMLDecodeError as error:
+            raise ConfigError(f"{path} is not valid TOML: {error}") from None
+        except ValidationError as error:
+            first = error.errors()[0]
+            raise ConfigError(f"{path}: {'.'.join(map(str, first['loc']))}: {first['msg']}") from None

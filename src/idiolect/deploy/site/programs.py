@@ -1,0 +1,209 @@
+"""A method's functions for ONE site, compiled: its first state, a round, the step among neighbours, its scores."""
+
+import json
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import Any
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+from jaxtyping import Array, Int, PRNGKeyArray, PyTree
+
+from idiolect.algorithms import registry as methods
+from idiolect.algorithms.base import Algorithm
+from idiolect.algorithms.start import Graphs, Start, start_of
+from idiolect.client.client import Client, Federation
+from idiolect.client.objective import Objective, objective_of
+from idiolect.client.predictor import Models, unshared
+from idiolect.client.samples import Samples, to_device
+from idiolect.client.tiles import Tiles, most_rows, tiles_of
+from idiolect.core.random import model_key, stream
+from idiolect.data.federated import FederatedData
+from idiolect.deploy.terms import Place, Terms
+from idiolect.graphs import Graph, complete
+from idiolect.metrics.base import Metric
+from idiolect.metrics.registry import measured, names_in
+from idiolect.models import build as build_model
+from idiolect.models import l2_of
+from idiolect.models.registry import loss_of
+from idiolect.runtime.compiled import once
+from idiolect.runtime.scoring import Each, Pool, score_tiles
+
+
+@dataclass(frozen=True, eq=False)
+class Programs:
+    """What one site computes in one run. data: its own, of one client; federations differ only in announced numbers.
+
+    round, id, seed and all samples are arguments of the compiled functions, so that sites of equal shapes in one
+    process, and several seeds, share them.
+    """
+
+    algorithm: Algorithm
+    objective: Objective
+    start: Start
+    metrics: tuple[Metric, ...]
+    cohort: float
+    tile: int
+
+    def client(self, samples: Samples, place: "Numbers", round: Int[Array, ""]) -> Client:
+        """The site as the method's client: the arrays hold its own samples alone."""
+        x, y, start = samples.of(jnp.asarray(0))
+        outputs = None if samples.outputs is None else samples.outputs[0]
+        federation = Federation(place.samples, self.start.clients, self.cohort, self.start.capacity, self.tile)
+        return Client(x, y, start, samples.sizes[0], place.id, round, self.objective, federation, outputs)
+
+    def first(self, params: PyTree, place: "Numbers", seed: PRNGKeyArray) -> PyTree:
+        """What the site keeps before its first round: its private state, and the view it has without a hub."""
+        start = replace(self.start, params=params)
+        private = self.algorithm.init_private(start, stream(seed, "private", 0, place.id))
+        return {"private": private, "view": self._view(start, place, seed)}
+
+    def _view(self, start: Start, place: "Numbers", seed: PRNGKeyArray) -> PyTree:
+        return self.algorithm.view(self.algorithm.init(start, stream(seed, "init")), place.id)
+
+    @cached_property
+    def begin(self) -> Callable[[PyTree, "Numbers", PRNGKeyArray], PyTree]:
+        """(initial parameters, place, seed) -> `first`."""
+        return jax.jit(self.first)
+
+    @cached_property
+    def like(self) -> PyTree:
+        """The shapes of `first`."""
+        return jax.eval_shape(self.first, self.start.params, _nobody(), jax.random.key(0))
+
+    def sent(self, samples: Samples) -> PyTree:
+        """The shapes of a message. samples: the site's training samples."""
+        round, seed = jnp.zeros((), jnp.int32), jax.random.key(0)
+        view, private = self.like["view"], self.like["private"]
+        return jax.eval_shape(self.local, view, private, samples, _nobody(), round, seed)[0]
+
+    @cached_property
+    def local(self) -> Callable[..., tuple[PyTree, PyTree]]:
+        """(view, private, samples, place, round, seed) -> (message, private'), the method's own `local`."""
+
+        def local(
+            view: PyTree, private: PyTree, samples: Samples, place: Numbers, round: Array, seed: PRNGKeyArray
+        ) -> tuple[PyTree, PyTree]:
+            key = stream(seed, "local", round, place.id)
+            return self.algorithm.local(view, private, self.client(samples, place, round), key)
+
+        return jax.jit(local)
+
+    @cached_property
+    def mix(self) -> Callable[[PyTree, PyTree, Array], PyTree]:
+        """(message, the neighbours' messages, weights) -> the next view, the method's own `mix`."""
+        return jax.jit(self.algorithm.mix)
+
+    def models(
+        self, view: PyTree, private: PyTree, samples: Samples, place: "Numbers", round: Array, seed: PRNGKeyArray
+    ) -> Models:
+        """The site's models by name, made of its training samples and the next round's draws."""
+        key = stream(seed, "local", round, place.id)
+        return self.algorithm.evaluated(view, private, self.client(samples, place, round), key)
+
+    @cached_property
+    def made(self) -> Callable[..., Models]:
+        """`models`, compiled; leaves (1, ...)."""
+        return jax.jit(lambda *given: jax.tree.map(lambda leaf: jnp.asarray(leaf)[None], self.models(*given)))
+
+    @cached_property
+    def score(self) -> Callable[..., dict[str, dict[str, tuple[Each, Pool]]]]:
+        """(names, train, splits, tiles, view, private, place, round, seed) -> each split's scores of each model."""
+
+        def score(
+            names: tuple[str, ...],
+            train: Samples,
+            splits: dict[str, Samples],
+            tiles: dict[str, Tiles],
+            view: PyTree,
+            private: PyTree,
+            *where: Any,
+        ) -> dict[str, dict[str, tuple[Each, Pool]]]:
+            models = unshared(self.models(view, private, train, *where))
+            ids = jnp.zeros(1, jnp.int32)
+            return {
+                name: {
+                    split: score_tiles(
+                        self.objective,
+                        self.metrics,
+                        jax.tree.map(lambda leaf: jnp.asarray(leaf)[None], models[name]),
+                        splits[split],
+                        ids,
+                        tiles[split],
+                    )
+                    for split in splits
+                }
+                for name in names
+            }
+
+        return jax.jit(score, static_argnums=0)
+
+    def tiles(self, data: FederatedData, splits: Sequence[str]) -> tuple[dict[str, Samples], dict[str, Tiles]]:
+        """The samples and tiles of the splits that have samples."""
+        held = {name: split for name in splits if (split := data.split(name)).count}
+        tiles = {name: jax.tree.map(jnp.asarray, tiles_of(split, self.tile)) for name, split in held.items()}
+        return {name: to_device(split) for name, split in held.items()}, tiles
+
+
+class Numbers(eqx.Module):
+    """A place's numbers, as arguments of compiled functions."""
+
+    id: Int[Array, ""]
+    samples: Array
+
+    @classmethod
+    def of(cls, place: Place) -> "Numbers":
+        """The numbers of a place."""
+        return cls(jnp.asarray(place.id, jnp.int32), jnp.asarray(float(place.samples)))
+
+
+class StandIn(Graphs):
+    """The graph of a federation that a site does not see: complete, since only the shapes of a view are asked for."""
+
+    def __init__(self, clients: int) -> None:
+        self.clients = clients
+
+    def __call__(self, graph: Graph | str) -> Graph:
+        """The complete graph of all sites."""
+        del graph
+        return complete(self.clients)
+
+
+def _nobody() -> Numbers:
+    return Numbers(jnp.zeros((), jnp.int32), jnp.zeros(()))
+
+
+def programs_of(terms: Terms, place: Place, data: FederatedData) -> Programs:
+    """The compiled functions of a run at a site with these data; made once for equal settings and shapes."""
+    capacity = int(data.train.sizes.max())
+    alike = (terms.method, terms.model, terms.kind, terms.metric, place.clients, place.cohort, capacity)
+    key = (Programs, json.dumps(alike, sort_keys=True), data.feature_shape, data.num_outputs, data.task)
+    return once(key, lambda: _programs(terms, place, data))
+
+
+def _programs(terms: Terms, place: Place, data: FederatedData) -> Programs:
+    algorithm = methods.build(terms.method)
+    shape = (data.feature_shape, data.num_outputs, data.task, model_key(0), data.modalities)
+    model = build_model(terms.model, *shape)
+    objective = objective_of(model, data.task, l2_of(terms.model), loss_of(terms.model))
+    params = jax.tree.map(
+        lambda leaf: jax.ShapeDtypeStruct(leaf.shape, leaf.dtype), eqx.filter(model, eqx.is_inexact_array)
+    )
+    own = start_of(data, params)
+    # The other sites' sizes are not told; whatever runs at a client has no use for them.
+    sizes = jnp.zeros(place.clients, jnp.int32).at[place.id].set(own.capacity)
+    start = Start(
+        params,
+        sizes,
+        clients=place.clients,
+        capacity=own.capacity,
+        task=own.task,
+        num_outputs=own.num_outputs,
+        feature_shape=own.feature_shape,
+        graphs=StandIn(place.clients),
+    )
+    sample = jax.ShapeDtypeStruct(data.feature_shape, jnp.result_type(float))
+    metrics = measured(data.task, names_in(terms.metric))
+    return Programs(algorithm, objective, start, metrics, place.cohort, most_rows(objective, params, sample))

@@ -1,0 +1,217 @@
+"""A site: answers the hub's calls and its neighbours', guards its private state, and notes all that leaves.
+
+This module imports no JAX: it runs in the process that talks to the network, and its trainer in a child.
+"""
+
+import time
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from idiolect.core.errors import DataError, IdiolectError, StoreError
+from idiolect.deploy.messages import Message, Vectors, digest_of, part_of, under
+from idiolect.deploy.site.child import Handle
+from idiolect.deploy.site.config import SiteConfig
+from idiolect.deploy.site.fence import Fence
+from idiolect.deploy.site.outbox import Outbox
+from idiolect.deploy.site.state import RunState, state_of
+from idiolect.deploy.terms import PROTOCOL, VERSION, Place, Terms, place_of, terms_of
+from idiolect.deploy.transport import PeerTransport
+
+WAITING = 0.6
+"""The share of a round's time that is spent on waiting for neighbours."""
+
+
+class Site:
+    """One site. folder: holds its private states, log and models; trainer: computes, see `child.Child`."""
+
+    def __init__(self, folder: Path, config: SiteConfig, trainer: Handle) -> None:
+        self.folder, self.config, self.trainer = folder, config, trainer
+        self.outbox = Outbox(folder / "sent.jsonl")
+        self._fence = Fence(folder / "state")
+        self._tasks: dict[str, Callable[[_Call], Message]] = {
+            "hello": self._hello,
+            "join": self._join,
+            "begin": self._begin,
+            "round": self._round,
+            "evaluate": self._evaluate,
+            "finish": self._finish,
+        }
+
+    def answer(self, message: Message, caller: str, peer: PeerTransport) -> Message:
+        """Answer one call of the hub; an error is an answer with `error`. caller: as the transport knows it."""
+        task = str(message.header.get("task"))
+        try:
+            call = _Call(message, peer, self.config.allow.seconds)
+            self.config.allow.check_size(message, f"the hub's message ('{task}')")
+            if task not in self._tasks:
+                raise DataError(f"task '{task}' is not known here")
+            answer = self._tasks[task](call)
+            if not answer.error:
+                self.config.allow.check_size(answer, f"the answer ('{task}')")
+        except IdiolectError as error:
+            answer = Message({"error": str(error)})
+        except OSError as error:
+            answer = Message({"error": f"the site cannot work: {error.strerror or type(error).__name__}"})
+        try:
+            about = {key: message.header[key] for key in ("run", "round", "job", "call") if key in message.header}
+            self.outbox.write(caller, task, answer, **about)
+        except StoreError as error:
+            return Message({"error": str(error)})
+        return answer
+
+    def close(self) -> None:
+        """End the trainer."""
+        self.trainer.close()
+
+    def _hello(self, call: "_Call") -> Message:
+        del call
+        return Message({"name": self.config.name, "protocol": PROTOCOL, "version": VERSION})
+
+    def _join(self, call: "_Call") -> Message:
+        """Whether the data are of the run's kind, and the numbers of samples."""
+        self._check(call)
+        return self._ask(call, "join")
+
+    def _begin(self, call: "_Call") -> Message:
+        """Make the private state of a run that has none here."""
+        self._check(call)
+        state = RunState(self._fence.folder, call.terms.run)
+        with self._fence.enter(call.ticket, call.left):
+            if state.begun:
+                return Message({"begun": False})
+        first = self._ask(call, "begin", call.message.vectors)
+        if first.error:
+            return first
+        with self._fence.enter(call.ticket, call.left):
+            state.begin(first.vectors)
+        return Message({"begun": True})
+
+    def _round(self, call: "_Call") -> Message:
+        """One round: train, with neighbours exchange and mix, prepare the next private state, answer."""
+        self._check(call)
+        state, request = RunState(self._fence.folder, call.terms.run), digest_of(call.message.vectors)
+        with self._fence.enter(call.ticket, call.left):
+            kept = state_of(state.settle(call.used))
+            known = state.answered(call.round, request) if call.place.neighbours is None else None
+        if known is not None:
+            return known
+        # Among neighbours a retried round is trained again, from the same state with the same draws: they need the
+        # message anew, and others may be missing than before.
+        trained = self._ask(call, "local", {**kept, **under("view", call.message.vectors)})
+        if trained.error:
+            return trained
+        answer, after = self._answer(trained) if call.place.neighbours is None else self._met(call, trained)
+        if not answer.error:
+            with self._fence.enter(call.ticket, call.left):
+                state.prepare(call.round, request, after, answer)
+        return answer
+
+    def _answer(self, trained: Message) -> tuple[Message, Vectors]:
+        """(what the hub is sent, the state after the round): the method's message, and nothing of what is private."""
+        return Message({}, part_of("message", trained.vectors)), under("private", trained.vectors)
+
+    def _met(self, call: "_Call", trained: Message) -> tuple[Message, Vectors]:
+        """Exchange with the neighbours and mix: (what the hub is told, the state after the round)."""
+        neighbours = call.place.neighbours or {}
+        for name in neighbours:
+            self.config.allow.check_neighbour(name)
+        letter = Message({"run": call.terms.run, "round": call.round}, part_of("message", trained.vectors))
+        for name in neighbours:
+            self.outbox.write(name, "exchange", letter, job=call.ticket[0], call=call.ticket[1])
+        begun = time.monotonic()
+        deadline = call.left * WAITING
+        got = call.peer.exchange(call.round, dict.fromkeys(neighbours, letter), deadline=deadline)
+        told: dict[str, Any] = {"exchange_seconds": time.monotonic() - begun}
+        replies, refused = _fitting(got.replies, letter)
+        weights = np.array([weight if name in replies else 0.0 for name, weight in neighbours.items()], np.float32)
+        nothing = Message({}, {name: np.zeros_like(vector) for name, vector in letter.vectors.items()})
+        rows = [replies.get(name, nothing).vectors for name in neighbours]
+        others = {_place("others", leaf): np.stack([row[leaf] for row in rows]) for leaf in letter.vectors if rows}
+        if not rows:  # a site without neighbours keeps its own
+            others = {_place("others", leaf): vector[None] * 0 for leaf, vector in letter.vectors.items()}
+            weights = np.zeros(1, np.float32)
+        vectors = {**under("message", trained.vectors), **others, "weights": weights}
+        mixed = self._ask(call, "mix", vectors)
+        answer = Message({**told, "missing": {**got.missing, **refused}})
+        return (mixed, {}) if mixed.error else (answer, {**mixed.vectors, **under("private", trained.vectors)})
+
+    def _evaluate(self, call: "_Call") -> Message:
+        """Sums of the scores of the site's models, or nothing if the site does not let them leave."""
+        self._check(call)
+        kept = self._kept(call)
+        if not self.config.allow.evaluation:
+            return Message({"scores": {}})
+        view = under("view", call.message.vectors)
+        return self._ask(call, "evaluate", {**kept, **view}, names=call.message.header.get("names", []))
+
+    def _finish(self, call: "_Call") -> Message:
+        """The end of a run: the last state is kept, and the site's models are written as files."""
+        self._check(call)
+        kept = self._kept(call)
+        view = under("view", call.message.vectors)
+        made = self._ask(call, "models", {**kept, **view}, names=call.message.header.get("names", []))
+        return made if made.error else Message({"finished": True})
+
+    def _kept(self, call: "_Call") -> Vectors:
+        with self._fence.enter(call.ticket, call.left):
+            return state_of(RunState(self._fence.folder, call.terms.run).settle(call.used))
+
+    def _check(self, call: "_Call") -> None:
+        self.config.allow.check_terms(call.terms)
+
+    def _ask(self, call: "_Call", task: str, vectors: Vectors | None = None, **header: Any) -> Message:
+        """Let the trainer compute."""
+        passed = {key: call.message.header[key] for key in ("terms", "place", "round") if key in call.message.header}
+        return self.trainer.call(Message({**passed, **header, "task": task}, vectors or {}), call.left)
+
+
+class _Call:
+    """One call of the hub, with its deadline."""
+
+    def __init__(self, message: Message, peer: PeerTransport, most: float) -> None:
+        self.message, self.peer = message, peer
+        header = message.header
+        try:
+            seconds = min(float(header.get("seconds", most)), most)
+            self.ticket = int(header.get("job", 0)), int(header.get("call", 0))
+            self.round, self.used = int(header.get("round", 0)), int(header.get("used", -1))
+        except (TypeError, ValueError):
+            raise DataError("the hub's message has no readable numbers (job, call, round, used, seconds)") from None
+        self._end = time.monotonic() + seconds
+
+    @property
+    def left(self) -> float:
+        """Seconds until the hub goes on without this answer."""
+        return max(self._end - time.monotonic(), 0.0)
+
+    @property
+    def terms(self) -> Terms:
+        """What is trained."""
+        return terms_of(self.message.header.get("terms"))
+
+    @property
+    def place(self) -> Place:
+        """The site's place."""
+        return place_of(self.message.header.get("place"))
+
+
+def _fitting(replies: Mapping[str, Message], own: Message) -> tuple[dict[str, Message], dict[str, str]]:
+    """(the neighbours' messages that have the shapes of the own one and are finite, why the others are left out)."""
+    good, refused = dict[str, Message](), dict[str, str]()
+    expected = {name: (vector.shape, vector.dtype) for name, vector in own.vectors.items()}
+    for name, reply in replies.items():
+        if {leaf: (vector.shape, vector.dtype) for leaf, vector in reply.vectors.items()} != expected:
+            refused[name] = "its message has other shapes"
+        elif not all(bool(np.isfinite(v).all()) for v in reply.vectors.values() if v.dtype.kind == "f"):
+            refused[name] = "its message holds NaN or infinity"
+        else:
+            good[name] = reply
+    return good, refused
+
+
+def _place(part: str, leaf: str) -> str:
+    """The full name of a leaf of a part; see `messages.part_of`."""
+    return part if leaf == "value" else f"{part}/{leaf}"

@@ -1,0 +1,93 @@
+"""A site's private state of one run on its disk: prepared with an answer, committed when the answer was used.
+
+    kept.msg      the state after round `kept` (-1: before the first), of which every later round starts
+    prepared.msg  the state after a round whose answer was sent, and that answer
+
+The hub says with every call in which round it last used an answer of this site. Then either the prepared state is of
+that round and becomes the kept one, by one rename; or the hub went on without it, and it is dropped. So a round that
+is retried is answered again and never applied twice, whatever process died when.
+"""
+
+import os
+from pathlib import Path
+
+from idiolect.core.errors import StoreError
+from idiolect.core.files import file_name
+from idiolect.deploy.messages import Message, Vector, Vectors, part_of, read_message, write_message
+
+VERSION = 1
+
+
+class RunState:
+    """The state of one run below a folder of the site. One process at a time may use it: see `fence.Fence`."""
+
+    def __init__(self, folder: Path, run: str) -> None:
+        self.run = run
+        self.folder = folder / file_name(run.replace("/", "__"))
+        self._kept, self._prepared = self.folder / "kept.msg", self.folder / "prepared.msg"
+
+    def begin(self, vectors: Vectors) -> None:
+        """Keep the state before the first round; a run that has begun keeps what it has."""
+        if self._kept.is_file():
+            return
+        try:
+            self.folder.mkdir(parents=True, exist_ok=True)
+        except OSError as error:
+            raise StoreError(f"cannot write to '{self.folder}': {error.strerror or error}") from error
+        write_message(self._kept, self._message(-1, vectors))
+
+    @property
+    def begun(self) -> bool:
+        """Whether the run has a state here."""
+        return self._kept.is_file()
+
+    def settle(self, used: int) -> Message:
+        """Commit or drop what is prepared, given the round in which the hub last used an answer (-1: none).
+
+        Returns the kept state. Raises `StoreError` if hub and site do not stand at the same round.
+        """
+        prepared = self._read(self._prepared)
+        if prepared is not None and prepared.header["round"] == used:
+            os.replace(self._prepared, self._kept)
+        kept = self._read(self._kept)
+        if kept is None:
+            raise StoreError(f"this site has no private state of run '{self.run}'; it must begin")
+        round = int(kept.header["round"])
+        if round > used:
+            raise StoreError(
+                f"this site's private state is of round {round + 1} of run '{self.run}', but the hub has used none "
+                f"after round {used + 1}: restore the hub's folder, or remove '{self.folder}' to begin again"
+            )
+        if round < used:
+            raise StoreError(
+                f"the hub has used this site's answer of round {used + 1} of run '{self.run}', but the private state "
+                f"here is of round {round + 1}: restore '{self.folder}' from a backup, or remove it to begin again"
+            )
+        return kept
+
+    def answered(self, round: int, request: str) -> Message | None:
+        """The answer prepared for a round and a request with this digest; None if there is none."""
+        prepared = self._read(self._prepared)
+        if prepared is None or (prepared.header["round"], prepared.header["request"]) != (round, request):
+            return None
+        return Message(prepared.header["answer"], part_of("answer", prepared.vectors))
+
+    def prepare(self, round: int, request: str, state: Vectors, answer: Message) -> None:
+        """Keep the state after a round, and the answer, until the hub says whether it used it."""
+        vectors = {**state, **{f"answer/{name}": vector for name, vector in answer.vectors.items()}}
+        header = {"request": request, "answer": dict(answer.header)}
+        write_message(self._prepared, self._message(round, vectors, **header))
+
+    def _message(self, round: int, vectors: Vectors, **more: object) -> Message:
+        return Message({"version": VERSION, "run": self.run, "round": round, **more}, vectors)
+
+    def _read(self, path: Path) -> Message | None:
+        message = read_message(path)
+        if message is not None and message.header.get("version") != VERSION:
+            raise StoreError(f"{path} is of version {message.header.get('version')!r}; this idiolect reads {VERSION}")
+        return message
+
+
+def state_of(message: Message) -> dict[str, Vector]:
+    """The vectors of a kept state alone: an answer that was prepared with it is not part of it."""
+    return {name: vector for name, vector in message.vectors.items() if not name.startswith("answer/")}

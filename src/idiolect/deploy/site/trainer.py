@@ -1,0 +1,155 @@
+"""The trainer: a site's data and compiled programs behind one function from message to message.
+
+It keeps no state of a run. All that a call needs is in its message, so a trainer can die and another one take over.
+"""
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jaxtyping import PyTree
+
+from idiolect.client.samples import Samples, to_device
+from idiolect.core.errors import DivergedError, IdiolectError
+from idiolect.core.files import file_name
+from idiolect.data.federated import SPLITS, FederatedData
+from idiolect.deploy.kind import Kind
+from idiolect.deploy.messages import Message, part_of
+from idiolect.deploy.site.programs import Numbers, Programs, programs_of
+from idiolect.deploy.terms import place_of, terms_of
+from idiolect.deploy.trees import named, restored
+from idiolect.study.model_files import save_client_models, write_index
+
+
+class Trainer:
+    """Answers a site's calls.
+
+    load: the site's own data, of one client, encoded as a kind says; models: the folder for its model files.
+    """
+
+    def __init__(self, load: Callable[[Kind], FederatedData], models: Path | None = None) -> None:
+        self.load, self.folder = load, models
+        self._loaded: dict[str, FederatedData] = {}
+        self._tasks: dict[str, Callable[[Message], Message]] = {
+            "join": self._join,
+            "begin": self._begin,
+            "local": self._local,
+            "mix": self._mix,
+            "evaluate": self._evaluate,
+            "models": self._models,
+        }
+
+    def __call__(self, message: Message) -> Message:
+        """Answer one call; a known error is a message with `error`."""
+        try:
+            return self._tasks[str(message.header.get("task"))](message)
+        except KeyError as error:
+            return Message({"error": f"unknown task {error}"})
+        except IdiolectError as error:
+            return Message({"error": str(error)})
+
+    def _join(self, message: Message) -> Message:
+        """The numbers of samples, after the kind of data has been compared."""
+        data = self._data(message)
+        counts = {name: data.split(name).count for name in SPLITS}
+        return Message({"samples": counts})
+
+    def _begin(self, message: Message) -> Message:
+        """The state before the first round, from the initial parameters."""
+        programs, numbers, seed, _ = self._of(message)
+        params = restored(part_of("params", message.vectors), programs.start.params, "the hub's initial model")
+        return Message({}, named(self._kept(programs.begin(params, numbers, seed), message)))
+
+    def _local(self, message: Message) -> Message:
+        """One round: the message and the next private state."""
+        programs, numbers, seed, round = self._of(message)
+        view, private = self._state(programs, message)
+        sent, after = programs.local(view, private, self._train(message), numbers, round, seed)
+        result = {"message": sent, "private": after}
+        if not all(np.isfinite(leaf).all() for leaf in named(result).values() if leaf.dtype.kind == "f"):
+            told = f"{programs.algorithm.name} diverged (NaN or infinity) in round {int(round) + 1}"
+            raise DivergedError(
+                f"{told}; lower the learning rates", round=int(round) + 1, client=None, stage="local training"
+            )
+        return Message({}, named(result))
+
+    def _mix(self, message: Message) -> Message:
+        """The step among neighbours; vectors others/..., leaves (neighbours, ...), and weights."""
+        programs = self._of(message)[0]
+        like = programs.sent(self._train(message))
+        own = restored(part_of("message", message.vectors), like, "the site's own message")
+        weights = jnp.asarray(message.vectors["weights"])
+        many = jax.tree.map(lambda leaf: jax.ShapeDtypeStruct((len(weights), *leaf.shape), leaf.dtype), like)
+        others = restored(part_of("others", message.vectors), many, "a neighbour's message")
+        return Message({}, named({"view": programs.mix(own, others, weights)}))
+
+    def _evaluate(self, message: Message) -> Message:
+        """Each model's scores on the site's splits: sums, so that the hub's are those over all sites."""
+        programs, numbers, seed, round = self._of(message)
+        view, private = self._state(programs, message)
+        names = tuple(message.header["names"])
+        splits, tiles = programs.tiles(self._data(message), terms_of(message.header["terms"]).splits)
+        scores = programs.score(names, self._train(message), splits, tiles, view, private, numbers, round, seed)
+        told: dict[str, Any] = {}
+        vectors: dict[str, Any] = {}
+        for model, by_split in scores.items():
+            for split, (each, pool) in by_split.items():
+                values = {name: [float(part[0]) for part in quotient] for name, quotient in each.values.items()}
+                where = told.setdefault(model, {})
+                where[split] = {"count": int(each.count[0]), "loss": float(each.loss[0]), "values": values}
+                vectors |= named({model: {split: pool.sums}})
+        return Message({"scores": told}, vectors)
+
+    def _models(self, message: Message) -> Message:
+        """Write the site's models as files that predict raw rows."""
+        programs, numbers, seed, round = self._of(message)
+        if self.folder is None:
+            return Message({"written": []})
+        terms, data = terms_of(message.header["terms"]), self._data(message)
+        view, private = self._state(programs, message)
+        models = programs.made(view, private, self._train(message), numbers, round, seed)
+        folder = self.folder / file_name(terms.run.replace("/", "__"))
+        written: list[dict[str, Any]] = []
+        for name in message.header["names"]:
+            written += save_client_models(
+                folder,
+                name,
+                models[name],
+                programs.objective,
+                data=data,
+                clients=data.clients,
+                spec=terms.model,
+                extra={"run": terms.run, "round": int(round)},
+            )
+        write_index(folder, terms.run.split("/")[0], terms.method_name, written)
+        return Message({"written": [line["file"] for line in written]})
+
+    def _data(self, message: Message) -> FederatedData:
+        """The site's data, of the kind that the call names; read once."""
+        kind = Kind.from_dict(terms_of(message.header["terms"]).kind)
+        if kind.digest not in self._loaded:
+            self._loaded = {kind.digest: self.load(kind)}
+        return self._loaded[kind.digest]
+
+    def _of(self, message: Message) -> tuple[Programs, Numbers, Any, Any]:
+        header = message.header
+        terms, place = terms_of(header["terms"]), place_of(header["place"])
+        numbers, round = Numbers.of(place), jnp.asarray(int(header.get("round", 0)), jnp.int32)
+        data = self._data(message)
+        return programs_of(terms, place, data), numbers, jax.random.key(terms.seed), round
+
+    def _kept(self, first: PyTree, message: Message) -> PyTree:
+        """What the site keeps: without neighbours, no view, which comes from the hub in each round."""
+        alone = message.header["place"].get("neighbours") is not None
+        return first if alone else {"private": first["private"]}
+
+    def _state(self, programs: Programs, message: Message) -> tuple[PyTree, PyTree]:
+        like = programs.like
+        view = restored(part_of("view", message.vectors), like["view"], "the hub's state")
+        return view, restored(part_of("private", message.vectors), like["private"], "the site's private state")
+
+    def _train(self, message: Message) -> Samples:
+        return to_device(self._data(message).train)

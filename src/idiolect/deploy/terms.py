@@ -1,0 +1,71 @@
+"""What a hub asks the sites to train: one run of an experiment, in plain values, and a site's place in it."""
+
+from importlib.metadata import version
+from typing import Any, Literal
+
+from pydantic import BaseModel, ConfigDict, Field, ValidationError
+
+from idiolect.core.errors import DataError
+
+PROTOCOL = 1
+"""The version of the messages; hub and sites must have the same."""
+VERSION = version("idiolect")
+
+
+class Terms(BaseModel):
+    """One run. Sites check it against what their own configuration allows.
+
+    run: its id; method, model: complete specifications; kind: what the data are, see `deploy.kind`; metric, splits:
+    what evaluations measure. seed decides all random draws.
+    """
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+    run: str = Field(min_length=1)
+    method: dict[str, Any]
+    model: dict[str, Any]
+    kind: dict[str, Any]
+    seed: int = Field(ge=0)
+    rounds: int = Field(ge=1)
+    cohort: float | None = Field(default=None, gt=0)
+    sampling: Literal["fixed", "binomial"] = "fixed"
+    metric: str = ""
+    splits: tuple[Literal["train", "validation", "test"], ...] = ("train", "test")
+
+    @property
+    def method_name(self) -> str:
+        """The method's name."""
+        return str(self.method.get("name", ""))
+
+
+class Place(BaseModel):
+    """A site's place in the federation, and what the hub announces to all: see `client.Federation`.
+
+    id: its client number. clients: N. samples: training samples of all sites. cohort: S. neighbours: of a method that
+    is run by neighbours, their names with the weights of the edges; None for one that the hub aggregates.
+    """
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+    id: int = Field(ge=0)
+    clients: int = Field(ge=1)
+    samples: int = Field(ge=1)
+    cohort: float = Field(gt=0)
+    neighbours: dict[str, float] | None = None
+
+
+def terms_of(values: Any) -> Terms:
+    """The terms of plain values. Raises `DataError` if they are none."""
+    return _read(Terms, values)
+
+
+def place_of(values: Any) -> Place:
+    """The place of plain values. Raises `DataError` if they are none."""
+    return _read(Place, values)
+
+
+def _read(kind: Any, values: Any) -> Any:
+    try:
+        return kind.model_validate(values)
+    except ValidationError as error:
+        first = error.errors()[0]
+        place = ".".join(map(str, first["loc"])) or "it"
+        raise DataError(f"the hub's {kind.__name__.lower()} cannot be read: {place}: {first['msg']}") from None

@@ -1,0 +1,108 @@
+"""A federation whose sites are all on this machine: each a folder with its own data, private state, models and log."""
+
+from collections.abc import Generator
+from contextlib import contextmanager
+from pathlib import Path
+
+from idiolect.core.errors import StoreError, require
+from idiolect.data.federated import FederatedData
+from idiolect.deploy.hub.config import FILE as HUB_FILE
+from idiolect.deploy.hub.config import HubConfig
+from idiolect.deploy.hub.run import experiment_for, run_hub
+from idiolect.deploy.in_process import InProcess
+from idiolect.deploy.kind import Kind
+from idiolect.deploy.site.config import FILE as SITE_FILE
+from idiolect.deploy.site.config import SiteConfig
+from idiolect.deploy.site.data import save_arrays
+from idiolect.deploy.site.open import open_site
+from idiolect.study.experiment import Experiment
+from idiolect.study.resolve import Workbench
+
+ARRAYS = "own.data"
+SITES = "sites"
+
+
+def divided(experiment: Experiment, bench: Workbench, sites: int | None) -> FederatedData:
+    """The experiment's data at this many sites (None: one a client); several clients in a row are merged into one.
+
+    Raises `ConfigError` if its cells have different data, or there are fewer clients than sites.
+    """
+    specs = [cell.data for cell in experiment.cells]
+    require(all(spec == specs[0] for spec in specs), "all cells must have the same data: name one with --only")
+    require(not experiment.cells[0].new_splits, "sites divide their own samples once: leave new_splits out")
+    data = bench.load(experiment.cells[0], experiment.first_seed)
+    data.stored("train")
+    require(data.held_out is None, "leave held_out out: a site that joins later is started later")
+    if sites is None or sites == data.num_clients:
+        return data
+    require(
+        1 <= sites < data.num_clients,
+        f"--sites {sites}: {data.name} has {data.num_clients} clients; name at most as many",
+    )
+    return data.merged(sites)
+
+
+def site_names(data: FederatedData) -> list[str]:
+    """Names that certificates can hold: site-1, site-2, ... in the order of the clients."""
+    return [f"site-{number}" for number in range(1, data.num_clients + 1)]
+
+
+def prepare(out: Path, experiment: Experiment, data: FederatedData, **settings: object) -> list[str]:
+    """Write out/hub.json; returns the sites' names. settings: of `HubConfig`.
+
+    A folder that is there already goes on, if it is the same experiment and data.
+    """
+    names, kind = site_names(data), Kind.of(data)
+    values = {"experiment": experiment.model_dump(mode="json"), "kind": kind.to_dict(), "sites": names, **settings}
+    config = HubConfig.model_validate(values)
+    experiment_for(config)
+    if (out / HUB_FILE).is_file():
+        old = HubConfig.load(out)
+        same = (old.kind, old.sites) == (config.kind, config.sites)
+        require(same, f"'{out}' holds a federation of other data or sites; use another --out")
+    try:
+        out.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise StoreError(f"cannot write to '{out}': {error.strerror or error}") from error
+    config.save(out)
+    return names
+
+
+def make_site(folder: Path, name: str, data: FederatedData, client: int) -> None:
+    """Make a site's folder with one client's samples; one that is there stays as it is."""
+    if (folder / SITE_FILE).is_file():
+        return
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise StoreError(f"cannot write to '{folder}': {error.strerror or error}") from error
+    save_arrays(folder / ARRAYS, data, client)
+    SiteConfig(name=name, data={"arrays": ARRAYS}).save(folder)
+
+
+@contextmanager
+def quick(out: Path, names: list[str], data: FederatedData) -> Generator[InProcess]:
+    """The sites as threads of this process, their trainers as processes: no network, no certificates."""
+    folders = {name: out / SITES / name for name in names}
+    for client, (name, folder) in enumerate(folders.items()):
+        make_site(folder, name, data, client)
+    opened = {name: open_site(folder) for name, folder in folders.items()}
+    transport = InProcess(opened)
+    try:
+        yield transport
+    finally:
+        for site in opened.values():
+            site.close()
+        transport.close()
+
+
+def run_quick(out: Path, names: list[str], data: FederatedData) -> None:
+    """Run a prepared federation by `quick`."""
+    with quick(out, names, data) as transport:
+        run_hub(out, transport)
+
+
+def forget_samples(out: Path) -> None:
+    """Remove the copies of the samples that `make_site` wrote; models, logs and private states stay."""
+    for path in (out / SITES).glob(f"*/{ARRAYS}"):
+        path.unlink(missing_ok=True)
