@@ -33,9 +33,8 @@ class _Kind(BaseModel):
 class Number(_Kind):
     """Numbers, truth values (0, 1), dates or durations (days): (x - mean) / scale, in double precision.
 
-    Missing values are `fill`, the training median or mean (`missing`; files that have a `median` alone are read, too);
-    where training rows have some, a second feature marks them with 1. A column whose present values are all equal in
-    training is `constant`: only the mark remains.
+    Missing values are `fill`, the training median or mean (`missing`; older files have `median`); where training rows
+    have some, a second feature marks them with 1. A column whose present values are all equal in training is `constant`: only the mark remains.
     """
 
     kind: Literal["number"] = "number"
@@ -65,8 +64,8 @@ class Number(_Kind):
             marked = f"marked in '{self.name} missing'" if self.marks_missing else "not marked, as training had none"
             words = f" ({some([repr(word) for word in unread])} are read as missing)" if unread else ""
             notes.append(
-                f"column '{self.name}': {missing.sum()} missing values are the training {self.missing} {self.fill:g}; "
-                f"{marked}{words}"
+                f"column '{self.name}': {missing.sum()} missing values are the training {self.missing} "
+                f"{self.fill:g}; {marked}{words}"
             )
         return np.stack([part.astype(np.float32) for part in parts], axis=1), tuple(notes)
 

@@ -57,7 +57,7 @@ def number(
     plain: bool,
 ) -> Fitted:
     """A column of numbers. mean, deviation: of all training rows, the missing ones filled; plain: it was no text."""
-    scaled = standardise and deviation > 0
+    scaled = standardise and deviation > 0 and not constant
     fitted = Number(
         name=name,
         read_as=reading,

@@ -48,7 +48,7 @@ def guess_reading(column: pd.Series, *, comma_likely: bool = False) -> ReadAs | 
 
 
 def possible_readings(column: pd.Series, *, comma_likely: bool = False) -> Iterator[ReadAs]:
-    """All ways in which the column becomes numbers, the likeliest first: 1,234 alone may mean two, 1/2/1970 as well."""
+    """All ways in which the column becomes numbers, the likeliest first: 1,234 alone may mean two, 1/2/1970 too."""
     kind = column.dtype.kind if isinstance(column.dtype, np.dtype) else ""
     if kind == "c":
         raise DataError(f"column '{column.name}' holds complex numbers; split it into two columns")

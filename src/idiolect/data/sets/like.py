@@ -4,6 +4,7 @@ import zlib
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -68,7 +69,7 @@ def encode_rows(
     rows = rows_of_clients(owners)
     has_split = schema.split is not None and schema.split in table.columns
     splits = split_of_rows(column_of(table, str(schema.split)), where) if has_split else None
-    fractions = {"test": test, "validation": validation, "split_seed": split_seed}
+    fractions: dict[str, Any] = {"test": test, "validation": validation, "split_seed": split_seed}
     divided = [divide_alone(name, own, splits, where, **fractions) for name, own in rows.items()]
     train, validated, tested = (_split(encoding.x, y, [own[i] for own in divided]) for i in range(len(SPLITS)))
     return FederatedData(

@@ -46,7 +46,8 @@ def from_table(
     All other columns are features: numbers are standardised (unless standardise is false), also where they are text
     with a decimal comma or among words such as "unknown"; dates are days; text and the columns named in `categorical`
     are one-hot encoded, missing values are filled (by the training rows' median, or mean: `missing`) and marked.
-    Columns that identify a row are left out unless named in `keep`, as are constant ones and those named in `ignore`. A regression's labels are scaled, too. All of this
+    Columns that identify a row are left out unless named in `keep`, as are constant ones and those named in
+    `ignore`. A regression's labels are scaled, too. All of this
     is fitted on training rows, told in the notes, and kept as the data's `schema`.
     split: a column with train, validation or test for each row; without such a column rows are divided at random.
     partition: a saved `table_partition` in place of both; `DataError` if it was made for another table.

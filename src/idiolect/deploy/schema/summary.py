@@ -39,7 +39,7 @@ class Reading(_Plain):
 
 
 class WordCounts(_Plain):
-    """A column's words that enough rows have, with the number of these rows; of the others only how many there are."""
+    """A column's words that enough rows have, with the number of rows; of the others only how many there are."""
 
     named: dict[str, Count]
     withheld_words: Count = 0
