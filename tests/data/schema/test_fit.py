@@ -5,7 +5,9 @@ import pandas as pd
 import pytest
 
 from idiolect.core.errors import DataError
-from idiolect.data.schema.fit import MOST, fit_column
+from idiolect.data.schema.columns import Number
+from idiolect.data.schema.decide import MOST
+from idiolect.data.schema.fit import fit_column
 
 TRAIN = np.array([True] * 4 + [False] * 2)
 
@@ -36,6 +38,19 @@ def test_missing_numbers_are_the_training_median_and_marked():
     assert names == ("c", "c missing")
     assert x.tolist() == [[1, 0], [3, 1], [5, 0], [3, 0], [3, 1], [9, 0]]
     assert "2 missing values are the training median 3" in notes[0]
+
+
+def test_missing_numbers_can_be_the_training_mean():
+    names, x, notes = encode([1.0, np.nan, 5.0, 4.5, np.nan, 9.0], standardise=False, missing="mean")
+    assert (names, x[:, 0].tolist()) == (("c", "c missing"), [1, 3.5, 5, 4.5, 3.5, 9])
+    assert "2 missing values are the training mean 3.5" in notes[0]
+    assert encode([1.0, np.nan, 5.0, 3.0, np.nan, 9.0], missing="mean")[1][1, 0] == 0.0
+
+
+def test_a_file_that_knows_only_the_median_is_read():
+    old = Number.model_validate({"kind": "number", "name": "c", "median": 2.0})
+    assert (old.fill, old.missing) == (2.0, "median")
+    assert Number.model_validate(old.model_dump()) == old
 
 
 def test_missing_only_outside_training_rows():

@@ -6,7 +6,7 @@ from typing import Annotated, Literal
 import numpy as np
 import pandas as pd
 from jaxtyping import Float32
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import AliasChoices, BaseModel, ConfigDict, Field
 
 from idiolect.core.errors import DataError
 from idiolect.data.schema.numbers import ReadAs, numbers_of
@@ -15,6 +15,9 @@ from idiolect.data.schema.words import words_of
 MISSING = "(missing)"
 LARGEST = 1e30
 """Beyond it a feature's square leaves single precision."""
+
+Filled = Literal["median", "mean"]
+"""Of the training values that are present: what stands where a number is missing."""
 
 Encoded = tuple[Float32[np.ndarray, "n features"], tuple[str, ...]]
 """The features of a column's rows, and notes for the reader."""
@@ -30,13 +33,14 @@ class _Kind(BaseModel):
 class Number(_Kind):
     """Numbers, truth values (0, 1), dates or durations (days): (x - mean) / scale, in double precision.
 
-    Missing values are the training median; where training rows have some, a second feature marks them with 1.
-    A column whose present values are all equal in training is `constant`: only the mark remains.
+    Missing values are `fill`, the training median or mean (`missing`; older files have `median`); where training rows
+    have some, a second feature marks them with 1. A column whose present values are all equal in training is `constant`: only the mark remains.
     """
 
     kind: Literal["number"] = "number"
     read_as: ReadAs = "number"
-    median: float
+    fill: float = Field(validation_alias=AliasChoices("fill", "median"))
+    missing: Filled = "median"
     mean: float = 0.0
     scale: float = Field(default=1.0, gt=0)
     marks_missing: bool = False
@@ -52,7 +56,7 @@ class Number(_Kind):
         values, unread = numbers_of(column, self.read_as)
         check_range(values, column)
         missing = np.isnan(values)
-        values[missing] = self.median
+        values[missing] = self.fill
         parts = [] if self.constant else [(values - self.mean) / self.scale]
         parts += [missing] if self.marks_missing else []
         notes: list[str] = []
@@ -60,8 +64,8 @@ class Number(_Kind):
             marked = f"marked in '{self.name} missing'" if self.marks_missing else "not marked, as training had none"
             words = f" ({some([repr(word) for word in unread])} are read as missing)" if unread else ""
             notes.append(
-                f"column '{self.name}': {missing.sum()} missing values are the training median {self.median:g}; "
-                f"{marked}{words}"
+                f"column '{self.name}': {missing.sum()} missing values are the training {self.missing} "
+                f"{self.fill:g}; {marked}{words}"
             )
         return np.stack([part.astype(np.float32) for part in parts], axis=1), tuple(notes)
 

@@ -4,24 +4,11 @@ import numpy as np
 import pandas as pd
 from jaxtyping import Bool
 
-from idiolect.data.schema.columns import MISSING, Category, LeftOut, Number, check_range, some
-from idiolect.data.schema.identifiers import identifying_numbers, identifying_words
+from idiolect.data.schema.columns import Filled, check_range
+from idiolect.data.schema.decide import Fitted, category, empty_numbers, number, unfit_numbers
+from idiolect.data.schema.identifiers import whole_of
 from idiolect.data.schema.numbers import ReadAs, guess_reading, numbered, numbers_of
 from idiolect.data.schema.words import is_numeric, words_of
-
-MOST = 200
-"""Categories that have a feature of their own."""
-
-Fitted = tuple[Number | Category | LeftOut, tuple[str, ...]]
-_TOLD: dict[ReadAs, str] = {
-    "number": "text is read as numbers",
-    "decimal comma": "text is read as numbers with a decimal comma",
-    "duration": "durations are days",
-    "date": "dates are days since 1970-01-01 (UTC)",
-    "date d.m.y": "dates, read as day.month.year, are days since 1970-01-01",
-    "date d/m/y": "dates, read as day/month/year, are days since 1970-01-01",
-    "date m/d/y": "dates, read as month/day/year, are days since 1970-01-01",
-}
 
 
 def fit_column(
@@ -31,70 +18,62 @@ def fit_column(
     categorical: bool = False,
     keep: bool = False,
     standardise: bool = True,
+    missing: Filled = "median",
     comma_likely: bool = False,
 ) -> Fitted:
     """(the column's kind with what its training rows say, notes for the reader).
 
     categorical: the column's values are categories even if they are numbers. keep: never taken for an identifier.
-    standardise: numbers are scaled to mean 0 and deviation 1. A column that tells nothing (constant, empty, an
+    standardise: numbers are scaled to mean 0 and deviation 1. missing: what of the training values stands where a
+    number is missing. A column that tells nothing (constant, empty, an
     identifier) is left out. Raises `DataError` for values that are no single numbers or words.
     """
     training = column.iloc[np.flatnonzero(train)]
     reading = None if categorical else guess_reading(training, comma_likely=comma_likely)
     if reading is None:
         return _category(training, keep or categorical)
-    return _number(training, reading, keep=keep, standardise=standardise)
+    return _number(training, reading, keep=keep, standardise=standardise, filled=missing)
 
 
-def _left_out(name: str, why: str) -> Fitted:
-    return LeftOut(name=name, why=why), (f"column '{name}' is left out: {why}",)
-
-
-def _number(training: pd.Series, reading: ReadAs, *, keep: bool, standardise: bool) -> Fitted:
+def _number(training: pd.Series, reading: ReadAs, *, keep: bool, standardise: bool, filled: Filled) -> Fitted:
     name = str(training.name)
     values, _ = numbers_of(training, reading)
     check_range(values, training)
     missing = np.isnan(values)
     if bool(missing.all()):
-        return _left_out(name, "it has no value in the training rows")
-    why = "" if keep or reading not in ("number", "decimal comma") else identifying_numbers(name, values)
-    if why:
-        return _left_out(name, f"{why} (keep=[{name!r}] keeps it)")
-    constant = bool(np.ptp(values[~missing]) == 0)
-    if constant and not missing.any():
-        return _left_out(name, "it is constant in the training rows")
-    median = float(np.median(values[~missing]))
-    values[missing] = median
-    mean, deviation = float(values.mean()), float(values.std())
-    scaled = standardise and deviation > 0
-    fitted = Number(
-        name=name,
-        read_as=reading,
-        median=median,
-        mean=mean if scaled else 0.0,
-        scale=deviation if scaled else 1.0,
-        marks_missing=bool(missing.any()),
+        return empty_numbers(name)
+    present = values[~missing]
+    constant = bool(np.ptp(present) == 0)
+    one_value = constant and not missing.any()
+    unfit = unfit_numbers(name, reading, whole_of(present), keep=keep, one_value=one_value)
+    if unfit is not None:
+        return unfit
+    fill = float(np.median(present)) if filled == "median" else float(present.mean())
+    values[missing] = fill
+    return number(
+        name,
+        reading,
+        fill=fill,
+        filled=filled,
+        mean=float(values.mean()),
+        deviation=float(values.std()),
+        missing=bool(missing.any()),
         constant=constant,
+        standardise=standardise,
+        plain=reading == "number" and is_numeric(training),
     )
-    plain = reading == "number" and is_numeric(training)
-    return fitted, () if plain else (f"column '{name}': {_TOLD[reading]}",)
 
 
 def _category(training: pd.Series, keep: bool) -> Fitted:
-    name = str(training.name)
     words = words_of(training)
-    why = "" if keep else identifying_words(words)
-    if why:
-        return _left_out(name, f"{why} (keep=[{name!r}] keeps it)")
     count = numbered(words.code, len(words.distinct))
-    held = np.flatnonzero(count)
-    missing = bool((words.code < 0).any())
-    if len(held) + missing < 2:
-        return _left_out(name, "it is constant in the training rows" if len(held) else "it has no value there")
-    notes: tuple[str, ...] = ()
-    if len(held) > MOST:
-        held = np.sort(held[np.argsort(-count[held], kind="stable")[:MOST]])
-        rare = sorted(set(words.distinct.tolist()) - set(words.distinct[held].tolist()))
-        notes = (f"column '{name}': only its {MOST} most frequent categories have a feature (not {some(rare)})",)
-    categories: list[str] = sorted([*map(str, words.distinct[held]), *([MISSING] if missing else [])])
-    return Category(name=name, categories=tuple(categories), numbers=is_numeric(training)), notes
+    held = {str(words.distinct[place]): int(count[place]) for place in np.flatnonzero(count)}
+    return category(
+        str(training.name),
+        held,
+        others=0,
+        distinct=len(held),
+        missing=bool((words.code < 0).any()),
+        numbers=is_numeric(training),
+        keep=keep,
+    )

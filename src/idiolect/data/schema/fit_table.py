@@ -8,7 +8,7 @@ from jaxtyping import Bool
 
 from idiolect.core.errors import DataError
 from idiolect.data.files.table import column_of
-from idiolect.data.schema.columns import Column
+from idiolect.data.schema.columns import Column, Filled
 from idiolect.data.schema.fit import fit_column
 from idiolect.data.schema.label import Label
 from idiolect.data.schema.schema import Schema
@@ -25,6 +25,7 @@ def fit_schema(
     categorical: Sequence[str] = (),
     keep: Sequence[str] = (),
     standardise: bool = True,
+    missing: Filled = "median",
     comma_likely: bool = False,
 ) -> tuple[Schema, tuple[str, ...]]:
     """(the schema, notes for the reader) of a table's columns `features`; other arguments: see `fit_column`.
@@ -40,6 +41,7 @@ def fit_schema(
             categorical=name in categorical,
             keep=name in keep,
             standardise=standardise,
+            missing=missing,
             comma_likely=comma_likely,
         )
         columns.append(fitted)

@@ -108,7 +108,7 @@ def read_labels(column: pd.Series, *, comma_likely: bool = False) -> tuple[Read,
 def fit_target(name: str, train: Shaped[np.ndarray, "n"], read_as: ReadAs) -> Target:
     """The target's mean and deviation over training rows; a constant one keeps its units."""
     values = train.astype(np.float64)
-    deviation = float(values.std())
+    deviation = float(values.std()) if np.ptp(values) > 0 else 0.0
     return Target(name=name, mean=float(values.mean()), scale=deviation if deviation > 0 else 1.0, read_as=read_as)
 
 

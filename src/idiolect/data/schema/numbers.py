@@ -1,7 +1,7 @@
 """Numbers, dates and durations of a column, also where they are written as text."""
 
 import re
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import Literal, NamedTuple, get_args
 
 import numpy as np
@@ -44,27 +44,34 @@ def guess_reading(column: pd.Series, *, comma_likely: bool = False) -> ReadAs | 
     Text is read as numbers if all its words are, but for at most `EXACT` words without a digit. A word such as 007 or
     4+ makes it a column of categories. comma_likely: 1,234 alone, which may mean both, then is 1.234.
     """
+    return next(possible_readings(column, comma_likely=comma_likely), None)
+
+
+def possible_readings(column: pd.Series, *, comma_likely: bool = False) -> Iterator[ReadAs]:
+    """All ways in which the column becomes numbers, the likeliest first: 1,234 alone may mean two, 1/2/1970 too."""
     kind = column.dtype.kind if isinstance(column.dtype, np.dtype) else ""
-    if kind == "M" or isinstance(column.dtype, pd.DatetimeTZDtype):
-        return "date"
-    if kind == "m":
-        return "duration"
     if kind == "c":
         raise DataError(f"column '{column.name}' holds complex numbers; split it into two columns")
-    if is_numeric(column):
-        return "number"
-    if isinstance(column.dtype, pd.CategoricalDtype):
-        return None
+    if kind == "M" or isinstance(column.dtype, pd.DatetimeTZDtype):
+        yield "date"
+    elif kind == "m":
+        yield "duration"
+    elif is_numeric(column):
+        yield "number"
+    elif not isinstance(column.dtype, pd.CategoricalDtype):
+        yield from _readings_of_text(column, comma_likely)
+
+
+def _readings_of_text(column: pd.Series, comma_likely: bool) -> Iterator[ReadAs]:
     words = words_of(column)
     distinct = words.distinct.tolist()
     with_digit = [word for word in distinct if any(map(str.isdigit, word))]
     if not with_digit or len(distinct) - len(with_digit) > EXACT or any(map(_CODE.fullmatch, with_digit)):
-        return None
+        return
     order: tuple[ReadAs, ...] = ("decimal comma", "number") if comma_likely else ("number", "decimal comma")
     for reading in (*order, *_DATES):
         if not np.isnan(_numbers(with_digit, reading)).any():
-            return reading
-    return None
+            yield reading
 
 
 def numbers_of(column: pd.Series, reading: ReadAs) -> Numbers:

@@ -140,5 +140,5 @@ def _told(column: Column) -> str:
         return f"{len(column.categories)} categories, one feature each: {shown}"
     parts = [f"read as {column.read_as}"] if column.read_as != "number" else []
     parts += [f"scaled by mean {column.mean:.4g}, deviation {column.scale:.4g}"] if column.scale != 1 else []
-    parts += [f"missing ones are {column.median:.4g} and marked"] if column.marks_missing else []
+    parts += [f"missing ones are {column.fill:.4g} and marked"] if column.marks_missing else []
     return "; ".join(["number", *parts])

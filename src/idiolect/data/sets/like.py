@@ -2,7 +2,9 @@
 
 import zlib
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -14,6 +16,7 @@ from idiolect.data.encode.rows import client_names, rows_of_clients, split_of_ro
 from idiolect.data.federated import SPLITS, FederatedData, Split
 from idiolect.data.files.table import check_column, column_of
 from idiolect.data.partition import Indices
+from idiolect.data.schema.label import Classes, Target
 from idiolect.data.schema.schema import Schema
 
 
@@ -36,35 +39,74 @@ def encode_like(
     label that is no class of the known table; `ConfigError` if the known data are not from a table.
     """
     schema = _schema_of(known, client, label)
-    check_fractions(test, 0.0, untested=True)
     table, where = schema.read_file(path)
     check_column(table, schema.client, "client column", where)
+    owners, told = client_names(column_of(table, schema.client), where)
+    data = encode_rows(schema, table, where, owners, notes=told, test=test, split_seed=split_seed)
+    return replace(data, task=known.task, classes=known.classes, target=known.target)
+
+
+def encode_rows(
+    schema: Schema,
+    table: pd.DataFrame,
+    where: str,
+    owners: Shaped[np.ndarray, "n"],
+    *,
+    notes: Sequence[str] = (),
+    test: float = 0.25,
+    validation: float = 0.0,
+    split_seed: int = 0,
+) -> FederatedData:
+    """Rows of the given clients as data, encoded by a schema and divided for each client alone: see `encode_like`.
+
+    where: the table's name. The schema's split column, if the table has it, decides; else the fractions.
+    """
+    check_fractions(test, validation, untested=True)
     if len(table) == 0:
         raise DataError(f"{where}: the table has no rows")
-    owners, told = client_names(column_of(table, schema.client), where)
     y = schema.encode_labels(table, where)
     encoding = schema.read(table, where)
     rows = rows_of_clients(owners)
     has_split = schema.split is not None and schema.split in table.columns
     splits = split_of_rows(column_of(table, str(schema.split)), where) if has_split else None
-    divided = [
-        _divided(name, own, test, split_seed) if splits is None else _as_given(name, own, splits, where)
-        for name, own in rows.items()
-    ]
-    train, validation, tested = (_split(encoding.x, y, [own[i] for own in divided]) for i in range(len(SPLITS)))
+    fractions: dict[str, Any] = {"test": test, "validation": validation, "split_seed": split_seed}
+    divided = [divide_alone(name, own, splits, where, **fractions) for name, own in rows.items()]
+    train, validated, tested = (_split(encoding.x, y, [own[i] for own in divided]) for i in range(len(SPLITS)))
     return FederatedData(
         name=where,
         train=train,
-        validation=validation,
+        validation=validated,
         test=tested,
         clients=tuple(rows),
-        task=known.task,
-        classes=known.classes,
-        notes=(*told, *encoding.notes),
-        provenance={"source": "table", "arguments": {"path": where, "test": test, "split_seed": split_seed}},
+        task="classification" if isinstance(schema.label, Classes) else "regression",
+        classes=schema.label.classes if isinstance(schema.label, Classes) else (),
+        notes=(*notes, *encoding.notes),
+        provenance={"source": "table", "arguments": {"path": where, **fractions}},
         schema=schema,
-        target=known.target,
+        target=schema.label if isinstance(schema.label, Target) else None,
     )
+
+
+def divide_alone(
+    name: str,
+    rows: Indices,
+    splits: Sequence[str] | None,
+    where: str,
+    *,
+    test: float,
+    validation: float,
+    split_seed: int,
+) -> tuple[Indices, Indices, Indices]:
+    """(train, validation, test) of one client's rows, whoever else there is.
+
+    splits: of every row of the table, as its own column has them; None: drawn from the seed and the client's name. A
+    client that is too small for the fractions has training rows only.
+    """
+    if splits is not None:
+        return _as_given(name, rows, splits, where)
+    if not is_enough(len(rows), test, validation):
+        return rows, rows[:0], rows[:0]
+    return shuffled(rows, zlib.crc32(name.encode()), split_seed, test, validation)
 
 
 def _schema_of(known: FederatedData, client: str, label: str) -> Schema:
@@ -74,13 +116,6 @@ def _schema_of(known: FederatedData, client: str, label: str) -> Schema:
         raise ConfigError(f"the run's data ({known.name}) have no schema, so no table can be encoded like them")
     named = schema.label.model_copy(update={"name": label or schema.label.name})
     return schema.model_copy(update={"client": client or schema.client, "label": named})
-
-
-def _divided(name: str, rows: Indices, test: float, seed: int) -> tuple[Indices, Indices, Indices]:
-    """(train, validation, test) of one client, whoever else is in the table."""
-    if not is_enough(len(rows), test):
-        return rows, rows[:0], rows[:0]
-    return shuffled(rows, zlib.crc32(name.encode()), seed, test, 0.0)
 
 
 def _as_given(name: str, rows: Indices, splits: Sequence[str], where: str) -> tuple[Indices, Indices, Indices]:

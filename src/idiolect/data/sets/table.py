@@ -12,7 +12,7 @@ from idiolect.core.errors import DataError, require
 from idiolect.data.encode.labels import lopsided
 from idiolect.data.federated import SPLITS, FederatedData
 from idiolect.data.partition import Partition, apply_partition, check_pool, pool_hash
-from idiolect.data.schema.columns import some
+from idiolect.data.schema.columns import Filled, some
 from idiolect.data.schema.label import Target
 from idiolect.data.schema.schema import Schema
 from idiolect.data.sets.table_pool import make_partition, read_pool
@@ -30,6 +30,7 @@ def from_table(
     ignore: Sequence[str] = (),
     keep: Sequence[str] = (),
     standardise: bool = True,
+    missing: Filled = "median",
     minimum: int | None = None,
     test: float = 0.25,
     validation: float = 0.1,
@@ -44,8 +45,9 @@ def from_table(
     default the file's name.
     All other columns are features: numbers are standardised (unless standardise is false), also where they are text
     with a decimal comma or among words such as "unknown"; dates are days; text and the columns named in `categorical`
-    are one-hot encoded, missing values are filled and marked. Columns that identify a row are left out unless named
-    in `keep`, as are constant ones and those named in `ignore`. A regression's labels are scaled, too. All of this
+    are one-hot encoded, missing values are filled (by the training rows' median, or mean: `missing`) and marked.
+    Columns that identify a row are left out unless named in `keep`, as are constant ones and those named in
+    `ignore`. A regression's labels are scaled, too. All of this
     is fitted on training rows, told in the notes, and kept as the data's `schema`.
     split: a column with train, validation or test for each row; without such a column rows are divided at random.
     partition: a saved `table_partition` in place of both; `DataError` if it was made for another table.
@@ -63,6 +65,7 @@ def from_table(
     if known is not None:
         given = {"task": task, "categorical": categorical, "ignore": ignore, "keep": keep}
         fixed = [key for key, value in given.items() if value] + ([] if standardise else ["standardise"])
+        fixed += [] if missing == "median" else ["missing"]
         require(not fixed, f"the schema fixes what columns mean: leave out {', '.join(fixed)}")
         client, label, split = known.client, known.label.name, known.split or split
     source = read_pool(path, client, label, split, task, categorical, ignore, keep, known)
@@ -83,7 +86,8 @@ def from_table(
         if known is None:
             training = np.zeros(len(source.table), dtype=bool)
             training[division.train.index] = True
-            fitted, told = source.fit(training, classes, categorical=categorical, keep=keep, standardise=standardise)
+            options: dict[str, Any] = {"categorical": categorical, "keep": keep, "standardise": standardise}
+            fitted, told = source.fit(training, classes, missing=missing, **options)
         else:
             fitted, told = known, ()
     except DataError as error:
@@ -112,6 +116,7 @@ def from_table(
         "ignore": list(ignore),
         "keep": list(keep),
         "standardise": standardise,
+        **({} if missing == "median" else {"missing": missing}),
         **split_options,
         "title": title,
         "schema": "given" if known is not None else None,

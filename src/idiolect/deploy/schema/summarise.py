@@ -1,0 +1,196 @@
+"""Summarise a site's own table: what `agree` needs, and nothing else."""
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+from jaxtyping import Float, Int, Shaped
+
+from idiolect.core.errors import DataError, require
+from idiolect.data.encode.labels import FEW, MANY, check_task
+from idiolect.data.encode.rows import check_labels, split_of_rows
+from idiolect.data.files.table import check_column, column_of, read_table
+from idiolect.data.schema.columns import check_range
+from idiolect.data.schema.identifiers import FEWEST, suspect_words, whole_of
+from idiolect.data.schema.numbers import numbered, numbers_of, possible_readings
+from idiolect.data.schema.words import is_numeric, words_of
+from idiolect.data.sets.like import divide_alone
+from idiolect.deploy.schema.moments import Moments
+from idiolect.deploy.schema.summary import (
+    ColumnSummary,
+    LabelSummary,
+    Reading,
+    Stored,
+    Summary,
+    WholeNumbers,
+    WordCounts,
+)
+from idiolect.deploy.site.rows import rows_of_site
+
+
+def summarise(
+    table: str | Path | pd.DataFrame,
+    *,
+    site: str,
+    client: str = "client",
+    label: str = "label",
+    split: str = "split",
+    categorical: Sequence[str] = (),
+    ignore: Sequence[str] = (),
+    keep: Sequence[str] = (),
+    minimum: int = 5,
+    task: str | None = None,
+    test: float = 0.25,
+    validation: float = 0.1,
+    split_seed: int = 0,
+) -> Summary:
+    """What this site tells of its training rows so that a schema can be agreed on; arguments: see `from_table`.
+
+    site: its name. If the table has the client column, only rows of this client are the site's. The rows are divided
+    as `own_data` divides them. Words, and numbers of columns, that fewer than `minimum` training rows have are not
+    told; the names of all classes are, also those of test rows. Raises `DataError` as `from_table` does, and if the
+    labels look like names of rows.
+    """
+    require(minimum >= 1, f"minimum = {minimum} must be at least 1 row")
+    read = read_table(table, (client,))
+    rows, where = rows_of_site(read.rows, client, site, read.where), read.where
+    check_column(rows, label, "label column", where)
+    for column in (*categorical, *ignore, *keep):
+        check_column(rows, column, "column", where)
+    has_split = split != "split" or (split in rows.columns and split not in ignore)
+    if has_split:
+        check_column(rows, split, "split column", where)
+    splits = split_of_rows(column_of(rows, split), where) if has_split else None
+    fractions: dict[str, Any] = {"test": test, "validation": validation, "split_seed": split_seed}
+    train = divide_alone(site, np.arange(len(rows)), splits, where, **fractions)[0]
+    training = rows.iloc[train]
+    named = check_task(task) if task is not None else None
+    told = _label(column_of(rows, label), train, where, named, minimum, comma_likely=read.comma_likely)
+    not_features = {client, label, *ignore, *((split,) if has_split else ())}
+    try:
+        columns = tuple(
+            _column(column_of(training, name), minimum, categorical=name in categorical, keep=name in keep)
+            for name in map(str, rows.columns)
+            if name not in not_features
+        )
+    except DataError as error:
+        raise DataError(f"{where}: {error}") from error
+    return Summary(
+        site=site,
+        client=client,
+        split=split if has_split else None,
+        rows=len(train),
+        minimum=minimum,
+        comma_likely=read.comma_likely,
+        label=told,
+        columns=columns,
+    )
+
+
+def _column(column: pd.Series, minimum: int, *, categorical: bool, keep: bool) -> ColumnSummary:
+    """One column's training rows."""
+    name, stored = str(column.name), _stored(column)
+    readings = [] if categorical else list(possible_readings(column))
+    if not readings:
+        words = words_of(column)
+        count = numbered(words.code, len(words.distinct))
+        present = int(count.sum())
+        told = _words(words.distinct, count, minimum)
+        return ColumnSummary(
+            name=name,
+            stored=stored,
+            count=present,
+            missing=len(column) - present,
+            keep=keep or categorical,
+            words=told,
+        )
+    read = {reading: numbers_of(column, reading).values for reading in readings}
+    for values in read.values():
+        check_range(values, column)
+    missing = int(np.isnan(read[readings[0]]).sum())
+    enough = len(column) - missing >= minimum
+    return ColumnSummary(
+        name=name,
+        stored=stored,
+        count=len(column) - missing,
+        missing=missing,
+        keep=keep,
+        readings={reading: _reading(values[~np.isnan(values)]) for reading, values in read.items()} if enough else {},
+    )
+
+
+def _stored(column: pd.Series) -> Stored:
+    if pd.api.types.is_bool_dtype(column.dtype):
+        return "boolean"
+    if is_numeric(column):
+        return "number"
+    kind = column.dtype.kind if isinstance(column.dtype, np.dtype) else ""
+    if kind == "M" or isinstance(column.dtype, pd.DatetimeTZDtype):
+        return "date"
+    return "duration" if kind == "m" else "text"
+
+
+def _words(distinct: Shaped[np.ndarray, "words"], count: Int[np.ndarray, "words"], minimum: int) -> WordCounts:
+    """The words of at least `minimum` rows, and how many others there are."""
+    held = {str(word): int(rows) for word, rows in zip(distinct, count, strict=True) if rows > 0}
+    named = {word: rows for word, rows in held.items() if rows >= minimum}
+    rare = sum(held.values()) - sum(named.values())
+    return WordCounts(named=named, withheld_words=len(held) - len(named), withheld_rows=rare)
+
+
+def _reading(values: Float[np.ndarray, "n"]) -> Reading:
+    """The moments of some numbers, in double precision and two passes, and what tells an identifier."""
+    if np.ptp(values) == 0:
+        moments = Moments(count=len(values), mean=float(values[0]), m2=0.0, constant=True)
+    else:
+        mean = float(values.mean())
+        moments = Moments(count=len(values), mean=mean, m2=float(((values - mean) ** 2).sum()))
+    whole = whole_of(values)
+    if whole is None:
+        return Reading(moments=moments)
+    ends = (float(values.min()), float(values.max())) if whole.distinct >= 0.9 * whole.count else (None, None)
+    told = WholeNumbers(distinct=whole.distinct, long=whole.long, smallest=ends[0], largest=ends[1])
+    return Reading(moments=moments, whole=told)
+
+
+def _label(
+    column: pd.Series,
+    train: Int[np.ndarray, "rows"],
+    where: str,
+    task: str | None,
+    minimum: int,
+    *,
+    comma_likely: bool,
+) -> LabelSummary:
+    """The label: its classes if it can have some, its moments if it can be a number."""
+    labels, _ = check_labels(column, where, comma_likely=comma_likely)
+    name, kind = str(column.name), labels.dtype.kind
+    values, code = np.unique(labels, return_inverse=True)
+    stored = {"i": "integer", "u": "integer", "f": "float"}.get(kind, "text")
+    stored = "boolean" if pd.api.types.is_bool_dtype(column.dtype) else stored
+    whole = stored in ("integer", "float") and bool((labels == np.round(labels)).all())
+    if task == "regression" and stored in ("text", "boolean"):
+        raise DataError(f"{where}: column '{name}': regression needs numbers as labels, they are {stored}")
+    if task == "classification" and stored == "float" and not whole:
+        raise DataError(f"{where}: column '{name}': labels with fractions cannot be classes; use task='regression'")
+    few = len(values) <= (FEW if stored == "float" else MANY)
+    can_be = stored in ("text", "boolean") or task == "classification" or (whole and few)
+    classes: dict[str, int] | None = None
+    if can_be and task != "regression":
+        if len(labels) >= FEWEST and suspect_words(len(labels), len(values)):
+            raise DataError(
+                f"{where}: column '{name}': nearly every row has a label of its own; name the column to be predicted"
+            )
+        count = np.bincount(code.reshape(-1)[train], minlength=len(values))
+        texts = [str(int(value)) if whole else str(value) for value in values]
+        classes = dict(zip(texts, map(int, count), strict=True))
+    readings: dict[str, Reading] = {}
+    if stored in ("integer", "float") and task != "classification" and len(train) >= minimum:
+        possible = [one for one in possible_readings(column) if one == "number" or one == "decimal comma"]
+        read = {one: numbers_of(column, one).values[train] for one in possible}
+        readings = {one: _reading(values).model_copy(update={"whole": None}) for one, values in read.items()}
+    return LabelSummary.model_validate(
+        {"name": name, "stored": stored, "task": task, "classes": classes, "readings": readings}
+    )

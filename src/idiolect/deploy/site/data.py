@@ -1,0 +1,157 @@
+"""A site's own data: one client, from its table or from a file of arrays; nothing of anybody else is needed."""
+
+from dataclasses import replace
+from pathlib import Path
+from typing import Any, cast
+
+import numpy as np
+import pandas as pd
+from jaxtyping import Shaped
+from pydantic import ConfigDict
+from pydantic.dataclasses import dataclass
+
+from idiolect.core.aligned import aligned_empty
+from idiolect.core.errors import DataError, require
+from idiolect.data.federated import SPLITS, FederatedData, Split
+from idiolect.data.modalities import Modalities
+from idiolect.data.schema.label import Target
+from idiolect.data.schema.schema import Schema
+from idiolect.data.sets.like import encode_rows
+from idiolect.deploy.kind import Kind
+from idiolect.deploy.messages import Message, Vectors, read_message, write_message
+from idiolect.deploy.site.rows import rows_of_site
+
+FORMAT = "idiolect-arrays"
+
+
+@dataclass(frozen=True, config=ConfigDict(extra="forbid"))
+class OwnData:
+    """Where a site's data lie. name: the site's, which is its client's; either `table` or `arrays`.
+
+    table: a file with one row a sample; arrays: a file that `save_arrays` wrote. schema: a schema's file, if it was
+    not agreed on. label, split, client: the table's columns, by default those of the schema; client = "": all rows
+    are the site's. test, validation, split_seed: how the site divides its rows if it has no column of splits.
+    """
+
+    name: str
+    table: Path | None = None
+    arrays: Path | None = None
+    schema: Path | None = None
+    label: str | None = None
+    split: str | None = None
+    client: str | None = None
+    test: float = 0.25
+    validation: float = 0.1
+    split_seed: int = 0
+
+
+def own_data(settings: OwnData, kind: Kind | None = None) -> FederatedData:
+    """The site's data, a federation of one client; `kind`: what was agreed, whose schema encodes the table.
+
+    The rows of a table are divided whoever else exists: by its column of splits, else by `split_seed` and the site's
+    name. Raises `ConfigError` for settings that contradict each other, `DataError` for data of another kind.
+    """
+    both = (settings.table is None) == (settings.arrays is None)
+    require(not both, f"site '{settings.name}': name its data, either as a table or as arrays")
+    data = _from_arrays(settings) if settings.table is None else _from_table(settings, settings.table, kind)
+    if kind is None:
+        return data
+    kind.check(data)
+    return replace(data, name=kind.name)
+
+
+def save_arrays(path: str | Path, data: FederatedData, client: int) -> None:
+    """Write one client's samples of all splits, and what kind of data they are, as a file for its site.
+
+    Raises `DataError` if the samples are generated, not stored, `StoreError` if the file cannot be written.
+    """
+    require(0 <= client < data.num_clients, f"client = {client} must lie between 0 and {data.num_clients - 1}")
+    one = data.select(lambda index: index == client)
+    vectors: dict[str, Shaped[np.ndarray, "..."]] = {}
+    for name in SPLITS:
+        split = one.stored(name)
+        vectors |= {f"{name}.x": split.x, f"{name}.y": split.y}
+        vectors |= {} if split.outputs is None else {f"{name}.outputs": split.outputs}
+    header: dict[str, Any] = {
+        "format": FORMAT,
+        "version": 1,
+        "client": one.clients[0],
+        "kind": Kind.of(data).to_dict(),
+        "target": None if data.target is None else data.target.model_dump(mode="json"),
+        "own_classes": list(one.own_classes[0]) if one.own_classes else None,
+        "notes": list(data.notes),
+    }
+    write_message(Path(path), Message(header, vectors))
+
+
+def _from_table(settings: OwnData, path: Path | pd.DataFrame, kind: Kind | None) -> FederatedData:
+    schema = _schema(settings, kind)
+    label = schema.label.model_copy(update={"name": settings.label or schema.label.name})
+    client = schema.client if settings.client is None else settings.client
+    split = settings.split or schema.split
+    named = schema.model_copy(update={"client": client or schema.client, "split": split, "label": label})
+    table, where = named.read_file(path)
+    if settings.split is not None and settings.split not in table.columns:
+        raise DataError(f"{where}: no split column '{settings.split}'; leave split out to divide the rows at random")
+    rows = rows_of_site(table, client, settings.name, where, optional=schema.client)
+    data = encode_rows(
+        named,
+        rows,
+        where,
+        np.full(len(rows), settings.name),
+        test=settings.test,
+        validation=settings.validation,
+        split_seed=settings.split_seed,
+    )
+    target = schema.label if isinstance(schema.label, Target) else None
+    return replace(data, schema=schema, target=target)
+
+
+def _schema(settings: OwnData, kind: Kind | None) -> Schema:
+    if kind is not None and kind.schema is not None:
+        return Schema.from_dict(kind.schema, "the agreed schema")
+    require(
+        settings.schema is not None,
+        f"site '{settings.name}': a table needs a schema; name its file (schema=), or agree on one first",
+    )
+    return Schema.load(cast(Path, settings.schema))
+
+
+def _from_arrays(settings: OwnData) -> FederatedData:
+    path = cast(Path, settings.arrays)
+    message = read_message(path)
+    if message is None:
+        raise DataError(f"{path}: no such file")
+    header = message.header
+    if header.get("format") != FORMAT or header.get("version") != 1 or not isinstance(header.get("kind"), dict):
+        raise DataError(f"{path}: is no file of a client's arrays; write one with save_arrays")
+    kind = Kind.from_dict(header["kind"], str(path))
+    held = kind.modalities
+    try:
+        train, validation, test = (_split(message.vectors, name) for name in SPLITS)
+        return FederatedData(
+            name=kind.name,
+            clients=(settings.name,),
+            task=kind.task,
+            classes=kind.classes,
+            notes=tuple(header.get("notes") or ()),
+            provenance={"source": "arrays", "arguments": {"path": str(path)}},
+            modalities=None
+            if held is None
+            else Modalities(tuple(m.name for m in held), tuple(m.shape for m in held)),
+            schema=None if kind.schema is None else Schema.from_dict(kind.schema, str(path)),
+            own_classes=(tuple(header["own_classes"]),) if header.get("own_classes") else (),
+            target=None if header.get("target") is None else Target.model_validate(header["target"]),
+            train=train,
+            validation=validation,
+            test=test,
+        )
+    except (KeyError, ValueError, IndexError) as error:
+        raise DataError(f"{path}: its arrays do not fit together ({str(error)[:100]}); write it anew") from None
+
+
+def _split(vectors: Vectors, name: str) -> Split:
+    stored, y = vectors[f"{name}.x"], vectors[f"{name}.y"]
+    x = aligned_empty(stored.shape, stored.dtype)
+    x[...] = stored
+    return Split(x, y, np.array([0, len(y)], dtype=np.int64), vectors.get(f"{name}.outputs"))

@@ -1,0 +1,184 @@
+"""What sites agree on without pooling rows is what a fit on the pooled rows gives."""
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from idiolect.core.errors import ConfigError, DataError
+from idiolect.data import from_table
+from idiolect.deploy.schema.agree import agree
+from idiolect.deploy.schema.summary import Summary
+from tests.deploy.schema.tables import hospitals, summaries
+
+
+def same(value, other):
+    """Equal: texts exactly, numbers to 1e-6."""
+    if isinstance(value, dict):
+        assert value.keys() == other.keys()
+        for key in value:
+            same(value[key], other[key])
+    elif isinstance(value, list):
+        assert len(value) == len(other)
+        for one, two in zip(value, other, strict=True):
+            same(one, two)
+    elif isinstance(value, float):
+        assert value == pytest.approx(other, rel=1e-6, abs=1e-9)
+    else:
+        assert value == other
+
+
+def check(table, *, minimum=1, **options):
+    """The agreed schema, after it was compared with the pooled one."""
+    pooled = from_table(table, missing="mean", **options).schema
+    standardise = options.pop("standardise", True)
+    told = {
+        site: Summary.from_dict(one.to_dict()) for site, one in summaries(table, minimum=minimum, **options).items()
+    }
+    schema, _ = agree(told, standardise=standardise)
+    same(schema.to_dict(), pooled.to_dict())
+    return schema
+
+
+@pytest.mark.parametrize("label", ["words", "classes", "whole floats", "many", "amount", "true", "comma"])
+def test_it_is_the_pooled_schema_for_every_kind_of_label(label):
+    schema = check(hospitals(label=label), categorical=["code"], ignore=["big"])
+    assert schema.label.kind == ("target" if label in ("many", "amount", "comma") else "classes")
+
+
+def test_every_kind_of_column_is_there():
+    schema = check(hospitals())
+    kinds = {column.name: getattr(column, "read_as", column.kind) for column in schema.columns}
+    wanted = {"text": "number", "comma": "decimal comma", "day": "date", "european": "date d.m.y", "stay": "duration"}
+    wanted |= {
+        "sex": "category",
+        "same": "left out",
+        "empty": "left out",
+        "number": "left out",
+        "running": "left out",
+    }
+    assert kinds | wanted == kinds
+    assert [column.missing for column in schema.columns if column.kind == "number"][0] == "mean"
+
+
+@pytest.mark.parametrize("options", [{"standardise": False}, {"keep": ["number", "running"]}, {"task": "regression"}])
+def test_it_is_the_pooled_schema_with_options(options):
+    check(hospitals(label="amount"), **options)
+
+
+def test_what_is_scaled_is_scaled_alike():
+    table = hospitals()
+    schema, _ = agree(summaries(table, minimum=1))
+    data = from_table(table, missing="mean")
+    np.testing.assert_allclose(schema.encode(table), data.schema.encode(table), atol=1e-5)
+
+
+def test_a_mean_far_from_zero_loses_nothing():
+    table = hospitals()
+    table["big"] = 1e12 + table["count"] + 0.25
+    schema = check(table)
+    found = next(column for column in schema.columns if column.name == "big")
+    assert found.scale == pytest.approx(table["count"][table["split"] == "train"].std(ddof=0), rel=1e-6)
+
+
+def test_a_column_may_be_empty_at_one_site_and_a_word_at_one_only():
+    table = hospitals()
+    table.loc[table["client"] == "west", ["age", "ward"]] = None
+    check(table)
+    table["age"] = table["age"].astype(float)
+    check(table)
+
+
+def test_only_the_most_frequent_categories_have_a_feature():
+    table = hospitals(rows=400)
+    table["ward"] = [f"w{k % 230:03}" for k in range(len(table))]
+    assert sum(feature.startswith("ward=") for feature in check(table).features) == 200
+
+
+def test_rare_words_stay_and_have_no_feature():
+    table = hospitals()
+    table.loc[np.flatnonzero((table["client"] == "north") & (table["split"] == "train"))[:2], "ward"] = "secret"
+    schema, notes = agree(summaries(table, minimum=5))
+    assert "ward=secret" not in schema.features
+    assert any("ward" in note and "rows have words too rare" in note for note in notes)
+    check(table, minimum=1)
+
+
+def test_too_few_values_count_for_nothing():
+    table = hospitals()
+    west = table.index[(table["client"] == "west") & (table["split"] == "train")]
+    table.loc[west[2:], "age"] = np.nan
+    schema, notes = agree(summaries(table, minimum=5))
+    assert any("'age': site 'west' has too few values" in note for note in notes)
+    others = table[(table["client"] != "west") & (table["split"] == "train")]
+    assert schema.columns[0].fill == pytest.approx(others["age"].mean(), rel=1e-12)
+
+
+def changed(column, values):
+    """The summaries if the column is another one at the site `south`."""
+    table = hospitals()
+    told = summaries(table)
+    own = table[table["client"] == "south"].reset_index(drop=True)
+    own = own.drop(columns=column) if values is None else own.assign(**{column: np.resize(values, len(own))})
+    return told | summaries(own)
+
+
+@pytest.mark.parametrize(
+    ("column", "values", "message"),
+    [
+        ("age", None, "site 'south' has no column 'age', which site 'north' has.*ignore="),
+        (
+            "age",
+            ["old", "young"],
+            "'age' is read as number at site 'north' but as words at site 'south'.*categorical=",
+        ),
+        ("day", [1.5, 2.5], "'day' is read as date at site 'north' but as number at site 'south'.*alike"),
+        ("european", ["1/2/2020"], "'european' is read as date d.m.y at site 'north' but.*YYYY-MM-DD"),
+        ("smokes", ["yes", "no"], "'smokes' is read as number at site 'north' but as words at site 'south'"),
+        ("label", [1, 2], "kind of label 'label' is 'words' at site 'north' but 'numbers' at site 'south'"),
+    ],
+)
+def test_a_disagreement_is_one_line_with_site_and_column(column, values, message):
+    with pytest.raises(DataError, match=message) as error:
+        agree(changed(column, values))
+    assert "\n" not in str(error.value)
+
+
+def test_numbers_that_two_sites_write_in_two_ways():
+    """One decimal comma decides for a site whose own words could mean both; bare numbers fit any."""
+    assert next(c for c in agree(changed("either", ["1,5", "2,25"]))[0].columns if c.name == "either").fill < 10
+    schema, _ = agree(changed("comma", [1.5, 2.5]))
+    assert next(c for c in schema.columns if c.name == "comma").read_as == "decimal comma"
+    assert agree(changed("smokes", [0, 1]))[0]
+    told = summaries(hospitals())
+    told["south"] = told["south"].model_copy(update={"comma_likely": True})
+    with pytest.raises(DataError, match="'either': 1,234 is 1.234 at site 'south' but 1234 at site 'north'"):
+        agree(told)
+
+
+def test_truth_values_are_categories_where_a_site_has_gaps_among_them():
+    table = hospitals()
+    own = table[table["client"] == "south"].reset_index(drop=True)
+    own["smokes"] = own["smokes"].astype(object)
+    own.loc[own.index[own["split"] == "train"][:3], "smokes"] = None
+    parts = [table[table["client"] == "north"], own, table[table["client"] == "west"]]
+    told = {site: one for part in parts for site, one in summaries(part).items()}
+    found = next(c for c in agree(told)[0].columns if c.name == "smokes")
+    assert found.categories == ("(missing)", "False", "True")
+
+
+def test_nothing_to_agree_on():
+    with pytest.raises(ConfigError, match="no site has sent"):
+        agree({})
+    table = pd.DataFrame({"x": [1] * 8, "label": ["a", "b"] * 4, "split": ["train", "test"] * 4, "client": "s"})
+    with pytest.raises(DataError, match="no feature is left"):
+        agree(summaries(table))
+
+
+def test_labels_must_be_of_one_task():
+    table = hospitals(label="classes")
+    told = summaries(table, task="classification")
+    other = summaries(table[table["client"] == "west"], task="regression")
+    with pytest.raises(
+        DataError, match="the task is 'classification' at site 'north' but 'regression' at site 'west'"
+    ):
+        agree(told | other)
