@@ -1,4 +1,4 @@
-"""A federation whose sites are all on this machine: each a folder with its own data, private state, models and log."""
+"""A federation whose sites are all on this machine: each a folder with its data, private state, models and log."""
 
 from collections.abc import Generator
 from contextlib import contextmanager

@@ -168,8 +168,8 @@ class HubRun:
         names = [self.roster.names[client] for client in cohort]
         alone = self.server.neighbours is None
         views = self.server.views(shared, cohort) if alone else {client: dict[str, Any]() for client in cohort}
-        messages: dict[int, PyTree] = {}
-        for attempt in range(self.config.tries):
+        attempt = 0
+        while True:
             asked = self.roster.asked([site for site in names if site not in self.config.left], round)
             requests = {s: Message(self._header("round", s), views[self.roster.number(s)]) for s in asked}
             got = self.call(requests, round=round, deadline=self._deadline())
@@ -179,7 +179,8 @@ class HubRun:
             self.roster.heard([s for s in got.replies if s not in refused], got.missing)
             if len(messages) >= self._quorum(len(cohort)) or not cohort:
                 break
-            if attempt + 1 == self.config.tries:
+            attempt += 1
+            if attempt == self.config.tries:
                 Replies({}, missing).require(self._quorum(len(cohort)), f"{self.run}, round {round + 1}")
             time.sleep(PAUSE)
         after = self.server.aggregate(shared, cohort, messages) if alone else shared

@@ -39,10 +39,7 @@ def pooled_scores(
                 _column(clients, {client: value["loss"] for client, value in told.items()}),
                 _column(clients, {client: value["count"] for client, value in told.items()}).astype(np.int64),
                 {
-                    metric.name: tuple(
-                        _column(clients, {c: value["values"][metric.name][part] for c, value in told.items()})
-                        for part in (0, 1)
-                    )
+                    metric.name: (_quotient(clients, told, metric, 0), _quotient(clients, told, metric, 1))
                     for metric in metrics
                 },
             )
@@ -73,6 +70,11 @@ def _column(clients: int, values: Mapping[int, float]) -> np.ndarray:
     for client, value in values.items():
         column[client] = value
     return column
+
+
+def _quotient(clients: int, told: Mapping[int, dict[str, Any]], metric: Metric, part: int) -> np.ndarray:
+    """The numerators (part 0) or denominators (1) of each client's value of a metric."""
+    return _column(clients, {client: value["values"][metric.name][part] for client, value in told.items()})
 
 
 def _sums(vectors: Vectors, name: str, split: str, metrics: Sequence[Metric], outputs: int) -> dict[str, Any]:
