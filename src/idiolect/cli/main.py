@@ -12,6 +12,7 @@ from idiolect.cli.compare import compare
 from idiolect.cli.completion import Shell, completes, show_completion
 from idiolect.cli.experiments import demo, reproduce, resume, run
 from idiolect.cli.export import export
+from idiolect.cli.federate import federate
 from idiolect.cli.inspect import inspect
 from idiolect.cli.personalize import personalize
 from idiolect.cli.predict import predict
@@ -77,7 +78,21 @@ def launch_(
         raise typer.Exit(code)
 
 
-for command in (demo, advise, compare, sweep, run, resume, reproduce, show, inspect, predict, export, personalize):
+for command in (
+    demo,
+    advise,
+    compare,
+    sweep,
+    run,
+    resume,
+    reproduce,
+    show,
+    inspect,
+    predict,
+    export,
+    personalize,
+    federate,
+):
     app.command()(command)
 app.command(name="list")(list_)
 
