@@ -8,7 +8,6 @@ import threading
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 from nvflare.collab import collab
 
 from idiolect.core.errors import IdiolectError
@@ -16,7 +15,7 @@ from idiolect.deploy.messages import Message
 from idiolect.deploy.nvflare.carriers import CollabHub, CollabPeers
 from idiolect.deploy.nvflare.inbox import Inbox
 from idiolect.deploy.nvflare.segment import hub_folder, write_end
-from idiolect.deploy.nvflare.wire import decoded, encoded
+from idiolect.deploy.nvflare.wire import Body, decoded, encoded
 
 _LOG = logging.getLogger("idiolect.site")
 
@@ -62,7 +61,7 @@ class SiteRole:
                 self._closed = f"the site cannot be opened ({type(error).__name__}); its own log says why"
 
     @collab.publish
-    def answer(self, header: str, body: np.ndarray) -> tuple[str, np.ndarray]:
+    def answer(self, header: str, body: Body) -> tuple[str, Body]:
         """Answer one call of the hub; an error is a header with "error"."""
         if self._site is None:
             return encoded(Message({"error": self._closed}))
@@ -76,7 +75,7 @@ class SiteRole:
             return encoded(Message({"error": f"the site failed ({type(error).__name__}); its own log says why"}))
 
     @collab.publish
-    def put(self, round: int, header: str, body: np.ndarray) -> bool:
+    def put(self, round: int, header: str, body: Body) -> bool:
         """Keep a neighbour's message of a round; False if it is none."""
         message = decoded((header, body))
         if message.error or not isinstance(round, int):

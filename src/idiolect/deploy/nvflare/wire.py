@@ -1,4 +1,8 @@
-"""A message as the two arguments of an engine's call: its header as JSON text, its vectors as one array of bytes."""
+"""A message as the two arguments of an engine's call: its header as JSON text, its vectors as bytes.
+
+The engine carries bytes inside the call, and an array in a transfer of its own behind it, by parts. The first takes a
+quarter of the time for 4 KB (.03 s instead of .12 s a round of three sites), the second less for 10 MB.
+"""
 
 import json
 from collections.abc import Callable
@@ -9,7 +13,9 @@ import numpy as np
 from idiolect.core.errors import StoreError
 from idiolect.deploy.messages import Bytes, Message, Vectors, packed, unpacked
 
+Body = Bytes | bytes
 Pack = Callable[[Vectors], Bytes]
+INSIDE = 1 << 20  # bytes of a body that still goes inside the call
 
 
 def packed_once() -> Pack:
@@ -24,9 +30,10 @@ def packed_once() -> Pack:
     return pack
 
 
-def encoded(message: Message, pack: Pack = packed) -> tuple[str, Bytes]:
+def encoded(message: Message, pack: Pack = packed) -> tuple[str, Body]:
     """The header as JSON and the vectors as bytes."""
-    return json.dumps(dict(message.header)), pack(message.vectors)
+    body = pack(message.vectors)
+    return json.dumps(dict(message.header)), body.tobytes() if body.size <= INSIDE else body
 
 
 def decoded(parts: Any) -> Message:
@@ -34,7 +41,8 @@ def decoded(parts: Any) -> Message:
     try:
         head, body = parts
         header = json.loads(head)
-        if not isinstance(header, dict) or not (isinstance(body, np.ndarray) and body.dtype == np.uint8):
+        whole = isinstance(body, bytes) or (isinstance(body, np.ndarray) and body.dtype == np.uint8)
+        if not (isinstance(header, dict) and whole):
             return Message({"error": "sent something that is no message"})
         return Message(header, unpacked(body))
     except StoreError as error:
