@@ -1,0 +1,101 @@
+"""A tiny federation of sites in this process, and the simulation with the same data."""
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from idiolect.data import from_arrays
+from idiolect.data.federated import FederatedData
+from idiolect.deploy.hub.config import HubConfig
+from idiolect.deploy.hub.journal import Participation
+from idiolect.deploy.in_process import InProcess
+from idiolect.deploy.kind import Kind
+from idiolect.deploy.messages import Message
+from idiolect.deploy.site.config import Allowed, SiteConfig
+from idiolect.deploy.site.open import Inline
+from idiolect.deploy.site.site import Site
+from idiolect.deploy.site.trainer import Trainer
+from idiolect.deploy.transport import Replies
+from idiolect.study.comparison import comparison_of
+from idiolect.study.experiment import Experiment
+from idiolect.study.store import Store
+
+
+def data_of(sites: int = 3, seed: int = 0) -> FederatedData:
+    """Equal sites, so that they share compiled programs: 16 samples each, 3 features, 2 classes."""
+    rng, parts = np.random.default_rng(seed), {}
+    for number in range(1, sites + 1):
+        x = rng.normal(size=(16, 3)).astype("f4")
+        parts[f"site-{number}"] = x, (x @ rng.normal(size=(3, 2))).argmax(axis=1)
+    return from_arrays(parts)
+
+
+def experiment_of(methods: Sequence[str | Mapping[str, Any]], **settings: Any) -> Experiment:
+    """One cell with these methods; settings: of the cell."""
+    named = [method if isinstance(method, str) else str(method["name"]) for method in methods]
+    given: dict[str, Any] = {"cohort": None, "sampling": "fixed", "eval_every": 2, "rounds": 4, "metric": ""}
+    given |= {"model": {"name": "mlr"}, **settings}
+    model = given.pop("model")
+    made = comparison_of("t", {"name": "own"}, model, named, title="T", select="last", first_seed=0, seeds=1, **given)
+    cell = made.cells[0]
+    chosen = [
+        own if isinstance(method, str) else type(own).model_validate({**dict(method)})
+        for own, method in zip(cell.methods, methods, strict=True)
+    ]
+    return made.model_copy(update={"cells": (cell.model_copy(update={"methods": tuple(chosen)}),)})
+
+
+def sites_of(folder: Path, data: FederatedData, **allowed: Any) -> dict[str, Site]:
+    """The sites, each with its own folder and trainer."""
+    return {name: site_of(folder / name, data, name, **allowed) for name in data.clients}
+
+
+def site_of(folder: Path, data: FederatedData, name: str, **allowed: Any) -> Site:
+    """One site; the trainer is in this process."""
+    own = data.select(lambda index: data.clients[index] == name)
+    config = SiteConfig(name=name, data={}, allow=Allowed(**allowed))
+    return Site(folder, config, Inline(Trainer(lambda kind: own, folder / "models")))
+
+
+def hub_of(folder: Path, experiment: Experiment, data: FederatedData, **settings: Any) -> Path:
+    """A hub's folder, ready to run."""
+    folder.mkdir(parents=True, exist_ok=True)
+    values = {"experiment": experiment.model_dump(mode="json"), "kind": Kind.of(data).to_dict(), "sites": data.clients}
+    HubConfig(**{**values, "deadline": 30.0, **settings}).save(folder)
+    return folder
+
+
+class Silent:
+    """A transport in which some sites do not answer rounds: (run, round) -> their names."""
+
+    def __init__(self, inner: InProcess, silent: Mapping[tuple[str, int], Sequence[str]]) -> None:
+        self.inner, self.silent = inner, silent
+
+    @property
+    def sites(self) -> Sequence[str]:
+        return self.inner.sites
+
+    def call(self, round: int, messages: Mapping[str, Message], *, deadline: float) -> Replies:
+        names = {m.header.get("run") for m in messages.values()}
+        run = str(next(iter(names), ""))
+        is_round = any(message.header.get("task") == "round" for message in messages.values())
+        silent = self.silent.get((run, round), ()) if is_round else ()
+        got = self.inner.call(round, {s: m for s, m in messages.items() if s not in silent}, deadline=deadline)
+        return Replies(got.replies, {**got.missing, **{s: "silent" for s in silent if s in messages}})
+
+
+def scores_of(folder: Path, run: str) -> dict[tuple[int, str, str], Any]:
+    """All recorded scores of a run: (round, model, split) -> `ClientScores`."""
+    with Store(folder, create=False) as store:
+        return {
+            (round, model, split): store.scores(run, round, model, split)
+            for round in store.evaluated(run)
+            for model in store.models(run)
+            for split in store.evaluated_splits(run, round)
+        }
+
+
+def participation(folder: Path) -> list[dict[str, Any]]:
+    return list(Participation(folder).lines())
