@@ -13,7 +13,7 @@ from idiolect.data.encode.labels import FEW, MANY, check_task
 from idiolect.data.encode.rows import check_labels, split_of_rows
 from idiolect.data.files.table import check_column, column_of, read_table
 from idiolect.data.schema.columns import check_range
-from idiolect.data.schema.identifiers import FEWEST, suspect_words, whole_of
+from idiolect.data.schema.identifiers import suspect_words, whole_of
 from idiolect.data.schema.numbers import numbered, numbers_of, possible_readings
 from idiolect.data.schema.words import is_numeric, words_of
 from idiolect.data.sets.like import divide_alone
@@ -178,8 +178,11 @@ def _label(
     few = len(values) <= (FEW if stored == "float" else MANY)
     can_be = stored in ("text", "boolean") or task == "classification" or (whole and few)
     classes: dict[str, int] | None = None
+    own = suspect_words(len(labels), len(values)) != ""
+    if own and whole and task is None:
+        can_be = False  # so many distinct numbers are no classes
     if can_be and task != "regression":
-        if len(labels) >= FEWEST and suspect_words(len(labels), len(values)):
+        if own:
             raise DataError(
                 f"{where}: column '{name}': nearly every row has a label of its own; name the column to be predicted"
             )
