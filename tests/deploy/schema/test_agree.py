@@ -78,7 +78,7 @@ def test_it_is_the_pooled_schema_of_a_real_table(name):
     table = getattr(sets, f"load_{name}")(as_frame=True).frame.rename(columns={"target": "label"})
     rng = np.random.default_rng(0)
     table = table.mask(rng.random(table.shape) < 0.1).assign(label=table["label"])
-    table["client"] = rng.choice(["a", "b", "c", "d"], len(table), p=[0.5, 0.3, 0.15, 0.05])
+    table["client"] = rng.choice(["a", "b", "c", "d"], len(table), p=[0.4, 0.3, 0.2, 0.1])
     table["split"] = rng.choice(["train", "validation", "test"], len(table), p=[0.6, 0.1, 0.3])
     check(table.sort_values("client", kind="stable"))
 
