@@ -38,6 +38,7 @@ TESTED_IN = {
     "cli/predict": "api/test_predict.py",
     "cli/show": "cli/test_main.py",
     "data/schema/columns": "data/schema/test_fit.py",
+    "data/schema/decide": "data/schema/test_fit.py",
     "data/schema/fit_table": "data/schema/test_schema.py",
     "data/sets/table_pool": "data/sets/test_table.py",
     "models/client_model": "api/test_predict.py",

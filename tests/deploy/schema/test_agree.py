@@ -57,7 +57,7 @@ def test_every_kind_of_column_is_there():
         "running": "left out",
     }
     assert kinds | wanted == kinds
-    assert [column.missing for column in schema.columns if column.kind == "number"][0] == "mean"
+    assert next(column.missing for column in schema.columns if column.kind == "number") == "mean"
 
 
 @pytest.mark.parametrize("options", [{"standardise": False}, {"keep": ["number", "running"]}, {"task": "regression"}])
@@ -70,6 +70,17 @@ def test_what_is_scaled_is_scaled_alike():
     schema, _ = agree(summaries(table, minimum=1))
     data = from_table(table, missing="mean")
     np.testing.assert_allclose(schema.encode(table), data.schema.encode(table), atol=1e-5)
+
+
+@pytest.mark.parametrize("name", ["wine", "diabetes", "breast_cancer"])
+def test_it_is_the_pooled_schema_of_a_real_table(name):
+    sets = pytest.importorskip("sklearn.datasets")
+    table = getattr(sets, f"load_{name}")(as_frame=True).frame.rename(columns={"target": "label"})
+    rng = np.random.default_rng(0)
+    table = table.mask(rng.random(table.shape) < 0.1).assign(label=table["label"])
+    table["client"] = rng.choice(["a", "b", "c", "d"], len(table), p=[0.4, 0.3, 0.2, 0.1])
+    table["split"] = rng.choice(["train", "validation", "test"], len(table), p=[0.6, 0.1, 0.3])
+    check(table.sort_values("client", kind="stable"))
 
 
 def test_a_mean_far_from_zero_loses_nothing():
@@ -151,7 +162,7 @@ def test_numbers_that_two_sites_write_in_two_ways():
     assert agree(changed("smokes", [0, 1]))[0]
     told = summaries(hospitals())
     told["south"] = told["south"].model_copy(update={"comma_likely": True})
-    with pytest.raises(DataError, match="'either': 1,234 is 1.234 at site 'south' but 1234 at site 'north'"):
+    with pytest.raises(DataError, match=r"'either': 1,234 is 1\.234 at site 'south' but 1234 at site 'north'"):
         agree(told)
 
 

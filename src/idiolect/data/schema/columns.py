@@ -34,7 +34,8 @@ class Number(_Kind):
     """Numbers, truth values (0, 1), dates or durations (days): (x - mean) / scale, in double precision.
 
     Missing values are `fill`, the training median or mean (`missing`; older files have `median`); where training rows
-    have some, a second feature marks them with 1. A column whose present values are all equal in training is `constant`: only the mark remains.
+    have some, a second feature marks them with 1. A column whose present values are all equal in training is
+    `constant`: only the mark remains.
     """
 
     kind: Literal["number"] = "number"

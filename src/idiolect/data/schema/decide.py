@@ -92,5 +92,5 @@ def category(
         words = [words[place] for place in most]
         rare = sorted({*count} - {*words})
         notes = (f"column '{name}': only its {MOST} most frequent categories have a feature (not {some(rare)})",)
-    categories = sorted([*words, *([MISSING] if missing else [])])
+    categories: list[str] = sorted([*words, *([MISSING] if missing else [])])
     return Category(name=name, categories=tuple(categories), numbers=numbers), notes

@@ -18,7 +18,7 @@ class Whole(NamedTuple):
     """What is known of a column of whole numbers: how many are present and distinct, whether all have nine digits or
     more, and how far the largest is from the smallest."""
 
-    count: int
+    present: int
     distinct: int
     long: bool
     spread: float
@@ -56,7 +56,7 @@ def suspect_numbers(name: str, whole: Whole | None) -> str:
     Whole numbers are suspected if all have nine digits or more; if they are a running number (distinct, and spread
     over no more than three times the rows); or if the column's name says id and half of the rows have their own.
     """
-    if whole is None or whole.count < FEWEST:
+    if whole is None or whole.present < FEWEST:
         return ""
     count, distinct, long, spread = whole
     if distinct > 1 and long:

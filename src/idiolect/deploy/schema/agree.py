@@ -21,10 +21,11 @@ def agree(summaries: Mapping[str, Summary], *, standardise: bool = True) -> tupl
 
     Means and deviations are pooled exactly (`pooled`); missing numbers are the mean of the present ones. Columns and
     categories stand as in the pooled fit, the first site's order of columns first. Where sums cannot say what a
-    pooled fit sees, the rule is: words that no site has named (see `summarise`) have no feature; distinct words and numbers
-    are at most the sites' sum (and, of whole numbers, the width of their range), and this bound decides what is an
-    identifier; of the 200 most frequent categories, only rows that sites have told count; each site by itself
-    may have three words without digit among numbers; truth values count as numbers beside numbers.
+    pooled fit sees, the rule is: words that no site has named (see `summarise`) have no feature; distinct words and
+    numbers are at most the sites' sum (and, of whole numbers, the width of their range), and this bound decides what
+    is an identifier; for the 200 most frequent categories only rows that sites have told count; each site by itself
+    may have three words without digit among numbers; truth values count as numbers beside numbers. If no site names
+    the task, a label that one site alone would not take for classes is a number.
 
     Raises `DataError`, one line with site, column and remedy, where sites disagree: a column that is missing, read as
     something else, another label.

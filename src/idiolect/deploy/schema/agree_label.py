@@ -66,7 +66,7 @@ def _target(name: str, summaries: Mapping[str, Summary]) -> tuple[Target, list[s
         stored = "text" if len(one.label.readings) > 1 or "number" not in one.label.readings else "number"
         readings, count = one.label.readings, one.rows
         held[site] = ColumnSummary(name=name, stored=stored, count=count, missing=0, readings=readings)
-    reading = choose(name, held, {site: one.comma_likely for site, one in summaries.items()})
+    reading = choose(name, held, {site: one.comma_likely for site, one in summaries.items()}) or "number"
     parts = [
         (column.readings.get(reading) or next(iter(column.readings.values()))).moments
         for column in held.values()

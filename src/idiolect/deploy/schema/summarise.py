@@ -13,8 +13,8 @@ from idiolect.data.encode.labels import FEW, MANY, check_task
 from idiolect.data.encode.rows import check_labels, split_of_rows
 from idiolect.data.files.table import check_column, column_of, read_table
 from idiolect.data.schema.columns import check_range
-from idiolect.data.schema.identifiers import FEWEST, suspect_words, whole_of
-from idiolect.data.schema.numbers import numbered, numbers_of, possible_readings
+from idiolect.data.schema.identifiers import suspect_words, whole_of
+from idiolect.data.schema.numbers import ReadAs, numbered, numbers_of, possible_readings
 from idiolect.data.schema.words import is_numeric, words_of
 from idiolect.data.sets.like import divide_alone
 from idiolect.deploy.schema.moments import Moments
@@ -150,7 +150,7 @@ def _reading(values: Float[np.ndarray, "n"]) -> Reading:
     whole = whole_of(values)
     if whole is None:
         return Reading(moments=moments)
-    ends = (float(values.min()), float(values.max())) if whole.distinct >= 0.9 * whole.count else (None, None)
+    ends = (float(values.min()), float(values.max())) if whole.distinct >= 0.9 * whole.present else (None, None)
     told = WholeNumbers(distinct=whole.distinct, long=whole.long, smallest=ends[0], largest=ends[1])
     return Reading(moments=moments, whole=told)
 
@@ -178,8 +178,11 @@ def _label(
     few = len(values) <= (FEW if stored == "float" else MANY)
     can_be = stored in ("text", "boolean") or task == "classification" or (whole and few)
     classes: dict[str, int] | None = None
+    own = suspect_words(len(labels), len(values)) != ""
+    if own and whole and task is None:
+        can_be = False  # so many distinct numbers are no classes
     if can_be and task != "regression":
-        if len(labels) >= FEWEST and suspect_words(len(labels), len(values)):
+        if own:
             raise DataError(
                 f"{where}: column '{name}': nearly every row has a label of its own; name the column to be predicted"
             )
@@ -188,7 +191,9 @@ def _label(
         classes = dict(zip(texts, map(int, count), strict=True))
     readings: dict[str, Reading] = {}
     if stored in ("integer", "float") and task != "classification" and len(train) >= minimum:
-        possible = [one for one in possible_readings(column) if one == "number" or one == "decimal comma"]
+        possible: list[ReadAs] = [
+            one for one in possible_readings(column) if one == "number" or one == "decimal comma"
+        ]
         read = {one: numbers_of(column, one).values[train] for one in possible}
         readings = {one: _reading(values).model_copy(update={"whole": None}) for one, values in read.items()}
     return LabelSummary.model_validate(

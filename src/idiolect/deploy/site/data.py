@@ -129,7 +129,7 @@ def _from_arrays(settings: OwnData) -> FederatedData:
     held = kind.modalities
     try:
         train, validation, test = (_split(message.vectors, name) for name in SPLITS)
-        return FederatedData(
+        data = FederatedData(
             name=kind.name,
             clients=(settings.name,),
             task=kind.task,
@@ -148,10 +148,14 @@ def _from_arrays(settings: OwnData) -> FederatedData:
         )
     except (KeyError, ValueError, IndexError) as error:
         raise DataError(f"{path}: its arrays do not fit together ({str(error)[:100]}); write it anew") from None
+    kind.check(data)
+    return data
 
 
 def _split(vectors: Vectors, name: str) -> Split:
     stored, y = vectors[f"{name}.x"], vectors[f"{name}.y"]
+    if stored.ndim == 0 or y.ndim != 1 or len(stored) != len(y):
+        raise ValueError(f"{name}.x {stored.shape}, {name}.y {y.shape}")
     x = aligned_empty(stored.shape, stored.dtype)
     x[...] = stored
     return Split(x, y, np.array([0, len(y)], dtype=np.int64), vectors.get(f"{name}.outputs"))
