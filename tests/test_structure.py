@@ -21,6 +21,7 @@ FLOORS = [
     ("algorithms",),
     ("runtime",),
     ("study",),
+    ("deploy",),
     ("report", "experiments"),
     ("api",),
     ("cli",),
@@ -41,6 +42,14 @@ TESTED_IN = {
     "data/schema/decide": "data/schema/test_fit.py",
     "data/schema/fit_table": "data/schema/test_schema.py",
     "data/sets/table_pool": "data/sets/test_table.py",
+    "deploy/hub/call": "deploy/hub/test_rounds.py",
+    "deploy/hub/run": "deploy/test_in_process.py",
+    "deploy/hub/server": "deploy/test_in_process.py",
+    "deploy/site/build": "deploy/site/test_child.py",
+    "deploy/site/open": "deploy/site/test_child.py",
+    "deploy/site/programs": "deploy/test_in_process.py",
+    "deploy/site/trainer": "deploy/site/test_site.py",
+    "deploy/transport": "deploy/hub/test_rounds.py",
     "models/client_model": "api/test_predict.py",
     "__init__": "api/test_estimators.py",  # loads the estimators when they are asked for
     "__main__": "study/test_engine.py",  # starts `python -m idiolect`

@@ -23,12 +23,12 @@ from idiolect.study.experiment import Experiment
 from idiolect.study.store import Store
 
 
-def data_of(sites: int = 3, seed: int = 0) -> FederatedData:
-    """Equal sites, so that they share compiled programs: 16 samples each, 3 features, 2 classes."""
+def data_of(sites: int = 3, seed: int = 0, classes: int = 2) -> FederatedData:
+    """Equal sites, so that they share compiled programs: 16 samples each, 3 features."""
     rng, parts = np.random.default_rng(seed), {}
     for number in range(1, sites + 1):
         x = rng.normal(size=(16, 3)).astype("f4")
-        parts[f"site-{number}"] = x, (x @ rng.normal(size=(3, 2))).argmax(axis=1)
+        parts[f"site-{number}"] = x, (x @ rng.normal(size=(3, classes))).argmax(axis=1)
     return from_arrays(parts)
 
 
@@ -62,7 +62,11 @@ def site_of(folder: Path, data: FederatedData, name: str, **allowed: Any) -> Sit
 def hub_of(folder: Path, experiment: Experiment, data: FederatedData, **settings: Any) -> Path:
     """A hub's folder, ready to run."""
     folder.mkdir(parents=True, exist_ok=True)
-    values = {"experiment": experiment.model_dump(mode="json"), "kind": Kind.of(data).to_dict(), "sites": data.clients}
+    values = {
+        "experiment": experiment.model_dump(mode="json"),
+        "kind": Kind.of(data).to_dict(),
+        "sites": data.clients,
+    }
     HubConfig(**{**values, "deadline": 30.0, **settings}).save(folder)
     return folder
 

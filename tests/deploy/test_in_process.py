@@ -5,9 +5,11 @@ import pytest
 
 from idiolect.algorithms.registry import ALGORITHMS
 from idiolect.core.errors import ConfigError
+from idiolect.data import from_arrays, number_own_labels
 from idiolect.deploy.hub.run import run_hub
 from idiolect.deploy.in_process import InProcess
 from idiolect.study.launch import launch
+from tests import modalities
 from tests.deploy.federation import data_of, experiment_of, hub_of, scores_of, sites_of
 
 CANNOT = {"global": "pools all clients' samples"}
@@ -19,22 +21,51 @@ METHODS = sorted(ALGORITHMS.keys() - CANNOT.keys() - MODALITIES)
 
 @pytest.mark.parametrize("name", METHODS)
 def test_sites_compute_what_the_simulation_computes(name, tmp_path):
-    data = data_of()
     model = {"name": "mlp", "hidden": [3]} if name in HAS_BODY else {"name": "mlr"}
     cohort = None if ALGORITHMS[name].everyone else 2
-    experiment = experiment_of([name], model=model, cohort=cohort, rounds=3, eval_every=3)
-    transport = InProcess(sites_of(tmp_path, data))
-    run_hub(hub_of(tmp_path / "hub", experiment, data), transport)
-    launch(experiment, tmp_path / "simulated", data=data, jobs=1)
-    run = f"t/{name}/seed0"
-    real, simulated = scores_of(tmp_path / "hub", run), scores_of(tmp_path / "simulated", run)
+    check(tmp_path, data_of(), experiment_of([name], model=model, cohort=cohort, rounds=3, eval_every=3))
+
+
+@pytest.mark.parametrize("name", sorted(MODALITIES))
+def test_sites_with_different_modalities(name, tmp_path):
+    held = (("acc",), ("text",))
+    data = modalities.data_of(held, sizes=(8, 8))
+    model = {"name": "multimodal", "features": 2, "decoder": [], **modalities.FLAT}
+    model |= {"fusion": "concat"} if name == "mmfl-fusion" else {}
+    method = {"name": name, "rates": [0.1], "batch_size": 4, "local_steps": 1, "meta_steps": 1}
+    check(tmp_path, data, experiment_of([method], model=model, rounds=1, splits=("test",)))
+
+
+def test_sites_that_number_their_own_classes(tmp_path):
+    data = number_own_labels(data_of(classes=3))
+    check(tmp_path, data, experiment_of(["fedper"], model={"name": "mlp", "hidden": [3]}, rounds=2))
+
+
+def test_a_regression_in_the_users_units_with_a_metric_that_no_sums_give(tmp_path):
+    rng = np.random.default_rng(1)
+    parts = {f"site-{i}": ((x := rng.normal(size=(20, 3)).astype("f4")), 50 + 9 * x[:, 0]) for i in (1, 2, 3)}
+    data = from_arrays(parts, task="regression")
+    experiment = experiment_of(["fedavg"], model={"name": "linear"}, metric="mse,r2", rounds=2)
+    check(tmp_path, data, experiment, unpooled={"r2"})
+
+
+def check(folder, data, experiment, unpooled=()):
+    """Run an experiment at sites and simulated, and compare every score; metrics `unpooled` have none over all."""
+    transport = InProcess(sites_of(folder, data))
+    run_hub(hub_of(folder / "hub", experiment, data), transport)
+    launch(experiment, folder / "simulated", data=data, jobs=1)
+    run = f"t/{experiment.cells[0].methods[0].title}/seed0"
+    real, simulated = scores_of(folder / "hub", run), scores_of(folder / "simulated", run)
     assert real.keys() == simulated.keys() != set()
     for key, expected in simulated.items():
-        np.testing.assert_allclose(real[key].loss, expected.loss, atol=1e-6, err_msg=str(key))
+        np.testing.assert_allclose(real[key].loss, expected.loss, rtol=1e-6, atol=1e-6, err_msg=str(key))
         assert (real[key].count == expected.count).all()
         for metric, values in expected.values.items():
-            np.testing.assert_allclose(real[key].values[metric], values, atol=1e-6)
-            np.testing.assert_allclose(real[key].pooled[metric], expected.pooled[metric], atol=1e-6)
+            np.testing.assert_allclose(real[key].values[metric], values, rtol=1e-5, atol=1e-6)
+            if metric in unpooled:
+                assert np.isnan(real[key].pooled[metric])
+            else:
+                np.testing.assert_allclose(real[key].pooled[metric], expected.pooled[metric], rtol=1e-5, atol=1e-6)
 
 
 @pytest.mark.parametrize("name", sorted(CANNOT))

@@ -9,7 +9,7 @@ from idiolect.deploy.nvflare.provision import Kits, provision
 SOURCE = Path(__file__).parents[3] / "src"
 
 # Loaded by every process of the engine; the modules that the roles import are these few lines.
-STAND_INS = '''
+STAND_INS = """
 import os
 import sys
 import types
@@ -77,7 +77,7 @@ for name, what in {"idiolect.deploy.hub.run": run_hub, "idiolect.deploy.site.sit
     module = types.ModuleType(name)
     setattr(module, "run_hub" if what is run_hub else "open_site", what)
     sys.modules[name] = module
-'''
+"""
 
 
 class Federation:

@@ -88,7 +88,10 @@ class Fake:
             return world.tokens[token]
         assert world.running is None, "two jobs at once"
         world.running = world.tokens[token] = job.name
-        world.state[job.name], world.inside[job.name] = "RUNNING", {**dict.fromkeys(world.sites, "OK"), "server": "OK"}
+        world.state[job.name], world.inside[job.name] = (
+            "RUNNING",
+            {**dict.fromkeys(world.sites, "OK"), "server": "OK"},
+        )
         return job.name
 
     def job_status(self, job: str) -> str:

@@ -153,7 +153,7 @@ def main(descriptor: int) -> None:
     connection = Connection(descriptor)
     try:
         settings = receive(connection).header
-        from idiolect.deploy.site.open import trainer_of
+        from idiolect.deploy.site.build import trainer_of
 
         try:
             trainer = trainer_of(settings)

@@ -188,9 +188,7 @@ def _programs(terms: Terms, place: Place, data: FederatedData) -> Programs:
     shape = (data.feature_shape, data.num_outputs, data.task, model_key(0), data.modalities)
     model = build_model(terms.model, *shape)
     objective = objective_of(model, data.task, l2_of(terms.model), loss_of(terms.model))
-    params = jax.tree.map(
-        lambda leaf: jax.ShapeDtypeStruct(leaf.shape, leaf.dtype), eqx.filter(model, eqx.is_inexact_array)
-    )
+    params = eqx.filter(model, eqx.is_inexact_array)
     own = start_of(data, params)
     # The other sites' sizes are not told; whatever runs at a client has no use for them.
     sizes = jnp.zeros(place.clients, jnp.int32).at[place.id].set(own.capacity)

@@ -1,0 +1,39 @@
+"""The log of what leaves."""
+
+import json
+
+import numpy as np
+import pytest
+
+from idiolect.core.errors import StoreError
+from idiolect.deploy.messages import Message, digest_of
+from idiolect.deploy.site.outbox import Outbox
+
+
+def test_a_line_says_what_leaves_and_no_value_of_it(tmp_path):
+    box = Outbox(tmp_path / "deep" / "sent.jsonl")
+    vectors = {"w": np.full((2, 3), 0.123456789, np.float32)}
+    box.write("hub", "round", Message({"n": 1}, vectors), run="r", round=4)
+    box.write("site-2", "exchange", Message())
+    first, second = box.lines()
+    assert (first["to"], first["task"], first["run"], first["round"]) == ("hub", "round", "r", 4)
+    assert first["vectors"] == {"w": ["float32", [2, 3]]}
+    assert (first["bytes"], first["sha256"]) == (24, digest_of(vectors))
+    assert (second["to"], second["bytes"], second["sha256"]) == ("site-2", 0, "")
+    assert "0.1234" not in box.path.read_text()
+
+
+def test_a_line_cut_off_by_a_crash_is_left_out(tmp_path):
+    box = Outbox(tmp_path / "sent.jsonl")
+    assert [*box.lines()] == []
+    box.write("hub", "hello", Message())
+    whole = box.path.read_text()
+    box.path.write_text(whole + whole[:20])
+    assert [line["task"] for line in box.lines()] == ["hello"]
+    assert json.loads(whole)["task"] == "hello"
+
+
+def test_what_cannot_be_noted_is_not_sent(tmp_path):
+    (tmp_path / "file").write_text("")
+    with pytest.raises(StoreError, match="nothing is sent"):
+        Outbox(tmp_path / "file" / "sent.jsonl").write("hub", "hello", Message())

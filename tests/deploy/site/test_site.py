@@ -1,0 +1,203 @@
+"""A site as the hub and its neighbours meet it."""
+
+import json
+import time
+
+import numpy as np
+import pytest
+
+from idiolect.algorithms.fedu import DFedU
+from idiolect.deploy.in_process import InProcess
+from idiolect.deploy.kind import Kind
+from idiolect.deploy.messages import Message, read_message
+from idiolect.deploy.site.outbox import Outbox
+from idiolect.deploy.terms import PROTOCOL, VERSION
+from idiolect.deploy.transport import Replies
+from tests.deploy.federation import data_of, site_of
+
+DATA = data_of()
+VIEW = {"view/linear/weight": np.zeros((2, 3), np.float32), "view/linear/bias": np.zeros(2, np.float32)}
+PARAMS = {name.replace("view", "params"): vector for name, vector in VIEW.items()}
+
+
+class Nobody:
+    """Neighbours of whom none answers, or each with what is given."""
+
+    def __init__(self, **answers):
+        self.answers, self.sent = answers, {}
+
+    def exchange(self, round, messages, *, deadline):
+        self.sent = dict(messages)
+        return Replies(dict(self.answers), {name: "late" for name in messages if name not in self.answers})
+
+
+def call(site, task, vectors=None, peer=None, method="scaffold", neighbours=None, **header):
+    terms = {"run": "r", "method": {"name": method}, "model": {"name": "mlr"}, "kind": Kind.of(DATA).to_dict()}
+    place = {"id": 0, "clients": 3, "samples": 36, "cohort": 3.0, "neighbours": neighbours}
+    head = {"job": 1, "call": 1, "round": 0, "used": -1, "run": "r"}
+    head |= {"terms": {**terms, "seed": 0, "rounds": 9}, "place": place, "task": task, **header}
+    return site.answer(Message(head, vectors or {}), "hub", peer or Nobody())
+
+
+@pytest.fixture
+def site(tmp_path):
+    made = site_of(tmp_path / "site-1", DATA, "site-1")
+    assert call(made, "begin", PARAMS, call=1).header == {"begun": True}
+    return made
+
+
+def control(site):
+    """The private control variate of SCAFFOLD as it is kept."""
+    return site.folder / "state" / "r" / "kept.msg"
+
+
+VIEWS = {
+    **{name.replace("view/", "view/params/"): vector for name, vector in VIEW.items()},
+    **{name.replace("view/", "view/control/"): vector for name, vector in VIEW.items()},
+}
+
+
+def test_hello_and_join(site):
+    assert call(site, "hello").header == {"name": "site-1", "protocol": PROTOCOL, "version": VERSION}
+    assert call(site, "join").header == {"samples": {"train": 10, "validation": 2, "test": 4}}
+
+
+def test_a_round_is_prepared_and_committed_when_its_answer_was_used(site):
+    before = control(site).read_bytes()
+    first = call(site, "round", VIEWS, call=2)
+    assert {*first.vectors} == {
+        f"{part}/linear/{leaf}" for part in ("params", "control") for leaf in ("weight", "bias")
+    }
+    assert control(site).read_bytes() == before
+    again = call(site, "round", VIEWS, call=3)  # the hub's checkpoint was lost: the same call, answered again
+    assert all((again.vectors[name] == vector).all() for name, vector in first.vectors.items())
+    second = call(site, "round", VIEWS, call=4, round=1, used=0)
+    assert control(site).read_bytes() != before
+    # With a control variate of its own, the next round's message differs from the first one's.
+    assert any((second.vectors[name] != vector).any() for name, vector in first.vectors.items())
+
+
+def test_a_retried_round_is_not_computed_twice(site):
+    first = call(site, "round", VIEWS, call=2)
+    site.trainer.call = None  # whoever computes now fails
+    assert call(site, "round", VIEWS, call=3).vectors.keys() == first.vectors.keys()
+
+
+def test_an_answer_that_was_not_used_leaves_no_trace(site, tmp_path):
+    other = site_of(tmp_path / "other" / "site-1", DATA, "site-1")
+    call(other, "begin", PARAMS)
+    call(site, "round", VIEWS, call=2)  # dropped at the deadline
+    late = call(site, "round", VIEWS, call=3, round=1, used=-1)
+    plain = call(other, "round", VIEWS, call=2, round=1, used=-1)
+    assert all((late.vectors[name] == vector).all() for name, vector in plain.vectors.items())
+
+
+def test_an_older_call_changes_nothing(site):
+    call(site, "round", VIEWS, job=2, call=1)
+    before = sorted((path.name, path.read_bytes()) for path in control(site).parent.iterdir())
+    assert "is late" in call(site, "round", VIEWS, job=1, call=9).error
+    assert sorted((path.name, path.read_bytes()) for path in control(site).parent.iterdir()) == before
+
+
+def test_what_the_site_does_not_allow_is_refused(tmp_path):
+    site = site_of(tmp_path / "site-1", DATA, "site-1", methods=("pfedme",), evaluation=False, neighbours=())
+    assert call(site, "join").error == "method 'scaffold' is not allowed here (allowed: pfedme)"
+    assert call(site, "fly").error == "task 'fly' is not known here"
+    small = site_of(tmp_path / "small", DATA, "site-1", largest=40)
+    assert "has 64 bytes; at most 40 are allowed" in call(small, "round", VIEWS).error
+    assert "has 32 bytes" in call(site_of(tmp_path / "s", DATA, "site-1", largest=31), "begin", PARAMS).error
+
+
+def test_evaluation_can_be_kept_at_the_site(tmp_path):
+    for allowed in (True, False):
+        site = site_of(tmp_path / str(allowed), DATA, "site-1", evaluation=allowed)
+        call(site, "begin", PARAMS, method="fedavg")
+        answer = call(site, "evaluate", VIEW, method="fedavg", names=["global"], call=2)
+        assert bool(answer.header["scores"]) == allowed == bool(answer.vectors)
+
+
+def test_a_message_that_does_not_fit_is_one_line(site):
+    name = "view/params/linear/weight"
+    for vector, told in (
+        (np.full((2, 3), np.nan, np.float32), "holds NaN or infinity"),
+        (np.zeros((3, 2), np.float32), "has shape"),
+    ):
+        error = call(site, "round", {**VIEWS, name: vector}, call=2).error
+        assert told in error
+        assert "params/linear/weight" in error
+    assert (
+        "'control/linear/bias' is missing"
+        in call(site, "round", {n: v for n, v in VIEWS.items() if n != "view/control/linear/bias"}, call=3).error
+    )
+    assert "no readable numbers" in call(site, "round", VIEWS, job="x").error
+    assert "terms cannot be read" in site.answer(Message({"task": "join"}), "hub", Nobody()).error
+
+
+def test_a_state_that_was_lost_is_told(site):
+    assert "has used this site's answer of round 3" in call(site, "round", VIEWS, call=2, round=3, used=2).error
+    assert (
+        "has no private state of run 'r'"
+        in call(site_of(site.folder.parent / "new", DATA, "site-1"), "round", VIEWS).error
+    )
+
+
+def test_among_neighbours_the_missing_are_left_out_and_counted(tmp_path):
+    options = {"method": "dfedu", "neighbours": {"b": 0.5, "c": 2.0, "d": 1.0}}
+    site = site_of(tmp_path / "site-1", DATA, "site-1")
+    call(site, "begin", PARAMS, **options)
+    model = {"linear/weight": np.ones((2, 3), np.float32), "linear/bias": np.ones(2, np.float32)}
+    wrong = {**model, "linear/bias": np.array([np.nan, 0], np.float32)}
+    peer = Nobody(b=Message({}, model), d=Message({}, wrong))
+    answer = call(site, "round", peer=peer, call=2, **options)
+    assert answer.vectors == {}  # a hub sees no model
+    assert answer.header["missing"] == {"c": "late", "d": "its message holds NaN or infinity"}
+    sent = peer.sent["b"].vectors
+    prepared = site.folder / "state" / "r" / "prepared.msg"
+    assert prepared.is_file()
+    call(site, "evaluate", call=3, round=1, used=0, names=["personal"], **options)
+    kept = read_message(control(site))
+    # w - mu R eta a (w - w_b), dFedU's line 12 with the one neighbour whose message came
+    step = float(DFedU().step) * 0.5
+    for name, own in sent.items():
+        expected = own - np.float32(step) * (own - model[name])
+        np.testing.assert_allclose(kept.vectors[f"view/{name}"], expected, rtol=1e-6, atol=1e-7)
+
+
+def test_a_neighbour_must_be_allowed(tmp_path):
+    site = site_of(tmp_path / "site-1", DATA, "site-1", neighbours=("b",))
+    options = {"method": "dfedu", "neighbours": {"b": 1.0, "c": 1.0}}
+    call(site, "begin", PARAMS, **options)
+    peer = Nobody()
+    assert "site 'c' is not allowed" in call(site, "round", peer=peer, call=2, **options).error
+    assert peer.sent == {}
+
+
+def test_all_that_leaves_is_in_the_log_and_nothing_private(site):
+    answer = call(site, "round", VIEWS, call=2)
+    lines = [*Outbox(site.folder / "sent.jsonl").lines()]
+    assert [line["task"] for line in lines] == ["begin", "round"]
+    assert {*lines[-1]["vectors"]} == {*answer.vectors}
+    assert not any("private" in json.dumps(line) for line in lines)
+
+
+def test_the_models_are_written_at_the_site(site):
+    call(site, "round", VIEWS, call=2)
+    done = call(site, "finish", VIEWS, call=3, round=1, used=0, names=["global"])
+    assert done.header == {"finished": True}
+    index = json.loads((site.folder / "models" / "r" / "index.json").read_text())
+    assert [line["file"] for line in index["files"]] == ["global.safetensors"]
+
+
+def test_a_transport_gives_up_and_goes_on(tmp_path):
+    class Slow:
+        def answer(self, message, caller, peer):
+            time.sleep(0.5)
+            return Message({"n": 1})
+
+    transport = InProcess({"slow": Slow(), "site-1": site_of(tmp_path, DATA, "site-1")})
+    messages = {name: Message({"task": "hello"}) for name in ("slow", "site-1", "stranger")}
+    got = transport.call(0, messages, deadline=0.2)
+    assert {*got.replies} == {"site-1"}
+    assert got.missing == {"slow": "no answer within 0.2 s", "stranger": "not connected"}
+    assert {*transport.call(1, messages, deadline=5).replies} == {"slow", "site-1"}
+    transport.close()

@@ -1,0 +1,88 @@
+"""A site's private state: a round is applied once, however often it is called and whoever dies in between."""
+
+import numpy as np
+import pytest
+
+from idiolect.core.errors import StoreError
+from idiolect.deploy.messages import Message
+from idiolect.deploy.site.state import RunState, state_of
+
+RUN = "cell/method/seed0"
+
+
+def vectors(value):
+    return {"private/w": np.full(2, value, np.float32)}
+
+
+def value(message):
+    return float(state_of(message)["private/w"][0])
+
+
+@pytest.fixture
+def state(tmp_path):
+    own = RunState(tmp_path, RUN)
+    own.begin(vectors(0))
+    return own
+
+
+def prepare(state, round, request="r", to=1.0, said=5.0):
+    state.prepare(round, request, vectors(to), Message({"n": round}, {"w": np.full(2, said, np.float32)}))
+
+
+def test_what_begins_twice_keeps_what_it_has(state):
+    state.begin(vectors(9))
+    assert value(state.settle(-1)) == 0
+    assert state.begun
+    assert not RunState(state.folder.parent, "another").begun
+
+
+def test_an_answer_that_was_used_is_committed_once(state):
+    prepare(state, 0)
+    assert value(state.settle(-1)) == 0  # the hub has not used it yet
+    assert value(state.settle(0)) == 1
+    assert value(state.settle(0)) == 1  # nothing is applied twice
+    prepare(state, 3, to=4.0)
+    assert value(state.settle(3)) == 4
+
+
+def test_an_answer_that_was_not_used_is_dropped(state):
+    prepare(state, 0)
+    assert state.answered(0, "r") is not None
+    prepare(state, 2, to=2.0)  # the hub went on without it
+    assert value(state.settle(2)) == 2
+
+
+def test_a_retried_round_is_answered_from_what_was_prepared(state):
+    prepare(state, 1, "request", said=7.0)
+    again = state.answered(1, "request")
+    assert again.header == {"n": 1}
+    assert {name: vector.tolist() for name, vector in again.vectors.items()} == {"w": [7.0, 7.0]}
+    assert state.answered(1, "another") is None
+    assert state.answered(2, "request") is None
+
+
+def test_the_answer_is_not_part_of_the_state(state):
+    prepare(state, 0)
+    assert [*state_of(state.settle(0))] == ["private/w"]
+
+
+def test_hub_and_site_that_stand_apart_are_told(state, tmp_path):
+    with pytest.raises(StoreError, match=r"has used this site's answer of round 6.*state here is of round 0.*backup"):
+        state.settle(5)
+    prepare(state, 0)
+    state.settle(0)
+    with pytest.raises(StoreError, match=r"state is of round 1 .*used none after round 0.*restore the hub's folder"):
+        state.settle(-1)
+    with pytest.raises(StoreError, match="no private state of run 'x'"):
+        RunState(tmp_path, "x").settle(-1)
+
+
+def test_another_version_and_damage_are_refused(state):
+    kept = state.folder / "kept.msg"
+    content = kept.read_bytes()
+    kept.write_bytes(content.replace(b'"version": 1', b'"version": 9'))
+    with pytest.raises(StoreError, match="version 9"):
+        state.settle(-1)
+    kept.write_bytes(content[:-3])
+    with pytest.raises(StoreError, match="damaged"):
+        state.settle(-1)

@@ -1,0 +1,74 @@
+"""Messages as bytes: exact, complete or refused, and never executed."""
+
+import pickle
+
+import numpy as np
+import pytest
+
+from idiolect.core.errors import StoreError
+from idiolect.deploy.messages import Message, digest_of, packed, part_of, read_message, under, unpacked, write_message
+
+VECTORS = {
+    "a/weight": np.arange(6, dtype=np.float32).reshape(2, 3) / 7,
+    "a/count": np.array(3, np.int32),
+    "b": np.array([True, False]),
+    "empty": np.zeros((0, 4), np.float32),
+    "columns": np.asfortranarray(np.arange(6.0).reshape(2, 3)),
+}
+
+
+def same(one, other):
+    assert one.keys() == other.keys()
+    for name, vector in one.items():
+        np.testing.assert_array_equal(vector, other[name])
+        assert (vector.dtype, vector.shape) == (other[name].dtype, other[name].shape)
+
+
+def test_vectors_come_back_bit_for_bit():
+    same(VECTORS, unpacked(packed(VECTORS)))
+    same({}, unpacked(packed({})))
+
+
+def test_other_bytes_are_refused_and_not_executed():
+    for body in (b"", b"nonsense", pickle.dumps({"a": 1}), packed(VECTORS).tobytes()[:-1]):
+        with pytest.raises(StoreError, match="no vectors"):
+            unpacked(body)
+
+
+def test_a_digest_is_of_content_alone():
+    backwards = dict(reversed(VECTORS.items()))
+    assert digest_of(VECTORS) == digest_of(backwards)
+    changes = [
+        {**VECTORS, "b": np.array([True, True])},
+        {**VECTORS, "a/count": np.array(3, np.int64)},
+        {**VECTORS, "a/weight": VECTORS["a/weight"].reshape(3, 2)},
+        {**{n: v for n, v in VECTORS.items() if n != "b"}, "c": VECTORS["b"]},
+    ]
+    assert len({digest_of(changed) for changed in [VECTORS, *changes]}) == 5
+
+
+def test_parts():
+    assert [*part_of("a", VECTORS)] == ["weight", "count"]
+    assert [*part_of("b", VECTORS)] == ["value"]
+    assert [*under("a", VECTORS)] == ["a/weight", "a/count"]
+
+
+def test_a_file_comes_back_or_is_refused(tmp_path):
+    path = tmp_path / "m.msg"
+    assert read_message(path) is None
+    write_message(path, Message({"round": 3}, VECTORS))
+    read = read_message(path)
+    assert read is not None
+    assert read.header == {"round": 3}
+    same(VECTORS, read.vectors)
+    content = path.read_bytes()
+    for damaged in (content[:-1], content[:20], b"", content.replace(b'"round": 3', b'"round": 4') + b"x"):
+        path.write_bytes(damaged)
+        with pytest.raises(StoreError, match=str(path)):
+            read_message(path)
+
+
+def test_what_a_message_says():
+    assert Message({"error": "no"}).error == "no"
+    assert Message().error == ""
+    assert Message({}, VECTORS).size == sum(vector.nbytes for vector in VECTORS.values())
