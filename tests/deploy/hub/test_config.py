@@ -1,0 +1,34 @@
+"""A hub's configuration and its counter of jobs."""
+
+import pytest
+
+from idiolect.core.errors import ConfigError, StoreError
+from idiolect.deploy.hub.config import HubConfig, next_job
+
+
+def test_it_comes_back_and_two_sites_with_one_name_are_refused(tmp_path):
+    config = HubConfig(experiment={"name": "e"}, kind={"task": "regression"}, sites=("a", "b"), quorum=2)
+    config.save(tmp_path)
+    assert HubConfig.load(tmp_path) == config
+    with pytest.raises(ConfigError, match="two sites are called 'a'; give each its own name"):
+        HubConfig(experiment={}, kind={}, sites=("a", "a")).save(tmp_path)
+    assert HubConfig.load(tmp_path) == config
+
+
+@pytest.mark.parametrize(
+    ("text", "told"),
+    [(None, "is missing; make it with 'idiolect hub init'"), ("{", "Invalid JSON"), ("{}", "experiment: Field")],
+)
+def test_a_wrong_one_is_one_line(tmp_path, text, told):
+    if text is not None:
+        (tmp_path / "hub.json").write_text(text)
+    with pytest.raises(ConfigError, match=told) as error:
+        HubConfig.load(tmp_path)
+    assert "\n" not in str(error.value)
+
+
+def test_jobs_are_counted_durably(tmp_path):
+    assert [next_job(tmp_path) for _ in range(3)] == [1, 2, 3]
+    (tmp_path / "hub-jobs.json").write_text("{}")
+    with pytest.raises(StoreError, match="cannot read"):
+        next_job(tmp_path)

@@ -1,0 +1,200 @@
+"""A hub's rounds: who is missing changes nothing but who takes part, and a hub that dies goes on where it was."""
+
+import numpy as np
+import pytest
+
+from idiolect.deploy.hub.run import progress, run_hub
+from idiolect.deploy.in_process import InProcess
+from idiolect.deploy.messages import Message, read_message
+from idiolect.deploy.transport import QuorumError, Replies
+from idiolect.study.store import Store
+from tests.deploy.federation import Silent, data_of, experiment_of, hub_of, participation, scores_of, sites_of
+
+DATA = data_of()
+ONE = experiment_of(["scaffold"], rounds=3, eval_every=1)
+RUN = "t/scaffold/seed0"
+
+
+def states(folder):
+    """All that is kept at the hub and at the sites after a run: bytes of vectors by their place."""
+    kept = {"hub": read_message(folder / "hub" / "checkpoints" / "t__scaffold__seed0.hub").vectors}
+    for name in DATA.clients:
+        kept[name] = read_message(folder / name / "state" / "t__scaffold__seed0" / "kept.msg").vectors
+    return {(who, leaf): v.tobytes() for who, of in kept.items() for leaf, v in of.items() if "answer" not in leaf}
+
+
+def undisturbed(folder, silent=None, **settings):
+    transport = Silent(InProcess(sites_of(folder, DATA)), silent or {})
+    run_hub(hub_of(folder / "hub", ONE, DATA, **settings), transport)
+    return states(folder), scores_of(folder / "hub", RUN)
+
+
+def same_scores(one, other):
+    assert one.keys() == other.keys()
+    for key, scores in one.items():
+        np.testing.assert_array_equal(scores.loss, other[key].loss)
+
+
+class Killed(BaseException):
+    """Stands for kill -9 of the hub."""
+
+
+class Deadly:
+    """A transport during whose nth call the hub dies: before its messages are sent, or with all answers lost."""
+
+    def __init__(self, inner, at, sent):
+        self.inner, self.at, self.sent, self.calls = inner, at, sent, 0
+
+    @property
+    def sites(self):
+        return self.inner.sites
+
+    def call(self, round, messages, *, deadline):
+        self.calls += 1
+        if self.calls == self.at and not self.sent:
+            raise Killed
+        got = self.inner.call(round, messages, deadline=deadline)
+        if self.calls == self.at:
+            raise Killed
+        return got
+
+
+@pytest.fixture(scope="module")
+def expected(tmp_path_factory):
+    return undisturbed(tmp_path_factory.mktemp("undisturbed"))
+
+
+@pytest.mark.parametrize("sent", [True, False])
+def test_a_hub_that_dies_in_any_call_goes_on_to_the_same_bits(expected, sent, tmp_path):
+    calls = 3 + 4 + 3 + 1  # hello, join, begin; four evaluations; three rounds; the end
+    for at in range(1, calls + 1):
+        folder = tmp_path / str(at)
+        hub, sites = hub_of(folder / "hub", ONE, DATA), sites_of(folder, DATA)
+        with pytest.raises(Killed):
+            run_hub(hub, Deadly(InProcess(sites), at, sent))
+        run_hub(hub, InProcess(sites_of(folder, DATA)))  # the sites' workers are new, too
+        assert states(folder) == expected[0], at
+        same_scores(scores_of(hub, RUN), expected[1])
+        assert progress(hub) == (3, 3)
+    last = Deadly(InProcess(sites_of(tmp_path / "last", DATA)), 0, sent)
+    run_hub(hub_of(tmp_path / "last" / "hub", ONE, DATA), last)
+    assert last.calls == calls  # all have been tried
+
+
+def test_a_hub_that_dies_after_each_write_goes_on_to_the_same_bits(expected, tmp_path, monkeypatch):
+    from idiolect.deploy.hub import journal
+
+    write = journal.write_message
+    for at in range(1, 5):
+        folder, count = tmp_path / str(at), iter(range(1, 100))
+
+        def dying(path, message, at=at, count=count):
+            write(path, message)
+            if next(count) == at:
+                raise Killed
+
+        hub = hub_of(folder / "hub", ONE, DATA)
+        monkeypatch.setattr(journal, "write_message", dying)
+        with pytest.raises(Killed):
+            run_hub(hub, InProcess(sites_of(folder, DATA)))
+        monkeypatch.setattr(journal, "write_message", write)
+        run_hub(hub, InProcess(sites_of(folder, DATA)))
+        assert states(folder) == expected[0], at
+        same_scores(scores_of(hub, RUN), expected[1])
+
+
+def test_a_silent_site_keeps_its_private_state_and_is_back_in_the_next_round(tmp_path):
+    silent = {(RUN, 1): ["site-2"]}
+    undisturbed(tmp_path, silent)
+    lines = participation(tmp_path / "hub")
+    assert [sorted(line["answered"]) for line in lines] == [
+        ["site-1", "site-2", "site-3"],
+        ["site-1", "site-3"],
+        ["site-1", "site-2", "site-3"],
+    ]
+    assert lines[1]["missing"] == {"site-2": "silent"}
+    # mean_i c_i = c holds whoever took part: nothing of the dropped round is left at the site
+    kept = read_message(tmp_path / "hub" / "checkpoints" / "t__scaffold__seed0.hub").vectors
+    own = [
+        read_message(tmp_path / name / "state" / "t__scaffold__seed0" / "kept.msg").vectors for name in DATA.clients
+    ]
+    for leaf in ("linear/weight", "linear/bias"):
+        mean = np.mean([vectors[f"private/{leaf}"] for vectors in own], axis=0)
+        np.testing.assert_allclose(kept[f"control/{leaf}"], mean, atol=1e-6)
+
+
+def test_without_quorum_the_round_is_called_again_and_then_told(tmp_path, monkeypatch):
+    monkeypatch.setattr("idiolect.deploy.hub.rounds.PAUSE", 0.0)
+    everyone = {(RUN, 1): DATA.clients[:2]}
+    with pytest.raises(QuorumError, match=r"t/scaffold/seed0, round 2: 0 of the 3 sites needed.*site-1: silent"):
+        undisturbed(tmp_path, everyone, quorum=3)
+    run_hub(hub_of(tmp_path / "hub", ONE, DATA, quorum=3), InProcess(sites_of(tmp_path, DATA)))
+    with Store(tmp_path / "hub", create=False) as store:
+        assert store.run(RUN).status == "done"
+
+
+class Meddling:
+    """A transport that changes what one site answers."""
+
+    def __init__(self, inner, site, change):
+        self.inner, self.site, self.change = inner, site, change
+
+    @property
+    def sites(self):
+        return self.inner.sites
+
+    def call(self, round, messages, *, deadline):
+        got = self.inner.call(round, messages, deadline=deadline)
+        task = next(iter(messages.values())).header["task"]
+        if self.site in got.replies:
+            got.replies[self.site] = self.change(task, got.replies[self.site])
+        return Replies(got.replies, got.missing)
+
+
+def spoilt(change):
+    """A change of the vectors of a round's answer."""
+    return lambda task, answer: Message(answer.header, change(dict(answer.vectors))) if task == "round" else answer
+
+
+NAME = "params/linear/weight"
+
+
+@pytest.mark.parametrize(
+    ("change", "told"),
+    [
+        (spoilt(lambda v: {**v, NAME: v[NAME] * np.nan}), f"site 'site-2': '{NAME}' holds NaN or infinity"),
+        (spoilt(lambda v: {**v, NAME: v[NAME][:1]}), f"site 'site-2': '{NAME}' has shape (1, 3), expected is (2, 3)"),
+        (spoilt(lambda v: {**v, NAME: np.tile(v[NAME], (100, 1))}), f"site 'site-2': '{NAME}' has shape (200, 3)"),
+        (spoilt(lambda v: {**v, "more": np.zeros(2)}), "site 'site-2': 'more' is not expected"),
+        (spoilt(lambda v: {}), "site 'site-2': 'control/linear/bias' is missing"),
+    ],
+)
+def test_an_answer_that_does_not_fit_is_refused_and_the_others_go_on(change, told, tmp_path):
+    experiment = experiment_of(["scaffold"], rounds=2, eval_every=2)
+    hub = hub_of(tmp_path / "hub", experiment, DATA)
+    run_hub(hub, Meddling(InProcess(sites_of(tmp_path, DATA)), "site-2", change))
+    lines = participation(hub)
+    assert [sorted(line["answered"]) for line in lines] == [["site-1", "site-3"]] * 2
+    assert all(line["missing"]["site-2"].startswith(told) for line in lines)
+
+
+def test_a_site_with_another_version_is_not_called(tmp_path):
+    def older(task, answer):
+        return Message({**answer.header, "version": "0.0.1"}) if task == "hello" else answer
+
+    hub = hub_of(tmp_path / "hub", ONE, DATA)
+    with pytest.raises(QuorumError, match=r"not all .*\(site-3: it has idiolect 0.0.1 .*take them out"):
+        run_hub(hub, Meddling(InProcess(sites_of(tmp_path, DATA)), "site-3", older))
+
+
+def test_scores_that_cannot_be_read_count_as_none(tmp_path):
+    def wrong(task, answer):
+        if task != "evaluate":
+            return answer
+        return Message({"scores": {"global": {"test": {"count": 4, "loss": float("nan"), "values": {}}}}})
+
+    hub = hub_of(tmp_path / "hub", experiment_of(["fedavg"], rounds=1), DATA)
+    run_hub(hub, Meddling(InProcess(sites_of(tmp_path, DATA)), "site-1", wrong))
+    scores = scores_of(hub, "t/fedavg/seed0")[1, "global", "test"]
+    assert scores.count.tolist() == [0, 4, 4]
+    assert np.isnan(scores.loss[0])
