@@ -32,9 +32,8 @@ def run_hub(folder, transport):
             rng = np.random.default_rng(round)
             sent = {s: {"w": rng.normal(size=size).astype("f4"), "n": np.int64(round)} for s in transport.sites}
             head = {"run": "r", "round": round, "kind": kind, "sites": list(transport.sites)}
-            replies = transport.call(
-                round, {s: Message({**head, "for": s}, v) for s, v in sent.items()}, deadline=5 if kind == "slow" else 60
-            )
+            messages = {s: Message({**head, "for": s}, v) for s, v in sent.items()}
+            replies = transport.call(round, messages, deadline=5 if kind == "slow" else 60)
             right = {}
             for site, reply in replies.replies.items():
                 names = transport.sites

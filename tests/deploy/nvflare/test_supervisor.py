@@ -88,10 +88,8 @@ class Fake:
             return world.tokens[token]
         assert world.running is None, "two jobs at once"
         world.running = world.tokens[token] = job.name
-        world.state[job.name], world.inside[job.name] = (
-            "RUNNING",
-            {**dict.fromkeys(world.sites, "OK"), "server": "OK"},
-        )
+        world.state[job.name] = "RUNNING"
+        world.inside[job.name] = {**dict.fromkeys(world.sites, "OK"), "server": "OK"}
         return job.name
 
     def job_status(self, job: str) -> str:
@@ -200,7 +198,7 @@ def test_jobs_without_a_new_round_are_given_up_with_the_last_reason() -> None:
 
     watch = world.watch()
     watch.sleep = sleep
-    with pytest.raises(StoreError, match="3 jobs in a row .* the last: 2 of the 3 sites needed"):
+    with pytest.raises(StoreError, match=r"3 jobs in a row .* the last: 2 of the 3 sites needed"):
         watch.run()
     assert len(watch.jobs) == 3
     assert world.sessions == 0

@@ -89,16 +89,16 @@ def read_status(told: Mapping[str, Any]) -> Status:
     """The status in the engine's answer. A site that has been silent for `SILENT` seconds is not registered."""
     meta, tables = told["meta"], [part["rows"] for part in told["data"] if part["type"] == "table"]
     now = datetime.fromisoformat(told["time"]).timestamp()
-    seen = {client["client_name"]: float(client["client_last_conn_time"]) for client in meta["clients"]}
+    seen = {client["client_name"]: float(client["client_last_conn_time"]) for client in meta.get("clients") or []}
     # The hub's clock on both sides, but its text names no zone: zones differ by multiples of 900 s.
     here = {name for name, last in seen.items() if (now - last + 1) % 900 < SILENT}
     marks: dict[str, str] = {}
     for rows in tables:
-        if "TOKEN" in rows[0]:
+        if rows and "TOKEN" in rows[0]:
             column = rows[0].index("TOKEN")
             marks |= {row[0]: hashlib.sha256(row[column].encode()).hexdigest()[:12] for row in rows[1:]}
-    sites = {name: marks[name] for name in sorted(here)}
-    return Status(sites, tuple(job["job_id"] for job in meta["jobs"]), float(meta["server_start_time"]))
+    sites = {name: marks[name] for name in sorted(here & marks.keys())}
+    return Status(sites, tuple(job["job_id"] for job in meta.get("jobs") or []), float(meta["server_start_time"]))
 
 
 class _NotRunning(StoreError):

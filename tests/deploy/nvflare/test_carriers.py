@@ -1,0 +1,179 @@
+"""The transports over a Collab of a few lines."""
+
+import queue
+import threading
+import time
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pytest
+
+from idiolect.core.errors import StoreError
+from idiolect.deploy.messages import Message
+from idiolect.deploy.nvflare.carriers import CollabHub, CollabPeers, reason
+from idiolect.deploy.nvflare.inbox import Inbox
+from idiolect.deploy.nvflare.wire import decoded, encoded
+
+
+class Stream:
+    def __init__(self) -> None:
+        self.failures: dict[str, Any] = {}
+        self.queue: queue.SimpleQueue[Any] = queue.SimpleQueue()
+
+    def __iter__(self) -> Any:
+        return iter(self.queue.get, None)
+
+
+class Fake:
+    """answers: what a site does with (method, arguments); an exception is a failure, None no answer at all."""
+
+    def __init__(self, answers: dict[str, Callable[..., Any]]) -> None:
+        self.answers, self.is_aborted, self.options = answers, False, list[dict[str, Any]]()
+
+    @property
+    def clients(self) -> list[Any]:
+        return [type("C", (), {"name": name}) for name in self.answers]
+
+    def get_clients(self, names: list[str]) -> Any:
+        (name,) = names
+        if name not in self.answers:
+            raise RuntimeError(f"app server has no client '{name}'")
+
+        def call(**options: Any) -> Any:
+            self.options.append(options)
+            return type("Group", (), {"__getattr__": lambda _, method: lambda *a: self._start(name, method, a)})()
+
+        return call
+
+    def _start(self, name: str, method: str, arguments: tuple[Any, ...]) -> Stream:
+        stream = Stream()
+
+        def work() -> None:
+            answer = self.answers[name](method, *arguments)
+            if isinstance(answer, Exception):
+                stream.failures[name] = answer
+            elif answer is not None:
+                stream.queue.put((name, answer))
+            if answer is not None:
+                stream.queue.put(None)
+
+        threading.Thread(target=work, daemon=True).start()
+        return stream
+
+
+class CallError(Exception):
+    def __init__(self, cause: Any, kind: str) -> None:
+        super().__init__(str(cause))
+        self.cause, self.cause_type = cause, kind
+
+
+def doubled(method: str, header: str, body: Any) -> Any:
+    message = decoded((header, body))
+    return encoded(Message({"of": message.header["to"]}, {"w": message.vectors["w"] * 2}))
+
+
+def to(name: str, value: float = 1.0) -> Message:
+    return Message({"run": "r", "to": name}, {"w": np.full(3, value)})
+
+
+def test_every_site_gets_its_own_message_encrypted() -> None:
+    collab = Fake({"b": doubled, "a": doubled})
+    hub = CollabHub(collab)
+    assert hub.sites == ["a", "b"]
+    got = hub.call(0, {"a": to("a", 1), "b": to("b", 2)}, deadline=5)
+    assert {site: (m.header["of"], m.vectors["w"][0]) for site, m in got.replies.items()} == {
+        "a": ("a", 2),
+        "b": ("b", 4),
+    }
+    assert got.missing == {}
+    assert all(option["secure"] is True and option["blocking"] is False for option in collab.options)
+
+
+def test_who_does_not_answer_is_missing_in_one_line() -> None:
+    answers: dict[str, Callable[..., Any]] = {
+        "good": doubled,
+        "silent": lambda *_: None,
+        "failed": lambda *_: CallError("patient 4711 is ill", "ValueError"),
+        "late": lambda *_: CallError(TimeoutError("timed out"), "TimeoutError"),
+        "strange": lambda *_: ("{}", "text"),
+        "error": lambda *_: encoded(Message({"error": "another schema"})),
+    }
+    start = time.monotonic()
+    names = [*answers, "unknown"]
+    got = CollabHub(Fake(answers)).call(0, {name: to(name) for name in names}, deadline=0.3)
+    assert 0.25 < time.monotonic() - start < 2
+    assert set(got.replies) == {"good"}
+    assert got.missing == {
+        "silent": "no answer within 0.3 s",
+        "failed": "failed at the site (ValueError)",
+        "late": "no answer within 0.3 s",
+        "strange": "sent something that is no message",
+        "error": "another schema",
+        "unknown": "is not in this job",
+    }
+
+
+def test_an_aborted_job_is_an_error_and_no_round_without_answers() -> None:
+    collab = Fake({"a": lambda *_: CallError("aborted", "RunAborted")})
+    collab.is_aborted = True
+    with pytest.raises(StoreError, match="has ended this job"):
+        CollabHub(collab).call(0, {"a": to("a")}, deadline=1)
+
+
+def test_neighbours_exchange_and_the_absent_is_missing() -> None:
+    inboxes = {name: Inbox() for name in "abc"}
+
+    def site(own: str, caller: str) -> Callable[..., Any]:
+        def put(method: str, round: int, header: str, body: Any) -> bool:
+            assert method == "put"
+            inboxes[own].put(caller, round, decoded((header, body)))
+            return True
+
+        return put
+
+    def peers(own: str) -> CollabPeers:
+        return CollabPeers(Fake({name: site(name, own) for name in "abc"}), inboxes[own])
+
+    got: dict[str, Any] = {}
+    pairs = {"a": "bc", "b": "ac"}
+
+    def go(own: str) -> None:
+        got[own] = peers(own).exchange(
+            4, {n: Message({"run": "r"}, {"w": np.full(2, ord(own))}) for n in pairs[own]}, deadline=0.5
+        )
+
+    threads = [threading.Thread(target=go, args=(own,)) for own in pairs]
+    [thread.start() for thread in threads]
+    [thread.join() for thread in threads]
+    assert got["a"].replies["b"].vectors["w"][0] == ord("b")
+    assert got["b"].replies["a"].vectors["w"][0] == ord("a")
+    assert got["a"].missing == got["b"].missing == {"c": "no answer within 0.5 s"}
+
+
+def test_a_message_that_did_not_arrive_is_sent_again() -> None:
+    inbox, tries = Inbox(), list[int]()
+
+    def put(method: str, round: int, header: str, body: Any) -> Any:
+        tries.append(round)
+        if len(tries) < 3:
+            return CallError("cell is unreachable", "str")
+        inbox.put("b", round, decoded((header, body)))
+        return True
+
+    got = CollabPeers(Fake({"b": put}), inbox).exchange(1, {"b": Message({"run": "r"})}, deadline=10)
+    assert (len(tries), set(got.replies)) == (3, {"b"})
+
+
+@pytest.mark.parametrize(
+    ("failure", "line"),
+    [
+        (CallError("remote call returned rc='TARGET_UNREACHABLE'", "str"), "cannot be reached"),
+        (CallError("Collab call rejected", "str"), "refused the call"),
+        (CallError("secret", "str"), "dropped"),
+        (CallError("secret", "Key Error: secret"), "dropped"),
+        (RuntimeError("secret"), "dropped"),
+    ],
+)
+def test_reasons_carry_nothing_of_the_exception(failure: Exception, line: str) -> None:
+    assert reason(failure, 2.0) == line
