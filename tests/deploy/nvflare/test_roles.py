@@ -38,7 +38,7 @@ def ended(session: Session, job: str, limit: float = 45) -> str:
 
 
 def test_a_federation(federation: Federation, tmp_path: Path) -> None:
-    """Star and ring are exact, slow and failing sites are missing in a line, other jobs are refused, all is stopped."""
+    """Star and ring are exact, slow and failing sites are missing, other jobs are refused, all is stopped."""
     kits, sites = federation.kits, list(federation.kits.sites)
     federation.want(("star", 1000), ("star", 500_000), ("ring", 1000), ("ring", 500_000), ("raise", 10), ("slow", 10))
     watch = Watch(

@@ -76,6 +76,13 @@ def test_a_new_registration_has_another_mark() -> None:
     assert read_status(again).sites != read_status(told()).sites
 
 
+def test_a_hub_that_has_just_started_has_no_sites_and_no_jobs() -> None:
+    early = told()
+    del early["meta"]["clients"], early["meta"]["jobs"]
+    early["data"][1]["rows"] = [["CLIENT", "TOKEN"]]
+    assert (read_status(early).sites, read_status(early).running) == ({}, ())
+
+
 def test_an_answer_of_another_form_is_one_line() -> None:
     class Strange:
         def _do_command(self, command: str) -> dict[str, Any]:
