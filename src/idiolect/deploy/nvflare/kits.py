@@ -44,7 +44,9 @@ class Certificate:
 def read_kit(folder: Path) -> Kit:
     """What a kit's files say. Raises `StoreError` for a folder that is no kit, or is damaged."""
     folder = Path(folder).absolute()
-    found = [(kind, path) for kind, name in _FILES.items() if (path := folder / "startup" / name).is_file()]
+    found: list[tuple[Kind, Path]] = [
+        (kind, path) for kind, name in _FILES.items() if (path := folder / "startup" / name).is_file()
+    ]
     if not found:
         raise StoreError(f"{folder} is no kit: it has no startup/fed_server.json, fed_client.json or fed_admin.json")
     kind, path = found[0]
