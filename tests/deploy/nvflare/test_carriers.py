@@ -19,7 +19,11 @@ from idiolect.deploy.nvflare.wire import decoded, encoded
 class Stream:
     def __init__(self) -> None:
         self.failures: dict[str, Any] = {}
+        self.come = 0
         self.queue: queue.SimpleQueue[Any] = queue.SimpleQueue()
+
+    def __len__(self) -> int:
+        return self.come
 
     def __iter__(self) -> Any:
         return iter(self.queue.get, None)
@@ -55,6 +59,7 @@ class Fake:
                 stream.failures[name] = answer
             elif answer is not None:
                 stream.queue.put((name, answer))
+                stream.come = 1
             if answer is not None:
                 stream.queue.put(None)
 
@@ -149,6 +154,20 @@ def test_neighbours_exchange_and_the_absent_is_missing() -> None:
     assert got["a"].replies["b"].vectors["w"][0] == ord("b")
     assert got["b"].replies["a"].vectors["w"][0] == ord("a")
     assert got["a"].missing == got["b"].missing == {"c": "no answer within 0.5 s"}
+
+
+def test_own_messages_have_arrived_when_an_exchange_returns() -> None:
+    inbox, arrived = Inbox(), threading.Event()
+    inbox.put("b", 1, Message({"run": "r"}))
+
+    def slowly(method: str, *arguments: Any) -> bool:
+        time.sleep(0.2)
+        arrived.set()
+        return True
+
+    got = CollabPeers(Fake({"b": slowly}), inbox).exchange(1, {"b": Message({"run": "r"})}, deadline=10)
+    assert set(got.replies) == {"b"}
+    assert arrived.is_set()
 
 
 def test_a_message_that_did_not_arrive_is_sent_again() -> None:

@@ -12,6 +12,7 @@ from idiolect.deploy.nvflare.inbox import Inbox
 from idiolect.deploy.nvflare.wire import decoded, encoded, packed_once
 from idiolect.deploy.transport import Replies, split_errors
 
+_SOON = 0.005
 _AGAIN = 0.5  # seconds between two looks at whether a message to a neighbour must be sent again
 
 
@@ -60,7 +61,7 @@ class CollabPeers:
     def exchange(self, round: int, messages: Mapping[str, Message], *, deadline: float) -> Replies:
         """Send each neighbour its message and wait for theirs; see `PeerTransport.exchange`.
 
-        A message that did not arrive is sent again until the deadline.
+        A message that did not arrive is sent again until the deadline; own messages have arrived when this returns.
         """
         end, missing, streams = time.monotonic() + deadline, dict[str, str](), dict[str, Any]()
         wanted: dict[str, tuple[str, int]] = {}
@@ -84,9 +85,17 @@ class CollabPeers:
                     streams[neighbour] = started(
                         self._collab, neighbour, rest, missing, "put", round, *content[neighbour]
                     )
+        while time.monotonic() < end and not self._collab.is_aborted and any(map(_on_its_way, streams.values())):
+            time.sleep(
+                _SOON
+            )  # a job that ends while a neighbour still fetches from here would wait for it for minutes
         for neighbour in messages.keys() - got.keys() - missing.keys():
             missing[neighbour] = why.get(neighbour, _late(deadline))
         return split_errors(got, missing)
+
+
+def _on_its_way(stream: Any) -> bool:
+    return stream is not None and not len(stream) and not stream.failures
 
 
 def started(collab: Any, site: str, timeout: float, missing: dict[str, str], method: str, *arguments: Any) -> Any:
