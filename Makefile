@@ -5,10 +5,13 @@ VENV := .venv
 BIN := $(VENV)/bin
 STAMP := $(VENV)/.installed
 
-.PHONY: demo check test lint types format clean
+.PHONY: demo sites check test lint types format clean
 
 demo: $(STAMP)  ## Compare methods on a small synthetic federation; results in demo/
 	$(BIN)/idiolect demo --out demo
+
+sites: $(STAMP)  ## A hub and four sites as real processes with mutual TLS; results in demo-sites/
+	$(BIN)/idiolect federate sites --out demo-sites
 
 check: $(STAMP)  ## The fast tests, for every save: two minutes on two cores
 	$(BIN)/python -m pytest -m "not slow" $(PYTEST_ARGS)
@@ -28,7 +31,7 @@ format: $(STAMP)
 	$(BIN)/ruff check --fix src tests benchmarks results
 
 clean:
-	rm -rf $(VENV) demo runs .pytest_cache .ruff_cache
+	rm -rf $(VENV) demo demo-sites runs .pytest_cache .ruff_cache
 
 $(STAMP): pyproject.toml
 	$(PYTHON) -c 'import sys; sys.exit("idiolect needs Python 3.11 or newer; set PYTHON=/path/to/python3") if sys.version_info < (3, 11) else None'
