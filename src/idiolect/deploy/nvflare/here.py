@@ -35,6 +35,8 @@ def kits_here(out: Path, names: Sequence[str], data: FederatedData) -> Kits:
 def started(kits: Kits, out: Path) -> Generator[None]:
     """Hub and sites run inside the block; afterwards nothing of them does."""
     running = [kits.hub, *kits.sites.values()]
+    for kit in running:
+        stop(kit)  # what a command left that was killed
     try:
         start(kits.hub, {HUB_FOLDER: str(out.absolute())})
         for kit in kits.sites.values():
