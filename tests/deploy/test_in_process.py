@@ -23,7 +23,11 @@ METHODS = sorted(ALGORITHMS.keys() - CANNOT.keys() - MODALITIES)
 def test_sites_compute_what_the_simulation_computes(name, tmp_path):
     model = {"name": "mlp", "hidden": [3]} if name in HAS_BODY else {"name": "mlr"}
     cohort = None if ALGORITHMS[name].everyone else 2
-    check(tmp_path, data_of(), experiment_of([name], model=model, cohort=cohort, rounds=3, eval_every=3))
+    check(
+        tmp_path,
+        data_of(),
+        experiment_of([name], model=model, cohort=cohort, rounds=3, eval_every=3, splits=("test",)),
+    )
 
 
 @pytest.mark.parametrize("name", sorted(MODALITIES))
