@@ -6,6 +6,7 @@ used: a process that only carries messages loads no JAX. All other modules are i
 """
 
 from importlib import import_module
+from importlib.util import find_spec
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
@@ -204,11 +205,11 @@ _HOME_OF = {name: home for home, names in _HOMES.items() for name in names}
 
 
 def __getattr__(name: str) -> Any:
-    """A public name, loaded now. Raises `ConfigError` for the estimators if scikit-learn is not there."""
-    if name in ("data", "graphs", "models"):
-        return import_module(f"idiolect.{name}")
+    """A public name or a package, loaded now. Raises `ConfigError` for the estimators without scikit-learn."""
     if name not in _HOME_OF:
-        raise AttributeError(f"module 'idiolect' has no attribute {name!r}")
+        if name.startswith("_") or find_spec(f"idiolect.{name}") is None:
+            raise AttributeError(f"module 'idiolect' has no attribute {name!r}")
+        return import_module(f"idiolect.{name}")
     value = getattr(import_module(_HOME_OF[name]), name)
     globals()[name] = value
     return value
