@@ -10,6 +10,7 @@ import pytest
 import idiolect
 from idiolect.core.errors import ConfigError, DivergedError
 from idiolect.core.files import file_name
+from idiolect.core.random import model_key
 from idiolect.data import from_arrays
 from idiolect.data.federated import Split
 from tests.modalities import FLAT, MODEL, data_of
@@ -105,7 +106,7 @@ def test_without_test_samples_a_run_trains_and_scores_what_there_is(data):
 
 
 def test_an_own_model_runs_like_the_zoos(data, finished):
-    model = idiolect.models.build("mlr", (4,), 2, "classification", idiolect.core.random.model_key(0))
+    model = idiolect.models.build("mlr", (4,), 2, "classification", model_key(0))
     own = idiolect.run(data, model, idiolect.Local(rate=0.5, batch_size=0), rounds=12, eval_every=12)
     np.testing.assert_allclose(own.scores("local").loss, finished.scores("local").loss, rtol=1e-6)
 

@@ -6,6 +6,7 @@ import pytest
 import idiolect
 from idiolect.api.sweep import SweepResult, sweep
 from idiolect.core.errors import ConfigError
+from idiolect.core.random import model_key
 from idiolect.metrics.registry import METRICS
 from idiolect.models import build
 from idiolect.report.sweeps import frame
@@ -89,7 +90,7 @@ def test_what_is_asked_for_arrives(asked, three_clients, tmp_path):
                "block": 3, "show_test": True}  # fmt: skip
     settings = {"seeds": 4, "rounds": 11, "cohort": 2.5, "sampling": "binomial", "eval_every": 5}
     space = {"rate": "log(0.01,1,3)"}
-    own = build("mlr", (4,), 3, "classification", idiolect.core.random.model_key(0))
+    own = build("mlr", (4,), 3, "classification", model_key(0))
     result = sweep(three_clients, own, SMALL, space=space, metric="macro-f1", out=tmp_path, **settings, **options)
     ((experiment, spaces, bench, folder, given),) = asked
     cell = experiment.cells[0]

@@ -135,7 +135,7 @@ def test_devices_that_were_chosen_otherwise_stay(environment):
 
 
 UNEVEN = """
-import os, time, jax, jax.numpy as jnp, numpy as np, idiolect
+import os, time, jax, jax.numpy as jnp, numpy as np, idiolect.runtime.devices
 {}
 idiolect.use_cores(2)
 devices = idiolect.runtime.devices.Devices()

@@ -17,6 +17,7 @@ from idiolect.core.errors import ConfigError, DataError
 from idiolect.data.federated import FederatedData
 from idiolect.runtime.evaluate import Evaluator
 from idiolect.runtime.newcomers import Newcomers, numbers_of, personalize
+from idiolect.runtime.simulate import Simulation
 from tests.algorithms.test_contract import trainable
 from tests.federations import (
     Quadratics,
@@ -186,7 +187,7 @@ def test_mocha_reaches_ridge_regression_around_the_mean() -> None:
 def test_mocha_refuses_new_clients_beside_a_relation_that_does_not_know_them(setting: dict[str, Any]) -> None:
     simulation = trainable("mocha")
     method = idiolect.Mocha(**setting)
-    other = idiolect.runtime.simulate.Simulation(simulation.data, simulation.objective, simulation.params, method)
+    other = Simulation(simulation.data, simulation.objective, simulation.params, method)
     with pytest.raises(ConfigError, match="says nothing of new clients"):
         personalize(other, run(other, 1), simulation.data)
 
