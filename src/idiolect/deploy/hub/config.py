@@ -8,6 +8,7 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from idiolect.core.errors import ConfigError, StoreError
 from idiolect.core.files import atomic_write
+from idiolect.deploy.kind import Kind
 
 FILE = "hub.json"
 JOBS = "hub-jobs.json"
@@ -16,7 +17,8 @@ JOBS = "hub-jobs.json"
 class HubConfig(BaseModel):
     """A hub. sites: all sites' names; a site's place in the list is its client number, so that it never changes.
 
-    experiment: see `study.experiment.Experiment`. kind: what the data are, see `deploy.kind`. deadline: seconds of a
+    experiment: see `study.experiment.Experiment`. kind: what the data are, see `deploy.kind`; None until the sites have
+    agreed on a schema, by `table`: how they read their tables, see `agreement`. deadline: seconds of a
     round; starting: seconds that a site may take to load its data and to compile. quorum: answers that a round needs
     at least (None: half of the cohort). tries: how often a round without quorum is called. patience: after so many
     silent calls in a row a site is asked only every tenth round. left: sites that have left for good.
@@ -24,7 +26,8 @@ class HubConfig(BaseModel):
 
     model_config = ConfigDict(frozen=True, extra="forbid")
     experiment: dict[str, Any]
-    kind: dict[str, Any]
+    kind: dict[str, Any] | None
+    table: dict[str, Any] = Field(default_factory=dict[str, Any])
     sites: tuple[str, ...] = Field(min_length=1)
     left: tuple[str, ...] = ()
     deadline: float = Field(default=60.0, gt=0)
@@ -33,11 +36,27 @@ class HubConfig(BaseModel):
     tries: int = Field(default=3, ge=1)
     patience: int = Field(default=3, ge=1)
 
-    def save(self, folder: Path) -> None:
-        """Write folder/hub.json. Raises `ConfigError` if two sites have one name."""
+    @property
+    def present(self) -> tuple[str, ...]:
+        """The sites that have not left for good."""
+        return tuple(site for site in self.sites if site not in self.left)
+
+    @property
+    def agreed(self) -> Kind:
+        """What the data are. Raises `ConfigError` if the sites have not agreed yet."""
+        if self.kind is None:
+            raise ConfigError("the sites have not agreed on a schema yet; 'idiolect hub run' lets them")
+        return Kind.from_dict(self.kind)
+
+    def check(self) -> None:
+        """Raise `ConfigError` if two sites have one name."""
         twice = [site for site in self.sites if self.sites.count(site) > 1]
         if twice:
             raise ConfigError(f"two sites are called '{twice[0]}'; give each its own name")
+
+    def save(self, folder: Path) -> None:
+        """Write folder/hub.json. Raises `ConfigError` if two sites have one name."""
+        self.check()
         with atomic_write(folder / FILE) as file:
             file.write(json.dumps(self.model_dump(mode="json"), indent=1).encode())
 

@@ -70,3 +70,8 @@ class Participation:
                 yield json.loads(line)
             except ValueError:
                 continue
+
+
+def round_to_ms(seconds: float) -> float:
+    """Milliseconds are enough."""
+    return round(seconds, 3)

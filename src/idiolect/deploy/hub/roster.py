@@ -4,6 +4,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from idiolect.core.errors import DataError
+from idiolect.deploy.messages import Message
 
 AGAIN = 10
 """A silent site is asked again in every tenth round."""
@@ -50,3 +51,11 @@ class Roster:
             self.silent.pop(site, None)
         for site in missing:
             self.silent[site] = self.silent.get(site, 0) + 1
+
+
+def counts_of(answer: Message) -> Counts:
+    """What a site says of its samples. Raises `DataError` if that cannot be read."""
+    samples = answer.header.get("samples")
+    if not isinstance(samples, dict) or not all(isinstance(n, int) and n >= 0 for n in samples.values()):
+        raise DataError("its numbers of samples cannot be read")
+    return {str(split): count for split, count in samples.items()}

@@ -1,21 +1,20 @@
 """One run at a hub: join, begin, rounds with deadline and quorum, evaluations, and the end."""
 
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 from jaxtyping import PyTree
 
-from idiolect.core.errors import DataError
+from idiolect.core.errors import ConfigError, DataError
 from idiolect.deploy.hub.call import Call
 from idiolect.deploy.hub.config import HubConfig
-from idiolect.deploy.hub.journal import Participation, Standing
-from idiolect.deploy.hub.roster import Roster
+from idiolect.deploy.hub.journal import Participation, Standing, round_to_ms
+from idiolect.deploy.hub.roster import Counts, Roster, counts_of
 from idiolect.deploy.hub.scores import pooled_scores
 from idiolect.deploy.hub.server import Server
 from idiolect.deploy.hub.unseen import unseen_data
-from idiolect.deploy.kind import Kind
 from idiolect.deploy.messages import Message
 from idiolect.deploy.terms import Terms
 from idiolect.deploy.transport import QuorumError, Replies
@@ -56,14 +55,14 @@ class HubRun:
         self.cell, self.method, self.seed, self.run = cell, method, seed, run
         self.config, self.call, self.path, self.participation = config, call, path, participation
         self.metrics, self.evaluated, self.has = metrics, evaluated, has
-        self.kind = Kind.from_dict(config.kind)
+        self.kind = config.agreed
         self.standing = Standing.load(path, run) or Standing()
         self.roster = Roster(config.patience, dict(self.standing.counts))
 
     def train(self) -> None:
         """Run what is missing. Raises `QuorumError` if too few sites answer, `DivergedError` at NaN or infinity."""
         self._join()
-        self.server = Server(self.cell, self.method, self.seed, unseen_data(self.kind, self.roster.counts))
+        self.server = self._server()
         shared = self._begin()
         splits = tuple(s for s in self.cell.splits if self.server.simulation.data.split(s).count)
         schedule = Schedule(self.cell.rounds, self.cell.eval_every, self.cell.tail, splits)
@@ -72,6 +71,29 @@ class HubRun:
             shared = self._round(shared)
             self._evaluate(shared, schedule)
         self._finish(shared)
+
+    def _server(self) -> Server:
+        """The hub's side, with all sites that take part; a run that has begun refuses new ones if it has no place."""
+        known = self.standing.counts
+        if not known or {*known} == {*self.roster.counts}:
+            return self._serving(self.roster.counts)
+        before = self._serving(known)
+        try:
+            after = self._serving(self.roster.counts)
+        except ConfigError:  # a mixture or a graph with a number for each site
+            after = before
+        if after is not before and after.alike(before):
+            return after
+        for site in [site for site in self.roster.counts if site not in known]:
+            del self.roster.counts[site]
+            self.refused[site] = (
+                f"{self.method.name} keeps a row for each site, so a run that has begun takes no new one; it takes "
+                "part in the next run"
+            )
+        return before
+
+    def _serving(self, counts: Mapping[str, Counts]) -> Server:
+        return Server(self.cell, self.method, self.seed, unseen_data(self.kind, counts))
 
     def _header(self, task: str, site: str) -> dict[str, Any]:
         """What every message of the run says."""
@@ -96,7 +118,7 @@ class HubRun:
             run=self.run,
             method=self.method.spec,
             model=self.cell.model,
-            kind=self.config.kind,
+            kind=self.kind.to_dict(),
             seed=self.seed,
             rounds=self.cell.rounds,
             cohort=self.cell.cohort,
@@ -105,12 +127,16 @@ class HubRun:
             splits=self.cell.splits,
         ).model_dump(mode="json")
 
-    def _present(self) -> list[str]:
-        return [site for site in self.config.sites if site not in self.config.left]
+    def _members(self) -> list[str]:
+        """The sites of the run that have not left."""
+        return [site for site in self.config.present if site in self.roster.counts]
 
     def _join(self) -> None:
-        """Learn every site's counts; a site that is absent but has joined before keeps its own."""
-        wanted = self._present()
+        """Learn every site's counts; a site that is absent but has joined before keeps its own.
+
+        A run begins with all sites; one that has begun goes on without a new site that does not answer.
+        """
+        wanted = self.config.present
         got = self.call(
             {site: Message(self._header("join", site)) for site in wanted}, round=0, deadline=self.config.starting
         )
@@ -119,25 +145,25 @@ class HubRun:
             if site not in got.replies:
                 continue
             try:
-                self.roster.join(site, _counts(got.replies[site]))
+                self.roster.join(site, counts_of(got.replies[site]))
             except DataError as error:
                 missing[site] = str(error)
         strangers = [site for site in wanted if site not in self.roster.counts]
-        if strangers:
+        if strangers and not self.standing.counts:
             told = "; ".join(f"{site}: {missing.get(site, 'no answer')}" for site in strangers)
             raise QuorumError(
                 f"{self.run}: not all sites have joined ({told}); start them, or take them out of the hub"
             )
-        self.roster.counts = {
-            site: self.roster.counts[site] for site in self.config.sites if site in self.roster.counts
-        }
+        # Numbers stay: the sites of a run that has begun keep their places, whoever has joined or left since.
+        known = [*self.standing.counts, *(site for site in wanted if site not in self.standing.counts)]
+        self.roster.counts = {site: self.roster.counts[site] for site in known if site in self.roster.counts}
         self.refused = missing
         self.roster.heard((), missing)
 
     def _begin(self) -> PyTree:
         """Give every site the initial model; returns the shared state, of the checkpoint if there is one."""
         first = named({"params": self.server.params})
-        wanted = [site for site in self._present() if site not in self.refused]
+        wanted = [site for site in self._members() if site not in self.refused]
         got = self.call(
             {site: Message(self._header("begin", site), first) for site in wanted},
             round=0,
@@ -168,20 +194,23 @@ class HubRun:
         names = [self.roster.names[client] for client in cohort]
         alone = self.server.neighbours is None
         views = self.server.views(shared, cohort) if alone else {client: dict[str, Any]() for client in cohort}
+        here = [site for site in names if site not in self.config.left]
+        gone = {site: "has left" for site in names if site not in here}
+        strangers = {site: why for site, why in self.refused.items() if site not in self.roster.counts}
         attempt = 0
         while True:
-            asked = self.roster.asked([site for site in names if site not in self.config.left], round)
+            asked = self.roster.asked(here, round)
             requests = {s: Message(self._header("round", s), views[self.roster.number(s)]) for s in asked}
             got = self.call(requests, round=round, deadline=self._deadline())
             messages, refused = self._read(got, alone)
-            skipped = {site: "silent too often; asked again every tenth round" for site in names if site not in asked}
-            missing = {**skipped, **got.missing, **refused}
+            skipped = {site: "silent too often; asked again every tenth round" for site in here if site not in asked}
+            missing = {**gone, **skipped, **strangers, **got.missing, **refused}
             self.roster.heard([s for s in got.replies if s not in refused], got.missing)
-            if len(messages) >= self._quorum(len(cohort)) or not cohort:
+            if len(messages) >= self._quorum(len(here)) or not here:
                 break
             attempt += 1
             if attempt == self.config.tries:
-                Replies({}, missing).require(self._quorum(len(cohort)), f"{self.run}, round {round + 1}")
+                Replies({}, missing).require(self._quorum(len(here)), f"{self.run}, round {round + 1}")
             time.sleep(PAUSE)
         after = self.server.aggregate(shared, cohort, messages) if alone else shared
         answered = [self.roster.names[client] for client in messages]
@@ -200,7 +229,7 @@ class HubRun:
                 "neighbours_missing": {
                     s: a.header["missing"] for s, a in got.replies.items() if a.header.get("missing")
                 },
-                "seconds": round_to(seconds),
+                "seconds": round_to_ms(seconds),
                 "bytes_down": sum(request.size for request in requests.values()),
                 "bytes_up": sum(reply.size for reply in got.replies.values()),
             }
@@ -226,7 +255,7 @@ class HubRun:
 
     def _requests(self, task: str, shared: PyTree) -> dict[str, Message]:
         """A message to every site with what it receives of the shared state."""
-        sites = self.roster.asked(self._present(), 0)
+        sites = self.roster.asked(self._members(), 0)
         numbers = [self.roster.number(site) for site in sites]
         views = self.server.views(shared, numbers) if self.server.neighbours is None else {}
         names = {"names": list(self.server.offered)}
@@ -266,15 +295,3 @@ class HubRun:
         """Let every site keep its last state and write its models."""
         deadline = max(self.config.deadline, self.config.starting)
         self.call(self._requests("finish", shared), round=self.standing.round, deadline=deadline)
-
-
-def round_to(seconds: float) -> float:
-    """Milliseconds are enough."""
-    return round(seconds, 3)
-
-
-def _counts(answer: Message) -> dict[str, int]:
-    samples = answer.header.get("samples")
-    if not isinstance(samples, dict) or not all(isinstance(n, int) and n >= 0 for n in samples.values()):
-        raise DataError("its numbers of samples cannot be read")
-    return {str(split): count for split, count in samples.items()}

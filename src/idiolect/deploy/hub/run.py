@@ -6,13 +6,13 @@ from typing import Any
 
 from idiolect.core.errors import DivergedError
 from idiolect.data.federated import SPLITS
+from idiolect.deploy.hub.agreement import agreed_config
 from idiolect.deploy.hub.call import Call
 from idiolect.deploy.hub.config import HubConfig, next_job
 from idiolect.deploy.hub.journal import Participation
 from idiolect.deploy.hub.rounds import HubRun
 from idiolect.deploy.hub.server import check_runs_at_sites
 from idiolect.deploy.hub.unseen import unseen_data
-from idiolect.deploy.kind import Kind
 from idiolect.deploy.messages import Message
 from idiolect.deploy.terms import PROTOCOL, VERSION
 from idiolect.deploy.transport import HubTransport
@@ -40,7 +40,7 @@ def experiment_for(config: HubConfig) -> Experiment:
 
 def rows_of(config: HubConfig, experiment: Experiment) -> list[RunRow]:
     """The store's rows of all runs. What the data are is their kind: the samples are the sites' own."""
-    kind = Kind.from_dict(config.kind)
+    kind = config.agreed
     stand_in = unseen_data(kind, {site: dict.fromkeys(SPLITS, ENOUGH) for site in config.sites})
     bench, rows = Workbench(data=stand_in), list[RunRow]()
     for cell in experiment.cells:
@@ -61,10 +61,14 @@ def run_hub(folder: Path, transport: HubTransport) -> None:
     config = HubConfig.load(folder)
     experiment = experiment_for(config)
     with mastered(folder) as store:
-        rows = rows_of(config, experiment)
-        claim(store, experiment, rows)
+        if config.kind is not None:  # what does not fit the folder is told before any call
+            claim(store, experiment, rows_of(config, experiment))
         call = Call(transport, next_job(folder))
         _greet(call, config)
+        if config.kind is None:
+            config = agreed_config(folder, config, call)
+        rows = rows_of(config, experiment)
+        claim(store, experiment, rows)
         stored = {row.id: row for row in store.runs()}
         for row in rows:
             known = stored.get(row.id)
@@ -75,8 +79,7 @@ def run_hub(folder: Path, transport: HubTransport) -> None:
 
 def _greet(call: Call, config: HubConfig) -> None:
     """Ask every site which idiolect it has; those with another are not called in this job."""
-    wanted = [site for site in config.sites if site not in config.left]
-    got = call({site: Message({"task": "hello"}) for site in wanted}, round=0, deadline=config.starting)
+    got = call({site: Message({"task": "hello"}) for site in config.present}, round=0, deadline=config.starting)
     for site, answer in got.replies.items():
         has = (answer.header.get("protocol"), answer.header.get("version"))
         if has != (PROTOCOL, VERSION):
@@ -91,8 +94,7 @@ def _train(store: Store, cell: Cell, method: Method, row: RunRow, config: HubCon
     """One run, recorded; a diverged one is marked so."""
     row = store.start(row)
     store.set_fact(f"audit {row.data_hash}", AUDIT)
-    kind = Kind.from_dict(config.kind)
-    metrics = metrics_of(cell, kind.task)
+    metrics = metrics_of(cell, config.agreed.task)
 
     def evaluated(round: int, scores: list[ClientScores], diagnostics: dict[str, float], seconds: float) -> None:
         store.record(row.id, round, scores, seconds=seconds, compile_seconds=0.0, diagnostics=diagnostics)

@@ -45,6 +45,15 @@ class Server:
         """The shared state before the first round."""
         return jax.jit(lambda: self.simulation._first(self.key, self.params, jnp.arange(0))[0])()
 
+    def alike(self, other: "Server") -> bool:
+        """Whether the shared state and a site's private one have the other's shapes."""
+        return self._shapes == other._shapes
+
+    @cached_property
+    def _shapes(self) -> tuple[Any, ...]:
+        made = jax.eval_shape(lambda: self.simulation._first(self.key, self.params, jnp.arange(1)))
+        return jax.tree.structure(made), [(leaf.shape, leaf.dtype) for leaf in jax.tree.leaves(made)]
+
     def restore(self, vectors: Vectors) -> PyTree:
         """The shared state of a checkpoint. Raises `DataError` if it does not fit."""
         return restored(vectors, jax.eval_shape(self.first), "the checkpoint")

@@ -70,12 +70,22 @@ def load_kits(folder: Path, project: str, sites: Sequence[str], host: str = "loc
     return Kits(read_kit(root / host), {site: read_kit(root / site) for site in sites}, read_kit(root / LEAD))
 
 
+def check_site(name: str) -> None:
+    """Raise `ConfigError` for a name that no certificate of a site can have."""
+    _check_name("site", name)
+
+
+def _check_name(kind: str, name: str) -> None:
+    if not re.fullmatch(r"[A-Za-z0-9][A-Za-z0-9_-]{0,62}", name):
+        raise ConfigError(
+            f"{kind} '{name}': use letters, digits, - and _, at most 63, beginning with a letter or digit"
+        )
+
+
 def _check(project: str, sites: Sequence[str], port: int, host: str) -> None:
-    for kind, name in (("project", project), *(("site", site) for site in sites)):
-        if not re.fullmatch(r"[A-Za-z0-9][A-Za-z0-9_-]{0,62}", name):
-            raise ConfigError(
-                f"{kind} '{name}': use letters, digits, - and _, at most 63, beginning with a letter or digit"
-            )
+    _check_name("project", project)
+    for site in sites:
+        check_site(site)
     require(len(sites) > 0, "a federation needs a site")
     doubled = {site for site in sites if list(sites).count(site) > 1}
     require(not doubled, f"two sites are named '{min(doubled, default='')}': every site needs a name of its own")

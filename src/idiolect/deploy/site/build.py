@@ -9,6 +9,7 @@ from pydantic import ValidationError
 from idiolect.core.errors import ConfigError
 from idiolect.deploy.site.config import FILE
 from idiolect.deploy.site.data import OwnData, own_data
+from idiolect.deploy.site.own_summary import own_summary
 from idiolect.deploy.site.trainer import Trainer
 from idiolect.runtime.compiled import use_compilation_cache
 
@@ -16,13 +17,20 @@ from idiolect.runtime.compiled import use_compilation_cache
 def trainer_of(settings: Mapping[str, Any]) -> Trainer:
     """The trainer that a child's settings name; its data are read now. Raises `DataError` if they cannot be."""
     use_compilation_cache()
+    folder, own = Path(settings["folder"]), own_of(settings)
+    rarest = int(settings.get("rarest", 5))
+    tell = None if own.table is None else lambda asked: own_summary(own, asked, rarest)
+    return Trainer(lambda kind: own_data(own, kind), folder / "models", tell)
+
+
+def own_of(settings: Mapping[str, Any]) -> OwnData:
+    """Where the data lie, by a child's settings. Raises `ConfigError` if they are none."""
     folder = Path(settings["folder"])
     try:
-        own = OwnData(name=settings["name"], **placed(settings["data"], folder))
+        return OwnData(name=settings["name"], **placed(settings["data"], folder))
     except ValidationError as error:
         first = error.errors()[0]
         raise ConfigError(f"{folder / FILE}: data: {'.'.join(map(str, first['loc']))}: {first['msg']}") from None
-    return Trainer(lambda kind: own_data(own, kind), folder / "models")
 
 
 def placed(data: Mapping[str, Any], folder: Path) -> dict[str, Any]:

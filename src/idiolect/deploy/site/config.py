@@ -20,7 +20,8 @@ class Allowed(BaseModel):
 
     methods: by name; "all" for every method. evaluation: whether sums of its scores may leave. summaries: whether
     sums of its columns may leave, to agree on a schema. neighbours: sites with which it may exchange models in a
-    method without a server; "all" for every site. largest: bytes of a message in either direction. seconds: of one
+    method without a server; "all" for every site. rarest: words and numbers that fewer rows have are in no summary.
+    largest: bytes of a message in either direction. seconds: of one
     call.
     """
 
@@ -29,6 +30,7 @@ class Allowed(BaseModel):
     evaluation: bool = True
     summaries: bool = False
     neighbours: tuple[str, ...] = ("all",)
+    rarest: int = Field(default=5, ge=1)
     largest: int = Field(default=200_000_000, ge=1)
     seconds: float = Field(default=600.0, gt=0)
 

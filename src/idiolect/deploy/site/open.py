@@ -12,10 +12,15 @@ from idiolect.deploy.site.site import Site
 def open_site(folder: Path) -> Site:
     """The site of a folder, as `idiolect site init` made it. Raises `ConfigError` for a wrong configuration."""
     config = SiteConfig.load(folder)
+    return Site(folder, config, child_of(folder, config))
+
+
+def child_of(folder: Path, config: SiteConfig) -> Child:
+    """The site's trainer in a process of its own, not yet started."""
     settings = {"folder": str(folder.absolute()), "data": config.data, "name": config.name}
     # Compiled programs are kept in the site's own folder, as all that it writes.
     environment = {"IDIOLECT_CACHE": str(folder.absolute() / "cache"), **config.environment}
-    return Site(folder, config, Child(settings, environment))
+    return Child({**settings, "rarest": config.allow.rarest}, environment)
 
 
 class Inline:

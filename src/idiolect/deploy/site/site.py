@@ -12,6 +12,8 @@ import numpy as np
 
 from idiolect.core.errors import DataError, IdiolectError, StoreError
 from idiolect.deploy.messages import Message, Vectors, digest_of, part_of, under
+from idiolect.deploy.schema.listing import listing
+from idiolect.deploy.schema.summary import Summary
 from idiolect.deploy.site.child import Handle
 from idiolect.deploy.site.config import SiteConfig
 from idiolect.deploy.site.fence import Fence
@@ -33,6 +35,7 @@ class Site:
         self._fence = Fence(folder / "state")
         self._tasks: dict[str, Callable[[_Call], Message]] = {
             "hello": self._hello,
+            "summary": self._summary,
             "join": self._join,
             "begin": self._begin,
             "round": self._round,
@@ -57,8 +60,10 @@ class Site:
             answer = Message({"error": f"the site cannot work: {error.strerror or type(error).__name__}"})
         try:
             about = {key: message.header[key] for key in ("run", "round", "job", "call") if key in message.header}
+            if "summary" in answer.header:
+                about["listing"] = listing(Summary.from_dict(answer.header["summary"]))
             self.outbox.write(caller, task, answer, **about)
-        except StoreError as error:
+        except (StoreError, DataError) as error:
             return Message({"error": str(error)})
         return answer
 
@@ -69,6 +74,14 @@ class Site:
     def _hello(self, call: "_Call") -> Message:
         del call
         return Message({"name": self.config.name, "protocol": PROTOCOL, "version": VERSION})
+
+    def _summary(self, call: "_Call") -> Message:
+        """Sums and names of the site's columns, to agree on a schema; the log lists them in words."""
+        if not self.config.allow.summaries:
+            raise DataError(
+                "sums of its columns may not leave the site: allow.summaries in its site.toml, or a schema's file"
+            )
+        return self._ask(call, "summary", table=call.message.header.get("table", {}))
 
     def _join(self, call: "_Call") -> Message:
         """Whether the data are of the run's kind, and the numbers of samples."""

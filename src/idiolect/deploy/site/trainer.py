@@ -3,7 +3,7 @@
 It keeps no state of a run. All that a call needs is in its message, so a trainer can die and another one take over.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -13,27 +13,35 @@ import numpy as np
 from jaxtyping import PyTree
 
 from idiolect.client.samples import Samples, to_device
-from idiolect.core.errors import DivergedError, IdiolectError
+from idiolect.core.errors import DataError, DivergedError, IdiolectError
 from idiolect.core.files import file_name
 from idiolect.data.federated import SPLITS, FederatedData
 from idiolect.deploy.kind import Kind
 from idiolect.deploy.messages import Message, part_of
+from idiolect.deploy.schema.summary import Summary
 from idiolect.deploy.site.programs import Numbers, Programs, programs_of
 from idiolect.deploy.terms import place_of, terms_of
 from idiolect.deploy.trees import named, restored
 from idiolect.study.model_files import save_client_models, write_index
 
 
+Tell = Callable[[Mapping[str, Any]], Summary]
+
+
 class Trainer:
     """Answers a site's calls.
 
-    load: the site's own data, of one client, encoded as a kind says; models: the folder for its model files.
+    load: the site's own data, of one client, encoded as a kind says; models: the folder for its model files; tell: the
+    summary of the site's table, given how the hub asks to read it.
     """
 
-    def __init__(self, load: Callable[[Kind], FederatedData], models: Path | None = None) -> None:
-        self.load, self.folder = load, models
+    def __init__(
+        self, load: Callable[[Kind], FederatedData], models: Path | None = None, tell: Tell | None = None
+    ) -> None:
+        self.load, self.folder, self.tell = load, models, tell
         self._loaded: dict[str, FederatedData] = {}
         self._tasks: dict[str, Callable[[Message], Message]] = {
+            "summary": self._summary,
             "join": self._join,
             "begin": self._begin,
             "local": self._local,
@@ -50,6 +58,13 @@ class Trainer:
             return Message({"error": f"unknown task {error}"})
         except IdiolectError as error:
             return Message({"error": str(error)})
+
+    def _summary(self, message: Message) -> Message:
+        """Sums and names of the table's columns."""
+        if self.tell is None:
+            raise DataError("the site's data are no table, so no schema can be agreed on")
+        asked = message.header.get("table")
+        return Message({"summary": self.tell(asked if isinstance(asked, dict) else {}).to_dict()})
 
     def _join(self, message: Message) -> Message:
         """The numbers of samples, after the kind of data has been compared."""

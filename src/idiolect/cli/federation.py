@@ -1,0 +1,69 @@
+"""What the commands of a federation share: its experiment, the progress of its hub, and its results."""
+
+import threading
+from collections.abc import Generator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+from idiolect.cli.terminal import print_results
+from idiolect.core.errors import ConfigError
+from idiolect.deploy.hub.journal import Participation
+from idiolect.experiments import names, packaged
+from idiolect.report.page import write_report
+from idiolect.report.progress import Display
+from idiolect.study.engine import stored_experiment
+from idiolect.study.experiment import Experiment, load_experiment
+from idiolect.study.launch import raise_diverged
+from idiolect.study.recording import Progress
+from idiolect.study.results import Results
+from idiolect.study.store import Store
+
+
+def experiment_of(name: str) -> Experiment:
+    """A file's experiment, or a packaged one. Raises `ConfigError` if there is neither."""
+    if not Path(name).is_file() and name in {key.partition(" ")[0] for key in names()}:
+        return packaged(name)
+    if not Path(name).is_file():
+        raise ConfigError(f"no such experiment file: {name}; 'idiolect federate sites' needs none")
+    return load_experiment(name)
+
+
+def recorded(folder: Path, command: str, as_json: bool) -> None:
+    """Write the report of a hub's folder and print its results. Raises `DivergedError` if a run diverged."""
+    with Store(folder, create=False) as store:
+        store.set_fact("options", {"command": command, "jobs": 1})
+        results = Results(store, stored_experiment(store))
+        write_report(results, folder, command)
+        print_results(results, as_json, folder, told=1)
+        raise_diverged(results)
+
+
+@contextmanager
+def shown(experiment: Experiment, folder: Path) -> Generator[Display]:
+    """The progress of a hub's runs, read from its folder, which another process writes."""
+    display, ended = Display(experiment), threading.Event()
+    rounds = {f"{cell.id}/{method.title}": cell.rounds for cell in experiment.cells for method in cell.methods}
+
+    def follow() -> None:
+        while not ended.wait(0.5):
+            _update(display, rounds, folder)
+
+    thread = threading.Thread(target=follow, daemon=True)
+    with display.shown():
+        thread.start()
+        try:
+            yield display
+        finally:
+            ended.set()
+            thread.join()
+
+
+def _update(display: Display, rounds: dict[str, int], folder: Path) -> None:
+    done: dict[str, Any] = {}
+    for line in Participation(folder).lines():
+        done[line["run"]] = int(line["round"]) + 1
+    for run, round in done.items():
+        total = rounds.get(run.rpartition("/")[0])
+        if total is not None:
+            display.progress(run, Progress(round, total, 0.0, {}))

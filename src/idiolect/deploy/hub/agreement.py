@@ -1,0 +1,59 @@
+"""The sites agree on a schema before the first round: each sends sums and names of its columns, and never a row."""
+
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+from idiolect.core.errors import ConfigError, DataError
+from idiolect.deploy.hub.call import Call
+from idiolect.deploy.hub.config import HubConfig
+from idiolect.deploy.kind import Kind
+from idiolect.deploy.messages import Message
+from idiolect.deploy.schema.agree import agree
+from idiolect.deploy.schema.summary import Summary
+from idiolect.deploy.transport import QuorumError
+from idiolect.study.experiment import Experiment
+
+SCHEMA, NOTES = "schema.json", "schema-notes.txt"
+ASKED = ("client", "label", "split", "categorical", "ignore", "keep", "task")
+"""What a hub may say of the sites' tables; each site's own names of columns go first."""
+
+
+def table_of(experiment: Experiment) -> dict[str, Any]:
+    """How the sites read their tables: what the experiment says of its own, if its data are a table."""
+    data = experiment.cells[0].data
+    given = {key: data[key] for key in (*ASKED, "standardise") if key in data}
+    return given if data.get("name") == "table" else {}
+
+
+def agreed_config(folder: Path, config: HubConfig, call: Call) -> HubConfig:
+    """The configuration with the kind of data that all sites agree on, saved; the schema is in folder/schema.json.
+
+    Raises `QuorumError` if a site does not answer, `DataError` where they disagree: see `agree`.
+    """
+    asked = {key: value for key, value in config.table.items() if key in ASKED}
+    messages = {site: Message({"task": "summary", "table": asked}) for site in config.present}
+    got = call(messages, round=0, deadline=config.starting)
+    if got.missing:
+        told = "; ".join(f"{site}: {why}" for site, why in sorted(got.missing.items()))
+        raise QuorumError(f"a schema needs every site, and some have sent no summary ({told})")
+    summaries = {site: _summary(site, got.replies[site]) for site in config.present}
+    schema, notes = agree(summaries, standardise=bool(config.table.get("standardise", True)))
+    schema.save(folder / SCHEMA)
+    try:
+        (folder / NOTES).write_text("".join(f"{note}\n" for note in notes), encoding="utf-8")
+    except OSError as error:
+        raise ConfigError(f"cannot write {folder / NOTES}: {error.strerror or error}") from error
+    name = str(config.experiment.get("name") or "table")
+    kind = replace(Kind.of_schema(schema), name=name)
+    # What the file says now: sites may have been added since the job began.
+    config = HubConfig.load(folder).model_copy(update={"kind": kind.to_dict()})
+    config.save(folder)
+    return config
+
+
+def _summary(site: str, reply: Message) -> Summary:
+    summary = Summary.from_dict(reply.header.get("summary") or {}, f"site '{site}': its summary")
+    if summary.site != site:
+        raise DataError(f"site '{site}': its summary is of '{summary.site}'; give it its own name")
+    return summary
