@@ -13,10 +13,12 @@ from idiolect.cli.completion import Shell, completes, show_completion
 from idiolect.cli.experiments import demo, reproduce, resume, run
 from idiolect.cli.export import export
 from idiolect.cli.federate import federate
+from idiolect.cli.hub import app as hub
 from idiolect.cli.inspect import inspect
 from idiolect.cli.personalize import personalize
 from idiolect.cli.predict import predict
 from idiolect.cli.show import list_, show
+from idiolect.cli.site import app as site
 from idiolect.cli.sweep import sweep
 from idiolect.cli.terminal import UsageError, fail, unreadable
 from idiolect.core.errors import ConfigError, DivergedError, IdiolectError
@@ -95,6 +97,8 @@ for command in (
 ):
     app.command()(command)
 app.command(name="list")(list_)
+app.add_typer(hub, name="hub")
+app.add_typer(site, name="site")
 
 
 def main() -> None:

@@ -46,7 +46,7 @@ ClientColumn = Annotated[str, typer.Option("--client", help="The client column o
 LabelColumn = Annotated[str, typer.Option("--label", help="The label column of a table.")]
 
 
-def _folder(text: str) -> Path:
+def folder_path(text: str) -> Path:
     """Parse a folder. An empty text (an unset shell variable) is an error, not the current folder."""
     if not text.strip():
         raise typer.BadParameter("it must name a folder")
@@ -62,7 +62,7 @@ def file_path(text: str) -> Path:
 
 Out = Annotated[
     Path | None,
-    typer.Option("--out", parser=_folder, metavar="FOLDER", help="Folder for runs, tables, figures and models."),
+    typer.Option("--out", parser=folder_path, metavar="FOLDER", help="Folder for runs, tables, figures and models."),
 ]
 Jobs = Annotated[int | None, typer.Option("--jobs", min=1, help="Processes at once (default: one a core).")]
 Json = Annotated[bool, typer.Option("--json", help="Print one JSON object instead of tables.")]

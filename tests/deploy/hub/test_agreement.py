@@ -3,7 +3,6 @@
 import json
 
 import numpy as np
-import pandas as pd
 import pytest
 
 from idiolect.core.errors import DataError
@@ -77,7 +76,7 @@ def leaves(value):
 
 def test_a_site_that_does_not_allow_it_sends_nothing_of_its_columns(tmp_path, table):
     hub, sites = federation(tmp_path, table, summaries=False)
-    with pytest.raises(QuorumError, match="allow.summaries"):
+    with pytest.raises(QuorumError, match=r"allow\.summaries"):
         run_hub(hub, InProcess(sites))
     assert not (hub / SCHEMA).exists()
     assert HubConfig.load(hub).kind is None

@@ -17,8 +17,8 @@ JOBS = "hub-jobs.json"
 class HubConfig(BaseModel):
     """A hub. sites: all sites' names; a site's place in the list is its client number, so that it never changes.
 
-    experiment: see `study.experiment.Experiment`. kind: what the data are, see `deploy.kind`; None until the sites have
-    agreed on a schema, by `table`: how they read their tables, see `agreement`. deadline: seconds of a
+    experiment: see `study.experiment.Experiment`. kind: what the data are, see `deploy.kind`; None until the sites
+    have agreed on a schema, by `table`: how they read their tables, see `agreement`. deadline: seconds of a
     round; starting: seconds that a site may take to load its data and to compile. quorum: answers that a round needs
     at least (None: half of the cohort). tries: how often a round without quorum is called. patience: after so many
     silent calls in a row a site is asked only every tenth round. left: sites that have left for good.

@@ -9,7 +9,7 @@ from pydantic import ValidationError
 from idiolect.core.errors import ConfigError
 from idiolect.deploy.site.config import FILE
 from idiolect.deploy.site.data import OwnData, own_data
-from idiolect.deploy.site.own_summary import own_summary
+from idiolect.deploy.site.own_summary import described, own_summary
 from idiolect.deploy.site.trainer import Trainer
 from idiolect.runtime.compiled import use_compilation_cache
 
@@ -20,7 +20,7 @@ def trainer_of(settings: Mapping[str, Any]) -> Trainer:
     folder, own = Path(settings["folder"]), own_of(settings)
     rarest = int(settings.get("rarest", 5))
     tell = None if own.table is None else lambda asked: own_summary(own, asked, rarest)
-    return Trainer(lambda kind: own_data(own, kind), folder / "models", tell)
+    return Trainer(lambda kind: own_data(own, kind), folder / "models", tell, lambda: described(own, rarest))
 
 
 def own_of(settings: Mapping[str, Any]) -> OwnData:

@@ -4,9 +4,10 @@ from collections.abc import Mapping
 from typing import Any, cast
 
 from idiolect.core.errors import DataError
+from idiolect.data.federated import SPLITS
 from idiolect.deploy.schema.summarise import summarise
 from idiolect.deploy.schema.summary import Summary
-from idiolect.deploy.site.data import OwnData
+from idiolect.deploy.site.data import OwnData, own_data
 
 _LISTS = ("categorical", "ignore", "keep")
 
@@ -44,3 +45,19 @@ def own_summary(settings: OwnData, asked: Mapping[str, Any], rarest: int) -> Sum
     return told.model_copy(
         update={"client": client, "label": named, "split": split if told.split is not None else None}
     )
+
+
+def described(settings: OwnData, rarest: int) -> str:
+    """What a site's data are, for its administrator: rows of each split, and classes. Raises as `own_data`.
+
+    A table without a schema's file is read as for a summary: the schema is to be agreed on.
+    """
+    if settings.table is not None and settings.schema is None:
+        told = own_summary(settings, {}, rarest)
+        classes = f", classes {', '.join(told.label.classes)}" if told.label.classes else ""
+        columns = f"{len(told.columns)} columns besides the label '{told.label.name}'{classes}"
+        return f"{told.rows} training rows, {columns}; the schema is to be agreed on"
+    data = own_data(settings)
+    counts = [f"{data.split(name).count} {name}" for name in SPLITS]
+    classes = f"classes {', '.join(data.classes)}" if data.classes else "a number as label"
+    return f"rows: {', '.join(counts)}; {classes}"

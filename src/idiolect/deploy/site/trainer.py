@@ -3,6 +3,7 @@
 It keeps no state of a run. All that a call needs is in its message, so a trainer can die and another one take over.
 """
 
+import os
 from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
@@ -24,23 +25,28 @@ from idiolect.deploy.terms import place_of, terms_of
 from idiolect.deploy.trees import named, restored
 from idiolect.study.model_files import save_client_models, write_index
 
-
 Tell = Callable[[Mapping[str, Any]], Summary]
 
 
 class Trainer:
     """Answers a site's calls.
 
-    load: the site's own data, of one client, encoded as a kind says; models: the folder for its model files; tell: the
-    summary of the site's table, given how the hub asks to read it.
+    load: the site's own data, of one client, encoded as a kind says; models: the folder for its model files; tell:
+    the summary of the site's table, given how the hub asks to read it; look: says in words what the
+    data are.
     """
 
     def __init__(
-        self, load: Callable[[Kind], FederatedData], models: Path | None = None, tell: Tell | None = None
+        self,
+        load: Callable[[Kind], FederatedData],
+        models: Path | None = None,
+        tell: Tell | None = None,
+        look: Callable[[], str] | None = None,
     ) -> None:
-        self.load, self.folder, self.tell = load, models, tell
+        self.load, self.folder, self.tell, self.look = load, models, tell, look
         self._loaded: dict[str, FederatedData] = {}
         self._tasks: dict[str, Callable[[Message], Message]] = {
+            "look": self._look,
             "summary": self._summary,
             "join": self._join,
             "begin": self._begin,
@@ -58,6 +64,13 @@ class Trainer:
             return Message({"error": f"unknown task {error}"})
         except IdiolectError as error:
             return Message({"error": str(error)})
+
+    def _look(self, message: Message) -> Message:
+        """What the data are, in words for the site's own administrator, and this process's memory in bytes."""
+        del message
+        if self.look is None:
+            raise DataError("nothing says where the data are")
+        return Message({"data": self.look(), "resident": resident()})
 
     def _summary(self, message: Message) -> Message:
         """Sums and names of the table's columns."""
@@ -168,3 +181,11 @@ class Trainer:
 
     def _train(self, message: Message) -> Samples:
         return to_device(self._data(message).train)
+
+
+def resident() -> int:
+    """Bytes of memory that this process has; 0 where the system does not say."""
+    try:
+        return int(Path("/proc/self/statm").read_text().split()[1]) * os.sysconf("SC_PAGE_SIZE")
+    except (OSError, ValueError, IndexError):
+        return 0

@@ -1,0 +1,154 @@
+"""The commands of a hub: made, run, looked at and stopped, and its sites changed."""
+
+import shlex
+import sys
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+from rich.text import Text
+
+from idiolect.cli.federation import experiment_of, recorded, shown
+from idiolect.cli.options import Json, Settings, assignments, file_path, folder_path
+from idiolect.cli.terminal import console, print_json
+from idiolect.core.errors import require
+from idiolect.deploy.hub.config import HubConfig
+from idiolect.deploy.hub.journal import Participation
+from idiolect.deploy.hub.made import add_site, make_hub, remove_site
+from idiolect.deploy.hub.run import experiment_for, progress
+from idiolect.deploy.nvflare.harden import allow_list_lines
+from idiolect.deploy.nvflare.kits import read_kit, require_kind
+from idiolect.deploy.nvflare.processes import stop as stop_process
+from idiolect.deploy.nvflare.served import hub_kits, served, watch_of
+from idiolect.deploy.nvflare.session import session
+from idiolect.study.override import override
+
+app = typer.Typer(no_args_is_help=True, help="The hub of a federation: it sees no row.", rich_markup_mode="rich")
+
+HubFolder = Annotated[
+    Path, typer.Argument(parser=folder_path, metavar="FOLDER", help="The hub's folder: its runs and reports.")
+]
+HubKit = Annotated[Path, typer.Option("--kit", parser=folder_path, metavar="KIT", help="The hub's kit.")]
+AdminKit = Annotated[
+    Path, typer.Option("--admin", parser=folder_path, metavar="KIT", help="The kit of who submits jobs.")
+]
+LAST = 5
+"""Rounds of which the status tells who was missing."""
+
+
+@app.command()
+def init(
+    folder: HubFolder,
+    experiment_file: Annotated[str, typer.Argument(metavar="EXPERIMENT.toml", help="A file, or a packaged name.")],
+    sites: Annotated[str, typer.Option("--sites", help="The names of the sites' certificates, with commas.")],
+    schema: Annotated[
+        Path | None, typer.Option("--schema", parser=file_path, metavar="FILE", help="By which all sites encode.")
+    ] = None,
+    agree: Annotated[
+        bool, typer.Option("--agree", help="The sites agree on a schema before the first round.")
+    ] = False,
+    deadline: Annotated[float, typer.Option("--deadline", min=0.1, help="Seconds of a round.")] = 60.0,
+    starting: Annotated[float, typer.Option("--starting", min=1, help="Seconds to load data and compile.")] = 120.0,
+    quorum: Annotated[
+        int | None, typer.Option("--quorum", min=1, help="Answers that a round needs (default: half of its cohort).")
+    ] = None,
+    set_: Settings = None,
+) -> None:
+    """Make a hub's folder. The experiment's own data are not read: the sites have them.
+
+    idiolect hub init study hospitals.toml --sites north,south,west --agree
+
+    idiolect hub init study hospitals.toml --sites north,south --schema schema.json --deadline 120 --quorum 2
+    """
+    require((schema is None) == agree, "name the sites' schema with --schema FILE, or let them agree with --agree")
+    names = [name.strip() for name in sites.split(",")]
+    experiment = override(experiment_of(experiment_file), assignments(set_))
+    make_hub(folder, experiment, names, schema, deadline=deadline, starting=starting, quorum=quorum)
+    print(f"hub: {folder / 'hub.json'}, sites: {', '.join(names)}")
+    print("the experiment's own data are not read: every site has its own")
+    print("kits are hardened by 'idiolect hub run' and 'idiolect site init'; by hand, local/resources.json gets:")
+    for line in allow_list_lines():
+        print(f"  {line}")
+
+
+@app.command()
+def run(folder: HubFolder, kit: HubKit, admin: AdminKit, as_json: Json = False) -> None:
+    """Start the hub if it does not run, and train until the last round; the same command goes on after a stop.
+
+    idiolect hub run study --kit kits/hub.example.org --admin kits/lead@example.org
+    """
+    config = HubConfig.load(folder)
+    experiment, kits = experiment_for(config), hub_kits(kit, admin)
+    command = shlex.join(["idiolect", *sys.argv[1:]])
+    try:
+        with served(folder, kits), shown(experiment, folder) as display:
+            watch_of(folder, kits, display.console.print).run()
+    except KeyboardInterrupt:
+        print(f"stopped; go on with: {command}", file=sys.stderr)
+        raise typer.Exit(130) from None
+    recorded(folder, command, as_json)
+
+
+@app.command()
+def status(folder: HubFolder, admin: AdminKit, as_json: Json = False) -> None:
+    """Tell which sites are registered, whether a job runs, the rounds done, and who was missing and why.
+
+    idiolect hub status study --admin kits/lead@example.org
+    """
+    config = HubConfig.load(folder)
+    done, total = progress(folder)
+    kit = read_kit(admin)
+    require_kind(kit, "admin")
+    with session(kit) as opened:
+        found = opened.status()
+    here = {site: site in found.sites for site in config.present}
+    last = list(Participation(folder).lines())[-LAST:]
+    missing = [{"run": line["run"], "round": int(line["round"]) + 1, "missing": line["missing"]} for line in last]
+    told: dict[str, Any] = {"sites": here, "left": list(config.left), "jobs": list(found.running)}
+    told |= {"rounds": done, "of": total, "last": missing, "agreed": config.kind is not None}
+    if as_json:
+        print_json(told)
+        return
+    print(f"sites: {', '.join(f'{s} ({_word(on)})' for s, on in here.items())}")
+    print(f"jobs running: {', '.join(found.running) or 'none'}")
+    print(f"rounds done: {done} of {total}")
+    if config.kind is None:
+        print("the sites have not agreed on a schema yet")
+    for line in missing:
+        for site, why in line["missing"].items():
+            console().print(Text(f"{line['run']}, round {line['round']}: {site}: {why}"), soft_wrap=True)
+
+
+def _word(registered: bool) -> str:
+    return "registered" if registered else "not registered"
+
+
+@app.command()
+def stop(kit: HubKit) -> None:
+    """Stop the hub's process; 'idiolect hub run' goes on where it was.
+
+    idiolect hub stop --kit kits/hub.example.org
+    """
+    own = read_kit(kit)
+    require_kind(own, "server")
+    print("stopped" if stop_process(own) else "it did not run")
+
+
+@app.command()
+def add(folder: HubFolder, site: Annotated[str, typer.Argument(help="The name in its certificate.")]) -> None:
+    """Let a site join, with the next job.
+
+    idiolect hub add study east
+    """
+    add_site(folder, site)
+    print(f"site '{site}' joins with the next job: end 'idiolect hub run' with Ctrl-C and start it again")
+
+
+@app.command()
+def remove(folder: HubFolder, site: Annotated[str, typer.Argument(help="Its name.")]) -> None:
+    """Let a site leave for good: it is never called again.
+
+    idiolect hub remove study east
+    """
+    remove_site(folder, site)
+    print(f"site '{site}' is not called from the next job on; its private state and models stay with it")

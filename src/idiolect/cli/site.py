@@ -1,0 +1,192 @@
+"""The commands of a site: made, checked, run, and what has left it."""
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+from rich.table import Table
+from rich.text import Text
+
+from idiolect.algorithms.registry import ALGORITHMS
+from idiolect.cli.options import Json, file_path, folder_path
+from idiolect.cli.terminal import console, print_json
+from idiolect.core.errors import StoreError, require, unknown
+from idiolect.deploy.nvflare.checks import site_checks
+from idiolect.deploy.nvflare.harden import harden
+from idiolect.deploy.nvflare.jobs import clean_jobs
+from idiolect.deploy.nvflare.kits import Kit, read_kit, require_kind
+from idiolect.deploy.nvflare.processes import run as run_process
+from idiolect.deploy.schema.listing import listing
+from idiolect.deploy.site.build import own_of
+from idiolect.deploy.site.config import SiteConfig
+from idiolect.deploy.site.made import site_config, write_site
+from idiolect.deploy.site.outbox import Outbox
+from idiolect.deploy.site.own_summary import own_summary
+
+app = typer.Typer(no_args_is_help=True, help="A site of a federation: its data stay here.", rich_markup_mode="rich")
+
+KitFolder = Annotated[
+    Path, typer.Argument(parser=folder_path, metavar="KIT", help="The site's kit: the folder with startup/ in it.")
+]
+
+
+@app.command()
+def init(
+    kit_folder: KitFolder,
+    data: Annotated[Path, typer.Option("--data", parser=file_path, metavar="FILE", help="A table, or arrays.")],
+    schema: Annotated[
+        Path | None, typer.Option("--schema", parser=file_path, metavar="FILE", help="If none is agreed on.")
+    ] = None,
+    label: Annotated[str | None, typer.Option("--label", help="The label column, if called otherwise here.")] = None,
+    client: Annotated[
+        str | None, typer.Option("--client", help="The client column; '' if all rows are the site's.")
+    ] = None,
+    split: Annotated[str | None, typer.Option("--split", help="The column of splits.")] = None,
+    test: Annotated[float | None, typer.Option("--test", help="Share of test rows (default: 0.25).")] = None,
+    validation: Annotated[float | None, typer.Option("--validation", help="Share (default: 0.1).")] = None,
+    allow_methods: Annotated[str, typer.Option("--allow-methods", help="Names with commas.")] = "all",
+    evaluation: Annotated[
+        bool, typer.Option("--evaluation/--no-evaluation", help="Sums of scores may leave.")
+    ] = True,
+    summaries: Annotated[bool, typer.Option("--allow-summaries", help="Sums of columns may leave.")] = False,
+    rarest: Annotated[int, typer.Option("--rarest", min=1, help="What fewer rows have is in no summary.")] = 5,
+    neighbours: Annotated[str, typer.Option("--neighbours", help="Sites with which models are exchanged.")] = "all",
+) -> None:
+    """Make a site of a kit: harden it, and write what it allows to KIT/idiolect/site.toml. No data are copied.
+
+    idiolect site init north --data patients.csv --label diagnosis --client '' --allow-summaries
+
+    idiolect site init north --data own.csv --schema schema.json --allow-methods fedavg,pfedme --no-evaluation
+    """
+    kit = _kit(kit_folder)
+    methods = _names(allow_methods)
+    for name in methods:
+        if name != "all" and name not in ALGORITHMS:
+            raise unknown("method", name, list(ALGORITHMS))
+    for option, share in (("--test", test), ("--validation", validation)):
+        require(share is None or 0 <= share < 1, f"{option} {share}: a share lies from 0 to below 1")
+    allow: dict[str, Any] = {"methods": methods, "evaluation": evaluation, "summaries": summaries}
+    allow |= {"neighbours": _names(neighbours), "rarest": rarest}
+    own = {"label": label, "client": client, "split": split, "test": test, "validation": validation}
+    config = site_config(kit.site, kit.name, data, allow, schema, **own)
+    changed = harden(kit.folder)
+    write_site(kit.site, config)
+    print(f"site '{kit.name}': {kit.site / 'site.toml'}")
+    print(f"hardened: {', '.join(changed) or 'it was before'}")
+    print(f"next: idiolect site check {kit_folder}")
+
+
+@app.command()
+def check(kit_folder: KitFolder) -> None:
+    """Prove that the site can take part: certificate, connection, data, memory and disk, a line each.
+
+    idiolect site check north
+    """
+    _check(_kit(kit_folder))
+
+
+@app.command()
+def run(kit_folder: KitFolder) -> None:
+    """Check, then take part until Ctrl-C or SIGTERM; for a service, too.
+
+    idiolect site run north
+    """
+    kit = _kit(kit_folder)
+    _check(kit, may_wait=("connection",))
+    clean_jobs(kit)
+    print(f"site '{kit.name}' takes part; end with Ctrl-C", flush=True)
+    code = run_process(kit)
+    if code:
+        raise StoreError(f"the site's process has ended with status {code}; see {kit.folder / 'log.txt'}")
+
+
+@app.command()
+def log(
+    kit_folder: KitFolder,
+    round: Annotated[int | None, typer.Option("--round", min=1, help="Only this round.")] = None,
+    as_json: Json = False,
+) -> None:
+    """Show all that has left the site: when, to whom, for what, how many bytes, and totals.
+
+    idiolect site log north
+
+    idiolect site log north --round 3 --json
+    """
+    kit = _kit(kit_folder)
+    lines = list(Outbox(kit.site / "sent.jsonl").lines())
+    if round is not None:
+        lines = [line for line in lines if line.get("round") == round - 1 and line["task"] in ("round", "exchange")]
+    if as_json:
+        print_json(lines)
+        return
+    print_log(lines)
+
+
+def print_log(lines: Sequence[dict[str, Any]]) -> None:
+    """Print a line for each message, then the totals by task."""
+    table, totals = Table(box=None), dict[str, tuple[int, int]]()
+    for name in ("time", "to", "task", "run", "round", "bytes", "what"):
+        table.add_column(name, justify="right" if name in ("round", "bytes") else "left")
+    for line in lines:
+        task, size = str(line["task"]), int(line["bytes"])
+        of_round = str(int(line["round"]) + 1) if task in ("round", "exchange") and "round" in line else ""
+        cells = [str(line["time"])[:19], line["to"], task, line.get("run", line["header"].get("run", "")), of_round]
+        table.add_row(*(Text(str(cell)) for cell in (*cells, f"{size:,}", _what(line))))
+        count, sum_ = totals.get(task, (0, 0))
+        totals[task] = count + 1, sum_ + size
+    screen = console()
+    screen.print(table)
+    for line in lines:
+        for told in line.get("listing", ()):
+            screen.print(Text(f"  {told}"), soft_wrap=True)
+    for task, (count, size) in totals.items():
+        print(f"{task}: {count} messages, {size:,} bytes")
+    if not lines:
+        print("nothing has left this site")
+
+
+def _what(line: dict[str, Any]) -> str:
+    """What a message held: an error, vectors, or the header's names."""
+    if error := line["header"].get("error"):
+        return f"error: {error}"
+    vectors = [f"{name} {kind}{shape}" for name, (kind, shape) in line["vectors"].items()]
+    named = [name for name in line["header"] if name not in ("run", "round")]
+    words = ", ".join([*named, *vectors[:3]])
+    return words + (f" and {len(vectors) - 3} more" if len(vectors) > 3 else "")
+
+
+@app.command()
+def summary(kit_folder: KitFolder) -> None:
+    """Print what would be sent to agree on a schema; nothing is sent.
+
+    idiolect site summary north
+    """
+    kit = _kit(kit_folder)
+    config = SiteConfig.load(kit.site)
+    own = own_of({"folder": str(kit.site), "data": config.data, "name": config.name})
+    for line in listing(own_summary(own, {}, config.allow.rarest)):
+        console().print(Text(line), soft_wrap=True)
+    if not config.allow.summaries:
+        print("the site does not allow it to be sent: 'idiolect site init' with --allow-summaries does")
+
+
+def _check(kit: Kit, may_wait: Sequence[str] = ()) -> None:
+    """Print all findings. Raises `StoreError` if one is bad; may_wait: what the site itself tries again."""
+    screen, bad = console(), list[str]()
+    for found in site_checks(kit):
+        mark = ("✓", "green") if found.good else ("✗", "red")
+        screen.print(Text.assemble(mark, f" {found.what}: {found.line}"), soft_wrap=True)
+        bad += [] if found.good or found.what in may_wait else [found.what]
+    if bad:
+        raise StoreError(f"site '{kit.name}' is not ready: {', '.join(bad)}")
+
+
+def _kit(folder: Path) -> Kit:
+    kit = read_kit(folder)
+    require_kind(kit, "client")
+    return kit
+
+
+def _names(text: str) -> tuple[str, ...]:
+    return tuple(name.strip() for name in text.split(",") if name.strip())

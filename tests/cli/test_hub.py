@@ -1,0 +1,102 @@
+"""idiolect hub: a folder made, its sites changed; every bad input is one line that leaves nothing."""
+
+import pytest
+
+from idiolect.data import from_table
+from idiolect.deploy.hub.config import HubConfig
+from tests.cli.bad_inputs import Bad
+from tests.cli.test_many_bad_inputs import complaints
+from tests.deploy.nvflare.made import site_kit
+from tests.deploy.schema.tables import hospitals
+
+TOML = """
+name = "four"
+[[cells]]
+id = "c"
+data = { name = "table", path = "elsewhere.csv", ignore = ["number"] }
+model = { name = "mlr" }
+rounds = 2
+eval_every = 1
+methods = [{ name = "fedavg" }]
+"""
+POOLED = TOML.replace("fedavg", "global")
+
+
+@pytest.fixture
+def folder(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "e.toml").write_text(TOML)
+    return tmp_path
+
+
+def test_a_hub_is_made_and_its_sites_join_and_leave(folder, commandline):
+    code, out, err = commandline("hub", "init", "hub", "e.toml", "--sites", "north, south", "--agree", "--quorum", 2)
+    assert (code, "class_allow_list" in out, "not read" in out) == (0, True, True), err
+    config = HubConfig.load(folder / "hub")
+    assert (config.sites, config.kind, config.quorum) == (("north", "south"), None, 2)
+    assert config.table == {"ignore": ["number"]}
+    assert commandline("hub", "add", "hub", "east")[0] == 0
+    assert commandline("hub", "remove", "hub", "north")[0] == 0
+    config = HubConfig.load(folder / "hub")
+    assert (config.sites, config.left, config.present) == (("north", "south", "east"), ("north",), ("south", "east"))
+    for words, message in {
+        ("add", "hub", "east"): "in the federation already",
+        ("add", "hub", "north"): "has left for good",
+        ("remove", "hub", "north"): "has left already",
+        ("remove", "hub", "west"): "there is no site 'west'",
+    }.items():
+        code, _, err = commandline("hub", *words)
+        assert (code, message in err, err.count("\n")) == (1, True, 1), err
+    assert HubConfig.load(folder / "hub") == config
+
+
+def test_a_schema_s_file_is_the_kind(folder, commandline):
+    schema = from_table(hospitals(rows=20)[["client", "age", "sex", "label"]]).schema
+    schema.save("schema.json")
+    code, _, err = commandline("hub", "init", "hub", "e.toml", "--sites", "a,b", "--schema", "schema.json")
+    assert code == 0, err
+    assert HubConfig.load(folder / "hub").agreed.schema == schema.to_dict()
+
+
+INIT = ("hub", "init", "hub", "e.toml", "--sites", "a,b")
+FILES = {"e.toml": TOML, "pooled.toml": POOLED, "own.csv": "client,x,label\na,1,y\n"}
+SITE = ("site", "init", "kit", "--data", "own.csv")
+BAD = [
+    (INIT, "--agree"),
+    ((*INIT, "--agree", "--schema", "own.csv"), "--agree"),
+    ((*INIT, "--schema", "absent.json"), "absent.json"),
+    ((*INIT, "--schema", "own.csv"), "own.csv"),
+    ((*INIT, "--agree", "--quorum", "3"), "--quorum 3"),
+    ((*INIT, "--agree", "--deadline", "nan"), "deadline"),
+    ((*INIT, "--agree", "--deadline", "0"), "deadline"),
+    ((*INIT[:3], "absent.toml", *INIT[4:], "--agree"), "absent.toml"),
+    ((*INIT[:3], "pooled.toml", *INIT[4:], "--agree"), "cannot run at sites"),
+    ((*INIT[:5], "a,a", "--agree"), "two sites"),
+    ((*INIT[:5], "a,", "--agree"), "site ''"),
+    ((*INIT[:5], "../a", "--agree"), "site '../a'"),
+    (("hub", "init", "own.csv", *INIT[3:], "--agree"), "own.csv"),
+    (("hub", "add", "absent", "a"), "hub init"),
+    (("hub", "remove", "absent", "a"), "hub init"),
+    (("hub", "status", "absent", "--admin", "kit"), "hub init"),
+    (("hub", "run", "absent", "--kit", "kit", "--admin", "kit"), "hub init"),
+    (("hub", "stop", "--kit", "kit"), "a hub's"),
+    (("hub", "stop", "--kit", "absent"), "no kit"),
+    ((*SITE[:2], "absent", *SITE[3:]), "no kit"),
+    ((*SITE[:4], "absent.csv"), "absent.csv"),
+    ((*SITE, "--schema", "absent.json"), "absent.json"),
+    ((*SITE, "--allow-methods", "fedvg"), "fedavg"),
+    ((*SITE, "--test", "2"), "--test"),
+    ((*SITE, "--validation", "nan"), "--validation"),
+    ((*SITE, "--rarest", "0"), "rarest"),
+    (("site", "log", "absent"), "no kit"),
+    (("site", "log", "kit", "--round", "0"), "round"),
+    (("site", "summary", "kit"), "site init"),
+]
+
+
+@pytest.mark.parametrize(("arguments", "words"), BAD, ids=lambda value: " ".join(value)[-50:])
+def test_one_clear_line_and_nothing_left(arguments, words, commandline, monkeypatch, tmp_path):
+    monkeypatch.chdir(tmp_path)
+    site_kit(tmp_path / "kit")
+    told = complaints(commandline, tmp_path, Bad(arguments, FILES, words=words))
+    assert not told, "; ".join(told)
