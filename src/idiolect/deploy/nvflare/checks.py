@@ -81,7 +81,7 @@ def _name(kit: Kit) -> str:
 
 
 def _connection(kit: Kit) -> str:
-    """Connect by mutual TLS, as the engine does; the hub's first words come only if it takes the site's certificate."""
+    """Connect by mutual TLS; the hub's first words come only if it takes the site's certificate."""
     hub, startup = f"{kit.host}:{kit.port}", kit.folder / "startup"
     try:
         context = ssl.create_default_context(cafile=str(startup / "rootCA.pem"))
