@@ -103,7 +103,9 @@ def status(folder: HubFolder, admin: AdminKit, as_json: Json = False) -> None:
         found = opened.status()
     here = {site: site in found.sites for site in config.present}
     last = list(Participation(folder).lines())[-LAST:]
-    missing = [{"run": line["run"], "round": int(line["round"]) + 1, "missing": line["missing"]} for line in last]
+    missing: list[dict[str, Any]] = [
+        {"run": line["run"], "round": int(line["round"]) + 1, "missing": line["missing"]} for line in last
+    ]
     told: dict[str, Any] = {"sites": here, "left": list(config.left), "jobs": list(found.running)}
     told |= {"rounds": done, "of": total, "last": missing, "agreed": config.kind is not None}
     if as_json:

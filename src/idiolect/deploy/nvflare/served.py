@@ -2,7 +2,7 @@
 
 import contextlib
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Generator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -94,7 +94,7 @@ def watch_of(folder: Path, kits: HubKits, tell: Callable[[str], None]) -> Watch:
 
 
 @contextmanager
-def served(folder: Path, kits: HubKits) -> Iterator[None]:
+def served(folder: Path, kits: HubKits) -> Generator[None]:
     """The hub's process runs inside the block and after it; a job that an interrupt leaves behind is ended."""
     if not start_hub(kits, folder):
         end_jobs(kits)
