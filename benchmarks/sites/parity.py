@@ -1,6 +1,5 @@
 """Real sites against a simulation: scores, shared and private state; and a repeated run against the first."""
 
-from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -9,6 +8,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from benchmarks.sites.federation import Place, data_of, experiment_of, run_id, run_in_process, run_processes
+from benchmarks.sites.record import machine, table, write
 from idiolect.core import tree
 from idiolect.data.federated import FederatedData
 from idiolect.deploy.messages import Vectors
@@ -19,6 +19,7 @@ from idiolect.study.launch import launch
 from idiolect.study.resolve import Workbench
 from idiolect.study.store import Store
 
+LIMIT = 1e-6
 MLP = {"name": "mlp", "hidden": [5]}
 RING = {"name": "dfedu", "graph": "ring", "rate": 0.05, "coupling": 0.1}
 PARTS: dict[str, tuple[list[Any], dict[str, Any]]] = {
@@ -67,14 +68,13 @@ def compared(
             assert point is not None
             state, algorithm = point.state, simulation.algorithm
             difference = 0.0
-            for number, (site, kept) in enumerate(place.private(run).items()):
+            for number, kept in enumerate(place.private(run).values()):
                 expected = {f"private/{n}": v for n, v in named(tree.gather(state.private, number)).items()}
                 expected = {n.removesuffix("/value") if n == "private/value" else n: v for n, v in expected.items()}
                 if any(name.startswith("view") for name in kept):
                     view = algorithm.view(state.shared, jnp.asarray(number, jnp.int32))
                     expected |= named({"view": view})
                 difference = max(difference, largest(kept, expected))
-                del site
             shared = 0.0 if algorithm.peers(simulation.start) is not None else largest(
                 place.shared(run), named(state.shared)
             )
@@ -97,21 +97,41 @@ def _scores(real: Store, simulated: Store, run: str) -> float:
     return worst
 
 
-def measure(folder: Path, only: Mapping[str, Any] | None = None, repeat: bool = True) -> dict[str, Any]:
+def measure(folder: Path) -> dict[str, Any]:
     """Every part between processes against the simulation, and again against itself, bit for bit."""
     found: dict[str, Any] = {}
     for number, (name, (methods, settings)) in enumerate(PARTS.items()):
-        if only is not None and name not in only:
-            continue
         data, experiment = data_of(), experiment_of(methods, **settings)
         launch(experiment, folder / f"simulated-{number}", data=data, jobs=1)
         place = run_processes(folder / f"real-{number}", experiment, data)
         found[name] = compared(place, folder / f"simulated-{number}", experiment, data)
-        if repeat:
-            again = run_in_process(folder / f"quick-{number}", experiment, data)
-            twice = run_processes(folder / f"again-{number}", experiment, data)
-            for run, values in found[name].items():
-                values["repeated_bit_for_bit"] = all(same_states(place, twice, run))
-                values["in_process_bit_for_bit"] = all(same_states(place, again, run))
+        again = run_in_process(folder / f"quick-{number}", experiment, data)
+        twice = run_processes(folder / f"again-{number}", experiment, data)
+        for run, values in found[name].items():
+            values["repeated_bit_for_bit"] = all(same_states(place, twice, run))
+            values["in_process_bit_for_bit"] = all(same_states(place, again, run))
         print(name, found[name], flush=True)
     return found
+
+
+def report(folder: Path) -> bool:
+    """Measure and write the page; whether all differences are at most 1e-6 and repeated runs equal bit for bit."""
+    about = machine()
+    found = measure(folder)
+    rows, good = list[tuple[object, ...]](), True
+    for part, runs in found.items():
+        for run, values in runs.items():
+            worst = max(values[key] for key in ("scores", "shared", "private"))
+            good &= worst <= LIMIT and bool(values["repeated_bit_for_bit"])
+            numbers = [f"{values[key]:.1e}" for key in ("scores", "shared", "private")]
+            same = ["yes" if values[key] else "NO" for key in ("repeated_bit_for_bit", "in_process_bit_for_bit")]
+            rows.append((part, run.split("/")[1], *numbers, *same))
+    head = ("participation", "method", "scores", "shared", "private", "repeated: same bits", "in process: same bits")
+    page = [
+        "4 sites as processes, mutual TLS, 20 rounds: the largest absolute difference to the simulation with the same "
+        f"data, of any client's loss or metric, of the hub's state, and of the sites' private states (limit {LIMIT:g}).",
+        "",
+        *table(head, rows),
+    ]
+    print(write("parity", "Real sites and a simulation", about, {"found": found}, page))
+    return good
