@@ -1,9 +1,7 @@
 """Real processes on this machine, measured.
 
     python -m benchmarks.sites parity     equal to a simulation, and to itself bit for bit; some 8 minutes
-    python -m benchmarks.sites faults     50 kill -9 at random instants, and the other faults; some 15 minutes
-    python -m benchmarks.sites security   what is on the wire, in logs and in the hub's folder
-    python -m benchmarks.sites speed      seconds of a round, memory of a site; on a quiet machine
+    python -m benchmarks.sites faults     50 kill -9 at random instants; some 17 minutes
     python -m benchmarks.sites soak       6 sites, 1,000 rounds; some 8 minutes
 
 Each writes results/sites/NAME.json and NAME.md.
@@ -18,7 +16,7 @@ from pathlib import Path
 
 from idiolect.core.errors import IdiolectError
 
-PARTS = ("parity", "faults", "security", "speed", "soak")
+PARTS = ("parity", "faults", "soak")
 
 
 def main() -> None:

@@ -22,7 +22,7 @@ from idiolect.deploy.nvflare.provision import Kits
 SITES, ROUNDS, LEFT = 3, 500, 30
 """LEFT: rounds before the end after which nothing is killed: a run must end by itself."""
 KILLS = {"trainer": 18, "worker": 10, "site": 9, "hub's job": 6, "hub": 7}
-"""What is killed how often. site, hub: the parent, alone or with all that it has started; started again after some s."""
+"""What is killed how often. site, hub: the parent, alone or with all it has started; started again after some s."""
 
 
 @dataclass

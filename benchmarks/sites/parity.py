@@ -75,8 +75,10 @@ def compared(
                     view = algorithm.view(state.shared, jnp.asarray(number, jnp.int32))
                     expected |= named({"view": view})
                 difference = max(difference, largest(kept, expected))
-            shared = 0.0 if algorithm.peers(simulation.start) is not None else largest(
-                place.shared(run), named(state.shared)
+            shared = (
+                0.0
+                if algorithm.peers(simulation.start) is not None
+                else largest(place.shared(run), named(state.shared))
             )
             found[run] = {"scores": _scores(real, store, run), "shared": shared, "private": difference}
     return found
@@ -90,7 +92,8 @@ def _scores(real: Store, simulated: Store, run: str) -> float:
         for name in real.models(run):
             for split in real.evaluated_splits(run, round):
                 one, other = real.scores(run, round, name, split), simulated.scores(run, round, name, split)
-                assert one is not None and other is not None
+                assert one is not None
+                assert other is not None
                 worst = max(worst, float(np.abs(one.loss - other.loss).max()))
                 for metric, values in other.values.items():
                     worst = max(worst, float(np.nanmax(np.abs(one.values[metric] - values), initial=0.0)))
@@ -128,8 +131,8 @@ def report(folder: Path) -> bool:
             rows.append((part, run.split("/")[1], *numbers, *same))
     head = ("participation", "method", "scores", "shared", "private", "repeated: same bits", "in process: same bits")
     page = [
-        "4 sites as processes, mutual TLS, 20 rounds: the largest absolute difference to the simulation with the same "
-        f"data, of any client's loss or metric, of the hub's state, and of the sites' private states (limit {LIMIT:g}).",
+        "4 sites as processes, mutual TLS, 20 rounds: the largest absolute difference to the simulation with the "
+        f"same data, of any client's loss or metric, of the hub's state, and of private states (limit {LIMIT:g}).",
         "",
         *table(head, rows),
     ]

@@ -61,5 +61,3 @@ def folder_bytes(path: Path) -> int:
         except OSError:
             continue
     return total
-
-

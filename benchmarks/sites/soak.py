@@ -29,7 +29,9 @@ def measure(out: Path, rounds: int = ROUNDS, every: float = EVERY) -> dict[str, 
                 look: dict[str, Any] = {"seconds": round(time.monotonic() - began, 1), "round": len(lines)}
                 for name, one in members(kits).items():
                     parts = {"parent": [one.parent or 0], "worker": one.workers, "trainer": one.trainers}
-                    look |= {f"{name} {part}": round(sum(map(memory, pids)), 1) for part, pids in parts.items() if pids}
+                    look |= {
+                        f"{name} {part}": round(sum(map(memory, pids)), 1) for part, pids in parts.items() if pids
+                    }
                 look["hub folder"] = sum(p.stat().st_size for p in out.iterdir() if p.is_file())
                 look["hub kit"] = folder_bytes(kits.hub.folder)
                 look["site-1 kit"] = folder_bytes(kits.sites["site-1"].folder)
@@ -70,7 +72,9 @@ def growth(looks: list[dict[str, Any]]) -> dict[str, dict[str, float]]:
             continue
         numbers = [value for _, value in values]
         if key.split()[-1] in ("folder", "kit"):
-            found[key] = {"bytes_a_round": round((numbers[-1] - numbers[0]) / max(values[-1][0] - values[0][0], 1), 1)}
+            found[key] = {
+                "bytes_a_round": round((numbers[-1] - numbers[0]) / max(values[-1][0] - values[0][0], 1), 1)
+            }
             continue
         quarter = max(len(numbers) // 4, 1)
         first, last = sum(numbers[:quarter]) / quarter, sum(numbers[-quarter:]) / quarter
@@ -89,7 +93,9 @@ def report(out: Path, rounds: int = ROUNDS) -> bool:
     found = measure(out, rounds)
     processes_ = {name: values for name, values in found["growth"].items() if "growth" in values}
     folders = {name: values for name, values in found["growth"].items() if "bytes_a_round" in values}
-    flat = bool(processes_) and all(abs(values["growth"]) <= FLAT or values["growth"] < 0 for values in processes_.values())
+    flat = bool(processes_) and all(
+        abs(values["growth"]) <= FLAT or values["growth"] < 0 for values in processes_.values()
+    )
     head = ("process", "first MB", "largest", "last", "growth of the mean, first to last quarter")
     rows = [
         (name, v["first"], v["largest"], v["last"], f"{100 * v['growth']:+.1f} %") for name, v in processes_.items()
