@@ -19,9 +19,9 @@ def written(about: Mapping[str, Any], found: Mapping[str, Any]) -> bool:
     rows = [(what, times, found["kills"].get(what, 0)) for what, times in KILLS.items()]
     same = found["shared_same_bits"] and found["private_same_bits"]
     page = [
-        f"SCAFFOLD, {SITES} sites, mutual TLS, {ROUNDS} rounds; a kill at a random instant after each new round, none in "
-        f"the last {LEFT}. A site's or hub's parent is killed alone or with all that it has started, and started again "
-        "after 1 to 4 s. The supervisor went on by itself.",
+        f"SCAFFOLD, {SITES} sites, mutual TLS, {ROUNDS} rounds; a kill at a random instant after each new round, "
+        f"none in the last {LEFT}. A site's or hub's parent is killed alone or with all that it has started, and started "
+        "again after 1 to 4 s. The supervisor went on by itself.",
         "",
         *table(("killed", "planned", "done"), rows),
         f"{found['jobs']} jobs, {found['seconds']} s in all; {found['partial_rounds']} rounds had not all answers; "

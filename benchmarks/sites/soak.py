@@ -60,8 +60,8 @@ def measure(out: Path, rounds: int = ROUNDS, every: float = EVERY) -> dict[str, 
 
 
 def growth(looks: list[dict[str, Any]]) -> dict[str, dict[str, float]]:
-    """Of each process after the first rounds: MB at first, largest, last, and the growth of the mean from the first to
-    the last quarter; of each folder, bytes a round.
+    """Of each process after the first rounds: MB at first, largest, last, and the growth of the mean from first to
+    last quarter; of each folder, bytes a round.
     """
     counted = [look for look in looks if look["round"] >= WARM]
     counted = [look for look in counted if look["round"] < look_rounds(looks)]
@@ -102,8 +102,8 @@ def report(out: Path, rounds: int = ROUNDS) -> bool:
     ]
     took = found["round_seconds"]
     page = [
-        f"{found['sites']} sites, {found['rounds']} rounds of FedAvg (MLR), {found['complete_rounds']} of them with all "
-        f"answers, {found['jobs']} job(s), {found['seconds']} s in all; a round {took['median']} s (median), "
+        f"{found['sites']} sites, {found['rounds']} rounds of FedAvg (MLR), "
+        f"{found['complete_rounds']} of them with all answers, {found['jobs']} job(s), {found['seconds']} s in all; a round {took['median']} s (median), "
         f"{took['p99']} s (99 %), {took['largest']} s (largest).",
         "",
         f"Memory after round {WARM} (PSS, a look every {EVERY:g} s); flat within 10 %: {'yes' if flat else 'NO'}.",
