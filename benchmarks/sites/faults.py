@@ -20,7 +20,7 @@ def written(about: Mapping[str, Any], found: Mapping[str, Any]) -> bool:
     same = found["shared_same_bits"] and found["private_same_bits"]
     page = [
         f"SCAFFOLD, {SITES} sites, mutual TLS, {ROUNDS} rounds; a kill at a random instant after each new round, "
-        f"none in the last {LEFT}. A site's or hub's parent is killed alone or with all that it has started, and started "
+        f"none in the last {LEFT}. A site's or hub's parent is killed alone or with all it has started, and started "
         "again after 1 to 4 s. The supervisor went on by itself.",
         "",
         *table(("killed", "planned", "done"), rows),

@@ -103,7 +103,8 @@ def report(out: Path, rounds: int = ROUNDS) -> bool:
     took = found["round_seconds"]
     page = [
         f"{found['sites']} sites, {found['rounds']} rounds of FedAvg (MLR), "
-        f"{found['complete_rounds']} of them with all answers, {found['jobs']} job(s), {found['seconds']} s in all; a round {took['median']} s (median), "
+        f"{found['complete_rounds']} of them with all answers, "
+        f"{found['jobs']} job(s), {found['seconds']} s in all; a round {took['median']} s (median), "
         f"{took['p99']} s (99 %), {took['largest']} s (largest).",
         "",
         f"Memory after round {WARM} (PSS, a look every {EVERY:g} s); flat within 10 %: {'yes' if flat else 'NO'}.",
