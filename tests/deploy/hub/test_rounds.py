@@ -100,6 +100,7 @@ def test_a_hub_that_dies_after_each_write_goes_on_to_the_same_bits(expected, tmp
         monkeypatch.setattr(journal, "write_message", write)
         run_hub(hub, InProcess(sites_of(folder, DATA)))
         assert states(folder) == expected[0], at
+        assert {line["round"] for line in participation(hub)} == {0, 1, 2}, at  # no round is without its line
         same_scores(scores_of(hub, RUN), expected[1])
 
 
@@ -187,14 +188,22 @@ def test_a_site_with_another_version_is_not_called(tmp_path):
         run_hub(hub, Meddling(InProcess(sites_of(tmp_path, DATA)), "site-3", older))
 
 
-def test_scores_that_cannot_be_read_count_as_none(tmp_path):
+@pytest.mark.parametrize(
+    "said",
+    [
+        {"global": {"test": {"count": 4, "loss": float("nan"), "values": {}}}},
+        {"global": {"test": {"count": 4, "loss": 1.0}}},
+        {"global": {"test": {"count": 4, "loss": 1.0, "values": [3]}}},
+        {"global": ["test"]},
+        "good",
+    ],
+)
+def test_scores_that_cannot_be_read_count_as_none_and_the_others_count(said, tmp_path):
     def wrong(task, answer):
-        if task != "evaluate":
-            return answer
-        return Message({"scores": {"global": {"test": {"count": 4, "loss": float("nan"), "values": {}}}}})
+        return answer if task != "evaluate" else Message({"scores": said})
 
     hub = hub_of(tmp_path / "hub", experiment_of(["fedavg"], rounds=1), DATA)
-    run_hub(hub, Meddling(InProcess(sites_of(tmp_path, DATA)), "site-1", wrong))
+    run_hub(hub, Meddling(InProcess(sites_of(tmp_path, DATA)), "site-2", wrong))
     scores = scores_of(hub, "t/fedavg/seed0")[1, "global", "test"]
-    assert scores.count.tolist() == [0, 4, 4]
-    assert np.isnan(scores.loss[0])
+    assert scores.count.tolist() == [4, 0, 4]
+    assert np.isnan(scores.loss).tolist() == [False, True, False]

@@ -12,7 +12,7 @@ from idiolect.deploy.hub.call import Call
 from idiolect.deploy.hub.config import HubConfig
 from idiolect.deploy.hub.journal import Participation, Standing, round_to_ms
 from idiolect.deploy.hub.roster import Counts, Roster, counts_of
-from idiolect.deploy.hub.scores import pooled_scores
+from idiolect.deploy.hub.scores import readable_scores
 from idiolect.deploy.hub.server import Server
 from idiolect.deploy.hub.unseen import unseen_data
 from idiolect.deploy.messages import Message
@@ -217,7 +217,7 @@ class HubRun:
         self.standing.used |= dict.fromkeys(answered, round)
         self.standing.round, seconds = round + 1, time.perf_counter() - began
         self.standing.seconds += seconds
-        self._keep(after)
+        # First the line, then the checkpoint: a hub that dies in between repeats the round, and its last line counts.
         self.participation.write(
             {
                 "run": self.run,
@@ -234,6 +234,7 @@ class HubRun:
                 "bytes_up": sum(reply.size for reply in got.replies.values()),
             }
         )
+        self._keep(after)
         return after
 
     def _deadline(self) -> float:
@@ -271,24 +272,17 @@ class HubRun:
             return
         deadline = max(self.config.deadline, self.config.starting)
         got = self.call(self._requests("evaluate", shared), round=round, deadline=deadline)
-        data, answers = self.server.simulation.data, dict(got.replies)
-        while True:
-            numbered = {self.roster.number(site): answer for site, answer in answers.items()}
-            try:
-                scores = pooled_scores(
-                    numbered,
-                    data.num_clients,
-                    self.server.offered,
-                    schedule.splits,
-                    self.metrics,
-                    data.num_outputs,
-                    data.label_scale,
-                )
-            except DataError as error:
-                site = str(error).split("'")[1] if str(error).startswith("site '") else next(iter(answers))
-                del answers[site]
-                continue
-            break
+        data = self.server.simulation.data
+        numbered = {self.roster.number(site): answer for site, answer in got.replies.items()}
+        scores = readable_scores(
+            numbered,
+            data.num_clients,
+            self.server.offered,
+            schedule.splits,
+            self.metrics,
+            data.num_outputs,
+            data.label_scale,
+        )
         self.evaluated(round, scores, self.server.diagnostics(shared), self.standing.seconds)
 
     def _finish(self, shared: PyTree) -> None:

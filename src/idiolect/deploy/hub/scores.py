@@ -32,7 +32,7 @@ def pooled_scores(
     measured: dict[str, dict[str, Measured]] = {}
     for name in names:
         for split in splits:
-            told = {client: _told(answer, name, split) for client, answer in answers.items()}
+            told = {client: _told(answer, name, split, metrics) for client, answer in answers.items()}
             told = {client: value for client, value in told.items() if value is not None}
             pool = [_sums(answers[client].vectors, name, split, metrics, outputs) for client in told]
             each = Each(
@@ -54,13 +54,36 @@ def pooled_scores(
     return client_scores(measured, metrics, scale)
 
 
-def _told(answer: Message, name: str, split: str) -> dict[str, Any] | None:
+def readable_scores(answers: Mapping[int, Message], *of: Any) -> list[ClientScores]:
+    """As `pooled_scores`, but an answer that cannot be read counts as none, and costs no other site its scores."""
+    try:
+        return pooled_scores(answers, *of)
+    except DataError:
+        return pooled_scores({client: a for client, a in answers.items() if _is_read({client: a}, *of)}, *of)
+
+
+def _is_read(answers: Mapping[int, Message], *of: Any) -> bool:
+    try:
+        pooled_scores(answers, *of)
+    except DataError:
+        return False
+    return True
+
+
+def _told(answer: Message, name: str, split: str, metrics: Sequence[Metric]) -> dict[str, Any] | None:
     """What a site says of one model on one split; None if nothing. Raises `DataError` for what cannot be read."""
-    value = answer.header.get("scores", {}).get(name, {}).get(split)
-    if value is None:
+    value: Any = answer.header.get("scores", {})
+    for key in (name, split):
+        value = value.get(key, {}) if isinstance(value, dict) else None
+    if value == {}:
         return None
-    numbers = [value.get("loss"), value.get("count"), *[n for pair in value.get("values", {}).values() for n in pair]]
-    if not all(isinstance(n, int | float) and np.isfinite(n) for n in numbers):
+    try:
+        pairs = [value["values"][metric.name] for metric in metrics]
+        numbers = [value["loss"], value["count"], *[n for top, bottom in pairs for n in (top, bottom)]]
+        good = all(isinstance(n, int | float) and np.isfinite(n) for n in numbers) and value["count"] >= 0
+    except (TypeError, KeyError, ValueError):
+        good = False
+    if not good:
         raise DataError(f"its scores of model '{name}' on the {split} split are no finite numbers")
     return value
 

@@ -1,0 +1,1 @@
+"""Federations of real processes on this machine: equal to simulations, killed, attacked, and watched for long."""
