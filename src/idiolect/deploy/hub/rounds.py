@@ -58,6 +58,7 @@ class HubRun:
         self.kind = config.agreed
         self.standing = Standing.load(path, run) or Standing()
         self.roster = Roster(config.patience, dict(self.standing.counts))
+        self._compiled = frozenset[str]()
 
     def train(self) -> None:
         """Run what is missing. Raises `QuorumError` if too few sites answer, `DivergedError` at NaN or infinity."""
@@ -201,7 +202,7 @@ class HubRun:
         while True:
             asked = self.roster.asked(here, round)
             requests = {s: Message(self._header("round", s), views[self.roster.number(s)]) for s in asked}
-            got = self.call(requests, round=round, deadline=self._deadline())
+            got = self.call(requests, round=round, deadline=self._deadline("round"))
             messages, refused = self._read(got, alone)
             skipped = {site: "silent too often; asked again every tenth round" for site in here if site not in asked}
             missing = {**gone, **skipped, **strangers, **got.missing, **refused}
@@ -237,10 +238,10 @@ class HubRun:
         self._keep(after)
         return after
 
-    def _deadline(self) -> float:
-        """A job's first round compiles at every site."""
-        self._rounds_here = getattr(self, "_rounds_here", 0) + 1
-        return self.config.deadline if self._rounds_here > 1 else max(self.config.deadline, self.config.starting)
+    def _deadline(self, task: str) -> float:
+        """A job's first call of a task compiles at every site."""
+        first, self._compiled = task not in self._compiled, self._compiled | {task}
+        return max(self.config.deadline, self.config.starting) if first else self.config.deadline
 
     def _read(self, got: Replies, alone: bool) -> tuple[dict[int, PyTree], dict[str, str]]:
         """(the messages by client number, why some are refused)."""
@@ -256,7 +257,7 @@ class HubRun:
 
     def _requests(self, task: str, shared: PyTree) -> dict[str, Message]:
         """A message to every site with what it receives of the shared state."""
-        sites = self.roster.asked(self._members(), 0)
+        sites = self.roster.asked(self._members(), self.standing.round if task == "evaluate" else 0)
         numbers = [self.roster.number(site) for site in sites]
         views = self.server.views(shared, numbers) if self.server.neighbours is None else {}
         names = {"names": list(self.server.offered)}
@@ -270,8 +271,8 @@ class HubRun:
         round = self.standing.round
         if not schedule.is_due(round) or self.has(round):
             return
-        deadline = max(self.config.deadline, self.config.starting)
-        got = self.call(self._requests("evaluate", shared), round=round, deadline=deadline)
+        got = self.call(self._requests("evaluate", shared), round=round, deadline=self._deadline("evaluate"))
+        self.roster.heard(got.replies, got.missing)
         data = self.server.simulation.data
         numbered = {self.roster.number(site): answer for site, answer in got.replies.items()}
         scores = readable_scores(
@@ -287,5 +288,4 @@ class HubRun:
 
     def _finish(self, shared: PyTree) -> None:
         """Let every site keep its last state and write its models."""
-        deadline = max(self.config.deadline, self.config.starting)
-        self.call(self._requests("finish", shared), round=self.standing.round, deadline=deadline)
+        self.call(self._requests("finish", shared), round=self.standing.round, deadline=self._deadline("finish"))
