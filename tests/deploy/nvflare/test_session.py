@@ -45,6 +45,14 @@ def test_every_error_of_the_engine_is_one_line(error: Exception, kind: type[Exce
     session.close()  # an error of closing is none
 
 
+def test_a_job_s_folder_is_submitted_as_an_absolute_path() -> None:
+    class Engine:
+        def submit_job(self, path: str, submit_token: str) -> str:
+            return path
+
+    assert Session(Engine(), KIT).submit(Path("job"), "token") == str(Path.cwd() / "job")
+
+
 def test_a_job_that_does_not_run_is_aborted_without_an_error() -> None:
     Session(Broken(api.JobNotRunning("x")), KIT).abort("job")
     Session(Broken(api.InternalError("Job 1 is not running")), KIT).abort("job")

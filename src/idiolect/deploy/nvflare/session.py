@@ -54,7 +54,8 @@ class Session:
 
     def submit(self, job: Path, token: str) -> str:
         """Submit a job's folder; its id. The same token again is the same job, submitted once."""
-        return str(self._do(lambda: self._engine.submit_job(str(job), submit_token=token)))
+        path = str(Path(job).absolute())  # the engine would look for a relative one in the administrator's kit
+        return str(self._do(lambda: self._engine.submit_job(path, submit_token=token)))
 
     def job_status(self, job: str) -> str:
         """As the engine's store has it: RUNNING, FINISHED:COMPLETED, ..."""

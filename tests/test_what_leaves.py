@@ -1,0 +1,28 @@
+"""The page's table is what sites log."""
+
+import pytest
+
+from idiolect.algorithms.registry import ALGORITHMS
+from tests.deploy.leaves import CANNOT, HEAD, MODALITIES, parts, ran, written
+
+LINES = {line.split("`")[1]: line for line in written().removeprefix(HEAD).splitlines()}
+
+
+def test_each_method_has_one_line():
+    assert written().startswith(HEAD)
+    assert len(LINES) == len(written().removeprefix(HEAD).splitlines())
+    assert LINES.keys() == ALGORITHMS.keys() - CANNOT - MODALITIES
+
+
+@pytest.mark.parametrize("name", sorted(LINES))
+def test_a_line_is_what_a_site_has_logged(name, tmp_path):
+    assert ran(name, tmp_path) == LINES[name]
+
+
+def test_layers_are_taken_together_and_all_else_stands_alone():
+    two = {"params/layers/0/weight": (3, 2), "params/layers/0/bias": (3,), "params/layers/1/bias": (2,)}
+    assert parts({**two, "loss": ()}) == [("params", "d"), ("loss", "1")]
+    assert parts({"layers/0/weight": (3, 2)}) == [("", "d_first")]
+    assert parts({"layers/1/weight": (3, 2)}) == [("", "d_last")]
+    assert parts({"weight": (3, 2), "bias": (3,)}) == [("", "d")]
+    assert parts({"value": (4, 2)}) == [("", "8")]
