@@ -10,27 +10,28 @@ from idiolect.deploy.hub.run import run_hub
 from idiolect.deploy.in_process import InProcess
 from idiolect.study.launch import launch
 from tests import modalities
+from tests.deploy import leaves
 from tests.deploy.federation import data_of, experiment_of, hub_of, scores_of, sites_of
 
 CANNOT = {"global": "pools all clients' samples"}
 """Methods that cannot run at sites, and what the user is told."""
-MODALITIES = {"mmfl", "mmfl-fusion"}
-HAS_BODY = {"fedper", "lg-fedavg", "fedrep", "fedbabu", "fedrecon", "pflego"}
-METHODS = sorted(ALGORITHMS.keys() - CANNOT.keys() - MODALITIES)
+METHODS = sorted(ALGORITHMS.keys() - CANNOT.keys() - leaves.MODALITIES)
 
 
 @pytest.mark.parametrize("name", METHODS)
 def test_sites_compute_what_the_simulation_computes(name, tmp_path):
-    model = {"name": "mlp", "hidden": [3]} if name in HAS_BODY else {"name": "mlr"}
+    """And what has left the sites is the line of docs/what-leaves.md."""
+    model = {"name": "mlr"} if name in leaves.LINEAR else {"name": "mlp", "hidden": [3]}
     cohort = None if ALGORITHMS[name].everyone else 2
     check(
         tmp_path,
         data_of(),
         experiment_of([name], model=model, cohort=cohort, rounds=3, eval_every=3, splits=("test",)),
     )
+    assert leaves.row(name, tmp_path) == next(line for line in leaves.written().splitlines() if f"`{name}`" in line)
 
 
-@pytest.mark.parametrize("name", sorted(MODALITIES))
+@pytest.mark.parametrize("name", sorted(leaves.MODALITIES))
 def test_sites_with_different_modalities(name, tmp_path):
     held = (("acc",), ("text",))
     data = modalities.data_of(held, sizes=(8, 8))
@@ -82,4 +83,4 @@ def test_a_method_that_needs_all_samples_in_one_place_is_refused(name, tmp_path)
 
 
 def test_each_method_is_in_one_list():
-    assert {*METHODS, *CANNOT, *MODALITIES} == ALGORITHMS.keys()
+    assert {*METHODS, *CANNOT, *leaves.MODALITIES} == ALGORITHMS.keys()
