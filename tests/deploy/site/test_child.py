@@ -70,7 +70,10 @@ def test_a_call_is_sent_again_to_a_new_one_and_a_hanging_one_is_killed(settings)
         assert time.monotonic() - began < 5
         with pytest.raises(ProcessLookupError):
             os.kill(pid, 0)
+        starts = child.starts  # the next one has been started already,
+        assert child.call(join(), 0.01).error == "the trainer is still starting"  # and a call that is over leaves it
         assert child.call(join(), 120) == first
+        assert child.starts == starts
     finally:
         child.close()
 

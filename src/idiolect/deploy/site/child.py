@@ -63,9 +63,10 @@ class Child:
         self._process: subprocess.Popen[bytes] | None = None
         self._connection: Connection | None = None
         self._turn = threading.Lock()
+        self._is_ready, self._started = False, 0.0
 
     def call(self, message: Message, seconds: float) -> Message:
-        """As `Handle.call`. A child that does not answer in time is killed, and the next call starts a new one."""
+        """As `Handle.call`. A child that does not answer in time is killed, and the next one is started at once."""
         end = time.monotonic() + seconds
         if not self._turn.acquire(timeout=max(seconds, 0)):
             return Message({"error": f"the trainer was busy with an earlier call for {seconds:g} s"})
@@ -84,19 +85,32 @@ class Child:
     def _ask(self, message: Message, end: float, seconds: float) -> Message:
         if self._process is None or self._connection is None or self._process.poll() is not None:
             self._end()
-            problem = self._start(end)
-            if problem is not None:
-                self._end()
-                return problem
+            self._start()
         assert self._connection is not None
+        if not self._is_ready:
+            if not self._connection.poll(max(end - time.monotonic(), 0)):
+                return self._not_yet()
+            ready = receive(self._connection)
+            if ready.error:
+                self._end()
+                return ready
+            self._is_ready = True
         send(self._connection, message)
         if not self._connection.poll(max(end - time.monotonic(), 0)):
             self._end()
+            self._start()  # now, so that the next call need not wait for it
             return Message({"error": f"the trainer did not finish within {seconds:g} s"})
         return receive(self._connection)
 
-    def _start(self, end: float) -> Message | None:
-        """Start the child; what it says if it cannot work, else None."""
+    def _not_yet(self) -> Message:
+        """What a call is told whose time is over while the child starts; the child goes on, for the next call."""
+        if time.monotonic() < self._started + STARTING:
+            return Message({"error": "the trainer is still starting"})
+        self._end()
+        return Message({"error": f"the trainer did not start within {STARTING:g} s"})
+
+    def _start(self) -> None:
+        """Start the child and tell it what to build; it says when it is ready."""
         ours, theirs = socket.socketpair()
         with theirs:
             self._process = subprocess.Popen(
@@ -106,12 +120,9 @@ class Child:
                 env={**os.environ, **self.environment},
             )
         self._connection = Connection(ours.detach())
+        self._is_ready, self._started = False, time.monotonic()
         self.starts += 1
         send(self._connection, Message(self.settings))
-        if not self._connection.poll(max(min(end, time.monotonic() + STARTING) - time.monotonic(), 0)):
-            return Message({"error": "the trainer did not start in time"})
-        ready = receive(self._connection)
-        return ready if ready.error else None
 
     def _end(self) -> int | None:
         """Kill the child, if there is one; its return code."""
