@@ -71,8 +71,8 @@ def cut(folder: Path) -> list[Row]:
     jobs = sum("has started" in line for line in run.told)
     took = max(line["seconds"] for line in run.lines()[1:])
     seen = (
-        f"cut in round {done[0] + 1} of 60, {done[1] - done[0]} rounds done without the network; deadline 4 s, so the "
-        f"round was called again until it had answers: it took {took:.1f} s in all and was done {pause[0]:.1f} s after "
+        f"cut in round {done[0] + 1} of 60, {done[1] - done[0]} rounds done without the network; deadline 4 s: the "
+        f"round was called again until it had answers: it took {took:.1f} s in all and ended {pause[0]:.1f} s after "
         f"the cut; {_reasons(run)} in the call that counted; the run ended by itself, jobs: {jobs}; {told}"
     )
     return [Row(f"network cut for {CUT:g} s", seen, round(pause[0], 1), same and run.rounds() == 60)]
