@@ -10,6 +10,7 @@ import traceback
 from collections.abc import Callable
 from dataclasses import asdict
 from pathlib import Path
+from typing import Any
 
 from benchmarks.sites.live import Row
 from benchmarks.sites.record import RESULTS, machine, table, write
@@ -60,9 +61,9 @@ def inside(folder: Path, names: list[str]) -> bool:
     return good
 
 
-def _add(name: str, found: dict[str, object]) -> None:
+def _add(name: str, found: dict[str, Any]) -> None:
     path = RESULTS / "events.json"
-    known = json.loads(path.read_text()) if path.is_file() else {"about": machine(), "events": {}}
+    known: dict[str, Any] = json.loads(path.read_text()) if path.is_file() else {"about": machine(), "events": {}}
     events = {**known["events"], name: found}
     events = {key: events[key] for key in EVENTS if key in events}
     lines = [

@@ -35,7 +35,7 @@ def times(folder: Path) -> list[Row]:
     rows = list[Row]()
     for title, data, rounds, allowed in (
         ("4 KB", data_of(3, features=340), 40, 0.2),
-        ("10 MB", wide(), 20, 1.0),
+        ("10 MB", wide(), 12, 1.0),
     ):
         rows += _timed(folder / title.replace(" ", ""), title, data, rounds, allowed)
     return rows

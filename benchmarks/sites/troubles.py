@@ -5,7 +5,7 @@ import re
 import signal
 import subprocess
 import time
-from collections.abc import Iterator
+from collections.abc import Generator
 from contextlib import contextmanager
 from datetime import timedelta
 from pathlib import Path
@@ -108,7 +108,7 @@ def slow(folder: Path) -> list[Row]:
 
 
 @contextmanager
-def small_disk(path: Path, size: str) -> Iterator[None]:
+def small_disk(path: Path, size: str) -> Generator[None]:
     """A disk of this size at `path` during the block."""
     path.mkdir(parents=True, exist_ok=True)
     subprocess.run(["mount", "-t", "tmpfs", "-o", f"size={size}", "tmpfs", str(path)], check=True)

@@ -7,7 +7,7 @@ import sqlite3
 import struct
 import threading
 import time
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Generator, Iterable, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -54,7 +54,7 @@ class Recorder:
 
 
 @contextmanager
-def recorded() -> Iterator[Recorder]:
+def recorded() -> Generator[Recorder]:
     """Record all packets on `lo` during the block."""
     recorder, over = Recorder(), threading.Event()
     with socket.socket(socket.AF_PACKET, socket.SOCK_RAW, socket.ntohs(3)) as raw:
