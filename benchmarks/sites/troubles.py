@@ -187,7 +187,9 @@ def full_hub(folder: Path) -> list[Row]:
 
 def _plain(text: str, out: Path) -> str:
     """A text without this machine's paths."""
-    return re.sub(rf"{re.escape(str(out.absolute()))}(/{FOLDER}/{PROJECT}/prod_00)?/?", "", text)
+    where = re.escape(str(out.absolute()))
+    inside = re.sub(rf"{where}(/{FOLDER}/{PROJECT}/prod_00)?/", "", text)
+    return re.sub(where, "FOLDER", inside)
 
 
 def clock(folder: Path) -> list[Row]:
