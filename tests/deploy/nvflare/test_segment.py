@@ -3,7 +3,7 @@ from pathlib import Path
 import pytest
 
 from idiolect.core.errors import ConfigError, StoreError
-from idiolect.deploy.nvflare.segment import End, hub_folder, read_end, write_end
+from idiolect.deploy.nvflare.segment import End, hub_folder, obstacle, read_end, write_end
 
 
 def test_how_a_job_ended_is_read_as_it_was_written(tmp_path: Path) -> None:
@@ -16,6 +16,15 @@ def test_how_a_job_ended_is_read_as_it_was_written(tmp_path: Path) -> None:
     assert read_end(tmp_path) == End("j3", "bad", True)
     (tmp_path / "segment.json").write_text("{")
     assert read_end(tmp_path) is None
+
+
+def test_a_folder_in_which_nothing_can_be_written_is_one_line(tmp_path: Path) -> None:
+    assert obstacle(tmp_path) == ""
+    assert not list(tmp_path.iterdir())
+    line = obstacle(tmp_path / "gone")
+    assert (
+        line == f"cannot write {tmp_path / 'gone'}: No such file or directory; make room there, or make it writable"
+    )
 
 
 def test_a_folder_that_is_gone_is_no_error(tmp_path: Path) -> None:

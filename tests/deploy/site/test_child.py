@@ -70,10 +70,32 @@ def test_a_call_is_sent_again_to_a_new_one_and_a_hanging_one_is_killed(settings)
         assert time.monotonic() - began < 5
         with pytest.raises(ProcessLookupError):
             os.kill(pid, 0)
-        starts = child.starts  # the next one has been started already,
-        assert child.call(join(), 0.01).error == "the trainer is still starting"  # and a call that is over leaves it
+        starts = (
+            child.starts
+        )  # the new one has been started already, and goes on starting over calls that are too short
+        assert child.call(join(), 0.01).error == "the trainer did not start within 0.01 s"
         assert child.call(join(), 120) == first
         assert child.starts == starts
+    finally:
+        child.close()
+
+
+def test_one_that_compiles_is_left_at_it_and_its_late_answer_is_dropped(settings):
+    child = Child(settings, {})
+    try:
+        assert child.call(Message({"task": "fly"}), 120).error == "unknown task 'fly'"
+        os.kill(child.pid, signal.SIGSTOP)
+        assert child.call(join(), 0.05).error == "the trainer did not finish within 0.05 s"
+        assert child.call(Message({"task": "fly"}), 0.05).error == (
+            "the trainer did not finish its first answer within 0.05 s"
+        )
+        os.kill(child.pid, signal.SIGCONT)
+        assert child.call(Message({"task": "fly"}), 120).error == "unknown task 'fly'"
+        assert child.starts == 1
+        # A task that it has answered before has no such excuse.
+        os.kill(child.pid, signal.SIGSTOP)
+        assert "did not finish" in child.call(join(), 0.05).error
+        assert child.starts == 2
     finally:
         child.close()
 

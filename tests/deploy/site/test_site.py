@@ -141,6 +141,14 @@ def test_a_state_that_was_lost_is_told(site):
     )
 
 
+def test_an_error_does_not_say_where_the_site_s_folder_lies(site):
+    (site.folder / "state" / "r" / "kept.msg").write_bytes(b"x")
+    assert call(site, "round", VIEWS, call=2).error.startswith("state/r/kept.msg is no message file")
+    (site.folder / "sent.jsonl").unlink()
+    (site.folder / "sent.jsonl").mkdir()
+    assert call(site, "hello", call=3).error == "cannot write sent.jsonl, so nothing is sent: Is a directory"
+
+
 def test_among_neighbours_the_missing_are_left_out_and_counted(tmp_path):
     options = {"method": "dfedu", "neighbours": {"b": 0.5, "c": 2.0, "d": 1.0}}
     site = site_of(tmp_path / "site-1", DATA, "site-1")

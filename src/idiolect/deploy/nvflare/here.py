@@ -12,7 +12,7 @@ from idiolect.deploy.nvflare.jobs import write_job
 from idiolect.deploy.nvflare.names import HUB_FOLDER
 from idiolect.deploy.nvflare.processes import free_port, start, stop
 from idiolect.deploy.nvflare.provision import Kits, load_kits, provision
-from idiolect.deploy.nvflare.segment import read_end
+from idiolect.deploy.nvflare.segment import obstacle, read_end
 from idiolect.deploy.nvflare.session import open_session
 from idiolect.deploy.nvflare.supervisor import Watch
 from idiolect.deploy.this_machine import ARRAYS, SITES, make_site
@@ -69,6 +69,7 @@ def supervised(kits: Kits, out: Path, names: Sequence[str], tell: Callable[[str]
         least=len(names),
         progress=lambda: progress(out)[0],
         ended=lambda: read_end(out),
+        obstacle=lambda: obstacle(out),
         tell=tell,
     )
 

@@ -59,3 +59,15 @@ def read_end(folder: Path) -> End | None:
         return End(str(content["job"]), str(content["error"]), bool(content["final"]))
     except (OSError, ValueError, KeyError, TypeError):
         return None
+
+
+def obstacle(folder: Path) -> str:
+    """Why a job could not even say how it ended: one line if nothing can be written in the run's folder, else ""."""
+    probe = folder / ".probe"
+    try:
+        with atomic_write(probe) as file:
+            file.write(b"\0" * 4096)
+        probe.unlink(missing_ok=True)
+    except (StoreError, OSError) as error:
+        return f"{str(error).replace(str(probe), str(folder))}; make room there, or make it writable"
+    return ""

@@ -15,7 +15,7 @@ from idiolect.deploy.nvflare.jobs import clean_jobs, write_job
 from idiolect.deploy.nvflare.kits import Kit, certificate, read_kit, require_kind
 from idiolect.deploy.nvflare.names import HUB_FOLDER
 from idiolect.deploy.nvflare.processes import running, start
-from idiolect.deploy.nvflare.segment import read_end
+from idiolect.deploy.nvflare.segment import obstacle, read_end
 from idiolect.deploy.nvflare.session import LostError, open_session, session
 from idiolect.deploy.nvflare.supervisor import Watch
 
@@ -89,6 +89,7 @@ def watch_of(folder: Path, kits: HubKits, tell: Callable[[str], None]) -> Watch:
         least=least,
         progress=lambda: progress(folder)[0],
         ended=lambda: read_end(folder),
+        obstacle=lambda: obstacle(folder),
         tell=tell,
     )
 

@@ -62,8 +62,8 @@ class Watch:
     """One run under supervision.
 
     connect: opens a session; job: writes job number n and returns its folder; wanted: the sites of the run; least:
-    how many of them a job needs; progress: rounds done; ended: what the hub wrote at the end of a job; tell: gets a
-    line for each event.
+    how many of them a job needs; progress: rounds done; ended: what the hub wrote at the end of a job; obstacle: why
+    it could not write; tell: gets a line for each event.
     """
 
     connect: Callable[[], Engine]
@@ -76,6 +76,7 @@ class Watch:
     limits: Limits = field(default_factory=Limits)
     clock: Callable[[], float] = time.monotonic
     sleep: Callable[[float], None] = time.sleep
+    obstacle: Callable[[], str] = lambda: ""
 
     def __post_init__(self) -> None:
         self._engine: Engine | None = None
@@ -136,7 +137,8 @@ class Watch:
     def _why(self, state: str, end: End | None) -> str:
         if end is not None and end.final:
             raise StoreError(end.error)
-        return end.error if end is not None and end.error else f"the job has ended as {state}"
+        told = end.error if end is not None else self.obstacle()
+        return told or f"the job has ended as {state}"
 
     def _back(self, job: str, status: Status, first: Mapping[str, str]) -> list[str]:
         """Wanted sites that are registered but not in this job: they came late, or anew since it runs."""

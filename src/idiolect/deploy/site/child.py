@@ -22,7 +22,7 @@ from idiolect.core.errors import IdiolectError, StoreError
 from idiolect.deploy.messages import Message, packed, unpacked
 
 STARTING = 120.0
-"""Seconds that a child may take to import, to read its data and to say so."""
+"""Seconds that a child may take to import, to read its data and to say so, and to compile what is new to it."""
 
 
 class Handle(Protocol):
@@ -63,10 +63,13 @@ class Child:
         self._process: subprocess.Popen[bytes] | None = None
         self._connection: Connection | None = None
         self._turn = threading.Lock()
-        self._is_ready, self._started = False, 0.0
+        self._patience = 0.0  # until when a child may start, or compile
+        self._ready = False
+        self._late: str | None = None  # a task whose answer nobody waits for any more
+        self._known = set[str]()  # tasks that this child has compiled
 
     def call(self, message: Message, seconds: float) -> Message:
-        """As `Handle.call`. A child that does not answer in time is killed, and the next one is started at once."""
+        """As `Handle.call`. A child that does not answer in time is killed, and the next call starts a new one."""
         end = time.monotonic() + seconds
         if not self._turn.acquire(timeout=max(seconds, 0)):
             return Message({"error": f"the trainer was busy with an earlier call for {seconds:g} s"})
@@ -83,34 +86,32 @@ class Child:
         raise AssertionError("the loop returns")
 
     def _ask(self, message: Message, end: float, seconds: float) -> Message:
-        if self._process is None or self._connection is None or self._process.poll() is not None:
+        if self._process is None or self._process.poll() is not None:
             self._end()
-            self._start()
+            self._launch()
+        problem = self._waited(end, seconds)
+        if problem is not None:
+            return problem
         assert self._connection is not None
-        if not self._is_ready:
-            if not self._connection.poll(max(end - time.monotonic(), 0)):
-                return self._not_yet()
-            ready = receive(self._connection)
-            if ready.error:
-                self._end()
-                return ready
-            self._is_ready = True
+        task = str(message.header.get("task", ""))
         send(self._connection, message)
-        if not self._connection.poll(max(end - time.monotonic(), 0)):
-            self._end()
-            self._start()  # now, so that the next call need not wait for it
+        if not self._arrives(end):
+            if task in self._known:
+                self._end()
+                self._launch()  # it is there for the next call
+            else:
+                self._late, self._patience = task, time.monotonic() + STARTING
             return Message({"error": f"the trainer did not finish within {seconds:g} s"})
+        self._known.add(task)
         return receive(self._connection)
 
-    def _not_yet(self) -> Message:
-        """What a call is told whose time is over while the child starts; the child goes on, for the next call."""
-        if time.monotonic() < self._started + STARTING:
-            return Message({"error": "the trainer is still starting"})
-        self._end()
-        return Message({"error": f"the trainer did not start within {STARTING:g} s"})
+    def _arrives(self, end: float) -> bool:
+        """Whether the child says something before `end`."""
+        assert self._connection is not None
+        return self._connection.poll(max(end - time.monotonic(), 0))
 
-    def _start(self) -> None:
-        """Start the child and tell it what to build; it says when it is ready."""
+    def _launch(self) -> None:
+        """Start a child; it says later that it is ready."""
         ours, theirs = socket.socketpair()
         with theirs:
             self._process = subprocess.Popen(
@@ -120,9 +121,29 @@ class Child:
                 env={**os.environ, **self.environment},
             )
         self._connection = Connection(ours.detach())
-        self._is_ready, self._started = False, time.monotonic()
+        self._patience = time.monotonic() + STARTING
         self.starts += 1
         send(self._connection, Message(self.settings))
+
+    def _waited(self, end: float, seconds: float) -> Message | None:
+        """Wait until the child can be asked; why it cannot be, else None."""
+        while not self._ready or self._late is not None:
+            assert self._connection is not None
+            doing = "finish its first answer" if self._ready else "start"
+            if not self._arrives(min(end, self._patience)):
+                if time.monotonic() >= self._patience:
+                    self._end()
+                return Message({"error": f"the trainer did not {doing} within {seconds:g} s"})
+            told = receive(self._connection)
+            if self._late is not None:
+                self._known.add(self._late)
+                self._late = None
+            elif told.error:
+                self._end()
+                return told
+            else:
+                self._ready = True
+        return None
 
     def _end(self) -> int | None:
         """Kill the child, if there is one; its return code."""
@@ -133,7 +154,9 @@ class Child:
             with suppress(OSError):
                 self._process.kill()
             code = self._process.wait()
-        self._process = self._connection = None
+        self._process = self._connection = self._late = None
+        self._ready = False
+        self._known.clear()
         return code
 
     @property

@@ -3,6 +3,7 @@
 This module imports no JAX: it runs in the process that talks to the network, and its trainer in a child.
 """
 
+import os
 import time
 from collections.abc import Callable, Mapping
 from pathlib import Path
@@ -58,14 +59,21 @@ class Site:
             answer = Message({"error": str(error)})
         except OSError as error:
             answer = Message({"error": f"the site cannot work: {error.strerror or type(error).__name__}"})
+        answer = self._without_paths(answer)
         try:
             about = {key: message.header[key] for key in ("run", "round", "job", "call") if key in message.header}
             if "summary" in answer.header:
                 about["listing"] = listing(Summary.from_dict(answer.header["summary"]))
             self.outbox.write(caller, task, answer, **about)
         except (StoreError, DataError) as error:
-            return Message({"error": str(error)})
+            return self._without_paths(Message({"error": str(error)}))
         return answer
+
+    def _without_paths(self, answer: Message) -> Message:
+        """An error names files as the site's folder has them: where that folder lies is nobody else's business."""
+        if not answer.error:
+            return answer
+        return Message({**answer.header, "error": answer.error.replace(f"{self.folder.absolute()}{os.sep}", "")})
 
     def close(self) -> None:
         """End the trainer."""
