@@ -66,7 +66,7 @@ class Child:
         self._patience = 0.0  # until when a child may start, or compile
         self._ready = False
         self._late: str | None = None  # a task whose answer nobody waits for any more
-        self._known = set[str]()  # tasks that this child has compiled
+        self._known = set[str]()  # tasks of runs that this child has compiled
 
     def call(self, message: Message, seconds: float) -> Message:
         """As `Handle.call`. A child that does not answer in time is killed, and the next call starts a new one."""
@@ -93,7 +93,7 @@ class Child:
         if problem is not None:
             return problem
         assert self._connection is not None
-        task = str(message.header.get("task", ""))
+        task = _task(message)
         send(self._connection, message)
         if not self._arrives(end):
             if task in self._known:
@@ -168,6 +168,12 @@ class Child:
         """End the child."""
         with self._turn:
             self._end()
+
+
+def _task(message: Message) -> str:
+    """What a call compiles when it comes for the first time: a task, of a run."""
+    terms = message.header.get("terms")
+    return f"{message.header.get('task', '')} {terms.get('run', '') if isinstance(terms, dict) else ''}"
 
 
 def _cause(code: int | None) -> str:
