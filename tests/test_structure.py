@@ -47,6 +47,7 @@ TESTED_IN = {
     "deploy/hub/made": "cli/test_hub.py",
     "deploy/hub/run": "deploy/test_in_process.py",
     "deploy/hub/server": "deploy/test_in_process.py",
+    "deploy/lines": "deploy/site/test_outbox.py",
     "deploy/nvflare/checks": "cli/test_site.py",
     "deploy/nvflare/served": "cli/test_site.py",
     "deploy/site/build": "deploy/site/test_child.py",

@@ -1,7 +1,5 @@
 """What a hub keeps of a run between rounds: the shared state with who was used when, and a line for each round."""
 
-import json
-import os
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -9,6 +7,7 @@ from typing import Any
 
 from idiolect.core.errors import StoreError
 from idiolect.deploy.hub.roster import Counts
+from idiolect.deploy.lines import append_line, lines_of
 from idiolect.deploy.messages import Message, Vectors, read_message, write_message
 
 VERSION = 1
@@ -54,22 +53,13 @@ class Participation:
     def write(self, line: dict[str, Any]) -> None:
         """Add a line."""
         try:
-            with self.path.open("ab") as file:
-                file.write(json.dumps(line).encode() + b"\n")
-                file.flush()
-                os.fsync(file.fileno())
+            append_line(self.path, line)
         except OSError as error:
             raise StoreError(f"cannot write {self.path}: {error.strerror or error}") from error
 
     def lines(self) -> Iterator[dict[str, Any]]:
         """All lines; one that a crash has cut off is left out. Of a round that was repeated, the last line counts."""
-        if not self.path.is_file():
-            return
-        for line in self.path.read_bytes().splitlines():
-            try:
-                yield json.loads(line)
-            except ValueError:
-                continue
+        return lines_of(self.path)
 
 
 def round_to_ms(seconds: float) -> float:

@@ -1,13 +1,12 @@
 """The log of all that leaves a site: a line of JSON for each message, written before it is sent."""
 
-import json
-import os
 from collections.abc import Iterator
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
 from idiolect.core.errors import StoreError
+from idiolect.deploy.lines import append_line, lines_of
 from idiolect.deploy.messages import Message, digest_of
 
 
@@ -31,20 +30,10 @@ class Outbox:
         }
         try:
             self.path.parent.mkdir(parents=True, exist_ok=True)
-            with self.path.open("ab") as file:
-                file.write(json.dumps(line).encode() + b"\n")
-                file.flush()
-                os.fsync(file.fileno())
+            append_line(self.path, line)
         except OSError as error:
             raise StoreError(f"cannot write {self.path}, so nothing is sent: {error.strerror or error}") from error
 
     def lines(self) -> Iterator[dict[str, Any]]:
         """All lines, in their order; a last line that was cut off by a crash is left out."""
-        if not self.path.is_file():
-            return
-        with self.path.open("rb") as file:
-            for line in file:
-                try:
-                    yield json.loads(line)
-                except ValueError:
-                    continue
+        return lines_of(self.path)

@@ -1,0 +1,27 @@
+"""Files of JSON lines that only grow: what left a site, who took part in a round."""
+
+import json
+import os
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+
+def append_line(path: Path, line: Mapping[str, Any]) -> None:
+    """Add a line, durably. Raises `OSError` if it cannot be written."""
+    with path.open("ab") as file:
+        file.write(json.dumps(line).encode() + b"\n")
+        file.flush()
+        os.fsync(file.fileno())
+
+
+def lines_of(path: Path) -> Iterator[dict[str, Any]]:
+    """All lines, in their order; none without a file. A line that a crash has cut off is left out."""
+    if not path.is_file():
+        return
+    with path.open("rb") as file:
+        for line in file:
+            try:
+                yield json.loads(line)
+            except ValueError:
+                continue
