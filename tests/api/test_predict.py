@@ -1,5 +1,6 @@
 """Predictions of raw rows: the files alone give the scores of the report, in the table's words and units."""
 
+import json
 from pathlib import Path
 
 import equinox as eqx
@@ -178,6 +179,12 @@ def test_the_command_writes_what_python_says(compared, commandline, tmp_path: Pa
         assert written["prediction"].tolist() == said["prediction"].tolist()
     code, out, err = commandline("predict", file, tmp_path / "new.csv")
     assert out == (tmp_path / "p.csv").read_text()
+    code, out, err = commandline("predict", file, tmp_path / "new.csv", "--json")
+    told = json.loads(out)
+    assert (code, err, told["rows"]) == (0, "", len(table))
+    said = [row["prediction"] for row in told["predictions"]]
+    values = written["prediction"].tolist()
+    assert said == (pytest.approx(values) if isinstance(values[0], float) else values)
     monkeypatch.setattr("idiolect.cli.predict.LONG", 1)
     code, out, err = commandline("predict", file, tmp_path / "new.csv", "--out", tmp_path / "long.csv")
     pd.testing.assert_frame_equal(pd.read_csv(tmp_path / "long.csv"), written)

@@ -76,5 +76,7 @@ def test_the_command(commandline, model, tmp_path, monkeypatch):
     save_model("west.safetensors", model.module, spec=spec, **sizes, schema=model.schema)
     code, out, err = commandline("export", "west.safetensors", "--format", "numpy")
     assert (code, err, out.split()) == (0, "", ["west-exported.npz", "west-exported.json"])
+    code, out, err = commandline("export", "west.safetensors", "--format", "numpy", "--json")
+    assert (code, err, json.loads(out)) == (0, "", {"files": ["west-exported.npz", "west-exported.json"]})
     code, _, err = commandline("export", "none.safetensors")
     assert (code, err.count("\n")) == (1, 1)

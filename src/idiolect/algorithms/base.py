@@ -190,6 +190,15 @@ class Algorithm(eqx.Module):
         del shared
         return {}
 
+    def graph_used(self, start: Start) -> Graph | None:
+        """The graph of clients by which the method relates them, with a server or without; None if it has none."""
+        return self.peers(start)
+
+    def relations(self, shared: PyTree) -> Float[Array, "clients clients"] | None:
+        """How the method has learned that the clients are related, a symmetric matrix; None if it learns nothing."""
+        del shared
+        return None
+
     def training_data(self, data: FederatedData) -> FederatedData:
         """The federation to train on; only `Global`, which pools all clients, changes it."""
         return data

@@ -85,6 +85,10 @@ class GraphTrainer(Trainer):
         if problem := self.beyond(graph):
             warnings.warn(f"{self.name}: {problem}", GraphWarning, stacklevel=2)
 
+    def graph_used(self, start: Start) -> Graph:
+        """The graph of its clients."""
+        return start.graph(self.graph)
+
     def beyond(self, graph: Graph) -> str:
         """What is wrong if the mixing step is beyond the graph's limit; else nothing."""
         rate, coupling = (np.ravel(part) for part in np.broadcast_arrays(self.rate, self.coupling))

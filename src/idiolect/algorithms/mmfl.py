@@ -17,9 +17,10 @@ class MmFL(ModalityClusters):
             decoder <- decoder - alpha grad_decoder F(encoder, decoder), at the new encoder          (6)
     The server: theta^m <- (1/N^m) sum_n theta_n^m over the clients that have m                      (8)
 
-    rates: the eta_i. meta_size: samples of d. meta_steps: T_temp. local_steps: T. batch_size: of a mini-batch. For
-    these and the other settings, and for clients that do not have all modalities, see `ModalityClusters`. A fusion
-    head of the model is not used, see `MmFLFusion`.
+    rates: the eta_i. meta_size: samples of d. meta_steps: T_temp. local_steps: T. batch_size: of a mini-batch.
+
+    For these and the other settings, and for clients that do not have all modalities, see `ModalityClusters`. A
+    fusion head of the model is not used, see `MmFLFusion`.
 
     Models: `global` is the fused prediction of all theta^m; `personal` that of the client's own theta_n^m after its T
     steps from them; each modality m has `m` and `personal m`, the latter what eq. (7) evaluates.

@@ -41,8 +41,9 @@ class MmFLFusion(ModalityClusters):
 
     The paper has no fusion; the model's head ("concat" or "attention") is private here and never sent.
 
-    head_rate: beta. head_steps: mini-batches of batch_size samples. The others: see
-    `ModalityClusters`; mmFL's part of a round is unchanged.
+    head_rate: beta. head_steps: mini-batches of batch_size samples.
+
+    The others: see `ModalityClusters`; mmFL's part of a round is unchanged.
 
     Models: `fused` is h_n on the server's encoders; `global`, `personal` and those of each modality as `MmFL`'s.
 

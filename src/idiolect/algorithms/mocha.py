@@ -254,6 +254,13 @@ class Mocha(Algorithm):
         primal = jnp.where(shared.complete, shared.primal, jnp.nan)
         return {"duality gap": primal - shared.dual, "primal objective": primal, "dual objective": shared.dual}
 
+    def relations(self, shared: Tasks) -> Float[Array, "clients clients"] | None:
+        """The clients' correlations by a learned Omega."""
+        if self.relationship == "fixed":
+            return None
+        scale = jnp.sqrt(jnp.diagonal(shared.relation.omega))
+        return shared.relation.omega / (scale[:, None] * scale)
+
     def models(self, view: Task, private: Duals, client: Client, key: PRNGKeyArray) -> Models:
         """personal: w_t."""
         return {"personal": view.params}

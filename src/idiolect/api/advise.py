@@ -9,7 +9,6 @@ from rich.console import Console
 from rich.markdown import Markdown
 
 from idiolect.data.federated import FederatedData
-from idiolect.report.advice import page, write_advice
 from idiolect.runtime.compiled import use_compilation_cache
 from idiolect.study.advice.advise import Advice
 from idiolect.study.advice.advise import advise as ask
@@ -39,7 +38,11 @@ def advise(
     use_compilation_cache()
     advice = ask(data, model=model, methods=methods, splits=splits, rounds=rounds)
     if out is not None:
+        from idiolect.report.advice import write_advice  # here: it loads slowly, and most commands never need it
+
         write_advice(advice, Path(out))
     if not quiet:
+        from idiolect.report.advice import page  # here: it loads slowly, and most commands never need it
+
         Console().print(Markdown(page(advice)))
     return advice

@@ -13,7 +13,6 @@ from rich.console import Console
 from idiolect.api.arguments import check_data, check_model_argument, methods_named
 from idiolect.core.errors import require
 from idiolect.data.federated import FederatedData
-from idiolect.report.sweeps import frame, rich_sweep
 from idiolect.study.comparison import comparison_of, own_or_named
 from idiolect.study.resolve import Workbench
 from idiolect.study.search.choose import Swept, Tried
@@ -38,10 +37,14 @@ class SweepResult:
 
     def table(self) -> pd.DataFrame:
         """One row a setting: hyper-parameters, validation mean and std over seeds, rounds, whether chosen, test."""
+        from idiolect.report.sweeps import frame  # here: it loads slowly, and most commands never need it
+
         return frame(self.swept)
 
     def show(self) -> None:
         """Print the table."""
+        from idiolect.report.sweeps import rich_sweep  # here: it loads slowly, and most commands never need it
+
         Console().print(rich_sweep(self.swept))
 
 

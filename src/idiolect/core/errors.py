@@ -4,6 +4,8 @@ from collections.abc import Iterable
 from difflib import get_close_matches
 from typing import Any
 
+from pydantic_core import ValidationError
+
 
 class IdiolectError(Exception):
     """Base of every error that idiolect raises on purpose; the command line prints its message alone."""
@@ -59,6 +61,12 @@ def unknown(kind: str, name: str, known: Iterable[str]) -> ConfigError:
     near = meant or get_close_matches(name, options, n=1, cutoff=0.5)
     hint = f"did you mean '{near[0]}'?" if near else f"known: {', '.join(options)}"
     return ConfigError(f"unknown {kind} '{name}'; {hint}")
+
+
+def first_of(error: ValidationError) -> str:
+    """The first thing that a pydantic model found wrong, in one line: where, what."""
+    first = error.errors(include_url=False, include_input=False)[0]
+    return f"{'.'.join(map(str, first['loc'])) or 'it'}: {first['msg']}"
 
 
 def require(condition: bool, message: str) -> None:

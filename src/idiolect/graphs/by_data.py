@@ -2,7 +2,6 @@
 
 import numpy as np
 from jaxtyping import Int, Num, Real
-from scipy.spatial.distance import cdist
 
 from idiolect.core.errors import ConfigError, require
 from idiolect.data.federated import FederatedData
@@ -56,6 +55,8 @@ def nearest(
     check_weight(weight)
     require(bool(np.isfinite(points).all()), "graph nearest: the points must be finite numbers")
     pairs: list[Int[np.ndarray, "_"]] = []
+    from scipy.spatial.distance import cdist  # here: it loads slowly, and most commands never need it
+
     block = max(1, DISTANCES // count)
     for start in range(0, count if count > 1 else 0, block):
         clients = np.arange(start, min(start + block, count))

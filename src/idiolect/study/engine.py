@@ -9,7 +9,6 @@ import equinox as eqx
 from jaxtyping import PyTree
 
 from idiolect.core.errors import ConfigError, DivergedError, StoreError
-from idiolect.data.audit import audit_lines
 from idiolect.data.federated import FederatedData
 from idiolect.runtime.batched import Program
 from idiolect.runtime.plan import State
@@ -17,6 +16,8 @@ from idiolect.study.experiment import Cell, Experiment, experiment_of
 from idiolect.study.held_out import score_held_out
 from idiolect.study.loop import fit
 from idiolect.study.model_files import save_client_models, write_index
+from idiolect.study.predicted import is_recorded, predicted_of, record_predicted
+from idiolect.study.recorded import describe, record_method, record_relations
 from idiolect.study.recorder import StoreRecorder, Together, everywhere
 from idiolect.study.recording import Progress
 from idiolect.study.resolve import Workbench, run_id
@@ -66,7 +67,7 @@ class Engine:
         program: Program | None = None
         for seed in group.seeds:
             data = self.bench.load(cell, seed)
-            self._audit(data)
+            describe(self.store, data, cell.eval_clients)
             run = self.store.start(self.bench.row(cell, method, data, seed))
             if not self.is_finished(run):
                 model = self.bench.make_model(cell, data, seed)
@@ -90,6 +91,7 @@ class Engine:
         def report(progress: Progress) -> None:
             on_progress(run.id, progress)
 
+        record_method(self.store, run, program.like)
         try:
             state = fit(
                 program,
@@ -107,6 +109,7 @@ class Engine:
                 self._save(cell, recorder, program, state)
             states = {name: recorder.chosen(name, state) for name in program.like.offered}
             params = eqx.filter(model, eqx.is_inexact_array)
+            record_relations(self.store, run, program.like, state)
             score_held_out(self.store, run, program.like, params, program.metrics, states)
             self.store.finish(run.id, "done")
         row = self.store.run(run.id)
@@ -120,25 +123,25 @@ class Engine:
     def _save(self, cell: Cell, recorder: StoreRecorder, program: Program, state: State) -> None:
         data = program.like.data
         written: list[dict[str, Any]] = []
+        predicted: dict[str, list[Any]] = {}
+        ids = program.evaluator.ids
         for name in program.like.offered:
             selected = everywhere(recorder.chosen(name, state))
+            models = models_of(program, selected, name)
+            if is_recorded(data, len(ids)):
+                predicted[name] = predicted_of(program.like.objective, models, data, ids)
             written += save_client_models(
                 self.store.models_folder(recorder.run),
                 name,
-                models_of(program, selected, name),
+                models,
                 program.like.objective,
                 data=data,
-                clients=[data.clients[i] for i in program.evaluator.ids],
+                clients=[data.clients[i] for i in ids],
                 spec=cell.model if self.bench.model is None else None,
                 extra={"run": recorder.run.id, "round": int(selected.round)},
             )
         write_index(self.store.models_folder(recorder.run), cell.id, recorder.run.method, written)
-
-    def _audit(self, data: FederatedData) -> None:
-        """Store the leakage audit of a data set, once."""
-        key = f"audit {data.fingerprint}"
-        if self.store.fact(key) is None:
-            self.store.set_fact(key, audit_lines(data))
+        record_predicted(self.store, recorder.run, predicted)
 
 
 def schedule_of(cell: Cell, data: FederatedData) -> Schedule:

@@ -27,7 +27,9 @@ Selection = Literal["last", "last-10", "best-validation", "best-test"]
 class Method(BaseModel):
     """One method in a cell: its name, a label for tables, its hyper-parameters, its published values.
 
-    published_seconds: seconds a round on the paper's machine; only the ratios between methods are comparable.
+    name: see `idiolect list methods`; every other key is a setting of the method. label: its name in tables, which a
+    method that stands in a cell twice needs. published: values to compare with, one table each. published_seconds:
+    seconds a round on the paper's machine; only the ratios between methods are comparable.
     """
 
     model_config = ConfigDict(extra="allow", frozen=True)
@@ -59,14 +61,19 @@ class Method(BaseModel):
 class Cell(Strict):
     """One federation on which methods are compared: data, model, rounds, cohort, evaluation.
 
-    cohort: clients a round (null: all). eval_every: rounds between evaluations. select: the round whose models the
-    table shows; "last-10" is the mean over the last ten rounds, which are all evaluated; "best-test" exists only in
-    the protocol as-published. splits: evaluated splits. tune: methods of the same name are settings of it, and
-    validation data choose among them. eval_clients: evaluate only this many clients, drawn once, the same for all
-    methods and seeds (null: all). new_splits: each seed also draws its own training and test samples (it is added to
-    data.split_seed). private: hold the clients' private states in memory or, for very many clients, in
-    a file. draw: named models in figures (all if empty). metric: used by selection, figures and `hurt`, by default
-    accuracy or mse; further metrics, separated by commas, are only measured.
+    id: its name in folders and for --only. title: above its table. data: a name of `idiolect list data`, or a table
+    with the name and its settings. model: a name of `idiolect list models`, or a table likewise. methods: a
+    table each. rounds: of communication. cohort: clients a round (null: all). sampling: cohorts of a "fixed"
+    size, or each client by a coin of its own ("binomial"). eval_every: rounds between evaluations. select: the
+    round whose models the table shows; "last-10" is the mean over the last ten rounds, which are all evaluated;
+    "best-test" exists only in the protocol as-published. splits: evaluated splits. shared_init: all seeds start
+    from one initial model. tune: methods of the same name are settings of it, and validation data choose among
+    them. eval_clients: evaluate only this many clients, drawn once, the same for all methods and seeds (null:
+    all). new_splits: each seed also draws its own training and test samples (it is added to data.split_seed).
+    private: hold the clients' private states in memory or, for very many clients, in a file. gaps: published
+    differences to compare with, one table each. draw: named models in figures (all if empty). metric: used by
+    selection, figures and `hurt`, by default accuracy or mse; further metrics, separated by commas, are only
+    measured.
     """
 
     PRESENTATION: ClassVar[frozenset[str]] = frozenset({"id", "title", "gaps", "tune", "draw", "private"})
@@ -144,8 +151,11 @@ class Cell(Strict):
 class Experiment(Strict):
     """A set of cells, run with the same seeds.
 
-    across: a setting that differs between the cells, such as `data.missing`; the report plots the scores against it.
-    after_test: the settings that were chosen after test results had been seen, if any.
+    name: of its folder; by default the file's. title: above the report. source: what is reproduced. protocol:
+    "as-written" is the paper's text, "as-published" what its published code does. description: told in the report.
+    seeds: how many. first_seed: the others follow it. cells: a table each; the table `defaults` fills in what they
+    leave out. across: a setting that differs between the cells, such as `data.missing`; the report plots the scores
+    against it. after_test: the settings that were chosen after test results had been seen, if any.
     """
 
     name: str

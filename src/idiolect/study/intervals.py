@@ -5,7 +5,6 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
-from scipy import stats
 
 from idiolect.core.errors import require
 
@@ -88,6 +87,8 @@ def from_published(
 def _of(mean: float, error: float, freedom: float, count: int, confidence: float) -> Difference:
     if error == 0:
         return Difference(mean, mean, mean, 0.0 if mean else 1.0, count)
+    from scipy import stats  # here: it loads slowly, and most commands never need it
+
     half = float(stats.t.ppf(0.5 + confidence / 2, freedom)) * error
     return Difference(mean, mean - half, mean + half, 2 * float(stats.t.sf(abs(mean) / error, freedom)), count)
 

@@ -1,12 +1,11 @@
 """Methods compared with one another: paired by seed, and client by client."""
 
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
 from jaxtyping import Float, Int
-from scipy import stats
 
 from idiolect.metrics.base import Metric
 from idiolect.runtime.evaluate import ClientScores
@@ -21,13 +20,19 @@ ALPHA = 0.05
 class Clients:
     """How many clients are better and worse off than with the reference, beyond noise; the names of the worse ones.
 
-    unclear: all others, which the test samples and seeds do not tell apart.
+    unclear: all others, which the test samples and seeds do not tell apart. told: of every client 1, -1 or 0 for
+    these three; None for one without a score.
     """
 
     better: int
     worse: int
     unclear: int
     hurt: tuple[str, ...]
+    told: tuple[int | None, ...]
+
+
+Scores = Mapping[tuple[str, str], Mapping[int, ClientScores]]
+"""(method, model) -> seed -> every client's test scores."""
 
 
 @dataclass(frozen=True)
@@ -53,14 +58,24 @@ def reference_of(results: Results, cell: Cell) -> tuple[str, str]:
 
 def pairs_of(results: Results, cell: Cell) -> list[Pair]:
     """Every other named model of a cell that was run against `reference_of`, in the table's order."""
-    metric, names = results.metric(cell), results.clients(cell)
-    scores = {
+    return pairs_among(
+        scores_of(results, cell), reference_of(results, cell), results.metric(cell), results.clients(cell)
+    )
+
+
+def scores_of(results: Results, cell: Cell) -> Scores:
+    """Every named model's test scores in a cell, at the selected rounds, in the table's order."""
+    return {
         (method.title, model): results.by_seed(cell, method, model)
         for method in cell.methods
         for model in results.names(cell, method)
     }
-    base = scores.pop(reference_of(results, cell))
-    common = {key: sorted({*measured} & {*base}) for key, measured in scores.items()}
+
+
+def pairs_among(scores: Scores, reference: tuple[str, str], metric: Metric, names: Sequence[str]) -> list[Pair]:
+    """Every other model that has a seed in common with the reference, in the order of `scores`."""
+    base = scores[reference]
+    common = {key: sorted({*measured} & {*base}) for key, measured in scores.items() if key != reference}
     differences = {
         key: _over_all([scores[key][s] for s in seeds], [base[s] for s in seeds], metric)
         for key, seeds in common.items()
@@ -109,7 +124,10 @@ def clients_of(
     better = int((sure & (sign > 0)).sum())
     numbers: list[int] = worse.tolist()
     hurt = tuple(names[i] if i < len(names) else str(i) for i in numbers)
-    return Clients(better, len(worse), len(ours) - better - len(worse), hurt)
+    told: list[int | None] = [None] * one.shape[1]
+    for client, known, direction in zip(ours.tolist(), sure.tolist(), sign.tolist(), strict=True):
+        told[client] = int(np.sign(direction)) if known else 0
+    return Clients(better, len(worse), len(ours) - better - len(worse), hurt, tuple(told))
 
 
 def _fewest(measured: Sequence[ClientScores]) -> Int[np.ndarray, "n"]:
@@ -121,6 +139,8 @@ def _of_shares(
     one: Float[np.ndarray, "seeds n"], other: Float[np.ndarray, "seeds n"], count: Int[np.ndarray, "n"]
 ) -> tuple[Float[np.ndarray, "n"], Float[np.ndarray, "n"]]:
     """(p values, differences) of two shares of right answers among so many samples."""
+    from scipy import stats  # here: it loads slowly, and most commands never need it
+
     seeds = len(one)
     added = [(count * side.mean(axis=0) + 1) / (count + 2) for side in (one, other)]
     variance = sum(share * (1 - share) / (count + 2) for share in added)

@@ -39,11 +39,12 @@ def published_metric(name: str) -> Metric:
 class Published(Strict):
     """A published value of one named model, with its standard deviation and the margin `within`.
 
-    value, std, within: in per cent if the metric is shown in per cent (accuracy), else in the metric's units (mse).
-    within: the difference that does not matter. runs: of how many runs the value is the mean; 1 where the paper does
-    not say. row: its row in the paper's table. metric: by default accuracy or mse, by the data's task; "loss" too.
-    other_data: how the data differ from the paper's, where they do; filled in where a loader notes that its data are
-    incomplete. explained: the run that shows why the measured value differs, where one does.
+    model: the named model that it is of. value, std, within: in per cent if the metric is shown in per cent
+    (accuracy), else in the metric's units (mse). within: the difference that does not matter. runs: of how many
+    runs the value is the mean; 1 where the paper does not say. row: its row in the paper's table. metric: by
+    default accuracy or mse, by the data's task; "loss" too. other_data: how the data differ from the paper's,
+    where they do; filled in where a loader notes that its data are incomplete. explained: the run that shows
+    why the measured value differs, where one does.
     """
 
     model: str
@@ -67,7 +68,8 @@ class Published(Strict):
 class Gap(Strict):
     """A published difference in accuracy between two models, in percentage points: larger minus smaller.
 
-    larger, smaller: "method label/model". explained: the run that shows why the measured gap differs.
+    larger, smaller: "method label/model". value: the difference. within: what does not matter.
+    explained: the run that shows why the measured gap differs.
     """
 
     larger: str

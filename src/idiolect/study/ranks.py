@@ -8,7 +8,6 @@ from dataclasses import dataclass
 
 import numpy as np
 from jaxtyping import Float
-from scipy import stats
 
 from idiolect.core.errors import require
 from idiolect.study.experiment import Cell
@@ -39,6 +38,8 @@ def critical_difference(methods: int, cells: int, alpha: float = ALPHA) -> float
 
     k methods on N cells; q_alpha: the studentised range of k means with infinitely many degrees of freedom / sqrt(2).
     """
+    from scipy import stats  # here: it loads slowly, and most commands never need it
+
     q = float(stats.studentized_range.ppf(1 - alpha, methods, math.inf)) / math.sqrt(2)
     return q * math.sqrt(methods * (methods + 1) / (6 * cells))
 
@@ -53,6 +54,8 @@ def average_ranks(scores: Float[np.ndarray, "cells methods"]) -> tuple[Float[np.
         cells >= FEWEST and methods >= FEWEST,
         f"ranks need at least {FEWEST} data sets and {FEWEST} methods, there are {cells} and {methods}",
     )
+    from scipy import stats  # here: it loads slowly, and most commands never need it
+
     ranks = stats.rankdata(-scores, axis=1)
     if (ranks == ranks[0, 0]).all():
         return ranks.mean(axis=0), 1.0  # all are equal everywhere, of which Friedman's statistic is 0 / 0

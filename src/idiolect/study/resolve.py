@@ -25,6 +25,7 @@ from idiolect.models.class_weights import loss_for
 from idiolect.runtime.batched import Program
 from idiolect.runtime.evaluate import evaluated_clients
 from idiolect.runtime.simulate import Simulation
+from idiolect.study.constant import constant_scores
 from idiolect.study.experiment import Cell, Experiment, Method, digest
 from idiolect.study.measuring import check_metrics, metrics_of
 from idiolect.study.provenance import provenance
@@ -192,6 +193,7 @@ class Workbench:
                 "notes": [*data.notes, *self._remarks(cell, method, data)],
                 "clients": [data.clients[i] for i in evaluated_clients(data.num_clients, cell.eval_clients)],
                 "task": data.task,
+                "constant": constant_scores(data),
             },
             status="running",
             round=0,

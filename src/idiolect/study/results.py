@@ -32,6 +32,15 @@ def mean_scores(rounds: Sequence[ClientScores]) -> ClientScores:
     )
 
 
+Points = list[tuple[int, float, float]]
+
+
+def _common(runs: list[Points]) -> list[Points]:
+    """The courses in the rounds that all of them have; nothing if there is no such round."""
+    rounds = set.intersection(*({point[0] for point in run} for run in runs)) if runs else set[int]()
+    return [[point for point in run if point[0] in rounds] for run in runs] if rounds else []
+
+
 class Results:
     """The results of an experiment, read from a store."""
 
@@ -41,8 +50,12 @@ class Results:
 
     def finished(self, cell: Cell, method: Method) -> list[RunRow]:
         """The runs of one method in one cell that reached their last round."""
+        return [row for row in self._begun(cell, method) if row.status == "done"]
+
+    def _begun(self, cell: Cell, method: Method) -> list[RunRow]:
+        """The runs of one method in one cell that are in the store, of any status."""
         rows = (self.rows.get(run_id(cell.id, method.title, seed)) for seed in self.experiment.seed_list)
-        return [row for row in rows if row is not None and row.status == "done"]
+        return [row for row in rows if row is not None]
 
     def diverged(self) -> list[RunRow]:
         """The experiment's runs that diverged (NaN or infinity)."""
@@ -246,16 +259,22 @@ class Results:
         selected = {row.seed: self.selected(cell, row, model) for row in self.finished(cell, method)}
         return {seed: found[1] for seed, found in selected.items() if found is not None}
 
-    def curves(self, cell: Cell, split: str, models: Sequence[str] | None = None) -> list[Curve]:
-        """The curves of a cell's named models on one split, over the finished seeds."""
+    def curves(
+        self, cell: Cell, split: str, models: Sequence[str] | None = None, *, unfinished: bool = False
+    ) -> list[Curve]:
+        """The curves of a cell's named models on one split, over the finished seeds.
+
+        unfinished: of a method without any, over the seeds that have begun, as far as all of them are evaluated.
+        """
         curves: list[Curve] = []
         for method in cell.methods:
             for model in self.names(cell, method):
                 if models is not None and model not in models:
                     continue
                 metric = self.metric(cell).name
-                runs = [self.store.curve(row.id, model, split, metric) for row in self.finished(cell, method)]
-                runs = [run for run in runs if run]
+                rows = self.finished(cell, method) or (self._begun(cell, method) if unfinished else [])
+                runs = [self.store.curve(row.id, model, split, metric) for row in rows]
+                runs = _common([run for run in runs if run])
                 if not runs:
                     continue
                 table = np.array(runs, dtype=np.float64)  # (seeds, rounds, 3)

@@ -226,6 +226,10 @@ class Store:
         with self._db.transaction() as db:
             db.execute("UPDATE runs SET status = ?, message = ? WHERE id = ?", (status, message, run_id))
 
+    def select(self, statement: str, values: Sequence[Any] = ()) -> list[Any]:
+        """All rows of a statement that only reads."""
+        return self._db.execute(statement, values)
+
     def curve(self, run_id: str, model: str, split: str, metric: str) -> list[tuple[int, float, float]]:
         """(round, value over all samples, loss) of every evaluated round; NaN for a missing value."""
         rows = self._db.execute(

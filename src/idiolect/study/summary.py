@@ -6,7 +6,6 @@ from dataclasses import asdict, dataclass
 
 import numpy as np
 from jaxtyping import Float
-from scipy import stats
 
 from idiolect.metrics.base import Metric
 from idiolect.runtime.evaluate import ClientScores
@@ -95,6 +94,8 @@ def over_seeds(values: Sequence[float], confidence: float = 0.95) -> OverSeeds:
     n = len(array)
     if n < 2:
         return OverSeeds(float(array.mean()) if n else math.nan, math.nan, math.nan, n)
+    from scipy import stats  # here: it loads slowly, and most commands never need it
+
     std = float(array.std(ddof=1))
     quantile = float(stats.t.ppf(0.5 + confidence / 2, n - 1))
     return OverSeeds(float(array.mean()), std, quantile * std / math.sqrt(n), n)

@@ -35,7 +35,7 @@ class Averaging(Algorithm):
 
     weighting: by training samples ("size") or equal ("uniform"). server_optimizer: None averages; a name or
     `rate -> optax transformation` treats w_t - mean as a gradient and steps with server_rate ("sgd" with rate 1
-    is averaging).
+    is averaging). server_rate: of that optimiser; without one it says nothing.
     trained: also evaluate `trained`, every client's model right after its local steps and before any averaging: what
     much published code tests, though nobody keeps it. An evaluation then costs a round of all clients.
     """

@@ -14,6 +14,7 @@ from idiolect.core.tree import Params, Scalar
 class LocalSteps(Algorithm):
     """A method whose clients make `local_steps` steps a round, or, if epochs > 0, that many passes.
 
+    local_steps: mini-batch steps of a client in a round. epochs: passes over its samples instead, if > 0.
     batch_size: samples of a mini-batch; 0: all the client's samples, exact gradient descent (an epoch is then one
     step). batches: "fresh" draws, passes by "epoch", or "cyclic" order, see `Client.batch`.
     """
@@ -33,7 +34,10 @@ class LocalSteps(Algorithm):
 
 
 class Rated(Algorithm):
-    """A method with one learning rate, `rate`: its first setting, wherever settings are listed."""
+    """A method with one learning rate: its first setting, wherever settings are listed.
+
+    rate: of the clients' steps.
+    """
 
     rate: Scalar = 0.02
 

@@ -6,7 +6,6 @@ from typing import Any
 
 import numpy as np
 from jaxtyping import Float32, Float64
-from scipy.io import loadmat
 
 from idiolect.core.errors import DataError
 from idiolect.data.files.gz import AGAIN
@@ -18,6 +17,8 @@ Task = tuple[Float32[np.ndarray, "n features"], Float64[np.ndarray, "n"]]
 
 def read_tasks(path: Path, keys: Sequence[tuple[str, str]] = KEYS) -> list[Task]:
     """The (features, labels) of every task, in the file's order; keys: possible names of the two variables."""
+    from scipy.io import loadmat  # here: it loads slowly, and most commands never need it
+
     try:
         variables: Mapping[str, Any] = loadmat(str(path))
     except Exception as error:  # damaged bytes make scipy raise almost anything, NotImplementedError for HDF5 files

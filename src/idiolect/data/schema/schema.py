@@ -12,7 +12,7 @@ from jaxtyping import Float32, Shaped
 from pydantic import BaseModel, ConfigDict, ValidationError
 
 from idiolect.core.aligned import aligned_empty
-from idiolect.core.errors import DataError, StoreError
+from idiolect.core.errors import DataError, StoreError, first_of
 from idiolect.core.files import atomic_write
 from idiolect.data.files.table import check_column, column_of, read_table
 from idiolect.data.schema.columns import Category, Column, LeftOut
@@ -122,9 +122,7 @@ class Schema(BaseModel):
         try:
             return cls.model_validate_json(json.dumps(values), strict=True)
         except ValidationError as error:
-            first = error.errors()[0]
-            place = ".".join(map(str, first["loc"])) or "it"
-            raise StoreError(f"{where} is no schema of this version: {place}: {first['msg']}") from None
+            raise StoreError(f"{where} is no schema of this version: {first_of(error)}") from None
 
 
 def describe(columns: Sequence[Column]) -> list[tuple[str, str]]:

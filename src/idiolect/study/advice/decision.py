@@ -27,7 +27,6 @@ from typing import Literal
 
 import numpy as np
 from jaxtyping import Float, Int
-from scipy.stats import false_discovery_control
 
 from idiolect.study.advice.scored import Candidate, by_client, mixed
 from idiolect.study.intervals import Difference, resampled
@@ -161,6 +160,8 @@ def calls(
     one: Candidate, local: Candidate, owners: Int[np.ndarray, "n"], clients: Sequence[str], ratio: float
 ) -> tuple[ClientCall, ...]:
     """Each client under a candidate against training alone, see the module."""
+    from scipy.stats import false_discovery_control  # here: it loads slowly, and most commands never need it
+
     gaps = by_client(local.test, owners, len(clients)) - by_client(one.test, owners, len(clients))
     rows = np.bincount(owners, minlength=len(clients))
     each = [resampled(list(column), ratio) for column in gaps.T]

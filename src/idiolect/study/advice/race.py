@@ -27,6 +27,7 @@ from idiolect.runtime.blocks import map_blocks
 from idiolect.runtime.devices import Devices
 from idiolect.runtime.plan import Plan, State
 from idiolect.runtime.simulate import Simulation
+from idiolect.runtime.traffic import bytes_a_round
 from idiolect.study.advice.contestants import L2, Contestant, looked_at
 from idiolect.study.advice.draws import Draws
 
@@ -137,7 +138,7 @@ def race(field: Field, contestant: Contestant, rounds: int) -> Raced:
         tuple(chosen[:, 1].tolist()),
         tuple(best.tolist()),
         _outputs(field, contestant.model, frozen, kept),
-        bytes_of(simulations[0]),
+        bytes_a_round(simulations[0]),
         int((np.asarray(states.fault)[:, 2] != 0).sum()),
     )
 
@@ -224,22 +225,3 @@ def predicted(
         return objective.model(tree.gather(models, row[0]))(row[1])
 
     return jax.lax.map(one, (owners, x), batch_size=min(_ROWS, len(x)))
-
-
-def bytes_of(simulation: Simulation) -> tuple[int, int]:
-    """(down, up): bytes that a client receives and sends in a round, by the shapes of view and message."""
-
-    def both() -> tuple[PyTree, PyTree]:
-        state = simulation.first_state(0)
-        plan, client = simulation.plan, jnp.asarray(0, jnp.int32)
-        view = simulation.algorithm.view(state.shared, client)
-        private = tree.gather(state.private, client)
-        arguments = view, private, plan.client(simulation.arrays, client, state.round), state.seed
-        return view, simulation.algorithm.local(*arguments)[0]
-
-    down, up = jax.eval_shape(both)
-    return _bytes(down), _bytes(up)
-
-
-def _bytes(of: PyTree) -> int:
-    return sum(int(np.prod(leaf.shape)) * leaf.dtype.itemsize for leaf in jax.tree.leaves(of))

@@ -2,7 +2,7 @@
 
 import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import astuple, dataclass
 from typing import Any
 
 import numpy as np
@@ -34,6 +34,19 @@ class Tried:
     failures: tuple[str, ...] = ()
     chosen: bool = False
     test: OverSeeds | None = None
+
+    def to_dict(self) -> dict[str, Any]:
+        """A record of plain values; scores are (mean, std, half-width, seeds), None for what was not measured."""
+        scores = {"validation": self.validation, "test": self.test}
+        return {
+            "method": self.setting.method,
+            "label": self.setting.cell.methods[0].title,
+            "values": dict(self.setting.values),
+            "rounds": self.rounds,
+            "chosen": self.chosen,
+            "failures": list(self.failures),
+            **{name: None if of is None or not of.seeds else list(astuple(of)) for name, of in scores.items()},
+        }
 
 
 @dataclass(frozen=True)

@@ -13,12 +13,15 @@ from idiolect.study.engine import claim
 from idiolect.study.experiment import Cell, Experiment
 from idiolect.study.launch import mastered
 from idiolect.study.measuring import check_metrics, metrics_of
+from idiolect.study.recorded import describe
 from idiolect.study.resolve import Workbench
 from idiolect.study.search.choose import Swept, all_of, check_choosable, settings_of, tune
 from idiolect.study.search.engine import Sweeper
 from idiolect.study.search.folds import Folds
 from idiolect.study.search.optuna import BATCH, Trials, check_installed
 
+SWEPT = "swept"
+"""The fact that holds what a sweep tried, a record a setting; empty before its end. Only sweeps have it."""
 Search = Literal["grid", "random", "halving", "cv", "optuna"]
 
 
@@ -67,8 +70,12 @@ def launch_sweep(
     use_compilation_cache()
     with mastered(Path(out)) as store:
         claim(store, experiment, [])
+        store.set_fact(SWEPT, store.fact(SWEPT) or [])
+        describe(store, data)
         sweeper = Sweeper(store, bench, data, cv_folds, memory or default_memory(), metrics, block, on_progress)
-        return tune(sweeper, experiment, propose, eta=eta if search == "halving" else None, show_test=show_test)
+        swept = tune(sweeper, experiment, propose, eta=eta if search == "halving" else None, show_test=show_test)
+        store.set_fact(SWEPT, [one.to_dict() for one in swept.tried])
+        return swept
 
 
 def _check_options(cell: Cell, search: str, budget: int | None, memory: int | None) -> None:

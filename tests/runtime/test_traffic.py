@@ -1,0 +1,18 @@
+from idiolect.runtime.traffic import bytes_a_round
+from idiolect.study.experiment import experiment_of
+from idiolect.study.resolve import Workbench
+
+
+def traffic(name):
+    cell = {"id": "c", "data": {"name": "synthetic", "clients": 3, "max_size": 20}, "model": "mlr", "methods": [name]}
+    cell = experiment_of({"name": "toy", "cells": [{**cell, "methods": [{"name": name}]}]}, "toy").cells[0]
+    bench = Workbench()
+    data = bench.load(cell)
+    return bytes_a_round(bench.simulation(cell, cell.methods[0], data, bench.make_model(cell, data, 0)))
+
+
+def test_bytes_are_those_of_view_and_message():
+    model = 4 * 10 * (60 + 1)  # float32: ten classes, sixty features and a bias
+    assert traffic("fedavg") == (model, model)
+    assert traffic("scaffold") == (2 * model, 2 * model)
+    assert traffic("local") == (0, 0)

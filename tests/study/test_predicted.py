@@ -1,0 +1,81 @@
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+from idiolect.client.objective import objective_of
+from idiolect.data import from_arrays
+from idiolect.study import predicted
+from idiolect.study.predicted import is_recorded, predicted_key, predicted_of
+from tests.engine import experiment, run
+
+
+class Line(eqx.Module):
+    """Outputs w x; of a regression one number."""
+
+    w: jax.Array
+
+    def __call__(self, x: jax.Array) -> jax.Array:
+        return self.w @ x
+
+
+def data_of(labels, task):
+    rng = np.random.default_rng(0)
+    parts = {f"c{i}": (rng.normal(size=(len(y), 2)).astype("f4"), np.asarray(y)) for i, y in enumerate(labels)}
+    return from_arrays(parts, task=task, test=0.5)
+
+
+def stacked(model, *weights):
+    params = [eqx.filter(eqx.tree_at(lambda m: m.w, model, jnp.asarray(w)), eqx.is_inexact_array) for w in weights]
+    return jax.tree.map(lambda *leaves: jnp.stack(leaves), *params)
+
+
+def test_a_confusion_matrix_is_that_of_each_clients_own_model():
+    data = data_of([np.arange(90) % 3, np.arange(30) % 3], "classification")
+    one, other = np.random.default_rng(1).normal(size=(2, 3, 2)).astype("f4")
+    objective = objective_of(Line(jnp.asarray(one)), "classification")
+    found = predicted_of(objective, stacked(objective.static, one, other), data, np.array([0, 1]))
+    for client, w in enumerate((one, other)):
+        x, y = data.test.client(client)
+        expected = np.zeros((3, 3), int)
+        np.add.at(expected, (y, (x @ w.T).argmax(axis=1)), 1)
+        assert found[client] == expected.tolist()
+    (alone,) = predicted_of(objective, stacked(objective.static, other), data, np.array([1]))
+    assert alone == found[1]
+
+
+def test_residuals_are_in_the_units_of_the_labels(monkeypatch):
+    labels = [1000.0 + 100 * np.arange(40), 500.0 + np.arange(20)]
+    data = data_of(labels, "regression")
+    w = np.array([[0.5, -0.25]], "f4")
+    objective = objective_of(Line(jnp.asarray(w)), "regression")
+    models = stacked(objective.static, w, w)
+    found = predicted_of(objective, models, data, np.array([0, 1]))
+    x, y = data.test.client(0)
+    np.testing.assert_allclose(found[0], ((x @ w.T)[:, 0] - y) * data.label_scale, rtol=1e-4)
+    monkeypatch.setattr(predicted, "MOST_RESIDUALS", 3)
+    few = predicted_of(objective, models, data, np.array([0, 1]))
+    assert few[0] == [found[0][0], found[0][round((len(y) - 1) / 2)], found[0][-1]]
+
+
+@pytest.mark.parametrize("limit", ["MOST_CLASSES", "MOST_COUNTS", "MOST_SAMPLES"])
+def test_large_data_are_left_out(limit, monkeypatch):
+    data = data_of([np.arange(30) % 3, np.arange(30) % 3], "classification")
+    assert is_recorded(data, 2)
+    monkeypatch.setattr(predicted, limit, 2)
+    assert not is_recorded(data, 2)
+
+
+def test_a_run_that_saves_models_records_what_they_predict(tmp_path):
+    results = run(experiment(seeds=2), tmp_path)
+    for row in results.started():
+        fact = results.store.fact(predicted_key("cell", row.label))
+        assert fact["seed"] == 0
+        if row.seed:
+            continue
+        for name, matrices in fact["models"].items():
+            scores = results.store.scores(row.id, row.round, name, "test")
+            right = [np.trace(matrix) / max(np.sum(matrix), 1) for matrix in matrices]
+            np.testing.assert_allclose(right, scores.values["accuracy"], atol=1e-6)
+            assert [int(np.sum(matrix)) for matrix in matrices] == scores.count.tolist()
