@@ -2,7 +2,7 @@
 
     python -m benchmarks.sites parity     equal to a simulation, and to itself bit for bit; some 8 minutes
     python -m benchmarks.sites faults     50 kill -9 at random instants; some 17 minutes
-    python -m benchmarks.sites soak       6 sites, 1,000 rounds; some 8 minutes
+    python -m benchmarks.sites soak       6 sites, 2,500 rounds; some 8 minutes
     python -m benchmarks.sites events     the wire, cuts, full disks, certificates, times; as root; some 10 minutes
 
 Each writes results/sites/NAME.json and NAME.md.

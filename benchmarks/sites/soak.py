@@ -10,7 +10,7 @@ from benchmarks.sites.record import folder_bytes, machine, memory, table, write
 from benchmarks.sites.who import members
 from idiolect.deploy.hub.journal import Participation
 
-SITES, ROUNDS, EVERY, WARM, FLAT = 6, 1000, 10.0, 100, 0.10
+SITES, ROUNDS, EVERY, WARM, FLAT = 6, 2500, 10.0, 500, 0.10
 """Sites, rounds, seconds between looks, rounds before the first that counts, and the growth that is allowed."""
 
 

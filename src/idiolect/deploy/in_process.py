@@ -1,11 +1,10 @@
 """The transport inside one process: for tests, for comparison with simulations, and for debugging."""
 
-import threading
-import time
 from collections.abc import Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor, wait
 from typing import Protocol
 
+from idiolect.deploy.inbox import Inbox
 from idiolect.deploy.messages import Message
 from idiolect.deploy.transport import PeerTransport, Replies, split_errors
 
@@ -18,36 +17,6 @@ class Answers(Protocol):
     def answer(self, message: Message, caller: str, peer: PeerTransport) -> Message:
         """Answer one call."""
         ...
-
-
-class Inbox:
-    """Messages of neighbours, by (run, round, sender)."""
-
-    def __init__(self) -> None:
-        self._held: dict[tuple[str, int, str], Message] = {}
-        self._arrived = threading.Condition()
-
-    def put(self, sender: str, message: Message) -> None:
-        """Hold a message; those of earlier rounds of its run from the same sender are dropped."""
-        run, round = str(message.header["run"]), int(message.header["round"])
-        with self._arrived:
-            old = [key for key in self._held if key[0] == run and key[2] == sender and key[1] < round - 1]
-            for key in old:
-                del self._held[key]
-            self._held[run, round, sender] = message
-            self._arrived.notify_all()
-
-    def take(self, run: str, round: int, senders: Sequence[str], deadline: float) -> Replies:
-        """The messages of a round from these senders, after all have come or `deadline` seconds."""
-        end = time.monotonic() + deadline
-        with self._arrived:
-            self._arrived.wait_for(
-                lambda: all((run, round, sender) in self._held for sender in senders),
-                timeout=max(end - time.monotonic(), 0),
-            )
-            found = {s: self._held[run, round, s] for s in senders if (run, round, s) in self._held}
-        late = f"no message within {deadline:.3g} s"
-        return Replies(found, {sender: late for sender in senders if sender not in found})
 
 
 class InProcess:
@@ -90,12 +59,13 @@ class _Peer:
 
     def exchange(self, round: int, messages: Mapping[str, Message], *, deadline: float) -> Replies:
         """See `PeerTransport.exchange`."""
-        absent = [name for name in messages if name not in self._inboxes]
-        for name, message in messages.items():
-            if name in self._inboxes:
-                self._inboxes[name].put(self._own, message)
-        runs = {str(message.header["run"]) for message in messages.values()}
-        got = Replies()
-        for run in runs:
-            got = self._inboxes[self._own].take(run, round, [n for n in messages if n not in absent], deadline)
-        return Replies(got.replies, {**got.missing, **dict.fromkeys(absent, "not connected")})
+        here = {name: message for name, message in messages.items() if name in self._inboxes}
+        missing = {name: "not connected" for name in messages if name not in here}
+        for name, message in here.items():
+            self._inboxes[name].put(self._own, round, message)
+        wanted = {name: (str(message.header["run"]), round) for name, message in here.items()}
+        own = self._inboxes[self._own]
+        own.forget(wanted.values())
+        got = own.wait(wanted, deadline)
+        late = {name: f"no message within {deadline:.3g} s" for name in here if name not in got}
+        return Replies(got, {**late, **missing})

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, Literal
 from pydantic import ConfigDict, TypeAdapter, ValidationError
 from pydantic.dataclasses import dataclass
 
-from idiolect.core.errors import DataError
+from idiolect.core.errors import DataError, first_of
 
 if TYPE_CHECKING:
     from idiolect.data.federated import FederatedData
@@ -96,9 +96,7 @@ class Kind:
         try:
             return _ADAPTER.validate_json(json.dumps(values))
         except ValidationError as error:
-            first = error.errors()[0]
-            place = ".".join(map(str, first["loc"])) or "it"
-            raise DataError(f"{where} is of no kind that this version knows: {place}: {first['msg']}") from None
+            raise DataError(f"{where} is of no kind that this version knows: {first_of(error)}") from None
         except (TypeError, ValueError) as error:
             raise DataError(f"{where} is of no kind: {error}") from None
 

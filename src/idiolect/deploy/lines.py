@@ -9,7 +9,9 @@ from typing import Any
 
 def append_line(path: Path, line: Mapping[str, Any]) -> None:
     """Add a line, durably. Raises `OSError` if it cannot be written."""
-    with path.open("ab") as file:
+    with path.open("a+b") as file:
+        if file.tell() and (file.seek(-1, os.SEEK_END), file.read(1))[1] != b"\n":
+            file.write(b"\n")  # a crash has cut off the last line: it must not swallow this one
         file.write(json.dumps(line).encode() + b"\n")
         file.flush()
         os.fsync(file.fileno())

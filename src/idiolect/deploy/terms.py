@@ -5,7 +5,7 @@ from typing import Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
-from idiolect.core.errors import DataError
+from idiolect.core.errors import DataError, first_of
 
 PROTOCOL = 1
 """The version of the messages; hub and sites must have the same."""
@@ -66,6 +66,4 @@ def _read(kind: Any, values: Any) -> Any:
     try:
         return kind.model_validate(values)
     except ValidationError as error:
-        first = error.errors()[0]
-        place = ".".join(map(str, first["loc"])) or "it"
-        raise DataError(f"the hub's {kind.__name__.lower()} cannot be read: {place}: {first['msg']}") from None
+        raise DataError(f"the hub's {kind.__name__.lower()} cannot be read: {first_of(error)}") from None

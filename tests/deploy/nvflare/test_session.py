@@ -1,3 +1,5 @@
+import socket
+import time
 from pathlib import Path
 from typing import Any
 
@@ -9,7 +11,8 @@ from nvflare.fuel.flare_api import api_spec as api
 
 from idiolect.core.errors import ConfigError, StoreError
 from idiolect.deploy.nvflare.kits import Kit
-from idiolect.deploy.nvflare.session import LostError, Session, read_status
+from idiolect.deploy.nvflare.processes import free_port
+from idiolect.deploy.nvflare.session import LostError, Session, read_status, wait_for_port
 
 KIT = Kit(Path("k"), "admin", "lead@hub.org", "hub.org", 8002, "hub.org")
 
@@ -23,6 +26,11 @@ class Broken:
             raise self.error
 
         return fail
+
+
+@pytest.fixture
+def unused_tcp_port() -> int:
+    return free_port()
 
 
 @pytest.mark.parametrize(
@@ -98,3 +106,12 @@ def test_an_answer_of_another_form_is_one_line() -> None:
 
     with pytest.raises(StoreError, match=r"nvflare 2\.9 is needed"):
         Session(Strange(), KIT).status()
+
+
+def test_a_session_waits_for_the_port_and_says_when_nobody_listens(unused_tcp_port: int) -> None:
+    began = time.monotonic()
+    with pytest.raises(LostError, match=rf"127.0.0.1:{unused_tcp_port} does not answer: is it running"):
+        wait_for_port("127.0.0.1", unused_tcp_port, 0.3)
+    assert time.monotonic() - began >= 0.3
+    with socket.create_server(("127.0.0.1", unused_tcp_port)):
+        wait_for_port("127.0.0.1", unused_tcp_port, 0.0)

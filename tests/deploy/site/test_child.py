@@ -67,7 +67,7 @@ def test_a_call_is_sent_again_to_a_new_one_and_a_hanging_one_is_killed(settings)
         os.kill(pid, signal.SIGSTOP)
         began = time.monotonic()
         assert child.call(join(), 0.5).error == "the trainer did not finish within 0.5 s"
-        assert time.monotonic() - began < 5
+        assert time.monotonic() - began < 60
         with pytest.raises(ProcessLookupError):
             os.kill(pid, 0)
         starts = (
@@ -122,4 +122,7 @@ def test_a_site_is_opened_from_its_folder(settings, tmp_path):
     SiteConfig(name="site-1", data={"arrays": "own.data"}).save(tmp_path)
     site = open_site(tmp_path)
     assert site.trainer.environment["IDIOLECT_CACHE"] == str(tmp_path / "cache")
+    assert site.trainer.pid is not None  # it starts before anything is asked of it
+    site.trainer.start()
+    assert site.trainer.starts == 1
     site.close()

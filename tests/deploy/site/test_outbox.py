@@ -31,6 +31,8 @@ def test_a_line_cut_off_by_a_crash_is_left_out(tmp_path):
     box.path.write_text(whole + whole[:20])
     assert [line["task"] for line in box.lines()] == ["hello"]
     assert json.loads(whole)["task"] == "hello"
+    box.write("hub", "join", Message())  # the next one is whole
+    assert [line["task"] for line in box.lines()] == ["hello", "join"]
 
 
 def test_what_cannot_be_noted_is_not_sent(tmp_path):

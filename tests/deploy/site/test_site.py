@@ -180,6 +180,14 @@ def test_a_neighbour_must_be_allowed(tmp_path):
     assert peer.sent == {}
 
 
+def test_a_message_to_neighbours_keeps_to_the_size_that_is_allowed(tmp_path):
+    options = {"method": "dfedu", "neighbours": {"b": 1.0}}
+    call(site_of(tmp_path / "site-1", DATA, "site-1"), "begin", PARAMS, **options)
+    site, peer = site_of(tmp_path / "site-1", DATA, "site-1", largest=16), Nobody()
+    assert "the message to its neighbours has 32 bytes" in call(site, "round", peer=peer, call=2, **options).error
+    assert peer.sent == {}
+
+
 def test_all_that_leaves_is_in_the_log_and_nothing_private(site):
     answer = call(site, "round", VIEWS, call=2)
     lines = [*Outbox(site.folder / "sent.jsonl").lines()]

@@ -6,7 +6,7 @@ from typing import Any
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
-from idiolect.core.errors import ConfigError, StoreError
+from idiolect.core.errors import ConfigError, StoreError, first_of
 from idiolect.core.files import atomic_write
 from idiolect.deploy.kind import Kind
 
@@ -71,8 +71,7 @@ class HubConfig(BaseModel):
         except OSError as error:
             raise ConfigError(f"cannot read {path}: {error.strerror or error}") from None
         except ValidationError as error:
-            first = error.errors()[0]
-            raise ConfigError(f"{path}: {'.'.join(map(str, first['loc']))}: {first['msg']}") from None
+            raise ConfigError(f"{path}: {first_of(error)}") from None
 
 
 def next_job(folder: Path) -> int:

@@ -6,7 +6,7 @@ from typing import Any
 
 from pydantic import ValidationError
 
-from idiolect.core.errors import ConfigError, StoreError, require
+from idiolect.core.errors import ConfigError, StoreError, first_of, require
 from idiolect.data.schema.schema import Schema
 from idiolect.deploy.hub.agreement import table_of
 from idiolect.deploy.hub.config import FILE, HubConfig
@@ -32,8 +32,7 @@ def make_hub(
     try:
         config = HubConfig.model_validate({**values, "table": table, **settings})
     except ValidationError as error:
-        first = error.errors()[0]
-        raise ConfigError(f"{'.'.join(map(str, first['loc']))}: {first['msg']}") from None
+        raise ConfigError(first_of(error)) from None
     quorum = config.quorum or 0
     require(quorum <= len(sites), f"--quorum {quorum}: there are {len(sites)} sites")
     experiment_for(config)

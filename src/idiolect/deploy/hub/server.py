@@ -15,12 +15,12 @@ from idiolect.algorithms.registry import ALGORITHMS
 from idiolect.client.samples import to_device
 from idiolect.core import tree
 from idiolect.core.errors import ConfigError, DivergedError
-from idiolect.core.random import stream
 from idiolect.data.federated import FederatedData
 from idiolect.deploy.messages import Vectors
 from idiolect.deploy.trees import named, restored
 from idiolect.models.registry import complete_spec
 from idiolect.runtime.simulate import Simulation
+from idiolect.runtime.traffic import shapes_of_a_round
 from idiolect.study.experiment import Cell, Method
 from idiolect.study.resolve import Workbench
 
@@ -83,19 +83,7 @@ class Server:
     @cached_property
     def message(self) -> PyTree:
         """The shapes of a client's message."""
-        sim = self.simulation
-
-        def local(shared: PyTree, private: PyTree) -> PyTree:
-            number, round = jnp.zeros((), jnp.int32), jnp.zeros((), jnp.int32)
-            client = sim.plan.client(to_device(sim.training.train), number, round)
-            key = stream(self.key, "local", round, number)
-            return self.algorithm.local(self.algorithm.view(shared, number), private, client, key)[0]
-
-        def first() -> tuple[PyTree, PyTree]:
-            shared, private = sim._first(self.key, self.params, jnp.arange(1))
-            return shared, tree.gather(private, 0)
-
-        return jax.eval_shape(local, *jax.eval_shape(first))
+        return shapes_of_a_round(self.simulation, to_device(self.simulation.training.train))[1]
 
     def check(self, site: str, vectors: Vectors) -> PyTree:
         """A site's message. Raises `DataError` in one line that names it."""

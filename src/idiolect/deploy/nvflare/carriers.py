@@ -7,8 +7,8 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from idiolect.core.errors import StoreError
+from idiolect.deploy.inbox import Inbox
 from idiolect.deploy.messages import Message
-from idiolect.deploy.nvflare.inbox import Inbox
 from idiolect.deploy.nvflare.wire import decoded, encoded, packed_once
 from idiolect.deploy.transport import Replies, split_errors
 

@@ -3,6 +3,8 @@
 Only the engine imports this module. Its workers hold no JAX.
 """
 
+import gc
+import importlib
 import logging
 import threading
 from pathlib import Path
@@ -11,13 +13,23 @@ from typing import Any
 from nvflare.collab import collab
 
 from idiolect.core.errors import IdiolectError
+from idiolect.deploy.inbox import Inbox
 from idiolect.deploy.messages import Message
 from idiolect.deploy.nvflare.carriers import CollabHub, CollabPeers
-from idiolect.deploy.nvflare.inbox import Inbox
 from idiolect.deploy.nvflare.segment import hub_folder, write_end
 from idiolect.deploy.nvflare.wire import Body, decoded, encoded
 
 _LOG = logging.getLogger("idiolect.site")
+
+
+def _load() -> None:
+    """Load what a hub's run needs."""
+    gc.disable()  # what is loaded stays: looking through it again and again costs half a second
+    try:
+        importlib.import_module("idiolect.deploy.hub.run")
+    finally:
+        gc.freeze()
+        gc.enable()
 
 
 class HubRole:
@@ -25,6 +37,8 @@ class HubRole:
 
     def __init__(self, folder: str = "", run: str = "") -> None:
         self._folder, self._run = folder, run
+        # Loaded while the engine brings the sites together; `main` waits for it where it imports.
+        threading.Thread(target=_load, daemon=True).start()
 
     @collab.main
     def main(self) -> None:

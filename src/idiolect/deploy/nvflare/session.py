@@ -4,6 +4,8 @@ import contextlib
 import hashlib
 import io
 import logging
+import socket
+import time
 from collections.abc import Callable, Generator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -16,6 +18,7 @@ from idiolect.deploy.nvflare.kits import Kit, certificate, require_kind
 from idiolect.deploy.nvflare.names import check_installed
 
 SILENT = 30.0  # seconds without a heartbeat after which a site counts as gone; the engine waits for 600
+_LOOK = 0.1  # seconds between two looks at whether the hub listens
 
 T = TypeVar("T")
 
@@ -124,10 +127,30 @@ def open_session(kit: Kit, timeout: float = 10.0) -> Session:
     require_kind(kit, "admin")
     certificate(kit)
     from nvflare.fuel.flare_api.flare_api import new_secure_session
+    from nvflare.fuel.utils.config_service import ConfigService
 
+    # Else the engine looks for its settings in everything below the current folder, and takes what it finds there.
+    ConfigService.initialize({}, [str(kit.folder / "startup")])
+    wait_for_port(kit.host, kit.port, timeout)
     with _mapped(kit), contextlib.redirect_stdout(io.StringIO()):  # the engine prints that it connects
         logging.getLogger("nvflare").setLevel(logging.CRITICAL)
         return Session(new_secure_session(kit.name, str(kit.folder), timeout=timeout), kit)
+
+
+def wait_for_port(host: str, port: int, timeout: float) -> None:
+    """Wait until a hub that is starting listens: the engine's own next try would come seconds later."""
+    end = time.monotonic() + timeout
+    while True:
+        try:
+            with socket.create_connection((host, port), timeout=max(end - time.monotonic(), _LOOK)):
+                return
+        except OSError as error:
+            if time.monotonic() >= end:
+                reason = error.strerror or type(error).__name__
+                raise LostError(
+                    f"the hub at {host}:{port} does not answer: is it running, and is the port open? ({reason})"
+                ) from None
+            time.sleep(_LOOK)
 
 
 @contextmanager

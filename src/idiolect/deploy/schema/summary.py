@@ -9,7 +9,7 @@ from typing import Annotated, Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
-from idiolect.core.errors import DataError
+from idiolect.core.errors import DataError, first_of
 from idiolect.deploy.schema.moments import Finite, Moments
 
 Count = Annotated[int, Field(ge=0)]
@@ -104,8 +104,6 @@ class Summary(_Plain):
         try:
             return cls.model_validate_json(json.dumps(values))
         except ValidationError as error:
-            first = error.errors()[0]
-            place = ".".join(map(str, first["loc"])) or "it"
-            raise DataError(f"{where} is no summary of this version: {place}: {first['msg']}") from None
+            raise DataError(f"{where} is no summary of this version: {first_of(error)}") from None
         except (TypeError, ValueError) as error:
             raise DataError(f"{where} is no summary: {error}") from None

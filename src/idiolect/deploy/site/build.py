@@ -6,7 +6,7 @@ from typing import Any
 
 from pydantic import ValidationError
 
-from idiolect.core.errors import ConfigError
+from idiolect.core.errors import ConfigError, first_of
 from idiolect.deploy.site.config import FILE
 from idiolect.deploy.site.data import OwnData, own_data
 from idiolect.deploy.site.own_summary import described, own_summary
@@ -29,8 +29,7 @@ def own_of(settings: Mapping[str, Any]) -> OwnData:
     try:
         return OwnData(name=settings["name"], **placed(settings["data"], folder))
     except ValidationError as error:
-        first = error.errors()[0]
-        raise ConfigError(f"{folder / FILE}: data: {'.'.join(map(str, first['loc']))}: {first['msg']}") from None
+        raise ConfigError(f"{folder / FILE}: data: {first_of(error)}") from None
 
 
 def placed(data: Mapping[str, Any], folder: Path) -> dict[str, Any]:

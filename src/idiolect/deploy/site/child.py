@@ -4,6 +4,7 @@ The two processes talk through a socket pair: a header of JSON, and the vectors 
 pickle. Only the child imports JAX and reads the data.
 """
 
+import gc
 import json
 import os
 import signal
@@ -67,6 +68,12 @@ class Child:
         self._ready = False
         self._late: str | None = None  # a task whose answer nobody waits for any more
         self._known = set[str]()  # tasks of runs that this child has compiled
+
+    def start(self) -> None:
+        """Start the child now, without waiting for it: it imports and reads while its first call is on its way."""
+        with self._turn:
+            if self._process is None:
+                self._launch()
 
     def call(self, message: Message, seconds: float) -> Message:
         """As `Handle.call`. A child that does not answer in time is killed, and the next call starts a new one."""
@@ -193,7 +200,11 @@ def main(descriptor: int) -> None:
     connection = Connection(descriptor)
     try:
         settings = receive(connection).header
+        gc.disable()  # what is loaded stays: looking through it again and again costs half a second
         from idiolect.deploy.site.build import trainer_of
+
+        gc.freeze()
+        gc.enable()
 
         try:
             trainer = trainer_of(settings)

@@ -7,7 +7,7 @@ from typing import Any
 import tomli_w
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
-from idiolect.core.errors import ConfigError, DataError
+from idiolect.core.errors import ConfigError, DataError, first_of
 from idiolect.core.files import atomic_write
 from idiolect.deploy.messages import Message
 from idiolect.deploy.terms import Terms
@@ -79,5 +79,4 @@ class SiteConfig(BaseModel):
         except tomllib.TOMLDecodeError as error:
             raise ConfigError(f"{path} is not valid TOML: {error}") from None
         except ValidationError as error:
-            first = error.errors()[0]
-            raise ConfigError(f"{path}: {'.'.join(map(str, first['loc']))}: {first['msg']}") from None
+            raise ConfigError(f"{path}: {first_of(error)}") from None

@@ -7,7 +7,7 @@ from typing import Any
 
 from pydantic import ValidationError
 
-from idiolect.core.errors import ConfigError, StoreError, require
+from idiolect.core.errors import ConfigError, StoreError, first_of, require
 from idiolect.deploy.site.config import Allowed, SiteConfig
 from idiolect.deploy.site.data import FORMAT
 
@@ -32,8 +32,7 @@ def site_config(
     try:
         return SiteConfig(name=name, data=values, allow=Allowed.model_validate(dict(allow)))
     except ValidationError as error:
-        first = error.errors()[0]
-        raise ConfigError(f"{'.'.join(map(str, first['loc']))}: {first['msg']}") from None
+        raise ConfigError(first_of(error)) from None
 
 
 def write_site(folder: Path, config: SiteConfig) -> None:

@@ -10,9 +10,14 @@ from idiolect.deploy.site.site import Site
 
 
 def open_site(folder: Path) -> Site:
-    """The site of a folder, as `idiolect site init` made it. Raises `ConfigError` for a wrong configuration."""
+    """The site of a folder, as `idiolect site init` made it; its trainer starts at once.
+
+    Raises `ConfigError` for a wrong configuration.
+    """
     config = SiteConfig.load(folder)
-    return Site(folder, config, child_of(folder, config))
+    child = child_of(folder, config)
+    child.start()
+    return Site(folder, config, child)
 
 
 def child_of(folder: Path, config: SiteConfig) -> Child:

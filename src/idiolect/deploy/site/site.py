@@ -140,6 +140,7 @@ class Site:
         for name in neighbours:
             self.config.allow.check_neighbour(name)
         letter = Message({"run": call.terms.run, "round": call.round}, part_of("message", trained.vectors))
+        self.config.allow.check_size(letter, "the message to its neighbours")
         for name in neighbours:
             self.outbox.write(name, "exchange", letter, job=call.ticket[0], call=call.ticket[1])
         begun = time.monotonic()

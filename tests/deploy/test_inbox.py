@@ -1,8 +1,8 @@
 import threading
 import time
 
+from idiolect.deploy.inbox import KEPT, Inbox
 from idiolect.deploy.messages import Message
-from idiolect.deploy.nvflare.inbox import KEPT, Inbox
 
 
 def of(run: str, text: str = "") -> Message:
@@ -14,8 +14,8 @@ def test_it_waits_until_all_have_come_and_keeps_them() -> None:
     inbox.put("a", 1, of("r"))
     threading.Timer(0.05, lambda: inbox.put("b", 1, of("r"))).start()
     start = time.monotonic()
-    assert set(inbox.wait(wanted, 5)) == {"a", "b"}
-    assert time.monotonic() - start < 2
+    assert set(inbox.wait(wanted, 120)) == {"a", "b"}
+    assert time.monotonic() - start < 60
     assert set(inbox.wait(wanted, 0)) == {"a", "b"}
 
 
