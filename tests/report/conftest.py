@@ -1,8 +1,23 @@
 """One toy comparison for the tests of the report; nobody writes to it."""
 
+import numpy as np
 import pytest
 
 from tests.report import stores
+
+
+@pytest.fixture(scope="package")
+def advice():
+    """What a race of two rounds on two divisions advises three clients."""
+    from idiolect.data import from_arrays
+    from idiolect.study.advice.advise import advise
+
+    rng = np.random.default_rng(0)
+    parts = {}
+    for i in range(3):
+        x = rng.normal(size=(30, 2))
+        parts[f"c{i}"] = (x, 10 * x[:, 0] + 5 * rng.normal(size=30))
+    return advise(from_arrays(parts, title="made", task="regression"), methods=(), splits=2, rounds=2)
 
 
 @pytest.fixture(scope="package")

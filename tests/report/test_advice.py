@@ -3,21 +3,9 @@ from pathlib import Path
 
 import numpy as np
 import pandas as pd
-import pytest
 
-from idiolect.data import from_arrays
 from idiolect.report.advice import answer, page, write_advice
-from idiolect.study.advice.advise import Advice, advise
-
-
-@pytest.fixture(scope="module")
-def advice() -> Advice:
-    rng = np.random.default_rng(0)
-    parts = {}
-    for i in range(3):
-        x = rng.normal(size=(30, 2))
-        parts[f"c{i}"] = (x, 10 * x[:, 0] + 5 * rng.normal(size=30))
-    return advise(from_arrays(parts, title="made", task="regression"), methods=(), splits=2, rounds=2)
+from idiolect.study.advice.advise import Advice
 
 
 def test_each_outcome_has_its_sentence(advice: Advice) -> None:

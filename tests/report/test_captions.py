@@ -1,6 +1,6 @@
 import pytest
 
-from idiolect.report.captions import seed_counts, seeds_text, spread_caption
+from idiolect.report.captions import coincide_caption, seed_counts, seeds_text, sentence, spread_caption
 
 
 @pytest.mark.parametrize(
@@ -30,3 +30,10 @@ def test_spread():
 def test_only_finished_seeds_count(toy, cell):
     """FedAvg diverged in one of two seeds, pFedMe was not run."""
     assert seed_counts(toy, [cell]) == [1, 2]
+
+
+def test_sentences_and_lines_that_coincide():
+    assert sentence(r"lines: \$5") == "Lines: $5."
+    assert sentence("Done!") == "Done!"
+    assert coincide_caption(["a x\nb y", "c\nd"]) == "lines that coincide: a x = b y; c = d"
+    assert coincide_caption([]) == ""

@@ -4,7 +4,8 @@ import numpy as np
 import pytest
 
 from idiolect.report.courses import Course, draw, stacks
-from idiolect.report.style import PALE, Looks, blank
+from idiolect.report.looks import Looks
+from idiolect.report.style import PALE, blank
 
 ROUNDS = np.arange(0.0, 101.0, 10.0)
 RISE = 90 - 50 * np.exp(-ROUNDS / 20)

@@ -1,8 +1,8 @@
 import pytest
 
 from idiolect.core.errors import ConfigError
-from idiolect.report.extras import _some as some
 from idiolect.report.extras import extras
+from idiolect.report.text import some
 from idiolect.study.pairs import pairs_of
 from idiolect.study.results import Results
 from idiolect.study.store import Store

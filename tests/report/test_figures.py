@@ -2,7 +2,8 @@ import numpy as np
 import pytest
 
 from idiolect.report.figures import curves_figure, panels_figure
-from idiolect.report.style import COLOURS, PALE
+from idiolect.report.looks import COLOURS
+from idiolect.report.style import PALE
 from idiolect.study.outcomes import Curve
 from idiolect.study.results import Results
 from idiolect.study.store import Store

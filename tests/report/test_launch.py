@@ -9,7 +9,10 @@ from tests.engine import LOCAL, experiment
 from tests.report.stores import record
 
 SPEC = experiment(LOCAL, seeds=2)
-DONE = "[ 50%] cell/local/seed0: 6 rounds in 3.0 s\n[100%] cell/local/seed1: 6 rounds in 3.0 s\n"
+DONE = (
+    "[ 50%] cell/local/seed0: 6 rounds in 3.0 s\n[100%] cell/local/seed1: 6 rounds in 3.0 s\n"
+    "hint: cell/local: not learning: no better on its training samples than before round 1 (accuracy 50 %) (seed 0)\n"
+)
 
 
 @pytest.fixture

@@ -4,8 +4,9 @@ import numpy as np
 import pytest
 
 from idiolect.report.courses import Course
-from idiolect.report.limits import limits, outside_text
-from idiolect.report.style import Looks
+from idiolect.report.limits import arrows, limits, outside_text
+from idiolect.report.looks import COLOURS, Looks
+from idiolect.report.style import blank
 
 ROUNDS = np.arange(0.0, 101.0, 10.0)
 CHANGE = np.linspace(0, 0.2, 11)
@@ -89,3 +90,18 @@ def test_lines_without_values():
     assert limits([line("a", np.nan)], rising=True) == (0.0, 1.0)
     (low, high), said = told([line("a", np.nan), line("b", 90), line("c", 91)])
     assert (low < 90, high > 91.2, said) == (True, True, "")
+
+
+def test_an_arrow_stands_where_a_line_would_be():
+    courses = lines(20, 90, 91, 92)
+    axes = blank(4, 3).subplots()
+    ends = limits(courses, rising=True)
+    arrows(axes, courses, ends, Looks([(c.method, c.model) for c in courses]))
+    (arrow,) = axes.lines
+    assert (arrow.get_marker(), arrow.get_color(), list(arrow.get_ydata())) == ("v", COLOURS[0], [0.0])
+
+
+def test_the_start_counts_where_there_is_none():
+    rise = [Course(name, "global", ROUNDS, np.r_[10.0, np.full(10, level)], np.zeros(11))
+            for name, level in (("a", 90), ("b", 91))]  # fmt: skip
+    assert limits(rise, rising=True, settled=0)[0] < 10

@@ -1,13 +1,17 @@
 import io
+import time
 
 import pytest
 from rich.console import Console, Group
 from rich.text import Text
 
-from idiolect.report.progress import Display, SweepDisplay, short
+from idiolect.report.progress import Display, SweepDisplay
+from idiolect.study.pulse import read_pulse
 from idiolect.study.recording import Progress
 from idiolect.study.resolve import Workbench
+from idiolect.study.store import DATABASE, Store
 from tests.engine import LOCAL, experiment
+from tests.report import stores
 
 SCORES = {"personal": 0.98765, "global": 0.91234, "local": 0.97531}
 
@@ -48,17 +52,84 @@ def test_it_fits_the_terminal_and_says_what_matters(width, clock):
     display.progress(first, Progress(10, 800, 0.0, {}))
     clock.now += 10
     display.progress(first, Progress(410, 800, 40.0, SCORES))
-    said = lines(display, display.everything, display.runs)
+    display.beat()
+    said = lines(display, display.view())
     assert all(len(line) <= width for line in said)
     assert len(said) == 3
     assert "410/1600" in said[0]
     assert "0:00:12 + 00:30 left 40.0 rounds/s" in said[0]  # 400 rounds in 10 s, 1190 are left
+    assert said[1].startswith("pfedme")
     assert "410/800" in said[1]
-    assert "personal 0.988" in said[1]
-    assert "global 0.912" in said[1]
-    assert "…" in said[1] or "local 0.975" in said[1]
-    assert "pfedme/seed0" in said[1]
+    assert "40/s" in said[1]
+    assert "0:10" in said[1]
     assert "compiling" in said[2]
+
+
+@pytest.fixture
+def folder(tmp_path):
+    """FedAvg at work with seed 0, far behind Local, which has ended."""
+    with Store(tmp_path) as store:
+        spec = stores.experiment([{"name": "fedavg"}, {"name": "local"}], seeds=1)
+        run = stores.start(store, spec, "cell0", "fedavg", 0)
+        for round, score in enumerate((0.1, 0.2, 0.25, 0.3)):
+            stores.record(store, run, 5 * round, {"global": (score,) * 4}, counts=[1000] * 4)
+        course = {5 * round: {"local": (score,) * 4} for round, score in enumerate((0.1, 0.7, 0.8, 0.9))}
+        stores.finished(store, spec, "cell0", "local", 0, course, counts=[1000] * 4)
+    return tmp_path
+
+
+SPEC = stores.experiment([{"name": "fedavg"}, {"name": "local"}], seeds=1)
+AHEAD = "cell0/fedavg: Local ahead by 60 points at round 15 (test accuracy)"
+
+
+def test_a_terminal_shows_each_methods_score_its_trend_and_hints(folder, clock):
+    display = Display(SPEC, console=terminal(), get_time=clock, folder=folder)
+    display.progress("cell0/fedavg/seed0", Progress(17, 20, 2.0, {}))
+    display.beat()
+    said = lines(display, display.view())
+    assert "17/20" in said[1]
+    assert "global 30 ↑ ▁▅▆█" in said[1]
+    assert "local 90 ↑" in said[2]
+    assert said[3] == AHEAD.removeprefix("cell0/")
+    assert display.console.file.getvalue() == ""
+
+
+@pytest.mark.parametrize("quiet", [False, True])
+def test_without_a_terminal_each_hint_is_said_once(folder, capsys, quiet):
+    display = Display(SPEC, quiet, Console(file=io.StringIO()), folder=folder)
+    with display.shown():
+        display.beat()
+        display.beat()
+    assert capsys.readouterr().err == ("" if quiet else f"hint: {AHEAD}\n")
+
+
+def test_the_folder_has_a_pulse_while_it_is_at_work(folder, monkeypatch):
+    monkeypatch.setattr("idiolect.report.progress._BEAT", 0.01)
+    display = Display(SPEC, quiet=True, folder=folder)
+    with display.shown():
+        display.progress("cell0/fedavg/seed0", Progress(17, 20, 2.0, {}))
+        end = time.monotonic() + 20
+        while (pulse := read_pulse(folder)) is None or not pulse.runs:
+            assert time.monotonic() < end
+            time.sleep(0.01)
+        assert pulse.fresh
+        assert (pulse.done, pulse.total, pulse.runs) == (17, 40, {"cell0/fedavg/seed0": (17, 2.0)})
+    assert read_pulse(folder) is None
+
+
+def test_a_folder_that_cannot_be_read_stops_nothing(tmp_path, capsys):
+    (tmp_path / DATABASE).write_text("no database")
+    display = Display(SPEC, False, Console(file=io.StringIO()))
+    display.follower.folder = tmp_path
+    display.beat()
+    assert capsys.readouterr().err == ""
+
+
+def test_a_sweep_has_a_pulse_from_its_first_round_on(tmp_path):
+    display = SweepDisplay(Console(file=io.StringIO()), folder=tmp_path)
+    assert display.pulse() is None
+    display.progress("4 runs, round 10", 0.25)
+    assert (display.pulse().done, display.pulse().text) == (0.25, "4 runs, round 10")
 
 
 def test_what_a_resumed_run_had_does_not_make_it_faster(clock):
@@ -106,7 +177,7 @@ def test_late_news_of_a_finished_run_is_ignored():
     display.finished(row)
     display.progress(row.id, Progress(2, 6, 1.0, {}))
     assert display.done[row.id] == 6
-    assert display.tasks == {}
+    assert display.at_work == {}
 
 
 @pytest.mark.parametrize("quiet", [False, True])
@@ -151,7 +222,3 @@ def test_a_sweep_without_a_terminal_says_each_tenth(capsys):
     told = capsys.readouterr().err.splitlines()
     assert told == [f"[{step * 2.5:3.0f}%] round {step}" for step in range(4, 41, 4)]
     assert display.console.file.getvalue() == ""
-
-
-def test_scores_are_short():
-    assert [short(value) for value in (0.98765, -1.5, 99.9999, 1234.56)] == ["0.988", "-1.500", "100.000", "1235"]

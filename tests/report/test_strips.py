@@ -1,7 +1,8 @@
 import numpy as np
 from matplotlib.colors import to_hex
 
-from idiolect.report.strips import clients_figure, spread, strip
+from idiolect.report.board import board_of
+from idiolect.report.strips import clients_figure, ends, spread, strip
 from idiolect.report.style import GREY, HIT, MISS, PALE, save
 from idiolect.study.results import Results
 from idiolect.study.store import Store
@@ -9,13 +10,14 @@ from tests.report.stores import TRAINED, experiment, finished
 
 
 def test_strip_marks_who_is_hurt(toy, cell):
-    fedavg = strip(toy, cell, cell.methods[0])
+    board = board_of(toy, cell)
+    fedavg = strip(board, ("fedavg", "global"))
     assert fedavg.scores.tolist() == [0.7, 0.7, 0.75]
     assert fedavg.hurt.tolist() == [True, False, True]  # against Local's .9, .6, .8
-    alone = strip(toy, cell, cell.methods[1])
+    alone = strip(board, ("local", "local"))
     assert len(alone.scores) == 6  # three clients with test samples, two seeds
     assert not alone.hurt.any()
-    assert strip(toy, cell, cell.methods[2]) is None
+    assert strip(board, ("pfedme", "personal")) is None
 
 
 def test_marks_agree_with_the_table(toy, cell):
@@ -86,3 +88,23 @@ def test_spread_stays_inside_its_strip():
     offsets = spread(np.full(5000, 1.0), 0.01)
     assert np.abs(offsets).max() <= 0.35
     assert len(np.unique(offsets)) == 5000
+
+
+def test_many_strips_have_less_room_and_too_many_are_left_out(tmp_path):
+    store, exp = Store(tmp_path), experiment([{"name": "fedavg", "label": f"m{i}"} for i in range(30)], seeds=1)
+    for i in range(30):
+        finished(store, exp, "cell0", f"m{i}", 0, {20: {"global": (i / 30,) * 4}})
+    figure = clients_figure(Results(store, exp), exp.cells[0])
+    (axes,) = figure.axes
+    shown = [tick.get_text() for tick in axes.get_yticklabels()]
+    assert shown == [f"m{i} (global)" for i in range(6, 30)]
+    assert figure.told[-1] == "left out: 6 methods with the worst means"
+    assert figure.get_figheight() < 11
+
+
+def test_one_far_client_does_not_press_the_others_together():
+    values = np.r_[np.linspace(0.4, 0.6, 300), 50.0]
+    assert ends(values) == (0.4, 0.6)
+    assert ends(values, [0.3]) == (0.3, 0.6)
+    assert ends(np.linspace(0, 1, 300)) == (0, 1)
+    assert ends(np.array([0.5, 0.5, 9.0])) == (0.5, 9.0)  # of few marks all are shown

@@ -6,9 +6,10 @@ import pytest
 from matplotlib import get_backend, rcParams
 from matplotlib.lines import Line2D
 
-from idiolect.core.errors import StoreError
+from idiolect.core.errors import ConfigError, StoreError
 from idiolect.report.figures import clients_figure, curves_figure, save
-from idiolect.report.style import COLOURS, STYLES, Looks, beside, blank, caption, stripes
+from idiolect.report.legend import beside
+from idiolect.report.style import blank, caption, paper, plain, stripes, write
 
 
 def size(path):
@@ -87,51 +88,40 @@ def test_global_state_is_left_alone(toy, cell, tmp_path):
     assert get_backend(auto_select=False) == backend
 
 
-def test_unknown_models_get_styles_of_their_own():
-    looks = Looks([("a", "personal"), ("a", "first"), ("a", "second")])
-    assert len({str(looks.style(m)) for m in looks.models}) == 3
-    plain = Looks([("a", "first"), ("b", "second")])
-    assert [plain.style(m) for m in plain.models] == ["-", STYLES["global"]]
+@pytest.mark.parametrize(("form", "font"), [("pdf", "sans"), ("pdf", "serif"), ("svg", "sans"), ("png", "serif")])
+def test_a_papers_figure_is_as_wide_as_its_column_and_the_same_again(toy, cell, tmp_path, form, font):
+    style = paper(3.25, font)
+    for name in ("a", "b"):
+        with style.applied():
+            write(curves_figure(toy, cell, style=style), tmp_path / name, form, style)
+    first = (tmp_path / "a").read_bytes()
+    assert first == (tmp_path / "b").read_bytes()
+    if form == "pdf":
+        assert f"MediaBox [ 0 0 {3.25 * 72:g} ".encode() in first
+        assert b"/FontFile2" in first  # TrueType, embedded
+        assert b"/Subtype /Type3" not in first
+        assert b"CreationDate" not in first
+    if form == "svg":
+        assert ElementTree.fromstring(first).attrib["width"] == "234pt"
+        assert b"date>" not in first
 
 
-def test_palette_starts_again_with_markers():
-    looks = Looks([(str(i), "global") for i in range(len(COLOURS) + 1)])
-    last = str(len(COLOURS))
-    assert looks.colour(last, "global") == looks.colour("0", "global")
-    assert looks.marker(last) != looks.marker("0")
+def test_a_paper_has_no_title_and_its_caption_is_kept(toy, cell):
+    style = paper(3.25)
+    with style.applied():
+        figure = curves_figure(toy, cell, style=style)
+    assert (figure.get_suptitle(), figure.get_supxlabel()) == ("", "")
+    assert figure.told[0].startswith("lines: mean of 1 to 2 finished of 2 seeds")
+    assert [line.get_marker() for line in figure.axes[0].lines] == ["o", "s"]  # told apart without colours
+    sizes = {t.get_fontsize() for axes in figure.axes for t in (*axes.get_xticklabels(), axes.xaxis.label)}
+    assert {7, 8} >= sizes
+    assert {t.get_fontsize() for t in figure.legends[0].get_texts()} == {7}
+    with pytest.raises(ConfigError, match="unknown font 'comic'"):
+        paper(3.25, "comic")
 
 
-def test_legend_joins_models_with_one_style():
-    figure = blank(4, 3)
-    figure.subplots()
-    Looks([("a", "personal"), ("b", "adapted"), ("b", "global")]).legend(figure)
-    assert [t.get_text() for t in figure.legends[0].get_texts()][-2:] == ["personal, adapted", "global"]
-
-
-def test_adapted_and_personal_of_one_method_are_told_apart():
-    looks = Looks([("a", "personal"), ("a", "adapted"), ("b", "global")])
-    assert len({str(looks.style(model)) for model in looks.models}) == 3
-
-
-def test_many_models_of_one_method_are_told_apart():
-    """mmFL on three modalities has eight; with two methods the colours are the methods'."""
-    models = ["global", "personal", *(f"{kind}{m}" for m in "abc" for kind in ("", "personal "))]
-    alone, two = (
-        Looks([(m, model) for m in methods for model in models]) for methods in (["mmfl"], ["mmfl", "fedavg"])
-    )
-    seen = {(alone.colour("mmfl", model), str(alone.style(model))) for model in models}
-    assert len(seen) == len(models)
-    assert {two.colour("mmfl", model) for model in models} == {COLOURS[0]}
-    figure = blank(4, 3)
-    alone.legend(figure)
-    assert [text.get_text() for text in figure.legends[0].get_texts()][4:] == models
-
-
-def test_names_and_settings_that_were_not_chosen():
-    looks = Looks([("a", "global"), ("b", "global"), ("b", "own")], {"b": "Bee"}, muted={"a"})
-    assert looks.methods == ("b",)
-    assert [looks.name("b"), looks.name("b", "global"), looks.name("b", "bee")] == ["Bee", "Bee global", "Bee"]
-    figure = blank(4, 3)
-    looks.legend(figure)
-    texts = [text.get_text() for text in figure.legends[0].get_texts()]
-    assert texts == ["chosen setting", "Bee", "not chosen", " ", "model", "global", "own"]
+def test_a_dollar_is_no_formula():
+    figure = blank(3, 3)
+    figure.subplots().set_title(plain("$\\frac{ and $\nmore"))
+    figure.draw_without_rendering()
+    assert plain("") == ""

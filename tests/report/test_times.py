@@ -1,11 +1,6 @@
-import numpy as np
 import pytest
 
-from idiolect.report.page import write_report
-from idiolect.report.times import Times, is_timed, times_figure
-from idiolect.study.results import Results
-from idiolect.study.store import Store
-from tests.report.stores import experiment
+from idiolect.report.times import Times, is_timed
 
 
 def test_multiples_of_the_papers_fastest(timed, cell):
@@ -16,44 +11,3 @@ def test_multiples_of_the_papers_fastest(timed, cell):
     assert times.measured == pytest.approx({"fedavg": 0.2, "fedper": 0.05, "local": 0.05})
     assert times.multiples(times.measured) == pytest.approx({"fedavg": 4.0, "fedper": 1.0, "local": 1.0})
     assert times.multiples(times.published) == pytest.approx({"fedavg": 3.0, "fedper": 1.0, "ditto": 6.0})
-
-
-def test_each_method_has_a_row_with_its_marks(timed):
-    (axes,) = times_figure(timed, timed.experiment.cells[0]).axes
-    assert [label.get_text() for label in axes.get_yticklabels()] == ["FedAvg", "FedPer", "Ditto", "Local"]
-    measured, published = axes.lines
-    np.testing.assert_allclose(measured.get_xdata(), [4, 1, 1])
-    np.testing.assert_allclose(np.round(measured.get_ydata()), [0, 1, 3])
-    np.testing.assert_allclose(published.get_xdata(), [3, 1, 6])
-    np.testing.assert_allclose(np.round(published.get_ydata()), [0, 1, 2])
-    assert [text.get_text() for text in axes.texts] == ["4.0", "1.0", "1.0", "3.0", "1.0", "6.0"]
-    assert axes.get_xlabel() == "seconds a round, as multiples of FedPer's"
-
-
-def test_it_says_over_how_many_seeds(timed, tmp_path):
-    cell = timed.experiment.cells[0]
-    assert times_figure(timed, cell).get_supxlabel() == (
-        "measured: mean of 2 seeds, training without compilation; published: on the paper's machine"
-    )
-    nothing = Results(Store(tmp_path), timed.experiment)
-    assert times_figure(nothing, cell).get_supxlabel().startswith("measured: no run has finished")
-
-
-def test_ticks_are_plain_numbers(timed):
-    figure = times_figure(timed, timed.experiment.cells[0])
-    figure.draw_without_rendering()
-    axis = figure.axes[0].xaxis
-    shown = [t.get_text() for t in (*axis.get_ticklabels(), *axis.get_ticklabels(minor=True)) if t.get_text()]
-    assert {"1", "2", "3", "5"} <= {*shown} <= {"0.1", "0.2", "0.3", "0.5", "1", "2", "3", "5", "10", "20"}
-
-
-def test_before_the_base_has_run_published_times_stand_alone(tmp_path):
-    exp = experiment([{"name": "fedavg", "published_seconds": 2}])
-    (axes,) = times_figure(Results(Store(tmp_path), exp), exp.cells[0]).axes
-    assert [list(line.get_xdata()) for line in axes.lines] == [[], [1.0]]
-
-
-def test_the_report_shows_times_and_no_curves(timed, tmp_path):
-    paths = write_report(timed, tmp_path, "")
-    assert [path.name for path in paths if path.suffix == ".png"] == ["cell0-times.png"]
-    assert "seconds a round, measured and published](figures/cell0-times.png)" in (tmp_path / "report.md").read_text()

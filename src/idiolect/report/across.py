@@ -1,54 +1,71 @@
 """One figure across an experiment's cells: the scores against the setting that differs between the cells."""
 
+from collections.abc import Sequence
 from itertools import groupby
 
 import numpy as np
-from matplotlib.figure import Figure
 
-from idiolect.metrics.registry import METRICS
 from idiolect.report import text
-from idiolect.report.captions import seed_counts, spread_caption
+from idiolect.report.captions import coincide_caption, seed_counts, spread_caption
 from idiolect.report.courses import Course, draw
+from idiolect.report.limits import arrows, limits, outside_text
+from idiolect.report.looks import Looks
 from idiolect.report.names import method_names
-from idiolect.report.style import Looks, blank, caption, tidy
+from idiolect.report.style import REPORT, Drawing, Style, blank, caption, plain, tidy
+from idiolect.study.experiment import Cell
 from idiolect.study.outcomes import Line
 from idiolect.study.results import Results
 
 
-def across_figure(results: Results) -> Figure:
+def across_figure(
+    results: Results,
+    cells: Sequence[Cell] | None = None,
+    models: Sequence[str] | None = None,
+    style: Style = REPORT,
+) -> Drawing:
     """Draw the test score of every method and named model against the cells' values of `experiment.across`.
 
     Points are means over seeds at the selected rounds, bands one standard deviation. A method has no point at a cell
-    where none of its runs is finished.
+    where none of its runs is finished. cells, models: the only ones to draw, of these methods.
     """
     experiment = results.experiment
-    value_of = {cell.id: cell.value(experiment.across) for cell in experiment.cells}
-    drawn_models = {cell.id: cell.draw for cell in experiment.cells}
+    cells = experiment.cells if cells is None else cells
+    value_of = {cell.id: cell.value(experiment.across) for cell in cells}
+    shown = {(cell.id, method.title): models or cell.draw for cell in cells for method in cell.methods}
     lines = [
         line
         for line in results.lines
-        if line.pooled.seeds and (not drawn_models[line.cell] or line.model in drawn_models[line.cell])
+        if line.pooled.seeds
+        and (drawn := shown.get((line.cell, line.method))) is not None
+        and (not drawn or line.model in drawn)
     ]
-    looks = Looks([(line.method, line.model) for line in lines], method_names(experiment.cells))
-    figure = blank(6.6, 3.9)
+    looks = Looks([(line.method, line.model) for line in lines], method_names(cells), style=style)
+    figure = blank(6.6, 3.9, style)
     axes = figure.subplots()
-    tidy(axes)
-    courses: list[Course] = []
+    tidy(axes, style)
+    metric = results.metric(cells[0])
+    unit, courses = metric.unit, list[Course]()
     for (method, model), group in groupby(sorted(lines, key=_name), _name):
         points = sorted(group, key=lambda line: value_of[line.cell])
         x = np.array([value_of[line.cell] for line in points])
-        unit = METRICS[points[0].metric].unit
-        mean, std = (unit * np.array([getattr(line.pooled, part) for line in points]) for part in ("mean", "std"))
+        values = [line.metrics.get(metric.name, line.pooled) for line in points]
+        mean, std = (unit * np.array([getattr(value, part) for value in values]) for part in ("mean", "std"))
         courses.append(Course(method, model, x, mean, std))
-    edges = [end for course in courses for end in (*course.low, *course.high)] or [0.0]
-    stacks = draw(axes, courses, looks, (min(edges), max(edges)), dotted=True)
-    axes.set_ylabel(text.score_axis(results.metric(experiment.cells[0])), fontsize=10)
-    axes.set_xlabel(experiment.across, fontsize=10)
+    told = alike = ""
+    if courses:
+        ends = limits(courses, rising=metric.higher, settled=0)
+        stacks = draw(axes, courses, looks, ends, dotted=True)
+        axes.set_ylim(*ends)
+        arrows(axes, courses, ends, looks, settled=0)
+        told = outside_text(courses, ends, looks, metric.column, settled=0)
+        alike = "" if style.beside else coincide_caption(stacks)
+        looks.legend(figure, stacks)
+    axes.set_ylabel(text.score_axis(metric), fontsize=style.label)
+    axes.set_xlabel(plain(experiment.across), fontsize=style.label)
     axes.set_xticks(sorted(set(value_of.values())))
     if lines:
-        looks.legend(figure, stacks)
-        counts = seed_counts(results, experiment.cells)
-        caption(figure, [spread_caption("points", "bands", counts, experiment.seeds)])
+        counts = seed_counts(results, cells)
+        caption(figure, [spread_caption("points", "bands", counts, experiment.seeds), alike, told])
     return figure
 
 

@@ -9,8 +9,9 @@ from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 
 from idiolect.core.files import atomic_write
-from idiolect.report.style import GREY, HIT, MISS, beside, blank, caption, save, tidy
-from idiolect.report.text import MISSING, value
+from idiolect.report.legend import beside
+from idiolect.report.style import GREY, HIT, MISS, blank, caption, save, tidy
+from idiolect.report.text import MISSING, size, value
 from idiolect.study.advice.advise import Advice, Line
 from idiolect.study.advice.decision import FEWEST_OF_CLIENT, MARGIN, Call
 from idiolect.study.intervals import Difference
@@ -23,7 +24,7 @@ _COLOURS = {"gains": HIT, "loses": MISS, "cannot be told": GREY}
 
 def answer(advice: Advice) -> str:
     """The answer in at most three sentences: federate or not, with what, how sure."""
-    decision, title = advice.decision, _title(advice, advice.decision.method)
+    decision, title = advice.decision, title_of(advice, advice.decision.method)
     gain = {"shared": decision.shared, "personal": decision.personal}.get(decision.outcome) or decision.federated
     sure = f"{_percent(gain, decision.loss)} of the loss of training alone"
     if decision.outcome == "shared":
@@ -55,7 +56,8 @@ def _percent(gain: Difference, loss: float) -> str:
     return f"{mean:.1f} % (95 % interval {low:.1f} to {high:.1f})"
 
 
-def _title(advice: Advice, name: str) -> str:
+def title_of(advice: Advice, name: str) -> str:
+    """A candidate as texts call it."""
     titles = {one.contestant.name: one.contestant.title for one in advice.raced}
     return titles.get(name, name)
 
@@ -72,21 +74,28 @@ def page(advice: Advice) -> str:
         answer(advice),
         f"{data.num_clients} clients, {rows} rows, {advice.splits} random divisions of each client's rows "
         "(55 % training, 20 % validation, 25 % test).",
-        *([_takes(advice)] if decision.outcome in ("shared", "personal") else []),
+        *([takes(advice)] if decision.outcome in ("shared", "personal") else []),
         f"## Who gains, who loses\n\nUnder {about}, against training alone; of the clients named, at most 5 % are "
         "named wrongly on average.",
         _clients(advice),
         "## What was compared\n",
         _table(advice),
+        columns_text(advice),
+        f"![every client's gap](advice.png)\n\n## How it was decided\n\n{rule_text(advice)}",
+        "## Notes\n\n" + "\n".join(f"- {note}" for note in advice.notes),
+    ]
+    return "\n\n".join(parts) + "\n"
+
+
+def columns_text(advice: Advice) -> str:
+    """What the table's columns and its last lines are."""
+    return (
         f"Loss: {_loss_words(advice)}. Gap: by how much the loss is lower than with training alone, with its 95 % "
         "interval. Worse off: the share of clients whose mean loss is higher than with training alone; surely: of "
         "those of whom it can be told. `own`, `pooled`: each client's rows, or all rows in one place (which no "
         "federation allows), scikit-learn with a penalty chosen by cross-validation. `guess`: the mean, or the "
-        "shares of the labels.",
-        f"![every client's gap](advice.png)\n\n## How it was decided\n\n{_rule(advice)}",
-        "## Notes\n\n" + "\n".join(f"- {note}" for note in advice.notes),
-    ]
-    return "\n\n".join(parts) + "\n"
+        "shares of the labels."
+    )
 
 
 def _loss_words(advice: Advice) -> str:
@@ -95,7 +104,8 @@ def _loss_words(advice: Advice) -> str:
     return "log-loss"
 
 
-def _takes(advice: Advice) -> str:
+def takes(advice: Advice) -> str:
+    """What the advised method takes: rounds, and bytes of a client and of all."""
     line = advice.line(advice.decision.method)
     assert line.rounds is not None
     assert line.sent is not None
@@ -103,17 +113,9 @@ def _takes(advice: Advice) -> str:
     total = line.rounds * (down + up) * advice.data.num_clients
     return (
         f"It takes about {line.rounds:g} rounds (median of those that validation data chose, of at most "
-        f"{advice.rounds}); a client receives {_bytes(down)} and sends {_bytes(up)} a round, all of them "
-        f"{_bytes(total)} together."
+        f"{advice.rounds}); a client receives {size(down)} and sends {size(up)} a round, all of them "
+        f"{size(total)} together."
     )
-
-
-def _bytes(count: float) -> str:
-    for unit in ("B", "kB", "MB", "GB"):
-        if count < 1000 or unit == "GB":
-            return f"{count:.3g} {unit}"
-        count /= 1000
-    raise AssertionError
 
 
 def _clients(advice: Advice) -> str:
@@ -132,6 +134,13 @@ def _clients(advice: Advice) -> str:
 
 
 def _table(advice: Advice) -> str:
+    head, *lines = table_rows(advice)
+    rows = [head, ["---"] * 2 + ["---:"] * 6, *lines]
+    return "\n".join(f"| {' | '.join(row)} |" for row in rows)
+
+
+def table_rows(advice: Advice) -> list[list[str]]:
+    """The table as texts: the heading, then a row for each line of the advice."""
     classes = advice.data.task == "classification"
     head = [
         "",
@@ -143,20 +152,20 @@ def _table(advice: Advice) -> str:
         "surely",
         "rounds",
     ]
-    rows = [head, ["---"] * 2 + ["---:"] * 6, *(_row(advice, line, classes) for line in advice.lines)]
-    return "\n".join(f"| {' | '.join(row)} |" for row in rows)
+    return [head, *(_row(advice, line, classes) for line in advice.lines)]
 
 
 def _row(advice: Advice, line: Line, classes: bool) -> list[str]:
     second = f"{100 * line.accuracy:.1f}" if classes else value(advice.scale * math.sqrt(line.loss))
     gap = MISSING if line.gap is None else f"{line.gap.mean:+.3g} [{line.gap.low:+.3g}, {line.gap.high:+.3g}]"
     hurt = (MISSING, MISSING) if line.gap is None else (f"{100 * line.hurt:.0f} %", f"{100 * line.surely:.0f} %")
-    name = _title(advice, line.name)
+    name = title_of(advice, line.name)
     kind = "the model its validation rows prefer" if line.kind == "portfolio" else _KINDS.get(line.kind, line.kind)
     return [name, kind, value(line.loss), second, gap, *hurt, MISSING if line.rounds is None else f"{line.rounds:g}"]
 
 
-def _rule(advice: Advice) -> str:
+def rule_text(advice: Advice) -> str:
+    """How it was decided."""
     decision = advice.decision
     beyond = decision.beyond
     text = (
@@ -169,7 +178,7 @@ def _rule(advice: Advice) -> str:
     if beyond is not None:
         interval = f"[{beyond.low:+.3g}, {beyond.high:+.3g}]"
         text += f" Loss of the shared model minus that of the personal ones: {beyond.mean:+.3g} {interval}."
-    return text + f" {decision.share:.0%} of the divisions chose {_title(advice, decision.method)}."
+    return text + f" {decision.share:.0%} of the divisions chose {title_of(advice, decision.method)}."
 
 
 def write_advice(advice: Advice, out: Path) -> None:

@@ -20,6 +20,12 @@ def seeds_text(counts: Sequence[int], planned: int) -> str:
     return f"{low if low == high else f'{low} to {high}'} finished of {planned} seeds"
 
 
+def coincide_caption(stacks: Iterable[str]) -> str:
+    """Say which lines coincide; empty if none do. stacks: the names of each group of lines, one a line."""
+    groups = [names.replace("\n", " = ") for names in stacks]
+    return f"lines that coincide: {'; '.join(groups)}" if groups else ""
+
+
 def spread_caption(marks: str, spread: str, counts: Sequence[int], planned: int) -> str:
     """Say what marks are over seeds, and what their spread, such as bands; a single seed has no spread."""
     seeds = seeds_text(counts, planned)
@@ -27,3 +33,9 @@ def spread_caption(marks: str, spread: str, counts: Sequence[int], planned: int)
         return f"{marks}: {seeds}"
     none = ", none for a single seed" if min(counts) == 1 else ""
     return f"{marks}: mean of {seeds}; {spread}: ± one standard deviation over seeds{none}"
+
+
+def sentence(line: str) -> str:
+    """A line of a caption as a sentence of plain text."""
+    words = line.replace(r"\$", "$").strip()
+    return f"{words[:1].upper()}{words[1:]}{'' if words.endswith(('.', '!', '?')) else '.'}"

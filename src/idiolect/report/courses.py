@@ -8,13 +8,13 @@ import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.lines import Line2D
 
-from idiolect.report.style import PALE, Looks, stripes, wrapped
+from idiolect.report.looks import Looks
+from idiolect.report.style import PALE, REPORT, stripes
 from idiolect.study.outcomes import Curve
 
 _NEAR = 0.005  # of the axis: about half a line's width
 _MOST = 0.8  # of the rounds that the axis shows
 _SEEN = 0.5  # of all rounds
-_WIDTH = 1.7  # of a line, in points
 
 
 @dataclass(frozen=True)
@@ -57,22 +57,26 @@ class Course:
 
     def look(self, looks: Looks, place: Place = ALONE) -> dict[str, Any]:
         """The line's colour, dashes and width: its own style, or dashes between those of the lines below it."""
+        line = looks.style.line
         if self.muted:
-            return {"color": PALE, "linestyle": looks.style(self.model), "linewidth": 0.8, "zorder": 1.5}
-        width = 2 * _WIDTH if place.twin else _WIDTH
-        style = stripes(place.number, place.of, width) if place.number else looks.style(self.model)
-        return {"color": looks.colour(self.method, self.model), "linestyle": style, "linewidth": width}
+            muted = 0.8 * line / REPORT.line
+            return {"color": PALE, "linestyle": looks.dashes(self.model), "linewidth": muted, "zorder": 1.5}
+        width = 2 * line if place.twin else line
+        dashes = stripes(place.number, place.of, width) if place.number else looks.dashes(self.model)
+        return {"color": looks.colour(self.method, self.model), "linestyle": dashes, "linewidth": width}
 
     def draw(self, axes: Axes, looks: Looks, *, dotted: bool, place: Place = ALONE) -> None:
         """Draw the line and its band. dotted: mark every point, even if the method needs no marker."""
         marker = looks.marker(self.method) if not self.muted else ""
+        apart = max(1, len(self.x) // 8)
+        first = looks.methods.index(self.method) % apart if looks.style.marked and not self.muted else 0
         rings: dict[str, Any] = {"markerfacecolor": "none"} if place.number else {}
         axes.plot(
             self.x,
             self.mean,
             marker=marker or ("o" if dotted else ""),
-            markersize=4 + 3 * place.number,
-            markevery=1 if dotted else max(1, len(self.x) // 8),
+            markersize=looks.style.scale * (4 + 3 * place.number),
+            markevery=1 if dotted else (first, apart),
             label=looks.name(self.method, self.model),
             **self.look(looks, place),
             **rings,
@@ -105,7 +109,7 @@ def _coincide(one: Course, other: Course, ends: tuple[float, float]) -> bool:
 def draw(
     axes: Axes, courses: Sequence[Course], looks: Looks, ends: tuple[float, float], *, dotted: bool = False
 ) -> dict[str, tuple[Line2D, ...]]:
-    """Draw lines so that those that coincide are all seen; return text -> handles of these, for the legend.
+    """Draw lines so that those that coincide are all seen; return name lines -> handles of these, for the legend.
 
     ends: the axis's. dotted: mark every point; the only point of a line is always marked.
     """
@@ -119,7 +123,7 @@ def draw(
         places = [Place(i, len(group), colour in colours[:i]) for i, colour in enumerate(colours)]
         place_of |= {id(course): place for course, place in zip(group, places, strict=True)}
         if len(group) > 1:
-            text = "\n".join(wrapped(looks.name(course.method, course.model)) for course in group)
+            text = "\n".join(looks.name(course.method, course.model) for course in group)
             lines = [Line2D([], [], **c.look(looks, place)) for c, place in zip(group, places, strict=True)]
             entries[text] = tuple(lines)
     for course in courses:

@@ -5,6 +5,7 @@ from dataclasses import dataclass
 
 from rich.table import Table
 
+from idiolect.metrics.base import Metric
 from idiolect.metrics.registry import METRICS
 from idiolect.report import text
 from idiolect.report.table import escaped
@@ -12,7 +13,7 @@ from idiolect.report.times import Times, is_timed
 from idiolect.study.experiment import Cell
 from idiolect.study.newcomers import new_lines, refusals
 from idiolect.study.outcomes import Line
-from idiolect.study.pairs import pairs_of, reference_of
+from idiolect.study.pairs import Pair, pairs_of, reference_of
 from idiolect.study.published import published_metric
 from idiolect.study.results import Results
 from idiolect.study.tuning import chosen
@@ -31,9 +32,12 @@ class Extra:
     rows: tuple[tuple[str, ...], ...]
 
 
-def extras(results: Results, cell: Cell) -> list[Extra]:
-    """Build the small tables that a cell specifies."""
-    tables: list[Extra] = [_pairs(results, cell)] if _is_paired(results, cell) else []
+def extras(results: Results, cell: Cell, pairs: Sequence[Pair] | None = None) -> list[Extra]:
+    """Build the small tables that a cell specifies. pairs: `pairs_of` the cell, if they are known already."""
+    tables: list[Extra] = []
+    if _is_paired(results, cell):
+        known = pairs_of(results, cell) if pairs is None else pairs
+        tables = [pairs_extra(known, reference_of(results, cell), results.metric(cell), results.experiment.seeds)]
     if newcomers := _newcomers(results, cell):
         tables.append(newcomers)
     if cell.gaps:
@@ -112,9 +116,9 @@ def _newcomers(results: Results, cell: Cell) -> Extra | None:
     return Extra(title, ("method", "model", "known", "new", "new minus known"), tuple(rows)) if rows else None
 
 
-def _pairs(results: Results, cell: Cell) -> Extra:
+def pairs_extra(pairs: Sequence[Pair], compared_with: tuple[str, str], metric: Metric, seeds: int) -> Extra:
     """Every named model against training alone, or the first one: over all samples, and client by client."""
-    metric, (title, model) = results.metric(cell), reference_of(results, cell)
+    title, model = compared_with
     rows = tuple(
         (
             pair.method,
@@ -124,22 +128,15 @@ def _pairs(results: Results, cell: Cell) -> Extra:
             str(pair.clients.better),
             str(pair.clients.worse),
             str(pair.clients.unclear),
-            _some(pair.clients.hurt),
+            text.some(pair.clients.hurt, NAMED),
         )
-        for pair in pairs_of(results, cell)
+        for pair in pairs
     )
     header = ("method", "model", "difference", "p, Holm", "better", "worse", "not told apart", "worse off")
-    seeds = results.experiment.seeds
     reference = title if title == model else f"{title} {model}"
     what = f"Against {reference}: paired over {seeds} seeds, 95 % interval; clients beyond noise"
     few = "; FEW SEEDS, intervals are wide" if seeds < FEW else ""
     return Extra(f"{what}{few}", header, rows)
-
-
-def _some(names: Sequence[str]) -> str:
-    """The first few names, and how many more there are."""
-    more = f" and {len(names) - NAMED} more" if len(names) > NAMED else ""
-    return ", ".join(names[:NAMED]) + more if names else text.MISSING
 
 
 def _times(results: Results, cell: Cell) -> Extra:

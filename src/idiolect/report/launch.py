@@ -24,11 +24,13 @@ def launch(
     """
 
     def report(results: Results) -> None:
-        from idiolect.report.page import write_report  # here: matplotlib loads slowly, and workers never draw
+        from idiolect.report.html.make import results_page  # here: matplotlib loads slowly, and workers never draw
+        from idiolect.report.page import write_report
 
         write_report(results, Path(out), command)
+        results_page(results, Path(out), command)
 
-    watcher = Display(experiment, quiet)
+    watcher = Display(experiment, quiet, folder=Path(out))
     return study.launch(
         experiment, out, command=command, watcher=watcher, report=report if figures else None, **options
     )

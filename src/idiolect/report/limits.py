@@ -1,24 +1,27 @@
 """The limits of a panel's axis: where the lines differ, even if some then lie outside; and which do."""
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 
 import numpy as np
+from matplotlib.axes import Axes
 
 from idiolect.report.courses import Course
-from idiolect.report.style import Looks
+from idiolect.report.looks import Looks
 
-_SETTLED = 0.25  # rounds before this share of all rounds count as the start
+SETTLED = 0.25  # rounds before this share of all rounds count as the start
 _CROWDED = 1 / 3  # lines are left outside if the others need less than this share of the axis
 _OUTSIDE = 2  # lines in colour that may be left outside, at most
 
 
-def limits(courses: Sequence[Course], *, rising: bool) -> tuple[float, float]:
+def limits(courses: Sequence[Course], *, rising: bool, settled: float = SETTLED) -> tuple[float, float]:
     """Choose y limits that show the differences between lines.
 
     The lines' steep start may lie outside, and so may the one or two worst lines if they would press the others
     together. More than half of the lines, and at least two that differ, are always inside. rising: higher is better.
+    settled: the share of all rounds that is the start.
     """
-    start = _start(courses)
+    start = _start(courses, settled)
     shown = _shown([c for c in courses if np.isfinite(_extent(c, start)).all()], start, rising)
     if not shown:
         return 0.0, 1.0
@@ -30,10 +33,19 @@ def limits(courses: Sequence[Course], *, rising: bool) -> tuple[float, float]:
     return bottom - margin, top + margin
 
 
-def outside_text(courses: Sequence[Course], ends: tuple[float, float], looks: Looks, axis: str) -> str:
-    """Name the lines that lie outside the limits after the start; empty if none does. axis: what it shows."""
-    start = _start(courses)
-    parts: list[str] = []
+@dataclass(frozen=True)
+class Beyond:
+    """The lines that lie wholly, or partly, below or above the axis after the start."""
+
+    word: str
+    wholly: list[Course]
+    partly: list[Course]
+
+
+def outside(courses: Sequence[Course], ends: tuple[float, float], settled: float = SETTLED) -> list[Beyond]:
+    """Find the lines below the limits, and those above."""
+    start = _start(courses, settled)
+    found: list[Beyond] = []
     for word, beyond in (("below", lambda v: v < ends[0]), ("above", lambda v: v > ends[1])):
         wholly: list[Course] = []
         partly: list[Course] = []
@@ -45,9 +57,42 @@ def outside_text(courses: Sequence[Course], ends: tuple[float, float], looks: Lo
                 wholly.append(course)
             elif beyond(edge[_settled(course, start)]).any():
                 partly.append(course)
-        parts += [f"{word} the axis of {axis}: {_names(wholly, looks)}"] if wholly else []
-        parts += [f"partly {word} the axis of {axis}: {_names(partly, looks)}"] if partly else []
+        found.append(Beyond(word, wholly, partly))
+    return found
+
+
+def outside_text(
+    courses: Sequence[Course], ends: tuple[float, float], looks: Looks, axis: str, settled: float = SETTLED
+) -> str:
+    """Name the lines that lie outside the limits after the start; empty if none does. axis: what it shows."""
+    parts: list[str] = []
+    for found in outside(courses, ends, settled):
+        for how, lines in (("", found.wholly), ("partly ", found.partly)):
+            parts += [f"{how}{found.word} the axis of {axis}: {_names(lines, looks)}"] if lines else []
     return "; ".join(parts)
+
+
+def arrows(
+    axes: Axes, courses: Sequence[Course], ends: tuple[float, float], looks: Looks, settled: float = SETTLED
+) -> None:
+    """Mark each line in colour that lies wholly outside the limits with an arrow of its colour at that end."""
+    size = 7 * looks.style.scale
+    for found in outside(courses, ends, settled):
+        marker, height = ("v", 0.0) if found.word == "below" else ("^", 1.0)
+        lines = [course for course in found.wholly if not course.muted]
+        for number, course in enumerate(lines):
+            axes.plot(
+                [0.97 - 0.06 * number],
+                [height],
+                color=looks.colour(course.method, course.model),
+                marker=marker,
+                markersize=size,
+                linestyle="none",
+                transform=axes.transAxes,
+                clip_on=False,
+                zorder=5,
+                label="_beyond",
+            )
 
 
 def _names(courses: Sequence[Course], looks: Looks) -> str:
@@ -56,10 +101,10 @@ def _names(courses: Sequence[Course], looks: Looks) -> str:
     return " and ".join(names + ([f"{muted} of the lines not chosen"] if muted else []))
 
 
-def _start(courses: Sequence[Course]) -> float:
+def _start(courses: Sequence[Course], settled: float) -> float:
     """The first round after the start, common to all lines."""
     rounds = np.concatenate([course.x for course in courses])
-    return float(rounds.min() + _SETTLED * (rounds.max() - rounds.min()))
+    return float(rounds.min() + settled * (rounds.max() - rounds.min()))
 
 
 def _settled(course: Course, start: float) -> np.ndarray:

@@ -21,6 +21,10 @@ def method_names(cells: Iterable[Cell]) -> dict[str, str]:
 
 
 def not_chosen(results: Results, cell: Cell) -> frozenset[str]:
-    """The titles of the settings that validation data did not choose; none before any could be chosen."""
-    best = {choice.line.method for choice in chosen(results, cell)} if cell.tune else set[str]()
+    """The titles of the settings that validation data did not choose; none before any could be chosen.
+
+    They chose among all methods of the cell, even if `cell` has only those that are drawn.
+    """
+    whole = results.experiment.cell(cell.id)
+    best = {choice.line.method for choice in chosen(results, whole)} if cell.tune else set[str]()
     return frozenset(method.title for method in cell.methods if best and method.title not in best)

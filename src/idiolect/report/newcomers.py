@@ -8,14 +8,16 @@ from shutil import rmtree
 
 import numpy as np
 import pandas as pd
-from matplotlib.figure import Figure
 from matplotlib.ticker import ScalarFormatter
 
 from idiolect.core.errors import StoreError
 from idiolect.core.files import atomic_write
 from idiolect.metrics.base import Metric
 from idiolect.report import text
-from idiolect.report.style import Looks, blank, caption, save, tidy
+from idiolect.report.captions import coincide_caption
+from idiolect.report.courses import Course, draw
+from idiolect.report.looks import Looks
+from idiolect.report.style import REPORT, Drawing, Style, blank, caption, save, tidy
 from idiolect.report.table import escaped
 from idiolect.study.finished import Loaded
 from idiolect.study.model_files import save_client_models
@@ -125,33 +127,37 @@ def _some(names: Sequence[str], most: int = 10) -> str:
     return ", ".join(names[:most]) + (f" and {len(names) - most} more" if len(names) > most else "")
 
 
-def own_samples_figure(curve: pd.DataFrame, metric: Metric, method: str) -> Figure:
+def own_samples_figure(curve: pd.DataFrame, metric: Metric, method: str, style: Style = REPORT) -> Drawing:
     """Draw the mean over new clients of the test score against the number of own samples, a line a named model.
 
     Bands are the middle half of the clients.
     """
     models = list(dict.fromkeys(curve["model"]))
-    looks = Looks([(method, model) for model in models])
-    figure = blank(6.4, 3.7)
+    looks = Looks([(method, model) for model in models], style=style)
+    figure = blank(6.4, 3.7, style)
     axes = figure.subplots()
-    tidy(axes)
+    tidy(axes, style)
     counts = sorted(set(curve["samples"].tolist()))
+    courses: list[Course] = []
+    edges: list[float] = []
     for model in models:
         rows = curve[curve["model"] == model]
         at, values = np.asarray(rows["samples"]), metric.unit * np.asarray(rows[metric.key], float)
         groups = [values[(at == count) & np.isfinite(values)] for count in counts]
-        mean = [float(np.mean(group)) for group in groups]
+        mean = np.array([float(np.mean(group)) for group in groups])
         low, high = (np.array([np.quantile(group, share) for group in groups]) for share in (0.25, 0.75))
-        colour = looks.colour(method, model)
-        axes.plot(counts, mean, marker="o", markersize=4, color=colour, linestyle=looks.style(model), label=model)
-        axes.fill_between(counts, low, high, color=colour, alpha=0.15, linewidth=0)
+        edges += [*low, *high, *mean]
+        courses.append(Course(method, model, np.array(counts, float), mean, np.full(len(counts), np.nan)))
+        axes.fill_between(counts, low, high, color=looks.colour(method, model), alpha=0.15, linewidth=0)
+    stacks = draw(axes, courses, looks, (min(edges), max(max(edges), min(edges) + 1e-9)), dotted=True)
     axes.set_xscale("log")
     axes.set_xticks(counts)
     axes.xaxis.set_major_formatter(ScalarFormatter())
     axes.minorticks_off()
-    axes.set_xlabel("own training samples, at most", fontsize=10)
-    axes.set_ylabel(text.score_axis(metric), fontsize=10)
-    looks.legend(figure)
+    axes.set_xlabel("own training samples, at most", fontsize=style.label)
+    axes.set_ylabel(text.score_axis(metric), fontsize=style.label)
+    looks.legend(figure, stacks)
     clients = curve["client"].nunique()
-    caption(figure, [f"lines: mean of {clients} new clients; bands: the middle half of them"])
+    alike = "" if style.beside else coincide_caption(stacks)
+    caption(figure, [f"lines: mean of {clients} new clients; bands: the middle half of them", alike])
     return figure

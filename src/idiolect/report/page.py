@@ -2,13 +2,10 @@
 
 import re
 from collections.abc import Sequence
-from inspect import cleandoc
 from pathlib import Path
-from typing import Any
 
 from matplotlib.figure import Figure
 
-from idiolect.algorithms.registry import ALGORITHMS, hyperparameters
 from idiolect.core.errors import StoreError
 from idiolect.core.files import atomic_write
 from idiolect.report.across import across_figure
@@ -19,36 +16,14 @@ from idiolect.report.made_with import expected_runs, made_with
 from idiolect.report.ranks import ranks_text
 from idiolect.report.raw import clients_csv, diagnostics_csv, has_diagnostics, write_csv
 from idiolect.report.table import escaped, markdown_table
-from idiolect.report.times import is_timed, times_figure
+from idiolect.report.texts import CHOSEN, columns_text, settings_of
+from idiolect.report.times import is_timed
+from idiolect.report.times_figure import times_figure
 from idiolect.report.verdicts import verdict_sentence, verdicts_of
-from idiolect.study.experiment import Cell, Method
+from idiolect.study.experiment import Cell
 from idiolect.study.results import Results
 from idiolect.study.verdict import RULE
 
-CHOSEN = {
-    "last": "The models of the last round are shown.",
-    "last-10": "Each client's mean over the last ten rounds is shown.",
-    "best-validation": "For each run and named model the round with the best score on VALIDATION data is shown.",
-    "best-test": "For each run and named model the BEST ROUND ON TEST DATA is shown, as in the published code. "
-    "These numbers are optimistic: the test data chose them.",
-}
-COLUMNS = """\
-- The first column of numbers, **accuracy** or **mse** unless another metric was chosen: over all test samples of all
-  clients, mean ± standard deviation over seeds. By it methods are compared: **client mean**: every client counts
-  once. **worst 10 %**: the mean of the worst tenth of the clients. Other metrics beside it are over all test samples,
-  too; a published value after a metric's name is compared with that metric.
-{metrics}
-- **hurt vs Local**: the share of clients that are worse off than with Local training on their own data alone.
-  **hurt vs FedAvg**: the share worse off than with the plain global model, FedAvg's; **hurt vs own global** where
-  FedAvg was not run: than with the method's own.
-- **seconds**: training time of one run, without compilation.
-- Bold: the best score in its table.
-- "Against ..." (two seeds or more): the difference over all test samples, mean over the same seeds, with Student's
-  95 % interval; **p** is corrected by Holm's method for the table. **better**, **worse**: clients beyond the noise of
-  their test samples and of the seeds, Holm over the clients. {split}
-"""
-ONE_SPLIT = "Every seed has the same split: this is the uncertainty\n  of training, not of the split."
-NEW_SPLITS = "Each seed draws its own split, too."
 ACROSS = "figures/across.png"
 
 
@@ -135,24 +110,8 @@ def report_text(results: Results, command: str, figures: dict[str, list[tuple[st
     return "\n\n".join(part for part in parts if part) + "\n"
 
 
-def columns_text(results: Results) -> str:
-    """Explain the columns of the tables."""
-    shown = dict.fromkeys(metric for cell in results.experiment.cells for metric in results.metrics(cell))
-    texts = [cleandoc(metric.__doc__ or "").splitlines()[0] for metric in shown]
-    split = NEW_SPLITS if any(cell.new_splits for cell in results.experiment.cells) else ONE_SPLIT
-    return COLUMNS.format(metrics="\n".join(f"- {text}" for text in texts), split=split)
-
-
 def _cell(results: Results, cell: Cell, figures: Sequence[tuple[str, str]]) -> list[str]:
-    cohort = "all clients" if cell.cohort is None else f"{cell.cohort:g} clients"
-    sampling = "" if cell.sampling == "fixed" else f" ({cell.sampling} sampling, on average)"
-    evaluated = "" if cell.eval_clients is None else f", on {cell.eval_clients:,} clients drawn once for all methods"
-    settings = [
-        f"data: {_settings(cell.data)}",
-        f"model: {_settings(cell.model)}",
-        f"{cell.rounds} rounds, {cohort} a round{sampling}, evaluated every {cell.eval_every} rounds{evaluated}",
-        *(_method(method) for method in cell.methods),
-    ]
+    settings = [f"{label}: {text}" if label else text for label, text in settings_of(cell)]
     warnings = [*results.notes(cell), *results.audit(cell)]
     return [
         f"## {escaped(cell_title(cell))}",
@@ -165,22 +124,6 @@ def _cell(results: Results, cell: Cell, figures: Sequence[tuple[str, str]]) -> l
         _bullets(settings),
         "</details>",
     ]
-
-
-def _method(method: Method) -> str:
-    label = f"{method.title}: " if method.title != method.name else ""
-    return label + _settings({**hyperparameters(ALGORITHMS[method.name]), **method.spec})
-
-
-def _settings(spec: dict[str, Any]) -> str:
-    """Format a specification: its name, then its values; paths are cut to their last part."""
-    pairs = ", ".join(f"{key} = {_public(value)}" for key, value in spec.items() if key not in ("name", "folder"))
-    name = str(spec.get("name", ""))
-    return f"{name} ({pairs})" if name and pairs else name or pairs
-
-
-def _public(value: Any) -> Any:
-    return Path(value).name if isinstance(value, str) and Path(value).is_absolute() else value
 
 
 def _diverged(results: Results) -> list[str]:

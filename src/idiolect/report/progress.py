@@ -1,11 +1,13 @@
-"""The progress of an experiment's runs, or of a sweep: on a terminal as bars, else as plain lines."""
+"""The progress of an experiment's runs, or of a sweep: on a terminal as a live table, else as plain lines."""
 
 import sys
+import threading
 import time
-from collections.abc import Callable
-from contextlib import AbstractContextManager, nullcontext
+from collections.abc import Callable, Generator
+from contextlib import AbstractContextManager, contextmanager, nullcontext, suppress
+from pathlib import Path
 
-from rich.console import Console, Group
+from rich.console import Console, Group, RenderableType
 from rich.live import Live
 from rich.progress import (
     BarColumn,
@@ -13,7 +15,6 @@ from rich.progress import (
     Progress,
     ProgressColumn,
     Task,
-    TaskID,
     TaskProgressColumn,
     TextColumn,
     TimeElapsedColumn,
@@ -22,14 +23,22 @@ from rich.progress import (
 from rich.table import Column
 from rich.text import Text
 
-from idiolect.study.engine import run_id
+from idiolect.core.errors import StoreError
+from idiolect.report.live import live
+from idiolect.report.standing import standing_of
 from idiolect.study.experiment import Experiment
+from idiolect.study.following import Follower
+from idiolect.study.pulse import FRESH, Pulse, end_pulse
 from idiolect.study.recording import Progress as RunProgress
+from idiolect.study.resolve import run_id
 from idiolect.study.store import RunRow
 
-_LONGEST_NAME = 36
 _MEMORY = 600.0
 """The speed is an average over this many seconds."""
+_BEAT = 1.0
+"""Seconds between two looks at the folder, at least."""
+_SHARE = 20
+"""Looks take at most 1/20 of the time, unless the pulse would become old."""
 
 
 class SpeedColumn(ProgressColumn):
@@ -41,9 +50,11 @@ class SpeedColumn(ProgressColumn):
 
 
 class Display:
-    """Progress of all runs: one bar for all of them with the time left, and one line for each running one.
+    """Progress of all runs: one bar for all of them with the time left, and a line for each method with its score.
 
-    Without a terminal: one line for each finished run. get_time: a clock in seconds.
+    Without a terminal: one line for each finished run, and each hint once. folder: where the runs are recorded, from
+    which scores and hints are read, and whose pulse is written for others who look on; None shows rounds alone.
+    get_time: a clock in seconds.
     """
 
     def __init__(
@@ -52,10 +63,11 @@ class Display:
         quiet: bool = False,
         console: Console | None = None,
         get_time: Callable[[], float] = time.monotonic,
+        folder: Path | None = None,
     ) -> None:
         self.console = console or Console(stderr=True)
         self.live = self.console.is_terminal and not quiet
-        self.quiet = quiet
+        self.quiet, self.folder = quiet, folder
         self.rounds = {
             run_id(cell.id, method.title, seed): cell.rounds
             for cell in experiment.cells
@@ -64,40 +76,57 @@ class Display:
         }
         self.done: dict[str, int] = {}
         self.over: set[str] = set()
-        room = min(_LONGEST_NAME, max(12, self.console.width * 3 // 10))
-        self.width = min(room, max([10, *(len(name) for name in self.rounds)]))
-        name = TextColumn("{task.description}", table_column=Column(width=self.width, no_wrap=True))
+        self.at_work: dict[str, tuple[int, float]] = {}
+        self.told: set[tuple[str, str, str]] = set()
+        self.follower = Follower(folder, experiment)
         bar = BarColumn(8, table_column=Column(width=8))
         self.everything = Progress(
-            *(name, bar, MofNCompleteColumn(), *_times(), SpeedColumn(table_column=Column(no_wrap=True))),
+            *(TextColumn("{task.description}"), bar, MofNCompleteColumn(), *_times()),
+            SpeedColumn(table_column=Column(no_wrap=True)),
             console=self.console,
             get_time=get_time,
             speed_estimate_period=_MEMORY,
         )
-        self.runs = Progress(
-            *(name, bar, MofNCompleteColumn()),
-            TextColumn("{task.fields[info]}", table_column=Column(no_wrap=True, overflow="ellipsis", ratio=1)),
-            console=self.console,
-            get_time=get_time,
-            expand=True,
-        )
         self.total = self.everything.add_task("all rounds", total=max(1, sum(self.rounds.values())))
-        self.tasks: dict[str, TaskID] = {}
+        self.standing = standing_of(Follower(None, experiment).read(self.pulse()))
 
-    def shown(self) -> AbstractContextManager[object]:
-        """A context manager: the bars are on the screen inside it."""
-        if not self.live:
-            return nullcontext()
-        return Live(Group(self.everything, self.runs), console=self.console, transient=True)
+    @contextmanager
+    def shown(self) -> Generator[object]:
+        """A context manager: the display is on the screen, and the folder has a pulse, inside it."""
+        screen = Live(get_renderable=self.view, console=self.console, transient=True) if self.live else nullcontext()
+        with screen, _beating(self.folder, self.beat, self.pulse):
+            yield self
+        self.beat()
+
+    def view(self) -> RenderableType:
+        """What is on the screen now."""
+        return Group(self.everything, live(self.standing, self.console, total=False))
+
+    def pulse(self) -> Pulse:
+        """How far the runs are, for others."""
+        task = self.everything.tasks[0]
+        total = float(task.total or 1)
+        return Pulse(time.time(), task.elapsed or 0.0, task.completed, total, task.speed, dict(self.at_work))
+
+    def beat(self) -> None:
+        """Look at the folder: its scores, and hints, which are printed once each where there is no terminal."""
+        if self.quiet:
+            return
+        with suppress(StoreError):
+            self.standing = standing_of(self.follower.read(self.pulse()))
+        if self.live:
+            return
+        for line in self.standing.lines:
+            for kind, text in line.hints.items():
+                if (line.cell, line.method, kind) not in self.told:
+                    self.told.add((line.cell, line.method, kind))
+                    print(f"hint: {line.cell}/{line.method}: {text}", file=sys.stderr, flush=True)
 
     def progress(self, name: str, progress: RunProgress) -> None:
         """Show the progress of a run."""
         if name in self.over:
             return
-        if name not in self.tasks:
-            self.tasks[name] = self.runs.add_task(self._short(name), total=progress.rounds, info="")
-        scores = "  ".join(f"{model} {short(value)}" for model, value in progress.scores.items())
-        self.runs.update(self.tasks[name], completed=progress.round, info=scores or "compiling")
+        self.at_work[name] = progress.round, progress.rate
         self._reach(name, progress.round)
 
     def finished(self, row: RunRow) -> None:
@@ -107,17 +136,12 @@ class Display:
         self._skip(rounds - self.done[row.id])  # the rounds after a divergence
         self.done[row.id] = rounds
         self.over.add(row.id)
-        if row.id in self.tasks:
-            self.runs.remove_task(self.tasks.pop(row.id))
+        self.at_work.pop(row.id, None)
         if row.status == "diverged":
             self.console.print(Text(f"{row.id}: {row.message}", style="red"), soft_wrap=True)
         elif not self.live and not self.quiet:
             share = sum(self.done.values()) / max(sum(self.rounds.values()), 1)
             _print(share, f"{row.id}: {row.round} rounds in {row.seconds:.1f} s")
-
-    def _short(self, name: str) -> str:
-        """Shorten a name to fit; its end stays, where runs differ."""
-        return name if len(name) <= self.width else "…" + name[-self.width + 1 :]
 
     def _reach(self, name: str, round: int) -> None:
         """Count a run's rounds; those that were done before this launch do not count for the speed."""
@@ -133,10 +157,18 @@ class Display:
 
 
 class SweepDisplay:
-    """Progress of a sweep: one bar with the time left; without a terminal a line at each tenth."""
+    """Progress of a sweep: one bar with the time left; without a terminal a line at each tenth.
 
-    def __init__(self, console: Console | None = None, get_time: Callable[[], float] = time.monotonic) -> None:
-        self.console = console or Console(stderr=True)
+    folder: where it is recorded, whose pulse is written for others who look on.
+    """
+
+    def __init__(
+        self,
+        console: Console | None = None,
+        get_time: Callable[[], float] = time.monotonic,
+        folder: Path | None = None,
+    ) -> None:
+        self.console, self.folder = console or Console(stderr=True), folder
         self.bar = Progress(
             *(TextColumn("{task.description}"), BarColumn(), TaskProgressColumn(), *_times()),
             console=self.console,
@@ -146,18 +178,56 @@ class SweepDisplay:
         )
         self.task = self.bar.add_task("compiling", total=1.0)
         self.tenths = 0
+        self.begun = False
 
-    def shown(self) -> AbstractContextManager[object]:
-        """A context manager: the bar is on the screen inside it."""
-        return self.bar if self.console.is_terminal else nullcontext()
+    @contextmanager
+    def shown(self) -> Generator[object]:
+        """A context manager: the bar is on the screen, and the folder has a pulse, inside it."""
+        screen: AbstractContextManager[object] = self.bar if self.console.is_terminal else nullcontext()
+        with screen, _beating(self.folder, lambda: None, self.pulse):
+            yield self
+
+    def pulse(self) -> Pulse | None:
+        """How far the sweep is, for others; None before it has begun, when its folder may still be refused."""
+        if not self.begun:
+            return None
+        task = self.bar.tasks[0]
+        return Pulse(time.time(), task.elapsed or 0.0, task.completed, 1.0, task.speed, text=task.description)
 
     def progress(self, text: str, share: float) -> None:
         """Show what is running, and the share of the sweep that is done."""
+        self.begun = True
         self.bar.update(self.task, description=text, completed=share)
         tenths = int(share * 10 + 1e-9)
         if tenths != self.tenths and not self.console.is_terminal:
             _print(share, text)
         self.tenths = tenths
+
+
+@contextmanager
+def _beating(folder: Path | None, beat: Callable[[], None], pulse: Callable[[], Pulse | None]) -> Generator[None]:
+    """Call `beat` every second, and write the pulse into the folder every other one; it is removed at the end."""
+    ended = threading.Event()
+
+    def go() -> None:
+        beats, rest = 0, _BEAT
+        while not ended.wait(rest):
+            began = time.monotonic()
+            beat()
+            now = pulse() if folder is not None and beats % 2 == 0 else None
+            if folder is not None and now is not None:
+                now.write(folder)
+            beats, rest = beats + 1, max(_BEAT, min(_SHARE * (time.monotonic() - began), FRESH / 4))
+
+    thread = threading.Thread(target=go, daemon=True)
+    thread.start()
+    try:
+        yield
+    finally:
+        ended.set()
+        thread.join()
+        if folder is not None:
+            end_pulse(folder)
 
 
 def _times() -> list[ProgressColumn]:
@@ -167,8 +237,3 @@ def _times() -> list[ProgressColumn]:
 
 def _print(share: float, text: str) -> None:
     print(f"[{share:4.0%}] {text}", file=sys.stderr, flush=True)
-
-
-def short(score: float) -> str:
-    """Format a score in few characters."""
-    return f"{score:.3f}" if abs(score) < 100 else f"{score:.4g}"

@@ -6,18 +6,35 @@ from typing import Any
 
 import numpy as np
 from matplotlib.artist import Artist
-from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 
-from idiolect.report.captions import seed_counts, seeds_text
-from idiolect.report.comparison import cell_title
-from idiolect.report.names import method_names, not_chosen
-from idiolect.report.style import GREY, HIT, MISS, NOT_CHOSEN, PALE, beside, blank, caption, tidy, wrapped
-from idiolect.study.experiment import Cell, Method
+from idiolect.report.board import MEAN, WORST, Board, Key, board_of
+from idiolect.report.captions import seeds_text
+from idiolect.report.legend import beside, wrapped
+from idiolect.report.style import (
+    GREY,
+    HIT,
+    MISS,
+    NOT_CHOSEN,
+    PALE,
+    REPORT,
+    Drawing,
+    Style,
+    blank,
+    caption,
+    headline,
+    plain,
+    tidy,
+)
+from idiolect.study.experiment import Cell
 from idiolect.study.results import Results
 
 _BINS = 70  # dots closer than this share of the axis stand beside each other
 _MANY = 2000  # above so many marks they are pixels in the SVG file, which would else be megabytes
+_LOOSE = 9  # strips, above which each has less room
+_MOST = 24  # strips; more are left out, the worst first
+_FAR = 0.01  # of the marks may lie beyond the axis,
+_CROWDED = 1 / 3  # if the others need less than this share of it
 
 
 @dataclass(frozen=True)
@@ -28,78 +45,140 @@ class Strip:
     hurt: np.ndarray
 
 
-def clients_figure(results: Results, cell: Cell) -> Figure:
-    """Draw one strip for each method: the test score of every client with its primary model, in every seed.
+def clients_figure(results: Results, cell: Cell, style: Style = REPORT) -> Drawing:
+    """Draw one strip for each method: the test score of every client with its primary model, in every seed."""
+    return strips_figure(board_of(results, cell), style)
+
+
+def strips_figure(board: Board, style: Style = REPORT) -> Drawing:
+    """Draw one strip for each named model: the test score of every client, in every seed.
 
     Crosses are clients worse off than with Local training in the same seed, where Local was run. A bar marks the
-    mean over clients, a triangle the mean of the worst tenth. Settings that were not chosen are grey.
+    mean over clients, a triangle the mean of the worst tenth. Settings that were not chosen are grey, and left out
+    where strips are many. Marks that would press all others together are arrows at the end of the axis.
     """
-    metric = results.metric(cell)
+    metric = board.metric
     unit = metric.unit
-    strips = [(method, marks) for method in cell.methods if (marks := strip(results, cell, method)) is not None]
-    names, muted = method_names([cell]), not_chosen(results, cell)
-    lines = {(line.method, line.model): line for line in results.lines if line.cell == cell.id}
-    figure = blank(8.6, max(2.6, 1.2 + 0.75 * len(strips)))
+    strips = [(key, marks) for key in board.drawn() if (marks := strip(board, key)) is not None]
+    strips, left_out = _fewer(board, strips)
+    roomy = len(strips) <= _LOOSE
+    row = (0.75 if roomy else 0.38) if style.width is None else (0.3 if roomy else 0.16) * 8.6 / style.width
+    figure = blank(8.6, max(2.6, 1.2 + row * len(strips)), style)
     axes = figure.subplots()
-    tidy(axes)
+    tidy(axes, style)
     axes.grid(visible=False, axis="y")
-    axes.set_title(cell_title(cell), fontsize=11, fontweight="bold", loc="left")
+    headline(figure, axes, plain(board.title))
     if not strips:
-        axes.text(0.5, 0.5, "no finished run", ha="center", va="center", transform=axes.transAxes, fontsize=10)
+        size = style.label
+        axes.text(0.5, 0.5, "no finished run", ha="center", va="center", transform=axes.transAxes, fontsize=size)
         return figure
+    means = [unit * board.summaries[key][column].mean for key, _ in strips for column in (MEAN, WORST)]
     every = unit * np.concatenate([marks.scores for _, marks in strips])
-    span = float(np.ptp(every)) or 1.0
-    size = float(np.clip(900 / max(len(marks.scores) for _, marks in strips), 4, 22))
+    low, high = ends(every, [value for value in means if np.isfinite(value)])
+    span = (high - low) or 1.0
+    size = float(np.clip(900 / max(len(marks.scores) for _, marks in strips), 4, 22)) * style.scale**2
     pixels = len(every) > _MANY
-    for i, (method, marks) in enumerate(strips):
+    for i, (key, marks) in enumerate(strips):
         shown, hurt = unit * marks.scores, marks.hurt
-        height = i + spread(shown, span / _BINS)
-        line = lines[method.title, results.names(cell, method)[0]]
-        mean, worst = unit * line.mean.mean, unit * line.worst10.mean
-        axes.plot([mean, mean], [i - 0.42, i + 0.42], color="black", linewidth=2, solid_capstyle="butt", zorder=1.5)
-        dot, cross = (PALE, PALE) if method.title in muted else (HIT, MISS)
+        inside = (shown >= low) & (shown <= high)
+        height = i + spread(np.clip(shown, low, high), span / _BINS)
+        mean, worst = (unit * board.summaries[key][column].mean for column in (MEAN, WORST))
+        bar = 2 * style.scale
+        axes.plot([mean, mean], [i - 0.42, i + 0.42], color="black", linewidth=bar, solid_capstyle="butt", zorder=1.5)
+        dot, cross = (PALE, PALE) if key[0] in board.muted else (HIT, MISS)
         looks: dict[str, Any] = {"zorder": 2, "rasterized": pixels}
-        axes.scatter(shown[~hurt], height[~hurt], s=size, color=dot, alpha=0.55, linewidths=0, **looks)
-        axes.scatter(
-            shown[hurt], height[hurt], s=1.2 * size, color=cross, alpha=0.8, marker="x", linewidths=0.9, **looks
-        )
-        axes.plot([worst], [i + 0.28], color="black", marker="^", markersize=6, linestyle="none", clip_on=False)
-    ticks = [f"{wrapped(names[m.title])}\n({results.names(cell, m)[0]})" for m, _ in strips]
-    axes.set_yticks(range(len(strips)), ticks, fontsize=9)
-    for tick, (method, _) in zip(axes.get_yticklabels(), strips, strict=True):
-        tick.set_color(GREY if method.title in muted else "black")
+        well, ill = inside & ~hurt, inside & hurt
+        axes.scatter(shown[well], height[well], s=size, color=dot, alpha=0.55, linewidths=0, **looks)
+        crosses = {"marker": "x", "linewidths": 0.9 * style.scale, "alpha": 0.8}
+        axes.scatter(shown[ill], height[ill], s=1.2 * size, color=cross, **crosses, **looks)
+        for end, marker, beyond in ((low, "<", shown < low), (high, ">", shown > high)):
+            at = np.full(int(beyond.sum()), end)
+            if len(at):
+                axes.scatter(at, height[beyond], s=2 * size, color=cross, marker=marker, zorder=3)
+        triangle: dict[str, Any] = {"marker": "^", "markersize": 6 * style.scale, "linestyle": "none"}
+        axes.plot([worst], [i + 0.28], color="black", clip_on=False, **triangle)
+    if (every < low).any() or (every > high).any():
+        axes.set_xlim(low - 0.02 * span, high + 0.02 * span)
+    axes.set_yticks(range(len(strips)), [_tick(board, key, roomy) for key, _ in strips], fontsize=style.small)
+    for tick, (key, _) in zip(axes.get_yticklabels(), strips, strict=True):
+        tick.set_color(GREY if key[0] in board.muted else "black")
     axes.set_ylim(len(strips) - 0.45, -0.55)
-    axes.set_xlabel(f"test {metric.column} of each client" + (", %" if metric.percent else ""), fontsize=10)
-    compared = any(marks.hurt.any() for method, marks in strips if method.title not in muted)
-    beside(figure, _legend(compared, any(method.title in muted for method, _ in strips)))
-    caption(figure, [_caption(seed_counts(results, [cell]), results.experiment.seeds, bool(muted))])
+    axes.set_xlabel(f"test {metric.column} of each client" + (", %" if metric.percent else ""), fontsize=style.label)
+    compared = any(marks.hurt.any() for key, marks in strips if key[0] not in board.muted)
+    muted = any(key[0] in board.muted for key, _ in strips)
+    beside(figure, _legend(compared, muted, style.scale))
+    caption(figure, [_caption(board, bool(board.muted) and muted), beyond_text(every, low, high), left_out])
     return figure
 
 
-def _caption(counts: Sequence[int], planned: int, muted: bool) -> str:
-    seeds, several = seeds_text(counts, planned), max(counts) > 1
+def ends(values: np.ndarray, always: Sequence[float] = ()) -> tuple[float, float]:
+    """The ends of an axis of marks: all of them, or nearly all if the few others would press them together.
+
+    always: values that are inside in any case.
+    """
+    low, high = float(values.min()), float(values.max())
+    inner = [float(end) for end in np.quantile(values, (_FAR / 2, 1 - _FAR / 2), method="closest_observation")]
+    near = min([inner[0], *always]), max([inner[1], *always])
+    width = near[1] - near[0]
+    if not 0 < width < _CROWDED * (high - low):
+        return low, high
+    close = values[(values >= near[0] - width / 2) & (values <= near[1] + width / 2)]
+    return min(near[0], float(close.min())), max(near[1], float(close.max()))
+
+
+def beyond_text(values: np.ndarray, low: float, high: float) -> str:
+    """Say how many marks lie beyond the axis, and how far."""
+    parts = [
+        f"{int(beyond.sum())} {word} {end:.4g}, at most as far as {far:.4g}"
+        for word, end, beyond, far in (
+            ("below", low, values < low, values.min()),
+            ("above", high, values > high, values.max()),
+        )
+        if beyond.any()
+    ]
+    return f"arrows: marks beyond the axis, {' and '.join(parts)}" if parts else ""
+
+
+def _fewer(board: Board, strips: list[tuple[Key, Strip]]) -> tuple[list[tuple[Key, Strip]], str]:
+    """Leave out, where strips are many, the settings that were not chosen, then those with the worst means."""
+    if len(strips) <= _LOOSE:
+        return strips, ""
+    kept = [(key, marks) for key, marks in strips if key[0] not in board.muted]
+    told = [f"{len(strips) - len(kept)} settings {NOT_CHOSEN}"] if len(kept) < len(strips) else []
+    if len(kept) > _MOST:
+        sign = -1 if board.metric.higher else 1
+        ranked = sorted(kept, key=lambda one: sign * board.summaries[one[0]][MEAN].mean)
+        best = {key for key, _ in ranked[:_MOST]} | {key for key, _ in kept if key[0] == board.local}
+        told.append(f"{len(kept) - len(best)} methods with the worst means")
+        kept = [(key, marks) for key, marks in kept if key in best]
+    return kept, f"left out: {' and '.join(told)}" if told else ""
+
+
+def _tick(board: Board, key: Key, roomy: bool) -> str:
+    name = plain(board.names.get(key[0], key[0]))
+    if roomy:
+        return f"{wrapped(name)}\n({plain(key[1])})"
+    return wrapped(name if name.lower() == key[1] else f"{name} ({plain(key[1])})", 40)
+
+
+def _caption(board: Board, muted: bool) -> str:
+    seeds, several = seeds_text(board.counts, board.planned), max(board.counts) > 1
     marks = f"one mark a client and seed, {seeds}" if several else f"one mark a client, {seeds}"
     mean = "the mean over clients, and of the worst tenth of the clients" + (", mean over seeds" if several else "")
     grey = "; grey: settings that validation data did not choose" if muted else ""
     return f"{marks}, marks of nearly equal value beside each other; bar and triangle: {mean}{grey}"
 
 
-def strip(results: Results, cell: Cell, method: Method) -> Strip | None:
-    """Build a method's strip; None if no run is finished. Clients without a value have no mark."""
-    model, metric = results.names(cell, method)[0], results.metric(cell)
+def strip(board: Board, key: Key) -> Strip | None:
+    """Build a named model's strip; None if no run is finished. Clients without a value have no mark."""
     scores: list[np.ndarray] = []
     hurt: list[np.ndarray] = []
-    for row in results.finished(cell, method):
-        selected = results.selected(cell, row, model)
-        if selected is None:
-            continue
-        values = selected[1].values[metric.name]
-        reference = results.reference(cell, ("local",), "local", row.seed)
-        reference_values = values if reference is None else reference
+    for seed, measured in board.measured(key).items():
+        values = measured.values[board.metric.name]
         finite = np.isfinite(values)
         scores.append(values[finite])
-        hurt.append(metric.worse(values, reference_values)[finite])
-    return Strip(np.concatenate(scores), np.concatenate(hurt)) if scores else None
+        hurt.append(board.hurt(key, seed)[finite])
+    return Strip(np.concatenate(scores), np.concatenate(hurt)) if scores and sum(map(len, scores)) else None
 
 
 def spread(values: np.ndarray, width: float) -> np.ndarray:
@@ -114,12 +193,13 @@ def spread(values: np.ndarray, width: float) -> np.ndarray:
     return offsets
 
 
-def _legend(compared: bool, muted: bool) -> list[Artist]:
-    dot: dict[str, Any] = {"linestyle": "none", "markersize": 5}
+def _legend(compared: bool, muted: bool, scale: float) -> list[Artist]:
+    dot: dict[str, Any] = {"linestyle": "none", "markersize": 5 * scale}
+    bar: dict[str, Any] = {"markersize": 12 * scale, "markeredgewidth": 2 * scale, "linestyle": "none"}
     handles: list[Artist] = [
         Line2D([], [], color=HIT, marker="o", label="client", **dot),
-        Line2D([], [], color="black", marker="|", markersize=12, markeredgewidth=2, linestyle="none", label="mean"),
-        Line2D([], [], color="black", marker="^", markersize=6, linestyle="none", label="worst 10 %"),
+        Line2D([], [], color="black", marker="|", label="mean", **bar),
+        Line2D([], [], color="black", marker="^", markersize=6 * scale, linestyle="none", label="worst 10 %"),
     ]
     if compared:
         handles.insert(1, Line2D([], [], color=MISS, marker="x", label="client worse off\nthan with Local", **dot))

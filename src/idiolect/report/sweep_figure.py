@@ -4,21 +4,35 @@ from collections.abc import Sequence
 from typing import Any
 
 from matplotlib.axes import Axes
-from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 from matplotlib.ticker import NullFormatter
 
 from idiolect.algorithms.registry import ALGORITHMS
 from idiolect.metrics.base import Metric
 from idiolect.report.captions import spread_caption
-from idiolect.report.style import GREY, HIT, MISS, NOT_CHOSEN, PALE, beside, blank, caption, tidy
+from idiolect.report.legend import beside
+from idiolect.report.style import (
+    GREY,
+    HIT,
+    MISS,
+    NOT_CHOSEN,
+    PALE,
+    REPORT,
+    Drawing,
+    Style,
+    blank,
+    caption,
+    high,
+    plain,
+    tidy,
+)
 from idiolect.study.search.choose import Swept, Tried
 
 _FEW = 10  # up to this many values are categories side by side; more lie on a numeric scale
 _WIDE = 50  # a scale is logarithmic if the largest value is this many times the smallest
 
 
-def sweep_figure(swept: Swept) -> Figure:
+def sweep_figure(swept: Swept, style: Style = REPORT) -> Drawing:
     """Draw a row for each method and a panel for each hyper-parameter: mean ± one standard deviation over seeds.
 
     The chosen setting is a star, the others are grey. Settings that share a value are side by side above it. One that
@@ -28,7 +42,8 @@ def sweep_figure(swept: Swept) -> Figure:
     rows = [[one for one in swept.tried if one.setting.method == method] for method in methods]
     keys = [_swept_keys(row) for row in rows]
     columns = max(map(len, keys))
-    figure = blank(1.6 + 3.1 * columns, 0.3 + 2.7 * len(rows))
+    width = 1.6 + 3.1 * columns
+    figure = blank(width, 0.3 + high(2.7, width, style, 1.7) * len(rows), style)
     grid = figure.subplots(len(rows), columns, squeeze=False, sharey="row")
     metric = swept.metric
     unit, name = metric.unit, f"{metric.column}, %" if metric.percent else metric.column
@@ -37,15 +52,16 @@ def sweep_figure(swept: Swept) -> Figure:
         worst = _worst_shown([unit * t.validation.mean for t in tried if t.validation.seeds], metric)
         beyond |= worst is not None
         for axes, key in zip(row, panels, strict=False):
-            _panel(axes, tried, key, metric, worst, PALE if swept.chosen else HIT)
-            axes.set_xlabel(key, fontsize=10)
+            _panel(axes, tried, key, metric, worst, PALE if swept.chosen else HIT, style)
+            axes.set_xlabel(plain(key), fontsize=style.label)
         for axes in row[len(panels) :]:
             axes.set_axis_off()
-        row[0].set_ylabel(f"validation {name}", fontsize=10)
-        row[0].set_title(ALGORITHMS[method].title, fontsize=10, loc="left", fontweight="bold")
+        row[0].set_ylabel(f"validation {name}", fontsize=style.label)
+        if style.titled or len(rows) > 1:
+            row[0].set_title(ALGORITHMS[method].title, fontsize=style.label, loc="left", fontweight="bold")
         if worst is not None:
             row[0].set_ylim(**{"bottom" if swept.metric.higher else "top": worst})
-    beside(figure, _legend(swept, beyond))
+    beside(figure, _legend(swept, beyond, style.scale))
     counts = [seeds for one in swept.tried if (seeds := one.validation.seeds)]
     caption(figure, [spread_caption("points", "bars", counts, swept.experiment.seeds)] if counts else [])
     return figure
@@ -68,26 +84,31 @@ def _swept_keys(tried: Sequence[Tried]) -> list[str]:
     return [key for key in keys if len({repr(one.setting.values[key]) for one in tried}) > 1] or keys[:1] or [""]
 
 
-def _panel(axes: Axes, tried: Sequence[Tried], key: str, metric: Metric, worst: float | None, other: str) -> None:
+def _panel(
+    axes: Axes, tried: Sequence[Tried], key: str, metric: Metric, worst: float | None, other: str, style: Style
+) -> None:
     places = _places(axes, [one.setting.values.get(key, "defaults") for one in tried])
     for one, x in zip(tried, places, strict=True):
         y = metric.unit * one.validation.mean
         colour, marker, size = (MISS, "*", 12) if one.chosen else (other, "o", 4.5)
         if one.failures:
-            _at_end(axes, x, "x", GREY, 0.04)
+            _at_end(axes, x, "x", GREY, 0.04, style.scale)
         elif worst is not None and metric.better(worst, y):
-            _at_end(axes, x, "v" if metric.higher else "^", other, 0.04 if metric.higher else 0.96)
+            _at_end(axes, x, "v" if metric.higher else "^", other, 0.04 if metric.higher else 0.96, style.scale)
         elif one.validation.seeds:
             bar = metric.unit * one.validation.std if one.validation.seeds > 1 else None
-            axes.errorbar([x], [y], yerr=bar, color=colour, marker=marker, markersize=size, linestyle="none",
-                          elinewidth=0.9, zorder=4 if one.chosen else 3)  # fmt: skip
-    tidy(axes)
+            look: dict[str, Any] = {"color": colour, "marker": marker, "markersize": size * style.scale}
+            look |= {"linestyle": "none", "elinewidth": 0.9 * style.scale, "zorder": 4 if one.chosen else 3}
+            axes.errorbar([x], [y], yerr=bar, **look)
+    tidy(axes, style)
     axes.margins(x=0.06)
 
 
-def _at_end(axes: Axes, x: float, marker: str, colour: str, height: float) -> None:
+def _at_end(axes: Axes, x: float, marker: str, colour: str, height: float, scale: float) -> None:
     """Draw a mark at the end of the axis, for a setting without a score that the axis can show."""
-    axes.plot([x], [height], marker, color=colour, markersize=6, transform=axes.get_xaxis_transform(), clip_on=False)
+    axes.plot(
+        [x], [height], marker, color=colour, markersize=6 * scale, transform=axes.get_xaxis_transform(), clip_on=False
+    )
 
 
 def _places(axes: Axes, values: Sequence[Any]) -> list[float]:
@@ -111,7 +132,7 @@ def _aside(nth: int, of: int) -> float:
     return (nth - (of - 1) / 2) * min(0.12, 0.8 / of)
 
 
-def _legend(swept: Swept, beyond: bool) -> list[Line2D]:
+def _legend(swept: Swept, beyond: bool, scale: float) -> list[Line2D]:
     tried, other = (NOT_CHOSEN, PALE) if swept.chosen else ("tried", HIT)
     end = "v" if swept.metric.higher else "^"
     looks = [("o", other, 4.5, tried), ("*", MISS, 12, "chosen"), (end, other, 6, "worse than the axis shows")]
@@ -123,7 +144,7 @@ def _legend(swept: Swept, beyond: bool) -> list[Line2D]:
         any(one.failures for one in swept.tried),
     ]
     return [
-        Line2D([], [], linestyle="none", marker=marker, color=colour, markersize=size, label=label)
+        Line2D([], [], linestyle="none", marker=marker, color=colour, markersize=size * scale, label=label)
         for (marker, colour, size, label), shown in zip(looks, occurs, strict=True)
         if shown
     ]

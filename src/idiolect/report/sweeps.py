@@ -1,6 +1,7 @@
 """A sweep's table, CSV, figure, and its chosen settings as an experiment file."""
 
 import json
+import math
 from pathlib import Path
 from typing import Any
 
@@ -9,12 +10,18 @@ import tomli_w
 from rich import box
 from rich.table import Table
 
+from idiolect.core.errors import StoreError
 from idiolect.core.files import atomic_write
+from idiolect.data.federated import TaskKind
 from idiolect.report.style import save
 from idiolect.report.sweep_figure import sweep_figure
 from idiolect.report.text import score
+from idiolect.study.experiment import Experiment
+from idiolect.study.measuring import metrics_of
 from idiolect.study.search.choose import Swept, Tried
+from idiolect.study.search.engine import Setting
 from idiolect.study.search.space import shown
+from idiolect.study.summary import OverSeeds
 
 
 def _row(one: Tried) -> dict[str, Any]:
@@ -103,3 +110,40 @@ def _without_none(value: Any) -> Any:
     if isinstance(value, dict):
         return {key: _without_none(part) for key, part in value.items() if part is not None}
     return [_without_none(part) for part in value] if isinstance(value, list | tuple) else value
+
+
+def read_swept(folder: Path, experiment: Experiment, task: TaskKind) -> Swept:
+    """Read a sweep's outcome back from its sweep.csv; what it cost is not in it.
+
+    Raises `StoreError` for a file that is not a sweep's.
+    """
+    path = folder / "sweep.csv"
+    try:
+        table = pd.read_csv(path, keep_default_na=False)
+        first, last = (list(table.columns).index(name) for name in ("method", "validation"))
+        keys = list(table.columns)[first + 1 : last]
+        cell, tried = experiment.cells[0], list[Tried]()
+        for row in table.to_dict(orient="records"):
+            values = {str(key): value_in(str(row[key])) for key in keys if str(row[key]) != ""}
+            own = cell.model_copy(update={"methods": tuple(m for m in cell.methods if m.name == row["method"])})
+            failures = tuple(part for part in str(row["failures"]).split("; ") if part)
+            over = OverSeeds(_float(row["validation"]), _float(row["validation_std"]), math.nan, int(row["seeds"]))
+            chosen = str(row["chosen"]) == "True"
+            tried.append(Tried(Setting(values, own), over, int(row["rounds"]), failures, chosen))
+    except (OSError, ValueError, KeyError) as error:
+        raise StoreError(f"{path} is not a sweep's table: {str(error).splitlines()[0]}") from error
+    return Swept(experiment, metrics_of(experiment.cells[0], task)[0], tuple(tried), {})
+
+
+def value_in(text: str) -> Any:
+    """A setting's value in a CSV file: a number if it reads as one, else the text."""
+    for kind in (int, float):
+        try:
+            return kind(text)
+        except ValueError:
+            continue
+    return text
+
+
+def _float(value: Any) -> float:
+    return math.nan if value == "" else float(value)

@@ -1,6 +1,7 @@
 """Numbers as text: per cent, significant digits, and a dash for a missing value."""
 
 import math
+from collections.abc import Sequence
 
 from idiolect.metrics.base import Metric
 from idiolect.study.intervals import Difference
@@ -18,6 +19,26 @@ def number(value: float, metric: Metric) -> str:
 def score(value: OverSeeds, metric: Metric) -> str:
     """Format a score over seeds: "95.62 ± 0.04"; without ± for a single seed, a dash for none."""
     return _with_std(metric.unit * value.mean, metric.unit * value.std, metric)
+
+
+def with_interval(value: OverSeeds, metric: Metric) -> str:
+    """Format a score with half of its 95 % interval over seeds: "95.62 ± 0.04"; alone for a single seed."""
+    return _with_std(metric.unit * value.mean, metric.unit * value.half_width, metric)
+
+
+def size(count: float) -> str:
+    """Format a number of bytes: "31.4 kB"."""
+    for unit in ("B", "kB", "MB", "GB"):
+        if count < 1000 or unit == "GB":
+            return f"{count:.3g} {unit}"
+        count /= 1000
+    raise AssertionError
+
+
+def some(names: Sequence[str], most: int = 5) -> str:
+    """The first few names, and how many more there are; a dash for none."""
+    more = f" and {len(names) - most} more" if len(names) > most else ""
+    return ", ".join(names[:most]) + more if names else MISSING
 
 
 def value(value: float) -> str:

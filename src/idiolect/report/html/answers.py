@@ -1,0 +1,208 @@
+"""The answer in three sentences, and five questions, in careful words: what seeds and samples do not show is said."""
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from idiolect.metrics.base import Metric
+from idiolect.report import text
+from idiolect.report.extras import FEW
+from idiolect.report.html.leaks import leaks_of
+from idiolect.report.html.names import isolated
+from idiolect.report.html.parts import Key, Part, Whole
+from idiolect.report.html.several import several
+from idiolect.report.html.standing import Loser, Standing, standing_of
+from idiolect.study.outcomes import Line
+from idiolect.study.pairs import Pair
+
+QUESTIONS = (
+    "Which method is best, and by how much?",
+    "Is it beyond noise?",
+    "Who loses most?",
+    "Is there a leak?",
+    "How was it made?",
+)
+ALONE, UNKNOWN = "training alone", "Nothing can be said: no run has ended with a score."
+TIMED = "Only times are compared here: the scores of these few rounds mean nothing."
+UNSCORED = "Who loses is no question of times."
+ONE_SEED = "A single seed proves nothing: it has no interval, and another seed may turn the order round."
+
+
+def answers_of(whole: Whole) -> tuple[list[str], list[tuple[str, str]], list[list[str]]]:
+    """(three sentences of the whole, (question, answer) pairs, three sentences of each part)."""
+    standings = [standing_of(part) for part in whole.parts]
+    each = [_three(part, standing) for part, standing in zip(whole.parts, standings, strict=True)]
+    three = each[0] if len(each) == 1 else several(whole.parts, standings, each)
+    leak = leak_sentence(leaks_of(whole.parts))
+    answers = (*three, leak, _made(whole))
+    return [three[0], three[1], f"{three[2]} {leak}"], list(zip(QUESTIONS, answers, strict=True)), each
+
+
+def _three(part: Part, standing: Standing | None) -> list[str]:
+    """Which is best, whether beyond noise, who loses most."""
+    if part.timed:
+        return [TIMED, f"{_fastest(part)} Machines differ, so that only ratios of times compare.", UNSCORED]
+    if standing is None:
+        return [UNKNOWN, UNKNOWN, UNKNOWN]
+    return [_best(part, standing), _noise(part, standing), _loses(part, standing)]
+
+
+def _fastest(part: Part) -> str:
+    timed = [line for line in part.lines if line.seconds.seeds]
+    if not timed:
+        return UNKNOWN
+    line = min(timed, key=lambda one: one.seconds.mean)
+    return (
+        f"The least time is of {isolated(part.entry(line.method).shown)}, {text.seconds(line.seconds)} seconds a run."
+    )
+
+
+def scored(value: str, metric: Metric) -> str:
+    """A score with its unit: "98.63 ± 0.04 % accuracy", "mse 0.123 ± 0.004"."""
+    return f"{value} % {metric.column}" if metric.percent else f"{metric.column} {value}"
+
+
+def named(part: Part, key: Key) -> str:
+    """A model as sentences call it: "Ditto (personal)", "training alone"."""
+    return ALONE if key == part.local else isolated(f"{part.entry(key[0]).shown} ({key[1]})")
+
+
+def _key(line: Line) -> Key:
+    return line.method, line.model
+
+
+def _gap(part: Part, pair: Pair, line: Line, reference: Key) -> str:
+    """The difference to a reference in words, with what is known of its uncertainty."""
+    unit = "points" if part.metric.percent else part.metric.column
+    name = named(part, reference)
+    if pair.difference is None:
+        return f"{text.difference(_mean_gap(part, _key(line), reference), None, part.metric)} {unit} against {name}"
+    shown = text.difference(pair.difference.mean, pair.difference, part.metric)
+    return f"{shown} {unit} against {name} (p {_p(pair.p)})"
+
+
+def _mean_gap(part: Part, key: Key, reference: Key) -> float:
+    """The difference over all samples, mean over the seeds that both have, in the units shown."""
+    ours, base, name = part.scores[key], part.scores[reference], part.metric.name
+    gaps = [ours[seed].pooled[name] - base[seed].pooled[name] for seed in sorted({*ours} & {*base})]
+    return part.metric.unit * sum(gaps) / len(gaps)
+
+
+def _p(value: float) -> str:
+    shown = text.p_value(value)
+    return shown if shown.startswith("<") else f"= {shown}"
+
+
+def _best(part: Part, standing: Standing) -> str:
+    """The first sentence: what is best, and by how much over training alone and over the shared model."""
+    best, top = standing.best, standing.federated
+    count = best.pooled.seeds
+    over = f"mean of {count} seeds ± half of the 95 % interval" if count > 1 else "one seed"
+    first = (
+        f"{named(part, _key(best))} scores best, {scored(text.with_interval(best.pooled, part.metric), part.metric)}"
+    )
+    sentence = f"{first.replace(ALONE, ALONE.capitalize(), 1)} ({over})"
+    if top is None:
+        return f"{sentence}; no federated method was run beside it."
+    gaps: list[str] = []
+    if standing.against_local is not None and part.local is not None:
+        gaps.append(_gap(part, standing.against_local, top, part.local))
+    if standing.against_shared is not None and part.shared is not None:
+        gaps.append(_gap(part, standing.against_shared, top, part.shared))
+    if _key(best) != _key(top):
+        told = f"; the best federated model, {named(part, _key(top))}, has "
+        told += scored(text.with_interval(top.pooled, part.metric), part.metric)
+        return f"{sentence}{told}{': ' if gaps else ''}{' and '.join(gaps)}."
+    if not gaps and _key(top) == part.shared:
+        return f"{sentence}; it is the shared model itself, and training alone was not run beside it."
+    if not gaps:
+        return f"{sentence}; neither training alone nor a shared model was run beside it."
+    return f"{sentence}: {' and '.join(gaps)}."
+
+
+def _noise(part: Part, standing: Standing) -> str:
+    """The second sentence: whether the lead is beyond noise, over all samples and client by client."""
+    top = standing.federated
+    if top is None:
+        return "There is nothing to compare it with."
+    parts: list[str] = []
+    pair = standing.against_local
+    if top.pooled.seeds < 2:
+        parts.append(ONE_SEED)
+    elif pair is not None and pair.difference is not None:
+        sure = pair.p < 0.05
+        better = (pair.difference.mean > 0) == part.metric.higher
+        what = f"{named(part, _key(top))} is {'better' if better else 'worse'} than {ALONE}"
+        parts.append(
+            f"Beyond the noise of the seeds {what} (Holm, 5 %)."
+            if sure
+            else f"The seeds do not tell {named(part, _key(top))} from {ALONE} (p {_p(pair.p)}, Holm)."
+        )
+    if 2 <= top.pooled.seeds < FEW:
+        parts.append(f"These are few seeds, {top.pooled.seeds}: such intervals and p values are rough.")
+    if pair is not None:
+        counts = pair.clients
+        told = counts.better + counts.worse + counts.unclear
+        parts.append(
+            f"Of {told} clients, {counts.better} {_are(counts.better)} better and {counts.worse} "
+            f"{_are(counts.worse)} worse off than alone beyond noise; {counts.unclear} cannot be told."
+        )
+    if standing.ties:
+        names = [named(part, key) for key in standing.ties]
+        parts.append(f"Not told apart from it: {text.some(names)}.")
+    return " ".join(parts) or "Training alone was not run, so that no client's gain over it is known."
+
+
+def _are(count: int) -> str:
+    return "is" if count == 1 else "are"
+
+
+def _loses(part: Part, standing: Standing) -> str:
+    """The third sentence: the client that loses most against training alone."""
+    top, loser = standing.federated, standing.loser
+    if loser is None or top is None:
+        return "Who loses cannot be said: no client has scores of both training alone and a federated model."
+    model, metric = named(part, _key(top)), part.metric
+    unit = " %" if metric.percent else f" {metric.column}"
+    client = isolated(loser.client)
+    alone, ours = (text.number(value, metric) + unit for value in (loser.alone, loser.score))
+    samples = f"{loser.samples:,} test sample{'s' if loser.samples != 1 else ''}"
+    if loser.losers == 0:
+        return f"No client scores worse with {model} than alone; {client} gains least ({alone} alone, {ours})."
+    return (
+        f"{loser.losers} of {loser.clients} clients score worse with {model} than alone; {client} loses most: "
+        f"{ours} against {alone} alone, on {samples}, {_told(loser)}."
+    )
+
+
+def _told(loser: Loser) -> str:
+    return "beyond noise" if loser.told == -1 else "which noise alone may explain"
+
+
+def leak_sentence(leaks: Sequence[Mapping[str, Any]] | None) -> str:
+    """Whether a leak was found, with the first findings. leaks: as `leaks_of` lists them."""
+    if leaks is None:
+        return "Whether there is a leak is not known: no audit of the data is recorded here."
+    severe = [leak["text"] for leak in leaks if leak["severe"]]
+    unseen = [leak["text"] for leak in leaks if leak["text"].startswith(("Not audited", "The samples of different"))]
+    if severe:
+        more = f" There are {len(severe) - 2} more findings." if len(severe) > 2 else ""
+        return f"The audit found leaks: {' '.join(severe[:2])}{more}"
+    if unseen and len(unseen) == len(leaks):
+        return f"No leak is known, but: {unseen[0]}"
+    return "The audit of the data found no leak."
+
+
+def _made(whole: Whole) -> str:
+    """How the numbers were made: the command, the protocol, the seeds, the software."""
+    seeds = sorted({seed for part in whole.parts for seed in part.seeds})
+    made = dict(whole.made_with)
+    facts = [
+        f"by: {whole.command}" if whole.command else "",
+        f"protocol {whole.protocol}" if whole.protocol else "",
+        f"seed{'s' if len(seeds) != 1 else ''} {text.some([str(seed) for seed in seeds], 10)}" if seeds else "",
+        f"idiolect {made['idiolect']}" if "idiolect" in made else "",
+        f"git commit {made['git commit']}" if "git commit" in made else "",
+        f"on {made['date']}" if "date" in made else "",
+    ]
+    told = ", ".join(fact for fact in facts if fact)
+    return f"Made {told}." if told else "How it was made is not recorded here."

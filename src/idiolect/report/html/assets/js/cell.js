@@ -1,0 +1,148 @@
+/* One federation's results, and what the reader has chosen: methods, a model, a search. */
+(function (page) {
+  "use strict";
+
+  const COLOURS = 7;
+  const DASHES = { personal: null, adapted: null, global: "6 4", local: "2 3" };
+  const OTHER_DASHES = ["10 3 2 3", "10 3 2 3 2 3", "4 4", "14 4"];
+  const SYMBOLS = [null, "circle", "square", "triangle", "diamond", "star", "wye"];
+
+  class Cell {
+    constructor(data, place) {
+      this.data = data;
+      this.place = place;
+      this.metric = data.metric;
+      this.clients = data.clients;
+      this.hidden = new Set();
+      this.found = null; // client numbers that the search matches; null without a search
+      this._listeners = {};
+      this._methods = new Map(data.methods.map((method) => [method.key, method]));
+      this._models = new Map(data.models.map((model) => [model.key, model]));
+      this._styles = styles(data.models);
+      this._tried = null;
+    }
+
+    on(event, listener) {
+      (this._listeners[event] ||= []).push(listener);
+    }
+
+    tell(event) {
+      (this._listeners[event] || []).forEach((listener) => listener());
+    }
+
+    /** Keys of the models of methods that are switched on. */
+    shown() {
+      return this.data.models.filter((model) => !this.hidden.has(model.method)).map((model) => model.key);
+    }
+
+    isShown(key) {
+      const model = this._models.get(key);
+      return !model || !this.hidden.has(model.method);
+    }
+
+    title(key) {
+      return this._models.has(key) ? this._models.get(key).title : key;
+    }
+
+    method(key) {
+      return this._methods.get((this._models.get(key) || {}).method) || { title: key, color: 6 };
+    }
+
+    colour(key) {
+      return this.isMuted(key) ? "var(--same)" : page.colour(this.method(key).color);
+    }
+
+    /** Whether a model is of a setting that validation data did not choose: grey and thin. */
+    isMuted(key) {
+      return Boolean(this.method(key).muted);
+    }
+
+    dash(key) {
+      return this._styles.get(key) || null;
+    }
+
+    /** A mark on the lines of methods beyond the palette's end. */
+    symbol(key) {
+      return SYMBOLS[Math.floor(this.method(key).color / COLOURS) % SYMBOLS.length];
+    }
+
+    /** Models with scores by client, of methods that are switched on. */
+    scored() {
+      return this.clients ? this.shown().filter((key) => this.clients.scores[key]) : [];
+    }
+
+    /** Models that can be held against training alone: all but Local, unless there is no other. */
+    choosable() {
+      const models = this.scored();
+      return models.length > 1 ? models.filter((key) => key !== this.clients.local) : models;
+    }
+
+    /** The model in the client charts: the reader's choice, else the best, rather one that is not the shared model. */
+    chosen() {
+      if (!this.clients) return null;
+      const models = this.choosable();
+      if (models.includes(this._tried)) return this._tried;
+      const sign = this.metric.higher ? -1 : 1;
+      return d3.sort(models, (key) => this.isMuted(key), (key) => key === this.clients.shared, (key) => sign * (d3.mean(this.clients.scores[key]) ?? sign * Infinity))[0] ?? null;
+    }
+
+    choose(key) {
+      this._tried = key;
+      this.tell("chosen");
+    }
+
+    switchMethod(key, on) {
+      if (on) this.hidden.delete(key);
+      else this.hidden.add(key);
+      this.tell("methods");
+    }
+
+    /** What a client gains with a model over another, positive where it is better; null where unknown. */
+    gain(key, other, client) {
+      const mine = this.clients.scores[key]?.[client], theirs = this.clients.scores[other]?.[client];
+      if (page.missing(mine) || page.missing(theirs)) return null;
+      return (mine - theirs) * (this.metric.higher ? 1 : -1);
+    }
+
+    /** 1, 0 or -1: better than Local beyond noise, not told apart, worse; null where nobody can say. */
+    beyond(key, client) {
+      return (this.clients.beyond || {})[key]?.[client] ?? null;
+    }
+
+    /** A client's number of labels by label, as shares; null without labels. */
+    shares(client) {
+      if (!this.clients.labels) return null;
+      const counts = this.clients.labels.counts[client], total = d3.sum(counts);
+      return counts.map((count) => (total ? count / total : 0));
+    }
+
+    size(client) {
+      return this.clients.train[client] ?? this.clients.test[client];
+    }
+
+    sizeName() {
+      return this.clients.train.some((size) => !page.missing(size)) ? "training samples" : "test samples";
+    }
+  }
+
+  /** A dash pattern for every model: the same as in the figures for papers. */
+  function styles(models) {
+    const found = new Map(), others = new Map();
+    for (const model of models) {
+      const both = model.model === "adapted" && models.some((m) => m.method === model.method && m.model === "personal");
+      if (model.model in DASHES && !both) found.set(model.key, DASHES[model.model]);
+      else {
+        if (!others.has(model.model)) others.set(model.model, OTHER_DASHES[others.size % OTHER_DASHES.length]);
+        found.set(model.key, others.get(model.model));
+      }
+    }
+    return found;
+  }
+
+  page.colour = (place) => `var(--c${place % COLOURS})`;
+
+  page.open = function () {
+    page.data = JSON.parse(document.getElementById("data").textContent);
+    page.cells = page.data.cells.map((data, place) => new Cell(data, place));
+  };
+})((window.idiolect = window.idiolect || {}));

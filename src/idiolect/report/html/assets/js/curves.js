@@ -1,0 +1,148 @@
+/* Learning curves: the mean over seeds with its band, zoomed to where methods differ. */
+(function (page) {
+  "use strict";
+
+  const NARROW = 520; // pixels; below, lines are named in a list under the chart
+  const GAP = 14;
+
+  page.curves = function (cell) {
+    const { quantities, band } = cell.data.curves;
+    return quantities.map((quantity) => one(cell, quantity, band));
+  };
+
+  function one(cell, quantity, band) {
+    const state = { whole: false, note: "" };
+    const figure = page.figure({
+      title: quantity.title,
+      note: () => [band ? `Bands: ${band}.` : "", state.note].filter(Boolean).join(" "),
+      controls: [page.wholeRange(state, () => figure)],
+      draw(width) {
+        const curves = quantity.series.filter((series) => cell.isShown(series.model)).map(pointsOf);
+        if (!curves.length) return "No method is switched on.";
+        const range = page.curveRange(curves, state.whole);
+        if (!range) return "No round was measured.";
+        state.note = noteOf(cell, range);
+        state.offer(state.note);
+        return drawn(cell, quantity, coincide(curves, range.domain), range.domain, width);
+      },
+      table: () => {
+        const shown = quantity.series.filter((series) => cell.isShown(series.model));
+        const rounds = [...new Set(shown.flatMap((series) => series.rounds))].sort(d3.ascending);
+        const at = shown.map((series) => new Map(series.rounds.map((round, i) => [round, series.mean[i]])));
+        return { header: ["round", ...shown.map((series) => cell.title(series.model))], rows: rounds.map((round) => [String(round), ...at.map((values) => value(quantity, values.get(round)))]) };
+      },
+    });
+    cell.on("methods", figure.chart.stale);
+    return figure;
+  }
+
+  function drawn(cell, quantity, curves, domain, width) {
+    const wide = width >= NARROW;
+    const rounds = d3.extent(curves.flatMap((curve) => curve.points), (point) => point.x);
+    const height = wide ? Math.max(320, curves.length * GAP + 60) : 260;
+    const bands = curves.filter((curve) => !cell.isMuted(curve.model) && curve.points.some((point) => !page.missing(point.low)));
+    const clip = true;
+    const marks = [
+      ...bands.map((curve) => Plot.areaY(curve.points.filter((p) => !page.missing(p.low) && !page.missing(p.high)), { x: "x", y1: "low", y2: "high", fill: cell.colour(curve.model), fillOpacity: 0.12, className: "band", clip })),
+      ...curves.map((curve) => Plot.line(curve.points, { x: "x", y: "y", stroke: cell.colour(curve.model), strokeWidth: cell.isMuted(curve.model) ? 1 : 2, strokeDasharray: curve.dash || cell.dash(curve.model), strokeDashoffset: curve.offset || 0, className: "curve", clip })),
+      ...curves.filter((curve) => cell.symbol(curve.model)).map((curve) =>
+        Plot.dot(curve.points.filter((_, i) => i % Math.ceil(curve.points.length / 8) === 0), { x: "x", y: "y", symbol: cell.symbol(curve.model), fill: cell.colour(curve.model), r: 4, className: "mark", clip })),
+      ...curves.filter((curve) => curve.points.filter((p) => !page.missing(p.y)).length === 1).map((curve) => Plot.dot(curve.points, { x: "x", y: "y", fill: cell.colour(curve.model), r: 4, className: "mark", clip })),
+    ];
+    const right = wide ? Math.min(190, 34 + 6.6 * d3.max(curves, (curve) => page.named(cell.title(curve.model), 24).length)) : 12;
+    const svg = page.plot(sentence(cell, quantity, curves), {
+      width, height, marginLeft: 56, marginRight: right, marginTop: 20, marginBottom: 38, marks,
+      x: { domain: rounds[0] === rounds[1] ? [rounds[0] - 1, rounds[1] + 1] : rounds, label: "round →", labelArrow: "none", grid: false, ticks: Math.max(3, Math.min(8, rounds[1] - rounds[0], width / 80)), tickFormat: (v) => (Number.isInteger(v) ? page.number(v) : "") },
+      y: { domain, label: null, grid: true, ticks: 6, tickFormat: page.tick(quantity.percent) },
+    });
+    if (wide) ends(svg, cell, curves.filter((curve) => !cell.isMuted(curve.model)), domain, height);
+    hover(svg, cell, quantity, curves);
+    return wide ? svg : withList(svg, cell, curves);
+  }
+
+  /** Names at the ends of the lines, moved apart where they would overlap. */
+  function ends(svg, cell, curves, domain, height) {
+    const y = svg.scale("y"), x = svg.scale("x");
+    const last = curves.map((curve) => curve.points.findLast((point) => !page.missing(point.y))).map((point) => point || { x: 0, y: domain[0] });
+    const at = last.map((point) => y.apply(Math.max(domain[0], Math.min(domain[1], point.y))));
+    const places = page.spread(at, GAP, 20, height - 38);
+    const group = page.el("g", { class: "ends", "aria-hidden": "true" });
+    curves.forEach((curve, i) => {
+      const from = x.apply(last[i].x) + 3, to = x.range[1] + 22;
+      group.append(page.el("path", { d: `M${from},${at[i]}L${to - 10},${places[i]}L${to - 2},${places[i]}`, fill: "none", "stroke-width": 1.2, style: { stroke: cell.colour(curve.model) } }));
+      const text = document.createElementNS("http://www.w3.org/2000/svg", "text");
+      Object.entries({ x: to + 1, y: places[i], dy: "0.35em", fill: "currentColor", "font-size": 11.5, "text-anchor": "start" }).forEach(([key, v]) => text.setAttribute(key, v));
+      text.textContent = page.named(cell.title(curve.model), 24);
+      group.append(text);
+    });
+    svg.append(group);
+  }
+
+  function withList(svg, cell, curves) {
+    const list = page.el("ul", { class: "key" }, curves.map((curve) => page.el("li", {}, page.swatch(cell, curve.model), page.name(cell.title(curve.model)))));
+    return page.el("div", {}, svg, list);
+  }
+
+  /** The values at the round under the pointer, best first. */
+  function hover(svg, cell, quantity, curves) {
+    const rounds = [...new Set(curves.flatMap((curve) => curve.points.map((point) => point.x)))].sort(d3.ascending);
+    const x = svg.scale("x"), { range } = svg.scale("y");
+    const rule = page.el("line", { y1: range[0], y2: range[1], "stroke-width": 1, "stroke-dasharray": "2 2", style: { stroke: "var(--soft)" } });
+    rule.style.display = "none";
+    svg.append(rule);
+    svg.addEventListener("pointermove", (event) => {
+      const round = rounds[d3.bisector((r) => r).center(rounds, x.invert(d3.pointer(event, svg)[0]))];
+      rule.style.display = "";
+      for (const side of ["x1", "x2"]) rule.setAttribute(side, x.apply(round));
+      const values = curves.map((curve) => ({ curve, point: curve.points.find((point) => point.x === round) })).filter((v) => v.point && !page.missing(v.point.y));
+      values.sort((a, b) => b.point.y - a.point.y);
+      page.tip([
+        page.el("p", { class: "head" }, `Round ${round}`),
+        page.el("table", {}, page.el("tbody", {}, values.map(({ curve, point }) => page.el("tr", {}, page.el("td", {}, page.swatch(cell, curve.model), page.name(cell.title(curve.model))), page.el("td", {}, value(quantity, point.y)))))),
+      ], event.clientX, event.clientY);
+    });
+    svg.addEventListener("pointerleave", () => {
+      rule.style.display = "none";
+      page.hideTip();
+    });
+  }
+
+  /** Lines that lie on each other get stripes, so that all are seen: the first whole below, then shifted dashes. */
+  function coincide(curves, domain) {
+    const close = 0.004 * (domain[1] - domain[0]);
+    const alike = (a, b) => a.points.length === b.points.length && a.points.every((p, i) => p.x === b.points[i].x && (page.missing(p.y) ? page.missing(b.points[i].y) : Math.abs(p.y - b.points[i].y) <= close));
+    const stacks = [];
+    for (const curve of curves) {
+      const stack = stacks.find((others) => alike(others[0], curve));
+      if (stack) stack.push(curve);
+      else stacks.push([curve]);
+    }
+    for (const stack of stacks.filter((s) => s.length > 1)) {
+      const dash = Math.max(5, 18 / stack.length);
+      stack.forEach((curve, i) => {
+        curve.dash = i ? `${dash} ${dash * (stack.length - 1)}` : "none";
+        curve.offset = dash * (stack.length - i);
+      });
+    }
+    return curves;
+  }
+
+  function pointsOf(series) {
+    return { model: series.model, points: series.rounds.map((x, i) => ({ x, y: series.mean[i], low: series.low?.[i], high: series.high?.[i] })) };
+  }
+
+  function noteOf(cell, range) {
+    const names = range.clipped.map((curve) => page.named(cell.title(curve.model), 40));
+    if (names.length) return `Cut off, so that the others can be told apart: ${names.slice(0, 4).join("; ")}${names.length > 4 ? ` and ${names.length - 4} more` : ""}.`;
+    return range.early ? "The first rounds lie beyond the axis." : "";
+  }
+
+  function value(quantity, number) {
+    return quantity.percent ? page.percent(number, 1) : page.number(number);
+  }
+
+  function sentence(cell, quantity, curves) {
+    const last = curves.map((curve) => ({ curve, point: curve.points.findLast((point) => !page.missing(point.y)) })).filter((one) => one.point);
+    return `${quantity.title} by round. At the end: ${last.map(({ curve, point }) => `${page.named(cell.title(curve.model), 40)} ${value(quantity, point.y)}`).join(", ")}.`;
+  }
+})((window.idiolect = window.idiolect || {}));

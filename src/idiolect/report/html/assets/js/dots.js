@@ -1,0 +1,132 @@
+/* A dot for each client: hover and focus tell who it is, a click opens the client's page. */
+(function (page) {
+  "use strict";
+
+  const REACH = 22; // pixels from the pointer to the dot that it means
+  const MOST_APART = 30;
+  const SPACE = 4;
+  const KINDS = [
+    { beyond: 0, fill: "none", stroke: "var(--same)", symbol: "circle" },
+    { beyond: null, fill: "none", stroke: "var(--accent)", symbol: "circle" },
+    { beyond: 1, fill: "var(--win)", stroke: "var(--win)", symbol: "circle" },
+    { beyond: -1, fill: "var(--lose)", stroke: "var(--lose)", symbol: "triangle", rotate: 180 },
+  ];
+
+  /**
+   * Draw dots. points: [{client, x, y}]; beyond: client -> 1, 0, -1 or null; options: of the plot; under: marks below
+   * the dots; clamp: {x, y} axes, at whose ends values beyond are drawn.
+   */
+  page.dots = function (cell, { points, beyond, options, under, label, key, clamp = {} }) {
+    const inside = (axis, value) => (clamp[axis] ? Math.max(clamp[axis][0], Math.min(clamp[axis][1], value)) : value);
+    const big = points.length > 300;
+    const layers = KINDS.map((kind) => points.filter((point) => beyond(point.client) === kind.beyond));
+    const marks = KINDS.map((kind, i) =>
+      Plot.dot(layers[i], {
+        x: (point) => inside("x", point.x), y: (point) => inside("y", point.y), r: big ? 3.2 : 4.6, symbol: kind.symbol, rotate: kind.rotate || 0,
+        fill: kind.fill, stroke: kind.stroke, strokeWidth: big ? 1 : 1.5, strokeOpacity: big ? 0.6 : 1, fillOpacity: big ? 0.4 : 0.85, className: `layer-${i}`, sort: null,
+      }),
+    );
+    const svg = page.plot(label, { ...options, marks: [...(under || []), ...marks] }, true);
+    const wired = [];
+    layers.forEach((layer, i) => {
+      svg.querySelectorAll(`.layer-${i} > *`).forEach((element) => wired.push({ element, ...layer[element.__data__] }));
+    });
+    svg.querySelectorAll("g[aria-label]").forEach((part) => part.removeAttribute("aria-label"));
+    svg.querySelectorAll("g:not([class^=layer-])").forEach((part) => part.closest("[class^=layer-]") || part.setAttribute("aria-hidden", "true"));
+    wired.sort((a, b) => a.x - b.x || a.y - b.y);
+    const at = (one) => [svg.scale("x").apply(inside("x", one.x)), svg.scale("y").apply(inside("y", one.y))];
+    apart(wired, at);
+    page.wire(svg, cell, wired, { key, at: (one) => at(one).map((value, i) => value + one.moved[i]) });
+    return svg;
+  };
+
+  /** Dots at the same place lie side by side, in a small spiral. */
+  function apart(wired, at) {
+    const seen = new Map();
+    for (const one of wired) {
+      const place = at(one).map(Math.round).join(" "), k = Math.min(MOST_APART, seen.get(place) || 0);
+      seen.set(place, k + 1);
+      one.moved = k ? [SPACE * Math.sqrt(k) * Math.cos(2.4 * k), SPACE * Math.sqrt(k) * Math.sin(2.4 * k)] : [0, 0];
+      if (k) one.element.style.translate = one.moved.map((value) => `${value.toFixed(1)}px`).join(" ");
+    }
+  }
+
+  /** Give elements [{element, client}] of a chart hover, focus with the arrow keys, click and search. */
+  page.wire = function (svg, cell, wired, { key, at, content }) {
+    const tip = content || ((one) => page.clientTip(cell, one.client));
+    const tree = d3.quadtree(wired, (one) => at(one)[0], (one) => at(one)[1]);
+    const place = new Map(wired.map((one, i) => [one.element, i]));
+    let hot = null, current = 0;
+    wired.forEach((one, i) => {
+      one.element.classList.add("point");
+      one.element.setAttribute("role", "button");
+      one.element.setAttribute("tabindex", i ? "-1" : "0");
+      one.element.setAttribute("aria-label", page.clientLabel(cell, one.client, key));
+      one.element.dataset.client = one.client;
+    });
+
+    function heat(one) {
+      if (hot === one) return;
+      hot?.element.classList.remove("hot");
+      hot = one;
+      hot?.element.classList.add("hot");
+      svg.style.cursor = hot ? "pointer" : "";
+    }
+
+    function focus(i) {
+      wired[current].element.setAttribute("tabindex", "-1");
+      current = Math.max(0, Math.min(wired.length - 1, i));
+      wired[current].element.setAttribute("tabindex", "0");
+      wired[current].element.focus();
+    }
+
+    svg.addEventListener("pointermove", (event) => {
+      const [x, y] = d3.pointer(event, svg);
+      heat(tree.find(x, y, REACH) || null);
+      if (hot) page.tip(tip(hot), event.clientX, event.clientY);
+      else page.hideTip();
+    });
+    svg.addEventListener("pointerleave", () => {
+      heat(null);
+      page.hideTip();
+    });
+    svg.addEventListener("click", (event) => {
+      const [x, y] = d3.pointer(event, svg);
+      const one = tree.find(x, y, REACH);
+      if (one) page.goToClient(cell, one.client);
+    });
+    svg.addEventListener("focusin", (event) => {
+      const i = place.get(event.target);
+      if (i === undefined) return;
+      current = i;
+      if (event.target.matches(":focus-visible")) page.tipAt(tip(wired[i]), event.target);
+    });
+    svg.addEventListener("focusout", page.hideTip);
+    svg.addEventListener("keydown", (event) => {
+      const step = { ArrowRight: 1, ArrowDown: 1, ArrowLeft: -1, ArrowUp: -1, PageDown: 10, PageUp: -10, Home: -Infinity, End: Infinity }[event.key];
+      if (!wired.length) return;
+      if (step) focus(current + step);
+      else if (event.key === "Enter" || event.key === " ") page.goToClient(cell, wired[current].client);
+      else if (event.key === "Escape") return page.hideTip();
+      else return;
+      event.preventDefault();
+    });
+    svg.mark = () => {
+      svg.classList.toggle("searching", cell.found !== null);
+      wired.forEach((one) => one.element.classList.toggle("found", Boolean(cell.found?.has(one.client))));
+    };
+  };
+
+  /** What filled and hollow dots mean. */
+  page.dotsKey = function () {
+    const dot = (style, text, down) =>
+      page.el("li", {},
+        page.el("svg", { width: 14, height: 14, viewBox: "-7 -7 14 14", "aria-hidden": "true" },
+          page.el("path", { d: down ? d3.symbol(d3.symbolTriangle, 60)() : "M4.6,0A4.6,4.6,0,1,1,-4.6,0A4.6,4.6,0,1,1,4.6,0", transform: down ? "rotate(180)" : null, "stroke-width": 1.5, style })),
+        text);
+    return page.el("ul", { class: "key" },
+      dot({ fill: "var(--win)", stroke: "var(--win)" }, "better than training alone, beyond noise"),
+      dot({ fill: "none", stroke: "var(--same)" }, "not told apart"),
+      dot({ fill: "var(--lose)", stroke: "var(--lose)" }, "worse, beyond noise", true));
+  };
+})((window.idiolect = window.idiolect || {}));

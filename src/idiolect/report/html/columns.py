@@ -1,0 +1,173 @@
+"""The columns of the page's table: the text and the number of each cell, and what a column means."""
+
+import math
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+
+from idiolect.metrics.registry import METRICS
+from idiolect.report import text
+from idiolect.report.comparison import hurt_column
+from idiolect.report.html.parts import Key, Part
+from idiolect.report.html.target import Target
+from idiolect.study.outcomes import Line
+from idiolect.study.pairs import Pair
+from idiolect.study.published import published_metric
+from idiolect.study.summary import OverSeeds
+from idiolect.study.verdict import in_words
+
+Shown = tuple[str, float | str | None]
+"""A cell of the table: its text, and what it is sorted by."""
+MISSING: Shown = (text.MISSING, None)
+
+
+@dataclass(frozen=True)
+class Column:
+    """A column. of: the cell of a line; numeric: whether it is a number, aligned right; marked: holds the best."""
+
+    title: str
+    help: str
+    numeric: bool
+    of: Callable[[Line], Shown]
+    marked: bool = False
+
+
+def columns_of(part: Part, pairs: Mapping[Key, Pair], target: Target | None) -> list[Column]:
+    """The columns that a part's table has. pairs: of each line against training alone, where that was run."""
+    metric, lines = part.metric, part.lines
+    name = f"{metric.column}, %" if metric.percent else metric.column
+    better = "Higher is better." if metric.higher else "Lower is better."
+    found = [
+        Column("method", "What trains the models, and its label.", False, lambda line: _word(line.method)),
+        Column("model", "Which of the method's models.", False, lambda line: _word(line.model)),
+        Column(
+            name,
+            f"Test {metric.column} over all test samples of all clients: mean over seeds ± half of its 95 % interval "
+            f"(Student's t); a single seed has none. Methods are compared by it. {better}",
+            True,
+            lambda line: _score(part, line.pooled, line),
+            marked=True,
+        ),
+    ]
+    if any(line.published is not None for line in lines):
+        found += _published(part)
+    found += [
+        Column(
+            "client mean", "Every client counts once, however many test samples it has.", True,
+            lambda line: _score(part, line.mean),
+        ),
+        Column(
+            "worst 10 %", "The mean of the worst tenth of the clients.", True, lambda line: _score(part, line.worst10)
+        ),
+    ]  # fmt: skip
+    if part.local is not None:
+        found += _hurt(part, pairs)
+    whose = hurt_column(lines)
+    if any(line.hurt_global is not None for line in lines):
+        what = "FedAvg's shared model where it was run, else the method's own"
+        help = f"The share of clients that score lower than with the plain shared model: {what}."
+        found.append(Column(whose, help, True, lambda line: _share(line.hurt_global)))
+    for other in dict.fromkeys(name for line in lines for name in line.metrics if name != metric.name):
+        if any(_finite(line.metrics.get(other)) for line in lines):
+            found.append(_other(other))
+    return [*found, *_costs(part, target)]
+
+
+def _word(word: str) -> Shown:
+    return word, word
+
+
+def _score(part: Part, value: OverSeeds, line: Line | None = None) -> Shown:
+    if math.isnan(value.mean):
+        return (text.MISSING if line is None else _absent(line)), None
+    return text.with_interval(value, part.metric), value.mean
+
+
+def _absent(line: Line) -> str:
+    return "diverged" if line.failed else "no score"
+
+
+def _share(value: OverSeeds | None) -> Shown:
+    return MISSING if value is None or math.isnan(value.mean) else (text.share(value), value.mean)
+
+
+def _finite(value: OverSeeds | None) -> bool:
+    return value is not None and math.isfinite(value.mean)
+
+
+def _other(name: str) -> Column:
+    metric = METRICS[name]
+
+    def of(line: Line) -> Shown:
+        value = line.metrics.get(name)
+        return (text.with_interval(value, metric), value.mean) if value is not None and _finite(value) else MISSING
+
+    better = "Higher is better." if metric.higher else "Lower is better."
+    title = f"{metric.column}, %" if metric.percent else metric.column
+    return Column(title, f"Test {metric.column} over all test samples; measured beside it. {better}", True, of)
+
+
+def _published(part: Part) -> list[Column]:
+    def published(line: Line) -> Shown:
+        value, metric = line.published, published_metric(line.published_metric)
+        return MISSING if value is None else (text.published(value, metric, part.metric), value.value)
+
+    def difference(line: Line) -> Shown:
+        metric = published_metric(line.published_metric)
+        return text.difference(line.difference, line.interval, metric), line.difference
+
+    def verdict(line: Line) -> Shown:
+        known = line.published is not None and line.verdict is not None
+        return _word(in_words(line.verdict, line.published)) if known else ("", None)  # pyright: ignore[reportArgumentType]
+
+    return [
+        Column("published", "The value that the paper gives.", True, published),
+        Column("difference", "Measured minus published, with its 95 % interval.", True, difference),
+        Column("verdict", "Whether the two agree, by the rule under 'How to read'.", False, verdict),
+    ]
+
+
+def _hurt(part: Part, pairs: Mapping[Key, Pair]) -> list[Column]:
+    def beyond(line: Line) -> Shown:
+        pair = pairs.get((line.method, line.model))
+        if pair is None:
+            return MISSING
+        told = pair.clients.better + pair.clients.worse + pair.clients.unclear
+        return f"{pair.clients.worse} of {told}", pair.clients.worse / told if told else None
+
+    worse = "lower" if part.metric.higher else "higher"
+    return [
+        Column(
+            "hurt vs Local", f"The share of clients whose score is {worse} than with training alone, noise or not.",
+            True, lambda line: _share(line.hurt_local),
+        ),
+        Column(
+            "hurt beyond noise",
+            "Clients that are worse off than with training alone by more than the noise of their test samples and of "
+            "the seeds explains (each tested, Holm's correction over the clients, 5 %).",
+            True, beyond,
+        ),
+    ]  # fmt: skip
+
+
+def _costs(part: Part, target: Target | None) -> list[Column]:
+    def bytes_of(side: int) -> Callable[[Line], Shown]:
+        def of(line: Line) -> Shown:
+            pair = part.traffic.get(line.method)
+            return MISSING if pair is None else (text.size(pair[side]), pair[side])
+
+        return of
+
+    def seconds(line: Line) -> Shown:
+        known = not math.isnan(line.seconds.mean)
+        return (text.seconds(line.seconds), line.seconds.mean) if known else MISSING
+
+    found: list[Column] = []
+    if part.traffic:
+        found = [
+            Column("bytes down", "What one client receives in a round in which it takes part.", True, bytes_of(0)),
+            Column("bytes up", "What one client sends in a round in which it takes part.", True, bytes_of(1)),
+        ]
+    found.append(Column("seconds", "Training time of one run, without compilation, mean over seeds.", True, seconds))
+    if target is not None:
+        found.append(Column("rounds to target", target.help, True, target.shown))
+    return found

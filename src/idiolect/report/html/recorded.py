@@ -1,0 +1,86 @@
+"""What runs recorded beside their scores: each client's samples, the bytes of a round, the graphs of clients."""
+
+from typing import Any
+
+from idiolect.report.html.numbers import number, numbers
+from idiolect.report.html.parts import Census, Key
+from idiolect.study.experiment import Cell
+from idiolect.study.predicted import MOST_RESIDUALS, predicted_key
+from idiolect.study.recorded import clients_key, graph_key, traffic_key
+from idiolect.study.results import Results
+
+
+def census_of(results: Results, cell: Cell) -> Census | None:
+    """The clients of a cell's first finished run; without what it recorded, only the samples that were scored."""
+    for method in cell.methods:
+        for row in results.finished(cell, method):
+            stored = results.store.fact(clients_key(row.data_hash, cell.eval_clients))
+            return census_from(stored) if isinstance(stored, dict) else _scored(results, cell, row.id)
+    return None
+
+
+def census_from(stored: dict[str, Any]) -> Census:
+    """The census that `study.recorded.census` wrote."""
+    return Census(
+        tuple(stored["names"]),
+        tuple(stored["train"]),
+        tuple(stored["test"]),
+        tuple(stored.get("classes", ())),
+        tuple(tuple(row) for row in stored.get("counts", ())),
+        tuple(tuple(row) for row in stored.get("quantiles", ())),
+    )
+
+
+def _scored(results: Results, cell: Cell, run: str) -> Census:
+    """The numbers of samples alone, from the scores; those of a split that was not evaluated are unknown."""
+    names = results.clients(cell)
+    sizes: dict[str, tuple[int | None, ...]] = dict.fromkeys(("train", "test"), (None,) * len(names))
+    rounds, models = results.store.evaluated(run), results.store.models(run)
+    for split in sizes:
+        scores = results.store.scores(run, rounds[-1], models[0], split) if rounds and models else None
+        if scores is not None and len(scores.count) == len(names):
+            sizes[split] = tuple(scores.count.tolist())
+    return Census(tuple(names), sizes["train"], sizes["test"])
+
+
+def recorded_traffic(results: Results, cell: Cell) -> dict[str, tuple[int, int]]:
+    """Method -> bytes (down, up) of one client's round, where they were recorded."""
+    found = {method.title: results.store.fact(traffic_key(cell.id, method.title)) for method in cell.methods}
+    return {title: (int(pair[0]), int(pair[1])) for title, pair in found.items() if pair}
+
+
+def recorded_predicted(results: Results, cell: Cell) -> tuple[dict[Key, Any], str]:
+    """What the saved models of each line predict, a list over clients; and in words, of which runs."""
+    found: dict[Key, Any] = {}
+    seeds: list[int] = []
+    for method in cell.methods:
+        fact = results.store.fact(predicted_key(cell.id, method.title))
+        if isinstance(fact, dict):
+            seeds.append(int(fact["seed"]))
+            found |= {(method.title, name): each for name, each in fact["models"].items()}
+    whose = ", ".join(map(str, dict.fromkeys(seeds)))
+    some = (
+        f"; of more than {MOST_RESIDUALS} test samples, as many of them" if results.task(cell) == "regression" else ""
+    )
+    return found, f"Of the models that were saved, of seed {whose}{some}." if found else ""
+
+
+def recorded_graphs(results: Results, cell: Cell) -> tuple[dict[str, Any], ...]:
+    """The graphs of the cell's methods that have one, and the relations that a method has learned."""
+    facts = {method.title: results.store.fact(graph_key(cell.id, method.title)) for method in cell.methods}
+    return tuple(_graph(title, fact) for title, fact in facts.items() if isinstance(fact, dict))
+
+
+def _graph(title: str, fact: dict[str, Any]) -> dict[str, Any]:
+    shown, count = len(fact["edges"]), int(fact["count"])
+    note = "correlations of the clients as the method learned them" if fact["learned"] else "weights of the edges"
+    note += "; eigenvalues of that matrix" if fact["learned"] else "; eigenvalues of the graph's Laplacian"
+    note += ", with the server as one more vertex" if fact["hub"] else ""
+    note += f"; the {shown:,} strongest of {count:,} pairs are shown" if shown < count else ""
+    return {
+        "title": f"{title}: relations that were learned" if fact["learned"] else f"{title}: graph of the clients",
+        "edges": [[i, j, number(weight)] for i, j, weight in fact["edges"]],
+        "eigenvalues": numbers(fact["eigenvalues"]),
+        "learned": bool(fact["learned"]),
+        "note": f"{note[0].upper()}{note[1:]}.",
+    }

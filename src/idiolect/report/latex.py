@@ -1,0 +1,181 @@
+"""A comparison's table in LaTeX (booktabs): best in bold by test, notes that say what was done."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Literal
+
+from idiolect.core.errors import ConfigError
+from idiolect.metrics.base import Metric
+from idiolect.report import text
+from idiolect.report.board import MEAN, WORST, Board, Key
+from idiolect.report.captions import seeds_text
+from idiolect.study.best import best_of
+from idiolect.study.summary import OverSeeds
+
+Columns = Literal["cells", "metrics"]
+Spread = Literal["interval", "std"]
+SPREADS = {
+    "interval": "95\\,\\% confidence interval over seeds (Student's t)",
+    "std": "standard deviation over seeds",
+}
+_MARKS = {
+    "\\": r"\textbackslash{}",
+    "{": r"\{",
+    "}": r"\}",
+    "~": r"\textasciitilde{}",
+    "^": r"\textasciicircum{}",
+    "<": r"\textless{}",
+    ">": r"\textgreater{}",
+    "|": r"\textbar{}",
+    '"': r"\textquotedbl{}",
+    "±": r"$\pm$",
+    "—": "---",
+    "²": r"$^2$",
+} | {mark: f"\\{mark}" for mark in "&%$#_"}
+
+
+def escaped(words: str) -> str:
+    """Escape what LaTeX reads as commands; a name is one line."""
+    return "".join(_MARKS.get(letter, letter) for letter in " ".join(words.split()))
+
+
+@dataclass(frozen=True)
+class Column:
+    """A column of the table: its heading, and the board and the name of its values."""
+
+    heading: str
+    board: Board
+    name: str
+
+    @property
+    def metric(self) -> Metric:
+        """The metric of its values."""
+        return next((metric for metric in self.board.metrics if metric.name == self.name), self.board.metric)
+
+
+def latex_table(boards: Sequence[Board], columns: Columns, spread: Spread = "interval") -> str:
+    """Write the table: a row for each method and named model, a column for each cell, or each metric of one cell.
+
+    Bold are the best of a column and all that a paired test over seeds, corrected by Holm's method, does not tell
+    apart from it; with one seed nothing is bold, and a note says so. Raises `ConfigError` for metrics of several
+    cells.
+    """
+    if columns == "metrics" and len(boards) > 1:
+        raise ConfigError(f"--columns metrics is of one cell; give --cell: {', '.join(b.cell for b in boards)}")
+    made = _cells(boards) if columns == "cells" else _metrics(boards[0])
+    rows: list[Key] = list(dict.fromkeys(key for column in made for key in column.board.drawn(every=True)))
+    bold = [_bold(column) for column in made]
+    lines: list[str] = []
+    before = ""
+    for method, model in rows:
+        lines += [r"\addlinespace"] if before and before != method else []
+        names = next(column.board.names for column in made if method in column.board.first)
+        shown = [escaped(names.get(method, method)) if method != before else "", escaped(model)]
+        for column, best in zip(made, bold, strict=True):
+            found = column.board.summaries.get((method, model), {}).get(column.name)
+            value = "---" if found is None or not found.seeds else _value(found, column.metric, spread)
+            shown.append(rf"\textbf{{{value}}}" if (method, model) in best else value)
+        lines.append(" & ".join(shown) + r" \\")
+        before = method
+    heads = " & ".join(["Method", "Model", *(escaped(column.heading) for column in made)])
+    return "\n".join(
+        [
+            rf"\begin{{tabular}}{{ll{'r' * len(made)}}}",
+            r"\toprule",
+            rf"{heads} \\",
+            r"\midrule",
+            *lines,
+            r"\bottomrule",
+            r"\end{tabular}",
+            r"\par\smallskip",
+            rf"{{\footnotesize {_notes(made, bold, spread)}\par}}",
+            "",
+        ]
+    )
+
+
+def document(table: str, caption: str, label: str) -> str:
+    """Write the table as a float that a paper includes by `\\input`; booktabs is the only package it needs.
+
+    A table of more than two columns of numbers spans both columns of a two-column paper.
+    """
+    columns = table.partition("\n")[0].rpartition("{ll")[2].count("r")
+    name = "table*" if columns > 2 else "table"
+    lines = [
+        r"% needs \usepackage{booktabs}",
+        rf"\begin{{{name}}}[t]",
+        r"\centering",
+        rf"\caption{{{caption}}}",
+        rf"\label{{{label}}}",
+        table + rf"\end{{{name}}}",
+    ]
+    return "\n".join(lines) + "\n"
+
+
+def _cells(boards: Sequence[Board]) -> list[Column]:
+    alike = len({board.metric.name for board in boards}) == 1
+    return [
+        Column(board.title if alike else f"{board.title}, {board.metric.column}", board, board.metric.name)
+        for board in boards
+    ]
+
+
+def _metrics(board: Board) -> list[Column]:
+    measured = {
+        name for found in board.summaries.values() for name, value in found.items() if value.mean == value.mean
+    }
+    names = [metric.name for metric in board.metrics if metric.name in measured]
+    headings = {metric.name: metric.column for metric in board.metrics}
+    return [Column(headings.get(name, name), board, name) for name in (*names, MEAN, WORST)]
+
+
+def _bold(column: Column) -> frozenset[Key]:
+    values = {key: column.board.by_seed(key, column.name) for key in column.board.drawn(every=True)}
+    best = best_of(values, higher=column.metric.higher)
+    return frozenset() if best is None else best.alike
+
+
+def _value(value: OverSeeds, metric: Metric, spread: Spread) -> str:
+    shown = text.score(value, metric) if spread == "std" else text.score(_halved(value), metric)
+    mean, plus, width = shown.partition(" ± ")
+    return f"{_number(mean)} $\\pm$ {_number(width)}" if plus else _number(mean)
+
+
+def _halved(value: OverSeeds) -> OverSeeds:
+    """The same with half the interval's width where `text` looks for the standard deviation."""
+    return OverSeeds(value.mean, value.half_width, value.half_width, value.seeds)
+
+
+def _number(shown: str) -> str:
+    return f"${shown}$" if shown.startswith("-") else escaped(shown)
+
+
+def _notes(columns: Sequence[Column], bold: Sequence[frozenset[Key]], spread: Spread) -> str:
+    boards = list({id(column.board): column.board for column in columns}.values())
+    counts = [len(b.measured(key)) for b in boards for key in b.drawn(every=True) if b.measured(key)]
+    counts = counts or [found[b.metric.name].seeds for b in boards for found in b.summaries.values()]
+    planned = max(board.planned for board in boards)
+    names = {column.metric.name: column.metric for column in columns}
+    units = [
+        f"{m.column}{' in %' if m.percent else ''}{'' if m.higher else ' (lower is better)'}" for m in names.values()
+    ]
+    parts = [f"Test {escaped(', '.join(units))}, over all test samples unless named otherwise."]
+    several = max(counts, default=0) > 1
+    seeds = escaped(seeds_text(counts, planned))
+    parts.append(f"Mean of {seeds} $\\pm$ {SPREADS[spread]}." if several else f"{seeds.capitalize()}: no interval.")
+    if selected := sorted({board.selected for board in boards if board.selected}):
+        parts.append(f"Shown: {escaped('; '.join(selected))}.")
+    if any(bold):
+        parts.append(
+            "Bold: the best of a column and all that are not told apart from it "
+            "(paired t test over seeds, Holm's correction, 5\\,\\%)."
+        )
+        if not all(bold):
+            which = ", ".join(column.heading for column, best in zip(columns, bold, strict=True) if not best)
+            parts.append(f"Nothing is bold in {escaped(which)}: not known seed by seed.")
+    else:
+        seedless = not any(board.scores for board in boards)
+        why = "scores are not known seed by seed" if seedless else "fewer than two models have several seeds"
+        why = why if several else "one seed proves no difference"
+        parts.append(f"Nothing is bold: {why}.")
+    return " ".join(parts)

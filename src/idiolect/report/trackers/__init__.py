@@ -1,0 +1,1 @@
+"""Internal: runs as MLflow and TensorBoard show them."""

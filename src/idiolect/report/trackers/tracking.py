@@ -1,0 +1,85 @@
+"""Sends a folder's runs to trackers: once, or every few seconds while they are at work."""
+
+import sys
+import threading
+from collections.abc import Generator, Sequence
+from contextlib import contextmanager
+from functools import partial
+from pathlib import Path
+
+from idiolect.core.errors import IdiolectError, StoreError
+from idiolect.report.trackers.records import Tracker, measured_of, records
+from idiolect.study.engine import FINISHED
+from idiolect.study.store import DATABASE, Store
+
+EVERY = 10.0
+"""Seconds between two exports of runs at work."""
+
+
+def trackers_of(mlflow: str | None, tensorboard: str | None) -> list[Tracker]:
+    """The trackers that options name; raises as they do."""
+    found: list[Tracker] = []
+    if mlflow:
+        from idiolect.report.trackers.mlflow import MLflow  # imported only when asked for: it loads for seconds
+
+        found.append(MLflow(mlflow))
+    if tensorboard:
+        from idiolect.report.trackers.tensorboard import TensorBoard
+
+        found.append(TensorBoard(tensorboard))
+    return found
+
+
+def export(folder: Path, trackers: Sequence[Tracker], *, final: bool) -> int:
+    """Send what is new of a folder's runs; returns how many runs it has. final: with files, of runs that have ended.
+
+    Raises `StoreError` if the folder holds no runs, or a tracker cannot take them.
+    """
+    with Store(folder, create=False) as store:
+        found = records(store)
+        for tracker in trackers:
+            for record in found:
+                ended = record.row.status in FINISHED
+                tracker.take(record, partial(measured_of, store, record.row.id), final and ended)
+            if final and found:
+                tracker.finish(folder, found[0].experiment)
+    return len(found)
+
+
+@contextmanager
+def tracked(folder: Path, trackers: Sequence[Tracker]) -> Generator[None]:
+    """Export the folder's runs while the block works on them, and all of them when it ends.
+
+    A tracker that fails meanwhile stops no run: it is told once, and tried again. Raises `StoreError` if the last
+    export fails; the folder has everything.
+    """
+    if not trackers:
+        yield
+        return
+    ended, told = threading.Event(), set[str]()
+
+    def go() -> None:
+        while not ended.wait(EVERY):
+            try:
+                if (folder / DATABASE).is_file():
+                    export(folder, trackers, final=False)
+            except IdiolectError as error:
+                if str(error) not in told:
+                    told.add(str(error))
+                    print(f"note: {error}; it is tried again", file=sys.stderr, flush=True)
+
+    thread = threading.Thread(target=go, daemon=True)
+    thread.start()
+    try:
+        yield
+    finally:
+        ended.set()
+        thread.join()
+        try:
+            if (folder / DATABASE).is_file():
+                export(folder, trackers, final=True)
+        except StoreError as error:
+            raise StoreError(f"{error}; the runs are in '{folder}': 'idiolect track' sends them later") from error
+        finally:
+            for tracker in trackers:
+                tracker.close()

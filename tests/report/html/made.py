@@ -1,0 +1,51 @@
+"""Pages of small stores for the tests of the page's data."""
+
+from collections.abc import Sequence
+from pathlib import Path
+
+from idiolect.report.html.of_results import whole_of
+from idiolect.report.html.payload import payload_of
+from idiolect.study.results import Results
+from idiolect.study.store import Store
+from tests.report.stores import PROVENANCE, experiment, finished
+
+HOSTILE = (
+    "</script><script>alert(1)</script>",
+    "quote \" and ' and `",
+    "\u202eright to left\u2066",
+    "long " * 2000,
+    "emoji \U0001f92f & <b>bold</b>",
+    "NUL \0 and /*DATA*/ <!--NOSCRIPT--> \u2028 line",
+)
+METHODS = ({"name": "local"}, {"name": "fedavg"}, {"name": "ditto"})
+NAN = float("nan")
+
+
+def data_of(results: Results, command: str = "idiolect compare --data toy") -> dict:
+    return payload_of(whole_of(results, command))
+
+
+def compared(
+    folder: Path, seeds: int = 3, gain: float = 0.05, names: Sequence[str] = ("north", "south", "east"), **more
+) -> Results:
+    """Local, FedAvg and Ditto, of which Ditto is better than Local by about `gain`, and FedAvg worse by 0.1."""
+    methods = more.pop("methods", METHODS)
+    store, exp = Store(folder), experiment(methods, seeds=seeds, **more)
+    own = [0.5 + 0.1 * i for i in range(len(names))]
+    titles = [method.get("label") or method["name"] for method in methods]
+    for seed in range(seeds):
+        noise = 0.01 * (seed % 3 - 1)
+        levels = {"local": {"local": noise}, "fedavg": {"global": noise - 0.1}}
+        levels["ditto"] = {"personal": gain - noise / 2, "global": -0.2 + noise}
+        for method, title in zip(methods, titles, strict=True):
+            end = {model: [share + by for share in own] for model, by in levels[method["name"]].items()}
+            course = {0: {model: [0.1] * len(own) for model in end}, 10: end, 20: end}
+            finished(store, exp, "cell0", title, seed, course, counts=[400] * len(own), splits=("train", "test"),
+                     provenance={"clients": list(names), "notes": []})  # fmt: skip
+    store.set_fact("audit d", ["No leak found: none of 1,200 test samples has an exact copy in training data."])
+    store.set_fact("experiment", exp.model_dump(mode="json"))
+    store.set_fact("options", {"command": "idiolect compare --data toy"})
+    return Results(store, exp)
+
+
+__all__ = ["HOSTILE", "METHODS", "NAN", "PROVENANCE", "compared", "data_of"]

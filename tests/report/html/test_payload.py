@@ -1,0 +1,86 @@
+import json
+
+import numpy as np
+import pytest
+
+from idiolect.report.html.numbers import script_json
+from tests.report.html.made import HOSTILE, compared, data_of
+from tests.report.html.stores import large
+
+
+@pytest.fixture(scope="module")
+def data(tmp_path_factory):
+    return data_of(compared(tmp_path_factory.mktemp("runs")))
+
+
+def test_it_is_plain_json_of_the_agreed_form(data):
+    read = json.loads(json.dumps(data, allow_nan=False))
+    assert {*read} == {
+        *("title", "source", "description", "protocol", "answer", "questions", "missing", "command", "made_with"),
+        *("seeds", "leaks", "chosen", "how_to_read", "cells"),
+    }
+    assert [len(read[key]) for key in ("answer", "questions", "cells")] == [3, 5, 1]
+    cell = read["cells"][0]
+    assert {*cell} == {
+        *("id", "title", "notes", "settings", "metric", "methods", "models", "table", "tables", "curves", "clients"),
+        *("graph", "graphs", "sweep", "answer"),
+    }
+    assert [model["title"] for model in cell["models"]] == [
+        "Local",
+        "FedAvg, global",
+        "Ditto, personal",
+        "Ditto, global",
+    ]
+    columns, rows = cell["table"]["columns"], cell["table"]["rows"]
+    assert all(len(row["cells"]) == len(columns) for row in rows)
+    assert [row["model"] for row in rows if row["best"]] == ["m2"]
+    assert all(column["help"] for column in columns)
+
+
+def test_courses_and_clients_are_of_the_models(data):
+    cell = data["cells"][0]
+    course = cell["curves"]["quantities"][0]["series"][2]
+    assert (course["model"], course["rounds"]) == ("m2", [0, 10, 20])
+    assert course["mean"] == [0.1, 0.65, 0.65]
+    assert course["low"][1] == pytest.approx(0.65 - np.std([0.655, 0.65, 0.645], ddof=1), abs=1e-5)
+    clients = cell["clients"]
+    assert (clients["local"], clients["shared"]) == ("m0", "m1")
+    assert clients["scores"]["m2"] == [0.55, 0.65, 0.75]
+    assert clients["beyond"]["m1"] == [-1, -1, -1]
+    assert clients["train"] == clients["test"] == [400, 400, 400]
+
+
+def test_hostile_names_change_nothing_but_what_they_say(data, tmp_path):
+    methods = [{"name": name, "label": HOSTILE[i]} for i, name in enumerate(("local", "fedavg", "ditto"))]
+    hostile = data_of(compared(tmp_path, names=HOSTILE[3:], methods=methods))
+    text = script_json(hostile)
+    assert not {"<", ">", "&", "\0", "\u2028"} & {*text}
+    assert json.loads(text) == json.loads(json.dumps(hostile))
+    cell, plain = hostile["cells"][0], data["cells"][0]
+    assert cell["clients"]["names"] == list(HOSTILE[3:])
+    for part in ("scores", "deviation", "beyond", "local", "shared", "train"):
+        assert cell["clients"][part] == plain["clients"][part]
+    assert cell["curves"] == plain["curves"]
+    for row, other in zip(cell["table"]["rows"], plain["table"]["rows"], strict=True):
+        assert [one["text"] for one in row["cells"][1:]] == [one["text"] for one in other["cells"][1:]]
+    assert max(map(len, hostile["answer"])) < 700
+
+
+def test_a_hundred_clients_are_a_small_page(tmp_path):
+    results = large(tmp_path, clients=100, seeds=2)
+    data = data_of(results)
+    assert len(json.dumps(data)) < 200_000
+    assert len(data["cells"][0]["clients"]["names"]) == 100
+    assert data["cells"][0]["graph"]["title"] == "fedu: graph of the clients"
+
+
+def test_unfinished_and_diverged_runs_are_named(toy, said):
+    assert (
+        "\u2068cell0/fedavg/seed1\u2069 diverged: round 7, client south: the loss is NaN" in data_of(toy)["missing"]
+    )
+    missing = data_of(said)["missing"]
+    assert "\u2068cell1/mine/seed0\u2069 is not finished: 0 rounds are done." in missing
+    assert "\u2068cell1\u2069: no run of \u2068mine\u2069 has ended; curves show the rounds that are done." in missing
+    cell = data_of(said)["cells"][1]
+    assert cell["clients"] is None
+    assert cell["curves"]["quantities"][0]["series"][0]["rounds"] == [0]

@@ -1,0 +1,42 @@
+import numpy as np
+
+from idiolect.report.html.of_results import part_of
+from idiolect.report.html.recorded import census_of, recorded_graphs, recorded_predicted, recorded_traffic
+from idiolect.study.predicted import predicted_key
+from idiolect.study.recorded import graph_key, related, traffic_key
+from tests.report.html.made import compared
+
+
+def test_old_runs_tell_sizes_alone(tmp_path):
+    results = compared(tmp_path)
+    cell = results.experiment.cells[0]
+    census = census_of(results, cell)
+    assert (census.names, census.train, census.test) == (("north", "south", "east"), (400,) * 3, (400,) * 3)
+    assert census.counts == census.quantiles == ()
+    assert recorded_traffic(results, cell) == {}
+    assert recorded_graphs(results, cell) == ()
+
+
+def test_relations_are_shown_with_their_weights(tmp_path):
+    results = compared(tmp_path)
+    cell = results.experiment.cells[0]
+    results.store.set_fact(traffic_key("cell0", "ditto"), [8, 4])
+    results.store.set_fact(graph_key("cell0", "ditto"), related(np.array([[1.0, -0.5], [-0.5, 1.0]])))
+    assert recorded_traffic(results, cell) == {"ditto": (8, 4)}
+    graph = recorded_graphs(results, cell)[0]
+    assert (graph["edges"], graph["eigenvalues"], graph["learned"]) == ([[0, 1, -0.5]], [0.5, 1.5], True)
+    assert graph["title"] == "ditto: relations that were learned"
+
+
+def test_what_saved_models_predict_is_told_with_its_seed(tmp_path):
+    results = compared(tmp_path)
+    cell = results.experiment.cells[0]
+    assert recorded_predicted(results, cell) == ({}, "")
+    assert any("no client has a confusion matrix" in text for text in part_of(results, cell).missing)
+    matrices = [[[3, 1], [0, 2]]] * 3
+    results.store.set_fact(predicted_key("cell0", "ditto"), {"seed": 4, "models": {"personal": matrices}})
+    part = part_of(results, cell)
+    assert part.confusion == {("ditto", "personal"): matrices}
+    assert part.residuals is None
+    assert part.confusion_note == "Of the models that were saved, of seed 4."
+    assert not any("confusion" in text for text in part.missing)

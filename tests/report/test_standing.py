@@ -1,0 +1,74 @@
+import json
+import math
+import time
+from dataclasses import replace
+
+import pytest
+
+from idiolect.report.standing import LONGEST, standing_of, thinned
+from idiolect.study.following import Followed, Point, Snapshot
+from idiolect.study.pulse import Pulse
+
+LOW = tuple(Point(round, 0.5, 1.0, 1000) for round in (0, 10, 20, 30))
+HIGH = tuple(Point(round, 0.5 + round / 100, 1.0, 1000) for round in (0, 10, 20, 30))
+
+
+def run(method, seed, status="waiting", round=0, course=(), **more):
+    courses = {"test": {"local" if method == "local" else "global": course}} if course else {}
+    metric = "accuracy" if course else ""
+    return Followed(f"c/{method}/seed{seed}", "c", method, method, seed, 40, status, round, metric=metric,
+                    courses=courses, **more)  # fmt: skip
+
+
+RUNS = (
+    run("fedavg", 0, "done", 40, LOW, seconds=2.0),
+    run("fedavg", 1, "running", 30, LOW, rate=5.0),
+    run("local", 0, "done", 40, HIGH),
+    run("local", 1, "diverged", 7, message="NaN"),
+    run("ditto", 0),
+    run("ditto", 1),
+)
+
+
+def standing(alive=True, runs=RUNS):
+    pulse = Pulse(time.time(), 9.0, 120.0, 240.0, 10.0) if alive else None
+    return standing_of(Snapshot("toy", runs, True, pulse))
+
+
+def test_a_line_for_each_method():
+    seen = standing()
+    assert (seen.done, seen.total, seen.speed, seen.left, seen.seconds) == (120.0, 240.0, 10.0, 12.0, 9.0)
+    fedavg, local, ditto = seen.lines
+    assert (fedavg.status, fedavg.done, fedavg.rounds, fedavg.ended, fedavg.runs) == ("running", 70, 80, 1, 2)
+    assert (fedavg.rate, fedavg.left, fedavg.seed, fedavg.metric) == (5.0, 2.0, 1, "accuracy")
+    assert fedavg.scores == {"global": [(0, 50.0), (10, 50.0), (20, 50.0), (30, 50.0)]}
+    assert fedavg.hints == {"local ahead": "Local ahead by 30 points at round 30 (test accuracy) (seed 0)"}
+    assert (local.status, local.done, local.message, local.seed) == ("diverged", 80, "NaN", 0)
+    assert (ditto.status, ditto.scores, ditto.left) == ("waiting", {}, None)
+
+
+def test_without_a_process_at_work_what_is_stored():
+    seen = standing(alive=False)
+    assert (seen.done, seen.total, seen.speed, seen.alive) == (150, 240, None, False)
+    assert [line.status for line in seen.lines] == ["stopped", "diverged", "waiting"]
+    assert [line.rate for line in seen.lines] == [0.0, 0.0, 0.0]
+    ended = standing(alive=False, runs=RUNS[:1])
+    assert ended.over
+    assert ended.lines[0].status == "done"
+
+
+def test_as_json_without_nan():
+    broken = replace(RUNS[1], courses={"test": {"global": (*LOW, Point(40, math.nan, math.inf, 10))}})
+    plain = standing(runs=(broken,)).to_dict()
+    line = json.loads(json.dumps(plain, allow_nan=False))["lines"][0]
+    assert line["scores"]["global"][-1] == [40, None]
+    assert (line["model"], line["trend"]) == ("global", "→")
+
+
+@pytest.mark.parametrize("count", [1, LONGEST, LONGEST + 1, 10_000])
+def test_a_long_course_is_thinned_and_keeps_its_ends(count):
+    course = [(i, float(i)) for i in range(count)]
+    short = thinned(course)
+    assert len(short) == min(count, LONGEST)
+    assert (short[0], short[-1]) == (course[0], course[-1])
+    assert [r for r, _ in short] == sorted({r for r, _ in short})

@@ -1,0 +1,77 @@
+"""Runs in MLflow, read back by its own client."""
+
+import os
+from pathlib import Path
+from urllib.parse import unquote, urlparse
+
+import pytest
+
+from idiolect.core.errors import ConfigError, StoreError
+from idiolect.report.trackers.tracking import export, trackers_of
+
+
+def test_without_the_library_one_line_with_the_command(monkeypatch):
+    modules = __import__("sys").modules
+    monkeypatch.setitem(modules, "mlflow", None)
+    monkeypatch.setitem(modules, "mlflow.exceptions", None)
+    with pytest.raises(ConfigError, match=r"pip install 'idiolect\[mlflow\]'"):
+        trackers_of("tracked", None)
+
+
+@pytest.fixture(scope="module")
+def sent(folder, tmp_path_factory):
+    """(client, experiment id) after two exports into one folder."""
+    pytest.importorskip("mlflow.tracking")
+    pytest.importorskip("sqlalchemy")
+    pytest.importorskip("alembic")
+    target = tmp_path_factory.mktemp("mlflow")
+    for _ in range(2):
+        assert export(folder, trackers_of(str(target), None), final=True) == 2
+    from mlflow.tracking import MlflowClient
+
+    client = MlflowClient(tracking_uri=f"sqlite:///{target / 'mlflow.db'}")
+    return client, client.get_experiment_by_name("toy").experiment_id
+
+
+def runs(sent):
+    client, experiment = sent
+    return {run.info.run_name: run for run in client.search_runs([experiment])}
+
+
+def test_a_run_for_each_method_cell_and_seed_below_one_with_the_report(sent):
+    found = runs(sent)
+    assert {*found} == {"toy", "cell0/fedavg/seed0", "cell0/local/seed0"}
+    parent = found["toy"].info.run_id
+    fedavg, local = found["cell0/fedavg/seed0"], found["cell0/local/seed0"]
+    assert fedavg.data.tags["mlflow.parentRunId"] == local.data.tags["mlflow.parentRunId"] == parent
+    assert (fedavg.info.status, local.info.status) == ("FINISHED", "RUNNING")
+    assert fedavg.data.params["method.rate"] == "0.1"
+    assert fedavg.data.params["data.path"] == "own.csv"
+    assert fedavg.data.tags["idiolect.method"] == "fedavg"
+
+
+def test_numbers_by_round_and_none_twice(sent):
+    client, _ = sent
+    history = client.get_metric_history(runs(sent)["cell0/fedavg/seed0"].info.run_id, "test/global/accuracy")
+    assert [(point.step, round(point.value, 3)) for point in history] == [(0, 0.1), (20, 0.725)]
+
+
+def test_files_are_where_their_users_look_for_them(sent):
+    client, _ = sent
+    found = runs(sent)
+    assert {file.path for file in client.list_artifacts(found["toy"].info.run_id)} == {"report.md", "figures"}
+    place = Path(unquote(urlparse(found["cell0/fedavg/seed0"].info.artifact_uri).path))
+    assert (place / "models" / "global.safetensors").read_bytes() == b"model"
+
+
+def test_nothing_is_told_to_the_makers_of_the_library(sent):
+    assert os.environ["MLFLOW_DISABLE_TELEMETRY"] == "true"
+
+
+def test_a_server_that_is_not_there_is_one_line(folder, monkeypatch):
+    pytest.importorskip("mlflow.tracking")
+    monkeypatch.setenv("MLFLOW_HTTP_REQUEST_MAX_RETRIES", "0")
+    monkeypatch.setenv("MLFLOW_HTTP_REQUEST_TIMEOUT", "2")
+    with pytest.raises(StoreError, match=r"MLflow at http://127\.0\.0\.1:9: ") as caught:
+        export(folder, trackers_of("http://127.0.0.1:9", None), final=True)
+    assert "\n" not in str(caught.value)
