@@ -7,16 +7,10 @@ import shutil
 import subprocess
 import sys
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pandas as pd
 import pytest
-
-import idiolect
-from idiolect.data import from_table
-from idiolect.models.export import export_model
-from tests.tables import wards
 
 ROOT = Path(__file__).parents[1]
 FILES = ROOT / "docs" / "tutorial"
@@ -81,41 +75,6 @@ def test_penguins(tmp_path: Path) -> None:
 
     with np.load(tmp_path / "gentoo.npz") as arrays:
         assert arrays["linear.weight"].shape == (2, 4)
-
-
-def blocks(page: str) -> list[str]:
-    return re.findall(r"```python\n(.*?)```", (ROOT / "docs" / page).read_text(), re.S)
-
-
-@pytest.mark.parametrize("model", ["mlr", {"name": "mlp", "hidden": [5, 4]}])
-def test_a_few_lines_of_numpy_predict_with_an_export(
-    model: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    data = from_table(wards(), client="ward", label="label")
-    exported = idiolect.run(data, model, "local", rounds=2, splits=("train",)).models("local")["north"]
-    monkeypatch.chdir(tmp_path)
-    export_model(exported, "st-mary", "numpy")
-    names: dict[str, Any] = {"np": np, "x": data.schema.encode(wards()) if data.schema else None}
-    exec(blocks("tables.md")[-1], names)
-    np.testing.assert_allclose(names["h"], exported.outputs(wards()), rtol=1e-5, atol=1e-6)
-
-
-def test_own_modalities() -> None:
-    rng = np.random.default_rng(0)
-
-    def ward(count: int) -> tuple[Any, ...]:
-        has_text = np.arange(count) % 3 > 0
-        return rng.normal(size=(count, 128, 3)), rng.normal(size=(count, 50)), has_text, np.arange(count) % 2
-
-    named = [block for block in blocks("data.md") if "Modalities(" in block]
-    names: dict[str, Any] = {"np": np, "idiolect": idiolect, "wards": {"a": ward(12), "b": ward(9)}}
-    exec(named[0], names)
-    x = names["data"].train.x
-    text = names["layout"].part(x, "text")
-    absent = names["layout"].present(x, "text") == 0
-    assert absent.any()
-    assert (text[absent] == 0).all()
-    assert np.isfinite(names["run"].scores("global").loss).all()
 
 
 def test_school(tmp_path: Path) -> None:

@@ -1,5 +1,17 @@
-"""`python -m idiolect` is the command line."""
+"""`python -m idiolect`, and `idiolect`, are the command line."""
 
-from idiolect.cli.main import main
+import gc
 
-main()
+
+def main() -> None:
+    """Load the command line and run it."""
+    gc.disable()  # what is loaded stays: looking through it again and again costs a second
+    from idiolect.cli.main import main as run
+
+    gc.freeze()
+    gc.enable()
+    run()
+
+
+if __name__ == "__main__":
+    main()

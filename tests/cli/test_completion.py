@@ -24,13 +24,24 @@ def test_bash_accepts_the_script(commandline):
     assert "idiolect" in ended.stdout
 
 
-def test_what_may_follow_is_answered(commandline, monkeypatch):
+@pytest.mark.parametrize(
+    ("typed", "answers"),
+    [
+        ("idiolect res", {"resume"}),
+        ("idiolect wa", {"watch"}),
+        ("idiolect tr", {"track"}),
+        ("idiolect watch --p", {"--page", "--port"}),
+        ("idiolect compare --ml", {"--mlflow"}),
+        ("idiolect site su", {"summary"}),
+    ],
+)
+def test_what_may_follow_is_answered(commandline, monkeypatch, typed, answers):
     monkeypatch.setenv("_IDIOLECT_COMPLETE", "complete_bash")
-    monkeypatch.setenv("COMP_WORDS", "idiolect re")
-    monkeypatch.setenv("COMP_CWORD", "1")
+    monkeypatch.setenv("COMP_WORDS", typed)
+    monkeypatch.setenv("COMP_CWORD", str(typed.count(" ")))
     code, out, _ = commandline()
     assert code == 0
-    assert {*out.split()} == {"resume", "reproduce"}
+    assert {*out.split()} == answers
 
 
 def test_other_shells_are_refused_and_nothing_is_installed(commandline):

@@ -1,5 +1,7 @@
 """idiolect hub: a folder made, its sites changed; every bad input is one line that leaves nothing."""
 
+import json
+
 import pytest
 
 from idiolect.data import from_table
@@ -35,7 +37,8 @@ def test_a_hub_is_made_and_its_sites_join_and_leave(folder, commandline):
     config = HubConfig.load(folder / "hub")
     assert (config.sites, config.kind, config.quorum) == (("north", "south"), None, 2)
     assert config.table == {"ignore": ["number"]}
-    assert commandline("hub", "add", "hub", "east")[0] == 0
+    code, out, _ = commandline("hub", "add", "hub", "east", "--json")
+    assert (code, json.loads(out)) == (0, {"added": "east", "sites": ["north", "south", "east"]})
     assert commandline("hub", "remove", "hub", "north")[0] == 0
     config = HubConfig.load(folder / "hub")
     assert (config.sites, config.left, config.present) == (("north", "south", "east"), ("north",), ("south", "east"))

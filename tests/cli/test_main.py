@@ -1,9 +1,6 @@
 import json
 import os
-import signal
-import subprocess
 import sys
-import time
 from pathlib import Path
 
 import pytest
@@ -12,7 +9,6 @@ from idiolect import load_model
 from idiolect.cli import main as cli
 from idiolect.study.store import DATABASE, Store
 
-ROOT = Path(__file__).parents[2]
 SMALL = [
     "--set", "data.clients=5", "--set", "data.max_size=40", "--rounds", "4", "--eval-every", "2", "--jobs", "1",
     "--set", "local.local_steps=2", "--set", "local.batch_size=5",
@@ -259,34 +255,3 @@ def test_help_of_every_command(idiolect):
         assert "Usage: " in out
     code, out, _ = idiolect("--version")
     assert (code, out.count(".")) == (0, 2)
-
-
-def test_ctrl_c_says_how_to_go_on(tmp_path):
-    out = tmp_path / "my out"
-    more = ["--rounds", "100000", "--set", "eval_every=1", "--out", out]
-    command = [sys.executable, "-m", "idiolect", *COMPARE, *more]
-    process = subprocess.Popen(
-        command,
-        cwd=ROOT,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
-        text=True,
-        start_new_session=True,
-        # A shell's background jobs ignore Ctrl-C, and their children inherit that.
-        preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL),
-    )
-    try:
-        end = time.monotonic() + 120
-        while not any((out / "checkpoints").glob("*.eqx")):
-            assert process.poll() is None
-            assert time.monotonic() < end
-            time.sleep(0.05)
-        os.killpg(process.pid, signal.SIGINT)
-        stdout, stderr = process.communicate(timeout=60)
-    finally:
-        process.kill()
-    assert process.returncode == 130
-    assert stdout == ""
-    assert stderr == f"stopped; go on with: idiolect resume '{out}'\n"
-    row = Store(out, create=False).runs()[0]
-    assert row.status == "running"

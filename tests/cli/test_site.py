@@ -66,7 +66,7 @@ def test_the_log_lists_what_has_left_and_its_totals(kit, table, commandline):
     out = commandline("site", "log", kit)[1]
     assert "samples" in out
     assert "round: 2 messages, 0 bytes" in out
-    lines = json.loads(commandline("site", "log", kit, "--round", "2", "--json")[1])
+    lines = json.loads(commandline("site", "log", kit, "--round", "2", "--json")[1])["messages"]
     assert [line["round"] for line in lines] == [1]
 
 
@@ -92,7 +92,7 @@ def test_the_whole_sequence(tmp_path, kits, table):
 
     def call(*arguments):
         command = [sys.executable, "-m", "idiolect", *map(str, arguments)]
-        done = subprocess.run(command, env=environment, capture_output=True, text=True, timeout=120)
+        done = subprocess.run(command, env=environment, capture_output=True, text=True, timeout=600)
         return done.returncode, done.stdout, done.stderr
 
     (tmp_path / "e.toml").write_text(EXPERIMENT)
@@ -124,4 +124,4 @@ def test_the_whole_sequence(tmp_path, kits, table):
         for process in running:
             process.send_signal(signal.SIGTERM)
         for process in running:
-            process.wait(timeout=30)
+            process.wait(timeout=120)

@@ -105,8 +105,8 @@ def test_results_are_a_table_its_notes_the_verdicts_and_what_diverged(toy, capsy
     lines = shown(capsys, terminal.print_results, toy, False, toy.store.folder).splitlines()
     assert any(line.split()[:3] == ["fedavg", "global", "72.50"] for line in lines)
     assert lines[-4:] == [
-        "note the toy data leak on purpose",
-        "note two clients share a sample",
+        "note: the toy data leak on purpose",
+        "note: two clients share a sample",
         "1 published value: 0 agree, 1 is close, 0 differ.",
         "cell0/fedavg/seed1: round 7, client south: the loss is NaN",
     ]
@@ -115,7 +115,7 @@ def test_results_are_a_table_its_notes_the_verdicts_and_what_diverged(toy, capsy
 def test_small_tables_are_beside_the_main_one(tmp_path, capsys):
     out = shown(capsys, terminal.print_results, stores.timed(tmp_path), False, tmp_path)
     assert "Seconds a round, without compiling" in out
-    assert "note the toy data leak on purpose" in out
+    assert "note: the toy data leak on purpose" in out
     assert "published value" not in out
 
 

@@ -11,12 +11,12 @@ import typer
 from rich.markdown import Markdown
 
 from idiolect.cli.options import ClientColumn, DataDir, Json, LabelColumn, Out, assignments, data_spec
-from idiolect.cli.terminal import console, print_json
+from idiolect.cli.stopping import stoppable, this_command
+from idiolect.cli.terminal import console, print_json, told_file
 from idiolect.core.errors import ConfigError
 from idiolect.data.divide.division import smallest
 from idiolect.data.federated import FederatedData
 from idiolect.data.sets import registry as sources
-from idiolect.report.advice import answer, page, write_advice
 from idiolect.report.progress import SweepDisplay
 from idiolect.runtime.compiled import use_compilation_cache
 from idiolect.study.advice.advise import Advice
@@ -47,7 +47,15 @@ def advise(
     data_dir: DataDir = None,
     as_json: Json = False,
 ) -> None:
-    """Should these clients federate, with what, and who gains or loses: one page, with its uncertainty."""
+    """Should these clients federate, with what, and who gains or loses: one page, with its uncertainty.
+
+    idiolect advise patients.csv --client hospital --label outcome
+
+    idiolect advise school --splits 4 --rounds 30 --set data.minimum=20
+    """
+    from idiolect.report.advice import page, write_advice  # here: it loads slowly, and most commands never need it
+    from idiolect.report.html.of_advice import advice_page
+
     check_installed()
     spec, name = data_spec(file, client, label)
     if spec["name"] == "table":
@@ -63,7 +71,7 @@ def advise(
     names = [one.strip() for one in methods.split(",") if one.strip()] or None
     display = SweepDisplay()
     use_compilation_cache()
-    with display.shown():
+    with stoppable(), display.shown():
         advice = ask(
             division_of(spec, Workbench(data_dir)),
             model=own or None,
@@ -74,11 +82,13 @@ def advise(
         )
     target = out or Path("runs") / f"advise-{name}-{digest(spec, own, names, splits, rounds)[:6]}"
     write_advice(advice, target)
+    written = advice_page(advice, target, this_command())
     if as_json:
         print_json({**to_dict(advice), "folder": str(target)})
         return
     console().print(Markdown(page(advice)))
     console().print(f"page, tables, figure: {target / 'advice.md'}", markup=False, highlight=False, soft_wrap=True)
+    told_file("HTML page", written)
 
 
 def division_of(spec: dict[str, Any], bench: Workbench) -> Callable[[int], FederatedData]:
@@ -103,6 +113,8 @@ def division_of(spec: dict[str, Any], bench: Workbench) -> Callable[[int], Feder
 
 def to_dict(advice: Advice) -> dict[str, Any]:
     """The advice as plain values."""
+    from idiolect.report.advice import answer  # here: it loads slowly, and most commands never need it
+
     decision = advice.decision
     plain = {
         "outcome": decision.outcome,

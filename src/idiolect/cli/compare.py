@@ -18,6 +18,7 @@ from idiolect.cli.options import (
     Json,
     LabelColumn,
     MetricName,
+    MLflowTo,
     ModelName,
     Models,
     Out,
@@ -27,6 +28,7 @@ from idiolect.cli.options import (
     Seeds,
     Settings,
     Splits,
+    TensorBoardTo,
     assignments,
     data_spec,
     seeding,
@@ -62,10 +64,17 @@ def compare(
     data_dir: DataDir = None,
     jobs: Jobs = None,
     save_models: Models = Saved.first,
+    mlflow: MLflowTo = None,
+    tensorboard: TensorBoardTo = None,
     debug: Debug = False,
     as_json: Json = False,
 ) -> None:
-    """Compare methods on one federation: one table, curves, and every client's model as a file."""
+    """Compare methods on one federation: one table, curves, and every client's model as a file.
+
+    idiolect compare --data patients.csv --client hospital --label outcome
+
+    idiolect compare --data synthetic --methods fedavg,ditto,local --rounds 50 --seeds 3 --set ditto.rate=0.05
+    """
     spec, name = data_spec(data, client, label)
     bench = Workbench(data_dir, debug=debug)
     experiment = comparison_of(
@@ -91,4 +100,4 @@ def compare(
     key = digest(experiment.model_dump(mode="json", exclude={"seeds"}))[:6]
     target = out or Path("runs") / f"{experiment.name}-{key}"
     options = {"folder": data_dir, "jobs": jobs, "save_models": save_models.value, "debug": debug}
-    execute(experiment, target, bench=bench, **options, as_json=as_json)
+    execute(experiment, target, bench=bench, **options, mlflow=mlflow, tensorboard=tensorboard, as_json=as_json)

@@ -1,35 +1,48 @@
 """Launch an experiment for a command: print its results, say how to go on when it was stopped."""
 
 import shlex
-import sys
 from pathlib import Path
 from typing import Any
 
 import jax
-import typer
 
+from idiolect.cli.stopping import stoppable, this_command
 from idiolect.cli.terminal import print_results, resume_command
 from idiolect.core.errors import StoreError
 from idiolect.report.launch import launch
+from idiolect.report.trackers.tracking import tracked, trackers_of
 from idiolect.runtime.distributed import speaks_of_a_loss
 from idiolect.study.experiment import Experiment
 from idiolect.study.launch import raise_diverged
-from idiolect.study.store import DATABASE
 
 
-def execute(experiment: Experiment, out: Path, *, as_json: bool, **options: Any) -> None:
-    """Launch an experiment, print its results, and raise `DivergedError` if a run diverged."""
-    options.setdefault("command", shlex.join(["idiolect", *sys.argv[1:]]))
+def execute(
+    experiment: Experiment,
+    out: Path,
+    *,
+    as_json: bool,
+    mlflow: str | None = None,
+    tensorboard: str | None = None,
+    **options: Any,
+) -> None:
+    """Launch an experiment, print its results, and raise `DivergedError` if a run diverged.
+
+    mlflow, tensorboard: where the runs are sent, too, while they are at work and when they have ended.
+    """
+    options.setdefault("command", this_command())
+    trackers = trackers_of(mlflow, tensorboard)
+    sent = [f"--{name} {shlex.quote(to)}" for name, to in (("mlflow", mlflow), ("tensorboard", tensorboard)) if to]
+
+    def goes_on() -> str:
+        return " ".join([resume_command(out), *sent])
+
     try:
-        results = launch(experiment, out, **options)
-    except KeyboardInterrupt:
-        stored = (out / DATABASE).is_file()
-        print(f"stopped; {f'go on with: {resume_command(out)}' if stored else 'nothing was kept'}", file=sys.stderr)
-        raise typer.Exit(130) from None
+        with stoppable(out, goes_on), tracked(out, trackers):
+            results = launch(experiment, out, **options)
     except (jax.errors.JaxRuntimeError, ValueError) as error:
         if not speaks_of_a_loss(error):
             raise
         reason = f"another process of this run was lost ({str(error).splitlines()[0][:200]})"
-        raise StoreError(f"{reason}; go on, with any number of devices: {resume_command(out)}") from error
+        raise StoreError(f"{reason}; go on, with any number of devices: {goes_on()}") from error
     print_results(results, as_json, out, told=1)
     raise_diverged(results)

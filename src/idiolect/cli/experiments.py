@@ -1,7 +1,7 @@
 """The commands demo, run, resume and reproduce: experiments that a file or a folder describes."""
 
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
@@ -12,11 +12,13 @@ from idiolect.cli.options import (
     Jobs,
     Json,
     MetricName,
+    MLflowTo,
     Models,
     Out,
     Saved,
     Settings,
     Splits,
+    TensorBoardTo,
     assignments,
     default_folder,
     seeding,
@@ -30,10 +32,20 @@ from idiolect.study.override import override
 from idiolect.study.store import Store
 
 
-def demo(out: Out = None, jobs: Jobs = None, as_json: Json = False) -> None:
-    """Compare methods on a small synthetic federation: two minutes, no download."""
+def demo(
+    out: Out = None,
+    jobs: Jobs = None,
+    mlflow: MLflowTo = None,
+    tensorboard: TensorBoardTo = None,
+    as_json: Json = False,
+) -> None:
+    """Compare methods on a small synthetic federation: two minutes, no download.
+
+    idiolect demo --out demo
+    """
     experiment = packaged("demo")
-    execute(experiment, out or Path("demo"), jobs=jobs, as_json=as_json)
+    target = out or Path("demo")
+    execute(experiment, target, jobs=jobs, mlflow=mlflow, tensorboard=tensorboard, as_json=as_json)
 
 
 def run(
@@ -45,16 +57,20 @@ def run(
     data_dir: DataDir = None,
     jobs: Jobs = None,
     save_models: Models = Saved.first,
+    mlflow: MLflowTo = None,
+    tensorboard: TensorBoardTo = None,
     debug: Debug = False,
     as_json: Json = False,
 ) -> None:
-    """Run an experiment file; what the folder already has is not run again."""
+    """Run an experiment file; what the folder already has is not run again.
+
+    idiolect run hospitals.toml --only fedavg --set rounds=50 --out hospitals
+    """
     changed = assignments(set_, metric)
     experiment = override(load_experiment(experiment_file), changed).only(tuple(only or ()))
     target = out or default_folder(experiment, changed)
-    execute(
-        experiment, target, folder=data_dir, jobs=jobs, save_models=save_models.value, debug=debug, as_json=as_json
-    )
+    options: dict[str, Any] = {"jobs": jobs, "save_models": save_models.value, "debug": debug}
+    execute(experiment, target, folder=data_dir, **options, mlflow=mlflow, tensorboard=tensorboard, as_json=as_json)
 
 
 def resume(
@@ -63,9 +79,14 @@ def resume(
     data_dir: DataDir = None,
     jobs: Jobs = None,
     save_models: Annotated[Saved | None, typer.Option("--save-models", help="As before, unless given.")] = None,
+    mlflow: MLflowTo = None,
+    tensorboard: TensorBoardTo = None,
     as_json: Json = False,
 ) -> None:
-    """Go on with a stopped run, to the result it would have had."""
+    """Go on with a stopped run, to the result it would have had.
+
+    idiolect resume runs/penguins-1a2b3c
+    """
     with Store(folder, create=False) as store:
         experiment, stored = stored_experiment(store), stored_options(store)
     experiment = located(experiment, folder, stored["started_in"], data)
@@ -74,7 +95,7 @@ def resume(
         "save_models": stored["save_models"] if save_models is None else save_models.value,
         "command": stored["command"],
     }
-    execute(experiment, folder, jobs=jobs, as_json=as_json, **options)
+    execute(experiment, folder, jobs=jobs, mlflow=mlflow, tensorboard=tensorboard, as_json=as_json, **options)
 
 
 def reproduce(
@@ -89,11 +110,17 @@ def reproduce(
     data_dir: DataDir = None,
     jobs: Jobs = None,
     save_models: Models = Saved.none,
+    mlflow: MLflowTo = None,
+    tensorboard: TensorBoardTo = None,
     as_json: Json = False,
 ) -> None:
-    """Run a paper's table or figure and set it beside the published values."""
+    """Run a paper's table or figure and set it beside the published values.
+
+    idiolect reproduce pfedme/table1 --only mnist-clean-mlr --seeds 3
+    """
     experiment = packaged(name, protocol)
     changed = assignments(set_, metric) | seeding(seeds, splits)
     experiment = override(experiment, changed).only(tuple(only or ()))
     target = out or default_folder(experiment, changed)
-    execute(experiment, target, folder=data_dir, jobs=jobs, save_models=save_models.value, as_json=as_json)
+    options: dict[str, Any] = {"jobs": jobs, "save_models": save_models.value}
+    execute(experiment, target, folder=data_dir, **options, mlflow=mlflow, tensorboard=tensorboard, as_json=as_json)

@@ -1,12 +1,12 @@
 """The command export: a model file for other programs."""
 
-import sys
 from pathlib import Path
 from typing import Annotated, Any
 
 import typer
 
-from idiolect.cli.options import file_path
+from idiolect.cli.options import Json, file_path
+from idiolect.cli.terminal import print_told
 from idiolect.models.client_model import load_model
 from idiolect.models.export import export_model
 
@@ -18,8 +18,12 @@ def export(
         Path | None,
         typer.Option("--out", parser=file_path, metavar="FILE", help="Without its suffix (default: ./MODEL's name)."),
     ] = None,
+    as_json: Json = False,
 ) -> None:
-    """Write a model as plain arrays or as ONNX, beside a JSON with its schema, classes and shapes."""
+    """Write a model as plain arrays or as ONNX, beside a JSON with its schema, classes and shapes.
+
+    idiolect export models/penguins/ditto/seed0/personal-torgersen.safetensors --format onnx --out torgersen
+    """
     kind: Any = format_
-    for file in export_model(load_model(model), out or Path(f"{model.stem}-exported"), kind):
-        print(file, file=sys.stdout)
+    files = [str(file) for file in export_model(load_model(model), out or Path(f"{model.stem}-exported"), kind)]
+    print_told({"files": files}, files, as_json)

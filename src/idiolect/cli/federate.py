@@ -1,7 +1,5 @@
 """The command federate: an experiment between processes, each with its own samples alone."""
 
-import shlex
-import sys
 from pathlib import Path
 from typing import Annotated
 
@@ -9,20 +7,12 @@ import typer
 
 from idiolect.cli.federation import experiment_of, recorded, shown
 from idiolect.cli.options import DataDir, Json, Out, Settings, assignments
+from idiolect.cli.stopping import stoppable, this_command
 from idiolect.deploy.nvflare.here import run_here
 from idiolect.deploy.this_machine import divided, forget_samples, prepare, run_quick
 from idiolect.runtime.compiled import use_compilation_cache
 from idiolect.study.override import override
 from idiolect.study.resolve import Workbench
-
-EXAMPLES = """Examples:
-
-idiolect federate sites                              a small federation, to see it work
-
-idiolect federate hospitals.toml --sites 4           an experiment file, its clients merged to four sites
-
-idiolect federate hospitals.toml --quick             without network and certificates
-"""
 
 
 def federate(
@@ -42,21 +32,22 @@ def federate(
     """Run an experiment between real processes on this machine: a hub, and sites that keep their samples.
 
     Every message goes over mutual TLS; the same command again goes on after a stop.
+
+    idiolect federate sites
+
+    idiolect federate hospitals.toml --sites 4
+
+    idiolect federate hospitals.toml --quick
     """
     experiment = override(experiment_of(experiment_file), assignments(set_)).only(tuple(only or ()))
     data = divided(experiment, Workbench(data_dir), sites)
     target = out or Path("runs") / f"{experiment.name.replace('/', '-')}-sites"
     use_compilation_cache()
     site_names = prepare(target, experiment, data, deadline=deadline, quorum=quorum)
-    command = shlex.join(["idiolect", *sys.argv[1:]])
-    try:
-        with shown(experiment, target) as display:
-            if quick:
-                run_quick(target, site_names, data)
-                forget_samples(target)
-            else:
-                run_here(target, site_names, data, display.console.print)
-    except KeyboardInterrupt:
-        print(f"stopped; go on with: {command}", file=sys.stderr)
-        raise typer.Exit(130) from None
-    recorded(target, command, as_json)
+    with stoppable(target), shown(experiment, target) as display:
+        if quick:
+            run_quick(target, site_names, data)
+            forget_samples(target)
+        else:
+            run_here(target, site_names, data, display.console.print)
+    recorded(target, this_command(), as_json)

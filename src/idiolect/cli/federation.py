@@ -4,13 +4,11 @@ import threading
 from collections.abc import Generator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
 
 from idiolect.cli.terminal import print_results
 from idiolect.core.errors import ConfigError
 from idiolect.deploy.hub.journal import Participation
 from idiolect.experiments import names, packaged
-from idiolect.report.page import write_report
 from idiolect.report.progress import Display
 from idiolect.study.engine import stored_experiment
 from idiolect.study.experiment import Experiment, load_experiment
@@ -18,6 +16,9 @@ from idiolect.study.launch import raise_diverged
 from idiolect.study.recording import Progress
 from idiolect.study.results import Results
 from idiolect.study.store import Store
+
+LAST = 10
+"""Rounds of which the speed is the mean."""
 
 
 def experiment_of(name: str) -> Experiment:
@@ -31,10 +32,14 @@ def experiment_of(name: str) -> Experiment:
 
 def recorded(folder: Path, command: str, as_json: bool) -> None:
     """Write the report of a hub's folder and print its results. Raises `DivergedError` if a run diverged."""
+    from idiolect.report.html.make import results_page
+    from idiolect.report.page import write_report  # here: it loads slowly, and most commands never need it
+
     with Store(folder, create=False) as store:
         store.set_fact("options", {"command": command, "jobs": 1})
         results = Results(store, stored_experiment(store))
         write_report(results, folder, command)
+        results_page(results, folder, command)
         print_results(results, as_json, folder, told=1)
         raise_diverged(results)
 
@@ -42,7 +47,7 @@ def recorded(folder: Path, command: str, as_json: bool) -> None:
 @contextmanager
 def shown(experiment: Experiment, folder: Path) -> Generator[Display]:
     """The progress of a hub's runs, read from its folder, which another process writes."""
-    display, ended = Display(experiment), threading.Event()
+    display, ended = Display(experiment, folder=folder), threading.Event()
     rounds = {f"{cell.id}/{method.title}": cell.rounds for cell in experiment.cells for method in cell.methods}
 
     def follow() -> None:
@@ -60,10 +65,11 @@ def shown(experiment: Experiment, folder: Path) -> Generator[Display]:
 
 
 def _update(display: Display, rounds: dict[str, int], folder: Path) -> None:
-    done: dict[str, Any] = {}
+    done, seconds = dict[str, int](), dict[str, list[float]]()
     for line in Participation(folder).lines():
         done[line["run"]] = int(line["round"]) + 1
+        seconds.setdefault(line["run"], []).append(float(line.get("seconds", 0.0)))
     for run, round in done.items():
-        total = rounds.get(run.rpartition("/")[0])
+        total, last = rounds.get(run.rpartition("/")[0]), seconds[run][-LAST:]
         if total is not None:
-            display.progress(run, Progress(round, total, 0.0, {}))
+            display.progress(run, Progress(round, total, len(last) / max(sum(last), 1e-9), {}))

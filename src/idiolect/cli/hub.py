@@ -1,7 +1,6 @@
 """The commands of a hub: made, run, looked at and stopped, and its sites changed."""
 
 import shlex
-import sys
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -10,7 +9,8 @@ from rich.text import Text
 
 from idiolect.cli.federation import experiment_of, recorded, shown
 from idiolect.cli.options import Json, Settings, assignments, file_path, folder_path
-from idiolect.cli.terminal import console, print_json
+from idiolect.cli.stopping import stoppable, this_command
+from idiolect.cli.terminal import console, print_json, print_told
 from idiolect.core.errors import require
 from idiolect.deploy.hub.config import HubConfig
 from idiolect.deploy.hub.journal import Participation
@@ -53,6 +53,7 @@ def init(
         int | None, typer.Option("--quorum", min=1, help="Answers that a round needs (default: half of its cohort).")
     ] = None,
     set_: Settings = None,
+    as_json: Json = False,
 ) -> None:
     """Make a hub's folder. The experiment's own data are not read: the sites have them.
 
@@ -64,11 +65,15 @@ def init(
     names = [name.strip() for name in sites.split(",")]
     experiment = override(experiment_of(experiment_file), assignments(set_))
     make_hub(folder, experiment, names, schema, deadline=deadline, starting=starting, quorum=quorum)
-    print(f"hub: {folder / 'hub.json'}, sites: {', '.join(names)}")
-    print("the experiment's own data are not read: every site has its own")
-    print("kits are hardened by 'idiolect hub run' and 'idiolect site init'; by hand, local/resources.json gets:")
-    for line in allow_list_lines():
-        print(f"  {line}")
+    allowed = list(allow_list_lines())
+    lines = [
+        f"hub: {folder / 'hub.json'}, sites: {', '.join(names)}",
+        "the experiment's own data are not read: every site has its own",
+        "kits are hardened by 'idiolect hub run' and 'idiolect site init'; by hand, local/resources.json gets:",
+        *(f"  {line}" for line in allowed),
+        f"to start it: idiolect hub run {shlex.quote(str(folder))} --kit KIT --admin KIT",
+    ]
+    print_told({"hub": str(folder / "hub.json"), "sites": names, "resources": allowed}, lines, as_json)
 
 
 @app.command()
@@ -79,14 +84,9 @@ def run(folder: HubFolder, kit: HubKit, admin: AdminKit, as_json: Json = False) 
     """
     config = HubConfig.load(folder)
     experiment, kits = experiment_for(config), hub_kits(kit, admin)
-    command = shlex.join(["idiolect", *sys.argv[1:]])
-    try:
-        with served(folder, kits), shown(experiment, folder) as display:
-            watch_of(folder, kits, display.console.print).run()
-    except KeyboardInterrupt:
-        print(f"stopped; go on with: {command}", file=sys.stderr)
-        raise typer.Exit(130) from None
-    recorded(folder, command, as_json)
+    with stoppable(folder), served(folder, kits), shown(experiment, folder) as display:
+        watch_of(folder, kits, display.console.print).run()
+    recorded(folder, this_command(), as_json)
 
 
 @app.command()
@@ -126,31 +126,38 @@ def _word(registered: bool) -> str:
 
 
 @app.command()
-def stop(kit: HubKit) -> None:
+def stop(kit: HubKit, as_json: Json = False) -> None:
     """Stop the hub's process; 'idiolect hub run' goes on where it was.
 
     idiolect hub stop --kit kits/hub.example.org
     """
     own = read_kit(kit)
     require_kind(own, "server")
-    print("stopped" if stop_process(own) else "it did not run")
+    stopped = stop_process(own)
+    print_told({"stopped": stopped}, ["stopped" if stopped else "it did not run"], as_json)
 
 
 @app.command()
-def add(folder: HubFolder, site: Annotated[str, typer.Argument(help="The name in its certificate.")]) -> None:
+def add(
+    folder: HubFolder,
+    site: Annotated[str, typer.Argument(help="The name in its certificate.")],
+    as_json: Json = False,
+) -> None:
     """Let a site join, with the next job.
 
     idiolect hub add study east
     """
-    add_site(folder, site)
-    print(f"site '{site}' joins with the next job: end 'idiolect hub run' with Ctrl-C and start it again")
+    sites = add_site(folder, site).present
+    told = f"site '{site}' joins with the next job: end 'idiolect hub run' with Ctrl-C and start it again"
+    print_told({"added": site, "sites": list(sites)}, [told], as_json)
 
 
 @app.command()
-def remove(folder: HubFolder, site: Annotated[str, typer.Argument(help="Its name.")]) -> None:
+def remove(folder: HubFolder, site: Annotated[str, typer.Argument(help="Its name.")], as_json: Json = False) -> None:
     """Let a site leave for good: it is never called again.
 
     idiolect hub remove study east
     """
-    remove_site(folder, site)
-    print(f"site '{site}' is not called from the next job on; its private state and models stay with it")
+    sites = remove_site(folder, site).present
+    told = f"site '{site}' is not called from the next job on; its private state and models stay with it"
+    print_told({"removed": site, "sites": list(sites)}, [told], as_json)

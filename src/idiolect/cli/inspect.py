@@ -21,7 +21,10 @@ def inspect(
     task: Annotated[str | None, typer.Option("--task", help="classification or regression.")] = None,
     as_json: Json = False,
 ) -> None:
-    """Look at a table: clients, labels, columns, suspected identifiers and leaks, and the command to run."""
+    """Look at a table: clients, labels, columns, suspected identifiers and leaks, and the command to run.
+
+    idiolect inspect patients.csv --client hospital --label outcome
+    """
     found = inspect_table(table, client, label, task=task)
     if as_json:
         print_json(found.to_dict())

@@ -13,14 +13,19 @@ from idiolect.cli.completion import Shell, completes, show_completion
 from idiolect.cli.experiments import demo, reproduce, resume, run
 from idiolect.cli.export import export
 from idiolect.cli.federate import federate
+from idiolect.cli.figure import figure
 from idiolect.cli.hub import app as hub
 from idiolect.cli.inspect import inspect
 from idiolect.cli.personalize import personalize
 from idiolect.cli.predict import predict
+from idiolect.cli.report import report
 from idiolect.cli.show import list_, show
 from idiolect.cli.site import app as site
+from idiolect.cli.stopping import STOPPED, this_command
 from idiolect.cli.sweep import sweep
 from idiolect.cli.terminal import UsageError, fail, unreadable
+from idiolect.cli.track import track
+from idiolect.cli.watch import watch
 from idiolect.core.errors import ConfigError, DivergedError, IdiolectError
 from idiolect.runtime.devices import use_cores
 from idiolect.runtime.distributed import join, start
@@ -72,7 +77,10 @@ def launch_(
     ] = None,
     processes: Annotated[int, typer.Option("-n", "--processes", help="Processes on this machine.")] = 2,
 ) -> None:
-    """Run a command in several processes that divide each cohort: idiolect launch -n 2 -- compare --data ..."""
+    """Run a command in several processes that divide each cohort.
+
+    idiolect launch -n 2 -- compare --data synthetic --methods fedavg
+    """
     if not command:
         raise typer.BadParameter("name the command to run: idiolect launch -n 2 -- compare --data DATA")
     code = start(processes, command)
@@ -88,10 +96,14 @@ for command in (
     run,
     resume,
     reproduce,
+    report,
     show,
+    watch,
+    figure,
     inspect,
     predict,
     export,
+    track,
     personalize,
     federate,
 ):
@@ -104,11 +116,13 @@ app.add_typer(site, name="site")
 def main() -> None:
     """Run the command line; every error is printed in one line.
 
-    Exit codes: 1 for a known error, 2 for a command that cannot be read, 3 for a run that diverged.
+    Exit codes: 1 for a known error, 2 for a command that cannot be read, 3 for a run that diverged, 130 for Ctrl-C.
     """
     completes()
     try:
         code = app(sys.argv[1:] or ["--help"], prog_name="idiolect", standalone_mode=False)
+    except typer.Abort:  # Ctrl-C of which `stoppable` has told
+        sys.exit(STOPPED)
     except UsageError as error:
         fail(*unreadable(error))
     except DivergedError as error:
@@ -116,4 +130,6 @@ def main() -> None:
     except IdiolectError as error:
         fail(f"error: {error}", 1)
     else:
+        if code == STOPPED:  # Ctrl-C anywhere else
+            fail(f"stopped; nothing was kept; begin again with: {this_command()}", STOPPED)
         sys.exit(code if isinstance(code, int) else 0)

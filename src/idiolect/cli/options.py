@@ -75,6 +75,15 @@ Settings = Annotated[
     typer.Option("--set", help="Change a setting: rounds=50, data.partition=clean, model.l2=0.01, pfedme.rate=0.02."),
 ]
 Models = Annotated[Saved, typer.Option("--save-models", help="Client models of the first seed, all seeds, or none.")]
+MLflowTo = Annotated[
+    str | None,
+    typer.Option(
+        "--mlflow", metavar="FOLDER", help="Also to MLflow: a folder, or an address such as http://host:5000."
+    ),
+]
+TensorBoardTo = Annotated[
+    str | None, typer.Option("--tensorboard", metavar="FOLDER", help="Also as event files for TensorBoard.")
+]
 Debug = Annotated[bool, typer.Option("--debug", help="Without compilation: slow, but a breakpoint sees numbers.")]
 
 

@@ -1,18 +1,16 @@
 """The command `personalize`: models for clients that join after training."""
 
 import os
-import shlex
-import sys
 from pathlib import Path
 from typing import Annotated
 
 import typer
 
 from idiolect.cli.options import DataDir, Json, Out
+from idiolect.cli.stopping import stoppable, this_command
 from idiolect.cli.terminal import print_json
 from idiolect.core.errors import ConfigError, StoreError, require
 from idiolect.data.sets.like import encode_like
-from idiolect.report.newcomers import check_new, write_newcomers
 from idiolect.study.finished import is_inside, load_finished
 from idiolect.study.personalized import COUNTS
 from idiolect.study.resolve import Workbench
@@ -38,7 +36,15 @@ def personalize(
     data_dir: DataDir = None,
     as_json: Json = False,
 ) -> None:
-    """Give new clients their models by a finished run's method; nothing of the run changes."""
+    """Give new clients their models by a finished run's method; nothing of the run changes.
+
+    idiolect personalize runs/penguins-1a2b3c --data newcomers.csv --method ditto
+    """
+    from idiolect.report.newcomers import (  # here: it loads slowly, and most commands never need it
+        check_new,
+        write_newcomers,
+    )
+
     target = out or Path(f"{Path(os.path.abspath(folder)).name}-{Path(data).stem}")
     require(not is_inside(target, folder), f"--out {target} lies in the run's folder, which stays as it is")
     if not Path(data).is_file():
@@ -47,11 +53,11 @@ def personalize(
     with Store(folder, create=False) as store:
         loaded = load_finished(store, Workbench(data_dir), cell=cell, method=method, seed=seed)
     new = encode_like(loaded.data, data, client=client, label=label, test=test, split_seed=split_seed)
-    made = loaded.finished.personalize(new, rounds)
-    points = made.curve(COUNTS) if curve and new.test.count else None
-    command = shlex.join(["idiolect", *sys.argv[1:]])
+    with stoppable():
+        made = loaded.finished.personalize(new, rounds)
+        points = made.curve(COUNTS) if curve and new.test.count else None
     try:
-        written = write_newcomers(loaded, made, points, target, command)
+        written = write_newcomers(loaded, made, points, target, this_command())
     except FileExistsError as error:
         raise StoreError(f"'{target}' is not empty; use another --out, or delete it") from error
     if as_json:
@@ -60,4 +66,4 @@ def personalize(
         print_json({"out": str(target), "run": loaded.row.id, "clients": clients, "files": written})
         return
     print((target / "report.md").read_text(), end="")
-    print(f"\nwritten to {target}: {len(written)} files")
+    print(f"\nreport, models: {target}")

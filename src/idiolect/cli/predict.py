@@ -8,9 +8,11 @@ import pandas as pd
 import typer
 
 from idiolect.api.predict import predict as predicted
-from idiolect.cli.options import file_path
+from idiolect.cli.options import Json, file_path
+from idiolect.cli.terminal import print_json
 from idiolect.core.files import atomic_write
 from idiolect.metrics.registry import METRICS
+from idiolect.report.to_json import plain
 
 LONG = 100_000
 """Rows from which on speed matters more than the fewest quotation marks."""
@@ -29,16 +31,28 @@ def predict(
         typer.Option("--out", parser=file_path, metavar="FILE", help="The CSV file to write (default: print it)."),
     ] = None,
     with_input: Annotated[bool, typer.Option("--with-input", help="Also write the columns of the table.")] = False,
+    as_json: Json = False,
 ) -> None:
-    """Predict raw rows: labels in the table's words, numbers in its units, and each class's probability."""
+    """Predict raw rows: labels in the table's words, numbers in its units, and each class's probability.
+
+    idiolect predict runs/penguins-1a2b3c/models/penguins/ditto/seed0 new.csv --out predictions.csv
+    """
     found = predicted(model, table, with_input=with_input)
     shares = [name for name in found.frame.columns if name.startswith("P(")]
-    content = _csv(found.frame.round(dict.fromkeys(shares, 6)))
-    if out is None:
-        sys.stdout.write(content.decode())
-    else:
+    rounded = found.frame.round(dict.fromkeys(shares, 6))
+    if out is not None:
         with atomic_write(out) as file:
-            file.write(content)
+            file.write(_csv(rounded))
+    elif not as_json:
+        sys.stdout.write(_csv(rounded).decode())
+    if as_json:
+        rows = rounded.astype(object)
+        value = {"scores": found.scores, "notes": found.notes, "rows": len(rows)}
+        where = (
+            {"out": str(out)} if out else {"predictions": rows.where(rows.notna(), None).to_dict(orient="records")}
+        )
+        print_json(plain({**value, **where}))
+        return
     for note in found.notes:
         print(f"note: {note}", file=sys.stderr)
     scores = ", ".join(

@@ -17,7 +17,10 @@ from idiolect.study.store import Store
 def show(
     folder: Annotated[Path, typer.Argument(metavar="RUN", help="A folder of runs.")], as_json: Json = False
 ) -> None:
-    """Show what a folder holds: results, and runs that are not finished."""
+    """Show what a folder holds: results, and runs that are not finished.
+
+    idiolect show runs/penguins-1a2b3c --json
+    """
     with Store(folder, create=False) as store:
         print_results(Results(store, stored_experiment(store)), as_json, folder)
 
@@ -27,7 +30,12 @@ def list_(
     name: Annotated[str | None, typer.Argument(help="One of them: what it is and its settings.")] = None,
     as_json: Json = False,
 ) -> None:
-    """List what can be named: methods, data, models, metrics, experiments; with a name, its page."""
+    """List what can be named: methods, data, models, metrics, experiments; with a name, its page.
+
+    idiolect list methods
+
+    idiolect list methods pfedme --json
+    """
     if kind not in pages.PAGES:
         raise unknown("kind", kind, pages.PAGES)
     if name is not None:

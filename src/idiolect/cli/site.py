@@ -1,5 +1,6 @@
 """The commands of a site: made, checked, run, and what has left it."""
 
+import shlex
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Annotated, Any
@@ -10,7 +11,7 @@ from rich.text import Text
 
 from idiolect.algorithms.registry import ALGORITHMS
 from idiolect.cli.options import Json, file_path, folder_path
-from idiolect.cli.terminal import console, print_json
+from idiolect.cli.terminal import console, print_json, print_told
 from idiolect.core.errors import StoreError, require, unknown
 from idiolect.deploy.nvflare.checks import site_checks
 from idiolect.deploy.nvflare.harden import harden
@@ -52,6 +53,7 @@ def init(
     summaries: Annotated[bool, typer.Option("--allow-summaries", help="Sums of columns may leave.")] = False,
     rarest: Annotated[int, typer.Option("--rarest", min=1, help="What fewer rows have is in no summary.")] = 5,
     neighbours: Annotated[str, typer.Option("--neighbours", help="Sites with which models are exchanged.")] = "all",
+    as_json: Json = False,
 ) -> None:
     """Make a site of a kit: harden it, and write what it allows to KIT/idiolect/site.toml. No data are copied.
 
@@ -72,18 +74,22 @@ def init(
     config = site_config(kit.site, kit.name, data, allow, schema, **own)
     changed = harden(kit.folder)
     write_site(kit.site, config)
-    print(f"site '{kit.name}': {kit.site / 'site.toml'}")
-    print(f"hardened: {', '.join(changed) or 'it was before'}")
-    print(f"next: idiolect site check {kit_folder}")
+    lines = [
+        f"site '{kit.name}': {kit.site / 'site.toml'}",
+        f"hardened: {', '.join(changed) or 'it was before'}",
+        f"to check it: idiolect site check {shlex.quote(str(kit_folder))}",
+    ]
+    value = {"site": kit.name, "configuration": str(kit.site / "site.toml"), "hardened": list(changed)}
+    print_told(value, lines, as_json)
 
 
 @app.command()
-def check(kit_folder: KitFolder) -> None:
+def check(kit_folder: KitFolder, as_json: Json = False) -> None:
     """Prove that the site can take part: certificate, connection, data, memory and disk, a line each.
 
     idiolect site check north
     """
-    _check(_kit(kit_folder))
+    _check(_kit(kit_folder), as_json=as_json)
 
 
 @app.command()
@@ -118,7 +124,7 @@ def log(
     if round is not None:
         lines = [line for line in lines if line.get("round") == round - 1 and line["task"] in ("round", "exchange")]
     if as_json:
-        print_json(lines)
+        print_json({"messages": lines, "bytes": sum(int(line["bytes"]) for line in lines)})
         return
     print_log(lines)
 
@@ -157,7 +163,7 @@ def _what(line: dict[str, Any]) -> str:
 
 
 @app.command()
-def summary(kit_folder: KitFolder) -> None:
+def summary(kit_folder: KitFolder, as_json: Json = False) -> None:
     """Print what would be sent to agree on a schema; nothing is sent.
 
     idiolect site summary north
@@ -165,19 +171,22 @@ def summary(kit_folder: KitFolder) -> None:
     kit = _kit(kit_folder)
     config = SiteConfig.load(kit.site)
     own = own_of({"folder": str(kit.site), "data": config.data, "name": config.name})
-    for line in listing(own_summary(own, {}, config.allow.rarest)):
-        console().print(Text(line), soft_wrap=True)
-    if not config.allow.summaries:
-        print("the site does not allow it to be sent: 'idiolect site init' with --allow-summaries does")
+    lines, allowed = list(listing(own_summary(own, {}, config.allow.rarest))), config.allow.summaries
+    refusal = "the site does not allow it to be sent: 'idiolect site init' with --allow-summaries does"
+    print_told({"allowed": allowed, "summary": lines}, lines if allowed else [*lines, refusal], as_json)
 
 
-def _check(kit: Kit, may_wait: Sequence[str] = ()) -> None:
+def _check(kit: Kit, may_wait: Sequence[str] = (), as_json: bool = False) -> None:
     """Print all findings. Raises `StoreError` if one is bad; may_wait: what the site itself tries again."""
-    screen, bad = console(), list[str]()
+    screen, bad, findings = console(), list[str](), list[dict[str, Any]]()
     for found in site_checks(kit):
+        findings.append({"what": found.what, "good": found.good, "line": found.line})
         mark = ("✓", "green") if found.good else ("✗", "red")
-        screen.print(Text.assemble(mark, f" {found.what}: {found.line}"), soft_wrap=True)
+        if not as_json:
+            screen.print(Text.assemble(mark, f" {found.what}: {found.line}"), soft_wrap=True)
         bad += [] if found.good or found.what in may_wait else [found.what]
+    if as_json:
+        print_json({"site": kit.name, "ready": not bad, "findings": findings})
     if bad:
         raise StoreError(f"site '{kit.name}' is not ready: {', '.join(bad)}")
 

@@ -2,7 +2,6 @@
 
 import math
 import shlex
-import sys
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -29,17 +28,17 @@ from idiolect.cli.options import (
     data_spec,
     with_auto_model,
 )
-from idiolect.cli.terminal import console, print_json
+from idiolect.cli.stopping import stoppable, this_command
+from idiolect.cli.terminal import console, print_json, told_file
 from idiolect.core.errors import ConfigError, require
 from idiolect.report.progress import SweepDisplay
-from idiolect.report.sweep_page import write_sweep
-from idiolect.report.sweeps import rich_sweep, to_dict
 from idiolect.study.comparison import comparison_of
 from idiolect.study.experiment import digest
 from idiolect.study.override import override
 from idiolect.study.resolve import Workbench
 from idiolect.study.search.launch import launch_sweep
 from idiolect.study.search.space import L2
+from idiolect.study.store import Store
 
 
 def divided(pairs: list[str] | None, names: list[str]) -> tuple[dict[str, dict[str, str]], list[str]]:
@@ -105,7 +104,12 @@ def sweep(
     data_dir: DataDir = None,
     as_json: Json = False,
 ) -> None:
-    """Try settings of methods as few compiled programs; choose on validation data, then show the test score."""
+    """Try settings of methods as few compiled programs; choose on validation data, then show the test score.
+
+    idiolect sweep --data synthetic --methods fedavg,ditto --set ditto.prox_weight=0.1,1,10 --set data.validation=0.2
+
+    idiolect sweep --data mnist --methods pfedme --search random --budget 16 --set "pfedme.rate=loguniform(1e-3,1)"
+    """
     names = [m.strip() for m in methods_.split(",") if m.strip()]
     spaces, rest = divided(set_, names)
     spec, name = data_spec(data, client, label)
@@ -135,23 +139,28 @@ def sweep(
         require(0 < memory < math.inf, f"--memory {memory} must be a number of GB greater than 0")
     key = digest(experiment.model_dump(mode="json", exclude={"seeds"}), spaces, options)[:6]
     target = out or Path("runs") / f"sweep-{name}-{key}"
-    display = SweepDisplay()
-    try:
-        with display.shown():
-            swept = launch_sweep(
-                experiment,
-                spaces,
-                bench,
-                target,
-                **options,
-                memory=None if memory is None else int(memory * 1e9),
-                show_test=show_test,
-                on_progress=display.progress,
-            )
-    except KeyboardInterrupt:
-        print("stopped; the same command goes on from the last checkpoints", file=sys.stderr)
-        raise typer.Exit(130) from None
-    write_sweep(swept, target, shlex.join(["idiolect", *sys.argv[1:]]))
+    display = SweepDisplay(folder=target)
+    with stoppable(target), display.shown():
+        swept = launch_sweep(
+            experiment,
+            spaces,
+            bench,
+            target,
+            **options,
+            memory=None if memory is None else int(memory * 1e9),
+            show_test=show_test,
+            on_progress=display.progress,
+        )
+    from idiolect.report.html.make import folders_page
+    from idiolect.report.html.render import PAGE
+    from idiolect.report.sweep_page import write_sweep  # here: it loads slowly, and most commands never need it
+    from idiolect.report.sweeps import rich_sweep, to_dict
+
+    command = this_command()
+    write_sweep(swept, target, command)
+    with Store(target, create=False) as store:
+        store.set_fact("options", {"command": command})
+    folders_page([target])
     if as_json:
         print_json({**to_dict(swept), "folder": str(target)})
     else:
@@ -160,6 +169,8 @@ def sweep(
             for failure in one.failures:
                 console().print(Text(f"diverged: {failure}", style="red"), soft_wrap=True)
         if swept.chosen:
-            console().print(Text(f"chosen, to run: idiolect run {target / 'chosen.toml'}"), soft_wrap=True)
+            chosen = shlex.quote(str(target / "chosen.toml"))
+            console().print(Text(f"to run what was chosen: idiolect run {chosen}"), soft_wrap=True)
+        told_file("page", target / PAGE)
     if not swept.chosen:
         raise ConfigError("every setting diverged; lower the learning rates")

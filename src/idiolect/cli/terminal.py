@@ -3,6 +3,7 @@
 import json
 import shlex
 import sys
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, NoReturn, cast
 
@@ -31,6 +32,15 @@ def console() -> Console:
 def print_json(value: Any) -> None:
     """Print one JSON document to standard output."""
     print(json.dumps(value, indent=2))
+
+
+def print_told(value: dict[str, Any], lines: Sequence[str], as_json: bool) -> None:
+    """Print what a command has done: one JSON object, or lines."""
+    if as_json:
+        print_json(value)
+        return
+    for line in lines:
+        console().print(Text(line), soft_wrap=True)
 
 
 def print_entries(entries: dict[str, str]) -> None:
@@ -81,7 +91,7 @@ def print_results(results: Results, as_json: bool, out: Path, told: int = 0) -> 
         for extra in extras(results, cell):
             screen.print(rich_extra(extra))
         for note in (*results.notes(cell), *results.audit(cell)):
-            screen.print(Text.assemble(("note ", "yellow"), note))
+            screen.print(Text.assemble(("note: ", "yellow"), note))
     if sentence := verdict_sentence(results):
         screen.print(sentence)
     if unfinished := results.unfinished():
@@ -90,10 +100,15 @@ def print_results(results: Results, as_json: bool, out: Path, told: int = 0) -> 
         screen.print(Text(f"not finished: {names}{more}; go on with: {resume_command(out)}"), soft_wrap=True)
     for row in results.diverged()[told:]:
         screen.print(Text(f"{row.id}: {row.message}", style="red"), soft_wrap=True)
-    places = {"report, figures, CSV": out / "report.md", "client models": out / "models"}
+    places = {"report, figures, CSV": out / "report.md", "client models": out / "models", "page": out / "report.html"}
     existing = [f"{kind}: {path}" for kind, path in places.items() if path.exists()]
     if existing:
         screen.print(Text("   ".join(existing)), soft_wrap=True)
+
+
+def told_file(kind: str, path: Path) -> None:
+    """Print where a file is that a command has written."""
+    console().print(Text(f"{kind}: {path}"), soft_wrap=True)
 
 
 def resume_command(out: Path) -> str:

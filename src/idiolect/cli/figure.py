@@ -1,0 +1,238 @@
+"""The command `figure`: one figure or table of a run, as a paper needs it."""
+
+import math
+import sys
+import warnings
+from enum import StrEnum
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from idiolect.cli.options import Json, file_path
+from idiolect.cli.terminal import print_json
+from idiolect.core.errors import ConfigError, IdiolectError, require
+
+if TYPE_CHECKING:
+    from idiolect.report.kinds import Wanted
+    from idiolect.report.sources import Source
+
+INCHES = {"single": 3.25, "double": 6.75}
+NARROWEST, WIDEST = 1.5, 40.0
+CM = 2.54
+
+
+class Kind(StrEnum):
+    """The kinds of figures; `all` is every kind that a run can give."""
+
+    curves = "curves"
+    clients = "clients"
+    gain = "gain"
+    table = "table"
+    across = "across"
+    times = "times"
+    diagnostics = "diagnostics"
+    sweep = "sweep"
+    newcomers = "newcomers"
+    all = "all"
+
+
+class Form(StrEnum):
+    """The formats of a figure."""
+
+    pdf = "pdf"
+    svg = "svg"
+    png = "png"
+
+
+class Look(StrEnum):
+    """The styles of a figure."""
+
+    report = "report"
+    paper = "paper"
+
+
+class Font(StrEnum):
+    """The fonts of a paper's figure; both come with matplotlib."""
+
+    sans = "sans"
+    serif = "serif"
+
+
+class Columns(StrEnum):
+    """What the columns of a table are."""
+
+    cells = "cells"
+    metrics = "metrics"
+
+
+class Spread(StrEnum):
+    """What follows ± in a table."""
+
+    interval = "interval"
+    std = "std"
+
+
+def inches(text: str) -> float:
+    """Read a width in inches: single, double, 8.4cm, 84mm, 3.3in or a bare number of cm. Raises `ConfigError`."""
+    if text in INCHES:
+        return INCHES[text]
+    for unit, size in (("cm", CM), ("mm", 10 * CM), ("in", 1.0), ("", CM)):
+        number = text.strip().removesuffix(unit).strip()
+        if text.strip().endswith(unit) and number:
+            try:
+                width = float(number) / size
+            except ValueError:
+                continue
+            if math.isfinite(width) and NARROWEST <= width <= WIDEST:
+                return width
+    raise ConfigError(f"--width {text}: write single, double, or a width such as 8.4cm or 3.3in, "
+                      f"from {NARROWEST} to {WIDEST:g} inches")  # fmt: skip
+
+
+def figure(
+    folder: Annotated[Path, typer.Argument(metavar="RUN", help="A folder of runs, or of a report's CSV files.")],
+    kind: Annotated[
+        Kind, typer.Argument(help="What to draw; 'all': every kind that the run can give.", show_default=False)
+    ],
+    form: Annotated[
+        Form | None, typer.Option("--format", help="pdf, svg or png.  [default: --out's suffix, else pdf]")
+    ] = None,
+    style: Annotated[Look, typer.Option("--style", help="report: as there; paper: for a column.")] = Look.report,
+    width: Annotated[
+        str, typer.Option("--width", help="Of a paper's column: single (3.25 in), double (6.75 in), 8.4cm, 3.3in.")
+    ] = "single",
+    font: Annotated[Font, typer.Option("--font", help="Of a paper's figure; serif looks like Times.")] = Font.sans,
+    cell: Annotated[str, typer.Option("--cell", help="The cell, if the run has several.")] = "",
+    methods: Annotated[str, typer.Option("--methods", help="Draw these alone: labels or names, after commas.")] = "",
+    models: Annotated[str, typer.Option("--models", help="Draw these named models alone, after commas.")] = "",
+    metric: Annotated[
+        str, typer.Option("--metric", help="Draw this metric of those that were measured; curves: also loss.")
+    ] = "",
+    xmax: Annotated[float | None, typer.Option("--xmax", help="Curves: the last round to draw.")] = None,
+    ymin: Annotated[float | None, typer.Option("--ymin", help="Curves: the lower end of the score's axis.")] = None,
+    ymax: Annotated[float | None, typer.Option("--ymax", help="Curves: its upper end.")] = None,
+    columns: Annotated[
+        Columns | None, typer.Option("--columns", help="Table: a column a cell, or a column a metric of one cell.")
+    ] = None,
+    spread: Annotated[Spread, typer.Option("--spread", help="Table: what follows ±.")] = Spread.interval,
+    out: Annotated[
+        Path | None,
+        typer.Option(
+            "--out",
+            parser=file_path,
+            metavar="FILE",
+            help="Where to write it, over a file that is there (default: ./RUN-KIND.pdf); for 'all' a folder.",
+        ),
+    ] = None,
+    as_json: Json = False,
+) -> None:
+    """Draw a figure of a run for a paper, or write its table in LaTeX; its caption is printed for LaTeX.
+
+    Kinds: curves, clients, gain, table, across, times, diagnostics, sweep, newcomers, all.
+
+    Example:
+
+    idiolect figure runs/demo curves --style paper --width single --format pdf
+    """
+    ends = {"--xmax": xmax, "--ymin": ymin, "--ymax": ymax}
+    for name, value in ends.items():
+        require(value is None or math.isfinite(value), f"{name} {value} must be a finite number")
+    require(ymin is None or ymax is None or ymin < ymax, f"--ymin {ymin} must be below --ymax {ymax}")
+    paper_width = inches(width)
+    from idiolect.report.figures import Window  # here: what draws loads slowly, and most commands never need it
+    from idiolect.report.kinds import OF_ALL_CELLS, OF_RUNS, Wanted, name_of, possible
+    from idiolect.report.sources import opened
+    from idiolect.report.style import REPORT, paper
+
+    wanted = Wanted(
+        cell=cell,
+        methods=_names(methods),
+        models=_names(models),
+        metric=metric,
+        window=Window(xmax, ymin, ymax),
+        columns=None if columns is None else columns.value,
+        spread=spread.value,
+        style=REPORT if style is Look.report else paper(paper_width, font.value),
+    )
+    with opened(folder) as source:
+        if kind is Kind.all:
+            target = out or Path()
+            require(target.is_dir(), f"--out {target}: for 'all' it must be a folder that is there")
+            wished = [(k, c) for k, c in possible(source) if not cell or c in ("", cell)]
+            if not wished:
+                source.chosen(cell)
+            files = [(k, c, target / name_of(source, k, c, _suffix(k, form, None))) for k, c in wished]
+        else:
+            if kind in OF_RUNS:
+                source.database(kind.value)
+            whole = kind in OF_ALL_CELLS and not (cell and kind is Kind.table)
+            own = "" if whole else source.chosen(cell)
+            name = name_of(source, kind.value, own, _suffix(kind.value, form, out))
+            files = [(kind.value, own, _checked(out or Path(name)))]
+        made: list[dict[str, str]] = []
+        for one, own, path in files:
+            try:
+                made.append(_make(source, one, own, path, wanted))
+            except IdiolectError as error:
+                if kind is not Kind.all:
+                    raise
+                print(f"no {one}: {error}", file=sys.stderr)
+    if as_json:
+        print_json({"files": made})
+        return
+    for one in made:
+        print(one["file"])
+        print(one["latex"])
+
+
+def _make(source: "Source", kind: str, cell: str, path: Path, wanted: "Wanted") -> dict[str, str]:
+    """Draw one figure and write it; returns its file and its captions."""
+    from dataclasses import replace
+
+    from idiolect.core.files import atomic_write
+    from idiolect.report.kinds import KINDS
+    from idiolect.report.latex import escaped
+    from idiolect.report.style import write
+
+    with wanted.style.applied(), warnings.catch_warnings(record=True) as said:
+        warnings.simplefilter("always")
+        made = KINDS[kind](source, replace(wanted, cell=cell))
+        if isinstance(made.content, str):
+            with atomic_write(path) as file:
+                file.write(made.content.encode())
+        else:
+            write(made.content, path, path.suffix.lower().removeprefix("."), wanted.style)
+    if any("missing from font" in str(one.message) for one in said):
+        print(f"{path}: the font lacks some letters of a name, which are drawn as boxes", file=sys.stderr)
+    return {
+        "kind": kind,
+        "file": str(path),
+        "caption": made.caption,
+        "latex": rf"\caption{{{escaped(made.caption)}}}",
+    }
+
+
+def _suffix(kind: str, form: Form | None, out: Path | None) -> str:
+    """The suffix of a file, and thereby its format. Raises `ConfigError` where --format and --out differ."""
+    if kind == "table":
+        return "tex"
+    named = "" if out is None else out.suffix.lower().removeprefix(".")
+    if named and named not in {known.value for known in Form}:
+        raise ConfigError(f"--out {out}: '.{named}' is no format of a figure; choose {', '.join(Form)}")
+    if form is not None and named and named != form.value:
+        raise ConfigError(f"--out {out} and --format {form.value} differ; leave one out")
+    if out is not None and not named:
+        raise ConfigError(f"--out {out}: give it a suffix: {', '.join(f'.{known}' for known in Form)}")
+    return named or (form or Form.pdf).value
+
+
+def _checked(path: Path) -> Path:
+    """The path, if a file can be there. Raises `ConfigError` otherwise."""
+    require(not path.is_dir(), f"--out {path} is a folder; name a file")
+    require(path.parent.is_dir(), f"--out {path}: there is no folder '{path.parent}'")
+    return path
+
+
+def _names(text: str) -> tuple[str, ...]:
+    return tuple(name.strip() for name in text.split(",") if name.strip())

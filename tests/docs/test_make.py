@@ -1,0 +1,150 @@
+"""What the site's pages are made of: nothing is missing, nothing is invented, and links find their files."""
+
+import csv
+import importlib
+import re
+import tomllib
+from pathlib import Path
+
+import pytest
+
+from docs.make import cards, commands, fields, measured, public, repository
+from docs.make.cards import FAMILIES, NOTES, ROOT, card, documented, explained, hyperparameters, text_of
+from docs.make.notation import display, inline, latex, rows
+from idiolect.algorithms.registry import ALGORITHMS
+from idiolect.study.verdict import RULE
+from tests.test_structure import PUBLIC
+
+NAV = (ROOT / "mkdocs.yml").read_text()
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("w_{i,r+1} = w_{i,r} - eta lambda theta", r"w _{i , r + 1} = w _{i , r} - \eta \lambda \theta"),
+        ("c_i+ = (1/N) sum_{i in S} c_i", r"c _{i} ^{+} = \frac{ 1 } { N } \sum _{i ∈ S} c _{i}"),
+        ("find theta with a large step", r"\text{ find } \theta \text{ with a large step }"),
+        ("<w_t, X d> <- 2", r"\langle  w _{t} ,\; X d \rangle  \leftarrow 2"),
+        ("||w||^2 >= local_steps", r"\| w \| ^{2} \ge \text{ local\_steps }"),
+        ("v* / (sqrt(v_t) + tau)", r"v ^{*} / ( \sqrt{ v _{t} } + \tau )"),
+    ],
+)
+def test_the_notation_of_docstrings_becomes_latex(text: str, expected: str) -> None:
+    assert latex(text) == expected
+
+
+def test_a_row_has_its_number_and_a_long_one_is_divided_before_an_equation() -> None:
+    assert rows("    w = 1                    (line 8)") == [("w = 1", "(line 8)")]
+    long = "min_w (1/N) sum_i F_i(w), F_i(w) = min_theta f_i(theta) + (lambda/2) ||theta - w||^2."
+    assert [row for row, _ in rows(long)] == ["min_w (1/N) sum_i F_i(w),", long[26:-1]]
+    html = display(["    a = b", "        c = d   (3)"])
+    assert html.count("<math") == 2
+    assert "--deep:1" in html
+    assert "(3)</span>" in html
+
+
+def test_a_sentence_keeps_its_words_and_code() -> None:
+    assert inline("theta_i of `theta_i`, a <b> c") == "<var>&theta;<sub>i</sub></var> of `theta_i`, a &lt;b&gt; c"
+    assert inline("prox_weight: lambda") == "prox\\_weight: <var>&lambda;</var>"
+
+
+def test_every_method_has_a_card_a_family_a_note_and_a_place() -> None:
+    assert NOTES.keys() == ALGORITHMS.keys()
+    assert sorted(" ".join(FAMILIES.values()).split()) == sorted(ALGORITHMS)
+    assert all(f"methods/{name}.md" in NAV for name in ALGORITHMS)
+    assert all(f"api/{package}.md" in NAV for package in public.GROUPS)
+
+
+@pytest.mark.parametrize("name", ALGORITHMS)
+def test_a_card_tells_all_that_the_docstring_does(name: str) -> None:
+    text = card(name)
+    for heading in ("The problem and a round", "When to use it", "Settings", "What travels", "Measured", "Run it"):
+        assert text.count(f"\n## {heading}\n") == 1
+    assert all(f"| `{key}` |" in text for key in hyperparameters(ALGORITHMS[name]))
+    assert "merror" not in text
+    assert "\\text" not in text
+    assert cards.tests_of(ALGORITHMS[name])
+    cls, known = ALGORITHMS[name], set(hyperparameters(ALGORITHMS[name]))
+    said, rest = explained(text_of(cls), known)
+    words = " ".join([*said, *said.values(), rest])
+    for word in re.findall(r"[A-Za-z]{4,}", text_of(cls)):  # each word is in the table of settings or in the text
+        assert word in words or word in ("rest", "others", *(one.__name__ for one in documented(cls))), word
+
+
+def test_a_score_is_that_of_the_table_and_what_has_none_says_so() -> None:
+    with (ROOT / "results" / "pfedme" / "table1-as-written" / "table.csv").open() as lines:
+        row = next(r for r in csv.DictReader(lines) if (r["cell"], r["method"]) == ("synthetic-mlr", "pfedme"))
+    mean, std = (f"{100 * float(row[key]):.2f}" for key in ("pooled", "pooled_std"))
+    line = next(
+        x
+        for x in measured.measured("pfedme").splitlines()
+        if "pfedme/table1-as-written" in x and "synthetic-mlr" in x
+    )
+    assert f"| {mean} ± {std} |" in line
+    tried = {row["name"] for rows in measured.tables().values() for row in rows}
+    for name in ALGORITHMS:
+        assert ("Not measured" in measured.measured(name)) == (name not in tried), name
+
+
+def test_tests_are_named_as_they_are() -> None:
+    names = [path.stem for path in cards.tests_of(ALGORITHMS["fedu"])]
+    assert names == ["test_fedu", "test_fedu_mixing"]
+    assert "- the prox point is the closed form" in cards.proof("pfedme", ALGORITHMS["pfedme"])
+
+
+def test_every_field_of_an_experiment_file_is_explained() -> None:
+    for word, model in fields.TABLES.items():
+        assert fields.words(model).keys() == model.model_fields.keys(), word
+    page = fields.filled((ROOT / "docs" / "experiment-file.md").read_text())
+    assert "<!-- fields" not in page
+    assert all(f"| `{name}` |" in page for model in fields.TABLES.values() for name in model.model_fields)
+    assert "| `protocol` | `as-written`, `as-published` | `as-written` |" in page
+    assert RULE in fields.with_rule((ROOT / "docs" / "verdicts.md").read_text())
+
+
+def test_every_command_and_option_is_there() -> None:
+    text = commands.page()
+    found = dict(commands.every())
+    assert {"idiolect compare", "idiolect hub run", "idiolect site init"} <= found.keys()
+    for name, command in found.items():
+        section = text.partition(f"## {name}\n")[2].partition("\n## ")[0]
+        for parameter in command.params:
+            if parameter.param_type_name == "option" and parameter.name != "help" and not parameter.hidden:
+                assert all(option in section for option in parameter.opts), (name, parameter.opts)
+
+
+@pytest.mark.parametrize("package", public.GROUPS)
+def test_every_public_name_is_in_the_reference(package: str) -> None:
+    named = set(" ".join(public.GROUPS[package].values()).split())
+    methods = set(public.METHODS) if package == "idiolect" else set()
+    estimators = {"PersonalizedClassifier", "PersonalizedRegressor"} if package == "idiolect" else set()
+    packages = {"data", "graphs", "models"} if package == "idiolect" else set()
+    assert (named | methods) - estimators == set(PUBLIC[package].split()) - packages
+    for name in named:
+        home = public.home(package, name)
+        module, _, last = home.rpartition(".")
+        assert hasattr(importlib.import_module(module), last)
+        assert f"::: {home}\n" in public.page(package)
+
+
+def test_links_find_files_of_the_repository() -> None:
+    text = "[a](../results/README.md#x) [b](tables.md) `[c](../results/README.md)` [d](https://e.org)\n```\n[e](../LICENSE)\n```\n"
+    assert repository.links(text, "docs/x.md") == {"results/README.md", "docs/tables.md"}
+    known = {"repository/results/README.md", "tables.md", "x.md"}
+    moved = repository.relinked(text, "x.md", known)
+    assert "[a](repository/results/README.md#x) [b](tables.md)" in moved
+    assert moved.endswith("```\n[e](../LICENSE)\n```\n")
+    for path in ("docs/a/b.md", "results/README.md", "src/idiolect/study/verdict.py"):
+        assert repository.home(repository.site_path(path)) == path
+    made = repository.pointed_to({"docs/x.md": "[s](../src/idiolect/study/verdict.py) [p](figures/a.png)"})
+    assert list(made) == ["repository/src/idiolect/study/verdict.py.md"]
+    assert "```python\n" in str(made["repository/src/idiolect/study/verdict.py.md"])
+
+
+def test_nothing_is_fetched_and_the_citation_is_of_this_version() -> None:
+    assert "font: false" in NAV
+    assert not re.search(r"https?://", re.sub(r"#.*", "", NAV))
+    version = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]["version"]
+    assert f"\nversion: {version}\n" in (ROOT / "CITATION.cff").read_text()
+    assert f"version = {{{version}}}" in (ROOT / "docs" / "cite.md").read_text()
+    assert "https:" not in (Path(ROOT) / "docs" / "assets" / "site.css").read_text()
