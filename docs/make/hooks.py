@@ -1,0 +1,45 @@
+"""What mkdocs calls: pages that are made of the package join those of docs/, and links find their files."""
+
+import sys
+from pathlib import Path
+from typing import Any
+
+from mkdocs.config.defaults import MkDocsConfig
+from mkdocs.structure.files import File, Files
+from mkdocs.structure.pages import Page
+
+ROOT = Path(__file__).parents[2]
+sys.path[:0] = [str(ROOT), str(ROOT / "src")]
+
+from docs.make import cards, commands, fields, notebook, public, repository  # noqa: E402
+
+
+def made() -> dict[str, str]:
+    """Every page that is made of the package: text by path in the site."""
+    return {**cards.pages(), **public.pages(), "commands.md": commands.page(), "notebook.md": notebook.page()}
+
+
+def on_files(files: Files, config: MkDocsConfig) -> Files:
+    """Add the pages that are made, and the files of the repository that pages point to."""
+    pages = {f"docs/{file.src_uri}": file.content_string for file in files.documentation_pages()}
+    for uri, text in made().items():
+        files.append(File.generated(config, uri, content=text))
+        pages[f"docs/{uri}"] = text
+    for uri, image in notebook.images().items():
+        files.append(File.generated(config, uri, content=image))
+    for uri, content in repository.pointed_to(pages).items():
+        given: dict[str, Any] = {"content": content} if isinstance(content, str) else {"abs_src_path": str(content)}
+        files.append(File.generated(config, uri, **given))
+    return files
+
+
+def on_page_markdown(markdown: str, page: Page, files: Files, **_: Any) -> str:
+    """Fill in what is made for this page, and let its links find their files."""
+    uri = page.file.src_uri
+    if uri == "experiment-file.md":
+        markdown = fields.filled(markdown)
+    if uri == "verdicts.md":
+        markdown = fields.with_rule(markdown)
+    if uri == "methods.md":
+        markdown = cards.linked(markdown)
+    return repository.relinked(markdown, uri, {file.src_uri for file in files})
