@@ -5,13 +5,16 @@ VENV := .venv
 BIN := $(VENV)/bin
 STAMP := $(VENV)/.installed
 
-.PHONY: demo sites check test lint types format clean
+.PHONY: demo sites docs check test lint types format clean
 
 demo: $(STAMP)  ## Compare methods on a small synthetic federation; results in demo/
 	$(BIN)/idiolect demo --out demo
 
 sites: $(STAMP)  ## A hub and four sites as real processes with mutual TLS; results in demo-sites/
 	$(BIN)/idiolect federate sites --out demo-sites
+
+docs: $(STAMP)  ## The documentation as a site in site/, to be opened as files
+	NO_MKDOCS_2_WARNING=1 $(BIN)/python -m mkdocs build --strict --quiet
 
 check: $(STAMP)  ## The fast tests, for every save: two minutes on two cores
 	$(BIN)/python -m pytest -m "not slow" $(PYTEST_ARGS)
@@ -20,18 +23,18 @@ test: $(STAMP)  ## All tests
 	$(BIN)/python -m pytest $(PYTEST_ARGS)
 
 lint: $(STAMP)
-	$(BIN)/ruff check src tests benchmarks results
-	$(BIN)/ruff format --check src tests benchmarks results
+	$(BIN)/ruff check src tests benchmarks results docs
+	$(BIN)/ruff format --check src tests benchmarks results docs
 
 types: $(STAMP)
 	$(BIN)/pyright
 
 format: $(STAMP)
-	$(BIN)/ruff format src tests benchmarks results
-	$(BIN)/ruff check --fix src tests benchmarks results
+	$(BIN)/ruff format src tests benchmarks results docs
+	$(BIN)/ruff check --fix src tests benchmarks results docs
 
 clean:
-	rm -rf $(VENV) demo demo-sites runs .pytest_cache .ruff_cache
+	rm -rf $(VENV) demo demo-sites site runs .pytest_cache .ruff_cache
 
 $(STAMP): pyproject.toml
 	$(PYTHON) -c 'import sys; sys.exit("idiolect needs Python 3.11 or newer; set PYTHON=/path/to/python3") if sys.version_info < (3, 11) else None'
