@@ -1,6 +1,5 @@
 """A long run: memory of every process, growth of logs and folders."""
 
-import threading
 import time
 from pathlib import Path
 from typing import Any
@@ -8,6 +7,7 @@ from typing import Any
 from benchmarks.sites.federation import data_of, experiment_of, processes, run_id
 from benchmarks.sites.record import folder_bytes, machine, memory, table, write
 from benchmarks.sites.who import members
+from idiolect.core.repeating import repeating
 from idiolect.deploy.hub.journal import Participation
 
 SITES, ROUNDS, EVERY, WARM, FLAT = 6, 2500, 10.0, 500, 0.10
@@ -19,30 +19,23 @@ def measure(out: Path, rounds: int = ROUNDS, every: float = EVERY) -> dict[str, 
     data = data_of(SITES)
     experiment = experiment_of([{"name": "fedavg", "rate": 0.05}], rounds=rounds, eval_every=100)
     looks: list[dict[str, Any]] = []
-    ended = threading.Event()
     with processes(out, experiment, data, deadline=60.0) as (kits, place, run):
         began = time.monotonic()
 
         def follow() -> None:
-            while not ended.wait(every):
-                lines = list(Participation(out).lines())
-                look: dict[str, Any] = {"seconds": round(time.monotonic() - began, 1), "round": len(lines)}
-                for name, one in members(kits).items():
-                    parts = {"parent": [one.parent or 0], "worker": one.workers, "trainer": one.trainers}
-                    look |= {
-                        f"{name} {part}": round(sum(map(memory, pids)), 1) for part, pids in parts.items() if pids
-                    }
-                look["hub folder"] = sum(p.stat().st_size for p in out.iterdir() if p.is_file())
-                look["hub kit"] = folder_bytes(kits.hub.folder)
-                look["site-1 kit"] = folder_bytes(kits.sites["site-1"].folder)
-                looks.append(look)
+            lines = list(Participation(out).lines())
+            look: dict[str, Any] = {"seconds": round(time.monotonic() - began, 1), "round": len(lines)}
+            for name, one in members(kits).items():
+                parts = {"parent": [one.parent or 0], "worker": one.workers, "trainer": one.trainers}
+                look |= {f"{name} {part}": round(sum(map(memory, pids)), 1) for part, pids in parts.items() if pids}
+            look["hub folder"] = sum(p.stat().st_size for p in out.iterdir() if p.is_file())
+            look["hub kit"] = folder_bytes(kits.hub.folder)
+            look["site-1 kit"] = folder_bytes(kits.sites["site-1"].folder)
+            looks.append(look)
 
-        thread = threading.Thread(target=follow, daemon=True)
-        thread.start()
-        jobs = run(print)
-        seconds = time.monotonic() - began
-        ended.set()
-        thread.join()
+        with repeating(follow, every):
+            jobs = run(print)
+            seconds = time.monotonic() - began
         lines = [line for line in Participation(out).lines() if line["run"] == run_id("fedavg")]
         del place
     took = sorted(line["seconds"] for line in lines)

@@ -1,12 +1,12 @@
 """What the commands of a federation share: its experiment, the progress of its hub, and its results."""
 
-import threading
 from collections.abc import Generator
 from contextlib import contextmanager
 from pathlib import Path
 
 from idiolect.cli.terminal import print_results
 from idiolect.core.errors import ConfigError
+from idiolect.core.repeating import repeating
 from idiolect.deploy.hub.journal import Participation
 from idiolect.experiments import names, packaged
 from idiolect.report.progress import Display
@@ -17,6 +17,8 @@ from idiolect.study.recording import Progress
 from idiolect.study.results import Results
 from idiolect.study.store import Store
 
+LOOK = 0.5
+"""Seconds between two looks at the hub's folder."""
 LAST = 10
 """Rounds of which the speed is the mean."""
 
@@ -47,21 +49,10 @@ def recorded(folder: Path, command: str, as_json: bool) -> None:
 @contextmanager
 def shown(experiment: Experiment, folder: Path) -> Generator[Display]:
     """The progress of a hub's runs, read from its folder, which another process writes."""
-    display, ended = Display(experiment, folder=folder), threading.Event()
+    display = Display(experiment, folder=folder)
     rounds = {f"{cell.id}/{method.title}": cell.rounds for cell in experiment.cells for method in cell.methods}
-
-    def follow() -> None:
-        while not ended.wait(0.5):
-            _update(display, rounds, folder)
-
-    thread = threading.Thread(target=follow, daemon=True)
-    with display.shown():
-        thread.start()
-        try:
-            yield display
-        finally:
-            ended.set()
-            thread.join()
+    with display.shown(), repeating(lambda: _update(display, rounds, folder), LOOK):
+        yield display
 
 
 def _update(display: Display, rounds: dict[str, int], folder: Path) -> None:

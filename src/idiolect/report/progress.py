@@ -1,7 +1,7 @@
 """The progress of an experiment's runs, or of a sweep: on a terminal as a live table, else as plain lines."""
 
+import itertools
 import sys
-import threading
 import time
 from collections.abc import Callable, Generator
 from contextlib import AbstractContextManager, contextmanager, nullcontext, suppress
@@ -24,6 +24,7 @@ from rich.table import Column
 from rich.text import Text
 
 from idiolect.core.errors import StoreError
+from idiolect.core.repeating import repeating
 from idiolect.report.live import live
 from idiolect.report.standing import standing_of
 from idiolect.study.experiment import Experiment
@@ -207,25 +208,20 @@ class SweepDisplay:
 @contextmanager
 def _beating(folder: Path | None, beat: Callable[[], None], pulse: Callable[[], Pulse | None]) -> Generator[None]:
     """Call `beat` every second, and write the pulse into the folder every other one; it is removed at the end."""
-    ended = threading.Event()
+    beats = itertools.count()
 
-    def go() -> None:
-        beats, rest = 0, _BEAT
-        while not ended.wait(rest):
-            began = time.monotonic()
-            beat()
-            now = pulse() if folder is not None and beats % 2 == 0 else None
-            if folder is not None and now is not None:
-                now.write(folder)
-            beats, rest = beats + 1, max(_BEAT, min(_SHARE * (time.monotonic() - began), FRESH / 4))
+    def look() -> float:
+        began = time.monotonic()
+        beat()
+        now = pulse() if folder is not None and next(beats) % 2 == 0 else None
+        if folder is not None and now is not None:
+            now.write(folder)
+        return max(_BEAT, min(_SHARE * (time.monotonic() - began), FRESH / 4))
 
-    thread = threading.Thread(target=go, daemon=True)
-    thread.start()
     try:
-        yield
+        with repeating(look, _BEAT):
+            yield
     finally:
-        ended.set()
-        thread.join()
         if folder is not None:
             end_pulse(folder)
 

@@ -6,6 +6,8 @@ from typing import Any
 import numpy as np
 
 ASSETS = Path(__file__).parents[3] / "src" / "idiolect" / "report" / "html" / "assets"
+POINT = "#clients-0 figure:nth-child(1) svg .point"
+"""The dots of the first chart of clients."""
 TITLES = ["FedAvg", "Ditto", "pFedMe", "FedPer", "Local", "FedU", "Scaffold", "Per-FedAvg", "LG-FedAvg", "APFL"]
 HOSTILE = [
     "<script>window.hacked = 1</script>",

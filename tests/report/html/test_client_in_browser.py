@@ -5,11 +5,10 @@ from typing import Any
 
 import pytest
 
-from tests.report.html.payloads import HOSTILE, payload
+from tests.report.html.payloads import HOSTILE, POINT, payload
 
 DATA = payload(clients=16, methods=6, cells=2)
 CLIENTS = DATA["cells"][0]["clients"]
-POINT = "#clients-0 figure:nth-child(1) svg .point"
 
 
 @pytest.fixture(scope="module")

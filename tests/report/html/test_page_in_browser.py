@@ -6,11 +6,10 @@ from typing import Any
 
 import pytest
 
-from tests.report.html.payloads import payload
+from tests.report.html.payloads import POINT, payload
 
 DATA = payload(clients=16, methods=6)
 CELL = DATA["cells"][0]
-POINT = "#clients-0 figure:nth-child(1) svg .point"
 
 
 @pytest.fixture(scope="module")

@@ -1,13 +1,13 @@
 """Sends a folder's runs to trackers: once, or every few seconds while they are at work."""
 
 import sys
-import threading
 from collections.abc import Generator, Sequence
 from contextlib import contextmanager
 from functools import partial
 from pathlib import Path
 
 from idiolect.core.errors import IdiolectError, StoreError
+from idiolect.core.repeating import repeating
 from idiolect.report.trackers.records import Tracker, measured_of, records
 from idiolect.study.engine import FINISHED
 from idiolect.study.store import DATABASE, Store
@@ -56,25 +56,21 @@ def tracked(folder: Path, trackers: Sequence[Tracker]) -> Generator[None]:
     if not trackers:
         yield
         return
-    ended, told = threading.Event(), set[str]()
+    told = set[str]()
 
-    def go() -> None:
-        while not ended.wait(EVERY):
-            try:
-                if (folder / DATABASE).is_file():
-                    export(folder, trackers, final=False)
-            except IdiolectError as error:
-                if str(error) not in told:
-                    told.add(str(error))
-                    print(f"note: {error}; it is tried again", file=sys.stderr, flush=True)
+    def send() -> None:
+        try:
+            if (folder / DATABASE).is_file():
+                export(folder, trackers, final=False)
+        except IdiolectError as error:
+            if str(error) not in told:
+                told.add(str(error))
+                print(f"note: {error}; it is tried again", file=sys.stderr, flush=True)
 
-    thread = threading.Thread(target=go, daemon=True)
-    thread.start()
     try:
-        yield
+        with repeating(send, EVERY):
+            yield
     finally:
-        ended.set()
-        thread.join()
         try:
             if (folder / DATABASE).is_file():
                 export(folder, trackers, final=True)
