@@ -6,6 +6,7 @@ import pytest
 
 from idiolect.core.errors import ConfigError
 from idiolect.core.losses import LOSSES
+from idiolect.core.tree import is_parameter
 from idiolect.models.check import check_model
 from idiolect.models.cnn import CNN
 from idiolect.models.linear import LinearRegression, MultinomialLogistic
@@ -34,6 +35,9 @@ def test_what_is_built_fits_the_data(spec, shape, outputs, task, kind):
     model = build(spec, shape, outputs, task, KEY)
     assert type(model) is kind
     check_model(model, shape, outputs)
+    # A site makes its model from shapes alone: what is no parameter must be the same.
+    made = eqx.filter_eval_shape(lambda: build(spec, shape, outputs, task, KEY))
+    assert eqx.tree_equal(eqx.filter(made, is_parameter, inverse=True), eqx.filter(model, is_parameter, inverse=True))
 
 
 def is_linear(node):

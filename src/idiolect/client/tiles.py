@@ -28,10 +28,10 @@ sample: an exact gradient over 64 samples takes 99 ms in one tile, 83 in tiles o
 """
 
 
-def most_rows(objective: Objective, params: Params, sample: PyTree) -> int:
+def most_rows(objective: Objective, params: PyTree, sample: PyTree) -> int:
     """The most rows of a tile whose largest intermediate value still fits in a CPU's cache; `TILE` on other devices.
 
-    sample: one sample's arrays, or their shapes.
+    params: the parameters, and sample: one sample's arrays; or their shapes.
     """
     if jax.default_backend() != "cpu":
         return TILE

@@ -1,5 +1,7 @@
 """Arithmetic on parameter trees as vectors."""
 
+from typing import Any
+
 import equinox as eqx
 import jax
 import jax.numpy as jnp
@@ -8,6 +10,12 @@ from jaxtyping import Array, ArrayLike, Bool, Float, PyTree
 
 Params = PyTree[Float[Array, "..."]]
 Scalar = Array | np.floating | float  # a hyper-parameter: a number, or a traced value
+
+
+def is_parameter(leaf: Any) -> bool:
+    """Whether a leaf is an inexact array, or the shape of one."""
+    is_shape = isinstance(leaf, jax.ShapeDtypeStruct) and jnp.issubdtype(leaf.dtype, jnp.inexact)
+    return is_shape or eqx.is_inexact_array(leaf)
 
 
 def is_off(setting: Scalar) -> bool:

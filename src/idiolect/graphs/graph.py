@@ -8,10 +8,8 @@ from typing import NamedTuple
 import numpy as np
 import scipy.sparse as sp
 from jaxtyping import Float, Int
-from scipy.sparse.csgraph import connected_components
 
 from idiolect.core.errors import ConfigError, require
-from idiolect.graphs import spectrum
 
 NAMED = 5  # clients named in a message; the others are counted
 
@@ -123,16 +121,22 @@ class Graph:
 
     def eigenvalues(self) -> Float[np.ndarray, "vertices"]:
         """All eigenvalues of L in ascending order. For small graphs: O(N^3)."""
+        from idiolect.graphs import spectrum  # here: it loads slowly, and most runs have no graph
+
         return spectrum.eigenvalues(self.laplacian())
 
     @cached_property
     def lambda_2(self) -> float:
         """The algebraic connectivity: the second-smallest eigenvalue of L, 0 if the graph is disconnected."""
+        from idiolect.graphs import spectrum  # as above
+
         return spectrum.second(self.laplacian()) if len(self.components) == 1 else 0.0
 
     @cached_property
     def largest(self) -> float:
         """rho = ||L||, the largest eigenvalue of L."""
+        from idiolect.graphs import spectrum  # as above
+
         return spectrum.largest(self.laplacian())
 
     def mixing_limit(self, rate: float, steps: int, coupling: float) -> MixingLimit:
@@ -147,6 +151,8 @@ class Graph:
     @cached_property
     def components(self) -> tuple[Int[np.ndarray, "_"], ...]:
         """The connected components as arrays of client numbers, the largest first; a hub connects its clients."""
+        from scipy.sparse.csgraph import connected_components  # here: it loads slowly, and most runs have no graph
+
         label = connected_components(self.adjacency(), directed=False)[1][: self.num_clients]
         order = np.argsort(label, kind="stable")
         parts = np.split(order, np.cumsum(np.bincount(label))[:-1])

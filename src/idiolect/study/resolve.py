@@ -17,6 +17,7 @@ from idiolect.algorithms.base import Algorithm
 from idiolect.client.objective import objective_of
 from idiolect.core.errors import ConfigError, require, unknown
 from idiolect.core.random import model_key
+from idiolect.core.tree import is_parameter
 from idiolect.data.federated import FederatedData
 from idiolect.data.sets import registry as sources
 from idiolect.models import build as build_model
@@ -233,11 +234,6 @@ def _own_split(cell: Cell, seed: int) -> dict[str, int]:
 def run_id(cell: str, title: str, seed: int) -> str:
     """The id of one run inside its folder."""
     return f"{cell}/{title}/seed{seed}"
-
-
-def is_parameter(leaf: Any) -> bool:
-    """Whether a leaf is an inexact array, or the shape of one."""
-    return eqx.is_inexact_array(leaf) or isinstance(leaf, jax.ShapeDtypeStruct)
 
 
 def small_clients(algorithm: Algorithm, data: FederatedData) -> Sequence[str]:

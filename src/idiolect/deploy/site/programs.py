@@ -9,6 +9,7 @@ from typing import Any
 import equinox as eqx
 import jax
 import jax.numpy as jnp
+import numpy as np
 from jaxtyping import Array, Int, PRNGKeyArray, PyTree
 
 from idiolect.algorithms import registry as methods
@@ -19,6 +20,7 @@ from idiolect.client.objective import Objective, objective_of
 from idiolect.client.predictor import Models, unshared
 from idiolect.client.samples import Samples, to_device
 from idiolect.client.tiles import Tiles, most_rows, tiles_of
+from idiolect.core import tree
 from idiolect.core.random import model_key, stream
 from idiolect.data.federated import FederatedData
 from idiolect.deploy.terms import Place, Terms
@@ -185,13 +187,18 @@ def programs_of(terms: Terms, place: Place, data: FederatedData) -> Programs:
 
 def _programs(terms: Terms, place: Place, data: FederatedData) -> Programs:
     algorithm = methods.build(terms.method)
-    shape = (data.feature_shape, data.num_outputs, data.task, model_key(0), data.modalities)
-    model = build_model(terms.model, *shape)
-    objective = objective_of(model, data.task, l2_of(terms.model), loss_of(terms.model))
-    params = eqx.filter(model, eqx.is_inexact_array)
+    # Its shapes alone: the parameters come from the hub, and to draw others would be compiled for nothing.
+    model = eqx.filter_eval_shape(
+        lambda: build_model(
+            terms.model, data.feature_shape, data.num_outputs, data.task, model_key(0), data.modalities
+        )
+    )
+    params, static = eqx.partition(model, tree.is_parameter)
+    objective = objective_of(static, data.task, l2_of(terms.model), loss_of(terms.model))
     own = start_of(data, params)
     # The other sites' sizes are not told; whatever runs at a client has no use for them.
-    sizes = jnp.zeros(place.clients, jnp.int32).at[place.id].set(own.capacity)
+    sizes = np.zeros(place.clients, np.int32)
+    sizes[place.id] = own.capacity
     start = Start(
         params,
         sizes,
