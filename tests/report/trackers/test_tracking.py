@@ -4,6 +4,7 @@ import pytest
 
 from idiolect.core.errors import StoreError
 from idiolect.report.trackers import tracking
+from idiolect.report.trackers.records import Sent
 from idiolect.report.trackers.tracking import export, tracked, trackers_of
 
 
@@ -18,7 +19,7 @@ class Made:
     def take(self, record, measured, final):
         if self.fails and self.fails.pop(0):
             raise StoreError("it is full")
-        self.taken.append((record.row.id, [round for round, _ in measured(-1)], final))
+        self.taken.append((record.row.id, [round for round, _ in measured(Sent())], final))
 
     def finish(self, folder, experiment):
         self.finished.append((folder, experiment))

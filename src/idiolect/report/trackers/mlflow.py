@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from idiolect.core.errors import ConfigError, StoreError
-from idiolect.report.trackers.records import FIGURES, REPORT, Measured, Record
+from idiolect.report.trackers.records import FIGURES, REPORT, Measured, Record, Sent
 from idiolect.study.engine import FINISHED
 
 INSTALL = "--mlflow needs the package 'mlflow'; install it: pip install 'idiolect[mlflow]'"
@@ -40,7 +40,7 @@ class MLflow:
         self.where = f"mlflow ui --backend-store-uri {address}" if address.startswith("sqlite:") else where
         self._errors: tuple[type[Exception], ...] = (MlflowException, OSError)
         self._experiments: dict[str, str] = {}
-        self._runs: dict[str, tuple[str, int]] = {}
+        self._runs: dict[str, tuple[str, Sent]] = {}
         self._parents: dict[str, str] = {}
         self._sent: set[str] = set()
         try:
@@ -59,8 +59,9 @@ class MLflow:
         run, done = self._run(record)
         for round, values in measured(done):
             self._log(run, _metrics(values, round))
-            self._client.set_tag(run, ROUND, str(round))
-            self._runs[record.key] = run, round
+            done = done.after(round, values)
+            self._client.set_tag(run, ROUND, done.to_text())
+            self._runs[record.key] = run, done
         if not final or record.key in self._sent:
             return
         if record.models.is_dir() and not self._client.list_artifacts(run, "models"):
@@ -89,8 +90,8 @@ class MLflow:
         for first in range(0, len(metrics), _BATCH):
             self._client.log_batch(run, metrics=metrics[first : first + _BATCH])
 
-    def _run(self, record: Record) -> tuple[str, int]:
-        """(id of a record's run, last round that it has); made when there is none."""
+    def _run(self, record: Record) -> tuple[str, Sent]:
+        """(id of a record's run, how far it has it); made when there is none."""
         if record.key not in self._runs:
             found = self._search(record.experiment, record.key)
             if found is None:
@@ -102,7 +103,7 @@ class MLflow:
                 params = [Param(name, text[:_LONGEST]) for name, text in record.params.items()]
                 for first in range(0, len(params), 100):
                     self._client.log_batch(found.info.run_id, params=params[first : first + 100])
-            self._runs[record.key] = found.info.run_id, int(found.data.tags.get(ROUND, -1))
+            self._runs[record.key] = found.info.run_id, Sent.of_text(found.data.tags.get(ROUND, "-1"))
         return self._runs[record.key]
 
     def _parent(self, experiment: str) -> str:

@@ -35,6 +35,10 @@ def export(folder: Path, trackers: Sequence[Tracker], *, final: bool) -> int:
 
     Raises `StoreError` if the folder holds no runs, or a tracker cannot take them.
     """
+    if not (folder / DATABASE).is_file():
+        from idiolect.report.trackers.not_runs import why_not  # here: it loads slowly, and no run needs it
+
+        raise StoreError(why_not(folder))
     with Store(folder, create=False) as store:
         found = records(store)
         for tracker in trackers:
