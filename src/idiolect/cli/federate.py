@@ -47,8 +47,8 @@ def federate(
     target = out or Path("runs") / f"{experiment.name.replace('/', '-')}-sites"
     trackers = trackers_of(mlflow, tensorboard)
     use_compilation_cache()
-    site_names = prepare(target, experiment, data, deadline=deadline, quorum=quorum)
     with stoppable(target), tracked(target, trackers):
+        site_names = prepare(target, experiment, data, deadline=deadline, quorum=quorum)
         with shown(experiment, target) as display:
             if quick:
                 run_quick(target, site_names, data)

@@ -172,7 +172,7 @@ def bytes_texts(parts: Sequence[Part]) -> list[str]:
             known.setdefault(_how(part), []).append(isolated(part.title))
     what = "Bytes down and up: the numbers that one client receives and sends in a round in which it takes part"
     where = {how: f" ({text.some(titles)})" if len(known) > 1 else "" for how, titles in known.items()}
-    return [f"{what}, without headers and encryption; {how}{where[how]}." for how in known]
+    return [f"{what}, without headers, encryption and evaluations; {how}{where[how]}." for how in known]
 
 
 def _costs(part: Part, target: Target | None) -> list[Column]:

@@ -2,7 +2,9 @@
 
 import logging
 import os
+import shutil
 import time
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -36,6 +38,8 @@ class MLflow:
             raise ConfigError(INSTALL) from error
         logging.getLogger("mlflow").setLevel(logging.ERROR)
         logging.getLogger("alembic").setLevel(logging.ERROR)
+        made = [] if "://" in where else [Path(where), *Path(where).parents]
+        self._new = [folder for folder in made if not os.path.exists(folder)]
         address, self._files = _address(where)
         self.where = f"mlflow ui --backend-store-uri {address}" if address.startswith("sqlite:") else where
         self._errors: tuple[type[Exception], ...] = (MlflowException, OSError)
@@ -84,7 +88,12 @@ class MLflow:
             raise _failed(self.where, error) from error
 
     def close(self) -> None:
-        """Nothing waits."""
+        """Remove a folder that was made for nothing: what was asked for has been refused."""
+        if self._new and not self._experiments:
+            shutil.rmtree(self._new[0], ignore_errors=True)
+            for folder in self._new[1:]:
+                with suppress(OSError):
+                    folder.rmdir()
 
     def _log(self, run: str, metrics: list[Any]) -> None:
         for first in range(0, len(metrics), _BATCH):

@@ -19,14 +19,14 @@ EVERY = 10.0
 def trackers_of(mlflow: str | None, tensorboard: str | None) -> list[Tracker]:
     """The trackers that options name; raises as they do."""
     found: list[Tracker] = []
-    if mlflow:
-        from idiolect.report.trackers.mlflow import MLflow  # imported only when asked for: it loads for seconds
-
-        found.append(MLflow(mlflow))
     if tensorboard:
         from idiolect.report.trackers.tensorboard import TensorBoard
 
         found.append(TensorBoard(tensorboard))
+    if mlflow:
+        from idiolect.report.trackers.mlflow import MLflow  # imported only when asked for: it loads for seconds
+
+        found.insert(0, MLflow(mlflow))  # made last: it makes a folder, the other one may be refused
     return found
 
 
