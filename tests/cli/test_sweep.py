@@ -37,7 +37,8 @@ def test_a_sweep_prints_json_and_writes_its_files(commandline, tmp_path, monkeyp
     with Store(tmp_path, create=False) as store:
         bytes_of = {row.label: store.fact(traffic_key(row.cell, row.label)) for row in store.runs()}
         page = payload_of(whole_of_folder(tmp_path))["cells"][0]["table"]
-    assert bytes_of == {f"fedavg rate={rate}": [2440, 2440] if rate == spec["rate"] else None for rate in (0.01, 0.1)}
+    labels = {rate: f"fedavg local_steps=2, rate={rate}" for rate in (0.01, 0.1)}
+    assert bytes_of == {labels[rate]: [2440, 2440] if rate == spec["rate"] else None for rate in labels}
     titles = [column["title"] for column in page["columns"]]
     assert page["rows"][0]["cells"][titles.index("bytes up")]["text"] == "2.44 kB"
     assert sent.report == (tmp_path / "report.md").read_text()

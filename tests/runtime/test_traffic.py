@@ -27,5 +27,5 @@ def test_bytes_are_those_of_view_and_message():
 def test_neighbours_exchange_as_many_messages_as_they_have_edges():
     model = 4 * 10 * (60 + 1)
     assert traffic("dfedu") == (2 * model, 2 * model)  # three clients, each with each
-    assert traffic("dfedu", graph="random(density=0.34, seed=1)") == (round(model * 2 / 3),) * 2  # one edge of three
+    assert traffic("dfedu", graph="random(density=0.34, seed=1)") == (round(model * 4 / 3),) * 2  # two edges of three
     assert traffic("fedu") == (model, model)  # its server mixes

@@ -1,6 +1,7 @@
 from dataclasses import replace
 
 from idiolect.report.html.columns import COMPUTED, COUNTED, bytes_texts, columns_of
+from idiolect.report.html.names import isolated
 from idiolect.report.html.of_results import whole_of
 from idiolect.report.html.parts import Traffic
 from idiolect.report.html.payload import payload_of
@@ -47,8 +48,14 @@ def test_the_page_says_how_its_bytes_are_known(toy):
     both = replace(part, title="Three", traffic={"ditto": Traffic(1, 1), "fedavg": Traffic(8, 4, counted=True)})
     assert bytes_texts([part]) == []
     assert bytes_texts([computed, computed, part]) == [f"{RECEIVES}; {COMPUTED}."]
-    assert bytes_texts([computed, counted]) == [f"{RECEIVES}; {COMPUTED} (One).", f"{RECEIVES}; {COUNTED} (Two)."]
-    assert bytes_texts([both]) == [f"{RECEIVES}; of fedavg {COUNTED}; of ditto {COMPUTED}."]
+    assert bytes_texts([computed, counted]) == [
+        f"{RECEIVES}; {COMPUTED} ({isolated('One')}).",
+        f"{RECEIVES}; {COUNTED} ({isolated('Two')}).",
+    ]
+    assert bytes_texts([both]) == [
+        f"{RECEIVES}; of {isolated('fedavg')} {COUNTED}; of {isolated('ditto')} {COMPUTED}."
+    ]
     helps = {column.title: column.help for column in columns_of(counted, {}, None)}
     assert helps["bytes up"] == f"What one client sends in a round in which it takes part: {COUNTED}."
-    assert payload_of(replace(whole_of(toy, ""), parts=(counted,)))["how_to_read"][-1].endswith(f"{COUNTED}.")
+    reading = payload_of(replace(whole_of(toy, ""), parts=(counted,)))["how_to_read"]
+    assert f"{RECEIVES}; {COUNTED}." in reading
