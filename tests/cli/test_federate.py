@@ -4,6 +4,8 @@ import json
 
 import pytest
 
+from tests.report.trackers.made import Made
+
 EXPERIMENT = """
 name = "three"
 [[cells]]
@@ -23,12 +25,16 @@ def file(tmp_path):
     return path
 
 
-def test_a_quick_federation_is_a_run_folder_as_any_and_goes_on(file, tmp_path, commandline):
-    out = tmp_path / "out"
+def test_a_quick_federation_is_a_run_folder_as_any_and_goes_on(file, tmp_path, commandline, monkeypatch):
+    out, sent = tmp_path / "out", Made()
+    monkeypatch.setattr("idiolect.cli.federate.trackers_of", lambda *_: [sent])
     code, printed, err = commandline("federate", file, "--quick", "--out", out)
     assert (code, "ditto" in printed) == (0, True), err
     report = (out / "report.md").read_text()
     assert "trained at real sites" in report
+    assert (sent.taken[-1], sent.finished) == (("c/ditto/seed0", [0, 1, 2], True), [(out, "three")])
+    assert sent.report == report
+    assert "counted in the messages between real sites" in (out / "report.html").read_text()
     assert f"idiolect federate {file} --quick --out {out}" in report
     assert (out / "figures" / "c-curves.png").is_file()
     for site in ("site-1", "site-2", "site-3"):

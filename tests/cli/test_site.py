@@ -5,6 +5,7 @@ import os
 import signal
 import subprocess
 import sys
+from importlib.util import find_spec
 
 import pytest
 
@@ -107,9 +108,13 @@ def test_the_whole_sequence(tmp_path, kits, table):
         command = [sys.executable, "-m", "idiolect", "site", "run", str(folder)]
         running.append(subprocess.Popen(command, env=environment, stdout=subprocess.DEVNULL))
     try:
-        code, out, err = call("hub", "run", hub, "--kit", of_hub, "--admin", admin)
+        sent = ["--tensorboard", tmp_path / "events"] if find_spec("tensorboardX") else []
+        code, out, err = call("hub", "run", hub, "--kit", of_hub, "--admin", admin, *sent)
         assert code == 0, err
         assert (hub / "report.md").is_file()
+        assert "counted in the messages between real sites" in (hub / "report.html").read_text()
+        marks = [path.relative_to(tmp_path / "events") for path in tmp_path.glob("events/**/idiolect.json")]
+        assert [str(mark.parent) for mark in marks] == (["four/c/fedavg/seed0"] if sent else [])
         assert (hub / "schema.json").is_file()
         code, out, err = call("hub", "status", hub, "--admin", admin, "--json")
         told = json.loads(out)

@@ -5,13 +5,20 @@ import json
 import pytest
 
 from idiolect.cli.sweep import divided
+from idiolect.report.html.payload import payload_of
+from idiolect.report.html.read import whole_of_folder
 from idiolect.study.experiment import load_experiment
+from idiolect.study.recorded import traffic_key
+from idiolect.study.store import Store
+from tests.report.trackers.made import Made
 
 SMALL = ["sweep", "--data", "synthetic", "--methods", "fedavg", "--rounds", "2", "--set", "data.clients=4",
          "--set", "data.max_size=30", "--set", "data.validation=0.2", "--set", "fedavg.local_steps=2"]  # fmt: skip
 
 
-def test_a_sweep_prints_json_and_writes_its_files(commandline, tmp_path):
+def test_a_sweep_prints_json_and_writes_its_files(commandline, tmp_path, monkeypatch):
+    sent = Made()
+    monkeypatch.setattr("idiolect.cli.sweep.trackers_of", lambda *_: [sent])
     more = ["--set", "fedavg.rate=log(0.01,0.1,2)", "--json", "--out", tmp_path]
     code, out, _ = commandline(*SMALL, *more)
     assert code == 0
@@ -21,10 +28,24 @@ def test_a_sweep_prints_json_and_writes_its_files(commandline, tmp_path):
     assert [row["chosen"] for row in said["settings"]].count(True) == 1
     assert best["chosen"] or best["validation"] == next(r["validation"] for r in said["settings"] if r["chosen"])
     chosen = load_experiment(tmp_path / "chosen.toml").cells[0]
-    assert chosen.methods[0].spec["rate"] == next(r["rate"] for r in said["settings"] if r["chosen"])
+    spec = chosen.methods[0].spec
+    assert spec["rate"] == next(r["rate"] for r in said["settings"] if r["chosen"])
     assert chosen.data["clients"] == 4
     assert (tmp_path / "sweep.csv").is_file()
     assert (tmp_path / "sweep.png").is_file()
+    # The chosen setting alone is in the page's table, and alone has its bytes recorded.
+    with Store(tmp_path, create=False) as store:
+        bytes_of = {row.label: store.fact(traffic_key(row.cell, row.label)) for row in store.runs()}
+        page = payload_of(whole_of_folder(tmp_path))["cells"][0]["table"]
+    labels = {rate: f"fedavg local_steps=2, rate={rate}" for rate in (0.01, 0.1)}
+    assert bytes_of == {labels[rate]: [2440, 2440] if rate == spec["rate"] else None for rate in labels}
+    titles = [column["title"] for column in page["columns"]]
+    assert page["rows"][0]["cells"][titles.index("bytes up")]["text"] == "2.44 kB"
+    assert sent.report == (tmp_path / "report.md").read_text()
+    assert ({run for run, _, _ in sent.taken}, sent.finished) == (
+        {f"synthetic/{label}/seed0" for label in bytes_of},
+        [(tmp_path, "sweep-synthetic")],
+    )
 
 
 @pytest.mark.parametrize(

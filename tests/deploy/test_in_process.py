@@ -6,9 +6,12 @@ import pytest
 from idiolect.algorithms.registry import ALGORITHMS
 from idiolect.core.errors import ConfigError
 from idiolect.data import from_arrays, number_own_labels
+from idiolect.deploy.hub.journal import Participation
 from idiolect.deploy.hub.run import run_hub
 from idiolect.deploy.in_process import InProcess
 from idiolect.study.launch import launch
+from idiolect.study.recorded import traffic_key
+from idiolect.study.store import Store
 from tests import modalities
 from tests.deploy import leaves
 from tests.deploy.federation import data_of, experiment_of, hub_of, scores_of, sites_of
@@ -54,12 +57,20 @@ def test_a_regression_in_the_users_units_with_a_metric_that_no_sums_give(tmp_pat
     check(tmp_path, data, experiment, unpooled={"r2"})
 
 
+def bytes_of(folder, run):
+    """What was computed before the first round."""
+    with Store(folder, create=False) as store:
+        return tuple(store.fact(traffic_key(*run.split("/")[:2])))
+
+
 def check(folder, data, experiment, unpooled=()):
     """Run an experiment at sites and simulated, and compare every score; metrics `unpooled` have none over all."""
     transport = InProcess(sites_of(folder, data))
     run_hub(hub_of(folder / "hub", experiment, data), transport)
     launch(experiment, folder / "simulated", data=data, jobs=1)
     run = f"t/{experiment.cells[0].methods[0].title}/seed0"
+    counted, computed = Participation(folder / "hub").traffic()[run], bytes_of(folder / "simulated", run)
+    assert counted.of_a_client == computed == bytes_of(folder / "hub", run)
     real, simulated = scores_of(folder / "hub", run), scores_of(folder / "simulated", run)
     assert real.keys() == simulated.keys() != set()
     for key, expected in simulated.items():

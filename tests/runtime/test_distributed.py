@@ -12,6 +12,8 @@ import pytest
 
 from idiolect.core.errors import ConfigError, IdiolectError
 from idiolect.runtime.distributed import COORDINATOR, PROCESS, PROCESSES, join, start, watch
+from idiolect.study.recorded import traffic_key
+from idiolect.study.store import Store
 from tests.engine import devices_flags
 
 ROOT = Path(__file__).parents[2]
@@ -87,7 +89,8 @@ def test_at_least_one_process():
 @pytest.fixture(scope="module")
 def whole(tmp_path_factory):
     """The same run, undisturbed, in one process."""
-    return compared(["compare", *FEDERATION, *ROUNDS], tmp_path_factory.mktemp("whole") / "run")
+    out = tmp_path_factory.mktemp("whole") / "run"
+    return compared(["compare", *FEDERATION, *ROUNDS], out), traffic(out)
 
 
 def compared(arguments, out, *before):
@@ -102,6 +105,11 @@ def compared(arguments, out, *before):
     return scores(json.loads(done.stdout))
 
 
+def traffic(out):
+    with Store(out, create=False) as store:
+        return store.fact(traffic_key(store.runs()[0].cell, "ditto"))
+
+
 def scores(report):
     lines = [line for cell in report["cells"] for line in cell["lines"]]
     return {(line["method"], line["model"]): line["pooled"]["mean"] for line in lines}
@@ -110,8 +118,9 @@ def scores(report):
 def test_two_processes_report_what_one_reports(tmp_path, whole):
     both = ["launch", "-n", "2", "--"]
     found = compared(["compare", *FEDERATION, *ROUNDS], tmp_path / "run", *both)
-    assert found.keys() == whole.keys()
-    assert found == pytest.approx(whole, abs=2e-3)
+    assert found.keys() == whole[0].keys()
+    assert found == pytest.approx(whole[0], abs=2e-3)
+    assert traffic(tmp_path / "run") == whole[1] == [2440, 2440]
     assert (tmp_path / "run" / "models").is_dir()
 
 

@@ -6,10 +6,11 @@ from typing import Annotated
 import typer
 
 from idiolect.cli.federation import experiment_of, recorded, shown
-from idiolect.cli.options import DataDir, Json, Out, Settings, assignments
+from idiolect.cli.options import DataDir, Json, MLflowTo, Out, Settings, TensorBoardTo, assignments
 from idiolect.cli.stopping import stoppable, this_command
 from idiolect.deploy.nvflare.here import run_here
 from idiolect.deploy.this_machine import divided, forget_samples, prepare, run_quick
+from idiolect.report.trackers.tracking import tracked, trackers_of
 from idiolect.runtime.compiled import use_compilation_cache
 from idiolect.study.override import override
 from idiolect.study.resolve import Workbench
@@ -27,6 +28,8 @@ def federate(
     set_: Settings = None,
     out: Out = None,
     data_dir: DataDir = None,
+    mlflow: MLflowTo = None,
+    tensorboard: TensorBoardTo = None,
     as_json: Json = False,
 ) -> None:
     """Run an experiment between real processes on this machine: a hub, and sites that keep their samples.
@@ -42,12 +45,14 @@ def federate(
     experiment = override(experiment_of(experiment_file), assignments(set_)).only(tuple(only or ()))
     data = divided(experiment, Workbench(data_dir), sites)
     target = out or Path("runs") / f"{experiment.name.replace('/', '-')}-sites"
+    trackers = trackers_of(mlflow, tensorboard)
     use_compilation_cache()
-    site_names = prepare(target, experiment, data, deadline=deadline, quorum=quorum)
-    with stoppable(target), shown(experiment, target) as display:
-        if quick:
-            run_quick(target, site_names, data)
-            forget_samples(target)
-        else:
-            run_here(target, site_names, data, display.console.print)
-    recorded(target, this_command(), as_json)
+    with stoppable(target), tracked(target, trackers):
+        site_names = prepare(target, experiment, data, deadline=deadline, quorum=quorum)
+        with shown(experiment, target) as display:
+            if quick:
+                run_quick(target, site_names, data)
+                forget_samples(target)
+            else:
+                run_here(target, site_names, data, display.console.print)
+        recorded(target, this_command(), as_json)

@@ -8,7 +8,7 @@ import typer
 from rich.text import Text
 
 from idiolect.cli.federation import experiment_of, recorded, shown
-from idiolect.cli.options import Json, Settings, assignments, file_path, folder_path
+from idiolect.cli.options import Json, MLflowTo, Settings, TensorBoardTo, assignments, file_path, folder_path
 from idiolect.cli.stopping import stoppable, this_command
 from idiolect.cli.terminal import console, print_json, print_told
 from idiolect.core.errors import require
@@ -21,6 +21,7 @@ from idiolect.deploy.nvflare.kits import read_kit, require_kind
 from idiolect.deploy.nvflare.processes import stop as stop_process
 from idiolect.deploy.nvflare.served import hub_kits, served, watch_of
 from idiolect.deploy.nvflare.session import session
+from idiolect.report.trackers.tracking import tracked, trackers_of
 from idiolect.study.override import override
 
 app = typer.Typer(no_args_is_help=True, help="The hub of a federation: it sees no row.", rich_markup_mode="rich")
@@ -77,16 +78,24 @@ def init(
 
 
 @app.command()
-def run(folder: HubFolder, kit: HubKit, admin: AdminKit, as_json: Json = False) -> None:
+def run(
+    folder: HubFolder,
+    kit: HubKit,
+    admin: AdminKit,
+    mlflow: MLflowTo = None,
+    tensorboard: TensorBoardTo = None,
+    as_json: Json = False,
+) -> None:
     """Start the hub if it does not run, and train until the last round; the same command goes on after a stop.
 
     idiolect hub run study --kit kits/hub.example.org --admin kits/lead@example.org
     """
     config = HubConfig.load(folder)
     experiment, kits = experiment_for(config), hub_kits(kit, admin)
-    with stoppable(folder), served(folder, kits), shown(experiment, folder) as display:
-        watch_of(folder, kits, display.console.print).run()
-    recorded(folder, this_command(), as_json)
+    with stoppable(folder), tracked(folder, trackers_of(mlflow, tensorboard)):
+        with served(folder, kits), shown(experiment, folder) as display:
+            watch_of(folder, kits, display.console.print).run()
+        recorded(folder, this_command(), as_json)
 
 
 @app.command()

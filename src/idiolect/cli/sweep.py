@@ -19,11 +19,13 @@ from idiolect.cli.options import (
     Json,
     LabelColumn,
     MetricName,
+    MLflowTo,
     ModelName,
     Out,
     Rounds,
     SamplingKind,
     Seeds,
+    TensorBoardTo,
     assignments,
     data_spec,
     with_auto_model,
@@ -32,10 +34,12 @@ from idiolect.cli.stopping import stoppable, this_command
 from idiolect.cli.terminal import console, print_json, told_file
 from idiolect.core.errors import ConfigError, require
 from idiolect.report.progress import SweepDisplay
+from idiolect.report.trackers.tracking import tracked, trackers_of
 from idiolect.study.comparison import comparison_of
 from idiolect.study.experiment import digest
 from idiolect.study.override import override
 from idiolect.study.resolve import Workbench
+from idiolect.study.search.choose import Swept
 from idiolect.study.search.launch import launch_sweep
 from idiolect.study.search.space import L2
 from idiolect.study.store import Store
@@ -102,6 +106,8 @@ def sweep(
     label: LabelColumn = "label",
     out: Out = None,
     data_dir: DataDir = None,
+    mlflow: MLflowTo = None,
+    tensorboard: TensorBoardTo = None,
     as_json: Json = False,
 ) -> None:
     """Try settings of methods as few compiled programs; choose on validation data, then show the test score.
@@ -139,28 +145,23 @@ def sweep(
         require(0 < memory < math.inf, f"--memory {memory} must be a number of GB greater than 0")
     key = digest(experiment.model_dump(mode="json", exclude={"seeds"}), spaces, options)[:6]
     target = out or Path("runs") / f"sweep-{name}-{key}"
-    display = SweepDisplay(folder=target)
-    with stoppable(target), display.shown():
-        swept = launch_sweep(
-            experiment,
-            spaces,
-            bench,
-            target,
-            **options,
-            memory=None if memory is None else int(memory * 1e9),
-            show_test=show_test,
-            on_progress=display.progress,
-        )
-    from idiolect.report.html.make import folders_page
+    display, trackers, command = SweepDisplay(folder=target), trackers_of(mlflow, tensorboard), this_command()
+    with stoppable(target), tracked(target, trackers):
+        with display.shown():
+            swept = launch_sweep(
+                experiment,
+                spaces,
+                bench,
+                target,
+                **options,
+                memory=None if memory is None else int(memory * 1e9),
+                show_test=show_test,
+                on_progress=display.progress,
+            )
+        _write(swept, target, command)
     from idiolect.report.html.render import PAGE
-    from idiolect.report.sweep_page import write_sweep  # here: it loads slowly, and most commands never need it
     from idiolect.report.sweeps import rich_sweep, to_dict
 
-    command = this_command()
-    write_sweep(swept, target, command)
-    with Store(target, create=False) as store:
-        store.set_fact("options", {"command": command})
-    folders_page([target])
     if as_json:
         print_json({**to_dict(swept), "folder": str(target)})
     else:
@@ -174,3 +175,14 @@ def sweep(
         told_file("page", target / PAGE)
     if not swept.chosen:
         raise ConfigError("every setting diverged; lower the learning rates")
+
+
+def _write(swept: Swept, folder: Path, command: str) -> None:
+    """Write the report and the page of a sweep into its folder. command: made it."""
+    from idiolect.report.html.make import folders_page
+    from idiolect.report.sweep_page import write_sweep  # here: it loads slowly, and most commands never need it
+
+    write_sweep(swept, folder, command)
+    with Store(folder, create=False) as store:
+        store.set_fact("options", {"command": command})
+    folders_page([folder])

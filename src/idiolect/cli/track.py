@@ -19,7 +19,8 @@ def track(
 ) -> None:
     """Send runs to MLflow or TensorBoard: every number by round, settings, and the files of those that have ended.
 
-    What is there already is not sent twice. With the same options compare, run, resume and reproduce send as they go.
+    What is there already is not sent twice. With the same options demo, compare, run, resume, reproduce, sweep,
+    federate and hub run send as they go.
 
     idiolect track runs/penguins-1a2b3c --mlflow tracked
 

@@ -18,10 +18,11 @@ class QuorumError(IdiolectError):
 
 @dataclass(frozen=True)
 class Replies:
-    """Who answered, and why the others did not."""
+    """Who answered, and why the others did not. sent: those to whom a message went out at all."""
 
     replies: dict[str, Message] = field(default_factory=dict[str, Message])
     missing: dict[str, str] = field(default_factory=dict[str, str])
+    sent: frozenset[str] = frozenset()
 
     def require(self, quorum: int, what: str) -> "Replies":
         """These replies. Raises `QuorumError` if they are fewer than `quorum`."""

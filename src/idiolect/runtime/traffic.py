@@ -5,17 +5,16 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import PyTree
 
-from idiolect.client.samples import Samples
+from idiolect.client.samples import Samples, to_device
 from idiolect.core import tree
 from idiolect.core.random import stream
 from idiolect.runtime.simulate import Simulation
 
 
-def shapes_of_a_round(simulation: Simulation, samples: Samples) -> tuple[PyTree, PyTree]:
+def shapes_of_a_round(simulation: Simulation) -> tuple[PyTree, PyTree]:
     """(view, message) of one client in a round; nothing is computed but shapes.
 
-    samples: the training samples, or their shapes. Of arrays on several devices, or in several processes, the shapes
-    alone are used.
+    One process of several may ask: the samples of its own device serve, which the others need not place, too.
     """
     key, number, round = jax.random.key(0), jnp.zeros((), jnp.int32), jnp.zeros((), jnp.int32)
 
@@ -28,13 +27,20 @@ def shapes_of_a_round(simulation: Simulation, samples: Samples) -> tuple[PyTree,
         client = simulation.plan.client(samples, number, round)
         return view, simulation.algorithm.local(view, private, client, stream(key, "local", round, number))[0]
 
-    return jax.eval_shape(both, *jax.eval_shape(first), samples)
+    return jax.eval_shape(both, *jax.eval_shape(first), to_device(simulation.training.train))
 
 
 def bytes_a_round(simulation: Simulation) -> tuple[int, int]:
-    """(down, up): bytes that a client receives and sends in a round."""
-    down, up = shapes_of_a_round(simulation, simulation.arrays)
-    return _bytes(down), _bytes(up)
+    """(down, up): bytes that a client receives and sends in a round.
+
+    Where neighbours exchange messages without a server: with all its neighbours, the mean over clients.
+    """
+    view, message = shapes_of_a_round(simulation)
+    graph = simulation.algorithm.peers(simulation.start)
+    if graph is None:
+        return _bytes(view), _bytes(message)
+    exchanged = round(_bytes(message) * len(graph.neighbours) / graph.num_clients)
+    return exchanged, exchanged
 
 
 def _bytes(of: PyTree) -> int:

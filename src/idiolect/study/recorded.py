@@ -79,10 +79,9 @@ def _quantiles(labels: np.ndarray) -> list[float]:
 def record_method(store: Store, run: RunRow, simulation: Simulation) -> None:
     """Record what travels in a round, and the graph of clients if the method has one; once for each method.
 
-    Of a method that trains on all samples in one place nothing travels that could be compared. In a distributed run
-    no bytes are recorded: this is one of its processes, which cannot trace the arrays of all.
+    Of a method that trains on all samples in one place nothing travels that could be compared.
     """
-    federated = simulation.training is simulation.data and jax.process_count() == 1
+    federated = simulation.training is simulation.data
     if federated and store.fact(traffic_key(run.cell, run.label)) is None:
         store.set_fact(traffic_key(run.cell, run.label), list(bytes_a_round(simulation)))
     key, graph = graph_key(run.cell, run.label), simulation.algorithm.graph_used(simulation.start)

@@ -3,6 +3,7 @@
 import numpy as np
 import pytest
 
+from idiolect.deploy.hub.journal import Participation
 from idiolect.deploy.hub.run import progress, run_hub
 from idiolect.deploy.in_process import InProcess
 from idiolect.deploy.messages import Message, read_message
@@ -114,6 +115,9 @@ def test_a_silent_site_keeps_its_private_state_and_is_back_in_the_next_round(tmp
         ["site-1", "site-2", "site-3"],
     ]
     assert lines[1]["missing"] == {"site-2": "silent"}
+    assert [(line["asked"], line["replies"]) for line in lines] == [(3, 3), (3, 2), (3, 3)]
+    moved = Participation(tmp_path / "hub").traffic()[RUN]
+    assert moved.of_a_client == (lines[0]["bytes_down"] / 3, lines[0]["bytes_up"] / 3)
     # mean_i c_i = c holds whoever took part: nothing of the dropped round is left at the site
     kept = read_message(tmp_path / "hub" / "checkpoints" / "t__scaffold__seed0.hub").vectors
     own = [
@@ -122,6 +126,31 @@ def test_a_silent_site_keeps_its_private_state_and_is_back_in_the_next_round(tmp
     for leaf in ("linear/weight", "linear/bias"):
         mean = np.mean([vectors[f"private/{leaf}"] for vectors in own], axis=0)
         np.testing.assert_allclose(kept[f"control/{leaf}"], mean, atol=1e-6)
+
+
+class Gone:
+    """A transport to which a site is connected no more after this many calls."""
+
+    def __init__(self, inner, site, calls):
+        self.inner, self.site, self.calls = inner, site, calls
+
+    @property
+    def sites(self):
+        return [site for site in self.inner.sites if site != self.site or self.calls > 0]
+
+    def call(self, round, messages, *, deadline):
+        self.calls -= 1
+        return self.inner.call(round, messages, deadline=deadline)
+
+
+def test_bytes_are_of_messages_that_were_sent(tmp_path):
+    hub = hub_of(tmp_path / "hub", ONE, DATA)
+    run_hub(hub, Gone(InProcess(sites_of(tmp_path, DATA)), "site-2", 4))  # hello, join, begin, an evaluation
+    lines = participation(hub)
+    assert lines[0]["missing"] == {"site-2": "not connected"}
+    assert {(line["asked"], line["replies"]) for line in lines} == {(2, 2)}
+    two_models = 2 * 4 * 2 * (3 + 1)  # SCAFFOLD's model and control: float32, two classes, three features and a bias
+    assert {(line["bytes_down"], line["bytes_up"]) for line in lines} == {(2 * two_models, 2 * two_models)}
 
 
 def test_without_quorum_the_round_is_called_again_and_then_told(tmp_path, monkeypatch):

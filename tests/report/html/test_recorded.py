@@ -1,6 +1,8 @@
 import numpy as np
 
+from idiolect.deploy.hub.journal import Participation
 from idiolect.report.html.of_results import part_of
+from idiolect.report.html.parts import Traffic
 from idiolect.report.html.recorded import census_of, recorded_graphs, recorded_predicted, recorded_traffic
 from idiolect.study.predicted import predicted_key
 from idiolect.study.recorded import graph_key, related, traffic_key
@@ -22,10 +24,23 @@ def test_relations_are_shown_with_their_weights(tmp_path):
     cell = results.experiment.cells[0]
     results.store.set_fact(traffic_key("cell0", "ditto"), [8, 4])
     results.store.set_fact(graph_key("cell0", "ditto"), related(np.array([[1.0, -0.5], [-0.5, 1.0]])))
-    assert recorded_traffic(results, cell) == {"ditto": (8, 4)}
+    assert recorded_traffic(results, cell) == {"ditto": Traffic(8, 4)}
     graph = recorded_graphs(results, cell)[0]
     assert (graph["edges"], graph["eigenvalues"], graph["learned"]) == ([[0, 1, -0.5]], [0.5, 1.5], True)
     assert graph["title"] == "ditto: relations that were learned"
+
+
+def test_bytes_that_real_sites_have_sent_come_before_computed_ones(tmp_path):
+    results = compared(tmp_path)
+    cell = results.experiment.cells[0]
+    for method in ("ditto", "fedavg"):
+        results.store.set_fact(traffic_key("cell0", method), [8, 4])
+    log = Participation(tmp_path)
+    line = {"run": "cell0/ditto/seed0", "round": 0, "asked": 2, "replies": 1, "bytes_down": 20, "bytes_up": 5}
+    log.write(line)
+    log.write({**line, "run": "cell0/ditto/seed1", "replies": 3, "bytes_up": 23})  # the mean over both seeds
+    log.write({**line, "run": "cell1/fedavg/seed0"})
+    assert recorded_traffic(results, cell) == {"ditto": Traffic(10, 7, counted=True), "fedavg": Traffic(8, 4)}
 
 
 def test_what_saved_models_predict_is_told_with_its_seed(tmp_path):

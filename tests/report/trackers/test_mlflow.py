@@ -48,6 +48,7 @@ def test_a_run_for_each_method_cell_and_seed_below_one_with_the_report(sent):
     assert fedavg.data.params["method.rate"] == "0.1"
     assert fedavg.data.params["data.path"] == "own.csv"
     assert fedavg.data.tags["idiolect.method"] == "fedavg"
+    assert fedavg.data.tags["idiolect.round"] == "20 method,test,train"
 
 
 def test_numbers_by_round_and_none_twice(sent):
@@ -66,6 +67,22 @@ def test_files_are_where_their_users_look_for_them(sent):
 
 def test_nothing_is_told_to_the_makers_of_the_library(sent):
     assert os.environ["MLFLOW_DISABLE_TELEMETRY"] == "true"
+
+
+def test_a_folder_that_was_made_for_nothing_goes_again(folder, tmp_path):
+    pytest.importorskip("mlflow.tracking")
+    (tmp_path / "notes.txt").write_text("kept")
+    for to in (tmp_path / "a" / "b", tmp_path):
+        (tracker,) = trackers_of(str(to), None)
+        with pytest.raises(StoreError, match="no runs in"):
+            export(tmp_path / "absent", [tracker], final=True)
+        tracker.close()
+        assert not (tmp_path / "a").exists()
+        assert (tmp_path / "notes.txt").is_file()
+    (tracker,) = trackers_of(str(tmp_path / "c"), None)
+    export(folder, [tracker], final=False)
+    tracker.close()
+    assert (tmp_path / "c" / "mlflow.db").is_file()
 
 
 def test_a_server_that_is_not_there_is_one_line(folder, monkeypatch):

@@ -6,6 +6,8 @@ import pytest
 
 from idiolect.core.errors import ConfigError, StoreError
 from idiolect.report.trackers.tracking import export, trackers_of
+from idiolect.study.store import Store
+from tests.report import stores
 
 pytest.importorskip("tensorboardX")
 reader = pytest.importorskip("tensorboard.backend.event_processing.event_accumulator")
@@ -58,8 +60,6 @@ def test_a_run_at_work_is_sent_as_far_as_it_is(folder, tmp_path):
 def test_the_folder_of_another_run_is_left_alone(folder, tmp_path):
     sent(folder, tmp_path / "events")
     other = shutil.copytree(folder, tmp_path / "other")
-    from idiolect.study.store import Store
-
     with Store(other) as store, store._db.transaction() as db:
         db.execute("UPDATE runs SET config_hash = 'another'")
     with pytest.raises(StoreError, match="holds another run; use another --tensorboard"):
@@ -70,3 +70,23 @@ def test_without_the_library_one_line_with_the_command(monkeypatch):
     monkeypatch.setitem(__import__("sys").modules, "tensorboardX", None)
     with pytest.raises(ConfigError, match=r"pip install 'idiolect\[tensorboard\]'"):
         trackers_of(None, "events")
+
+
+def test_a_sweeps_test_scores_come_after_its_validation_scores_of_the_same_round(tmp_path):
+    with Store(tmp_path / "sweep") as store:
+        exp = stores.experiment([{"name": "local"}], seeds=1)
+        store.set_fact("experiment", exp.model_dump(mode="json"))
+        run = stores.start(store, exp, "cell0", "local", 0)
+        for split in ("validation", "test"):
+            stores.record(store, run, 20, stores.local(0)[20], splits=(split,))
+            store.finish(run, "done")
+            trackers = trackers_of(None, str(tmp_path / "events"))
+            export(tmp_path / "sweep", trackers, final=split == "test")
+            trackers[0].close()
+    points: dict[str, int] = {}
+    for file in (tmp_path / "events" / "toy" / "cell0" / "local" / "seed0").glob("events.*"):
+        seen = read(file)
+        for name in seen.Tags()["scalars"]:
+            points[name] = points.get(name, 0) + len(seen.Scalars(name))
+    assert points.keys() >= {"validation/local/accuracy", "test/local/accuracy"}
+    assert set(points.values()) == {1}

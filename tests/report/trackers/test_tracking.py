@@ -5,26 +5,7 @@ import pytest
 from idiolect.core.errors import StoreError
 from idiolect.report.trackers import tracking
 from idiolect.report.trackers.tracking import export, tracked, trackers_of
-
-
-class Made:
-    """A tracker that notes what it is given."""
-
-    where = "here"
-
-    def __init__(self, fails=()):
-        self.taken, self.finished, self.closed, self.fails = [], [], False, list(fails)
-
-    def take(self, record, measured, final):
-        if self.fails and self.fails.pop(0):
-            raise StoreError("it is full")
-        self.taken.append((record.row.id, [round for round, _ in measured(-1)], final))
-
-    def finish(self, folder, experiment):
-        self.finished.append((folder, experiment))
-
-    def close(self):
-        self.closed = True
+from tests.report.trackers.made import Made
 
 
 def test_one_export_takes_every_run_and_files_of_those_that_have_ended(folder):
@@ -77,3 +58,6 @@ def test_without_trackers_nothing_is_done_and_nothing_imported(tmp_path):
         pass
     with pytest.raises(StoreError, match="no runs in"):
         export(tmp_path / "absent", [Made()], final=True)
+    (tmp_path / "advice.md").write_text("")
+    with pytest.raises(StoreError, match="holds an advice"):
+        export(tmp_path, [Made()], final=True)

@@ -27,4 +27,4 @@ class Call:
         sent = {s: Message({**m.header, **ticket}, m.vectors) for s, m in messages.items() if s in reached}
         absent = {s: self.refused.get(s, "not connected") for s in messages if s not in reached}
         got = self.transport.call(round, sent, deadline=deadline) if sent else Replies()
-        return Replies(got.replies, {**absent, **got.missing})
+        return Replies(got.replies, {**absent, **got.missing}, frozenset(sent))

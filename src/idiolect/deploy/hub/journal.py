@@ -1,6 +1,6 @@
 """What a hub keeps of a run between rounds: the shared state with who was used when, and a line for each round."""
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -44,6 +44,26 @@ class Standing:
         return cls(header["round"], dict(header["used"]), dict(header["counts"]), header["seconds"], message.vectors)
 
 
+@dataclass(frozen=True)
+class Traffic:
+    """Bytes of vectors that a run's rounds have moved. asked, replies: calls to sites and their answers, counted."""
+
+    down: int = 0
+    up: int = 0
+    asked: int = 0
+    replies: int = 0
+
+    def __add__(self, other: "Traffic") -> "Traffic":
+        return Traffic(
+            self.down + other.down, self.up + other.up, self.asked + other.asked, self.replies + other.replies
+        )
+
+    @property
+    def of_a_client(self) -> tuple[int, int] | None:
+        """(down, up): bytes of one client in one round, on average; None before the first answer."""
+        return (round(self.down / self.asked), round(self.up / self.replies)) if self.replies and self.asked else None
+
+
 class Participation:
     """A file with a line of JSON for each round: who was asked, who answered, and why the others did not."""
 
@@ -60,6 +80,22 @@ class Participation:
     def lines(self) -> Iterator[dict[str, Any]]:
         """All lines; one that a crash has cut off is left out. Of a round that was repeated, the last line counts."""
         return lines_of(self.path)
+
+    def traffic(self) -> dict[str, Traffic]:
+        """Run -> what its rounds have moved; a round that was repeated counts once."""
+        last = {(line["run"], line["round"]): line for line in self.lines() if "asked" in line}
+        found: dict[str, Traffic] = {}
+        for (run, _), line in last.items():
+            moved = Traffic(line["bytes_down"], line["bytes_up"], line["asked"], line["replies"])
+            found[run] = found.get(run, Traffic()) + moved
+        return found
+
+
+def exchanged(replies: Iterable[Message]) -> tuple[int, int]:
+    """(down, up): bytes that sites say they have exchanged with neighbours; what cannot be read counts as none."""
+    told = [reply.header.get("exchanged") for reply in replies]
+    pairs = [pair for pair in told if isinstance(pair, list) and [type(n) for n in pair] == [int, int]]
+    return sum(max(down, 0) for down, _ in pairs), sum(max(up, 0) for _, up in pairs)
 
 
 def round_to_ms(seconds: float) -> float:

@@ -10,7 +10,7 @@ from jaxtyping import PyTree
 from idiolect.core.errors import ConfigError, DataError
 from idiolect.deploy.hub.call import Call
 from idiolect.deploy.hub.config import HubConfig
-from idiolect.deploy.hub.journal import Participation, Standing, round_to_ms
+from idiolect.deploy.hub.journal import Participation, Standing, exchanged, round_to_ms
 from idiolect.deploy.hub.roster import Counts, Roster, counts_of
 from idiolect.deploy.hub.scores import readable_scores
 from idiolect.deploy.hub.server import Server
@@ -34,7 +34,8 @@ Evaluated = Callable[[int, list[ClientScores], dict[str, float], float], None]
 class HubRun:
     """One method, cell and seed at a hub.
 
-    path: of its checkpoint; evaluated: called after each evaluation; has: whether a round's evaluation is recorded.
+    path: of its checkpoint; serving: called with the hub's side when all have joined; evaluated: called after each
+    evaluation; has: whether a round's evaluation is recorded.
     """
 
     def __init__(
@@ -49,12 +50,13 @@ class HubRun:
         path: Path,
         participation: Participation,
         metrics: Sequence[Metric],
+        serving: Callable[[Server], object],
         evaluated: Evaluated,
         has: Callable[[int], bool],
     ) -> None:
         self.cell, self.method, self.seed, self.run = cell, method, seed, run
         self.config, self.call, self.path, self.participation = config, call, path, participation
-        self.metrics, self.evaluated, self.has = metrics, evaluated, has
+        self.metrics, self.serving, self.evaluated, self.has = metrics, serving, evaluated, has
         self.kind = config.agreed
         self.standing = Standing.load(path, run) or Standing()
         self.roster = Roster(config.patience, dict(self.standing.counts))
@@ -64,6 +66,7 @@ class HubRun:
         """Run what is missing. Raises `QuorumError` if too few sites answer, `DivergedError` at NaN or infinity."""
         self._join()
         self.server = self._server()
+        self.serving(self.server)
         shared = self._begin()
         splits = tuple(s for s in self.cell.splits if self.server.simulation.data.split(s).count)
         schedule = Schedule(self.cell.rounds, self.cell.eval_every, self.cell.tail, splits)
@@ -218,6 +221,7 @@ class HubRun:
         self.standing.used |= dict.fromkeys(answered, round)
         self.standing.round, seconds = round + 1, time.perf_counter() - began
         self.standing.seconds += seconds
+        received, sent = exchanged(got.replies.values())
         # First the line, then the checkpoint: a hub that dies in between repeats the round, and its last line counts.
         self.participation.write(
             {
@@ -231,8 +235,10 @@ class HubRun:
                     s: a.header["missing"] for s, a in got.replies.items() if a.header.get("missing")
                 },
                 "seconds": round_to_ms(seconds),
-                "bytes_down": sum(request.size for request in requests.values()),
-                "bytes_up": sum(reply.size for reply in got.replies.values()),
+                "asked": len(got.sent),
+                "replies": len(got.replies),
+                "bytes_down": sum(requests[site].size for site in got.sent) + received,
+                "bytes_up": sum(reply.size for reply in got.replies.values()) + sent,
             }
         )
         self._keep(after)

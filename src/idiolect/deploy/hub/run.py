@@ -21,6 +21,7 @@ from idiolect.study.engine import FINISHED, claim
 from idiolect.study.experiment import Cell, Experiment, Method, digest, experiment_of
 from idiolect.study.launch import mastered
 from idiolect.study.measuring import metrics_of
+from idiolect.study.recorded import record_method
 from idiolect.study.resolve import Workbench
 from idiolect.study.store import RunRow, Store
 
@@ -109,6 +110,7 @@ def _train(store: Store, cell: Cell, method: Method, row: RunRow, config: HubCon
         path=store.checkpoint_path(row.id).with_suffix(".hub"),
         participation=Participation(store.folder),
         metrics=metrics,
+        serving=lambda server: record_method(store, row, server.simulation),
         evaluated=evaluated,
         has=lambda round: round in store.evaluated(row.id),
     )

@@ -83,7 +83,7 @@ class Server:
     @cached_property
     def message(self) -> PyTree:
         """The shapes of a client's message."""
-        return shapes_of_a_round(self.simulation, to_device(self.simulation.training.train))[1]
+        return shapes_of_a_round(self.simulation)[1]
 
     def check(self, site: str, vectors: Vectors) -> PyTree:
         """A site's message. Raises `DataError` in one line that names it."""

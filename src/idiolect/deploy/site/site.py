@@ -146,7 +146,8 @@ class Site:
         begun = time.monotonic()
         deadline = call.left * WAITING
         got = call.peer.exchange(call.round, dict.fromkeys(neighbours, letter), deadline=deadline)
-        told: dict[str, Any] = {"exchange_seconds": time.monotonic() - begun}
+        moved = [sum(reply.size for reply in got.replies.values()), letter.size * len(neighbours)]
+        told: dict[str, Any] = {"exchange_seconds": time.monotonic() - begun, "exchanged": moved}
         replies, refused = _fitting(got.replies, letter)
         weights = np.array([weight if name in replies else 0.0 for name, weight in neighbours.items()], np.float32)
         nothing = Message({}, {name: np.zeros_like(vector) for name, vector in letter.vectors.items()})

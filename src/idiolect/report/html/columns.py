@@ -1,12 +1,13 @@
 """The columns of the page's table: the text and the number of each cell, and what a column means."""
 
 import math
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
 from idiolect.metrics.registry import METRICS
 from idiolect.report import text
 from idiolect.report.comparison import hurt_column
+from idiolect.report.html.names import isolated
 from idiolect.report.html.parts import Key, Part
 from idiolect.report.html.target import Target
 from idiolect.study.outcomes import Line
@@ -149,11 +150,39 @@ def _hurt(part: Part, pairs: Mapping[Key, Pair]) -> list[Column]:
     ]  # fmt: skip
 
 
+COMPUTED = "computed from the shapes of what one client's round moves"
+COUNTED = "counted in the messages between real sites while they trained, the mean over rounds and sites"
+"""How bytes are known."""
+
+
+def _how(part: Part) -> str:
+    """How the bytes of a part are known, with the methods' names where that differs."""
+    counted = [isolated(title) for title, one in part.traffic.items() if one.counted]
+    computed = [isolated(title) for title, one in part.traffic.items() if not one.counted]
+    if counted and computed:
+        return f"of {text.some(counted)} {COUNTED}; of {text.some(computed)} {COMPUTED}"
+    return COUNTED if counted else COMPUTED
+
+
+def bytes_texts(parts: Sequence[Part]) -> list[str]:
+    """What the bytes of the tables are: a sentence, or one for each way in which they are known."""
+    known: dict[str, list[str]] = {}
+    for part in parts:
+        if part.traffic:
+            known.setdefault(_how(part), []).append(isolated(part.title))
+    what = "Bytes down and up: the numbers that one client receives and sends in a round in which it takes part"
+    where = {how: f" ({text.some(titles)})" if len(known) > 1 else "" for how, titles in known.items()}
+    return [f"{what}, without headers, encryption and evaluations; {how}{where[how]}." for how in known]
+
+
 def _costs(part: Part, target: Target | None) -> list[Column]:
     def bytes_of(side: int) -> Callable[[Line], Shown]:
         def of(line: Line) -> Shown:
-            pair = part.traffic.get(line.method)
-            return MISSING if pair is None else (text.size(pair[side]), pair[side])
+            known = part.traffic.get(line.method)
+            if known is None:
+                return MISSING
+            count = (known.down, known.up)[side]
+            return text.size(count), count
 
         return of
 
@@ -163,9 +192,10 @@ def _costs(part: Part, target: Target | None) -> list[Column]:
 
     found: list[Column] = []
     if part.traffic:
+        when = f"in a round in which it takes part: {_how(part)}."
         found = [
-            Column("bytes down", "What one client receives in a round in which it takes part.", True, bytes_of(0)),
-            Column("bytes up", "What one client sends in a round in which it takes part.", True, bytes_of(1)),
+            Column("bytes down", f"What one client receives {when}", True, bytes_of(0)),
+            Column("bytes up", f"What one client sends {when}", True, bytes_of(1)),
         ]
     found.append(Column("seconds", "Training time of one run, without compilation, mean over seeds.", True, seconds))
     if target is not None:

@@ -61,12 +61,21 @@ class Census:
     quantiles: tuple[tuple[float, ...], ...] = ()
 
 
+@dataclass(frozen=True)
+class Traffic:
+    """Bytes of one client's round. counted: in the messages between real sites, as a mean; else from their shapes."""
+
+    down: int
+    up: int
+    counted: bool = False
+
+
 @dataclass(frozen=True, kw_only=True)
 class Part:
     """One comparison. clients: the evaluated ones; scores: every model's, by seed, at the rounds that count.
 
     pairs: every model against training alone, or against the first one where that was not run. chosen: how the
-    rounds that count were chosen, a sentence. traffic: method -> bytes (down, up) of a client's round.
+    rounds that count were chosen, a sentence. traffic: of a method whose bytes are known.
     muted: settings that validation data did not choose. timed: whether only seconds are compared. The last six are
     parts of the page's data as they stand there, empty if they cannot be had; `missing` says why.
     """
@@ -88,7 +97,7 @@ class Part:
     settings: tuple[tuple[str, str], ...] = ()
     extras: tuple[Extra, ...] = ()
     pairs: Mapping[Key, Pair] = field(default_factory=dict)
-    traffic: Mapping[str, tuple[int, int]] = field(default_factory=dict)
+    traffic: Mapping[str, Traffic] = field(default_factory=dict)
     muted: frozenset[str] = frozenset()
     timed: bool = False
     missing: tuple[str, ...] = ()

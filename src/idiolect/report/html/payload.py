@@ -6,7 +6,7 @@ from typing import Any
 from idiolect.report.extras import Extra
 from idiolect.report.html.answers import answers_of
 from idiolect.report.html.clients import clients_json
-from idiolect.report.html.columns import Column, columns_of
+from idiolect.report.html.columns import Column, bytes_texts, columns_of
 from idiolect.report.html.leaks import leaks_of
 from idiolect.report.html.numbers import number, numbers
 from idiolect.report.html.parts import Key, Part, Quantity, Whole
@@ -27,7 +27,7 @@ AGAINST = (
 def payload_of(whole: Whole) -> dict[str, Any]:
     """The page's data as plain JSON values."""
     answer, questions, each = answers_of(whole)
-    reading = [*whole.reading, NOISE, AGAINST]
+    reading = [*whole.reading, NOISE, AGAINST, *bytes_texts(whole.parts)]
     if whole.published:
         reading.append(f"Verdicts on published values. {RULE.replace('**', '')}")
     after = f"Chosen after test results had been seen: {whole.after_test}"

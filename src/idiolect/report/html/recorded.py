@@ -2,11 +2,14 @@
 
 from typing import Any
 
+from idiolect.deploy.hub.journal import Participation
+from idiolect.deploy.hub.journal import Traffic as Moved
 from idiolect.report.html.numbers import number, numbers
-from idiolect.report.html.parts import Census, Key
+from idiolect.report.html.parts import Census, Key, Traffic
 from idiolect.study.experiment import Cell
 from idiolect.study.predicted import MOST_RESIDUALS, predicted_key
 from idiolect.study.recorded import clients_key, graph_key, traffic_key
+from idiolect.study.resolve import run_id
 from idiolect.study.results import Results
 
 
@@ -43,10 +46,16 @@ def _scored(results: Results, cell: Cell, run: str) -> Census:
     return Census(tuple(names), sizes["train"], sizes["test"])
 
 
-def recorded_traffic(results: Results, cell: Cell) -> dict[str, tuple[int, int]]:
-    """Method -> bytes (down, up) of one client's round, where they were recorded."""
-    found = {method.title: results.store.fact(traffic_key(cell.id, method.title)) for method in cell.methods}
-    return {title: (int(pair[0]), int(pair[1])) for title, pair in found.items() if pair}
+def recorded_traffic(results: Results, cell: Cell) -> dict[str, Traffic]:
+    """Method -> bytes of one client's round: counted where real sites have sent them, else as they were computed."""
+    moved, found = Participation(results.store.folder).traffic(), dict[str, Traffic]()
+    for method in cell.methods:
+        runs = [run_id(cell.id, method.title, seed) for seed in results.experiment.seed_list]
+        counted = sum((moved[run] for run in runs if run in moved), Moved()).of_a_client
+        computed = results.store.fact(traffic_key(cell.id, method.title))
+        if pair := counted or computed:
+            found[method.title] = Traffic(int(pair[0]), int(pair[1]), counted is not None)
+    return found
 
 
 def recorded_predicted(results: Results, cell: Cell) -> tuple[dict[Key, Any], str]:

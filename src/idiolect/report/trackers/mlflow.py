@@ -2,12 +2,14 @@
 
 import logging
 import os
+import shutil
 import time
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
 from idiolect.core.errors import ConfigError, StoreError
-from idiolect.report.trackers.records import FIGURES, REPORT, Measured, Record
+from idiolect.report.trackers.records import FIGURES, REPORT, Measured, Record, Sent
 from idiolect.study.engine import FINISHED
 
 INSTALL = "--mlflow needs the package 'mlflow'; install it: pip install 'idiolect[mlflow]'"
@@ -36,11 +38,13 @@ class MLflow:
             raise ConfigError(INSTALL) from error
         logging.getLogger("mlflow").setLevel(logging.ERROR)
         logging.getLogger("alembic").setLevel(logging.ERROR)
+        made = [] if "://" in where else [Path(where), *Path(where).parents]
+        self._new = [folder for folder in made if not os.path.exists(folder)]
         address, self._files = _address(where)
         self.where = f"mlflow ui --backend-store-uri {address}" if address.startswith("sqlite:") else where
         self._errors: tuple[type[Exception], ...] = (MlflowException, OSError)
         self._experiments: dict[str, str] = {}
-        self._runs: dict[str, tuple[str, int]] = {}
+        self._runs: dict[str, tuple[str, Sent]] = {}
         self._parents: dict[str, str] = {}
         self._sent: set[str] = set()
         try:
@@ -59,8 +63,9 @@ class MLflow:
         run, done = self._run(record)
         for round, values in measured(done):
             self._log(run, _metrics(values, round))
-            self._client.set_tag(run, ROUND, str(round))
-            self._runs[record.key] = run, round
+            done = done.after(round, values)
+            self._client.set_tag(run, ROUND, done.to_text())
+            self._runs[record.key] = run, done
         if not final or record.key in self._sent:
             return
         if record.models.is_dir() and not self._client.list_artifacts(run, "models"):
@@ -83,14 +88,19 @@ class MLflow:
             raise _failed(self.where, error) from error
 
     def close(self) -> None:
-        """Nothing waits."""
+        """Remove a folder that was made for nothing: what was asked for has been refused."""
+        if self._new and not self._experiments:
+            shutil.rmtree(self._new[0], ignore_errors=True)
+            for folder in self._new[1:]:
+                with suppress(OSError):
+                    folder.rmdir()
 
     def _log(self, run: str, metrics: list[Any]) -> None:
         for first in range(0, len(metrics), _BATCH):
             self._client.log_batch(run, metrics=metrics[first : first + _BATCH])
 
-    def _run(self, record: Record) -> tuple[str, int]:
-        """(id of a record's run, last round that it has); made when there is none."""
+    def _run(self, record: Record) -> tuple[str, Sent]:
+        """(id of a record's run, how far it has it); made when there is none."""
         if record.key not in self._runs:
             found = self._search(record.experiment, record.key)
             if found is None:
@@ -102,7 +112,7 @@ class MLflow:
                 params = [Param(name, text[:_LONGEST]) for name, text in record.params.items()]
                 for first in range(0, len(params), 100):
                     self._client.log_batch(found.info.run_id, params=params[first : first + 100])
-            self._runs[record.key] = found.info.run_id, int(found.data.tags.get(ROUND, -1))
+            self._runs[record.key] = found.info.run_id, Sent.of_text(found.data.tags.get(ROUND, "-1"))
         return self._runs[record.key]
 
     def _parent(self, experiment: str) -> str:

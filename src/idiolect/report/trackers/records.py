@@ -1,7 +1,7 @@
 """What a tracker gets of a folder of runs: settings, tags, every measured number, and files."""
 
 import math
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from importlib.metadata import version
 from pathlib import Path
@@ -12,11 +12,41 @@ from idiolect.study.store import MOVED, RunRow, Store
 
 _MEASURED = (
     "SELECT round, model, split, metric, pooled, mean, worst10, loss FROM metrics "
-    "JOIN evaluations USING (run, round, model, split) WHERE run = ? AND round > ? ORDER BY round"
+    "JOIN evaluations USING (run, round, model, split) WHERE run = ? AND round >= ? ORDER BY round"
 )
-_REPORTED = "SELECT round, name, value FROM diagnostics WHERE run = ? AND round > ? ORDER BY round"
-REPORT = ("report.md", "table.csv", "clients.csv", "diagnostics.csv", "participation.jsonl")
+_REPORTED = "SELECT round, name, value FROM diagnostics WHERE run = ? AND round >= ? ORDER BY round"
+SWEEP = "sweep.png"
+REPORT = (
+    *("report.md", "table.csv", "clients.csv", "diagnostics.csv", "participation.jsonl"),
+    *("sweep.csv", SWEEP, "chosen.toml"),
+)
 FIGURES = "figures"
+
+
+@dataclass(frozen=True)
+class Sent:
+    """How far a tracker has a run. round: the last one; kinds: what it has of it, the first words of names.
+
+    A sweep scores a run on test data later than on validation data, in the same round.
+    """
+
+    round: int = -1
+    kinds: frozenset[str] = frozenset()
+
+    def after(self, round: int, values: Iterable[str]) -> "Sent":
+        """How far when these values, by name, have been taken."""
+        kinds = frozenset(map(_kind, values))
+        return Sent(round, self.kinds | kinds if round == self.round else kinds)
+
+    def to_text(self) -> str:
+        """As one line: "20 test,validation"."""
+        return f"{self.round} {','.join(sorted(self.kinds))}"
+
+    @classmethod
+    def of_text(cls, line: str) -> "Sent":
+        """What `to_text` made a line of. Raises `ValueError` for anything else."""
+        round, _, kinds = line.partition(" ")
+        return cls(int(round), frozenset(kinds.split(",")) - {""})
 
 
 @dataclass(frozen=True)
@@ -54,10 +84,10 @@ class Tracker(Protocol):
 
 
 class Measured(Protocol):
-    """Reads a run's numbers: (round, name -> value) of every evaluated round after one, ascending."""
+    """Reads a run's numbers: (round, name -> value) of every evaluated round, ascending."""
 
-    def __call__(self, after: int) -> Iterator[tuple[int, dict[str, float]]]:
-        """Every evaluated round after this one (-1: all)."""
+    def __call__(self, after: Sent) -> Iterator[tuple[int, dict[str, float]]]:
+        """What is not sent yet."""
         ...
 
 
@@ -89,21 +119,33 @@ def record_of(store: Store, row: RunRow, experiment: str) -> Record:
     return Record(key, row, experiment, {**params, "seed": str(row.seed)}, tags, store.models_folder(row))
 
 
-def measured_of(store: Store, run_id: str, after: int) -> Iterator[tuple[int, dict[str, float]]]:
-    """(round, name -> value) of every evaluated round after one; a value that is none is left out.
+def measured_of(store: Store, run_id: str, after: Sent) -> Iterator[tuple[int, dict[str, float]]]:
+    """(round, name -> value) of what is not sent yet; a value that is none is left out.
 
     Names: test/personal/accuracy over all samples, .../accuracy-mean and -worst10 over clients, .../loss, and
     method/NAME for what a method reports about itself.
     """
     found: dict[int, dict[str, float]] = {}
-    for round, model, split, metric, pooled, mean, worst10, loss in store.select(_MEASURED, (run_id, after)):
+    for round, model, split, metric, pooled, mean, worst10, loss in store.select(_MEASURED, (run_id, after.round)):
         of = found.setdefault(int(round), {})
         values = {metric: pooled, f"{metric}-mean": mean, f"{metric}-worst10": worst10, "loss": loss}
         of.update({f"{split}/{model}/{name}": value for name, value in values.items() if _is_number(value)})
-    for round, name, value in store.select(_REPORTED, (run_id, after)):
+    for round, name, value in store.select(_REPORTED, (run_id, after.round)):
         if _is_number(value):
             found.setdefault(int(round), {})[f"method/{name}"] = value
-    yield from sorted(found.items())
+    for round, values in sorted(found.items()):
+        known = after.kinds if round == after.round else ()
+        if new := {name: value for name, value in values.items() if _kind(name) not in known}:
+            yield round, new
+
+
+def pictures(folder: Path) -> list[Path]:
+    """The figures of a folder's report."""
+    return sorted((folder / FIGURES).glob("*.png")) + [path for path in (folder / SWEEP,) if path.is_file()]
+
+
+def _kind(name: str) -> str:
+    return name.partition("/")[0]
 
 
 def _is_number(value: Any) -> bool:

@@ -7,11 +7,11 @@ from typing import Any
 
 from idiolect.core.errors import ConfigError, StoreError
 from idiolect.core.files import atomic_write, file_name
-from idiolect.report.trackers.records import FIGURES, REPORT, Measured, Record
+from idiolect.report.trackers.records import REPORT, Measured, Record, Sent, pictures
 
 INSTALL = "--tensorboard needs the package 'tensorboardX'; install it: pip install 'idiolect[tensorboard]'"
 MARK = "idiolect.json"
-"""What a run's folder says of itself: which run it is, and the last round that it has."""
+"""What a run's folder says of itself: which run it is, and how far it has it."""
 
 
 class TensorBoard:
@@ -28,7 +28,7 @@ class TensorBoard:
         self._make: Any = SummaryWriter
         self.folder = Path(where)
         self.where = f"tensorboard --logdir {where}"
-        self._writers: dict[str, tuple[Any, Path, int]] = {}
+        self._writers: dict[str, tuple[Any, Path, Sent]] = {}
         self._sent: set[str] = set()
 
     def take(self, record: Record, measured: Measured, final: bool) -> None:
@@ -42,14 +42,15 @@ class TensorBoard:
         if record.key in self._sent:
             return
         writer, folder, done = self._writer(record)
-        last = done
-        for last, values in measured(done):
+        before = done
+        for round, values in measured(done):
             for name, value in values.items():
-                writer.add_scalar(name, value, last)
-        if last != done:
+                writer.add_scalar(name, value, round)
+            done = done.after(round, values)
+        if done != before:
             writer.flush()
-            self._writers[record.key] = writer, folder, last
-            _mark(folder, record.key, last)
+            self._writers[record.key] = writer, folder, done
+            _mark(folder, record.key, done)
         if final:
             writer.close()
             self._sent.add(record.key)
@@ -62,7 +63,7 @@ class TensorBoard:
             for name in REPORT:
                 if name.endswith(".md") and (folder / name).is_file():
                     writer.add_text(name, (folder / name).read_text(), 0)
-            for figure in sorted((folder / FIGURES).glob("*.png")):
+            for figure in pictures(folder):
                 writer.add_image(figure.stem, _pixels(figure), 0, dataformats="HWC")
         finally:
             writer.close()
@@ -72,8 +73,8 @@ class TensorBoard:
         for writer, _, _ in self._writers.values():
             writer.close()
 
-    def _writer(self, record: Record) -> tuple[Any, Path, int]:
-        """(writer, folder, last round that it has) of a run; settings are written when it is new."""
+    def _writer(self, record: Record) -> tuple[Any, Path, Sent]:
+        """(writer, folder, how far it has it) of a run; settings are written when it is new."""
         if record.key not in self._writers:
             row = record.row
             parts = (record.experiment, row.cell, row.label, f"seed{row.seed}")
@@ -83,7 +84,7 @@ class TensorBoard:
             if done is None:
                 table = "\n".join(f"| {name} | {text} |" for name, text in {**record.params, **record.tags}.items())
                 writer.add_text("settings", f"| setting | value |\n|---|---|\n{table}", 0)
-            self._writers[record.key] = writer, folder, -1 if done is None else done
+            self._writers[record.key] = writer, folder, done or Sent()
         return self._writers[record.key]
 
 
@@ -96,20 +97,20 @@ def _pixels(file: Path) -> Any:
         return np.asarray(picture.convert("RGB"))
 
 
-def _done(folder: Path, key: str) -> int | None:
-    """The last round that a run's folder has; None if it is new. Raises `StoreError` if it is another run's."""
+def _done(folder: Path, key: str) -> Sent | None:
+    """How far a run's folder has it; None if it is new. Raises `StoreError` if it is another run's."""
     try:
         said = json.loads((folder / MARK).read_bytes())
-        whose, round = said["key"], int(said["round"])
+        whose, sent = said["key"], Sent.of_text(str(said["sent"]))
     except FileNotFoundError:
         return None
     except (ValueError, KeyError, TypeError) as error:
         raise StoreError(f"{folder / MARK} cannot be read; use another --tensorboard, or delete {folder}") from error
     if whose != key:
         raise StoreError(f"'{folder}' holds another run; use another --tensorboard, or delete it")
-    return round
+    return sent
 
 
-def _mark(folder: Path, key: str, round: int) -> None:
+def _mark(folder: Path, key: str, sent: Sent) -> None:
     with atomic_write(folder / MARK) as file:
-        file.write(json.dumps({"key": key, "round": round}).encode())
+        file.write(json.dumps({"key": key, "sent": sent.to_text()}).encode())

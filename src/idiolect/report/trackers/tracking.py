@@ -19,14 +19,14 @@ EVERY = 10.0
 def trackers_of(mlflow: str | None, tensorboard: str | None) -> list[Tracker]:
     """The trackers that options name; raises as they do."""
     found: list[Tracker] = []
-    if mlflow:
-        from idiolect.report.trackers.mlflow import MLflow  # imported only when asked for: it loads for seconds
-
-        found.append(MLflow(mlflow))
     if tensorboard:
         from idiolect.report.trackers.tensorboard import TensorBoard
 
         found.append(TensorBoard(tensorboard))
+    if mlflow:
+        from idiolect.report.trackers.mlflow import MLflow  # imported only when asked for: it loads for seconds
+
+        found.insert(0, MLflow(mlflow))  # made last: it makes a folder, the other one may be refused
     return found
 
 
@@ -35,6 +35,10 @@ def export(folder: Path, trackers: Sequence[Tracker], *, final: bool) -> int:
 
     Raises `StoreError` if the folder holds no runs, or a tracker cannot take them.
     """
+    if not (folder / DATABASE).is_file():
+        from idiolect.report.trackers.not_runs import why_not  # here: it loads slowly, and no run needs it
+
+        raise StoreError(why_not(folder))
     with Store(folder, create=False) as store:
         found = records(store)
         for tracker in trackers:

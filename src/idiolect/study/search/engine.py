@@ -17,6 +17,7 @@ from idiolect.runtime.memory import at_once
 from idiolect.runtime.simulate import Simulation
 from idiolect.study.experiment import Cell
 from idiolect.study.loop import Run, run_together
+from idiolect.study.recorded import record_method
 from idiolect.study.recorder import StoreRecorder
 from idiolect.study.recording import Progress
 from idiolect.study.resolve import Workbench
@@ -113,6 +114,8 @@ class Sweeper:
             if key not in built:
                 built[key] = self._simulation_and_member(entry)
                 signatures[key] = signature(*built[key])
+                if "test" in splits:  # what a report compares; a sweep may try thousands of settings
+                    record_method(self.store, row, built[key][0])
             groups.setdefault(signatures[key], []).append(_Run(entry, row, *built[key], finished))
         for place, group in enumerate(groups.values()):
             if not all(run.done for run in group):
