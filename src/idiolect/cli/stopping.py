@@ -8,6 +8,7 @@ from pathlib import Path
 
 import typer
 
+from idiolect.study.advice.pieces import has_pieces
 from idiolect.study.store import DATABASE
 
 STOPPED = 130
@@ -28,7 +29,7 @@ def stoppable(out: Path | None = None, goes_on: Callable[[], str] = this_command
     try:
         yield
     except KeyboardInterrupt:
-        kept = out is not None and (out / DATABASE).is_file()
+        kept = out is not None and ((out / DATABASE).is_file() or has_pieces(out))
         told = f"go on with: {goes_on()}" if kept else f"nothing was kept; begin again with: {this_command()}"
         print(f"stopped; {told}", file=sys.stderr)
         raise typer.Abort from None
