@@ -9,6 +9,7 @@ import pytest
 from idiolect.cli import main
 from idiolect.cli.advise import division_of
 from idiolect.study.resolve import Workbench
+from tests.conftest import Call
 
 
 @pytest.fixture
@@ -73,7 +74,7 @@ SMALL = ("--splits", "2", "--rounds", "1", "--methods", "fedavg")
 
 
 def test_ctrl_c_keeps_what_is_finished_and_the_same_command_goes_on(
-    table: Path, monkeypatch: pytest.MonkeyPatch, commandline
+    table: Path, monkeypatch: pytest.MonkeyPatch, commandline: Call
 ) -> None:
     monkeypatch.chdir(table.parent)
     assert commandline("advise", "t.csv", *SMALL, "--out", "whole")[0] == 0
@@ -106,7 +107,7 @@ def test_ctrl_c_keeps_what_is_finished_and_the_same_command_goes_on(
 
 
 def test_a_folder_of_an_advice_has_its_page_and_no_runs(
-    table: Path, monkeypatch: pytest.MonkeyPatch, commandline
+    table: Path, monkeypatch: pytest.MonkeyPatch, commandline: Call
 ) -> None:
     monkeypatch.chdir(table.parent)
     code, told, _ = commandline("advise", "t.csv", *SMALL, "--out", "a", "--json")

@@ -140,27 +140,28 @@ def sweep(
     key = digest(experiment.model_dump(mode="json", exclude={"seeds"}), spaces, options)[:6]
     target = out or Path("runs") / f"sweep-{name}-{key}"
     display = SweepDisplay(folder=target)
-    with stoppable(target), display.shown():
-        swept = launch_sweep(
-            experiment,
-            spaces,
-            bench,
-            target,
-            **options,
-            memory=None if memory is None else int(memory * 1e9),
-            show_test=show_test,
-            on_progress=display.progress,
-        )
-    from idiolect.report.html.make import folders_page
-    from idiolect.report.html.render import PAGE
-    from idiolect.report.sweep_page import write_sweep  # here: it loads slowly, and most commands never need it
-    from idiolect.report.sweeps import rich_sweep, to_dict
+    with stoppable(target):
+        with display.shown():
+            swept = launch_sweep(
+                experiment,
+                spaces,
+                bench,
+                target,
+                **options,
+                memory=None if memory is None else int(memory * 1e9),
+                show_test=show_test,
+                on_progress=display.progress,
+            )
+        from idiolect.report.html.make import folders_page
+        from idiolect.report.html.render import PAGE
+        from idiolect.report.sweep_page import write_sweep  # here: it loads slowly, and most commands never need it
+        from idiolect.report.sweeps import rich_sweep, to_dict
 
-    command = this_command()
-    write_sweep(swept, target, command)
-    with Store(target, create=False) as store:
-        store.set_fact("options", {"command": command})
-    folders_page([target])
+        command = this_command()
+        write_sweep(swept, target, command)
+        with Store(target, create=False) as store:
+            store.set_fact("options", {"command": command})
+        folders_page([target])
     if as_json:
         print_json({**to_dict(swept), "folder": str(target)})
     else:

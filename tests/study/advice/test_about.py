@@ -1,8 +1,9 @@
 from idiolect.data.audit import audit_lines
+from idiolect.data.federated import FederatedData
 from idiolect.study.advice.about import about_of
 
 
-def test_it_counts_the_samples_and_labels_of_each_client(three_clients):
+def test_it_counts_the_samples_and_labels_of_each_client(three_clients: FederatedData):
     about = about_of(three_clients)
     assert (about.name, about.task, about.clients) == (three_clients.name, "classification", ("c0", "c1", "c2"))
     assert about.num_clients == 3

@@ -17,7 +17,7 @@ import numpy as np
 from pydantic import TypeAdapter
 
 from idiolect.core.errors import ConfigError, DataError, StoreError
-from idiolect.core.files import alone, atomic_write, clear_scratch
+from idiolect.core.files import alone, atomic_write, clear_scratch, no_empty_folders
 from idiolect.study.advice.race import Choice, Raced
 from idiolect.study.advice.scored import Candidate
 from idiolect.study.store import DATABASE, changes
@@ -80,28 +80,25 @@ def pieces_in(out: Path | None, question: Mapping[str, Any], command: str) -> Ge
         return
     if (out / DATABASE).is_file():
         raise StoreError(f"'{out}' holds runs; use another --out")
-    new = [folder for folder in (out, *out.parents) if not folder.exists()]
-    folder = out / RACE
-    try:
-        folder.mkdir(parents=True, exist_ok=True)
-    except OSError as error:
-        raise StoreError(f"cannot write to '{out}': {error.strerror or error}") from error
-    useless = False
-    try:
-        with alone(folder / ".lock", f"another idiolect process works in '{out}'; wait for it, or use another --out"):
-            clear_scratch(folder)
-            _claim(out, question, command)
-            try:
-                yield Pieces(folder)
-            except BaseException as error:
-                useless = isinstance(error, ConfigError | DataError) or not has_pieces(out)
-                raise
-    finally:
-        if useless:
-            shutil.rmtree(folder, ignore_errors=True)
-            for each in new:
-                with suppress(OSError):
-                    each.rmdir()
+    folder, useless = out / RACE, False
+    with no_empty_folders(out):
+        try:
+            folder.mkdir(parents=True, exist_ok=True)
+        except OSError as error:
+            raise StoreError(f"cannot write to '{out}': {error.strerror or error}") from error
+        busy = f"another idiolect process works in '{out}'; wait for it, or use another --out"
+        try:
+            with alone(folder / ".lock", busy):
+                clear_scratch(folder)
+                _claim(out, question, command)
+                try:
+                    yield Pieces(folder)
+                except BaseException as error:
+                    useless = isinstance(error, ConfigError | DataError) or not has_pieces(out)
+                    raise
+        finally:
+            if useless:
+                shutil.rmtree(folder, ignore_errors=True)
 
 
 def _claim(out: Path, question: Mapping[str, Any], command: str) -> None:
