@@ -87,7 +87,7 @@ def main() -> None:
         advice = advise(made[name], methods=())
         frame = lines_frame(advice.lines)
         frame.insert(0, "table", name)
-        frame.insert(1, "clients", advice.data.num_clients)
+        frame.insert(1, "clients", advice.about.num_clients)
         print(
             frame[["table", "name", "loss", "accuracy", "gap", "gap_low", "gap_high", "rounds"]].to_string(),
             flush=True,

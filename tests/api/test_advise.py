@@ -14,5 +14,6 @@ def test_python_writes_prints_and_returns_the_advice(tmp_path: Path, capsys: pyt
         from_arrays(parts, task="regression"), methods=(), splits=2, rounds=1, out=tmp_path / "a"
     )
     assert (tmp_path / "a" / "advice.md").is_file()
+    assert "idiolect.advise(...)" in (tmp_path / "a" / "report.html").read_text()
     assert "Who gains" in capsys.readouterr().out
     assert advice.decision.outcome == "unclear"  # six test rows

@@ -1,4 +1,5 @@
 import json
+import shlex
 from pathlib import Path
 
 import numpy as np
@@ -8,6 +9,7 @@ import pytest
 from idiolect.cli import main
 from idiolect.cli.advise import division_of
 from idiolect.study.resolve import Workbench
+from tests.conftest import Call
 
 
 @pytest.fixture
@@ -66,3 +68,70 @@ def test_a_table_is_scaled_anew_in_each_division_and_its_own_split_is_drawn_from
 
 def test_a_model_must_be_named_before_it_is_changed(table: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     assert run(monkeypatch, "advise", str(table), "--set", "model.l2=0.1") == 1
+
+
+SMALL = ("--splits", "2", "--rounds", "1", "--methods", "fedavg")
+
+
+def test_ctrl_c_keeps_what_is_finished_and_the_same_command_goes_on(
+    table: Path, monkeypatch: pytest.MonkeyPatch, commandline: Call
+) -> None:
+    monkeypatch.chdir(table.parent)
+    assert commandline("advise", "t.csv", *SMALL, "--out", "whole")[0] == 0
+    typed = ("advise", "t.csv", *SMALL, "--out", "in two")
+
+    def interrupted(*_: object) -> None:
+        raise KeyboardInterrupt
+
+    for name, code in (("race", "nothing was kept; begin again"), ("baselines", "go on")):
+        with monkeypatch.context() as patched:
+            patched.setattr(f"idiolect.study.advice.advise.{name}", interrupted)
+            stopped = commandline(*typed)
+        assert stopped[:2] == (130, "")
+        assert stopped[2].endswith(f"stopped; {code} with: {shlex.join(['idiolect', *typed])}\n")
+        assert Path("in two").exists() == (name == "baselines")
+    for command in (("report", "in two"), ("show", "in two"), ("resume", "in two")):
+        code, out, err = commandline(*command)
+        assert (code, out) == (1, "")
+        assert (
+            err == f"error: the advice in 'in two' is not finished; go on with: {shlex.join(['idiolect', *typed])}\n"
+        )
+    assert commandline(*typed)[0] == 0
+    whole, in_two = (json.loads(Path(name, "advice.json").read_text())["advice"] for name in ("whole", "in two"))
+    for advice in (whole, in_two):
+        assert advice.pop("command").startswith("idiolect advise t.csv")
+        advice["made"].pop("time")
+    assert in_two == whole
+    for name in ("advice.md", "advice.csv", "clients.csv"):
+        assert Path("in two", name).read_bytes() == Path("whole", name).read_bytes()
+
+
+def test_a_folder_of_an_advice_has_its_page_and_no_runs(
+    table: Path, monkeypatch: pytest.MonkeyPatch, commandline: Call
+) -> None:
+    monkeypatch.chdir(table.parent)
+    code, told, _ = commandline("advise", "t.csv", *SMALL, "--out", "a", "--json")
+    assert code == 0
+    made = Path("a", "report.html").read_bytes()
+    assert commandline("report", "a", "-o", "page.html", "--json") == (0, '{\n  "page": "page.html"\n}\n', "")
+    assert Path("page.html").read_bytes() == made
+    assert commandline("show", "a", "--json") == (0, told, "")
+    shown = commandline("show", "a")
+    assert shown[0] == 0
+    assert "Who gains, who loses" in shown[1]
+    assert shown[1].endswith(f"HTML page: {Path('a', 'report.html')}\n")
+    (table.parent / "runs").mkdir()
+    for command, words in {
+        ("watch", "a"): "holds an advice, which has no runs to watch; see: idiolect show a",
+        ("resume", "a"): "the advice in 'a' is finished; see: idiolect show a",
+        ("report", "runs", "a"): "'a' holds an advice, whose page is its own; report it alone",
+        ("advise", "t.csv", *SMALL[:-1], "ditto", "--out", "a"): "another question (changed: methods)",
+    }.items():
+        code, out, err = commandline(*command)
+        assert (code, out) == (1, "")
+        assert words in err
+    Path("a", "advice.json").write_text("{")
+    code, out, err = commandline("report", "a", "-o", "other.html")
+    assert (code, out, err.count("\n")) == (1, "", 1)
+    assert "is damaged" in err
+    assert not Path("other.html").exists()

@@ -2,6 +2,7 @@
 
 import hashlib
 import json
+import shlex
 from pathlib import Path
 
 import jax.numpy as jnp
@@ -37,7 +38,7 @@ def idiolect(commandline, monkeypatch, tmp_path):
     return commandline
 
 
-def test_new_clients_of_a_finished_folder(idiolect, tmp_path):
+def test_new_clients_of_a_finished_folder(idiolect, monkeypatch, tmp_path):
     known = table(tmp_path / "known.csv", {"w0": 20, "w1": 24})
     new = table(tmp_path / "new.csv", {"n0": 12, "n1": 1}, seed=1)
     assert (
@@ -89,5 +90,18 @@ def test_new_clients_of_a_finished_folder(idiolect, tmp_path):
     assert code == 0
     assert "2 of them have names of clients that trained, and are served as new: w0, w1" in out
     assert not (tmp_path / "again" / "own-samples.csv").exists()
+
+    def interrupted(*_, **__):
+        raise KeyboardInterrupt
+
+    # Ctrl-C, while models are made and while they are written: nothing is left.
+    typed = [*arguments, "--method", "fedavg", "--out", "new folder/third"]
+    for place in ("study.personalized.personalize", "report.newcomers.newcomers_text"):
+        with monkeypatch.context() as patched:
+            patched.setattr(f"idiolect.{place}", interrupted)
+            stopped = idiolect(*typed)
+        told = f"stopped; nothing was kept; begin again with: {shlex.join(['idiolect', *typed])}\n"
+        assert stopped == (130, "", told)
+        assert not (tmp_path / "new folder").exists()
     table(tmp_path / "known.csv", {"w0": 20, "w1": 24}, seed=5)
     assert "have changed since it was started" in refused("--method", "fedavg", "--out", "third")

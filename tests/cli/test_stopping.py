@@ -1,16 +1,21 @@
 """Ctrl-C: what a real process says and leaves, and what the piece that does it says of any command."""
 
+import gc
 import os
 import shlex
 import signal
 import subprocess
 import sys
 import time
+from contextlib import suppress
 
+import numpy as np
+import pandas as pd
 import pytest
 import typer
 
 from idiolect.cli.stopping import stoppable, this_command
+from idiolect.study.advice.pieces import RACE, has_pieces
 from idiolect.study.store import DATABASE, Store
 from tests.engine import ROOT
 
@@ -24,10 +29,8 @@ COMMANDS = {
 }
 
 
-@pytest.mark.parametrize("name", COMMANDS)
-def test_ctrl_c_leaves_a_run_and_says_the_command_that_goes_on(tmp_path, name):
-    out = tmp_path / "my out"
-    typed = [name, *SMALL, *COMMANDS[name], "--out", str(out)]
+def ctrl_c(typed, begun):
+    """(exit code, stdout, stderr) of a real process to which Ctrl-C comes as soon as it has begun."""
     process = subprocess.Popen(
         [sys.executable, "-m", "idiolect", *typed],
         cwd=ROOT,
@@ -40,7 +43,7 @@ def test_ctrl_c_leaves_a_run_and_says_the_command_that_goes_on(tmp_path, name):
     )
     try:
         end = time.monotonic() + 180
-        while not any((out / "checkpoints").glob("*.eqx")):
+        while not begun():
             assert process.poll() is None, process.communicate()
             assert time.monotonic() < end
             time.sleep(0.05)
@@ -48,10 +51,34 @@ def test_ctrl_c_leaves_a_run_and_says_the_command_that_goes_on(tmp_path, name):
         stdout, stderr = process.communicate(timeout=240)
     finally:
         process.kill()
+    return process.returncode, stdout, stderr
+
+
+@pytest.mark.parametrize("name", COMMANDS)
+def test_ctrl_c_leaves_a_run_and_says_the_command_that_goes_on(tmp_path, name):
+    out = tmp_path / "my out"
+    typed = [name, *SMALL, *COMMANDS[name], "--out", str(out)]
     goes_on = f"idiolect resume '{out}'" if name == "compare" else shlex.join(["idiolect", *typed])
-    assert (process.returncode, stdout, stderr) == (130, "", f"stopped; go on with: {goes_on}\n")
+    stopped = ctrl_c(typed, lambda: any((out / "checkpoints").glob("*.eqx")))
+    assert stopped == (130, "", f"stopped; go on with: {goes_on}\n")
     assert {row.status for row in Store(out, create=False).runs()} == {"running"}
     assert not (out / "progress.json").exists()
+
+
+def test_ctrl_c_leaves_the_finished_methods_of_an_advice(tmp_path):
+    rng = np.random.default_rng(0)
+    frame = pd.DataFrame(
+        {"client": np.repeat(["a", "b"], 30), "v": rng.normal(size=60), "label": rng.normal(size=60)}
+    )
+    frame.to_csv(tmp_path / "t.csv", index=False)
+    out = tmp_path / "my out"
+    typed = ["advise", str(tmp_path / "t.csv"), "--methods", "ditto", "--rounds", "1000", "--out", str(out)]
+    code, stdout, stderr = ctrl_c(typed, lambda: has_pieces(out))
+    assert (code, stdout) == (130, "")
+    assert stderr.splitlines()[-1] == f"stopped; go on with: {shlex.join(['idiolect', *typed])}"
+    assert "Traceback" not in stderr
+    assert has_pieces(out)
+    assert {path.name for path in out.iterdir()} == {RACE}
 
 
 def stopped(capsys, *arguments, **options):
@@ -68,6 +95,81 @@ def test_a_folder_with_runs_goes_on_and_without_one_the_command_begins_again(tmp
     (tmp_path / DATABASE).touch()
     assert stopped(capsys, tmp_path) == "stopped; go on with: idiolect advise 'my own.csv'\n"
     assert stopped(capsys, tmp_path, goes_on=lambda: "that") == "stopped; go on with: that\n"
+
+
+@pytest.fixture
+def interruptible():
+    """Ctrl-C does what it does in a command, whatever pytest was started by."""
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
+    yield
+    assert signal.getsignal(signal.SIGINT) is signal.default_int_handler
+    signal.signal(signal.SIGINT, before)
+
+
+def wait():
+    end = time.monotonic() + 60
+    while time.monotonic() < end:
+        time.sleep(0.01)
+
+
+@pytest.mark.usefixtures("interruptible")
+@pytest.mark.filterwarnings("error::pytest.PytestUnraisableExceptionWarning")
+def test_ctrl_c_is_heard_while_garbage_is_collected(capsys):
+    """An exception in a callback of the collector, as JAX has one, would be printed and lost."""
+    pressed = []
+
+    def callback(phase, _):
+        if phase == "stop" and not pressed:
+            pressed.append(True)
+            signal.raise_signal(signal.SIGINT)
+            sum(range(1))  # a signal is handled between two steps of the interpreter
+
+    def collect():
+        gc.collect()
+        wait()
+
+    gc.callbacks.append(callback)
+    try:
+        with pytest.raises(typer.Abort), stoppable():
+            collect()
+    finally:
+        gc.callbacks.remove(callback)
+    assert pressed
+    assert capsys.readouterr().err.startswith("stopped; ")
+
+
+@pytest.mark.usefixtures("interruptible")
+def test_ctrl_c_that_other_code_drops_is_heard_again(capsys):
+    def drop():
+        with suppress(KeyboardInterrupt):
+            signal.raise_signal(signal.SIGINT)
+            wait()
+        wait()
+
+    with pytest.raises(typer.Abort), stoppable():
+        drop()
+    assert capsys.readouterr().err.startswith("stopped; ")
+
+
+@pytest.mark.usefixtures("interruptible")
+def test_what_cleans_up_after_ctrl_c_is_not_broken_off(monkeypatch):
+    monkeypatch.setattr("idiolect.cli.stopping.AGAIN", 0.01)
+    ended = []
+
+    def clean():
+        try:
+            signal.raise_signal(signal.SIGINT)
+            wait()
+        finally:
+            with suppress(ValueError):
+                time.sleep(0.1)
+                raise ValueError
+            time.sleep(0.1)
+            ended.append(True)
+
+    with pytest.raises(typer.Abort), stoppable():
+        clean()
+    assert ended
 
 
 def test_ctrl_c_before_anything_is_done_is_one_line(commandline, monkeypatch):

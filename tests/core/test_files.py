@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from idiolect.core.errors import DivergedError, StoreError
-from idiolect.core.files import alone, atomic_write, file_name, file_names
+from idiolect.core.files import alone, atomic_write, file_name, file_names, no_empty_folders
 
 
 def test_atomic_write_replaces_and_leaves_no_other_file(tmp_path):
@@ -118,6 +118,25 @@ def test_where_the_file_system_has_no_such_letters_the_hash_stands_for_them(monk
     assert first != second
     assert first.isascii()
     assert second.isascii()
+
+
+def test_new_folders_that_an_error_leaves_empty_are_removed(tmp_path: Path):
+    (tmp_path / "there").mkdir()
+
+    def fails(folder: Path, name: str) -> None:
+        with no_empty_folders(folder):
+            folder.mkdir(parents=True, exist_ok=True)
+            if name:
+                (folder.parent / name).touch()
+            raise KeyboardInterrupt
+
+    for folder, name in (("there/a/b", ""), ("there", ""), ("there/c/d", "kept")):
+        with pytest.raises(KeyboardInterrupt):
+            fails(tmp_path / folder, name)
+    assert sorted(tmp_path.rglob("*")) == [tmp_path / part for part in ("there", "there/c", "there/c/kept")]
+    with no_empty_folders(tmp_path / "new"):
+        (tmp_path / "new").mkdir()
+    assert (tmp_path / "new").is_dir()
 
 
 def test_alone_until_the_other_ends(tmp_path: Path):

@@ -48,7 +48,7 @@ def test_the_page_names_every_client_and_candidate(advice: Advice) -> None:
 def test_the_folder_has_the_page_the_numbers_and_the_figure(advice: Advice, tmp_path: Path) -> None:
     write_advice(advice, tmp_path / "new")
     found = {path.name for path in (tmp_path / "new").iterdir()}
-    assert found == {"advice.md", "advice.csv", "advice.png", "advice.svg", "clients.csv"}
+    assert found == {"advice.md", "advice.csv", "advice.json", "advice.png", "advice.svg", "clients.csv"}
     lines, clients = (pd.read_csv(tmp_path / "new" / name) for name in ("advice.csv", "clients.csv"))
     np.testing.assert_allclose(lines["loss"], [line.loss for line in advice.lines])
     assert list(clients["client"]) == ["c0", "c1", "c2"]

@@ -30,17 +30,20 @@ def advise(
     `lambda seed: from_table(path, validation=0.2, split_seed=seed)`, so that features are scaled by each division's
     training rows. model: by default the linear model of the task, from zero. methods: beside `local` and `fedavg`,
     which always run. splits: random divisions. rounds: at most; validation data choose. out: a folder for the page,
-    tables and a figure. quiet: do not print the page.
+    tables and a figure; the same call goes on there if it was stopped. quiet: do not print the page.
 
     Raises `ConfigError` for settings out of range and without scikit-learn, `DataError` for data that cannot be
-    divided.
+    divided, `StoreError` if the folder cannot be written or holds another advice.
     """
     use_compilation_cache()
-    advice = ask(data, model=model, methods=methods, splits=splits, rounds=rounds)
-    if out is not None:
+    folder = None if out is None else Path(out)
+    advice = ask(data, model=model, methods=methods, splits=splits, rounds=rounds, out=folder)
+    if folder is not None:
         from idiolect.report.advice import write_advice  # here: it loads slowly, and most commands never need it
+        from idiolect.report.html.make import folders_page
 
-        write_advice(advice, Path(out))
+        write_advice(advice, folder)
+        folders_page([folder])
     if not quiet:
         from idiolect.report.advice import page  # here: it loads slowly, and most commands never need it
 

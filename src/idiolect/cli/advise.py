@@ -17,6 +17,7 @@ from idiolect.core.errors import ConfigError
 from idiolect.data.divide.division import smallest
 from idiolect.data.federated import FederatedData
 from idiolect.data.sets import registry as sources
+from idiolect.report.html.render import PAGE
 from idiolect.report.progress import SweepDisplay
 from idiolect.runtime.compiled import use_compilation_cache
 from idiolect.study.advice.advise import Advice
@@ -49,12 +50,14 @@ def advise(
 ) -> None:
     """Should these clients federate, with what, and who gains or loses: one page, with its uncertainty.
 
+    Stopped, the same command goes on.
+
     idiolect advise patients.csv --client hospital --label outcome
 
     idiolect advise school --splits 4 --rounds 30 --set data.minimum=20
     """
-    from idiolect.report.advice import page, write_advice  # here: it loads slowly, and most commands never need it
-    from idiolect.report.html.of_advice import advice_page
+    from idiolect.report.advice import write_advice  # here: it loads slowly, and most commands never need it
+    from idiolect.report.html.make import folders_page
 
     check_installed()
     spec, name = data_spec(file, client, label)
@@ -69,26 +72,37 @@ def advise(
     if own and "name" not in own:
         raise ConfigError("--set model.…: name the model, too, with --model")
     names = [one.strip() for one in methods.split(",") if one.strip()] or None
+    target = out or Path("runs") / f"advise-{name}-{digest(spec, own, names, splits, rounds)[:6]}"
     display = SweepDisplay()
     use_compilation_cache()
-    with stoppable(), display.shown():
-        advice = ask(
-            division_of(spec, Workbench(data_dir)),
-            model=own or None,
-            methods=names,
-            splits=splits,
-            rounds=rounds,
-            on_progress=display.progress,
-        )
-    target = out or Path("runs") / f"advise-{name}-{digest(spec, own, names, splits, rounds)[:6]}"
-    write_advice(advice, target)
-    written = advice_page(advice, target, this_command())
+    with stoppable(target):
+        with display.shown():
+            advice = ask(
+                division_of(spec, Workbench(data_dir)),
+                model=own or None,
+                methods=names,
+                splits=splits,
+                rounds=rounds,
+                out=target,
+                command=this_command(),
+                on_progress=display.progress,
+            )
+        write_advice(advice, target)
+        folders_page([target])
+    print_advice(advice, target, as_json)
+
+
+def print_advice(advice: Advice, folder: Path, as_json: bool) -> None:
+    """Print an advice, and where its folder has the pages."""
+    from idiolect.report.advice import page  # here: it loads slowly, and most commands never need it
+
     if as_json:
-        print_json({**to_dict(advice), "folder": str(target)})
+        print_json({**to_dict(advice), "folder": str(folder)})
         return
     console().print(Markdown(page(advice)))
-    console().print(f"page, tables, figure: {target / 'advice.md'}", markup=False, highlight=False, soft_wrap=True)
-    told_file("HTML page", written)
+    console().print(f"page, tables, figure: {folder / 'advice.md'}", markup=False, highlight=False, soft_wrap=True)
+    if (folder / PAGE).is_file():
+        told_file("HTML page", folder / PAGE)
 
 
 def division_of(spec: dict[str, Any], bench: Workbench) -> Callable[[int], FederatedData]:

@@ -23,7 +23,9 @@ from idiolect.cli.options import (
     default_folder,
     seeding,
 )
+from idiolect.core.errors import StoreError
 from idiolect.experiments import packaged
+from idiolect.study.advice.stored import how_it_goes_on, is_advice
 from idiolect.study.engine import stored_experiment
 from idiolect.study.experiment import load_experiment
 from idiolect.study.launch import stored_options
@@ -87,6 +89,8 @@ def resume(
 
     idiolect resume runs/penguins-1a2b3c
     """
+    if is_advice(folder):
+        raise StoreError(how_it_goes_on(folder))
     with Store(folder, create=False) as store:
         experiment, stored = stored_experiment(store), stored_options(store)
     experiment = located(experiment, folder, stored["started_in"], data)

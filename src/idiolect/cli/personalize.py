@@ -9,7 +9,7 @@ import typer
 from idiolect.cli.options import DataDir, Json, Out
 from idiolect.cli.stopping import stoppable, this_command
 from idiolect.cli.terminal import print_json
-from idiolect.core.errors import ConfigError, StoreError, require
+from idiolect.core.errors import ConfigError, require
 from idiolect.data.sets.like import encode_like
 from idiolect.study.finished import is_inside, load_finished
 from idiolect.study.personalized import COUNTS
@@ -56,10 +56,7 @@ def personalize(
     with stoppable():
         made = loaded.finished.personalize(new, rounds)
         points = made.curve(COUNTS) if curve and new.test.count else None
-    try:
         written = write_newcomers(loaded, made, points, target, this_command())
-    except FileExistsError as error:
-        raise StoreError(f"'{target}' is not empty; use another --out, or delete it") from error
     if as_json:
         rows = made.table().astype(object)
         clients = rows.where(rows.notna(), None).to_dict(orient="records")

@@ -15,7 +15,7 @@ def report(
         typer.Argument(
             metavar="RUN...",
             parser=folder_path,
-            help="Folders of runs, or folders that hold table.csv and clients.csv alone.",
+            help="Folders of runs, an advice's, or folders that hold table.csv and clients.csv alone.",
         ),
     ],
     out: Annotated[
@@ -26,7 +26,7 @@ def report(
 ) -> None:
     """Write one self-contained HTML page: the answer, the table, every client, how it was made.
 
-    The page makes no request: it can be sent, printed and kept. Several folders become one page.
+    The page makes no request: it can be sent, printed and kept. Several folders of runs become one page.
 
     Example: idiolect report runs/mnist-1a2b3c -o report.html
     """

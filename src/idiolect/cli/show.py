@@ -6,21 +6,27 @@ from typing import Annotated
 import typer
 
 from idiolect.cli import pages
+from idiolect.cli.advise import print_advice
 from idiolect.cli.options import Json
 from idiolect.cli.terminal import print_entries, print_json, print_page, print_results
 from idiolect.core.errors import unknown
+from idiolect.study.advice.stored import is_advice, stored_advice
 from idiolect.study.engine import stored_experiment
 from idiolect.study.results import Results
 from idiolect.study.store import Store
 
 
 def show(
-    folder: Annotated[Path, typer.Argument(metavar="RUN", help="A folder of runs.")], as_json: Json = False
+    folder: Annotated[Path, typer.Argument(metavar="RUN", help="A folder of runs, or an advice's.")],
+    as_json: Json = False,
 ) -> None:
     """Show what a folder holds: results, and runs that are not finished.
 
     idiolect show runs/penguins-1a2b3c --json
     """
+    if is_advice(folder):
+        print_advice(stored_advice(folder), folder, as_json)
+        return
     with Store(folder, create=False) as store:
         print_results(Results(store, stored_experiment(store)), as_json, folder)
 

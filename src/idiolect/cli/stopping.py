@@ -1,17 +1,24 @@
 """Ctrl-C: one line that says the command that goes on, and exit code 130."""
 
+import gc
 import shlex
+import signal
 import sys
+import threading
 from collections.abc import Callable, Generator
 from contextlib import contextmanager
 from pathlib import Path
+from types import FrameType
 
 import typer
 
+from idiolect.study.advice.pieces import has_pieces
 from idiolect.study.store import DATABASE
 
 STOPPED = 130
 """The exit code of a command that was stopped by Ctrl-C, as shells have it."""
+AGAIN = 0.3
+"""Seconds after which a Ctrl-C that has had no effect is heard again."""
 
 
 def this_command() -> str:
@@ -26,9 +33,70 @@ def stoppable(out: Path | None = None, goes_on: Callable[[], str] = this_command
     out: the folder that a stopped command leaves; None: it leaves nothing. goes_on: the command that goes on from it.
     """
     try:
-        yield
+        with _heard():
+            yield
     except KeyboardInterrupt:
-        kept = out is not None and (out / DATABASE).is_file()
+        kept = out is not None and ((out / DATABASE).is_file() or has_pieces(out))
         told = f"go on with: {goes_on()}" if kept else f"nothing was kept; begin again with: {this_command()}"
         print(f"stopped; {told}", file=sys.stderr)
         raise typer.Abort from None
+
+
+@contextmanager
+def _heard() -> Generator[None]:
+    """Hear every Ctrl-C of the block: raise `KeyboardInterrupt` again until it ends the block.
+
+    While JAX traces and compiles, one is often lost: its callbacks and its C++ parts drop what is raised in them.
+    """
+    own = threading.current_thread() is threading.main_thread()
+    if not own or signal.getsignal(signal.SIGINT) is not signal.default_int_handler:
+        yield
+        return
+    looks, over = False, False
+    timer = threading.Timer(AGAIN, lambda: None)
+
+    def look() -> None:
+        nonlocal looks
+        looks = True
+        signal.raise_signal(signal.SIGINT)
+
+    def interrupted(_: int, frame: FrameType | None) -> None:
+        nonlocal looks, timer
+        typed, looks = not looks, False
+        if over:
+            return
+        timer.cancel()
+        timer = threading.Timer(AGAIN, look)
+        timer.daemon = True
+        timer.start()
+        # One that is on its way is not raised a second time: that would break off what cleans up.
+        if not _collects(frame) and (typed or not _is_handled()):
+            raise KeyboardInterrupt
+
+    signal.signal(signal.SIGINT, interrupted)
+    try:
+        yield
+    finally:
+        over = True
+        timer.cancel()
+        if timer.ident is not None:
+            timer.join()
+        signal.signal(signal.SIGINT, signal.default_int_handler)
+
+
+def _collects(frame: FrameType | None) -> bool:
+    """Whether a callback of the garbage collector is at work, in which an exception is printed and lost."""
+    callbacks = [getattr(callback, "__code__", None) for callback in gc.callbacks]
+    while frame is not None:
+        if frame.f_code in callbacks:
+            return True
+        frame = frame.f_back
+    return False
+
+
+def _is_handled() -> bool:
+    """Whether a `KeyboardInterrupt` is on its way up, or was when what is on its way up now was raised."""
+    error = sys.exc_info()[1]
+    while error is not None and not isinstance(error, KeyboardInterrupt):
+        error = error.__context__
+    return error is not None

@@ -1,5 +1,6 @@
 """The command watch: a run as it happens, from another terminal or in a browser."""
 
+import shlex
 import time
 from pathlib import Path
 from typing import Annotated
@@ -13,6 +14,7 @@ from idiolect.core.errors import ConfigError, StoreError
 from idiolect.report.live import live
 from idiolect.report.live_page import LivePage
 from idiolect.report.watching import Watching
+from idiolect.study.advice.stored import is_advice
 from idiolect.study.following import is_run
 
 LOOK = 1.0
@@ -38,6 +40,10 @@ def watch(
 
     idiolect watch runs/penguins-1a2b3c --json
     """
+    if is_advice(folder):
+        raise StoreError(
+            f"'{folder}' holds an advice, which has no runs to watch; see: idiolect show {shlex.quote(str(folder))}"
+        )
     if not is_run(folder):
         raise StoreError(f"'{folder}' is no folder of runs; name one that 'idiolect compare' wrote with --out")
     watching = Watching(folder)

@@ -48,6 +48,19 @@ def atomic_write(path: str | os.PathLike[str]) -> Generator[BinaryIO, None, None
         raise
 
 
+@contextmanager
+def no_empty_folders(folder: Path) -> Generator[None]:
+    """Remove a folder and its parents, if the block ends in an error, as far as they are new and empty."""
+    new = [each for each in (folder, *folder.parents) if not os.path.exists(each)]
+    try:
+        yield
+    except BaseException:
+        for each in new:
+            with suppress(OSError):
+                each.rmdir()
+        raise
+
+
 def clear_scratch(folder: Path) -> None:
     """Remove the temporary files that killed writers left; no other writer may use the folder meanwhile."""
     for scratch in folder.rglob(".*.tmp"):

@@ -14,6 +14,7 @@ from idiolect.report.style import GREY, HIT, MISS, blank, caption, save, tidy
 from idiolect.report.text import MISSING, size, value
 from idiolect.study.advice.advise import Advice, Line
 from idiolect.study.advice.decision import FEWEST_OF_CLIENT, MARGIN, Call
+from idiolect.study.advice.stored import store_advice
 from idiolect.study.intervals import Difference
 
 _MOST = 12  # clients named in a sentence
@@ -58,24 +59,23 @@ def _percent(gain: Difference, loss: float) -> str:
 
 def title_of(advice: Advice, name: str) -> str:
     """A candidate as texts call it."""
-    titles = {one.contestant.name: one.contestant.title for one in advice.raced}
+    titles = {one.name: one.title for one in advice.choices}
     return titles.get(name, name)
 
 
 def page(advice: Advice) -> str:
     """The whole page in Markdown."""
-    decision, data = advice.decision, advice.data
-    rows = sum(data.split(name).count for name in ("train", "validation", "test"))
-    about = {"shared": "the shared model", "personal": "its personal model"}.get(
+    decision, about = advice.decision, advice.about
+    under = {"shared": "the shared model", "personal": "its personal model"}.get(
         decision.outcome, "the best federated model"
     )
     parts = [
-        f"# Advice: {data.name}",
+        f"# Advice: {about.name}",
         answer(advice),
-        f"{data.num_clients} clients, {rows} rows, {advice.splits} random divisions of each client's rows "
+        f"{about.num_clients} clients, {about.rows} rows, {advice.splits} random divisions of each client's rows "
         "(55 % training, 20 % validation, 25 % test).",
         *([takes(advice)] if decision.outcome in ("shared", "personal") else []),
-        f"## Who gains, who loses\n\nUnder {about}, against training alone; of the clients named, at most 5 % are "
+        f"## Who gains, who loses\n\nUnder {under}, against training alone; of the clients named, at most 5 % are "
         "named wrongly on average.",
         _clients(advice),
         "## What was compared\n",
@@ -110,7 +110,7 @@ def takes(advice: Advice) -> str:
     assert line.rounds is not None
     assert line.sent is not None
     down, up = line.sent
-    total = line.rounds * (down + up) * advice.data.num_clients
+    total = line.rounds * (down + up) * advice.about.num_clients
     return (
         f"It takes about {line.rounds:g} rounds (median of those that validation data chose, of at most "
         f"{advice.rounds}); a client receives {size(down)} and sends {size(up)} a round, all of them "
@@ -141,7 +141,7 @@ def _table(advice: Advice) -> str:
 
 def table_rows(advice: Advice) -> list[list[str]]:
     """The table as texts: the heading, then a row for each line of the advice."""
-    classes = advice.data.task == "classification"
+    classes = advice.about.task == "classification"
     head = [
         "",
         "what it gives",
@@ -182,7 +182,10 @@ def rule_text(advice: Advice) -> str:
 
 
 def write_advice(advice: Advice, out: Path) -> None:
-    """Write advice.md, advice.csv, clients.csv, advice.png and advice.svg into a folder, which is made."""
+    """Write advice.md, advice.csv, clients.csv, advice.png and advice.svg into a folder, which is made.
+
+    advice.json comes last: where it is, all is there.
+    """
     out.mkdir(parents=True, exist_ok=True)
     for name, frame in (("advice.csv", lines_frame(advice.lines)), ("clients.csv", clients_frame(advice))):
         with atomic_write(out / name) as file:
@@ -190,6 +193,7 @@ def write_advice(advice: Advice, out: Path) -> None:
     save(figure_of(advice), out / "advice.png")
     with atomic_write(out / "advice.md") as file:
         file.write(page(advice).encode())
+    store_advice(advice, out)
 
 
 def lines_frame(lines: Sequence[Line]) -> pd.DataFrame:

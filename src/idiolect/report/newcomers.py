@@ -11,7 +11,7 @@ import pandas as pd
 from matplotlib.ticker import ScalarFormatter
 
 from idiolect.core.errors import StoreError
-from idiolect.core.files import atomic_write
+from idiolect.core.files import atomic_write, no_empty_folders
 from idiolect.metrics.base import Metric
 from idiolect.report import text
 from idiolect.report.captions import coincide_caption
@@ -34,19 +34,20 @@ def write_newcomers(
     The folder must not exist, or be empty: it appears complete or not at all. Raises `StoreError` otherwise.
     """
     check_new(folder)
-    try:
-        folder.parent.mkdir(parents=True, exist_ok=True)
-        scratch = Path(tempfile.mkdtemp(prefix=f".{folder.name}.", suffix=".tmp", dir=folder.parent))
-    except OSError as error:
-        raise StoreError(f"cannot write to '{folder}': {error.strerror or error}") from error
-    try:
-        _fill(scratch, loaded, made, curve, command)
-        scratch.chmod(0o755)
-        os.replace(scratch, folder)
-    except OSError as error:
-        raise StoreError(f"cannot write to '{folder}': {error.strerror or error}") from error
-    finally:
-        rmtree(scratch, ignore_errors=True)
+    with no_empty_folders(folder.parent):
+        try:
+            folder.parent.mkdir(parents=True, exist_ok=True)
+            scratch = Path(tempfile.mkdtemp(prefix=f".{folder.name}.", suffix=".tmp", dir=folder.parent))
+        except OSError as error:
+            raise StoreError(f"cannot write to '{folder}': {error.strerror or error}") from error
+        try:
+            _fill(scratch, loaded, made, curve, command)
+            scratch.chmod(0o755)
+            os.replace(scratch, folder)
+        except OSError as error:
+            raise StoreError(f"cannot write to '{folder}': {error.strerror or error}") from error
+        finally:
+            rmtree(scratch, ignore_errors=True)
     return sorted(str(path.relative_to(folder)) for path in folder.rglob("*") if path.is_file())
 
 

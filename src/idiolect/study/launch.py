@@ -4,7 +4,7 @@ import json
 import os
 import shutil
 from collections.abc import Callable, Generator
-from contextlib import AbstractContextManager, contextmanager, nullcontext, suppress
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from dataclasses import astuple
 from pathlib import Path
 from typing import Any, Protocol
@@ -13,7 +13,7 @@ import equinox as eqx
 import jax
 
 from idiolect.core.errors import ConfigError, DataError, DivergedError, IdiolectError
-from idiolect.core.files import alone, clear_scratch
+from idiolect.core.files import alone, clear_scratch, no_empty_folders
 from idiolect.data.federated import FederatedData
 from idiolect.runtime.compiled import use_compilation_cache
 from idiolect.runtime.devices import agreed_text, is_leader
@@ -135,26 +135,23 @@ def mastered(out: Path) -> Generator[Store]:
 
     A new folder is removed again if a `ConfigError` or `DataError` occurs before the first evaluation.
     """
-    new_folders = [folder for folder in (out, *out.parents) if not os.path.exists(folder)]
-    discard = False
-    try:
-        with (
-            Store(out) as store,
-            alone(out / ".lock", f"another idiolect process works in '{out}'; wait for it, or use another --out"),
-        ):
-            clear_scratch(out)
-            try:
-                yield store
-            except (ConfigError, DataError):
-                discard = bool(new_folders) and not any(store.evaluated(row.id) for row in store.runs())
-                raise
-    except IdiolectError:
-        if discard:
-            shutil.rmtree(out, ignore_errors=True)
-            for folder in new_folders[1:]:
-                with suppress(OSError):
-                    folder.rmdir()
-        raise
+    new, discard = not os.path.exists(out), False
+    with no_empty_folders(out):
+        try:
+            with (
+                Store(out) as store,
+                alone(out / ".lock", f"another idiolect process works in '{out}'; wait for it, or use another --out"),
+            ):
+                clear_scratch(out)
+                try:
+                    yield store
+                except (ConfigError, DataError):
+                    discard = new and not any(store.evaluated(row.id) for row in store.runs())
+                    raise
+        except IdiolectError:
+            if discard:
+                shutil.rmtree(out, ignore_errors=True)
+            raise
 
 
 def stored_options(store: Store) -> dict[str, Any]:

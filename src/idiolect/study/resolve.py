@@ -175,7 +175,7 @@ class Workbench:
         config = cell.model_dump(mode="json", exclude={"methods", *Cell.PRESENTATION})
         config["method"] = {**methods.hyperparameters(methods.ALGORITHMS[method.name]), **method.spec}
         if self.model is not None:
-            config["model"] = {"own": digest(str(self.model), _bytes_of(self.model))}
+            config["model"] = {"own": digest(str(self.model), bytes_of(self.model))}
         if self.data is not None:
             config["data"] = {"own": data.name}
         config["splits"] = sorted(config["splits"])
@@ -249,7 +249,8 @@ def small_clients(algorithm: Algorithm, data: FederatedData) -> Sequence[str]:
     )
 
 
-def _bytes_of(model: eqx.Module) -> str:
+def bytes_of(model: eqx.Module) -> str:
+    """sha256 over every array of a model."""
     sha = hashlib.sha256()
     for leaf in jax.tree.leaves(eqx.filter(model, eqx.is_array)):
         sha.update(jax.device_get(leaf).tobytes())

@@ -53,17 +53,17 @@ def test_the_choice_is_the_best_on_validation_of_all_settings_and_rounds(field: 
                 w = [descent(x, y, setting["rate"], setting[L2], STEPS * round) for x, y in rows]
                 tried[place, round] = (loss_of(w, data, "validation")[0], w)
         (place, round), (least, w) = min(tried.items(), key=lambda item: item[1][0])
-        assert raced.validation[draw] == pytest.approx(least, rel=1e-4)
-        assert raced.settings[draw] == one.settings[place]
-        assert raced.rounds[draw] == round
+        assert raced.choice.validation[draw] == pytest.approx(least, rel=1e-4)
+        assert raced.choice.settings[draw] == one.settings[place]
+        assert raced.choice.rounds[draw] == round
         np.testing.assert_allclose(raced.outputs[draw]["test"], loss_of(w, data, "test")[1], rtol=1e-3, atol=1e-4)
-    assert raced.diverged == 0
-    assert raced.sent == (0, 0)
+    assert raced.choice.diverged == 0
+    assert raced.choice.sent == (0, 0)
 
 
 def test_a_shared_model_is_one_for_all_and_costs_its_size_both_ways(field: Field) -> None:
     _, raced = runner(field, "fedavg")
-    assert raced.sent == (12, 12)  # two weights and a bias of four bytes
+    assert raced.choice.sent == (12, 12)  # two weights and a bias of four bytes
     data = field.draws.first
     x = np.concatenate([data.stored("test").x, np.ones((data.test.count, 1))], axis=1)
     _, residual, *_ = np.linalg.lstsq(x, raced.outputs[0]["test"], rcond=None)
@@ -74,9 +74,9 @@ def test_a_run_that_diverges_is_never_chosen(field: Field) -> None:
     good = contestants((), field.draws.first, 0.1)[0]
     wild = Contestant("local", "alone", "local", (*good.settings[:1], {**good.settings[0], "rate": 1e30}))
     raced = race(field, wild, ROUNDS)
-    assert raced.diverged == field.draws.count
-    assert all(setting == wild.settings[0] for setting in raced.settings)
-    assert np.isfinite(raced.validation).all()
+    assert raced.choice.diverged == field.draws.count
+    assert all(setting == wild.settings[0] for setting in raced.choice.settings)
+    assert np.isfinite(raced.choice.validation).all()
 
 
 def test_models_of_the_zoo_are_built_and_unknown_ones_refused(field: Field) -> None:

@@ -1,50 +1,40 @@
 """The page of an advice: its answer, its table, and each client's gain with what can be told of it."""
 
 from collections.abc import Mapping
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from idiolect.data.audit import audit_lines
 from idiolect.report.advice import answer, columns_text, rule_text, table_rows, takes, title_of
 from idiolect.report.html.answers import QUESTIONS, leak_sentence
 from idiolect.report.html.clients import skew
 from idiolect.report.html.leaks import findings_of
 from idiolect.report.html.names import isolated
 from idiolect.report.html.numbers import numbers
-from idiolect.report.html.recorded import census_from
-from idiolect.report.html.render import PAGE, write_page
+from idiolect.report.html.parts import Census
 from idiolect.study.advice.advise import Advice
 from idiolect.study.advice.decision import ClientCall
-from idiolect.study.provenance import provenance
-from idiolect.study.recorded import census
 
 _TOLD: Mapping[str, int] = {"gains": 1, "loses": -1, "cannot be told": 0}
 
 
-def advice_page(advice: Advice, folder: Path, command: str) -> Path:
-    """Write the page of an advice into its folder; returns its path."""
-    return write_page(advice_payload(advice, command), folder / PAGE)
-
-
-def advice_payload(advice: Advice, command: str) -> dict[str, Any]:
+def advice_payload(advice: Advice) -> dict[str, Any]:
     """The page's data of an advice, one comparison: every client's gain against training alone, 0 by definition."""
-    decision, data = advice.decision, advice.data
-    leaks, made = findings_of(audit_lines(data)), provenance()
+    decision, about, made = advice.decision, advice.about, advice.made
+    leaks = findings_of(about.audit)
     first, leak = answer(advice).replace("**", ""), leak_sentence(leaks)
     noise, loser = _noise(advice), _loser(advice)
-    how = f"Made by: {command}, {advice.splits} random divisions of each client's rows."
+    how = f"Made by: {advice.command}, {advice.splits} random divisions of each client's rows."
     taken = [takes(advice)] if decision.outcome in ("shared", "personal") else []
     return {
-        "title": f"Advice: {data.name}",
+        "title": f"Advice: {about.name}",
         "source": "",
         "description": " ".join(taken),
         "protocol": "",
         "answer": [first, noise, f"{loser} {leak}"],
         "questions": [list(pair) for pair in zip(QUESTIONS, (first, noise, loser, leak, how), strict=True)],
         "missing": ["An advice compares frozen choices: there are no curves and no files of models to show."],
-        "command": command,
+        "command": advice.command,
         "made_with": [["date", str(made["time"])[:10]], *([k, v] for k, v in made["packages"].items() if v)],
         "seeds": [],
         "leaks": leaks,
@@ -93,7 +83,7 @@ def _cell(advice: Advice) -> dict[str, Any]:
             "column": gain,
             "percent": False,
             "higher": True,
-            "task": advice.data.task,
+            "task": advice.about.task,
         },
         "methods": [{"key": f"k{i}", "title": t, "color": i, "muted": False} for i, t in enumerate([*titles, used])],
         "models": [
@@ -102,7 +92,7 @@ def _cell(advice: Advice) -> dict[str, Any]:
         ]
         + [{"key": "used", "method": f"k{len(titles)}", "model": "federated", "title": f"{used}, as advised"}],
         "table": {
-            "caption": f"{advice.data.name}: test rows of {advice.splits} divisions",
+            "caption": f"{advice.about.name}: test rows of {advice.splits} divisions",
             "columns": [
                 {"title": title or "method", "help": columns_text(advice), "numeric": i > 1}
                 for i, title in enumerate(head)
@@ -148,11 +138,11 @@ def _calls(advice: Advice) -> dict[str, Any]:
 
 def _clients(advice: Advice) -> dict[str, Any]:
     """The clients' gains, with the sizes and labels of the first division."""
-    called, data = advice.decision.clients, advice.data
+    called, about = advice.decision.clients, advice.about
     local = next(f"m{i}" for i, line in enumerate(advice.lines) if line.kind == "alone")
-    people = census_from(census(data, np.arange(data.num_clients)))
+    people = Census(about.clients, about.train, about.test, about.classes, about.counts, about.quantiles)
     return {
-        "names": list(data.clients),
+        "names": list(about.clients),
         "train": list(people.train),
         "test": list(people.test),
         "skew": skew(people),

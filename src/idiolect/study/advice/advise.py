@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 import equinox as eqx
@@ -10,14 +11,19 @@ import numpy as np
 from idiolect.core.errors import require
 from idiolect.data.encode.labels import lopsided
 from idiolect.data.federated import FederatedData
+from idiolect.study.advice.about import About, about_of
 from idiolect.study.advice.baselines import baselines, check_installed
 from idiolect.study.advice.contestants import BUDGET, DEFAULT, STEPS, contestants, looked_at, safe_rate
 from idiolect.study.advice.decision import Decision, calls, decide, gap, pooled
 from idiolect.study.advice.draws import Draws, Make, again
+from idiolect.study.advice.pieces import pieces_in
 from idiolect.study.advice.portfolio import portfolio
-from idiolect.study.advice.race import CHOSEN_BY, Raced, field_of, race
+from idiolect.study.advice.race import CHOSEN_BY, Choice, Raced, field_of, race
 from idiolect.study.advice.scored import Candidate, by_client, candidate
+from idiolect.study.experiment import digest
 from idiolect.study.intervals import Difference
+from idiolect.study.provenance import provenance
+from idiolect.study.resolve import bytes_of
 
 
 @dataclass(frozen=True)
@@ -41,26 +47,29 @@ class Line:
 
 @dataclass(frozen=True)
 class Advice:
-    """What `idiolect advise` answers.
+    """What `idiolect advise` answers, in plain values: a folder holds the same, see `stored`.
 
-    data: of the first division. lines: the table, in order. kept: client -> method -> in how many divisions its
-    portfolio took it. scale: a label's deviation in the user's units, mean over divisions.
+    lines: the table, in order. choices: what was frozen of each method. kept: client -> method -> in how many
+    divisions its portfolio took it. scale: a label's deviation in the user's units, mean over divisions. made: as
+    `provenance` tells it; command: what was typed.
     """
 
-    data: FederatedData
+    about: About
     decision: Decision
     lines: tuple[Line, ...]
-    raced: tuple[Raced, ...]
+    choices: tuple[Choice, ...]
     kept: Mapping[str, Mapping[str, int]]
     splits: int
     rounds: int
     scale: float
     notes: tuple[str, ...]
+    made: Mapping[str, Any]
+    command: str
 
     @property
     def loss_name(self) -> str:
         """The loss that decides."""
-        return CHOSEN_BY[self.data.task]
+        return CHOSEN_BY[self.about.task]
 
     def line(self, name: str) -> Line:
         """The line of a candidate."""
@@ -75,12 +84,15 @@ def advise(
     splits: int = 8,
     rounds: int = 60,
     with_baselines: bool = True,
+    out: Path | None = None,
+    command: str = "idiolect.advise(...)",
     on_progress: Callable[[str, float], None] = lambda *_: None,
 ) -> Advice:
     """Whether these clients should federate, and with what; see `decision` for the rule.
 
     data: a federation, whose rows are divided anew for each of `splits` draws, or a function draw -> federation.
-    Raises `ConfigError` or `DataError` where no advice is possible.
+    out: a folder that keeps what is finished, so that the same call goes on; see `pieces`. Raises `ConfigError` or
+    `DataError` where no advice is possible, `StoreError` if the folder holds another advice.
     """
     if with_baselines:
         check_installed()
@@ -90,18 +102,28 @@ def advise(
     chosen = contestants(defaults if methods is None else methods, first, safe_rate(first, field.linear))
     labels = [(one.stored("validation").y, one.stored("test").y) for one in draws.data]
     owners = draws.owners("validation"), draws.owners("test")
+    question = {
+        "data": digest(*(each.fingerprint for each in draws.data)),
+        "model": type(model).__name__ if isinstance(model, eqx.Module) else model,
+        "parameters": bytes_of(field.model),
+        "methods": {one.name: one.settings for one in chosen},
+        "splits": splits,
+        "rounds": rounds,
+        "baselines": with_baselines,
+    }
     raced: list[Raced] = []
-    for place, contestant in enumerate(chosen):
-        on_progress(contestant.name, place / (len(chosen) + 1))
-        raced.append(race(field, contestant, rounds))
-    finite = [one for one in raced if all(np.isfinite(one.validation))]
-    require(
-        {"local", "fedavg"} <= {one.contestant.name for one in finite},
-        "training alone or FedAvg diverged with every setting; scale the features",
-    )
+    with pieces_in(out, question, command) as pieces:
+        for place, contestant in enumerate(chosen):
+            on_progress(contestant.name, place / (len(chosen) + 1))
+            raced.append(pieces.raced(contestant.name, lambda one=contestant: race(field, one, rounds)))
+        finite = [one for one in raced if one.choice.finite]
+        require(
+            {"local", "fedavg"} <= {one.choice.name for one in finite},
+            "training alone or FedAvg diverged with every setting; scale the features",
+        )
+        on_progress("baselines", len(chosen) / (len(chosen) + 1))
+        beside = pieces.baselines(lambda: baselines(draws)) if with_baselines else []
     candidates = [candidate_of(one, labels) for one in finite]
-    on_progress("baselines", len(chosen) / (len(chosen) + 1))
-    beside = baselines(draws) if with_baselines else []
     decision = decide(candidates, owners, first.clients, draws.ratio)
     mix, choices = portfolio(candidates, owners, first.num_clients)
     rows = [*candidates, mix, *beside]
@@ -110,16 +132,18 @@ def advise(
         client: {one.name: sum(int(choice[i]) == k for choice in choices) for k, one in enumerate(candidates)}
         for i, client in enumerate(first.clients)
     }
-    notes = _notes(draws, raced, lines, rounds, beside)
+    choices = tuple(one.choice for one in raced)
+    notes = _notes(draws, choices, lines, rounds, beside)
     on_progress("done", 1.0)
     scale = float(np.mean([deviation for _, deviation in draws.scale]))
-    return Advice(first, decision, lines, tuple(raced), kept, splits, rounds, scale, notes)
+    about = about_of(first)
+    return Advice(about, decision, lines, choices, kept, splits, rounds, scale, notes, provenance(), command)
 
 
 def candidate_of(raced: Raced, labels: Sequence[tuple[np.ndarray, np.ndarray]]) -> Candidate:
     """The candidate that a contestant's frozen choices make."""
     outputs = [(each["validation"], each["test"]) for each in raced.outputs]
-    return candidate(raced.contestant.name, raced.contestant.kind, outputs, labels)
+    return candidate(raced.choice.name, raced.choice.kind, outputs, labels)
 
 
 def _line(
@@ -138,7 +162,7 @@ def _line(
     else:
         called = calls(one, local, owners, data.clients, ratio)
         gap_, surely = gap(one, local, ratio), sum(each.call == "loses" for each in called) / clients
-    run = next((each for each in raced if each.contestant.name == one.name), None)
+    run = next((each.choice for each in raced if each.choice.name == one.name), None)
     return Line(
         one.name,
         str(one.kind),
@@ -154,7 +178,7 @@ def _line(
 
 def _notes(
     draws: Draws,
-    raced: Sequence[Raced],
+    choices: Sequence[Choice],
     lines: Sequence[Line],
     rounds: int,
     beside: Sequence[Candidate],
@@ -174,18 +198,14 @@ def _notes(
                 f"{100 * share:.1f} % of the rows have the label '{label}': who always says it is as often right, so "
                 "accuracy means little here. All choices are by log-loss; see balanced-accuracy and auroc in compare"
             )
-    for one in raced:
+    for one in choices:
         if one.diverged:
-            notes.append(
-                f"{one.contestant.name}: {one.diverged} of {draws.count * BUDGET} runs diverged, none was chosen"
-            )
-        if not all(np.isfinite(one.validation)):
-            notes.append(f"{one.contestant.name} diverged with every setting in some division and is left out")
+            notes.append(f"{one.name}: {one.diverged} of {draws.count * BUDGET} runs diverged, none was chosen")
+        if not one.finite:
+            notes.append(f"{one.name} diverged with every setting in some division and is left out")
         late = sum(round == rounds for round in one.rounds)
         if 2 * late > draws.count:
-            notes.append(
-                f"{one.contestant.name}: validation loss was still falling in round {rounds}; give --rounds more"
-            )
+            notes.append(f"{one.name}: validation loss was still falling in round {rounds}; give --rounds more")
     guesses = [line for line in lines if line.name.endswith("guess")]
     if guesses and beside:
         least = min(line.loss for line in guesses)

@@ -60,7 +60,7 @@ class Decision:
 
     federated: F against Local; shared: G against Local; personal: P against Local, or None; beyond: P against G, or
     None. A positive mean is a lower loss. loss: Local's mean test loss. why: the rule that decided, in words.
-    used: the candidate that the clients' calls are about.
+    clients: under the candidates that it rests on.
     """
 
     outcome: Outcome
@@ -73,7 +73,6 @@ class Decision:
     loss: float
     why: str
     clients: tuple[ClientCall, ...]
-    used: Candidate
 
 
 def pooled(rows: Sequence[Float[np.ndarray, "_"]]) -> Float[np.ndarray, "draws"]:
@@ -152,7 +151,6 @@ def decide(
         loss,
         why,
         calls(used, local, owners[1], clients, ratio),
-        used,
     )
 
 

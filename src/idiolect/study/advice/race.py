@@ -28,7 +28,7 @@ from idiolect.runtime.devices import Devices
 from idiolect.runtime.plan import Plan, State
 from idiolect.runtime.simulate import Simulation
 from idiolect.runtime.traffic import bytes_a_round
-from idiolect.study.advice.contestants import L2, Contestant, looked_at
+from idiolect.study.advice.contestants import L2, Contestant, Kind, looked_at
 from idiolect.study.advice.draws import Draws
 
 CHOSEN_BY: Mapping[str, str] = {"classification": "log-loss", "regression": "mse"}
@@ -37,21 +37,37 @@ _ROWS = 256  # rows predicted at a time
 
 
 @dataclass(frozen=True)
-class Raced:
+class Choice:
     """A contestant's frozen choice in each division.
 
-    settings, rounds: what validation data chose. validation: its loss there, over all rows. outputs: for each
-    division the chosen models' outputs, {"validation": (n, ...), "test": (n, ...)}. sent: bytes (down, up) of a
-    client's round. diverged: runs that diverged.
+    settings, rounds: what validation data chose. validation: its loss there, over all rows. sent: bytes (down, up) of
+    a client's round. diverged: runs that diverged.
     """
 
-    contestant: Contestant
+    name: str
+    title: str
+    kind: Kind
     settings: tuple[Mapping[str, Any], ...]
     rounds: tuple[int, ...]
     validation: tuple[float, ...]
-    outputs: tuple[Mapping[str, Float[np.ndarray, "_ ..."]], ...]
     sent: tuple[int, int]
     diverged: int
+
+    @property
+    def finite(self) -> bool:
+        """Whether in every division a run did not diverge."""
+        return bool(np.isfinite(self.validation).all())
+
+
+@dataclass(frozen=True)
+class Raced:
+    """A contestant's choice, and the chosen models' outputs in each division.
+
+    outputs: {"validation": (n, ...), "test": (n, ...)} of each division.
+    """
+
+    choice: Choice
+    outputs: tuple[Mapping[str, Float[np.ndarray, "_ ..."]], ...]
 
 
 @dataclass(frozen=True)
@@ -132,15 +148,17 @@ def race(field: Field, contestant: Contestant, rounds: int) -> Raced:
         )
     assert kept is not None
     frozen = [members[draw * size + place] for draw, place in enumerate(chosen[:, 0].tolist())]
-    return Raced(
-        contestant,
+    choice = Choice(
+        contestant.name,
+        contestant.title,
+        contestant.kind,
         tuple(settings[place] for place in chosen[:, 0].tolist()),
         tuple(chosen[:, 1].tolist()),
         tuple(best.tolist()),
-        _outputs(field, contestant.model, frozen, kept),
         bytes_a_round(simulations[0]),
         int((np.asarray(states.fault)[:, 2] != 0).sum()),
     )
+    return Raced(choice, _outputs(field, contestant.model, frozen, kept))
 
 
 @eqx.filter_jit
