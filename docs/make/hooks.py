@@ -11,7 +11,7 @@ from mkdocs.structure.pages import Page
 ROOT = Path(__file__).parents[2]
 sys.path[:0] = [str(ROOT), str(ROOT / "src")]
 
-from docs.make import cards, commands, fields, notebook, public, repository  # noqa: E402
+from docs.make import cards, commands, fields, notation, notebook, public, repository  # noqa: E402
 
 
 def made() -> dict[str, str]:
@@ -34,7 +34,7 @@ def on_files(files: Files, config: MkDocsConfig) -> Files:
 
 
 def on_page_markdown(markdown: str, page: Page, files: Files, **_: Any) -> str:
-    """Fill in what is made for this page, and let its links find their files."""
+    """Fill in what is made for this page, typeset its equations, and let its links find their files."""
     uri = page.file.src_uri
     if uri == "experiment-file.md":
         markdown = fields.filled(markdown)
@@ -42,4 +42,4 @@ def on_page_markdown(markdown: str, page: Page, files: Files, **_: Any) -> str:
         markdown = fields.with_rule(markdown)
     if uri == "methods.md":
         markdown = cards.linked(markdown)
-    return repository.relinked(markdown, uri, {file.src_uri for file in files})
+    return repository.relinked(notation.typeset(markdown), uri, {file.src_uri for file in files})

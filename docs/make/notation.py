@@ -1,4 +1,4 @@
-"""Typeset the equations of docstrings: their plain notation becomes LaTeX, and a library makes MathML of that."""
+"""Typeset the equations of docstrings and pages: plain notation becomes LaTeX, and a library makes MathML of that."""
 
 import re
 from collections.abc import Callable
@@ -10,7 +10,7 @@ LETTERS = "alpha beta gamma delta epsilon eta theta lambda mu nu xi pi rho sigma
 GREEK = {*LETTERS.split(), "Gamma", "Delta", "Theta", "Lambda", "Sigma", "Phi", "Psi", "Omega"}
 NAMED = {"grad": r"\nabla", "sum": r"\sum", "min": r"\min", "max": r"\max", "argmin": r"\arg\min", "sqrt": r"\sqrt"}
 ROMAN = {"mean", "tr", "sign", "ceil", "simplex", "SGD"}
-BARRED = {"xbar": "x", "vbar": "v", "wbar": "w", "Mbar": "M"}
+BARRED = {"xbar": "x", "vbar": "v", "wbar": "w", "Mbar": "M", "gbar": "g", "thetabar": "theta"}
 SYMBOLS = {"<-": r"\leftarrow", "<=": r"\le", ">=": r"\ge", "->": r"\to", "||": r"\|", "..": r"\dots", "*": r"\cdot"}
 ROW = 62
 """Characters of a row beyond which it is divided at its commas."""
@@ -100,7 +100,7 @@ def _letter(word: str) -> str:
     if word in GREEK:
         return rf"\{word}"
     if word in BARRED:
-        return rf"\bar{{{BARRED[word]}}}"
+        return rf"\bar{{{_letter(BARRED[word])}}}"
     return rf"\text{{{word}}}" if word in ROMAN else NAMED.get(word, " ".join(word))
 
 
@@ -144,7 +144,7 @@ def display(lines: list[str]) -> str:
         for at, (text, tag) in enumerate(rows(line)):
             deep = indent + (1 if at else 0)
             number = f'<span class="eq-number">{escape(tag)}</span>' if tag else ""
-            body = convert(latex(text), display="block")
+            body = convert(latex(text), display="block").replace(r"\_", "_")  # which it leaves in words
             html.append(f'<div class="eq" style="--deep:{deep}">{body}{number}</div>')
     return '<div class="eqs">\n' + "\n".join(html) + "\n</div>"
 
@@ -159,6 +159,23 @@ def symbols(markdown: str) -> str:
     """Markdown in which symbols are set as such, outside of its code and links."""
     pieces = re.split(r"(`[^`]*`|\]\([^)]*\))", markdown)
     return "".join(piece if piece.startswith(("`", "](")) else _symbols(piece, str) for piece in pieces)
+
+
+_FENCE = re.compile(r"^(`{3,})(\w*)\n(.*?)^\1$", re.MULTILINE | re.DOTALL)
+EQUATIONS = "equations"
+
+
+def typeset(markdown: str) -> str:
+    """A page with its blocks of equations typeset, and then its symbols too; a page without such a block as it is."""
+    if not any(found[2] == EQUATIONS for found in _FENCE.finditer(markdown)):
+        return markdown
+    parts: list[str] = []
+    last = 0
+    for found in _FENCE.finditer(markdown):
+        lines = [line for line in found[3].splitlines() if line.strip()]
+        parts += [symbols(markdown[last : found.start()]), display(lines) if found[2] == EQUATIONS else found[0]]
+        last = found.end()
+    return "".join([*parts, symbols(markdown[last:])])
 
 
 def _symbols(text: str, between: Callable[[str], str]) -> str:
@@ -188,7 +205,7 @@ def _html(symbol: str) -> str:
     word = (
         OPERATORS.get(base)
         or ARROWS.get(base)
-        or (f"&{base};" if base in GREEK else f"{base[0]}&#772;" if base in BARRED else base)
+        or (f"&{base};" if base in GREEK else f"{_greek_in(BARRED[base])}&#772;" if base in BARRED else base)
     )
     up = above.strip("^{}()") + ending.replace("*", "&#42;").replace("'", "&prime;")
     sub = f"<sub>{_greek_in(below[1:].strip('{}'))}</sub>" if below else ""

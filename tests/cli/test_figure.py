@@ -66,6 +66,10 @@ def test_all_that_a_run_can_give_as_json(commandline, run, tmp_path):
         (("{run}", "curves", "--xmax", "nan"), "must be a finite number"),
         (("{run}", "curves", "--ymin", "5", "--ymax", "4"), "must be below"),
         (("{run}", "times"), "has no published seconds"),
+        (
+            ("{run}", "graph"),
+            "cell 'cell0' has no graph among clients; fedu and dfedu have one",
+        ),
     ],
 )
 def test_errors_of_one_line_leave_nothing(commandline, run, tmp_path, monkeypatch, arguments, said):

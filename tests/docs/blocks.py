@@ -10,7 +10,7 @@ PAGES = sorted(
     [ROOT / "README.md", ROOT / "CONTRIBUTING.md", *(ROOT / "docs").rglob("*.md")],
     key=lambda path: path.relative_to(ROOT).as_posix(),
 )
-LANGUAGES = {"python", "sh", "text", "toml", "yaml", "ini", "json", "latex", "bibtex"}
+LANGUAGES = {"python", "sh", "text", "toml", "yaml", "ini", "json", "latex", "bibtex", "equations"}
 
 _BLOCK = re.compile(
     r"(?:<!-- not run: (?P<why>[^\n]+) -->\n)?(?P<ticks>`{3,})(?P<language>\w*)\n(?P<text>.*?)^(?P=ticks)$",

@@ -10,7 +10,7 @@ import pytest
 
 from docs.make import cards, commands, fields, measured, public, repository
 from docs.make.cards import FAMILIES, NOTES, ROOT, card, documented, explained, hyperparameters, text_of
-from docs.make.notation import display, inline, latex, rows
+from docs.make.notation import display, inline, latex, rows, typeset
 from idiolect.algorithms.registry import ALGORITHMS
 from idiolect.study.verdict import RULE
 from tests.test_structure import PUBLIC
@@ -46,6 +46,29 @@ def test_a_row_has_its_number_and_a_long_one_is_divided_before_an_equation() -> 
 def test_a_sentence_keeps_its_words_and_code() -> None:
     assert inline("theta_i of `theta_i`, a <b> c") == "<var>&theta;<sub>i</sub></var> of `theta_i`, a &lt;b&gt; c"
     assert inline("prox_weight: lambda") == "prox\\_weight: <var>&lambda;</var>"
+
+
+def test_equations_of_a_page_are_typeset_and_its_code_stays() -> None:
+    page = (
+        "of w_k and `a_k`:\n\n```equations\nw_k <- local_steps gbar     (1)\n```\n\n```sh\nls a_k\n```\n\nor eta.\n"
+    )
+    made = typeset(page)
+    assert made.startswith("of <var>w<sub>k</sub></var> and `a_k`:\n")
+    assert "```equations" not in made
+    assert made.count("<math") == 1
+    assert "local_steps" in made
+    assert "(1)</span>" in made
+    assert made.endswith("```sh\nls a_k\n```\n\nor <var>&eta;</var>.\n")
+    without = page.replace("equations", "text")
+    assert typeset(without) == without
+    assert inline("thetabar_n - gbar") == "<var>&theta;&#772;<sub>n</sub></var> - <var>g&#772;</var>"
+
+
+@pytest.mark.parametrize("name", ["graphs", "mmfl"])
+def test_pages_with_equations_have_none_left_as_code(name: str) -> None:
+    page = (ROOT / "docs" / f"{name}.md").read_text()
+    assert typeset(page).count("<math") >= page.count("```equations") > 0
+    assert not re.search(r"\|\|.*\|\|\^", "".join(re.split(r"```.*?```", page, flags=re.DOTALL)))
 
 
 def test_every_method_has_a_card_a_family_a_note_and_a_place() -> None:

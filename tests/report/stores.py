@@ -5,9 +5,11 @@ from pathlib import Path
 
 import numpy as np
 
+from idiolect import graphs
 from idiolect.runtime.evaluate import ClientScores
 from idiolect.study.engine import run_id
 from idiolect.study.experiment import Experiment, experiment_of
+from idiolect.study.recorded import graph_key, graph_of, related
 from idiolect.study.results import Results
 from idiolect.study.store import RunRow, Store
 
@@ -133,6 +135,17 @@ def timed(folder: Path) -> Results:
         for seed in (0, 1):
             finished(store, exp, "cell0", method, seed, TRAINED, seconds=seconds[seed])
     start(store, exp, "cell0", "ditto", 0)
+    return Results(store, exp)
+
+
+def tied(folder: Path) -> Results:
+    """FedU on a ring of four clients, MOCHA with relations that it learned, and Local; one seed."""
+    store, exp = Store(folder), experiment([{"name": name} for name in ("fedu", "mocha", "local")], seeds=1)
+    for title, model in (("fedu", "personal"), ("mocha", "personal"), ("local", "local")):
+        finished(store, exp, "cell0", title, 0, {20: {model: (0.7, 0.7, 0.75, NAN)}})
+    learned = np.array([[1, 0.5, 0, 0], [0.5, 1, -0.25, 0], [0, -0.25, 1, 0], [0, 0, 0, 1]])
+    store.set_fact(graph_key("cell0", "fedu"), graph_of(graphs.ring(4)))
+    store.set_fact(graph_key("cell0", "mocha"), related(learned))
     return Results(store, exp)
 
 

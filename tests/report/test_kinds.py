@@ -7,6 +7,7 @@ from idiolect.report.kinds import KINDS, Wanted, name_of, possible
 from idiolect.report.sources import Source
 from idiolect.report.style import Drawing, paper
 from idiolect.report.sweeps import frame
+from tests.report import stores
 from tests.report.test_across import results as across  # noqa: F401  a fixture
 from tests.report.test_sweep_figure import points, swept
 
@@ -55,6 +56,18 @@ def test_of_other_runs(timed, said, across, tmp_path):  # noqa: F811
     )
 
 
+def test_of_a_graph(tmp_path):
+    results = stores.tied(tmp_path)
+    kinds = possible(Source(tmp_path, results))
+    assert ("graph", "cell0") in kinds
+    one = made("graph", results, tmp_path)
+    assert one.caption.startswith("Who learns with whom, and the spectrum, cell0. FedU: graph of the clients. Left:")
+    assert len(one.content.axes) == 5  # two panels a graph, and the scale of what was learned
+    assert len(made("graph", results, tmp_path, methods=("fedu",)).content.axes) == 2
+    with pytest.raises(ConfigError, match="no graph among clients"):
+        made("graph", results, tmp_path, methods=("local",))
+
+
 def test_of_a_sweep(tmp_path, toy):
     grid = [("fedavg", {"rate": r, "local_steps": k}) for r in (0.3, 0.01) for k in (5, 20)]
     frame(swept(grid, chosen=2, diverged=(1,))).to_csv(tmp_path / "sweep.csv", index=False)
@@ -81,7 +94,7 @@ def test_of_new_clients(tmp_path):
         made("newcomers", None, tmp_path)
 
 
-@pytest.mark.parametrize("kind", ["times", "across", "sweep", "newcomers", "diagnostics"])
+@pytest.mark.parametrize("kind", ["times", "across", "sweep", "newcomers", "diagnostics", "graph"])
 def test_what_a_run_does_not_have(toy, tmp_path, kind):
     with pytest.raises((ConfigError, StoreError)):
         made(kind, toy, tmp_path)

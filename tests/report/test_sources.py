@@ -11,7 +11,7 @@ def test_a_folder_of_csv_files(toy, tmp_path):
     with opened(tmp_path) as source:
         assert (source.results, source.cells, source.chosen("")) == (None, ("cell0",), "cell0")
         assert source.board("cell0", ["fedavg"], [], "").drawn() == [("fedavg", "global")]
-        with pytest.raises(StoreError, match="curves need the run's"):
+        with pytest.raises(StoreError, match="curves can be drawn from a run's"):
             source.database("curves")
 
 

@@ -50,7 +50,7 @@ def test_a_graphs_edges_and_spectrum(monkeypatch):
     found = graph_of(graphs.ring(4))
     assert [edge[:2] for edge in found["edges"]] == [[0, 1], [0, 3], [1, 2], [2, 3]]
     assert found["eigenvalues"] == pytest.approx([0, 2, 2, 4])
-    assert (found["count"], found["learned"], found["hub"]) == (4, False, False)
+    assert (found["clients"], found["count"], found["learned"], found["hub"]) == (4, 4, False, False)
     monkeypatch.setattr(recorded, "MOST_EDGES", 1)
     few = related(np.array([[1, 0.1, -0.9], [0.1, 1, 0.2], [-0.9, 0.2, 1]]))
     assert (few["edges"], few["count"], few["learned"]) == ([[0, 2, -0.9]], 3, True)

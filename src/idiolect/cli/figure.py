@@ -32,6 +32,7 @@ class Kind(StrEnum):
     across = "across"
     times = "times"
     diagnostics = "diagnostics"
+    graph = "graph"
     sweep = "sweep"
     newcomers = "newcomers"
     all = "all"
@@ -129,7 +130,7 @@ def figure(
 ) -> None:
     """Draw a figure of a run for a paper, or write its table in LaTeX; its caption is printed for LaTeX.
 
-    Kinds: curves, clients, gain, table, across, times, diagnostics, sweep, newcomers, all.
+    Kinds: curves, clients, gain, table, across, times, diagnostics, graph, sweep, newcomers, all.
 
     Example:
 

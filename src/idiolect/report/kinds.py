@@ -150,6 +150,22 @@ def diagnostics(source: Source, wanted: Wanted) -> Made:
     return _made(figure, f"what the methods report of themselves over rounds, {_title(source, cell.id)}")
 
 
+def graph(source: Source, wanted: Wanted) -> Made:
+    """The graph among clients or the relations that were learned, and their spectrum."""
+    from idiolect.report.graph_figure import graph_figure
+    from idiolect.report.html.recorded import recorded_graphs
+
+    results = source.database("graph")
+    cell = source.cell(source.chosen(wanted.cell), wanted.methods, (), "")
+    found = recorded_graphs(results, cell)
+    if not found:
+        raise ConfigError(
+            f"cell '{cell.id}' has no graph among clients; fedu and dfedu have one, and mocha learns one"
+        )
+    figure = graph_figure(found, results.clients(cell), wanted.style)
+    return _made(figure, f"who learns with whom, and the spectrum, {_title(source, cell.id)}")
+
+
 def table(source: Source, wanted: Wanted) -> Made:
     """Test scores of methods and named models, in LaTeX."""
     columns = wanted.columns or ("cells" if len(source.cells) > 1 and not wanted.cell else "metrics")
@@ -170,10 +186,11 @@ KINDS: dict[str, Callable[[Source, Wanted], Made]] = {
     "across": across,
     "times": times,
     "diagnostics": diagnostics,
+    "graph": graph,
     "sweep": sweep,
     "newcomers": newcomers,
 }
-OF_RUNS = ("curves", "across", "times", "diagnostics")
+OF_RUNS = ("curves", "across", "times", "diagnostics", "graph")
 """Kinds that need a run's database."""
 OF_ALL_CELLS = ("table", "across", "sweep", "newcomers")
 """Kinds of which a folder has one, not one for each cell."""
@@ -185,6 +202,7 @@ def possible(source: Source) -> list[tuple[str, str]]:
         return [("newcomers", "")]
     if source.swept:
         return [("sweep", "")]
+    from idiolect.report.html.recorded import recorded_graphs
     from idiolect.report.times import is_timed
 
     found: list[tuple[str, str]] = []
@@ -199,6 +217,7 @@ def possible(source: Source) -> list[tuple[str, str]]:
             said = any(results.store.diagnostics(row.id) for row in rows)
             own = ["times"] if is_timed(cell) else ["curves", *own]
             own += ["diagnostics"] if said else []
+            own += ["graph"] if recorded_graphs(results, cell) else []
         found += [(kind, name) for kind in own]
     if source.cells:
         found.append(("table", ""))

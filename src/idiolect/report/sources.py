@@ -46,8 +46,8 @@ class Source:
     def database(self, kind: str) -> Results:
         """The runs' database. Raises `StoreError` if the folder has CSV files alone."""
         if self.results is None:
-            raise StoreError(f"{kind} need the run's {DATABASE}, and '{self.folder}' has CSV files alone; "
-                             "from these come: clients, gain, table")  # fmt: skip
+            raise StoreError(f"{kind} can be drawn from a run's {DATABASE} alone, and '{self.folder}' has none; "
+                             "from CSV files come: clients, gain, table")  # fmt: skip
         return self.results
 
     def chosen(self, cell: str) -> str:

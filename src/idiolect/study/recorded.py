@@ -105,13 +105,15 @@ def record_relations(store: Store, run: RunRow, simulation: Simulation, state: S
 def graph_of(graph: Graph) -> dict[str, Any]:
     """A graph as JSON: edges [i, j, weight], the strongest if they are very many; how many there are; eigenvalues.
 
-    eigenvalues: of the Laplacian, with the hub if there is one; left out for very many clients.
+    clients: how many vertices are clients. eigenvalues: of the Laplacian, with the hub if there is one; left out for
+    very many clients.
     """
     owners = np.repeat(np.arange(graph.num_clients), np.diff(graph.offsets))
     once = owners < graph.neighbours
     values = graph.eigenvalues() if graph.num_clients <= MOST_VERTICES else np.zeros(0)
     edges = _edges(owners[once], graph.neighbours[once], graph.weights[once])
-    return {**edges, "learned": False, "hub": graph.hub is not None, "eigenvalues": values.tolist()}
+    kind = {"clients": graph.num_clients, "learned": False, "hub": graph.hub is not None}
+    return {**edges, **kind, "eigenvalues": values.tolist()}
 
 
 def related(matrix: Float[np.ndarray, "clients clients"]) -> dict[str, Any]:
@@ -119,7 +121,7 @@ def related(matrix: Float[np.ndarray, "clients clients"]) -> dict[str, Any]:
     ones, others = np.triu_indices(len(matrix), 1)
     values = np.linalg.eigvalsh(matrix) if len(matrix) <= MOST_VERTICES else np.zeros(0)
     edges = _edges(ones, others, matrix[ones, others])
-    return {**edges, "learned": True, "hub": False, "eigenvalues": values.tolist()}
+    return {**edges, "clients": len(matrix), "learned": True, "hub": False, "eigenvalues": values.tolist()}
 
 
 def _edges(

@@ -102,7 +102,8 @@ def test_the_keyboard_alone_reaches_dots_and_opens_them(page: Any) -> None:
     first = page.evaluate("document.activeElement.dataset.client")
     page.keyboard.press("ArrowRight")
     second = page.evaluate("document.activeElement.dataset.client")
-    assert second not in (None, first)
+    assert None not in (first, second)
+    assert first != second
     assert CLIENTS["names"][int(second)] in page.locator("#tip").inner_text()
     page.keyboard.press("Enter")
     page.locator("#client h2").wait_for()

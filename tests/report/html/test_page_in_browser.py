@@ -80,10 +80,10 @@ def test_coinciding_curves_are_both_seen_and_outliers_are_cut_with_a_word(page: 
     assert re.fullmatch(r"[\d.]+ [\d.]+", dashes[2])
     figure = chart(page, "curves")
     assert "Cut off" in figure.locator(".note").inner_text()
-    ticks = figure.locator("svg[role=img]").text_content()
+    ticks = figure.locator(".plot svg").first.text_content()
     figure.get_by_label("whole range").check()
     assert "Cut off" not in figure.locator(".note").inner_text()
-    assert figure.locator("svg[role=img]").text_content() != ticks
+    assert figure.locator(".plot svg").first.text_content() != ticks
     figure.get_by_label("whole range").uncheck()
 
 
@@ -165,12 +165,72 @@ def test_hover_tells_who_a_dot_is(page: Any) -> None:
 
 
 def test_hover_over_curves_tells_the_round(page: Any) -> None:
-    svg = chart(page, "curves").locator("svg[role=img]")
+    svg = chart(page, "curves").locator(".plot svg").first
     svg.scroll_into_view_if_needed()
     svg.hover()
     tip = page.locator("#tip").inner_text()
     assert re.match(r"Round \d+", tip)
     assert all(model["title"] in tip for model in CELL["models"])
+
+
+def test_arrow_keys_tell_the_rounds_of_curves(page: Any) -> None:
+    figure = chart(page, "curves")
+    slider, tip = figure.get_by_role("slider", name="test accuracy by round"), page.locator("#tip")
+    rounds = CELL["curves"]["quantities"][0]["series"][0]["rounds"]
+    figure.get_by_label("whole range").focus()
+    page.keyboard.press("Tab")
+    assert slider.evaluate("one => one === document.activeElement")
+    assert tip.inner_text().startswith(f"Round {rounds[-1]}\n")
+    rule = figure.locator("svg > line")
+    end = rule.get_attribute("x1")
+    page.keyboard.press("ArrowLeft")
+    assert tip.inner_text().startswith(f"Round {rounds[-2]}\n")
+    assert float(rule.get_attribute("x1")) < float(end)
+    place = len(rounds) - 2
+    means = {one["model"]: one["mean"][place] for one in CELL["curves"]["quantities"][0]["series"]}
+    titles = {model["key"]: model["title"] for model in CELL["models"]}
+    said = slider.get_attribute("aria-valuetext")
+    assert said.startswith(f"Round {rounds[-2]}: ")
+    for key, mean in means.items():
+        assert f"\u2068{titles[key]}\u2069 {100 * mean:.1f} %".replace("-", "\u2212") in said
+    page.keyboard.press("PageDown")
+    assert slider.get_attribute("aria-valuenow") == str(rounds[place - 10])
+    page.keyboard.press("Home")
+    page.keyboard.press("ArrowDown")
+    assert slider.get_attribute("aria-valuenow") == slider.get_attribute("aria-valuemin") == str(rounds[0])
+    page.keyboard.press("Escape")
+    assert not tip.is_visible()
+    assert not rule.is_visible()
+    page.keyboard.press("End")
+    page.keyboard.press("Tab")
+    assert not tip.is_visible()
+
+
+def test_arrow_keys_tell_the_clients_of_the_label_map(page: Any) -> None:
+    figure, tip = chart(page, "data"), page.locator("#tip")
+    rows = figure.locator("svg .rows rect")
+    clients = CELL["clients"]
+    assert rows.count() == len(clients["names"])
+    figure.get_by_label("Order").focus()
+    page.keyboard.press("Tab")
+    unusual = sorted(range(len(clients["names"])), key=lambda i: -clients["skew"][i])
+    for place, key in ((0, None), (1, "ArrowDown"), (0, "ArrowUp"), (len(unusual) - 1, "End")):
+        if key:
+            page.keyboard.press(key)
+        assert page.evaluate("document.activeElement.dataset.client") == str(unusual[place])
+        assert clients["names"][unusual[place]] in tip.inner_text()
+    said = rows.last.get_attribute("aria-label")
+    counts = clients["labels"]["counts"][unusual[-1]]
+    top = max(range(10), key=counts.__getitem__)
+    assert f"Client \u2068{clients['names'][unusual[-1]]}\u2069" in said
+    assert f"\u2068label {top}\u2069 {100 * counts[top] / sum(counts):.0f} %" in said
+    rows.nth(2).hover()
+    assert clients["names"][unusual[2]] in tip.inner_text()
+    page.keyboard.press("Enter")
+    page.locator("#client h2").wait_for()
+    assert page.locator("#client h2").inner_text() == clients["names"][unusual[-1]]
+    page.keyboard.press("Escape")
+    page.locator("#client").wait_for(state="hidden")
 
 
 def test_numbers_can_be_read_as_tables(page: Any) -> None:

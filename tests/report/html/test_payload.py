@@ -71,7 +71,7 @@ def test_a_hundred_clients_are_a_small_page(tmp_path):
     data = data_of(results)
     assert len(json.dumps(data)) < 200_000
     assert len(data["cells"][0]["clients"]["names"]) == 100
-    assert data["cells"][0]["graph"]["title"] == "fedu: graph of the clients"
+    assert data["cells"][0]["graph"]["title"] == "FedU: graph of the clients"
 
 
 def test_unfinished_and_diverged_runs_are_named(toy, said):

@@ -1,11 +1,13 @@
 import numpy as np
+import pytest
 
+from idiolect import graphs
 from idiolect.deploy.hub.journal import Participation
 from idiolect.report.html.of_results import part_of
 from idiolect.report.html.parts import Traffic
 from idiolect.report.html.recorded import census_of, recorded_graphs, recorded_predicted, recorded_traffic
 from idiolect.study.predicted import predicted_key
-from idiolect.study.recorded import graph_key, related, traffic_key
+from idiolect.study.recorded import graph_key, graph_of, related, traffic_key
 from tests.report.html.made import compared
 
 
@@ -27,7 +29,31 @@ def test_relations_are_shown_with_their_weights(tmp_path):
     assert recorded_traffic(results, cell) == {"ditto": Traffic(8, 4)}
     graph = recorded_graphs(results, cell)[0]
     assert (graph["edges"], graph["eigenvalues"], graph["learned"]) == ([[0, 1, -0.5]], [0.5, 1.5], True)
-    assert graph["title"] == "ditto: relations that were learned"
+    assert graph["title"] == "Ditto: relations that were learned"
+    assert (graph["clients"], graph["spectrum"]) == (2, "Eigenvalues of the matrix of relations, in order.")
+
+
+@pytest.mark.parametrize(
+    ("graph", "clients", "spectrum"),
+    [
+        (graphs.ring(4), 4, "Eigenvalues of the graph's Laplacian; one is zero: it is connected."),
+        (graphs.star(3), 3, "Eigenvalues of the graph's Laplacian, with the server as one more vertex; one is"),
+        (graphs.from_edges([(0, 1, 1e-7)], 3), 3, "; 2 are zero: it has 2 connected parts."),
+    ],
+)
+def test_the_spectrum_says_how_many_parts_a_graph_has(tmp_path, graph, clients, spectrum):
+    results = compared(tmp_path)
+    cell = results.experiment.cells[0]
+    fact = graph_of(graph)
+    for old in (False, True):  # older runs did not record how many clients there are
+        results.store.set_fact(
+            graph_key("cell0", "ditto"), {k: v for k, v in fact.items() if not old or k != "clients"}
+        )
+        (found,) = recorded_graphs(results, cell)
+        assert found["clients"] == clients
+        assert spectrum in found["spectrum"]
+    results.store.set_fact(graph_key("cell0", "ditto"), {**fact, "eigenvalues": []})
+    assert recorded_graphs(results, cell)[0]["spectrum"] == ""
 
 
 def test_bytes_that_real_sites_have_sent_come_before_computed_ones(tmp_path):

@@ -6,11 +6,15 @@ from idiolect.deploy.hub.journal import Participation
 from idiolect.deploy.hub.journal import Traffic as Moved
 from idiolect.report.html.numbers import number, numbers
 from idiolect.report.html.parts import Census, Key, Traffic
+from idiolect.report.names import method_names
 from idiolect.study.experiment import Cell
 from idiolect.study.predicted import MOST_RESIDUALS, predicted_key
 from idiolect.study.recorded import clients_key, graph_key, traffic_key
 from idiolect.study.resolve import run_id
 from idiolect.study.results import Results
+
+ZERO = 1e-9
+"""Of the largest eigenvalue: what is below counts as 0, since rounding leaves a little."""
 
 
 def census_of(results: Results, cell: Cell) -> Census | None:
@@ -76,20 +80,35 @@ def recorded_predicted(results: Results, cell: Cell) -> tuple[dict[Key, Any], st
 
 def recorded_graphs(results: Results, cell: Cell) -> tuple[dict[str, Any], ...]:
     """The graphs of the cell's methods that have one, and the relations that a method has learned."""
-    facts = {method.title: results.store.fact(graph_key(cell.id, method.title)) for method in cell.methods}
-    return tuple(_graph(title, fact) for title, fact in facts.items() if isinstance(fact, dict))
+    names = method_names([cell])
+    facts = {names[method.title]: results.store.fact(graph_key(cell.id, method.title)) for method in cell.methods}
+    return tuple(_graph(name, fact) for name, fact in facts.items() if isinstance(fact, dict))
 
 
-def _graph(title: str, fact: dict[str, Any]) -> dict[str, Any]:
-    shown, count = len(fact["edges"]), int(fact["count"])
-    note = "correlations of the clients as the method learned them" if fact["learned"] else "weights of the edges"
-    note += "; eigenvalues of that matrix" if fact["learned"] else "; eigenvalues of the graph's Laplacian"
-    note += ", with the server as one more vertex" if fact["hub"] else ""
+def _graph(name: str, fact: dict[str, Any]) -> dict[str, Any]:
+    shown, count, learned, hub = len(fact["edges"]), int(fact["count"]), bool(fact["learned"]), bool(fact["hub"])
+    values = numbers(fact["eigenvalues"])
+    ends = [vertex + 1 for i, j, _ in fact["edges"] for vertex in (i, j)]
+    note = "correlations of the clients as the method learned them" if learned else "weights of the edges"
     note += f"; the {shown:,} strongest of {count:,} pairs are shown" if shown < count else ""
     return {
-        "title": f"{title}: relations that were learned" if fact["learned"] else f"{title}: graph of the clients",
+        "title": f"{name}: relations that were learned" if learned else f"{name}: graph of the clients",
+        "clients": int(fact.get("clients") or max([len(values) - hub, *ends])),  # runs of older versions do not say
         "edges": [[i, j, number(weight)] for i, j, weight in fact["edges"]],
-        "eigenvalues": numbers(fact["eigenvalues"]),
-        "learned": bool(fact["learned"]),
+        "eigenvalues": values,
+        "learned": learned,
+        "hub": hub,
         "note": f"{note[0].upper()}{note[1:]}.",
+        "spectrum": _spectrum(fact["eigenvalues"], learned, hub),
     }
+
+
+def _spectrum(values: list[float], learned: bool, hub: bool) -> str:
+    """What the eigenvalues are of; of a Laplacian as many are 0 as the graph has connected parts."""
+    if not values:
+        return ""
+    if learned:
+        return "Eigenvalues of the matrix of relations, in order."
+    zeros = sum(value <= ZERO * max(values) for value in values)
+    parts = "one is zero: it is connected" if zeros == 1 else f"{zeros} are zero: it has {zeros} connected parts"
+    return f"Eigenvalues of the graph's Laplacian{', with the server as one more vertex' if hub else ''}; {parts}."

@@ -118,10 +118,15 @@ function cell(name, lines) {
   table.append(made("thead"), body);
   table.firstChild.append(head);
   const scroll = made("div", undefined, "scroll");
+  scroll.tabIndex = 0;  // so that the arrow keys move what is wider than a phone
+  scroll.setAttribute("role", "region");
+  scroll.setAttribute("aria-label", `methods of ${brief(name)}`);
   scroll.append(table);
   part.append(scroll);
   return part;
 }
+
+const tables = () => [...document.querySelectorAll(".scroll")];
 
 function show(now) {
   document.title = `${now.name}: ${now.over ? "done" : `${Math.floor((100 * now.done) / (now.total || 1))} %`}`;
@@ -132,7 +137,13 @@ function show(now) {
   all.value = now.done;
   const cells = new Map();
   for (const line of now.lines) cells.set(line.cell, [...(cells.get(line.cell) || []), line]);
+  const places = tables().map((table) => [table.scrollLeft, table === document.activeElement]);
   document.getElementById("cells").replaceChildren(...[...cells].map(([name, lines]) => cell(name, lines)));
+  tables().forEach((table, i) => {
+    const [left, focused] = places[i] || [0, false];
+    table.scrollLeft = left;
+    if (focused) table.focus({ preventScroll: true });
+  });
 }
 
 async function ask() {

@@ -83,27 +83,38 @@
     return page.el("div", {}, svg, list);
   }
 
-  /** The values at the round under the pointer, best first. */
+  /** The values at the round under the pointer, or that the arrow keys have chosen; best first. */
   function hover(svg, cell, quantity, curves) {
     const rounds = [...new Set(curves.flatMap((curve) => curve.points.map((point) => point.x)))].sort(d3.ascending);
     const x = svg.scale("x"), { range } = svg.scale("y");
-    const rule = page.el("line", { y1: range[0], y2: range[1], "stroke-width": 1, "stroke-dasharray": "2 2", style: { stroke: "var(--soft)" } });
-    rule.style.display = "none";
+    const rule = page.el("line", { y1: range[0], y2: range[1], "stroke-width": 1, "stroke-dasharray": "2 2", style: { stroke: "var(--soft)", display: "none" } });
     svg.append(rule);
-    svg.addEventListener("pointermove", (event) => {
-      const round = rounds[d3.bisector((r) => r).center(rounds, x.invert(d3.pointer(event, svg)[0]))];
+
+    function at(round) {
+      const values = curves.map((curve) => ({ curve, point: curve.points.find((point) => point.x === round) })).filter((v) => v.point && !page.missing(v.point.y));
+      return values.sort((a, b) => b.point.y - a.point.y);
+    }
+
+    function tip(round) {
       rule.style.display = "";
       for (const side of ["x1", "x2"]) rule.setAttribute(side, x.apply(round));
-      const values = curves.map((curve) => ({ curve, point: curve.points.find((point) => point.x === round) })).filter((v) => v.point && !page.missing(v.point.y));
-      values.sort((a, b) => b.point.y - a.point.y);
-      page.tip([
+      return [
         page.el("p", { class: "head" }, `Round ${round}`),
-        page.el("table", {}, page.el("tbody", {}, values.map(({ curve, point }) => page.el("tr", {}, page.el("td", {}, page.swatch(cell, curve.model), page.name(cell.title(curve.model))), page.el("td", {}, value(quantity, point.y)))))),
-      ], event.clientX, event.clientY);
-    });
-    svg.addEventListener("pointerleave", () => {
+        page.el("table", {}, page.el("tbody", {}, at(round).map(({ curve, point }) => page.el("tr", {}, page.el("td", {}, page.swatch(cell, curve.model), page.name(cell.title(curve.model))), page.el("td", {}, value(quantity, point.y)))))),
+      ];
+    }
+
+    function hide() {
       rule.style.display = "none";
       page.hideTip();
+    }
+
+    svg.addEventListener("pointermove", (event) => page.tip(tip(rounds[d3.bisector((r) => r).center(rounds, x.invert(d3.pointer(event, svg)[0]))]), event.clientX, event.clientY));
+    svg.addEventListener("pointerleave", hide);
+    page.slider(svg, {
+      label: `${quantity.title} by round`, values: rounds, hide,
+      tell: (round) => `Round ${round}: ${inWords(cell, quantity, at(round))}`,
+      show: (round) => page.tipAt(tip(round), rule),
     });
   }
 
@@ -143,6 +154,10 @@
 
   function sentence(cell, quantity, curves) {
     const last = curves.map((curve) => ({ curve, point: curve.points.findLast((point) => !page.missing(point.y)) })).filter((one) => one.point);
-    return `${quantity.title} by round. At the end: ${last.map(({ curve, point }) => `${page.named(cell.title(curve.model), 40)} ${value(quantity, point.y)}`).join(", ")}.`;
+    return `${quantity.title} by round. At the end: ${inWords(cell, quantity, last)}.`;
+  }
+
+  function inWords(cell, quantity, values) {
+    return values.map(({ curve, point }) => `${page.named(cell.title(curve.model), 40)} ${value(quantity, point.y)}`).join(", ") || "nothing was measured";
   }
 })((window.idiolect = window.idiolect || {}));

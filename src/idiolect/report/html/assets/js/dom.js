@@ -4,7 +4,7 @@
 
   const SVG = "http://www.w3.org/2000/svg";
   const FORMATS = [0, 1, 2, 3].map((digits) => new Intl.NumberFormat("en", { maximumFractionDigits: digits }));
-  const SVG_TAGS = new Set(["svg", "line", "path", "g", "circle"]);
+  const SVG_TAGS = new Set(["svg", "line", "path", "g", "circle", "rect"]);
 
   /** An element with attributes ("on" holds listeners) and children; strings become text nodes, null is left out. */
   page.el = function (tag, attributes, ...children) {

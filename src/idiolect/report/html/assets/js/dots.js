@@ -36,7 +36,9 @@
     wired.sort((a, b) => a.x - b.x || a.y - b.y);
     const at = (one) => [svg.scale("x").apply(inside("x", one.x)), svg.scale("y").apply(inside("y", one.y))];
     apart(wired, at);
-    page.wire(svg, cell, wired, { key, at: (one) => at(one).map((value, i) => value + one.moved[i]) });
+    const seen = (one, i) => at(one)[i] + one.moved[i];
+    const tree = d3.quadtree(wired, (one) => seen(one, 0), (one) => seen(one, 1));
+    page.wire(svg, cell, wired, { near: (x, y) => tree.find(x, y, REACH) || null, label: (one) => page.clientLabel(cell, one.client, key) });
     return svg;
   };
 
@@ -51,19 +53,23 @@
     }
   }
 
-  /** Give elements [{element, client}] of a chart hover, focus with the arrow keys, click and search. */
-  page.wire = function (svg, cell, wired, { key, at, content }) {
-    const tip = content || ((one) => page.clientTip(cell, one.client));
-    const tree = d3.quadtree(wired, (one) => at(one)[0], (one) => at(one)[1]);
+  /**
+   * Give elements [{element, client}] of a chart hover, focus with the arrow keys, click and search. near: (x, y) of
+   * the pointer -> one of them or null; label: what a screen reader says of one.
+   */
+  page.wire = function (svg, cell, wired, { near, label }) {
+    const tip = (one) => page.clientTip(cell, one.client);
     const place = new Map(wired.map((one, i) => [one.element, i]));
     let hot = null, current = 0;
     wired.forEach((one, i) => {
       one.element.classList.add("point");
       one.element.setAttribute("role", "button");
       one.element.setAttribute("tabindex", i ? "-1" : "0");
-      one.element.setAttribute("aria-label", page.clientLabel(cell, one.client, key));
+      one.element.setAttribute("aria-label", label(one));
       one.element.dataset.client = one.client;
     });
+
+    svg.setAttribute("tabindex", "-1"); // Chromium would stop at what listens to the focus
 
     function heat(one) {
       if (hot === one) return;
@@ -82,7 +88,7 @@
 
     svg.addEventListener("pointermove", (event) => {
       const [x, y] = d3.pointer(event, svg);
-      heat(tree.find(x, y, REACH) || null);
+      heat(near(x, y));
       if (hot) page.tip(tip(hot), event.clientX, event.clientY);
       else page.hideTip();
     });
@@ -92,7 +98,7 @@
     });
     svg.addEventListener("click", (event) => {
       const [x, y] = d3.pointer(event, svg);
-      const one = tree.find(x, y, REACH);
+      const one = near(x, y);
       if (one) page.goToClient(cell, one.client);
     });
     svg.addEventListener("focusin", (event) => {

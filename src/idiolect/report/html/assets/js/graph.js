@@ -10,7 +10,10 @@
   page.graphsOf = (cell) => cell.data.graphs || (cell.data.graph ? [cell.data.graph] : []);
 
   page.graphs = (cell) =>
-    page.graphsOf(cell).map((graph) => [graph.learned ? relations(cell, graph) : network(cell, graph), graph.eigenvalues?.length ? spectrum(graph) : null]);
+    page.graphsOf(cell).map((graph) => [!whole(cell, graph) ? null : graph.learned ? relations(cell, graph) : network(cell, graph), graph.eigenvalues?.length ? spectrum(graph) : null]);
+
+  /** Whether every vertex is a client with a name: where few clients are evaluated, only they have one. */
+  const whole = (cell, graph) => (graph.clients ?? cell.clients.names.length) === cell.clients.names.length;
 
   /** Clients as nodes, laid out once by forces; colours tell who wins with the chosen model. */
   function network(cell, graph) {
@@ -94,10 +97,9 @@
 
   function spectrum(graph) {
     const values = d3.sort(graph.eigenvalues.filter((value) => !page.missing(value)));
-    const zeros = values.filter((value) => Math.abs(value) < 1e-6).length;
     return page.figure({
       title: "Spectrum",
-      note: zeros ? `Eigenvalues of the graph's Laplacian. ${page.count(zeros, "is", "are")} zero: the graph has ${page.count(zeros, "connected part")}.` : "Eigenvalues, in order.",
+      note: graph.spectrum || "Eigenvalues, in order.",
       draw: (width) =>
         page.plot(`${values.length} eigenvalues from ${page.number(values[0])} to ${page.number(values[values.length - 1])}`, {
           width, height: 260, marginLeft: 54, marginTop: 22, marginBottom: 38,

@@ -5,6 +5,7 @@
   const MOST_CELLS = 6000;
   const MOST_DRAWN = 150;
   const NAMED = 40; // clients; above, their names would overlap
+  const TOLD = 6; // labels that a screen reader is told of a client
   const ORDERS = { skew: "by skew, the most unusual first", size: "by size, the largest first", listed: "as listed" };
 
   page.labelMap = function (cell) {
@@ -12,13 +13,13 @@
     const state = { order: skew.some((value) => !page.missing(value)) ? "skew" : "size", thinned: "" };
     const select = page.el("select", {}, Object.entries(ORDERS).map(([key, text]) => page.el("option", { value: key }, text)));
     select.value = state.order;
-    const most = page.el("span");
+    const highestShown = page.el("span");
     const figure = page.figure({
       title: "Labels of each client",
       note: () => `Each row is a client; the stronger the colour, the larger the label's share of its data. ${state.thinned}`,
       controls: [
         page.el("label", {}, "Order ", select),
-        page.el("span", { class: "heat-key" }, "0 %", page.el("i"), most),
+        page.el("span", { class: "heat-key" }, "0 %", page.el("i"), highestShown),
       ],
       draw,
       table: () => ({
@@ -38,11 +39,11 @@
       const row = named ? 18 : Math.max(4, Math.min(12, Math.floor(560 / shown.length)));
       const data = shown.flatMap((client) => cell.shares(client).map((share, label) => ({ client, label, share }))).filter((one) => one.share > 0);
       const highest = d3.max(data, (one) => one.share) || 1;
-      most.textContent = page.percent(highest);
+      highestShown.textContent = page.percent(highest);
       const across = width - (named ? 104 : 20) - 10, room = across / labels.names.length;
       const every = Math.ceil(22 / room);
       const top = labels.names.some((name) => String(name).length > 3) ? 62 : 24;
-      const svg = page.plot(`Shares of ${labels.names.length} labels in the data of ${shown.length} clients`, {
+      const svg = page.plot(`Shares of ${labels.names.length} labels in the data of ${shown.length} clients; the arrow keys go through them`, {
         width, height: row * shown.length + top + 8, marginLeft: named ? 104 : 20, marginRight: 10, marginTop: top, marginBottom: 8,
         x: { type: "band", domain: d3.range(labels.names.length), padding: room > 8 ? 0.06 : 0, axis: null },
         y: { type: "band", domain: shown, padding: row > 8 ? 0.08 : 0, axis: null },
@@ -55,24 +56,34 @@
           named ? Plot.axisY({ tickSize: 0, tickFormat: (i) => page.short(names[i], 14), label: null }) : null,
         ],
       });
-      hover(svg, shown);
+      svg.setAttribute("role", "group");
+      rows(svg, shown);
       return svg;
     }
 
-    function hover(svg, shown) {
-      const { range } = svg.scale("y"), tall = (range[1] - range[0]) / shown.length;
-      const client = (event) => shown[Math.floor((d3.pointer(event, svg)[1] - range[0]) / tall)];
-      svg.style.cursor = "pointer";
-      svg.addEventListener("pointermove", (event) => {
-        const i = client(event);
-        if (i === undefined) page.hideTip();
-        else page.tip(page.clientTip(cell, i), event.clientX, event.clientY);
+    /** A row for each client over the cells, that the pointer, the arrow keys and a screen reader find. */
+    function rows(svg, shown) {
+      const { range } = svg.scale("y"), tall = (range[1] - range[0]) / shown.length, [left, right] = svg.scale("x").range;
+      const wired = shown.map((client, i) => ({ client, element: page.el("rect", { x: left, width: right - left, y: range[0] + i * tall, height: tall, fill: "transparent" }) }));
+      svg.querySelectorAll(":scope > g").forEach((part) => part.setAttribute("aria-hidden", "true"));
+      svg.append(page.el("g", { class: "rows" }, wired.map((one) => one.element)));
+      page.wire(svg, cell, wired, {
+        near: (x, y) => wired[Math.floor((y - range[0]) / tall)] || null,
+        label: ({ client }) => [page.clientLabel(cell, client), ...most(client)].join(", "),
       });
-      svg.addEventListener("pointerleave", page.hideTip);
-      svg.addEventListener("click", (event) => client(event) !== undefined && page.goToClient(cell, client(event)));
-      svg.mark = () => svg.querySelectorAll(".heat rect").forEach((rect) => (rect.style.opacity = cell.found && !cell.found.has(clientOf(rect)) ? 0.2 : ""));
       const data = shown.flatMap((i) => cell.shares(i).filter((share) => share > 0).map(() => i));
-      const clientOf = (rect) => data[rect.__data__];
+      const { mark } = svg;
+      svg.mark = () => {
+        mark();
+        svg.querySelectorAll(".heat rect").forEach((rect) => (rect.style.opacity = cell.found && !cell.found.has(data[rect.__data__]) ? 0.2 : ""));
+      };
+    }
+
+    /** A client's most frequent labels, in words. */
+    function most(client) {
+      const shares = cell.shares(client);
+      const places = d3.range(shares.length).filter((i) => shares[i] > 0);
+      return d3.sort(places, (i) => -shares[i]).slice(0, TOLD).map((i) => `${page.named(String(labels.names[i]), 30)} ${page.percent(shares[i])}`);
     }
 
     cell.on("search", () => figure.chart.mark?.());

@@ -39,6 +39,35 @@
     element.addEventListener("blur", page.hideTip);
   };
 
+  /**
+   * Let the arrow keys move through a chart, as a slider over its plot. values: where it can stand, ascending; tell:
+   * what a screen reader says there; show, hide: the tip and the mark of one value.
+   */
+  page.slider = function (svg, { label, values, tell, show, hide }) {
+    const [left, right] = svg.scale("x").range, [bottom, top] = svg.scale("y").range;
+    const area = page.el("rect", { class: "slider", role: "slider", tabindex: 0, fill: "none", x: left, y: top, width: right - left, height: bottom - top, "aria-label": label, "aria-valuemin": values[0], "aria-valuemax": values[values.length - 1] });
+    let at = values.length - 1;
+    function move(to) {
+      at = Math.max(0, Math.min(values.length - 1, to));
+      area.setAttribute("aria-valuenow", values[at]);
+      area.setAttribute("aria-valuetext", tell(values[at]));
+    }
+    move(at);
+    area.addEventListener("focus", () => area.matches(":focus-visible") && show(values[at]));
+    area.addEventListener("blur", hide);
+    area.addEventListener("keydown", (event) => {
+      const step = { ArrowRight: 1, ArrowUp: 1, ArrowLeft: -1, ArrowDown: -1, PageUp: 10, PageDown: -10, Home: -Infinity, End: Infinity }[event.key];
+      if (event.key === "Escape") return hide();
+      if (!step) return;
+      move(at + step);
+      show(values[at]);
+      event.preventDefault();
+    });
+    svg.setAttribute("role", "group");
+    svg.querySelectorAll(":scope > g").forEach((part) => part.setAttribute("aria-hidden", "true"));
+    svg.append(area);
+  };
+
   /** What a client's tip says: name, sizes, label mix, scores. */
   page.clientTip = function (cell, client) {
     const clients = cell.clients, metric = cell.metric;
