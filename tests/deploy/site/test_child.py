@@ -4,7 +4,6 @@ import os
 import signal
 import threading
 import time
-from pathlib import Path
 
 import numpy as np
 import pytest
@@ -99,20 +98,6 @@ def test_one_that_compiles_is_left_at_it_and_its_late_answer_is_dropped(settings
         assert child.starts == 2
     finally:
         child.close()
-
-
-def test_it_inherits_the_environment_but_not_what_suits_the_engine_alone(settings, monkeypatch):
-    monkeypatch.setenv("MALLOC_MMAP_THRESHOLD_", "131072")
-    monkeypatch.setenv("MALLOC_ARENA_MAX", "2")
-    child = Child(settings, {"OWN": "1"})
-    try:
-        child.start()
-        has = Path(f"/proc/{child.pid}/environ").read_text().split("\0")
-    finally:
-        child.close()
-    assert "MALLOC_ARENA_MAX=2" in has
-    assert "OWN=1" in has
-    assert not any(line.startswith("MALLOC_MMAP_THRESHOLD_") for line in has)
 
 
 def test_a_trainer_that_cannot_work_says_why(settings):

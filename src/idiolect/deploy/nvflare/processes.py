@@ -13,7 +13,6 @@ from pathlib import Path
 from idiolect.core.errors import StoreError
 from idiolect.deploy.nvflare.kits import Kit, certificate, read_json, require_kind, write_json
 from idiolect.deploy.nvflare.names import check_installed
-from idiolect.deploy.site.child import UNLIKE_TRAINING
 
 _PID = "process.json"
 
@@ -29,11 +28,6 @@ def command(kit: Kit) -> list[str]:
     return [*program, "--set", "secure_train=true", *own, f"org={organization}", "config_folder=config"]
 
 
-# The engine answers in ever new threads, each message in a buffer of 1 MB. With an arena for each thread, and buffers
-# inside them, glibc would give little memory back.
-_MALLOC = {"MALLOC_ARENA_MAX": "2", UNLIKE_TRAINING: str(2**17)}
-
-
 def environment(kit: Kit, more: Mapping[str, str] | None = None) -> dict[str, str]:
     """The environment of the kit's process: HOME and the temporary folder lie inside the kit."""
     for name in ("home", "tmp"):
@@ -42,7 +36,9 @@ def environment(kit: Kit, more: Mapping[str, str] | None = None) -> dict[str, st
         except OSError as error:
             raise StoreError(f"cannot make {kit.folder / name}: {error.strerror or error}") from error
     own = {"HOME": str(kit.folder / "home"), "TMPDIR": str(kit.folder / "tmp"), "PYTHONUNBUFFERED": "1"}
-    return {**_MALLOC, **os.environ, **own, **(more or {})}
+    # The engine answers in ever new threads: with an arena each, glibc would give little memory back.
+    own["MALLOC_ARENA_MAX"] = os.environ.get("MALLOC_ARENA_MAX", "2")
+    return {**os.environ, **own, **(more or {})}
 
 
 def check_start(kit: Kit) -> None:

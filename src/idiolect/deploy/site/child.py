@@ -24,8 +24,6 @@ from idiolect.deploy.messages import Message, packed, unpacked
 
 STARTING = 120.0
 """Seconds that a child may take to import, to read its data and to say so, and to compile what is new to it."""
-UNLIKE_TRAINING = "MALLOC_MMAP_THRESHOLD_"
-"""What an engine sets for itself and no trainer inherits: it would ask the system for each large array anew."""
 
 
 class Handle(Protocol):
@@ -121,14 +119,13 @@ class Child:
 
     def _launch(self) -> None:
         """Start a child; it says later that it is ready."""
-        inherited = {name: value for name, value in os.environ.items() if name != UNLIKE_TRAINING}
         ours, theirs = socket.socketpair()
         with theirs:
             self._process = subprocess.Popen(
                 [sys.executable, "-m", "idiolect.deploy.site.child", str(theirs.fileno())],
                 pass_fds=[theirs.fileno()],
                 stdin=subprocess.DEVNULL,
-                env={**inherited, **self.environment},
+                env={**os.environ, **self.environment},
             )
         self._connection = Connection(ours.detach())
         self._patience = time.monotonic() + STARTING
