@@ -78,6 +78,12 @@ def test_trees_of_other_shapes_have_no_product():
         tree.dot(X, {"a": Y["a"]})
 
 
+def test_bytes_are_those_of_all_leaves():
+    mixed = {"pair": (jnp.arange(3.0), (jnp.asarray(2, jnp.int32), None)), "flag": jnp.asarray(True)}
+    assert tree.bytes_of(mixed) == 3 * 4 + 4 + 1
+    assert tree.bytes_of(jax.eval_shape(lambda: mixed)) == 3 * 4 + 4 + 1
+
+
 def test_gather_takes_rows_of_every_leaf():
     stack = (jnp.arange(6).reshape(3, 2), None)
     np.testing.assert_array_equal(tree.gather(stack, jnp.array([2, 0]))[0], [[4, 5], [0, 1]])

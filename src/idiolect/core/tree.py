@@ -18,6 +18,11 @@ def is_parameter(leaf: Any) -> bool:
     return is_shape or eqx.is_inexact_array(leaf)
 
 
+def bytes_of(x: PyTree) -> int:
+    """Return the bytes of all leaves, which are arrays or their shapes."""
+    return sum(int(np.prod(leaf.shape)) * leaf.dtype.itemsize for leaf in jax.tree.leaves(x))
+
+
 def is_off(setting: Scalar) -> bool:
     """Whether a hyper-parameter is a Python 0, so that its term can be left out of the compiled program."""
     return isinstance(setting, float | int) and setting == 0

@@ -45,12 +45,5 @@ def check_names(vectors: Vectors, expected: Any, what: str) -> None:
         raise DataError(f"{what}: '{extra[0]}' is not expected")
 
 
-def bytes_of(like: PyTree) -> int:
-    """Bytes of the leaves of a tree of arrays or shapes."""
-    return sum(
-        int(np.prod(np.shape(leaf))) * np.dtype(jnp.result_type(leaf)).itemsize for leaf in jax.tree.leaves(like)
-    )
-
-
 def _name(path: tuple[Any, ...]) -> str:
     return jax.tree_util.keystr(path, simple=True, separator="/") or "value"

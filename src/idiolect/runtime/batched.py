@@ -194,10 +194,10 @@ class Program:
         """
         like = self.like
         state = jax.eval_shape(like.first_state, 0)
-        size, cohort = _bytes((state.shared, state.private)), int(np.ceil(like.sampling.size))
+        size, cohort = tree.bytes_of((state.shared, state.private)), int(np.ceil(like.sampling.size))
         together, numbers = min(like.block or 1, cohort), math.prod(like.training.feature_shape)
         samples = together * int(like.training.train.sizes.max()) * numbers * 4  # float32; nothing is generated here
-        models = (cohort + like.data.num_clients) * _bytes(like.params)
+        models = (cohort + like.data.num_clients) * tree.bytes_of(like.params)
         working = min(rows, self.block * len(self.devices))
         return 2 * rows * size + working * (size + models + samples)
 
@@ -205,7 +205,7 @@ class Program:
         """Count the same bytes with XLA: compile training and evaluation, and take the larger count."""
         varying = [jax.ShapeDtypeStruct((rows, *leaf.shape[1:]), leaf.dtype) for leaf in self._varying]
         states = jax.eval_shape(jax.vmap(self.like.first_state), jax.ShapeDtypeStruct((rows,), jnp.int32))
-        end, argument_bytes = jax.ShapeDtypeStruct((), jnp.int32), _bytes((varying, states))
+        end, argument_bytes = jax.ShapeDtypeStruct((), jnp.int32), tree.bytes_of((varying, states))
         lowered = (
             self.compiled.advance.lower(varying, self._common, states, end, capacity),
             self.compiled.score.lower(varying, self._common, states, None, tuple(names), tuple(splits)),
@@ -277,10 +277,6 @@ class Batch:
             return measure(member.plan, self._metrics, names, *arguments)
 
         return jax.jit(self._map(score), static_argnums=(4, 5))
-
-
-def _bytes(of: PyTree) -> int:
-    return sum(int(np.prod(leaf.shape)) * leaf.dtype.itemsize for leaf in jax.tree.leaves(of))
 
 
 def _all_equal(column: Sequence[Any]) -> bool:

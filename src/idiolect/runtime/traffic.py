@@ -2,7 +2,6 @@
 
 import jax
 import jax.numpy as jnp
-import numpy as np
 from jaxtyping import PyTree
 
 from idiolect.client.samples import Samples, to_device
@@ -38,10 +37,6 @@ def bytes_a_round(simulation: Simulation) -> tuple[int, int]:
     view, message = shapes_of_a_round(simulation)
     graph = simulation.algorithm.peers(simulation.start)
     if graph is None:
-        return _bytes(view), _bytes(message)
-    exchanged = round(_bytes(message) * len(graph.neighbours) / graph.num_clients)
+        return tree.bytes_of(view), tree.bytes_of(message)
+    exchanged = round(tree.bytes_of(message) * len(graph.neighbours) / graph.num_clients)
     return exchanged, exchanged
-
-
-def _bytes(of: PyTree) -> int:
-    return sum(int(np.prod(leaf.shape)) * leaf.dtype.itemsize for leaf in jax.tree.leaves(of))
