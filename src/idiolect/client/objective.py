@@ -148,7 +148,10 @@ def _is_selective(model: Any) -> bool:
 
 
 def objective_of(model: eqx.Module, task: TaskKind, l2: float = 0.0, loss: SampleLoss | None = None) -> Objective:
-    """Build the objective of a model: cross-entropy for classification, half squared error for regression."""
-    _, static = eqx.partition(model, eqx.is_inexact_array)
+    """Build the objective of a model: cross-entropy for classification, half squared error for regression.
+
+    model: its parameters may be shapes; what they are is not kept.
+    """
+    _, static = eqx.partition(model, tree.is_parameter)
     default = cross_entropy if task == "classification" else half_squared_error
     return Objective(l2=float(l2), static=static, sample_loss=loss or default, task=task)

@@ -193,8 +193,8 @@ def _programs(terms: Terms, place: Place, data: FederatedData) -> Programs:
             terms.model, data.feature_shape, data.num_outputs, data.task, model_key(0), data.modalities
         )
     )
-    params, static = eqx.partition(model, tree.is_parameter)
-    objective = objective_of(static, data.task, l2_of(terms.model), loss_of(terms.model))
+    params = eqx.filter(model, tree.is_parameter)
+    objective = objective_of(model, data.task, l2_of(terms.model), loss_of(terms.model))
     own = start_of(data, params)
     # The other sites' sizes are not told; whatever runs at a client has no use for them.
     sizes = np.zeros(place.clients, np.int32)
