@@ -1,15 +1,12 @@
 """`python -m idiolect`, and `idiolect`, are the command line."""
 
-import gc
+from idiolect.core.loading import loading
 
 
 def main() -> None:
     """Load the command line and run it."""
-    gc.disable()  # what is loaded stays: looking through it again and again costs a second
-    from idiolect.cli.main import main as run
-
-    gc.freeze()
-    gc.enable()
+    with loading():
+        from idiolect.cli.main import main as run
     run()
 
 

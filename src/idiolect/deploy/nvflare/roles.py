@@ -3,7 +3,6 @@
 Only the engine imports this module. Its workers hold no JAX.
 """
 
-import gc
 import importlib
 import logging
 import threading
@@ -13,6 +12,7 @@ from typing import Any
 from nvflare.collab import collab
 
 from idiolect.core.errors import IdiolectError
+from idiolect.core.loading import loading
 from idiolect.deploy.inbox import Inbox
 from idiolect.deploy.messages import Message
 from idiolect.deploy.nvflare.carriers import CollabHub, CollabPeers
@@ -24,12 +24,8 @@ _LOG = logging.getLogger("idiolect.site")
 
 def _load() -> None:
     """Load what a hub's run needs."""
-    gc.disable()  # what is loaded stays: looking through it again and again costs half a second
-    try:
+    with loading():
         importlib.import_module("idiolect.deploy.hub.run")
-    finally:
-        gc.freeze()
-        gc.enable()
 
 
 class HubRole:

@@ -4,7 +4,6 @@ The two processes talk through a socket pair: a header of JSON, and the vectors 
 pickle. Only the child imports JAX and reads the data.
 """
 
-import gc
 import json
 import os
 import signal
@@ -20,6 +19,7 @@ from pathlib import Path
 from typing import Any, Protocol
 
 from idiolect.core.errors import IdiolectError, StoreError
+from idiolect.core.loading import loading
 from idiolect.deploy.messages import Message, packed, unpacked
 
 STARTING = 120.0
@@ -200,11 +200,8 @@ def main(descriptor: int) -> None:
     connection = Connection(descriptor)
     try:
         settings = receive(connection).header
-        gc.disable()  # what is loaded stays: looking through it again and again costs half a second
-        from idiolect.deploy.site.build import trainer_of
-
-        gc.freeze()
-        gc.enable()
+        with loading():
+            from idiolect.deploy.site.build import trainer_of
 
         try:
             trainer = trainer_of(settings)
