@@ -6,11 +6,11 @@ from typing import Any
 from idiolect.metrics.base import Metric
 from idiolect.report import text
 from idiolect.report.extras import FEW
+from idiolect.report.html.leaders import Leaders, Loser, leaders_of
 from idiolect.report.html.leaks import leaks_of
 from idiolect.report.html.names import isolated
 from idiolect.report.html.parts import Key, Part, Whole
 from idiolect.report.html.several import several
-from idiolect.report.html.standing import Loser, Standing, standing_of
 from idiolect.study.outcomes import Line
 from idiolect.study.pairs import Pair
 
@@ -29,21 +29,21 @@ ONE_SEED = "A single seed proves nothing: it has no interval, and another seed m
 
 def answers_of(whole: Whole) -> tuple[list[str], list[tuple[str, str]], list[list[str]]]:
     """(three sentences of the whole, (question, answer) pairs, three sentences of each part)."""
-    standings = [standing_of(part) for part in whole.parts]
-    each = [_three(part, standing) for part, standing in zip(whole.parts, standings, strict=True)]
-    three = each[0] if len(each) == 1 else several(whole.parts, standings, each)
+    leaders = [leaders_of(part) for part in whole.parts]
+    each = [_three(part, leading) for part, leading in zip(whole.parts, leaders, strict=True)]
+    three = each[0] if len(each) == 1 else several(whole.parts, leaders, each)
     leak = leak_sentence(leaks_of(whole.parts))
     answers = (*three, leak, _made(whole))
     return [three[0], three[1], f"{three[2]} {leak}"], list(zip(QUESTIONS, answers, strict=True)), each
 
 
-def _three(part: Part, standing: Standing | None) -> list[str]:
+def _three(part: Part, leading: Leaders | None) -> list[str]:
     """Which is best, whether beyond noise, who loses most."""
     if part.timed:
         return [TIMED, f"{_fastest(part)} Machines differ, so that only ratios of times compare.", UNSCORED]
-    if standing is None:
+    if leading is None:
         return [UNKNOWN, UNKNOWN, UNKNOWN]
-    return [_best(part, standing), _noise(part, standing), _loses(part, standing)]
+    return [_best(part, leading), _noise(part, leading), _loses(part, leading)]
 
 
 def _fastest(part: Part) -> str:
@@ -92,9 +92,9 @@ def _p(value: float) -> str:
     return shown if shown.startswith("<") else f"= {shown}"
 
 
-def _best(part: Part, standing: Standing) -> str:
+def _best(part: Part, leading: Leaders) -> str:
     """The first sentence: what is best, and by how much over training alone and over the shared model."""
-    best, top = standing.best, standing.federated
+    best, top = leading.best, leading.federated
     count = best.pooled.seeds
     over = f"mean of {count} seeds ± half of the 95 % interval" if count > 1 else "one seed"
     first = (
@@ -104,10 +104,10 @@ def _best(part: Part, standing: Standing) -> str:
     if top is None:
         return f"{sentence}; no federated method was run beside it."
     gaps: list[str] = []
-    if standing.against_local is not None and part.local is not None:
-        gaps.append(_gap(part, standing.against_local, top, part.local))
-    if standing.against_shared is not None and part.shared is not None:
-        gaps.append(_gap(part, standing.against_shared, top, part.shared))
+    if leading.against_local is not None and part.local is not None:
+        gaps.append(_gap(part, leading.against_local, top, part.local))
+    if leading.against_shared is not None and part.shared is not None:
+        gaps.append(_gap(part, leading.against_shared, top, part.shared))
     if _key(best) != _key(top):
         told = f"; the best federated model, {named(part, _key(top))}, has "
         told += scored(text.with_interval(top.pooled, part.metric), part.metric)
@@ -119,13 +119,13 @@ def _best(part: Part, standing: Standing) -> str:
     return f"{sentence}: {' and '.join(gaps)}."
 
 
-def _noise(part: Part, standing: Standing) -> str:
+def _noise(part: Part, leading: Leaders) -> str:
     """The second sentence: whether the lead is beyond noise, over all samples and client by client."""
-    top = standing.federated
+    top = leading.federated
     if top is None:
         return "There is nothing to compare it with."
     parts: list[str] = []
-    pair = standing.against_local
+    pair = leading.against_local
     if top.pooled.seeds < 2:
         parts.append(ONE_SEED)
     elif pair is not None and pair.difference is not None:
@@ -146,8 +146,8 @@ def _noise(part: Part, standing: Standing) -> str:
             f"Of {told} clients, {counts.better} {_are(counts.better)} better and {counts.worse} "
             f"{_are(counts.worse)} worse off than alone beyond noise; {counts.unclear} cannot be told."
         )
-    if standing.ties:
-        names = [named(part, key) for key in standing.ties]
+    if leading.ties:
+        names = [named(part, key) for key in leading.ties]
         parts.append(f"Not told apart from it: {text.some(names)}.")
     return " ".join(parts) or "Training alone was not run, so that no client's gain over it is known."
 
@@ -156,9 +156,9 @@ def _are(count: int) -> str:
     return "is" if count == 1 else "are"
 
 
-def _loses(part: Part, standing: Standing) -> str:
+def _loses(part: Part, leading: Leaders) -> str:
     """The third sentence: the client that loses most against training alone."""
-    top, loser = standing.federated, standing.loser
+    top, loser = leading.federated, leading.loser
     if loser is None or top is None:
         return "Who loses cannot be said: no client has scores of both training alone and a federated model."
     model, metric = named(part, _key(top)), part.metric

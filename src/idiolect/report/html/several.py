@@ -3,17 +3,17 @@
 from collections import Counter
 from collections.abc import Sequence
 
+from idiolect.report.html.leaders import Leaders
 from idiolect.report.html.names import isolated
 from idiolect.report.html.parts import Part
-from idiolect.report.html.standing import Standing
 
 
-def several(parts: Sequence[Part], standings: Sequence[Standing | None], each: Sequence[Sequence[str]]) -> list[str]:
+def several(parts: Sequence[Part], leaders: Sequence[Leaders | None], each: Sequence[Sequence[str]]) -> list[str]:
     """What is best how often, how often beyond noise, and where a client loses most."""
     known = [
-        (part, standing, three)
-        for part, standing, three in zip(parts, standings, each, strict=True)
-        if standing is not None
+        (part, leading, three)
+        for part, leading, three in zip(parts, leaders, each, strict=True)
+        if leading is not None
     ]
     if not known:
         return [each[0][0] if each else "There is no comparison.", "Nothing can be said.", "Nothing can be said."]
@@ -22,9 +22,9 @@ def several(parts: Sequence[Part], standings: Sequence[Standing | None], each: S
         return [f"Of {len(parts)} comparisons one has scores, {isolated(part.title)}. {three[0]}", three[1], three[2]]
     wins = Counter(
         "training alone"
-        if (standing.best.method, standing.best.model) == part.local
-        else isolated(f"{part.entry(standing.best.method).shown} ({standing.best.model})")
-        for part, standing, _ in known
+        if (leading.best.method, leading.best.model) == part.local
+        else isolated(f"{part.entry(leading.best.method).shown} ({leading.best.model})")
+        for part, leading, _ in known
     )
     told = ", ".join(f"{name} in {count}" for name, count in wins.most_common(4))
     more = f", others in {sum(wins.values()) - sum(c for _, c in wins.most_common(4))}" if len(wins) > 4 else ""
@@ -32,11 +32,11 @@ def several(parts: Sequence[Part], standings: Sequence[Standing | None], each: S
     return [first, _noise(known), _loses(known)]
 
 
-def _noise(known: Sequence[tuple[Part, Standing, Sequence[str]]]) -> str:
+def _noise(known: Sequence[tuple[Part, Leaders, Sequence[str]]]) -> str:
     better = worse = unclear = 0
     clients = [0, 0, 0]
-    for part, standing, _ in known:
-        pair = standing.against_local
+    for part, leading, _ in known:
+        pair = leading.against_local
         if pair is None:
             continue
         sure = pair.difference is not None and pair.p < 0.05
@@ -55,7 +55,7 @@ def _noise(known: Sequence[tuple[Part, Standing, Sequence[str]]]) -> str:
     )
 
 
-def _loses(known: Sequence[tuple[Part, Standing, Sequence[str]]]) -> str:
+def _loses(known: Sequence[tuple[Part, Leaders, Sequence[str]]]) -> str:
     losses = [
         (part.metric.unit * (s.loser.alone - s.loser.score) * (1 if part.metric.higher else -1), part, three)
         for part, s, three in known

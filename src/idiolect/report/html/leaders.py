@@ -30,7 +30,7 @@ class Loser:
 
 
 @dataclass(frozen=True)
-class Standing:
+class Leaders:
     """best: the best line, training alone included; federated: the best line of a federated method.
 
     against_local, against_shared: of the best federated line; None without that reference, or if it is it.
@@ -45,7 +45,7 @@ class Standing:
     loser: Loser | None
 
 
-def standing_of(part: Part) -> Standing | None:
+def leaders_of(part: Part) -> Leaders | None:
     """How a part stands; None without any score, and where only times are compared."""
     lines = [line for line in part.lines if not math.isnan(line.pooled.mean) and line.method not in part.muted]
     if not lines or part.timed:
@@ -54,9 +54,9 @@ def standing_of(part: Part) -> Standing | None:
     federated = [line for line in allowed if part.entry(line.method).name not in REFERENCES]
     best, top = _best(part, allowed), _best(part, federated) if federated else None
     if top is None:
-        return Standing(best, None, None, None, (), None)
+        return Leaders(best, None, None, None, (), None)
     key = (top.method, top.model)
-    return Standing(
+    return Leaders(
         best,
         top,
         part.pairs.get(key) if part.local is not None else None,

@@ -1,0 +1,35 @@
+from idiolect.report.html.leaders import leaders_of
+from idiolect.report.html.of_results import whole_of
+from tests.report.html.made import compared
+
+
+def stood(results):
+    return leaders_of(whole_of(results, "").parts[0])
+
+
+def test_references_are_training_alone_and_the_shared_model(tmp_path):
+    leading = stood(compared(tmp_path))
+    assert (leading.best.method, leading.best.model) == ("ditto", "personal")
+    assert round(leading.against_local.difference.mean, 6) == 5
+    assert round(leading.against_shared.difference.mean, 6) == 15
+    assert leading.ties == ()
+    assert (leading.loser.losers, leading.loser.clients) == (0, 3)
+
+
+def test_all_samples_in_one_place_are_no_federation(tmp_path):
+    methods = ({"name": "local"}, {"name": "fedavg"}, {"name": "ditto"})
+    part = whole_of(compared(tmp_path, gain=-0.02, methods=methods), "").parts[0]
+    leading = leaders_of(part)
+    assert (leading.best.method, leading.federated.method) == ("local", "ditto")
+    assert leading.loser.told in (0, -1)
+
+
+def test_settings_that_were_not_chosen_do_not_stand(tuned):
+    leading = stood(tuned)
+    assert (leading.best.method, leading.federated.method) == ("local", "good")
+    assert leading.ties == ()
+
+
+def test_no_score_no_leaders(timed, said):
+    assert stood(timed) is None
+    assert leaders_of(whole_of(said, "").parts[1]) is None
