@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from idiolect.core.errors import DataError
-from idiolect.deploy.hub.unseen import client_numbers, unseen_data
+from idiolect.deploy.hub.unseen import unseen_data
 from idiolect.deploy.kind import Kind
 from tests import modalities
 from tests.deploy.federation import data_of
@@ -21,7 +21,6 @@ def test_it_has_names_counts_and_shapes_and_no_sample():
     assert not np.any(unseen.train.client(0)[0])
     with pytest.raises(DataError, match="never stored together"):
         _ = unseen.train.x
-    assert client_numbers(real.clients) == {"site-1": 0, "site-2": 1, "site-3": 2}
 
 
 def test_modalities_and_targets_are_those_of_the_kind():

@@ -6,12 +6,11 @@ import numpy as np
 import pandas as pd
 from jaxtyping import Bool
 
-from idiolect.core.errors import DataError
 from idiolect.data.files.table import column_of
 from idiolect.data.schema.columns import Column, Filled
 from idiolect.data.schema.fit import fit_column
 from idiolect.data.schema.label import Label
-from idiolect.data.schema.schema import Schema
+from idiolect.data.schema.schema import Schema, check_features
 
 
 def fit_schema(
@@ -47,7 +46,5 @@ def fit_schema(
         columns.append(fitted)
         notes += told
     schema = Schema(client=client, split=split, label=label, columns=tuple(columns))
-    if not schema.features:
-        told = f": {'; '.join(notes[:5])}" if notes else ""
-        raise DataError(f"no feature is left, every column is constant, empty or an identifier{told}")
+    check_features(schema, notes)
     return schema, tuple(notes)

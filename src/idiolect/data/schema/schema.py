@@ -125,6 +125,13 @@ class Schema(BaseModel):
             raise StoreError(f"{where} is no schema of this version: {first_of(error)}") from None
 
 
+def check_features(schema: Schema, notes: Sequence[str]) -> None:
+    """Raise `DataError`, with the first notes on what was left out, if a schema has no feature."""
+    if not schema.features:
+        told = f": {'; '.join(notes[:5])}" if notes else ""
+        raise DataError(f"no feature is left, every column is constant, empty or an identifier{told}")
+
+
 def describe(columns: Sequence[Column]) -> list[tuple[str, str]]:
     """(column, what is done to it) for each column, in plain words."""
     return [(column.name, _told(column)) for column in columns]

@@ -1,6 +1,6 @@
 """The federation as a hub knows it: names, counts and shapes, and no sample."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 
 import equinox as eqx
 import jax.numpy as jnp
@@ -66,8 +66,3 @@ def unseen_data(kind: Kind, counts: Mapping[str, Mapping[str, int]]) -> Federate
         schema=schema,
         target=target,
     )
-
-
-def client_numbers(sites: Sequence[str]) -> dict[str, int]:
-    """Each site's client number: its place."""
-    return {site: number for number, site in enumerate(sites)}

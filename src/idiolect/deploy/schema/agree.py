@@ -6,7 +6,7 @@ from idiolect.core.errors import ConfigError, DataError
 from idiolect.data.schema.columns import Column
 from idiolect.data.schema.decide import Fitted, category, empty_numbers, number, unfit_numbers
 from idiolect.data.schema.identifiers import Whole
-from idiolect.data.schema.schema import Schema
+from idiolect.data.schema.schema import Schema, check_features
 from idiolect.deploy.schema.agree_label import agree_label
 from idiolect.deploy.schema.moments import pooled
 from idiolect.deploy.schema.readings import choose, the_same
@@ -44,9 +44,7 @@ def agree(summaries: Mapping[str, Summary], *, standardise: bool = True) -> tupl
         columns.append(fitted)
         notes += told
     schema = Schema(client=client, split=split, label=label, columns=tuple(columns))
-    if not schema.features:
-        told = f": {'; '.join(notes[:5])}" if notes else ""
-        raise DataError(f"no feature is left, every column is constant, empty or an identifier{told}")
+    check_features(schema, notes)
     return schema, tuple(notes)
 
 
