@@ -76,6 +76,10 @@ def test_the_command_is_one_that_runs(commandline, table, tmp_path):
     assert (code, err) == (0, "")
     assert "look at: column 'outcome' alone" in out
     assert "idiolect compare --data" in out
+    assert "data.task" not in out
+    code, out, err = commandline("inspect", path, "--client", "ward", "--label", "age", "--task", "regression")
+    assert (code, err) == (0, "")
+    assert "--set data.task=regression" in out
 
 
 def test_what_cannot_be_inspected(commandline, tmp_path):

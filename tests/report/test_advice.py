@@ -36,6 +36,8 @@ def test_a_sign_is_that_of_the_loss_not_of_the_gain(advice: Advice) -> None:
 
 
 def test_the_page_names_every_client_and_candidate(advice: Advice) -> None:
+    assert "![every client's gap](advice.png)" in page(advice)
+    assert page(advice, figure=False) == page(advice).replace("![every client's gap](advice.png)\n\n", "")
     text = page(replace(advice, decision=replace(advice.decision, outcome="shared")))
     for name in ("c0", "c1", "c2", "FedAvg", "Local", "portfolio", "own ridge", "pooled guess"):
         assert name in text

@@ -47,5 +47,5 @@ def advise(
     if not quiet:
         from idiolect.report.advice import page  # here: it loads slowly, and most commands never need it
 
-        Console().print(Markdown(page(advice)))
+        Console().print(Markdown(page(advice, figure=False)))
     return advice

@@ -99,7 +99,7 @@ def print_advice(advice: Advice, folder: Path, as_json: bool) -> None:
     if as_json:
         print_json({**to_dict(advice), "folder": str(folder)})
         return
-    console().print(Markdown(page(advice)))
+    console().print(Markdown(page(advice, figure=False)))
     console().print(f"page, tables, figure: {folder / 'advice.md'}", markup=False, highlight=False, soft_wrap=True)
     if (folder / PAGE).is_file():
         told_file("HTML page", folder / PAGE)

@@ -82,7 +82,7 @@ def inspect_table(
         columns=tuple(_column(pool.table, name, done) for name, done in describe(schema.columns)),
         notes=(*pool.notes, *notes),
         suspicions=tuple(_suspicions(pool, schema, clients, y, classes, telling)),
-        command=_command(path, pool, telling, clients),
+        command=_command(path, pool, task, telling, clients),
     )
 
 
@@ -151,11 +151,17 @@ def _copies(pool: Pool) -> list[str]:
 
 
 def _command(
-    path: str | Path | pd.DataFrame, pool: Pool, telling: tuple[str, ...], clients: tuple[InspectedClient, ...]
+    path: str | Path | pd.DataFrame,
+    pool: Pool,
+    task: str | None,
+    telling: tuple[str, ...],
+    clients: tuple[InspectedClient, ...],
 ) -> str:
     """The command that compares methods on the table, with what the suspicions call for."""
     file = "TABLE.csv" if isinstance(path, pd.DataFrame) else str(path)
     words = ["idiolect", "compare", "--data", file, "--client", pool.client, "--label", pool.label]
+    if task is not None:
+        words += ["--set", f"data.task={task}"]
     if telling:
         words += ["--set", "data.ignore=[" + ", ".join(f'"{name}"' for name in telling) + "]"]
     if any(one.rows < 4 for one in clients):

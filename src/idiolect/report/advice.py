@@ -63,8 +63,8 @@ def title_of(advice: Advice, name: str) -> str:
     return titles.get(name, name)
 
 
-def page(advice: Advice) -> str:
-    """The whole page in Markdown."""
+def page(advice: Advice, figure: bool = True) -> str:
+    """The whole page in Markdown. figure: with the link to the figure beside it; a terminal has no use for it."""
     decision, about = advice.decision, advice.about
     under = {"shared": "the shared model", "personal": "its personal model"}.get(
         decision.outcome, "the best federated model"
@@ -81,7 +81,8 @@ def page(advice: Advice) -> str:
         "## What was compared\n",
         _table(advice),
         columns_text(advice),
-        f"![every client's gap](advice.png)\n\n## How it was decided\n\n{rule_text(advice)}",
+        *(["![every client's gap](advice.png)"] if figure else []),
+        f"## How it was decided\n\n{rule_text(advice)}",
         "## Notes\n\n" + "\n".join(f"- {note}" for note in advice.notes),
     ]
     return "\n\n".join(parts) + "\n"

@@ -33,6 +33,14 @@ def test_the_number_of_distinct_values_of_all_sites_decides_the_task():
     assert agree_label(told(a=[0.0, 1.0, 1.0], b=[2.5, 2.0]))[0].kind == "target"
 
 
+def test_whole_numbers_with_many_values_are_asked_about_unless_the_task_is_named():
+    asked = "label 'label' has 30 different whole numbers, read as classes"
+    many = {"a": [*range(30)] * 2, "b": [*range(20)] * 2}
+    assert any(note.startswith(asked) for note in agree_label(told(**many))[1])
+    assert not any("amount" in note for note in agree_label(told(task="classification", **many))[1])
+    assert not any("amount" in note for note in agree_label(told(a=[*range(20)] * 2))[1])
+
+
 def test_one_class_alone_is_refused():
     with pytest.raises(DataError, match="classification needs two classes"):
         agree_label(told(a=["x", "x"], b=["x"]))

@@ -30,6 +30,16 @@ def guess_task(labels: Shaped[np.ndarray, "n"], *, whole_floats: bool = False) -
     return "classification"
 
 
+def many_classes(name: str, distinct: int) -> list[str]:
+    """A note, if whole numbers with many distinct values were taken for classes by `guess_task` alone."""
+    if distinct <= FEW:
+        return []
+    return [
+        f"label '{name}' has {distinct} different whole numbers, read as classes; if it is an amount, say "
+        "task='regression' (in commands --set data.task=regression)"
+    ]
+
+
 def check_task(task: str) -> TaskKind:
     """Return the task; raises `ConfigError` on an unknown name."""
     if task not in get_args(TaskKind):

@@ -12,7 +12,7 @@ from pandas.util import hash_pandas_object
 
 from idiolect.core.errors import DataError
 from idiolect.data.divide.division import divide, large_enough, of_splits
-from idiolect.data.encode.labels import check_task, encode_labels, guess_task
+from idiolect.data.encode.labels import check_task, encode_labels, guess_task, many_classes
 from idiolect.data.encode.rows import check_labels, client_names, rows_of_clients, split_of_rows
 from idiolect.data.federated import SPLITS, TaskKind
 from idiolect.data.files.table import Table, check_column, column_of, read_table
@@ -117,6 +117,8 @@ def read_pool(
         kind: TaskKind = "classification" if isinstance(known.label, Classes) else "regression"
     else:
         kind = check_task(task) if task is not None else guess_task(labels, whole_floats=True)
+        if task is None and kind == "classification" and np.issubdtype(labels.dtype, np.integer):
+            notes = [*notes, *many_classes(label, len(np.unique(labels)))]
     splits = split_of_rows(column_of(table, split), where) if has_split else None
     return Pool(
         table,

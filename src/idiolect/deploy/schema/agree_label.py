@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from typing import Any, cast
 
 from idiolect.core.errors import DataError
-from idiolect.data.encode.labels import FEW, MANY
+from idiolect.data.encode.labels import FEW, MANY, many_classes
 from idiolect.data.schema.label import Classes, Label, Target
 from idiolect.deploy.schema.moments import pooled
 from idiolect.deploy.schema.readings import choose, the_same
@@ -23,7 +23,10 @@ def agree_label(summaries: Mapping[str, Summary]) -> tuple[Label, list[str]]:
     named = {site: one.task for site, one in labels.items() if one.task is not None}
     task = the_same("task", named, "task=") if named else _task(labels)
     if task == "classification":
-        return _classes(name, labels)
+        classes, notes = _classes(name, labels)
+        if not named and classes.type == "integer":
+            notes += many_classes(name, len(classes.classes))
+        return classes, notes
     return _target(name, summaries)
 
 
