@@ -47,6 +47,17 @@ def test_a_run_to_come_is_waited_for_and_nothing_is_made(commandline, tmp_path):
     assert list(tmp_path.iterdir()) == []
 
 
+def test_waiting_is_told_where_nothing_can_be_drawn(commandline, tmp_path, monkeypatch):
+    def interrupted(seconds):
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr("idiolect.cli.watch.time.sleep", interrupted)
+    code, out, err = commandline("watch", tmp_path / "absent")
+    assert (code, err) == (0, "")
+    assert out.startswith("waiting for the first round of a run in ")
+    assert list(tmp_path.iterdir()) == []
+
+
 def test_bad_input_is_one_line(commandline, tmp_path, ended):
     (tmp_path / "notes.txt").touch()
     for arguments, words in {

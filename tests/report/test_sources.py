@@ -19,6 +19,9 @@ def test_what_is_no_run(tmp_path):
     for folder, said in ((tmp_path / "no", "no such run"), (tmp_path, "holds no run")):
         with pytest.raises(StoreError, match=said), opened(folder):
             pass
+    (tmp_path / "advice.json").write_text("{}")
+    with pytest.raises(StoreError, match="holds an advice, which has a figure of its own"), opened(tmp_path):
+        pass
 
 
 def test_the_cell_that_is_meant(said, tmp_path, toy):

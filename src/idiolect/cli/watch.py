@@ -58,7 +58,7 @@ def watch(
         if page:
             _serve(watching, port, linger)
         else:
-            _show(watching)
+            _show(watching, folder)
     except KeyboardInterrupt:
         return
     standing = watching.standing
@@ -66,10 +66,11 @@ def watch(
         print(f"no process works on it; go on with: {resume_command(folder)}")
 
 
-def _show(watching: Watching) -> None:
+def _show(watching: Watching, folder: Path) -> None:
     """Show the folder until its runs end."""
     screen = console()
-    watching.look()
+    if not watching.look().begun and not screen.is_terminal:  # what comes is drawn on terminals alone
+        print(f"waiting for the first round of a run in '{folder}'", flush=True)
     if watching.ended():
         screen.print(live(watching.standing, screen, room=10_000))
         return

@@ -9,6 +9,7 @@ from pathlib import Path
 from idiolect.core.errors import ConfigError, StoreError, unknown
 from idiolect.report.board import Board, board_of
 from idiolect.report.from_csv import TABLE, boards_in
+from idiolect.study.advice.stored import is_advice
 from idiolect.study.engine import stored_experiment
 from idiolect.study.experiment import Cell
 from idiolect.study.results import Results
@@ -113,5 +114,9 @@ def opened(folder: Path) -> Generator[Source]:
             yield Source(folder, Results(store, stored_experiment(store)))
     elif (folder / TABLE).is_file() or (folder / SAMPLES).is_file():
         yield Source(folder, None)
+    elif is_advice(folder):
+        raise StoreError(
+            f"'{folder}' holds an advice, which has a figure of its own, advice.svg; draw from a folder of idiolect compare"
+        )
     else:
         raise StoreError(f"'{folder}' holds no run: it has none of {DATABASE}, {TABLE}, {SAMPLES}")
