@@ -41,7 +41,6 @@ TESTED_IN = {
     "data/schema/columns": "data/schema/test_fit.py",
     "data/schema/decide": "data/schema/test_fit.py",
     "data/schema/fit_table": "data/schema/test_schema.py",
-    "data/sets/table_pool": "data/sets/test_table.py",
     "cli/federation": "cli/test_federate.py",
     "deploy/hub/call": "deploy/hub/test_rounds.py",
     "deploy/hub/made": "cli/test_hub.py",

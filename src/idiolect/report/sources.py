@@ -116,7 +116,8 @@ def opened(folder: Path) -> Generator[Source]:
         yield Source(folder, None)
     elif is_advice(folder):
         raise StoreError(
-            f"'{folder}' holds an advice, which has a figure of its own, advice.svg; draw from a folder of idiolect compare"
+            f"'{folder}' holds an advice, which has a figure of its own, advice.svg; "
+            "draw from a folder of idiolect compare"
         )
     else:
         raise StoreError(f"'{folder}' holds no run: it has none of {DATABASE}, {TABLE}, {SAMPLES}")
