@@ -117,6 +117,9 @@ def test_how_it_was_made(answers):
 def test_leaks_are_told_first():
     leaks = [{"text": "fine.", "severe": False}, {"text": "Known leak: on purpose.", "severe": True}]
     assert leak_sentence(leaks) == "The audit found leaks: Known leak: on purpose."
+    grave = [{"text": f"{i}.", "severe": True} for i in range(4)]
+    assert leak_sentence(grave[:3]) == "The audit found leaks: 0. 1. There is 1 more finding."
+    assert leak_sentence(grave) == "The audit found leaks: 0. 1. There are 2 more findings."
     assert leak_sentence(leaks[:1]) == "The audit of the data found no leak."
     assert "not known" in leak_sentence(None)
     assert leak_sentence([{"text": "Not audited: made up.", "severe": False}]).startswith("No leak is known, but: ")

@@ -185,7 +185,12 @@ def leak_sentence(leaks: Sequence[Mapping[str, Any]] | None) -> str:
     severe = [leak["text"] for leak in leaks if leak["severe"]]
     unseen = [leak["text"] for leak in leaks if leak["text"].startswith(("Not audited", "The samples of different"))]
     if severe:
-        more = f" There are {len(severe) - 2} more findings." if len(severe) > 2 else ""
+        further = len(severe) - 2
+        more = (
+            f" There {'is 1 more finding' if further == 1 else f'are {further} more findings'}."
+            if further > 0
+            else ""
+        )
         return f"The audit found leaks: {' '.join(severe[:2])}{more}"
     if unseen and len(unseen) == len(leaks):
         return f"No leak is known, but: {unseen[0]}"

@@ -60,11 +60,16 @@ def _loser(advice: Advice) -> str:
         return "Who loses cannot be said: no client has a gap to training alone."
     worst = min(known, key=lambda client: client.gap.mean)
     name, gap = isolated(worst.name), worst.gap
-    interval = f"{gap.mean:+.3g} (95 % interval {gap.low:+.3g} to {gap.high:+.3g}, {worst.rows} test rows)"
+
+    def told(mean: float, low: float, high: float) -> str:
+        return f"{mean:.3g} (95 % interval {low:+.3g} to {high:+.3g}, {worst.rows} test rows)"
+
     if gap.mean >= 0:
-        return f"No client's mean loss is higher than with training alone; {name} gains least: {interval}."
-    told = "beyond noise" if worst.call == "loses" else "which noise alone may explain"
-    return f"{name} loses most, its loss against training alone is lower by {interval}, {told}."
+        least = told(gap.mean, gap.low, gap.high)
+        return f"No client's mean loss is higher than with training alone; {name} gains least: {least}."
+    higher = told(-gap.mean, -gap.high, -gap.low)
+    noise = "beyond noise" if worst.call == "loses" else "which noise alone may explain"
+    return f"{name} loses most, its loss is higher than with training alone by {higher}, {noise}."
 
 
 def _cell(advice: Advice) -> dict[str, Any]:
@@ -72,6 +77,7 @@ def _cell(advice: Advice) -> dict[str, Any]:
     head, *rows = table_rows(advice)
     titles = [title_of(advice, line.name) for line in advice.lines]
     used = title_of(advice, advice.decision.method)
+    advised = f"{used}, as advised"  # in each division the method that its validation rows choose
     gain = f"gain in {advice.loss_name}"
     return {
         "id": "advice",
@@ -85,12 +91,14 @@ def _cell(advice: Advice) -> dict[str, Any]:
             "higher": True,
             "task": advice.about.task,
         },
-        "methods": [{"key": f"k{i}", "title": t, "color": i, "muted": False} for i, t in enumerate([*titles, used])],
+        "methods": [
+            {"key": f"k{i}", "title": t, "color": i, "muted": False} for i, t in enumerate([*titles, advised])
+        ],
         "models": [
             {"key": f"m{i}", "method": f"k{i}", "model": line.kind, "title": titles[i]}
             for i, line in enumerate(advice.lines)
         ]
-        + [{"key": "used", "method": f"k{len(titles)}", "model": "federated", "title": f"{used}, as advised"}],
+        + [{"key": "used", "method": f"k{len(titles)}", "model": "federated", "title": advised}],
         "table": {
             "caption": f"{advice.about.name}: test rows of {advice.splits} divisions",
             "columns": [
