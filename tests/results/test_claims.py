@@ -11,6 +11,17 @@ from results import cells, claims
 from results.__main__ import page
 from results.scores import README, pooled
 
+SAID = {
+    "agrees": "agrees?\\b",
+    "close": "(?:is|are) close",
+    "differs, explained": "differs? and (?:is|are) explained",
+    "differs, unexplained": "differs? without an explanation",
+    "other data": "(?:is|are) of other data",
+    "not run": "(?:was|were) not run",
+    "not possible": "(?:is|are) not possible",
+}
+"""How a paper's page says that so many of its published numbers have a status."""
+
 
 @pytest.fixture(scope="module")
 def text():
@@ -56,6 +67,16 @@ def test_the_counts_in_its_sentences_are_those_of_the_table(text):
     close = [row for row in cells.table() if row["status"] == "close"]
     pflego = [row for row in close if row["paper"] == "PFLEGO"]
     assert f"({len(pflego)} of them PFLEGO's, {sum(r['seeds'] == '1' for r in pflego)} from one seed)" in words
+
+
+@pytest.mark.parametrize("paper", ["pFedMe", "FedU", "PFLEGO", "mmFL"])
+def test_the_counts_of_a_papers_page_are_those_of_the_table(paper):
+    statuses = [row["status"] for row in cells.table() if row["paper"] == paper]
+    words = " ".join((cells.HERE / paper.lower() / "README.md").read_text(encoding="utf-8").split())
+    assert f"Of the {len(statuses)} published numbers " in words
+    said = words.partition(f"Of the {len(statuses)} published numbers ")[2].partition("([every number]")[0]
+    told = {status: int(n) for status, how in SAID.items() for n in re.findall(rf"(\d+)(?: \([^)]*\))? {how}", said)}
+    assert told == Counter(statuses)
 
 
 def test_the_ranges_in_its_sentences_are_those_of_the_comparisons(text):
