@@ -44,7 +44,6 @@ def used(browser: Browser, path: Path) -> tuple[float, float, float]:
     switch = page.locator(".chip input").nth(1)
     switch.scroll_into_view_if_needed()
     switched = _seconds(lambda: (switch.uncheck(), page.evaluate("idiolect.drawAll()"), _painted(page)))
-    page.evaluate("idiolect.drawAll()")
     dot = page.locator(POINT).first
     dot.scroll_into_view_if_needed()
     opened = _seconds(lambda: (dot.click(force=True), page.wait_for_selector("#client h2"), _painted(page)))

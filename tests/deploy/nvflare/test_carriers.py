@@ -13,6 +13,7 @@ from idiolect.core.errors import StoreError
 from idiolect.deploy.inbox import Inbox
 from idiolect.deploy.messages import Message
 from idiolect.deploy.nvflare.carriers import CollabHub, CollabPeers, reason
+from idiolect.deploy.nvflare.garbage import EVERY
 from idiolect.deploy.nvflare.wire import decoded, encoded
 
 
@@ -93,6 +94,15 @@ def test_every_site_gets_its_own_message_encrypted() -> None:
     }
     assert got.missing == {}
     assert all(option["secure"] is True and option["blocking"] is False for option in collab.options)
+
+
+def test_garbage_is_looked_for_once_in_so_many_calls(monkeypatch: pytest.MonkeyPatch) -> None:
+    collected: list[int] = []
+    monkeypatch.setattr("idiolect.deploy.nvflare.garbage.gc.collect", lambda: collected.append(1))
+    hub = CollabHub(Fake({"a": doubled}))
+    for round in range(EVERY + 1):
+        hub.call(round, {"a": to("a")}, deadline=5)
+    assert len(collected) == 2
 
 
 def test_who_does_not_answer_is_missing_in_one_line() -> None:

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from idiolect.deploy.nvflare.garbage import EVERY, Sweeper
+from idiolect.deploy.nvflare.garbage import EVERY, Collector
 
 
 class Cycle:
@@ -27,11 +27,11 @@ def left(cycles: "list[weakref.ref[Cycle]]") -> int:
 
 
 def test_at_most_the_cycles_of_the_last_calls_are_kept() -> None:
-    sweep, cycles = Sweeper(), []
+    collect, cycles = Collector(), []
     most = 0
     for _ in range(5 * EVERY):
         cycles.append(weakref.ref(Cycle()))
-        sweep()
+        collect()
         most = max(most, left(cycles))
     assert most == EVERY - 1
     assert left(cycles[: 4 * EVERY + 1]) == 0
@@ -39,7 +39,7 @@ def test_at_most_the_cycles_of_the_last_calls_are_kept() -> None:
 
 def test_what_the_first_call_loaded_is_frozen_and_its_garbage_is_not() -> None:
     garbage, before = weakref.ref(Cycle()), gc.get_freeze_count()
-    Sweeper()()
+    Collector()()
     assert garbage() is None
     assert gc.get_freeze_count() > before
     assert len(gc.get_objects()) < 1000  # frozen objects are not among them

@@ -47,9 +47,12 @@ def test_stop_ends_what_was_started_and_what_that_has_started(kit: Kit, monkeypa
     assert processes.last_words(kit) == "started"
 
 
-def test_home_and_temporary_folder_lie_inside_the_kit(kit: Kit) -> None:
+def test_home_and_temporary_folder_lie_inside_the_kit(kit: Kit, monkeypatch: pytest.MonkeyPatch) -> None:
     environment = processes.environment(kit, {"A": "b"})
     assert environment["A"] == "b"
+    assert environment["MALLOC_ARENA_MAX"] == "2"
+    monkeypatch.setenv("MALLOC_ARENA_MAX", "3")
+    assert processes.environment(kit)["MALLOC_ARENA_MAX"] == "3"
     for name in ("HOME", "TMPDIR"):
         assert Path(environment[name]).is_relative_to(kit.folder)
         assert Path(environment[name]).is_dir()

@@ -9,11 +9,15 @@ import pytest
 
 pytest.importorskip("nvflare")
 
+from idiolect.deploy.messages import Message
+from idiolect.deploy.nvflare.garbage import EVERY
 from idiolect.deploy.nvflare.jobs import clean_jobs, write_job
 from idiolect.deploy.nvflare.processes import running, workers
+from idiolect.deploy.nvflare.roles import SiteRole
 from idiolect.deploy.nvflare.segment import read_end
 from idiolect.deploy.nvflare.session import Session, open_session
 from idiolect.deploy.nvflare.supervisor import Watch
+from idiolect.deploy.nvflare.wire import encoded
 from tests.deploy.nvflare.federation import Federation
 
 
@@ -35,6 +39,16 @@ def ended(session: Session, job: str, limit: float = 45) -> str:
             return state
         time.sleep(0.2)
     return "still " + session.job_status(job)
+
+
+def test_a_site_looks_for_garbage_once_in_so_many_answers(monkeypatch: pytest.MonkeyPatch) -> None:
+    collected: list[int] = []
+    monkeypatch.setattr("idiolect.deploy.nvflare.garbage.gc.collect", lambda: collected.append(1))
+    role = SiteRole()
+    role._site = object()  # outside of a job it cannot answer; that is an answer, too
+    for _ in range(EVERY + 1):
+        assert "the site failed" in role.answer(*encoded(Message({})))[0]
+    assert len(collected) == 2
 
 
 def test_a_federation(federation: Federation, tmp_path: Path) -> None:

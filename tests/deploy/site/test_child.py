@@ -4,6 +4,7 @@ import os
 import signal
 import threading
 import time
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -98,6 +99,18 @@ def test_one_that_compiles_is_left_at_it_and_its_late_answer_is_dropped(settings
         assert child.starts == 2
     finally:
         child.close()
+
+
+def test_it_inherits_the_environment_beside_its_own(settings, monkeypatch):
+    monkeypatch.setenv("MALLOC_ARENA_MAX", "2")
+    child = Child(settings, {"OWN": "1"})
+    try:
+        child.start()
+        has = Path(f"/proc/{child.pid}/environ").read_text().split("\0")
+    finally:
+        child.close()
+    assert "MALLOC_ARENA_MAX=2" in has
+    assert "OWN=1" in has
 
 
 def test_a_trainer_that_cannot_work_says_why(settings):

@@ -9,7 +9,7 @@ from typing import Any
 from idiolect.core.errors import StoreError
 from idiolect.deploy.inbox import Inbox
 from idiolect.deploy.messages import Message
-from idiolect.deploy.nvflare.garbage import Sweeper
+from idiolect.deploy.nvflare.garbage import Collector
 from idiolect.deploy.nvflare.wire import decoded, encoded, packed_once
 from idiolect.deploy.transport import Replies, split_errors
 
@@ -21,7 +21,7 @@ class CollabHub:
     """`HubTransport` over Collab. It is used in the thread that runs the job's main function."""
 
     def __init__(self, collab: Any) -> None:
-        self._collab, self._sweep = collab, Sweeper()
+        self._collab, self._collect = collab, Collector()
 
     @property
     def sites(self) -> Sequence[str]:
@@ -48,7 +48,7 @@ class CollabHub:
                 answers[site] = decoded(answer)
             else:
                 missing[site] = reason(failure, deadline)
-        self._sweep()
+        self._collect()
         if self._collab.is_aborted:
             raise StoreError("the engine has ended this job; the run goes on from its checkpoint with the next one")
         return split_errors(answers, missing | dict.fromkeys(waiting, _late(deadline)))

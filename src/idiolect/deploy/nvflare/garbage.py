@@ -7,7 +7,7 @@ EVERY = 20
 """Calls between two collections."""
 
 
-class Sweeper:
+class Collector:
     """Called once after every call of a worker: collects at the first and then at each `EVERY`-th.
 
     The engine leaves a call's buffers in cycles of objects, which only Python's collector frees; by itself it looks

@@ -16,7 +16,7 @@ from idiolect.core.loading import loading
 from idiolect.deploy.inbox import Inbox
 from idiolect.deploy.messages import Message
 from idiolect.deploy.nvflare.carriers import CollabHub, CollabPeers
-from idiolect.deploy.nvflare.garbage import Sweeper
+from idiolect.deploy.nvflare.garbage import Collector
 from idiolect.deploy.nvflare.segment import hub_folder, write_end
 from idiolect.deploy.nvflare.wire import Body, decoded, encoded
 
@@ -57,7 +57,7 @@ class SiteRole:
 
     def __init__(self) -> None:
         self._inbox, self._site, self._closed = Inbox(), None, "the site has not been opened"
-        self._lock, self._sweep = threading.Lock(), Sweeper()
+        self._lock, self._collect = threading.Lock(), Collector()
 
     @collab.init
     def open(self) -> None:
@@ -85,7 +85,7 @@ class SiteRole:
             _LOG.warning("a call failed: %s", error)
             return encoded(Message({"error": f"the site failed ({type(error).__name__}); its own log says why"}))
         finally:
-            self._sweep()
+            self._collect()
 
     @collab.publish
     def put(self, round: int, header: str, body: Body) -> bool:
