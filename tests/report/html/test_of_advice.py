@@ -14,6 +14,9 @@ def test_the_page_tells_what_the_advice_does(advice, tmp_path):
     assert data["answer"][0] == answer(advice).replace("**", "")
     cell = data["cells"][0]
     assert [[one["text"] for one in row["cells"]] for row in cell["table"]["rows"]] == table_rows(advice)[1:]
+    titles = [method["title"] for method in cell["methods"]]
+    assert titles[-1].endswith(", as advised")
+    assert len({*titles}) == len(titles)
     clients = cell["clients"]
     assert clients["names"] == ["c0", "c1", "c2"]
     assert len(clients["label_values"]) == 3
