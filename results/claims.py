@@ -66,10 +66,12 @@ def markdown() -> str:
     lines = ["| comparison | cell | points | 95 % | p | seeds |", "|---|---|---:|---|---:|---:|"]
     before = ""
     for claim in found:
-        text = f"{claim.text} ([folder]({claim.folder}/report.md))" if claim.text != before else ""
-        before, d = claim.text, claim.difference
+        text, d = f"{claim.text} ([folder]({claim.folder}/report.md))", claim.difference
         ends = "" if d is None else f"{d.low:+.2f} to {d.high:+.2f}"
         p = "" if d is None else p_value(adjusted[id(claim)])
         seeds = "1" if d is None else str(d.count)
-        lines.append(f"| {text} | {claim.cell} | {claim.mean:+.2f} | {ends} | {p} | {seeds} |")
+        lines.append(
+            f"| {text if text != before else ''} | {claim.cell} | {claim.mean:+.2f} | {ends} | {p} | {seeds} |"
+        )
+        before = text
     return "\n".join(lines) + "\n\n" + ranks()

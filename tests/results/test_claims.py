@@ -98,6 +98,11 @@ def test_the_ranges_in_its_sentences_are_those_of_the_comparisons(text):
         ),
         ("PFLEGO against FedRep", "PFLEGO* is {} to {} points above FedRep", slice(None)),
         (
+            "PFLEGO against training alone",
+            "by {} points with two labels a client and by {} with five",
+            slice(None),
+        ),
+        (
             "late fusion of two modalities against the accelerometer alone",
             "Late fusion is {} to {} points",
             slice(None),
