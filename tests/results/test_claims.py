@@ -33,6 +33,12 @@ def test_the_page_is_what_the_folders_say(text):
     assert page(text, cells.summary(cells.table()), claims.markdown()) == text
 
 
+def test_every_comparison_links_the_folder_that_it_is_from():
+    rows = claims.markdown().splitlines()
+    for claim in claims.claims():
+        assert any(row.startswith(f"| {claim.text} ([folder]({claim.folder}/report.md)) |") for row in rows)
+
+
 def test_a_comparison_is_scipys_paired_test_of_the_runs():
     claim = next(c for c in claims.claims() if (c.folder, c.cell) == ("fedu/table3-mnist", "mnist-mlr"))
     scores = pooled("fedu/table3-mnist")
