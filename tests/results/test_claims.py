@@ -130,8 +130,26 @@ def test_pflego_against_training_alone_is_said_as_the_table_has_it(text):
         for data in ("mnist", "fashion-mnist")
     ]
     assert f"p is {p[0]} and {p[1]} by Holm's" in words
-    gains = [c for c in claims.claims() if c.text == "Ditto against training alone" and c.difference.low > 0]
-    assert [f"Ditto gains in one of the four cells, {c.mean:.1f} points" in words for c in gains] == [True]
+
+
+def test_methods_whose_last_layers_start_alike_are_said_as_the_table_has_them(text):
+    """Two cells of five labels a client; "not told apart" is no p below 0.05."""
+    words = " ".join(text.split())
+    alike = {
+        comparison: [c for c in claims.claims() if c.text == f"{comparison}, last layers start alike"]
+        for comparison in ("PFLEGO against training alone", "PFLEGO against Ditto", "Ditto against training alone")
+    }
+    assert all([c.cell for c in found] == ["mnist-medium", "fashion-mnist-medium"] for found in alike.values())
+    points = [f"{c.mean:+.1f}" for c in alike["PFLEGO against training alone"]]
+    assert "**where all start alike it is {} and {} with five**".format(*points) in words
+    points = [f"{c.mean:.1f}" for c in alike["Ditto against training alone"]]
+    assert "Ditto, which gains {} and {}, is not told apart from it".format(*points) in words
+    rows = claims.markdown().splitlines()
+    p = [
+        float(row.split("|")[-3]) for row in rows if row.startswith("| PFLEGO against Ditto, last layers start alike")
+    ]
+    assert len(p) == 2
+    assert min(p) > 0.05
 
 
 def test_ranks_name_every_method_once():
