@@ -125,10 +125,10 @@ def test_ctrl_c_is_heard_while_garbage_is_collected(capsys):
             sum(range(1))  # a signal is handled between two steps of the interpreter
 
     def collect():
+        gc.callbacks.append(callback)  # only now: garbage is collected at any time, and here someone listens
         gc.collect()
         wait()
 
-    gc.callbacks.append(callback)
     try:
         with pytest.raises(typer.Abort), stoppable():
             collect()
