@@ -237,6 +237,7 @@ def test_numbers_can_be_read_as_tables(page: Any) -> None:
     figure = chart(page, "clients")
     figure.get_by_text("Show as a table").click()
     rows = figure.locator("details tbody tr")
+    rows.first.wait_for()  # a browser says that details are open in a task of its own, and then they are drawn
     assert rows.count() == len(CELL["clients"]["names"])
     link = rows.first.get_by_role("link", name="hospital 0")
     link.click()
