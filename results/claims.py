@@ -14,31 +14,33 @@ from results.scores import HERE, pooled
 
 @dataclass(frozen=True)
 class Claim:
-    """One comparison in one cell. difference: "one" minus "other", in points of accuracy; None for a single seed."""
+    """One comparison in one cell. difference: "one" minus "other", in points of accuracy. p: Holm's over all claims."""
 
     text: str
     folder: str
     cell: str
-    difference: Difference | None
-    mean: float
+    difference: Difference
+    p: float
 
 
 def claims() -> list[Claim]:
     """The comparisons of claims.toml, each in the cells that it names, or in all cells that have both models."""
-    found: list[Claim] = []
+    found: list[tuple[str, str, str, Difference]] = []
     for entry in tomllib.loads((HERE / "claims.toml").read_text(encoding="utf-8"))["claims"]:
-        scores = pooled(entry["folder"])
-        both = [cell for cell, name in scores if name == entry["one"] and (cell, entry["other"]) in scores]
-        cells = entry.get("cells", both)
-        if not cells:
-            raise SystemExit(f"claims.toml: {entry['folder']} has no cell with {entry['one']} and {entry['other']}")
-        for cell in cells:
-            one, other = scores[cell, entry["one"]], scores[cell, entry["other"]]
-            seeds = sorted(one.keys() & other.keys())
-            gaps = [one[seed] - other[seed] for seed in seeds]
-            several = paired([one[s] for s in seeds], [other[s] for s in seeds]) if len(seeds) > 1 else None
-            found.append(Claim(entry["text"], entry["folder"], cell, several, sum(gaps) / len(gaps)))
-    return found
+        for folder in entry["folders"]:
+            scores = pooled(folder)
+            both = [cell for cell, name in scores if name == entry["one"] and (cell, entry["other"]) in scores]
+            cells = entry.get("cells", both)
+            if not cells:
+                raise SystemExit(f"claims.toml: {folder} has no cell with {entry['one']} and {entry['other']}")
+            for cell in cells:
+                one, other = scores[cell, entry["one"]], scores[cell, entry["other"]]
+                seeds = sorted(one.keys() & other.keys())
+                found.append(
+                    (entry["text"], folder, cell, paired([one[s] for s in seeds], [other[s] for s in seeds]))
+                )
+    adjusted = holm([difference.p for *_, difference in found])
+    return [Claim(*claim, p) for claim, p in zip(found, adjusted, strict=True)]
 
 
 def ranks() -> str:
@@ -59,19 +61,14 @@ def ranks() -> str:
 
 
 def markdown() -> str:
-    """All comparisons as a table, p by Holm over all of it; then the ranks."""
-    found = claims()
-    tested = [claim for claim in found if claim.difference is not None]
-    adjusted = dict(zip(map(id, tested), holm([c.difference.p for c in tested if c.difference]), strict=True))
+    """All comparisons as a table; then the ranks."""
     lines = ["| comparison | cell | points | 95 % | p | seeds |", "|---|---|---:|---|---:|---:|"]
     before = ""
-    for claim in found:
+    for claim in claims():
         text, d = f"{claim.text} ([folder]({claim.folder}/report.md))", claim.difference
-        ends = "" if d is None else f"{d.low:+.2f} to {d.high:+.2f}"
-        p = "" if d is None else p_value(adjusted[id(claim)])
-        seeds = "1" if d is None else str(d.count)
         lines.append(
-            f"| {text if text != before else ''} | {claim.cell} | {claim.mean:+.2f} | {ends} | {p} | {seeds} |"
+            f"| {text if text != before else ''} | {claim.cell} | {d.mean:+.2f} | {d.low:+.2f} to {d.high:+.2f} "
+            f"| {p_value(claim.p)} | {d.count} |"
         )
         before = text
     return "\n".join(lines) + "\n\n" + ranks()

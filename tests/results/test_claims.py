@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 from scipy import stats
 
+from idiolect.report.text import p_value
 from results import cells, claims
 from results.__main__ import page
 from results.scores import README, pooled
@@ -47,7 +48,7 @@ def test_a_comparison_is_scipys_paired_test_of_the_runs():
     expected = stats.ttest_rel([one[s] for s in range(5)], [other[s] for s in range(5)])
     low, high = expected.confidence_interval(0.95)
     assert (claim.difference.low, claim.difference.high) == pytest.approx((low, high))
-    assert claim.mean == pytest.approx(np.mean(list(one.values())) - np.mean(list(other.values())))
+    assert claim.difference.mean == pytest.approx(np.mean(list(one.values())) - np.mean(list(other.values())))
 
 
 def test_scores_over_all_samples_are_those_of_the_table():
@@ -89,7 +90,7 @@ def test_the_ranges_in_its_sentences_are_those_of_the_comparisons(text):
     """Each "A to B points" of a conclusion is the least and the most that the named comparison has in its cells."""
     means = {}
     for claim in claims.claims():
-        means.setdefault(claim.text, []).append(abs(claim.mean))
+        means.setdefault(claim.text, []).append(abs(claim.difference.mean))
     words = " ".join(text.split())
     for comparison, pattern, which in (
         (
@@ -115,42 +116,39 @@ def test_the_ranges_in_its_sentences_are_those_of_the_comparisons(text):
         assert pattern.format(f"{found[0]:.{digits}f}", f"{found[-1]:.{digits}f}") in words, comparison
 
 
+FIVE = ("mnist-medium", "fashion-mnist-medium")
+TWO_THEN_FIVE = ("mnist-high", "fashion-mnist-high", *FIVE)
+"""PFLEGO's cells by their labels a client, in the order in which the first page says their numbers."""
+
+
+def by_cell(comparison):
+    return {claim.cell: claim for claim in claims.claims() if claim.text == comparison}
+
+
 def test_pflego_against_training_alone_is_said_as_the_table_has_it(text):
-    """Four cells, signs and p of the table."""
-    words = " ".join(text.split())
-    points = {c.cell: f"{c.mean:+.1f}" for c in claims.claims() if c.text == "PFLEGO against training alone"}
-    high, medium = (
-        tuple(points[f"{data}-{cell}"] for data in ("mnist", "fashion-mnist")) for cell in ("high", "medium")
+    """Four cells with their signs, and Holm's p of the two with five labels."""
+    words, found = " ".join(text.split()), by_cell("PFLEGO against training alone")
+    said = (
+        "it has {:+.1f} points on MNIST and {:+.1f} on Fashion-MNIST with two labels a client, "
+        "{:+.1f} and {:+.1f} with five"
     )
-    said = "it has {} points on MNIST and {} on Fashion-MNIST with two labels a client, {} and {} with five"
-    assert said.format(*high, *medium) in words
-    rows = claims.markdown().partition("| PFLEGO against training alone")[2].splitlines()
-    p = [
-        next(row for row in rows if f"| {data}-medium |" in row).split("|")[-3].strip()
-        for data in ("mnist", "fashion-mnist")
-    ]
-    assert f"p is {p[0]} and {p[1]} by Holm's" in words
+    assert said.format(*(found[cell].difference.mean for cell in TWO_THEN_FIVE)) in words
+    assert "p is {} and {} by Holm's".format(*(p_value(found[cell].p) for cell in FIVE)) in words
 
 
 def test_methods_whose_last_layers_start_alike_are_said_as_the_table_has_them(text):
-    """ "Not told apart" is no p below 0.05."""
+    """Two methods are not told apart where no p is below 0.05."""
     words = " ".join(text.split())
-    of = {
-        comparison: {c.cell: c.mean for c in claims.claims() if c.text == f"{comparison}, last layers start alike"}
-        for comparison in ("PFLEGO against training alone", "Ditto against training alone")
-    }
-    alone, ditto = of.values()
+    pflego, ditto, between = (
+        by_cell(f"{comparison}, last layers start alike")
+        for comparison in ("PFLEGO against training alone", "Ditto against training alone", "PFLEGO against Ditto")
+    )
     said = "**where all start alike it is {:+.1f} and {:+.1f} with two, {:+.1f} and {:+.1f} with five**"
-    cells_said = ("mnist-high", "fashion-mnist-high", "mnist-medium", "fashion-mnist-medium")
-    assert said.format(*(alone[cell] for cell in cells_said)) in words
+    assert said.format(*(pflego[cell].difference.mean for cell in TWO_THEN_FIVE)) in words
     said = "Ditto, which gains {:.1f} and {:.1f} with five, is not told apart from it"
-    assert said.format(*(ditto[cell] for cell in cells_said[2:])) in words
-    rows = claims.markdown().splitlines()
-    p = [
-        float(row.split("|")[-3]) for row in rows if row.startswith("| PFLEGO against Ditto, last layers start alike")
-    ]
-    assert len(p) == 2
-    assert min(p) > 0.05
+    assert said.format(*(ditto[cell].difference.mean for cell in FIVE)) in words
+    assert set(between) == set(FIVE)
+    assert min(claim.p for claim in between.values()) > 0.05
 
 
 def test_ranks_name_every_method_once():
