@@ -14,7 +14,7 @@ from results.scores import HERE, pooled
 
 @dataclass(frozen=True)
 class Claim:
-    """One comparison in one cell. difference: "one" minus "other", in points of accuracy. p: Holm's over all claims."""
+    """One comparison in one cell: the difference "one" minus "other" in points of accuracy; p is Holm's over all."""
 
     text: str
     folder: str
@@ -36,9 +36,8 @@ def claims() -> list[Claim]:
             for cell in cells:
                 one, other = scores[cell, entry["one"]], scores[cell, entry["other"]]
                 seeds = sorted(one.keys() & other.keys())
-                found.append(
-                    (entry["text"], folder, cell, paired([one[s] for s in seeds], [other[s] for s in seeds]))
-                )
+                difference = paired([one[seed] for seed in seeds], [other[seed] for seed in seeds])
+                found.append((entry["text"], folder, cell, difference))
     adjusted = holm([difference.p for *_, difference in found])
     return [Claim(*claim, p) for claim, p in zip(found, adjusted, strict=True)]
 
