@@ -59,7 +59,7 @@ def synthetic(
         sizes = np.minimum(sizes, max_size)
     model_means = random.normal(0, alpha, clients)
     input_means = random.normal(0, beta, clients)
-    covariance = np.diag(np.arange(1, FEATURES + 1, dtype=np.float64) ** -1.2)
+    deviations = np.sqrt(np.arange(1, FEATURES + 1, dtype=np.float64) ** -1.2)
     centres = [random.normal(mean, 1, FEATURES) for mean in input_means]
 
     offsets = np.concatenate([[0], np.cumsum(sizes)])
@@ -68,7 +68,7 @@ def synthetic(
     for i in range(clients):
         weights = random.normal(model_means[i], 1, (FEATURES, CLASSES))
         bias = random.normal(model_means[i], 1, CLASSES)
-        drawn = random.multivariate_normal(centres[i], covariance, sizes[i])
+        drawn = random.standard_normal((sizes[i], FEATURES)) * deviations + centres[i]
         rows = slice(offsets[i], offsets[i + 1])
         x[rows], y[rows] = drawn, np.argmax(drawn @ weights + bias, axis=1)
 
