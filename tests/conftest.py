@@ -25,6 +25,8 @@ if LEADS:
         "JAX_COMPILATION_CACHE_DIR": folder,
         "JAX_PERSISTENT_CACHE_MIN_COMPILE_TIME_SECS": "0",
         "JAX_PERSISTENT_CACHE_MIN_ENTRY_SIZE_BYTES": "-1",
+        "JAX_TRACEBACK_IN_LOCATIONS_LIMIT": "0",  # programs need not know which line of Python each operation is from
+        "OPENBLAS_NUM_THREADS": "1",  # the workers share the cores; waiting threads of numpy's would take them
         # Programs that run for milliseconds need no expensive optimisation: half of what the tests would take.
         "XLA_FLAGS": " ".join(
             [
@@ -48,7 +50,7 @@ install_import_hook("idiolect", "tests.checking.checked")
 if TYPE_CHECKING:
     from idiolect.data.federated import FederatedData
 
-FULL = 1_000_000_000  # bytes of a process beyond which its compiled programs are dropped between two files
+FULL = 1_500_000_000  # bytes of a process beyond which its compiled programs are dropped between two files
 
 
 @pytest.fixture(scope="session", autouse=True)
@@ -57,6 +59,14 @@ def one_device() -> None:
     import jax
 
     jax.devices()
+
+
+@pytest.fixture(scope="session", autouse=True)
+def rare_garbage(one_device: None) -> None:
+    """What is imported stays: Python's collector does not look at it, and at the rest less often than by default."""
+    gc.collect()
+    gc.freeze()
+    gc.set_threshold(20_000, 20, 20)
 
 
 @pytest.fixture
