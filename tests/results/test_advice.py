@@ -1,0 +1,72 @@
+"""The counts of results/advice/README.md are those of its files of draws."""
+
+import csv
+import re
+from collections import defaultdict
+
+import pytest
+
+from results.advice.__main__ import FOLDER, METHODS, TRUTHS
+
+PAGE = (FOLDER / "README.md").read_text(encoding="utf-8")
+DOCS = (FOLDER.parents[1] / "docs" / "advice.md").read_text(encoding="utf-8")
+
+
+def draws(task):
+    with (FOLDER / f"truth-{task}.csv").open(newline="") as file:
+        return list(csv.DictReader(file))
+
+
+@pytest.mark.parametrize("column", range(len(METHODS)))
+def test_the_table_counts_the_right_answers(column):
+    task = list(METHODS)[column]
+    assert f"{task}, right" in PAGE
+    rows = defaultdict(list)
+    for row in draws(task):
+        rows[row["truth"]].append(int(row["right"]))
+    for truth in TRUTHS:
+        assert len(rows[truth]) == 100
+        line = re.search(rf"^\| {truth} \|.*$", PAGE, re.M)
+        assert int(line[0].split("|")[3 + column]) == sum(rows[truth])
+
+
+@pytest.mark.parametrize(
+    ("task", "sentence"),
+    [
+        ("regression", "Of alike clients {alike} of 2,000 are named as gaining and {lost} as losing"),
+        ("regression", "in groups {groups} of 2,000 and {lost}, in worlds {worlds} of 2,000 and {lost}"),
+        ("classification", "Of alike clients {alike} of 2,000 are named as gaining and {lost} as losing"),
+    ],
+)
+def test_the_named_clients_are_counted(task, sentence):
+    gains, lost = dict.fromkeys(TRUTHS, 0), 0
+    for row in draws(task):
+        gains[row["truth"]] += int(row["gains"])
+        lost += int(row["loses"])
+    assert sentence.format(**gains, lost=lost) in " ".join(PAGE.split())
+
+
+def test_groups_of_classification_are_said_as_they_were_answered():
+    rows = [row for row in draws("classification") if row["truth"] == "groups"]
+    said = [row["outcome"] for row in rows]
+    gain, loss = (sum(float(row[key]) for row in rows) / len(rows) for key in ("gain", "local_loss"))
+    words = " ".join(PAGE.split())
+    assert f"{gain:.3f} of a log-loss of {loss:.3f} over all draws, {gain / loss:.0%}".replace("%", " %") in words
+    assert f"told in {said.count('personal')} draws; {said.count('unclear')} say that it cannot be told" in words
+    assert f"**{said.count('alone')} say not to federate" in words
+    assert "shared" not in said
+    assert {row["method"] for row in rows} == {"ditto"}
+    assert max(float(r["gain"]) / float(r["local_loss"]) for r in rows if r["outcome"] == "alone") < 0.05
+    assert sum(int(row["gains"]) for row in rows) == 0
+
+
+def test_the_concept_page_says_how_often_it_is_right():
+    right = {task: sum(int(row["right"]) for row in draws(task)) for task in METHODS}
+    missed = [(row["truth"], row["outcome"]) for row in draws("classification") if row["right"] == "0"]
+    words = " ".join(DOCS.split())
+    assert (
+        f"{right['regression']} of 500 regressions and in {right['classification']} of 500 classifications" in words
+    )
+    said = f"{missed.count(('groups', 'unclear'))} of the {len(missed)} misses there say that it cannot be told"
+    assert said in words
+    assert missed.count(("groups", "alone")) == 4
