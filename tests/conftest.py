@@ -50,8 +50,7 @@ install_import_hook("idiolect", "tests.checking.checked")
 if TYPE_CHECKING:
     from idiolect.data.federated import FederatedData
 
-WORKERS = int(os.environ.get("PYTEST_XDIST_WORKER_COUNT", "1"))
-MOST = 3_000_000_000  # bytes that a process keeps at most
+FULL = 1_500_000_000  # bytes of a process beyond which its compiled programs are dropped between two files
 
 
 @pytest.fixture(scope="session", autouse=True)
@@ -143,7 +142,7 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 
 def pytest_runtest_teardown(item: pytest.Item, nextitem: pytest.Item | None) -> None:
     """Between two files, drop what has been compiled where it fills the memory; the folder above still has it."""
-    if nextitem is None or nextitem.path == item.path or "jax" not in sys.modules or resident() < full():
+    if nextitem is None or nextitem.path == item.path or "jax" not in sys.modules or resident() < FULL:
         return
     if own := sys.modules.get("idiolect.runtime.compiled"):
         own.forget()
@@ -151,13 +150,6 @@ def pytest_runtest_teardown(item: pytest.Item, nextitem: pytest.Item | None) -> 
     gc.collect()
     with suppress(OSError, AttributeError):  # elsewhere than with glibc
         ctypes.CDLL(None).malloc_trim(0)  # freed pages stay with the process otherwise
-
-
-def full() -> int:
-    """Bytes of a process beyond which its compiled programs are dropped: its share of half of the memory."""
-    from idiolect.core.memory import machine_memory
-
-    return min((machine_memory() or 2 * MOST) // 2 // WORKERS, MOST)
 
 
 def resident() -> int:
