@@ -16,6 +16,7 @@ from idiolect.data import from_arrays
 from idiolect.data.federated import FederatedData
 from idiolect.runtime.compiled import use_compilation_cache
 from idiolect.study.advice.advise import Advice, advise
+from results.scores import rows_of
 
 FOLDER = Path(__file__).parent
 METHODS = {"regression": ("ditto", "mocha"), "classification": ("ditto", "fedavg-ft")}  # beside local, fedavg
@@ -103,10 +104,7 @@ def main() -> None:
     given = parser.parse_args()
     path = FOLDER / f"truth-{given.task}.csv"
     use_compilation_cache()
-    done: list[dict[str, str]] = []
-    if path.exists():
-        with path.open(newline="") as file:
-            done = list(csv.DictReader(file))
+    done = rows_of("advice", path.name) if path.exists() else []
     known = {(row["truth"], int(row["draw"])) for row in done}
     with path.open("a", newline="") as file:
         writer = csv.DictWriter(file, COLUMNS, lineterminator="\n")
@@ -117,8 +115,7 @@ def main() -> None:
                 if (truth, draw) not in known:
                     writer.writerow(row_of(truth, draw, given.task))
                     file.flush()
-    with path.open(newline="") as file:
-        rows = list(csv.DictReader(file))
+    rows = rows_of("advice", path.name)
     for truth in TRUTHS:
         right = [int(row["right"]) for row in rows if row["truth"] == truth]
         print(f"{truth}: {sum(right)} of {len(right)} right")

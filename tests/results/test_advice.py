@@ -1,33 +1,28 @@
 """The counts of results/advice/README.md are those of its files of draws."""
 
-import csv
 import re
-from collections import defaultdict
 
 import pytest
 
 from results.advice.__main__ import FOLDER, METHODS, TRUTHS
+from results.scores import rows_of
 
 PAGE = (FOLDER / "README.md").read_text(encoding="utf-8")
 DOCS = (FOLDER.parents[1] / "docs" / "advice.md").read_text(encoding="utf-8")
 
 
 def draws(task):
-    with (FOLDER / f"truth-{task}.csv").open(newline="") as file:
-        return list(csv.DictReader(file))
+    return rows_of("advice", f"truth-{task}.csv")
 
 
-@pytest.mark.parametrize("column", range(len(METHODS)))
-def test_the_table_counts_the_right_answers(column):
-    task = list(METHODS)[column]
+@pytest.mark.parametrize(("column", "task"), list(enumerate(METHODS)))
+def test_the_table_counts_the_right_answers(column, task):
     assert f"{task}, right" in PAGE
-    rows = defaultdict(list)
-    for row in draws(task):
-        rows[row["truth"]].append(int(row["right"]))
     for truth in TRUTHS:
-        assert len(rows[truth]) == 100
+        right = [int(row["right"]) for row in draws(task) if row["truth"] == truth]
+        assert len(right) == 100
         line = re.search(rf"^\| {truth} \|.*$", PAGE, re.M)
-        assert int(line[0].split("|")[3 + column]) == sum(rows[truth])
+        assert int(line[0].split("|")[3 + column]) == sum(right)
 
 
 @pytest.mark.parametrize(
@@ -60,6 +55,14 @@ def test_groups_of_classification_are_said_as_they_were_answered():
     assert sum(int(row["gains"]) for row in rows) == 0
 
 
+def test_what_else_is_said_of_classification():
+    rows = draws("classification")
+    assert "in groups and worlds none is named" in " ".join(PAGE.split())
+    assert not any(int(row["gains"]) or int(row["loses"]) for row in rows if row["truth"] in ("groups", "worlds"))
+    missed = [row for row in rows if row["truth"] == "alike" and row["right"] == "0"]
+    assert [(row["outcome"], row["method"]) for row in missed] == [("personal", "fedavg-ft")]
+
+
 def test_the_concept_page_says_how_often_it_is_right():
     right = {task: sum(int(row["right"]) for row in draws(task)) for task in METHODS}
     missed = [(row["truth"], row["outcome"]) for row in draws("classification") if row["right"] == "0"]
@@ -70,3 +73,4 @@ def test_the_concept_page_says_how_often_it_is_right():
     said = f"{missed.count(('groups', 'unclear'))} of the {len(missed)} misses there say that it cannot be told"
     assert said in words
     assert missed.count(("groups", "alone")) == 4
+    assert "four say not to federate" in words
