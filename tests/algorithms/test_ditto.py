@@ -1,10 +1,11 @@
 """Ditto against FedAvg, Local and the prox points of quadratics."""
 
 import jax
+import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from idiolect.algorithms.ditto import Ditto
+from idiolect.algorithms.ditto import Ditto, Personal
 from idiolect.algorithms.fedavg import FedAvg
 from idiolect.algorithms.local import Local
 from idiolect.core.errors import ConfigError
@@ -92,6 +93,50 @@ def test_the_message_is_fedavgs_whatever_the_private_model():
     np.testing.assert_array_equal(flat(sent), flat(other))
 
 
+@pytest.mark.parametrize("begun", [False, True])
+def test_a_personal_model_can_start_at_the_first_model_received(begun):
+    """Before its client's first round it is the received model; from then on nothing differs from the default."""
+    problem, key = quadratics(SIZES, noise=1.0), jax.random.key(0)
+    client, received, own = problem.client(2), *(problem.tree(np.linspace(a, 2, 5)) for a in (-1, 5))
+    late, usual = Ditto(personal_start="received", **OPTIONS), Ditto(**OPTIONS)
+    private = Personal(own, jnp.asarray(begun))
+    expected = own if begun else received
+    sent, after = jax.jit(lambda: late.local(received, private, client, key))()
+    usual_sent, usual_after = jax.jit(lambda: usual.local(received, expected, client, key))()
+    np.testing.assert_array_equal(flat(sent), flat(usual_sent))
+    np.testing.assert_allclose(flat(after.model), flat(usual_after), atol=1e-6)
+    assert np.abs(flat(after.model) - flat(expected)).max() > 0.05
+    assert bool(after.begun)
+    np.testing.assert_array_equal(flat(late.models(received, private, client, key)["personal"]), flat(expected))
+
+
+def test_clients_that_wait_for_their_first_round_start_where_the_global_model_is_by_then():
+    """Three of five clients a round: who comes later starts elsewhere than at the initial model."""
+    problem = quadratics(SIZES, noise=1.0)
+    simulations = [
+        problem.simulation(Ditto(personal_start=start, **OPTIONS), cohort=3) for start in ("received", "initial")
+    ]
+    (first, begun), (usual, _) = (
+        (s.private.model, s.private.begun) if hasattr(s.private, "begun") else (s.private, None)
+        for s in (run(sim, 1) for sim in simulations)
+    )
+    assert begun.sum() == 3
+    np.testing.assert_allclose(rows(first)[begun], rows(usual)[begun], atol=1e-6)
+    late, usual = (run(sim, 4).private for sim in simulations)
+    differs = np.abs(rows(late.model) - rows(usual)).max(axis=1) > 1e-3
+    assert late.begun.all()
+    np.testing.assert_array_equal(differs, ~np.asarray(begun))
+    everyone = [
+        run(problem.simulation(Ditto(personal_start=s, **OPTIONS)), 3).private for s in ("received", "initial")
+    ]
+    np.testing.assert_allclose(rows(everyone[0].model), rows(everyone[1]), atol=1e-6)
+
+
+def test_a_model_that_waits_does_not_depend_on_execution_or_padding():
+    is_the_same_however_executed(Ditto(personal_start="received", **OPTIONS))
+    ignores_padding(Ditto(personal_start="received", **OPTIONS))
+
+
 def test_neither_execution_nor_padding_changes_anything():
     is_the_same_however_executed(Ditto(**OPTIONS))
     ignores_padding(Ditto(**OPTIONS))
@@ -99,7 +144,14 @@ def test_neither_execution_nor_padding_changes_anything():
 
 @pytest.mark.parametrize(
     ("key", "value"),
-    [("prox_weight", -1.0), ("personal_rate", 0.0), ("personal_steps", -1), ("rate", 0.0), ("weighting", "sizes")],
+    [
+        ("prox_weight", -1.0),
+        ("personal_rate", 0.0),
+        ("personal_steps", -1),
+        ("rate", 0.0),
+        ("weighting", "sizes"),
+        ("personal_start", "late"),
+    ],
 )
 def test_what_is_out_of_range_is_named(key, value):
     with pytest.raises(ConfigError, match=f"ditto: {key} = "):

@@ -41,6 +41,18 @@ def test_the_head_is_drawn_once_orthonormal_and_never_moves():
     np.testing.assert_array_equal(np.asarray(trained.layers[1].weight), np.tile(weight, (CLIENTS, 1, 1)))
 
 
+def test_the_head_of_pflegos_code_is_one_uniform_draw_made_orthonormal_with_its_bias():
+    data = parted.problem().data
+    model = MLP(3, (4,), 3, key=jax.random.key(2))
+    objective = objective_of(model, "classification")
+    state = Simulation(data, objective, model, FedBABU(head_init="uniform_orthogonal")).init(0)
+    last = state.shared.head.layers[1]
+    whole = np.column_stack([last.weight, last.bias])
+    np.testing.assert_allclose(whole @ whole.T, np.eye(3), atol=1e-5)
+    assert np.abs(last.bias).max() > 0.05
+    assert state.private is None
+
+
 def test_a_round_averages_bodies_trained_under_the_fixed_head():
     problem = parted.problem()
     state = run(problem.simulation(FedBABU(local_steps=3, **OPTIONS)))

@@ -166,6 +166,38 @@ def test_tables_have_the_papers_values(paper, table, name, count, protocol):
     assert found == targets
 
 
+@pytest.mark.parametrize("name", ["pflego/table1", "pflego/table2"])
+def test_pflego_as_published_starts_and_steps_as_its_code_in_every_cell(name):
+    """sotirisnik/PFLEGO b24b905, main.py, lines 846 (heads), 1121 (FedBABU), 1168 (Ditto), 1206 and 1327 (FedRep)."""
+    expected = {
+        "pflego": {"head_init": "uniform", "weighting": "cohort"},
+        "fedper": {"head_init": "uniform"},
+        "fedrep": {"head_init": "uniform", "head_steps": 45, "body_steps": 5, "momentum": 0.999},
+        "fedrecon": {"head_init": "uniform", "keep": True, "split": "none", "server_optimizer": "adam"},
+        "fedbabu": {"head_init": "uniform_orthogonal", "momentum": 0.9},
+        "ditto": {"personal_start": "received"},
+        "fedavg": {},
+        "fedprox": {},
+        "local": {},
+    }
+    for cell in packaged(name, "as-published").cells:
+        assert cell.model["init"] == "stax", cell.id
+        for method in cell.methods:
+            settings = {key: method.spec[key] for key in expected[method.name]}
+            assert settings == expected[method.name], (cell.id, method.title)
+            assert method.spec.get("batch_size", 0) == 0
+            assert "head_momentum" not in method.spec
+
+
+FASHION_HIGH = {"pflego": 0.002, "fedper": 0.007, "fedrep": 0.003, "fedbabu": 0.007, "ditto": 0.005, "fedavg": 0.007}
+
+
+@pytest.mark.parametrize("protocol", ["as-written", "as-published"])
+def test_pflego_has_the_rates_of_the_papers_table_6_on_fashion_mnist_high(protocol):
+    (cell,) = (c for c in packaged("pflego/table1", protocol).cells if c.id == "fashion-mnist-high")
+    assert {name: cell.method(name).spec["rate"] for name in FASHION_HIGH} == FASHION_HIGH
+
+
 def test_pflego_table3_has_the_papers_seconds_and_table2s_settings():
     targets = {PFLEGO[row["algorithm"]].split("/")[0]: float(row["value"]) for row in rows("Table 3", "PFLEGO")}
     assert len(targets) == 7

@@ -3,6 +3,8 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
+import scipy
+from jax.example_libraries import stax
 
 from idiolect.core.errors import ConfigError
 from idiolect.models.cnn import CNN
@@ -62,6 +64,60 @@ def test_bounds_and_moments_of_each_law(layer, fan_in, fan_out):
         assert jax.tree.structure(drawn) == jax.tree.structure(layer)
         assert drawn.weight.shape == layer.weight.shape
         assert drawn.bias.shape == layer.bias.shape
+
+
+@pytest.mark.parametrize(
+    ("layer", "fan_in", "fan_out", "bias"),
+    [
+        (linear(), 200, 300, 1e-2),
+        (Conv2d(8, 100, (3, 5), key=KEY), 15 * 8, 15 * 100, 1e-6),
+        (eqx.nn.Conv2d(8, 100, (3, 5), key=KEY), 15 * 8, 15 * 100, 1e-6),
+    ],
+)
+def test_stax_draws_from_the_laws_of_jaxs_stax(layer, fan_in, fan_out, bias):
+    """The weight: a normal law cut at two deviations, with variance 2 / (fan_in + fan_out) after the cut."""
+    drawn = initialise(layer, "stax", KEY)
+    weight = np.asarray(drawn.weight, np.float64).ravel()
+    deviation = np.sqrt(2 / (fan_in + fan_out))
+    np.testing.assert_allclose(weight.std(), deviation, rtol=0.02)
+    before = deviation / scipy.stats.truncnorm(-2, 2).std()
+    assert 1.97 * before < np.abs(weight).max() <= 2 * before * (1 + 1e-6)
+    assert scipy.stats.kstest(weight / before, scipy.stats.truncnorm(-2, 2).cdf).pvalue > 0.01
+    assert scipy.stats.kstest(np.asarray(drawn.bias).ravel() / bias, scipy.stats.norm.cdf).pvalue > 0.01
+
+
+def test_stax_has_the_moments_of_the_library_itself():
+    keys = jax.random.split(KEY, 40)
+    theirs, their_bias = jax.vmap(lambda key: stax.Dense(60)[0](key, (-1, 50))[1])(keys)
+    ours = jax.vmap(lambda key: initialise(eqx.nn.Linear(50, 60, key=KEY), "stax", key))(keys)
+    assert scipy.stats.ks_2samp(np.ravel(theirs), np.ravel(ours.weight)).pvalue > 0.01
+    assert scipy.stats.ks_2samp(np.ravel(their_bias), np.ravel(ours.bias)).pvalue > 0.01
+
+
+@pytest.mark.parametrize(
+    ("layer", "outputs"),
+    [
+        (eqx.nn.Linear(20, 5, key=KEY), 0),
+        (eqx.nn.Linear(20, 5, use_bias=False, key=KEY), 0),
+        (eqx.nn.Linear(5, 20, key=KEY), 0),
+        (eqx.nn.Conv2d(4, 6, (2, 3), key=KEY), 0),
+        (Conv2d(4, 6, (2, 3), key=KEY), -1),
+    ],
+)
+def test_uniform_orthogonal_is_the_polar_factor_of_the_uniform_draw(layer, outputs):
+    """The bias is the last column of the matrix, as in PFLEGO's published code; the factor is computed by scipy."""
+
+    def matrix(drawn):
+        weight = np.moveaxis(np.asarray(drawn.weight, np.float64), outputs, 0).reshape(
+            drawn.weight.shape[outputs], -1
+        )
+        return weight if drawn.bias is None else np.column_stack([weight, np.ravel(drawn.bias)])
+
+    found, uniform = (matrix(initialise(layer, name, KEY)) for name in ("uniform_orthogonal", "uniform"))
+    np.testing.assert_allclose(found, scipy.linalg.polar(uniform)[0], atol=1e-5)
+    gram = found @ found.T if len(found) <= found.shape[1] else found.T @ found
+    np.testing.assert_allclose(gram, np.eye(len(gram)), atol=1e-5)
+    assert found.mean() > 0.01  # not uniform among orthonormal matrices: what was positive stays so on average
 
 
 @pytest.mark.parametrize(

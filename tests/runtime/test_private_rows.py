@@ -17,6 +17,7 @@ from tests.federations import classification, flat
 
 METHODS = {
     "ditto": {"name": "ditto", "local_steps": 3, "batch_size": 4},
+    "ditto-received": {"name": "ditto", "local_steps": 3, "batch_size": 4, "personal_start": "received"},
     "scaffold": {"name": "scaffold", "local_steps": 3, "batch_size": 4},
     "fedper": {"name": "fedper", "head": "second", "local_steps": 3, "batch_size": 4},
     "local": {"name": "local", "local_steps": 3, "batch_size": 4},

@@ -31,6 +31,9 @@ class FedBABU(OneStart, Trainer):
     steps or, where > 0, finetune_epochs passes of rate finetune_rate (None: `rate`). momentum: of training and of
     fine-tuning, see `sgd`; the algorithm has none.
 
+    PFLEGO's published code (sotirisnik/PFLEGO, `b24b905`, main.py, lines 1121 and 1214) has
+    head_init="uniform_orthogonal" and momentum=0.9, and does not fine-tune.
+
     Models: `adapted` is (theta, W_0) fine-tuned on the client's training data; `global` is (theta, W_0).
 
     Source: Oh, Kim, Yun, "FedBABU: Toward Enhanced Representation for Federated Image Classification", ICLR 2022,

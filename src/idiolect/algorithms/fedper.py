@@ -17,7 +17,8 @@ class FedPer(Parted, Averaging, Trainer):
 
     A round on client i: (B_i, P_i) <- local SGD on f_i from (B, P_i). The server: B <- sum_{i in S} p_i B_i.
 
-    head: the personalization layers; head_init: see `Parted`. rate, local_steps, epochs, batch_size, batches: the
+    head: the personalization layers; head_init: see `Parted`; PFLEGO's published code (sotirisnik/PFLEGO, `b24b905`,
+    main.py, line 846) has "uniform", drawn by each client. rate, local_steps, epochs, batch_size, batches: the
     clients' SGD, see `Trainer`. weighting, server_optimizer, server_rate: see `Averaging`. With an empty head it is
     FedAvg; with nothing but a head, Local.
 

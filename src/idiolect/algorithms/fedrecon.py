@@ -37,7 +37,10 @@ class FedRecon(OneStart, Trainer):
     permutations that divide the clients' samples. rebuild_on: data for the model `personal`, "all" training samples
     or "support". keep: True keeps l_i from round to round and starts from it, which the paper does not.
 
-    PFLEGO's published code has split="none": D_s and D_q are both all the samples.
+    PFLEGO's published code (sotirisnik/PFLEGO, `b24b905`, main.py) has split="none": D_s and D_q are both all the
+    samples. It keeps heads from round to round (keep=True; line 1203), which each client draws uniform in [0, 1)
+    (head_init="uniform"). Its server takes Adam's step along the mean gradient of one body step (rate=1,
+    local_steps=1, server_optimizer="adam").
 
     Model: `personal` is g with a private part rebuilt for it.
 

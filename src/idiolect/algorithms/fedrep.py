@@ -28,6 +28,10 @@ class FedRep(Parted, Averaging):
     has none. batch_size, batches: see `Trainer`. head, head_init: see `Parted`. weighting, server_optimizer,
     server_rate: see `Averaging`; the paper averages equally ("uniform").
 
+    PFLEGO's published code (sotirisnik/PFLEGO, `b24b905`, main.py, lines 846, 1206 and 1327) has head_init="uniform".
+    It divides a round's 50 steps on all samples (batch_size=0) into head_steps=45 and body_steps=5, with one momentum
+    for both, which starts anew each round. That momentum comes from the command line.
+
     Model: `personal` is phi with the client's h_i.
 
     Source: Collins et al., "Exploiting Shared Representations for Personalized Federated Learning", ICML 2021,

@@ -38,8 +38,9 @@ class PFLEGO(Parted):
     head_step: "algorithm" is (3), as in the algorithm box. "eq5" has alpha_i in front of the gradient, as in (5):
     only then is a round with tau = 1 the exact SGD step on (1) of Proposition 1; (3) steps 1/alpha_i times as far.
 
-    The paper's published code differs: weighting="cohort" weighs g_i by n_i / sum_{j in S} n_j, and keeps I/r;
-    head_init="uniform".
+    The paper's published code (sotirisnik/PFLEGO, `b24b905`, main.py) differs: weighting="cohort" weighs g_i by
+    n_i / sum_{j in S} n_j, and keeps I/r (lines 1450 to 1459); head_init="uniform" (line 846). Its networks start as
+    the model setting init="stax".
 
     Models: `personal` is theta with the client's W_i as it was kept; W_i has last seen the body of the round in which
     the client took part. `adapted` is theta with W_i after another tau - 1 steps on theta, as its next round would

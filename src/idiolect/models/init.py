@@ -19,15 +19,23 @@ Layer: TypeAlias = eqx.nn.Linear | eqx.nn.Conv | Conv2d
 
 
 class Fans(NamedTuple):
-    """fan_in: inputs that one output sums over; fan_out: out channels * kernel area; outputs: their axis."""
+    """fan_in: inputs that one output sums over; fan_out: out channels * kernel area; outputs: their axis.
+
+    convolution: whether the layer is one, so that its weights are shared by all places of an image.
+    """
 
     fan_in: int
     fan_out: int
     outputs: int
+    convolution: bool
 
 
 Draw: TypeAlias = Callable[[PRNGKeyArray, tuple[int, ...], Fans], Array]
 """Maps (key, shape, fans) to a layer's initial weight or bias."""
+Joint: TypeAlias = Callable[[Array, Array | None, Fans], tuple[Array, Array | None]]
+"""Maps (weight, bias, fans) of a layer, as they were drawn, to those that it starts with."""
+
+_CUT = 0.87962566103423978  # the standard deviation of a standard normal that is cut at -2 and 2
 
 
 def _zeros(key: PRNGKeyArray, shape: tuple[int, ...], fans: Fans) -> Array:  # noqa: ARG001
@@ -48,6 +56,15 @@ def _glorot(key: PRNGKeyArray, shape: tuple[int, ...], fans: Fans) -> Array:
     return jax.random.uniform(key, shape, jnp.float32, -limit, limit)
 
 
+def _glorot_normal(key: PRNGKeyArray, shape: tuple[int, ...], fans: Fans) -> Array:
+    deviation = sqrt(2 / (fans.fan_in + fans.fan_out)) / _CUT
+    return deviation * jax.random.truncated_normal(key, -2, 2, shape, jnp.float32)
+
+
+def _stax_bias(key: PRNGKeyArray, shape: tuple[int, ...], fans: Fans) -> Array:
+    return (1e-6 if fans.convolution else 1e-2) * jax.random.normal(key, shape, jnp.float32)
+
+
 def _he(key: PRNGKeyArray, shape: tuple[int, ...], fans: Fans) -> Array:
     return sqrt(2 / fans.fan_in) * jax.random.normal(key, shape, jnp.float32)
 
@@ -56,13 +73,26 @@ def _orthogonal(key: PRNGKeyArray, shape: tuple[int, ...], fans: Fans) -> Array:
     return jax.nn.initializers.orthogonal(column_axis=fans.outputs)(key, shape, jnp.float32)
 
 
+def _polar(weight: Array, bias: Array | None, fans: Fans) -> tuple[Array, Array | None]:
+    """Replace A = [weight, bias], one row per output, with its polar factor U V', where A = U S V'."""
+    by_output = jnp.moveaxis(weight, fans.outputs, 0)
+    rows = by_output.reshape(len(by_output), -1)
+    inputs = rows.shape[1]
+    whole = rows if bias is None else jnp.concatenate([rows, bias.reshape(-1, 1)], axis=1)
+    left, _, right = jnp.linalg.svd(whole, full_matrices=False)
+    whole = left @ right
+    weight = jnp.moveaxis(whole[:, :inputs].reshape(by_output.shape), 0, fans.outputs)
+    return weight, None if bias is None else whole[:, inputs].reshape(bias.shape)
+
+
 @dataclass(frozen=True)
 class Initialisation:
-    """An initialisation: how a layer's weight and its bias are drawn."""
+    """An initialisation: how a layer's weight and its bias are drawn, and what is then made of the two together."""
 
     description: str
     weight: Draw
     bias: Draw
+    joint: Joint | None = None
 
 
 INITIALISATIONS: dict[str, Initialisation] = {
@@ -83,6 +113,19 @@ INITIALISATIONS: dict[str, Initialisation] = {
     ),
     "uniform": Initialisation(
         "weight and bias uniform in [0, 1); for a head, as PFLEGO's published code", _unit, _unit
+    ),
+    "uniform_orthogonal": Initialisation(
+        "[weight, bias] drawn uniform in [0, 1), then replaced with the nearest matrix whose rows are orthonormal; "
+        "FedBABU's head in PFLEGO's published code",
+        _unit,
+        _unit,
+        _polar,
+    ),
+    "stax": Initialisation(
+        "JAX's stax: weight normal with variance 2 / (fan_in + fan_out), cut at two deviations; bias normal with "
+        "standard deviation 0.01, of a convolution 1e-6; the networks of PFLEGO's published code",
+        _glorot_normal,
+        _stax_bias,
     ),
 }
 
@@ -124,11 +167,14 @@ def _is_layer(node: Any) -> bool:
 def _redrawn(layer: Layer, initialisation: Initialisation, key: PRNGKeyArray) -> Layer:
     fans = _fans(layer)
     weight_key, bias_key = jax.random.split(key)
-    weight = initialisation.weight(weight_key, layer.weight.shape, fans).astype(layer.weight.dtype)
-    if layer.bias is None:
+    weight = initialisation.weight(weight_key, layer.weight.shape, fans)
+    bias = None if layer.bias is None else initialisation.bias(bias_key, layer.bias.shape, fans)
+    if initialisation.joint is not None:
+        weight, bias = initialisation.joint(weight, bias, fans)
+    weight = weight.astype(layer.weight.dtype)
+    if layer.bias is None or bias is None:
         return eqx.tree_at(lambda layer: layer.weight, layer, weight)
-    bias = initialisation.bias(bias_key, layer.bias.shape, fans).astype(layer.bias.dtype)
-    return eqx.tree_at(lambda layer: (layer.weight, layer.bias), layer, (weight, bias))
+    return eqx.tree_at(lambda layer: (layer.weight, layer.bias), layer, (weight, bias.astype(layer.bias.dtype)))
 
 
 def _fans(layer: Layer) -> Fans:
@@ -136,5 +182,6 @@ def _fans(layer: Layer) -> Fans:
     shape = layer.weight.shape
     if isinstance(layer, Conv2d):  # (kh, kw, in, out)
         area = shape[0] * shape[1]
-        return Fans(area * shape[2], area * shape[3], -1)
-    return Fans(prod(shape[1:]), shape[0] * prod(shape[2:]), 0)  # (out, in, *kernel)
+        return Fans(area * shape[2], area * shape[3], -1, True)
+    convolution = isinstance(layer, eqx.nn.Conv)
+    return Fans(prod(shape[1:]), shape[0] * prod(shape[2:]), 0, convolution)  # (out, in, *kernel)

@@ -7,17 +7,19 @@ import pytest
 
 from idiolect.algorithms.fedavg import FedAvg
 from idiolect.algorithms.fedper import FedPer, LGFedAvg
+from idiolect.algorithms.fedrep import FedRep
 from idiolect.algorithms.parts.body_head import train_head
 from idiolect.algorithms.parts.solvers import sgd
 from idiolect.algorithms.pflego import PFLEGO
 from idiolect.client.exact.features import on_features
 from idiolect.client.objective import objective_of
 from idiolect.core.errors import ConfigError
+from idiolect.core.random import stream
 from idiolect.models.linear import MultinomialLogistic
 from idiolect.models.mlp import MLP
 from idiolect.runtime.simulate import Simulation
 from tests import parted
-from tests.federations import flat, rows
+from tests.federations import flat, rows, start_with
 
 
 def simulation(head_init, **changes):
@@ -35,7 +37,7 @@ def test_by_default_all_clients_start_with_the_models_own_last_layer():
     np.testing.assert_array_equal(flat(state.shared.params), flat(model.layers[0]))
 
 
-@pytest.mark.parametrize("name", ["uniform", "pytorch", "orthogonal", "zeros"])
+@pytest.mark.parametrize("name", ["uniform", "pytorch", "orthogonal", "zeros", "stax"])
 def test_each_client_draws_its_own_head_from_its_own_key(name):
     sim, model = simulation(name)
     state, again, other = sim.init(0), sim.init(0), sim.init(1)
@@ -54,8 +56,25 @@ def test_each_client_draws_its_own_head_from_its_own_key(name):
     elif name == "pytorch":
         assert np.abs(heads).max() <= 1 / 2
         assert heads.min() < -0.4
+    elif name == "stax":
+        assert np.abs(state.private.layers[1].bias).max() < 0.05
+        assert np.abs(weight).max() > 0.5
     else:
         np.testing.assert_allclose(weight @ weight.transpose(0, 2, 1), np.tile(np.eye(3), (4, 1, 1)), atol=1e-5)
+
+
+@pytest.mark.parametrize("method", [PFLEGO, FedPer, FedRep])
+def test_a_clients_head_depends_on_its_own_stream_only(method):
+    """Neither on the other clients nor on the order in which heads are made."""
+    data = parted.problem().data
+    model = MLP(3, (4,), 3, key=jax.random.key(2))
+    algorithm = method(head_init="uniform")
+    sim = Simulation(data, objective_of(model, "classification"), model, algorithm)
+    heads = rows(sim.init(5).private)
+    start = start_with(eqx.filter(model, eqx.is_inexact_array))
+    for client in (3, 0, 2, 1):
+        alone = algorithm.init_private(start, stream(jax.random.key(5), "private", 0, client))
+        np.testing.assert_allclose(heads[client], flat(alone), rtol=1e-6)
 
 
 def test_a_head_that_cannot_start_so_is_refused():
