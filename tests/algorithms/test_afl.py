@@ -193,12 +193,14 @@ def full_loss(problem, index, w):
 
 
 def test_a_place_that_nobody_fills_has_no_weight():
-    """Binomial sampling pads the cohort; a round without clients moves no model."""
-    method = AFL(weights="positional", mixture_rate=0.0)
+    """Binomial sampling pads the cohort; a round without clients moves no model, and padding earns no weight."""
+    method = AFL(weights="positional", mixture_rate=0.5)
     shared = Agnostic(jnp.ones(2), jnp.full(3, 1 / 3), None, jnp.asarray(0))
-    ids, messages = jnp.array([2, 0]), Report(jnp.array([[4.0, 4.0], [9.0, 9.0]]), jnp.zeros(2))
+    ids, messages = jnp.array([2, 0]), Report(jnp.array([[4.0, 4.0], [9.0, 9.0]]), jnp.array([0.2, 3.0]))
     one = Cohort(ids, jnp.ones(2), jnp.array([True, False]), 3, jnp.asarray(3.0), 1.5)
-    np.testing.assert_allclose(method.aggregate(shared, one, messages).params, [4.0, 4.0])
+    after = method.aggregate(shared, one, messages)
+    np.testing.assert_allclose(after.params, [4.0, 4.0])
+    np.testing.assert_allclose(after.mixture, [*nearest([0.5 + 0.5 * 0.2, 0.5]), 0.0], atol=1e-6)
     none = one._replace(present=jnp.zeros(2, bool))
     np.testing.assert_array_equal(method.aggregate(shared, none, messages).params, [1.0, 1.0])
 

@@ -166,7 +166,7 @@ class AFL(Trainer):
     def by_place(self, shared: Agnostic, cohort: Cohort, messages: Report) -> tuple[Params, Float[Array, "clients"]]:
         """(w, lambda) after a round, lambda one weight per place in the cohort."""
         places = len(cohort.ids)
-        held = jnp.where(shared.count == 0, 1 / places, shared.mixture[:places])
+        held = shared.mixture[:places]  # 1/N each at first: the mean and the projection see differences only
         weights = jnp.where(cohort.present, held, 0)
         params = tree.weighted_mean(messages.params, weights)
         params = jax.tree.map(lambda new, old: jnp.where(jnp.sum(weights) > 0, new, old), params, shared.params)
