@@ -187,6 +187,9 @@ def test_fedus_tables_as_published_are_the_published_code(name):
         assert cell.shared_init
         for method in cell.methods:
             given = method.model_dump()
+            if method.label:  # a further row, for comparison
+                assert not method.published
+                continue
             settings = PUBLISHED_CODE.get(method.name, {})
             assert {key: given.get(key) for key in settings} == settings, (cell.id, method.name)
             assert "local_steps" not in given
