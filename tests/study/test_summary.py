@@ -97,3 +97,10 @@ def test_equal_scores_are_equal_whichever_nan_they_hold():
     assert one != OverSeeds(0.5, float("nan"), 0.0, 1)
     assert one != OverSeeds(float("nan"), float("nan"), float("nan"), 1)
     assert one != (0.5, None, None, 1)
+
+
+def test_the_worst_tenth_is_of_the_clients_with_a_value():
+    """Ten clients have one and ten have none: the tenth is one client, not two."""
+    values = [*np.arange(10) / 10, *[NAN] * 10]
+    assert summarise(scores(values, [1] * 10 + [0] * 10), ACCURACY).worst10 == 0.0
+    assert summarise(scores(values, metric="mse"), MSE).worst10 == 0.9
