@@ -14,6 +14,7 @@ from idiolect.client.samples import to_device
 from idiolect.client.tiles import tiles_of
 from idiolect.data.federated import Split
 from idiolect.metrics.base import Metric
+from idiolect.metrics.of_rows import measure_rows
 from idiolect.runtime.scoring import over_all, score_tiles
 from tests.federations import split_of
 
@@ -89,3 +90,13 @@ def softmax(logits: np.ndarray) -> np.ndarray:
     """In double precision."""
     weights = np.exp(logits - logits.max(axis=1, keepdims=True))
     return weights / weights.sum(axis=1, keepdims=True)
+
+
+def check_units(metric: Metric, expected: Callable[..., float]) -> None:
+    """A model that predicts (label - 50,000) / 9,000 has its value in the units of the label."""
+    rng = np.random.default_rng(0)
+    labels = rng.normal(50_000, 9_000, 100)
+    guesses = labels + rng.normal(500, 2_000, 100)
+    scaled, outputs = (((each - 50_000) / 9_000).astype(np.float32) for each in (labels, guesses))
+    value = measure_rows([metric], outputs[:, None], scaled, 9_000.0)[metric.name]
+    np.testing.assert_allclose(value, expected(guesses, labels), rtol=1e-4)

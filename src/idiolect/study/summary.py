@@ -2,7 +2,7 @@
 
 import math
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, astuple, dataclass
 
 import numpy as np
 from jaxtyping import Float
@@ -79,13 +79,23 @@ def hurt_fraction(
 class OverSeeds:
     """Mean, sample standard deviation and the 95 % confidence half-width (Student's t) over seeds.
 
-    std and half_width are NaN for a single seed.
+    std and half_width are NaN for a single seed. NaN equals NaN here, so that records with equal scores are equal
+    (Python before 3.13 takes the same NaN object for equal, later ones do not).
     """
 
     mean: float
     std: float
     half_width: float
     seeds: int
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, OverSeeds) and self._values() == other._values()
+
+    def __hash__(self) -> int:
+        return hash(self._values())
+
+    def _values(self) -> tuple[float | None, ...]:
+        return tuple(None if math.isnan(value) else value for value in astuple(self))
 
 
 def over_seeds(values: Sequence[float], confidence: float = 0.95) -> OverSeeds:

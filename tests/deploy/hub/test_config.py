@@ -32,3 +32,12 @@ def test_jobs_are_counted_durably(tmp_path):
     (tmp_path / "hub-jobs.json").write_text("{}")
     with pytest.raises(StoreError, match="cannot read"):
         next_job(tmp_path)
+
+
+@pytest.mark.parametrize(
+    ("quorum", "needed"),
+    [(None, [0, 1, 1, 2, 2, 3]), (1, [0, 1, 1, 1, 1, 1]), (2, [0, 1, 2, 2, 2, 2]), (4, [0, 1, 2, 3, 4, 4])],
+)
+def test_half_of_a_cohort_rounded_up_must_answer_or_as_many_as_are_named_and_there(quorum, needed):
+    config = HubConfig(experiment={}, kind={}, sites=tuple("abcde"), quorum=quorum)
+    assert [config.needed(cohort) for cohort in range(6)] == needed

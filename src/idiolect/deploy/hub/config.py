@@ -20,8 +20,8 @@ class HubConfig(BaseModel):
     experiment: see `study.experiment.Experiment`. kind: what the data are, see `deploy.kind`; None until the sites
     have agreed on a schema, by `table`: how they read their tables, see `agreement`. deadline: seconds of a
     round; starting: seconds that a site may take to load its data and to compile. quorum: answers that a round needs
-    at least (None: half of the cohort). tries: how often a round without quorum is called. patience: after so many
-    silent calls in a row a site is asked only every tenth round. left: sites that have left for good.
+    at least (None: half of the cohort, rounded up). tries: how often a round without quorum is called. patience:
+    after so many silent calls in a row a site is asked only every tenth round. left: sites that have left for good.
     """
 
     model_config = ConfigDict(frozen=True, extra="forbid")
@@ -40,6 +40,10 @@ class HubConfig(BaseModel):
     def present(self) -> tuple[str, ...]:
         """The sites that have not left for good."""
         return tuple(site for site in self.sites if site not in self.left)
+
+    def needed(self, cohort: int) -> int:
+        """Return how many of so many sites must answer: `quorum`, but at most all; by default half, rounded up."""
+        return min(self.quorum or max(1, (cohort + 1) // 2), cohort)
 
     @property
     def agreed(self) -> Kind:
