@@ -24,7 +24,10 @@ class Nobody:
     """Neighbours of whom none answers, or each with what is given."""
 
     def __init__(self, **answers):
-        self.answers, self.sent = answers, {}
+        self.answers, self.sent, self.expected = answers, {}, None
+
+    def expect(self, run, neighbours):
+        self.expected = run, sorted(neighbours)
 
     def exchange(self, round, messages, *, deadline):
         self.sent = dict(messages)
@@ -178,6 +181,24 @@ def test_a_neighbour_must_be_allowed(tmp_path):
     peer = Nobody()
     assert "site 'c' is not allowed" in call(site, "round", peer=peer, call=2, **options).error
     assert peer.sent == {}
+
+
+def test_messages_are_expected_from_allowed_neighbours_of_the_run_in_progress(tmp_path):
+    site, peer = site_of(tmp_path / "site-1", DATA, "site-1", neighbours=("b",)), Nobody()
+    ring = {"method": "dfedu", "neighbours": {"b": 1.0, "c": 1.0}}
+    call(site, "hello", peer=peer)
+    call(site, "join", peer=peer)
+    assert peer.expected is None
+    call(site, "begin", PARAMS, peer=peer, **ring)
+    assert peer.expected == ("r", ["b"])
+    call(site, "begin", PARAMS, peer=peer, call=2)  # a star has no neighbours
+    assert peer.expected == ("r", [])
+    call(site, "round", peer=peer, call=3, **ring)
+    assert peer.expected == ("r", ["b"])
+    call(site, "round", peer=peer, call=2)  # a late call
+    assert peer.expected == ("r", ["b"])
+    call(site, "finish", peer=peer, call=4, names=[], **ring)
+    assert peer.expected == ("", [])
 
 
 def test_a_message_to_neighbours_keeps_to_the_size_that_is_allowed(tmp_path):

@@ -101,6 +101,7 @@ class Site:
         self._check(call)
         state = RunState(self._fence.folder, call.terms.run)
         with self._fence.enter(call.ticket, call.left):
+            self._expect(call)
             if state.begun:
                 return Message({"begun": False})
         first = self._ask(call, "begin", call.message.vectors)
@@ -115,6 +116,7 @@ class Site:
         self._check(call)
         state, request = RunState(self._fence.folder, call.terms.run), digest_of(call.message.vectors)
         with self._fence.enter(call.ticket, call.left):
+            self._expect(call)
             kept = state_of(state.settle(call.used))
             known = state.answered(call.round, request) if call.place.neighbours is None else None
         if known is not None:
@@ -174,9 +176,16 @@ class Site:
         """The end of a run: the last state is kept, and the site's models are written as files."""
         self._check(call)
         kept = self._kept(call)
+        call.peer.expect("", ())
         view = under("view", call.message.vectors)
         made = self._ask(call, "models", {**kept, **view}, names=call.message.header.get("names", []))
         return made if made.error else Message({"finished": True})
+
+    def _expect(self, call: "_Call") -> None:
+        """Take messages from the run's neighbours, as far as they are allowed here, and from nobody else."""
+        allowed = self.config.allow.neighbours
+        near = call.place.neighbours or {}
+        call.peer.expect(call.terms.run, [name for name in near if "all" in allowed or name in allowed])
 
     def _kept(self, call: "_Call") -> Vectors:
         with self._fence.enter(call.ticket, call.left):
