@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from idiolect.core.errors import DataError, IdiolectError, StoreError
-from idiolect.deploy.messages import Message, Vectors, digest_of, part_of, under
+from idiolect.deploy.messages import Message, Vectors, digest_of_request, part_of, under
 from idiolect.deploy.schema.listing import listing
 from idiolect.deploy.schema.summary import Summary
 from idiolect.deploy.site.child import Handle
@@ -20,7 +20,7 @@ from idiolect.deploy.site.config import SiteConfig
 from idiolect.deploy.site.fence import Fence
 from idiolect.deploy.site.outbox import Outbox
 from idiolect.deploy.site.state import RunState, state_of
-from idiolect.deploy.terms import PROTOCOL, VERSION, Place, Terms, place_of, terms_of
+from idiolect.deploy.terms import PROTOCOL, TRANSPORT, VERSION, Place, Terms, place_of, terms_of
 from idiolect.deploy.transport import PeerTransport
 
 WAITING = 0.6
@@ -114,7 +114,7 @@ class Site:
     def _round(self, call: "_Call") -> Message:
         """One round: train, with neighbours exchange and mix, prepare the next private state, answer."""
         self._check(call)
-        state, request = RunState(self._fence.folder, call.terms.run), digest_of(call.message.vectors)
+        state, request = RunState(self._fence.folder, call.terms.run), digest_of_request(call.message, TRANSPORT)
         with self._fence.enter(call.ticket, call.left):
             self._expect(call)
             kept = state_of(state.settle(call.used))
