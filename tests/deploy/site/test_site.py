@@ -40,6 +40,7 @@ def call(site, task, vectors=None, peer=None, method="scaffold", neighbours=None
     place = {"id": 0, "clients": 3, "samples": 36, "cohort": 3.0, "neighbours": neighbours}
     head = {"job": 1, "call": 1, "round": 0, "used": -1, "run": "r"}
     head |= {"terms": {**terms, "seed": 0, "rounds": 9}, "place": place, "task": task, **header}
+    head = {key: value for key, value in head.items() if value is not None}
     return site.answer(Message(head, vectors or {}), "hub", peer or Nobody())
 
 
@@ -275,6 +276,35 @@ def test_all_that_leaves_is_in_the_log_and_nothing_private(site):
     assert [line["task"] for line in lines] == ["begin", "round"]
     assert {*lines[-1]["vectors"]} == {*answer.vectors}
     assert not any("private" in json.dumps(line) for line in lines)
+
+
+def test_the_log_has_the_settings_of_every_call_also_of_a_refused_one(tmp_path):
+    site = site_of(tmp_path / "site-1", DATA, "site-1", methods=("scaffold", "dfedu"))
+    call(site, "hello", terms=None)
+    call(site, "begin", PARAMS)
+    call(site, "round", VIEWS, call=2)
+    assert "not allowed" in call(site, "join", method="fedavg").error
+    ring = {"method": "dfedu", "neighbours": {"b": 1.0}, "run": "ring"}
+    call(site, "round", call=3, **ring)
+    box = Outbox(site.folder / "sent.jsonl")
+    terms = {key: of["terms"] for key, of in box.terms().items()}
+    lines = [(line["task"], terms[line["terms"]]["method"]["name"]) for line in box.lines() if "terms" in line]
+    assert lines[:3] == [("begin", "scaffold"), ("round", "scaffold"), ("join", "fedavg")]
+    assert {name for task, name in lines[3:]} == {"dfedu"}
+    assert all(of["kind"] == Kind.of(DATA).to_dict() for of in terms.values())
+    records = [line for line in box.path.read_text().splitlines() if '"record"' in line]
+    assert len(records) == 1 + len(terms) == 4
+
+
+def test_what_left_for_neighbours_has_the_terms_too(tmp_path):
+    site, ring = site_of(tmp_path / "site-1", DATA, "site-1"), {"method": "dfedu", "neighbours": {"b": 1.0}}
+    call(site, "begin", PARAMS, **ring)
+    call(site, "round", call=2, **ring)
+    box = Outbox(site.folder / "sent.jsonl")
+    (digest,) = box.terms()
+    assert [(line["task"], line["terms"]) for line in box.lines()] == [
+        (task, digest) for task in ("begin", "exchange", "round")
+    ]
 
 
 def test_the_models_are_written_at_the_site(site):

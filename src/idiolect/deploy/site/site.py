@@ -46,10 +46,12 @@ class Site:
 
     def answer(self, message: Message, caller: str, peer: PeerTransport) -> Message:
         """Answer one call of the hub; an error is an answer with `error`. caller: as the transport knows it."""
-        task = str(message.header.get("task"))
+        task, asked = str(message.header.get("task")), dict[str, Any]()
         try:
             call = _Call(message, peer, self.config.allow.seconds)
             self.config.allow.check_size(message, f"the hub's message ('{task}')")
+            if "terms" in message.header:  # also those that are refused below
+                call.recorded = asked["terms"] = self.outbox.record(call.terms.model_dump(mode="json"))
             if task not in self._tasks:
                 raise DataError(f"task '{task}' is not known here")
             answer = self._tasks[task](call)
@@ -62,6 +64,7 @@ class Site:
         answer = self._without_paths(answer)
         try:
             about = {key: message.header[key] for key in ("run", "round", "job", "call") if key in message.header}
+            about |= asked
             if "summary" in answer.header:
                 about["listing"] = listing(Summary.from_dict(answer.header["summary"]))
             self.outbox.write(caller, task, answer, **about)
@@ -144,7 +147,7 @@ class Site:
         letter = Message({"run": call.terms.run, "round": call.round}, part_of("message", trained.vectors))
         self.config.allow.check_size(letter, "the message to its neighbours")
         for name in neighbours:
-            self.outbox.write(name, "exchange", letter, job=call.ticket[0], call=call.ticket[1])
+            self.outbox.write(name, "exchange", letter, job=call.ticket[0], call=call.ticket[1], terms=call.recorded)
         begun = time.monotonic()
         deadline = call.left * WAITING
         got = call.peer.exchange(call.round, dict.fromkeys(neighbours, letter), deadline=deadline)
@@ -201,10 +204,10 @@ class Site:
 
 
 class _Call:
-    """One call of the hub, with its deadline."""
+    """One call of the hub, with its deadline. recorded: the hash of its terms in the log."""
 
     def __init__(self, message: Message, peer: PeerTransport, most: float) -> None:
-        self.message, self.peer = message, peer
+        self.message, self.peer, self.recorded = message, peer, ""
         header = message.header
         try:
             seconds = min(float(header.get("seconds", most)), most)
