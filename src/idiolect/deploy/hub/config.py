@@ -1,6 +1,7 @@
 """A hub's own configuration, and its counter of jobs."""
 
 import json
+import time
 from pathlib import Path
 from typing import Any
 
@@ -79,10 +80,15 @@ class HubConfig(BaseModel):
 
 
 def next_job(folder: Path) -> int:
-    """Count one more job of this hub, durably: sites obey only the newest."""
+    """The number of this hub's next job, durably: sites obey only the newest.
+
+    It is the time in seconds, or one more than the last number. So the jobs of a new study on the same sites, and of
+    a folder that was restored from a backup, are newer than all jobs before.
+    """
     path = folder / JOBS
     try:
-        job = 1 + int(json.loads(path.read_bytes())["job"]) if path.is_file() else 1
+        last = int(json.loads(path.read_bytes())["job"]) if path.is_file() else 0
+        job = max(last + 1, int(time.time()))
     except (OSError, ValueError, KeyError, TypeError) as error:
         raise StoreError(f"cannot read {path}: {error}") from None
     with atomic_write(path) as file:
