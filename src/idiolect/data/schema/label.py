@@ -15,6 +15,9 @@ from idiolect.data.schema.words import is_numeric, text_of
 
 Read = Shaped[np.ndarray, "n"]
 
+EXACT = 2.0**53
+"""From here on a number in double precision does not hold every whole number, so that two labels may be one."""
+
 
 class Classes(BaseModel):
     """A classification: label k is the class `classes[k]`.
@@ -88,20 +91,26 @@ Label = Annotated[Classes | Target, Field(discriminator="kind")]
 def read_labels(column: pd.Series, *, comma_likely: bool = False) -> tuple[Read, ReadAs]:
     """(labels as integers, floats or words, how text was read); none is missing.
 
-    Text that all reads as numbers is numbers. Truth values are the words False and True.
+    Text that all reads as numbers is numbers. Truth values are the words False and True. Whole numbers that are too
+    long to be exact as numbers are words.
     """
     kind = column.dtype.kind if isinstance(column.dtype, np.dtype) else ""
     if kind in ("m", "M") or isinstance(column.dtype, pd.DatetimeTZDtype):
         raise DataError(f"column '{column.name}' holds dates or durations; a label is a class or a number")
     if is_numeric(column) and not pd.api.types.is_bool_dtype(column.dtype):
-        whole = pd.api.types.is_integer_dtype(column.dtype)
-        return column.to_numpy(dtype=np.int64 if whole else np.float64), "number"
+        if not pd.api.types.is_integer_dtype(column.dtype):
+            return column.to_numpy(dtype=np.float64), "number"
+        if len(column) == 0 or int(column.max()) <= np.iinfo(np.int64).max:
+            return column.to_numpy(dtype=np.int64), "number"
     words = text_of(column)
     reading = guess_reading(column, comma_likely=comma_likely)
     if reading in ("number", "decimal comma") and not pd.api.types.is_bool_dtype(column.dtype):
         values, unread = numbers_of(column, reading)
         if not unread:
-            return (values.astype(np.int64) if bool((values == np.round(values)).all()) else values), reading
+            if not bool((values == np.round(values)).all()):
+                return values, reading
+            if bool((np.abs(values) < EXACT).all()):
+                return values.astype(np.int64), reading
     return words.astype(str), "number"
 
 

@@ -11,6 +11,7 @@ from jaxtyping import Shaped
 from idiolect.core.errors import DataError, require
 from idiolect.data.encode.labels import lopsided
 from idiolect.data.federated import SPLITS, FederatedData
+from idiolect.data.files.table import column_name, column_names
 from idiolect.data.partition import Partition, apply_partition, check_pool, pool_hash
 from idiolect.data.schema.columns import Filled, some
 from idiolect.data.schema.label import Target
@@ -61,7 +62,11 @@ def from_table(
         "validation": validation,
         "split_seed": split_seed,
     }
-    known = Schema.load(schema) if isinstance(schema, str | Path) else schema
+    client, label = column_name(client, "client column"), column_name(label, "label column")
+    split = column_name(split, "split column")
+    categorical, keep = column_names(categorical, "columns of categorical"), column_names(keep, "columns of keep")
+    ignore = column_names(ignore, "columns of ignore")
+    known = schema if schema is None or isinstance(schema, Schema) else Schema.load(schema)
     if known is not None:
         given = {"task": task, "categorical": categorical, "ignore": ignore, "keep": keep}
         fixed = [key for key, value in given.items() if value] + ([] if standardise else ["standardise"])
