@@ -1,15 +1,16 @@
 """What the labels of a table mean: classes in order, or a number with its mean and scale."""
 
+import re
 from collections.abc import Sequence
 from typing import Annotated, Any, Literal
 
 import numpy as np
 import pandas as pd
 from jaxtyping import Float, Int, Shaped
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import AfterValidator, BaseModel, ConfigDict, Field, model_validator
 
 from idiolect.core.errors import DataError
-from idiolect.data.schema.columns import some
+from idiolect.data.schema.columns import Deviation, Held, each_once, scaled, some
 from idiolect.data.schema.numbers import ReadAs, guess_reading, numbers_of
 from idiolect.data.schema.words import is_numeric, text_of
 
@@ -28,8 +29,15 @@ class Classes(BaseModel):
     model_config = ConfigDict(frozen=True, extra="forbid")
     kind: Literal["classes"] = "classes"
     name: str
-    classes: tuple[str, ...] = Field(min_length=2)
+    classes: Annotated[tuple[str, ...], Field(min_length=2), AfterValidator(each_once)]
     type: Literal["text", "integer", "boolean"] = "text"
+
+    @model_validator(mode="after")
+    def _classes_are_of_the_type(self) -> "Classes":
+        form = {"text": r"(?s:.*)", "integer": r"[+-]?\d{1,4000}", "boolean": "True|False"}[self.type]
+        if wrong := [name for name in self.classes if not re.fullmatch(form, name)]:
+            raise ValueError(f"class '{wrong[0]}' is not of the type {self.type}")
+        return self
 
     def encode(self, labels: pd.Series) -> Int[np.ndarray, "n"]:
         """Each row's class as a number. Raises `DataError` for a missing label and for a class that is not known."""
@@ -63,8 +71,8 @@ class Target(BaseModel):
     model_config = ConfigDict(frozen=True, extra="forbid")
     kind: Literal["target"] = "target"
     name: str
-    mean: float = 0.0
-    scale: float = Field(default=1.0, gt=0)
+    mean: Held = 0.0
+    scale: Deviation = 1.0
     read_as: ReadAs = "number"
 
     def encode(self, labels: pd.Series) -> Float[np.ndarray, "n"]:
@@ -74,11 +82,18 @@ class Target(BaseModel):
             row = np.flatnonzero(np.isnan(values))[0] + 1
             told = f" ({some([repr(word) for word in unread])} is no number)" if unread else ""
             raise DataError(f"column '{self.name}': no number in row {row}{told}")
-        return self.scaled(values)
+        return self.scaled(values, labels.index)
 
-    def scaled(self, values: Shaped[np.ndarray, "n"]) -> Float[np.ndarray, "n"]:
-        """(y - mean) / scale, computed in double precision."""
-        return ((values.astype(np.float64) - self.mean) / self.scale).astype(np.float32)
+    def scaled(
+        self, values: Shaped[np.ndarray, "n"], rows: Sequence[int] | pd.Index | None = None
+    ) -> Float[np.ndarray, "n"]:
+        """(y - mean) / scale, computed in double precision.
+
+        rows: each label's row, counted from 0, by default its place. Raises `DataError` for one that is too far from
+        the mean for single precision.
+        """
+        places = range(len(values)) if rows is None else rows
+        return scaled(values, self.mean, self.scale, places, self.name).astype(np.float32)
 
     def decode(self, scaled: Float[np.ndarray, "n"]) -> Float[np.ndarray, "n"]:
         """Targets in the user's units, in double precision."""

@@ -114,8 +114,8 @@ def _schema_of(known: FederatedData, client: str, label: str) -> Schema:
     schema = known.schema
     if schema is None:
         raise ConfigError(f"the run's data ({known.name}) have no schema, so no table can be encoded like them")
-    named = schema.label.model_copy(update={"name": column_name(label, "label column") or schema.label.name})
-    return schema.model_copy(update={"client": column_name(client, "client column") or schema.client, "label": named})
+    client, label = column_name(client, "client column"), column_name(label, "label column")
+    return schema.named(client or schema.client, label or schema.label.name, schema.split)
 
 
 def _as_given(name: str, rows: Indices, splits: Sequence[str], where: str) -> tuple[Indices, Indices, Indices]:

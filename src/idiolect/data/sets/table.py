@@ -108,6 +108,7 @@ def from_table(
     if source.task == "regression":
         y = np.zeros(len(y), np.float32)
         y[used_rows] = fitted.encode_labels(used, source.where)
+    notes += _unknown_columns(source.table, known)
     notes += [*told, *encoding.notes, *_untrained(y, division, classes, label)]
     notes += _lopsided(y[division.train.index], classes, label)
     arguments = {
@@ -164,6 +165,15 @@ def table_partition(
     """How `from_table` divides a table with these arguments, to be saved and used again."""
     source = read_pool(path, client, label, split, task, categorical, ignore, (), None)
     return make_partition(source, minimum=minimum, test=test, validation=validation, split_seed=split_seed)[0]
+
+
+def _unknown_columns(table: pd.DataFrame, known: Schema | None) -> tuple[str, ...]:
+    """A note on columns of which the schema of other data does not say what they mean."""
+    if known is None:
+        return ()
+    named = {known.client, known.label.name, known.split, *(column.name for column in known.columns)}
+    strange = [str(name) for name in table.columns if name not in named]
+    return (f"columns that the schema does not have are not used: {some(strange)}",) if strange else ()
 
 
 def _untrained(
