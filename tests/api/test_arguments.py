@@ -104,7 +104,7 @@ def test_a_strangers_mistakes_are_one_line_each():
         (lambda: method_of({"name": "fedavg", "learning_rate": 0.1}), "did you mean 'rate'"),
         (lambda: method_of(eqx.nn.MLP), "not the class MLP"),
         (lambda: methods_named(3), "methods must be a list"),
-        (lambda: methods_named([3]), "a method is a name .* not a int"),
+        (lambda: methods_named([3]), "a method is a name .* not an int"),
         (lambda: methods_named([eqx.nn.MLP]), "not the class MLP"),
         (lambda: whole("rounds", True, least=1), "rounds = True must be a whole number of at least 1"),
         (lambda: whole("rounds", 2.5, least=1), "rounds = 2.5"),

@@ -11,7 +11,7 @@ import equinox as eqx
 from idiolect.algorithms.base import Algorithm
 from idiolect.algorithms.registry import ALGORITHMS
 from idiolect.algorithms.registry import build as build_method
-from idiolect.core.errors import ConfigError, DataError, unknown
+from idiolect.core.errors import ConfigError, DataError, kind_of, shortened, unknown
 from idiolect.core.losses import SampleLoss
 from idiolect.core.random import MOST_SEED, model_key
 from idiolect.data.federated import SPLITS, FederatedData
@@ -41,7 +41,7 @@ def check_data(data: Any) -> None:
         made = "idiolect.data.from_table(frame, client=..., label=...)"
     elif isinstance(data, Mapping):
         made = "idiolect.data.from_arrays({client: (features, labels), ...})"
-    raise DataError(f"data must be FederatedData, not {_kind(data)}; make them by {made}")
+    raise DataError(f"data must be FederatedData, not {kind_of(data)}; make them by {made}")
 
 
 def method_of(method: Method | Any) -> Algorithm:
@@ -64,7 +64,7 @@ def methods_named(methods: Any) -> list[str | Mapping[str, Any]]:
     Raises `ConfigError` if there is none or one is anything else.
     """
     if isinstance(methods, str | Mapping | Algorithm | type) or not isinstance(methods, Iterable):
-        raise ConfigError(f"methods must be a list, such as ['fedavg', 'local'], not {_kind(methods)}")
+        raise ConfigError(f"methods must be a list, such as ['fedavg', 'local'], not {kind_of(methods)}")
     return [_named(method) for method in methods]
 
 
@@ -76,7 +76,7 @@ def _named(method: Any) -> str | Mapping[str, Any]:
     if isinstance(method, Algorithm):
         raise ConfigError(
             f"a method that is compared is a name or a specification, such as "
-            f"{{'name': {method.name!r}, ...settings}}, not {_kind(method)}"
+            f"{{'name': {method.name!r}, ...settings}}, not {kind_of(method)}"
         )
     raise _not_a_method(method)
 
@@ -84,7 +84,7 @@ def _named(method: Any) -> str | Mapping[str, Any]:
 def _not_a_method(method: Any) -> ConfigError:
     return ConfigError(
         f"a method is a name ({', '.join(list(ALGORITHMS)[:3])}, ...), a specification such as "
-        f"{{'name': 'pfedme', 'rate': 0.01}}, or idiolect.PFedMe(rate=0.01), not {_kind(method)}"
+        f"{{'name': 'pfedme', 'rate': 0.01}}, or idiolect.PFedMe(rate=0.01), not {kind_of(method)}"
     )
 
 
@@ -113,7 +113,7 @@ def whole(name: str, value: Any, *, least: int = 0, most: int | None = None) -> 
     except TypeError:
         number = int(value) if isinstance(value, float) and value.is_integer() else None
     if number is None or number < least or (most is not None and number > most):
-        raise ConfigError(f"{name} = {_short(value)} must be {wanted}")
+        raise ConfigError(f"{name} = {shortened(value)} must be {wanted}")
     return number
 
 
@@ -129,17 +129,3 @@ def splits_of(splits: Any) -> tuple[str, ...]:
         if name not in SPLITS:
             raise unknown("split", str(name), SPLITS)
     return names
-
-
-def _kind(value: Any) -> str:
-    """What something is, in words."""
-    if isinstance(value, str):
-        return f"the text {_short(value)}"
-    if isinstance(value, type):
-        return f"the class {value.__name__}"
-    return "None" if value is None else f"a {type(value).__name__}"
-
-
-def _short(value: Any) -> str:
-    shown = repr(value)
-    return shown if len(shown) < 60 else f"{shown[:56]}..."
