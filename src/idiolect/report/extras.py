@@ -116,8 +116,13 @@ def _newcomers(results: Results, cell: Cell) -> Extra | None:
     return Extra(title, ("method", "model", "known", "new", "new minus known"), tuple(rows)) if rows else None
 
 
-def pairs_extra(pairs: Sequence[Pair], compared_with: tuple[str, str], metric: Metric, seeds: int) -> Extra:
-    """Every named model against training alone, or the first one: over all samples, and client by client."""
+def pairs_extra(
+    pairs: Sequence[Pair], compared_with: tuple[str, str], metric: Metric, seeds: int, *, tested: bool = True
+) -> Extra:
+    """Compare every named model with local training, or the first one: over all samples, and client by client.
+
+    tested: whether the scores over all samples are known for each seed; without them the table has no differences.
+    """
     title, model = compared_with
     rows = tuple(
         (
@@ -135,6 +140,9 @@ def pairs_extra(pairs: Sequence[Pair], compared_with: tuple[str, str], metric: M
     header = ("method", "model", "difference", "p, Holm", "better", "worse", "not told apart", "worse off")
     reference = title if title == model else f"{title} {model}"
     what = f"Against {reference}: paired over {seeds} seeds, 95 % interval; clients beyond noise"
+    if not tested:
+        what = f"Against {reference}: {metric.column} over all samples is not tested"
+        what += f"; clients beyond noise, {seeds} seeds"
     few = "; FEW SEEDS, intervals are wide" if seeds < FEW else ""
     return Extra(f"{what}{few}", header, rows)
 

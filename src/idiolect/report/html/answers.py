@@ -74,6 +74,9 @@ def _gap(part: Part, pair: Pair, line: Line, reference: Key) -> str:
     """The difference to a reference in words, with what is known of its uncertainty."""
     unit = "points" if part.metric.percent else part.metric.column
     name = named(part, reference)
+    if not part.by_seed:
+        gap = part.metric.unit * (line.pooled.mean - part.line(reference).pooled.mean)
+        return f"{text.difference(gap, None, part.metric)} {unit} compared with {name} (not tested)"
     if pair.difference is None:
         return f"{text.difference(_mean_gap(part, _key(line), reference), None, part.metric)} {unit} against {name}"
     shown = text.difference(pair.difference.mean, pair.difference, part.metric)
@@ -128,6 +131,11 @@ def _noise(part: Part, leading: Leaders) -> str:
     pair = leading.against_local
     if top.pooled.seeds < 2:
         parts.append(ONE_SEED)
+    elif not part.by_seed:
+        parts.append(
+            f"Whether the difference is beyond the noise of the seeds is not tested: {part.metric.column} over all "
+            "samples is known only as a mean over seeds."
+        )
     elif pair is not None and pair.difference is not None:
         sure = pair.p < 0.05
         better = (pair.difference.mean > 0) == part.metric.higher
@@ -137,7 +145,7 @@ def _noise(part: Part, leading: Leaders) -> str:
             if sure
             else f"The seeds do not tell {named(part, _key(top))} from {ALONE} (p {_p(pair.p)}, Holm)."
         )
-    if 2 <= top.pooled.seeds < FEW:
+    if 2 <= top.pooled.seeds < FEW and part.by_seed:
         parts.append(f"These are few seeds, {top.pooled.seeds}: such intervals and p values are rough.")
     if pair is not None:
         counts = pair.clients
