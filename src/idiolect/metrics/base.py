@@ -46,6 +46,11 @@ class Metric(ABC):
         return 100 if self.percent else 1
 
     @property
+    def bounds(self) -> tuple[float, float]:
+        """The least and the largest value as it is read: 0 and 100 in per cent, else unknown, which is infinite."""
+        return (0.0, 100.0) if self.percent else (-math.inf, math.inf)
+
+    @property
     def key(self) -> str:
         """The name as a column of a CSV file."""
         return self.name.replace("-", "_")

@@ -38,7 +38,7 @@ def test_the_same_answers_table_and_clients_as_of_the_runs(results, folder):
         of_runs[key] for key in ("title", "protocol", "command", "leaks", "seeds", "chosen")
     ]
     one, other = of_csv["cells"][0], of_runs["cells"][0]
-    for part in ("scores", "deviation", "beyond", "local", "shared", "names", "test"):
+    for part in ("scores", "half", "beyond", "local", "shared", "names", "test"):
         assert one["clients"][part] == other["clients"][part]
     shown = {column["title"] for column in one["table"]["columns"]}
 

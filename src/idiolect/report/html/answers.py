@@ -99,10 +99,8 @@ def _best(part: Part, leading: Leaders) -> str:
     """The first sentence: what is best, and by how much over training alone and over the shared model."""
     best, top = leading.best, leading.federated
     count = best.pooled.seeds
-    over = f"mean of {count} seeds ± half of the 95 % interval" if count > 1 else "one seed"
-    first = (
-        f"{named(part, _key(best))} scores best, {scored(text.with_interval(best.pooled, part.metric), part.metric)}"
-    )
+    over = f"mean of {count} seeds ± {text.WIDTH}" if count > 1 else "one seed"
+    first = f"{named(part, _key(best))} scores best, {scored(text.score(best.pooled, part.metric), part.metric)}"
     sentence = f"{first.replace(ALONE, ALONE.capitalize(), 1)} ({over})"
     if top is None:
         return f"{sentence}; no federated method was run beside it."
@@ -113,7 +111,7 @@ def _best(part: Part, leading: Leaders) -> str:
         gaps.append(_gap(part, leading.against_shared, top, part.shared))
     if _key(best) != _key(top):
         told = f"; the best federated model, {named(part, _key(top))}, has "
-        told += scored(text.with_interval(top.pooled, part.metric), part.metric)
+        told += scored(text.score(top.pooled, part.metric), part.metric)
         return f"{sentence}{told}{': ' if gaps else ''}{' and '.join(gaps)}."
     if not gaps and _key(top) == part.shared:
         return f"{sentence}; it is the shared model itself, and training alone was not run beside it."

@@ -28,12 +28,12 @@ class Entry:
 
 @dataclass(frozen=True)
 class Course:
-    """One model's values over rounds. std: over seeds, NaN for a single one. Arrays are (rounds,)."""
+    """One model's values over rounds. half: of the 95 % interval, NaN for one seed. Arrays are (rounds,)."""
 
     key: Key
     rounds: Float[ndarray, "rounds"]
     mean: Float[ndarray, "rounds"]
-    std: Float[ndarray, "rounds"]
+    half: Float[ndarray, "rounds"]
 
 
 @dataclass(frozen=True)
