@@ -22,7 +22,9 @@ class Metric(ABC):
     name: as in settings and JSON. column: the heading of tables. task: the kind of labels. higher: whether higher is
     better. percent: whether people read it in per cent. by_class: whether it compares classes across samples, so that
     it has no value over all clients where each client numbers its own labels. degree: by which power of the labels'
-    scale a value grows, so that a regression on scaled labels is told in the user's units.
+    scale a value grows, so that a regression on scaled labels is told in the user's units. is_mean: whether the value
+    of several samples is the mean over samples, so that the clients' values, weighted by samples, give the value over
+    all samples.
     """
 
     name: ClassVar[str]
@@ -32,6 +34,7 @@ class Metric(ABC):
     percent: ClassVar[bool] = False
     by_class: ClassVar[bool] = False
     degree: ClassVar[int] = 0
+    is_mean: ClassVar[bool] = False
 
     @abstractmethod
     def sample(self, outputs: Float[Array, "..."], label: Shaped[Array, ""]) -> PyTree[Array]:
@@ -41,6 +44,11 @@ class Metric(ABC):
     def unit(self) -> int:
         """What a value is multiplied by to be read: 100 or 1."""
         return 100 if self.percent else 1
+
+    @property
+    def bounds(self) -> tuple[float, float]:
+        """The least and the largest value as it is read: 0 and 100 in per cent, else unknown, which is infinite."""
+        return (0.0, 100.0) if self.percent else (-math.inf, math.inf)
 
     @property
     def key(self) -> str:

@@ -18,6 +18,7 @@ class Brier(OfSums):
     """
 
     name, column, task, higher = "brier", "Brier score", "classification", False
+    is_mean = True
 
     def sample(self, outputs: Float[Array, "classes"], label: Int[Array, ""]) -> Float[Array, ""]:
         """The squared distance."""

@@ -15,6 +15,7 @@ class LogLoss(OfSums):
     """
 
     name, column, task, higher = "log-loss", "log-loss", "classification", False
+    is_mean = True
 
     def sample(self, outputs: Float[Array, "classes"], label: Int[Array, ""]) -> Float[Array, ""]:
         """-log p(label)."""

@@ -16,6 +16,7 @@ class MAE(OfSums):
 
     name, column, task, higher = "mae", "MAE", "regression", False
     degree = 1
+    is_mean = True
 
     def sample(self, outputs: Float[Array, "..."], label: Float[Array, ""]) -> Float[Array, ""]:
         """The absolute error."""

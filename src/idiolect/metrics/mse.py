@@ -15,6 +15,7 @@ class MSE(OfSums):
 
     name, column, task, higher = "mse", "mse", "regression", False
     degree = 2
+    is_mean = True
 
     def sample(self, outputs: Float[Array, "..."], label: Float[Array, ""]) -> Float[Array, ""]:
         """The squared error."""

@@ -98,14 +98,30 @@ class OverSeeds:
         return tuple(None if math.isnan(value) else value for value in astuple(self))
 
 
+def half_width(std: float, seeds: int, confidence: float = 0.95) -> float:
+    """Half of the confidence interval of a mean over seeds: t std / sqrt(seeds), t of Student with seeds - 1.
+
+    std: the sample standard deviation over seeds. NaN for fewer than two seeds.
+    """
+    if seeds < 2:
+        return math.nan
+    from scipy import stats  # here: it loads slowly, and most commands never need it
+
+    return float(stats.t.ppf(0.5 + confidence / 2, seeds - 1)) * std / math.sqrt(seeds)
+
+
+def half_widths(values: Float[np.ndarray, "seeds ..."]) -> Float[np.ndarray, "..."]:
+    """Half of the 95 % interval of every number's mean over seeds; NaN for a single seed."""
+    if len(values) < 2:
+        return np.full(values.shape[1:], np.nan)
+    return half_width(1.0, len(values)) * values.std(axis=0, ddof=1)
+
+
 def over_seeds(values: Sequence[float], confidence: float = 0.95) -> OverSeeds:
     """Summarise one number over seeds; NaN and 0 seeds if there are none."""
     array = np.asarray(values, dtype=np.float64)
     n = len(array)
     if n < 2:
         return OverSeeds(float(array.mean()) if n else math.nan, math.nan, math.nan, n)
-    from scipy import stats  # here: it loads slowly, and most commands never need it
-
     std = float(array.std(ddof=1))
-    quantile = float(stats.t.ppf(0.5 + confidence / 2, n - 1))
-    return OverSeeds(float(array.mean()), std, quantile * std / math.sqrt(n), n)
+    return OverSeeds(float(array.mean()), std, half_width(std, n, confidence), n)
