@@ -125,9 +125,10 @@ def test_what_the_graph_of_shared_labels_gains_is_said_against_local_training(te
     over = by_cell("FedU on a graph of shared labels against equal weights")
     mlr, dnn = (labels[name] for name in cell)
     said = (
-        f"it is {mlr.difference.mean:.2f} points above local training with MLR and {dnn.difference.mean:.2f} with the "
-        f"network (p is {p_value(mlr.p)} and {p_value(dnn.p)}). It is {over[cell[0]].difference.mean:.2f} above equal "
-        f"weights with MLR, mostly because equal weights are {-equal[cell[0]].difference.mean:.2f} below local training"
+        f"it is {mlr.difference.mean:.2f} points above local training with MLR and {dnn.difference.mean:.2f} with "
+        f"the network (p is {p_value(mlr.p)} and {p_value(dnn.p)}). It is {over[cell[0]].difference.mean:.2f} above "
+        "equal weights with MLR, mostly because equal weights are "
+        f"{-equal[cell[0]].difference.mean:.2f} below local training"
     )
     assert said in words
     assert over[cell[0]].difference.mean == pytest.approx(mlr.difference.mean - equal[cell[0]].difference.mean)
@@ -140,7 +141,9 @@ def test_the_seconds_of_pflegos_round_are_those_of_the_cells_that_are_named(text
         for folder in ("pflego/table1-mnist", "pflego/table1-fashion-mnist", "pflego/table3")
         for row in rows_of(folder)
     }
-    times = sorted(seconds[c, "fedavg"] / seconds[c, "pflego"] for c, m in seconds if m == "pflego" and c != "omniglot")
+    times = sorted(
+        seconds[c, "fedavg"] / seconds[c, "pflego"] for c, m in seconds if m == "pflego" and c != "omniglot"
+    )
     omniglot = seconds["omniglot", "fedavg"] / seconds["omniglot", "pflego"]
     said = "{:.1f} to {:.1f} times less than FedAvg's there, and {:.0f} times less with Omniglot's network"
     assert said.format(times[0], times[-1], omniglot) in " ".join(text.split())
@@ -152,7 +155,10 @@ def test_what_is_inconclusive_is_said_so(text):
     fusion = by_cell("late fusion of two modalities against the accelerometer")
     random, blocked, people = (fusion[f"{name}-cross-entropy"].p for name in ("random", "blocked", "subjects"))
     assert people < 0.05 <= min(random, blocked)
-    assert f"On new people p is {p_value(people)}; on windows at random and by time three seeds are inconclusive" in words
+    assert (
+        f"On new people p is {p_value(people)}; on windows at random and by time three seeds are inconclusive"
+        in words
+    )
     assert f"(p is {p_value(random)} and {p_value(blocked)})" in words
     fedrep = by_cell("PFLEGO against FedRep")
     assert [cell for cell, claim in fedrep.items() if claim.p >= 0.05] == ["mnist-medium"]

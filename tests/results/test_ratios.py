@@ -13,7 +13,9 @@ def test_they_are_the_seconds_over_pflegos():
     assert found["FedRep"] == pytest.approx((6.879850397002883 / 2.070054012001492, 10.571 / 7.024))
 
 
-@pytest.mark.parametrize(("measured", "differs"), [(2.4, False), (2.9, False), (3.1, True), (1.9, False), (1.7, True)])
+@pytest.mark.parametrize(
+    ("measured", "differs"), [(2.4, False), (2.9, False), (3.1, True), (1.9, False), (1.7, True)]
+)
 def test_a_ratio_differs_beyond_a_quarter_of_the_published_one(measured, differs):
     assert ratios.Ratio("FedAvg", measured, 2.4).differs is differs
 
