@@ -1,4 +1,4 @@
-"""`python -m results`: write cells.csv and the tables of README.md and comparisons.md that follow from the folders."""
+"""`python -m results`: write cells.csv and the tables of README.md and comparisons.md from the folders."""
 
 from pathlib import Path
 
