@@ -45,7 +45,7 @@ def markdown() -> str:
     lines = [
         f"These numbers do not include {len(found)} ratios that follow from PFLEGO's Table 3, whose seconds are of",
         "another machine: how many times PFLEGO's seconds the round of another method takes.",
-        f"**{differ} of the {len(found)} differ** by more than {margin} of the published one, and no run explains why",
+        f"**{differ} of the {len(found)} differ** by more than {margin} of the published one; no run explains why",
         "([one run](pflego/README.md#table-3-seconds-a-round-on-omniglot)).",
         "",
         "| | " + " | ".join(ratio.method for ratio in found) + " |",
