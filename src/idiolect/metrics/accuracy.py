@@ -1,6 +1,7 @@
 """Accuracy."""
 
 import jax.numpy as jnp
+import numpy as np
 from jaxtyping import Array, Bool, Float, Int
 
 from idiolect.metrics.base import OfSums, Quotient
@@ -21,6 +22,6 @@ class Accuracy(OfSums):
         """Whether the prediction is right."""
         return jnp.argmax(outputs) == label
 
-    def finish(self, sums: Int[Array, ""], count: Int[Array, ""]) -> Quotient:
+    def finish(self, sums: Int[np.ndarray, "n"], count: Int[np.ndarray, "n"]) -> Quotient:
         """Right predictions / samples."""
         return sums, count

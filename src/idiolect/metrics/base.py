@@ -3,15 +3,25 @@
 import math
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
-from typing import ClassVar
+from typing import Any, ClassVar
 
+import jax
 import numpy as np
 from jaxtyping import Array, Bool, Float, Int, PyTree, Shaped
 
 from idiolect.data.federated import TaskKind
 
-Quotient = tuple[Shaped[Array | np.ndarray, "..."], Shaped[Array | np.ndarray, "..."]]
+Quotient = tuple[Shaped[np.ndarray, "..."], Shaped[np.ndarray, "..."]]
 """Numerator and denominator of a value. The denominator is 0 where there is no value, which then is NaN."""
+
+
+def wide(values: PyTree[Any]) -> PyTree[np.ndarray]:
+    """Arrays on the host, of float64 or int64, in which metrics are finished."""
+    return jax.tree.map(lambda leaf: _wide(np.asarray(leaf)), values)
+
+
+def _wide(array: np.ndarray) -> np.ndarray:
+    return array.astype(np.float64 if array.dtype.kind == "f" else np.int64)
 
 
 class Metric(ABC):
@@ -82,22 +92,22 @@ class OfSums(Metric):
     """
 
     @abstractmethod
-    def finish(self, sums: PyTree[Array], count: Int[Array, ""]) -> Quotient:
-        """The value of some samples, from their sums and how many they are."""
+    def finish(self, sums: PyTree[np.ndarray], count: Int[np.ndarray, "n"]) -> Quotient:
+        """The values of n groups of samples (clients, or all), from their sums and how many samples they have.
+
+        It runs on the host: sums are arrays of float64 or int64 with a leading axis of length n.
+        """
 
 
 class OfSamples(Metric):
-    """A metric that no sums give, such as one of ranks: `sample` is kept of all samples until `finish`."""
+    """A metric that no sums give, such as one of ranks: what `sample` gives is kept of all samples until `finish`."""
 
     @abstractmethod
     def finish(
-        self,
-        values: PyTree[Shaped[Array, "tiles rows ..."]],
-        keep: Bool[Array, "tiles rows"],
-        owner: Int[Array, "tiles"],
-        clients: int,
+        self, values: PyTree[Shaped[np.ndarray, "n ..."]], owner: Int[np.ndarray, "n"], clients: int
     ) -> Quotient:
         """Each client's value, (clients,).
 
-        keep: which rows count. owner: whose samples the rows of a tile are, from 0; all 0 for the value over all.
+        It runs on the host: values are arrays of float64 or int64 of the samples that count. owner: whose each sample
+        is, from 0; all 0 for the value over all samples.
         """

@@ -2,6 +2,7 @@
 
 import jax
 import jax.numpy as jnp
+import numpy as np
 from jaxtyping import Array, Float, Int
 
 from idiolect.core.losses import lowest
@@ -26,6 +27,6 @@ class Brier(OfSums):
         distance = jnp.sum((jax.nn.softmax(outputs) - (jnp.arange(outputs.shape[-1]) == label)) ** 2)
         return jnp.where(own == 2, distance / 2, distance)
 
-    def finish(self, sums: Float[Array, ""], count: Int[Array, ""]) -> Quotient:
+    def finish(self, sums: Float[np.ndarray, "n"], count: Int[np.ndarray, "n"]) -> Quotient:
         """Squared distances / samples."""
         return sums, count

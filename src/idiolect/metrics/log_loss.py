@@ -1,6 +1,7 @@
 """Log-loss."""
 
 import jax
+import numpy as np
 from jaxtyping import Array, Float, Int
 
 from idiolect.metrics.base import OfSums, Quotient
@@ -21,6 +22,6 @@ class LogLoss(OfSums):
         """-log p(label)."""
         return -jax.nn.log_softmax(outputs)[label]
 
-    def finish(self, sums: Float[Array, ""], count: Int[Array, ""]) -> Quotient:
+    def finish(self, sums: Float[np.ndarray, "n"], count: Int[np.ndarray, "n"]) -> Quotient:
         """Losses / samples."""
         return sums, count
