@@ -120,6 +120,17 @@ def commandline(
     return call
 
 
+@pytest.fixture
+def unregistered() -> Iterator[None]:
+    """Methods that a test registers are forgotten after it."""
+    from idiolect.algorithms.registry import ALGORITHMS
+
+    before = dict(ALGORITHMS)
+    yield
+    ALGORITHMS.clear()
+    ALGORITHMS.update(before)
+
+
 @pytest.fixture(scope="session")
 def three_clients() -> "FederatedData":
     """24, 40 and 31 samples of four features and three classes, each client's by a linear model of its own."""

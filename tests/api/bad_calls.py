@@ -71,7 +71,29 @@ def of_arrays() -> Iterator[Bad]:
     yield lambda: from_arrays(None), "arrays: clients must be a mapping {name: (features, labels)}, not None"
 
 
-CALLS: list[Bad] = [*of_tables(), *of_arrays()]
+def of_methods() -> Iterator[Bad]:
+    """What is not a method, wherever one is taken."""
+    data = from_arrays({"a": (X, Y), "b": (X, Y)})
+    nameless = type("Nameless", (idiolect.FedAvg,), {})
+    for given in (3, None, dict):
+        message = (
+            "a method is a name (pfedme, perfedavg, fedavg, ...), a specification such as {'name': 'pfedme', 'rate':"
+        )
+        yield lambda given=given: idiolect.run(data, "mlr", given), message
+        yield lambda given=given: idiolect.compare(data, "mlr", [given]), message
+        yield lambda given=given: idiolect.sweep(data, "mlr", given, space={}), message
+        yield lambda given=given: idiolect.advise(data, methods=[given]), message
+    wrong = "the class Nameless has the name 'fedavg' of FedAvg: set name: ClassVar[str] = 'my-method'"
+    for given in (nameless, nameless()):
+        yield lambda given=given: idiolect.compare(data, "mlr", [given]), wrong
+        yield lambda given=given: idiolect.sweep(data, "mlr", given, space={"rate": [0.1]}), wrong
+    yield (
+        lambda: idiolect.advise(data, methods="fedavg"),
+        "methods must be a list, such as ['fedavg', 'local'], not the",
+    )
+
+
+CALLS: list[Bad] = [*of_tables(), *of_arrays(), *of_methods()]
 
 
 def outcome(call: Callable[[], Any]) -> str:

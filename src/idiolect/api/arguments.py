@@ -4,12 +4,12 @@ from collections.abc import Iterable, Mapping
 from operator import index
 from os import PathLike
 from pathlib import Path
-from typing import Any, TypeAlias
+from typing import Any, TypeAlias, cast
 
 import equinox as eqx
 
 from idiolect.algorithms.base import Algorithm
-from idiolect.algorithms.registry import ALGORITHMS
+from idiolect.algorithms.registry import ALGORITHMS, register, specification
 from idiolect.algorithms.registry import build as build_method
 from idiolect.core.errors import ConfigError, DataError, kind_of, shortened, unknown
 from idiolect.core.losses import SampleLoss
@@ -59,26 +59,44 @@ def method_of(method: Method | Any) -> Algorithm:
 
 
 def methods_named(methods: Any) -> list[str | Mapping[str, Any]]:
-    """The methods of a comparison, each a name or a specification; a class stands for its name.
+    """The methods of a comparison, each a name or a specification, also where it was given as a class or a method.
 
-    Raises `ConfigError` if there is none or one is anything else.
+    Methods of one class get labels that say their settings. Raises `ConfigError` for anything else.
     """
     if isinstance(methods, str | Mapping | Algorithm | type) or not isinstance(methods, Iterable):
         raise ConfigError(f"methods must be a list, such as ['fedavg', 'local'], not {kind_of(methods)}")
-    return [_named(method) for method in methods]
+    given = list(methods)
+    named = [_named(method) for method in given]
+    names = [method if isinstance(method, str) else method.get("name") for method in named]
+    return [
+        {**spec, "label": _label(spec)} if isinstance(method, Algorithm) and names.count(method.name) > 1 else spec
+        for method, spec in zip(given, named, strict=True)
+    ]
 
 
-def _named(method: Any) -> str | Mapping[str, Any]:
+def names_of(methods: Any) -> list[str]:
+    """The names of methods whose settings are tried anyway. Raises `ConfigError` for one that sets something."""
+    named = methods_named(methods)
+    for spec in named:
+        if not isinstance(spec, str) and spec.keys() - {"name", "label"}:
+            setting = next(key for key in spec if key not in ("name", "label"))
+            raise ConfigError(f"advise tries settings of {spec['name']} itself; leave {setting} out, or use compare")
+    return [spec if isinstance(spec, str) else str(spec.get("name")) for spec in named]
+
+
+def _named(method: Any) -> Any:
     if isinstance(method, str | Mapping):
-        return method
-    if isinstance(method, type) and ALGORITHMS.get(getattr(method, "name", "")) is method:
-        return method.name
+        return cast("str | Mapping[str, Any]", method)
+    if isinstance(method, type) and issubclass(method, Algorithm):
+        return register(method)
     if isinstance(method, Algorithm):
-        raise ConfigError(
-            f"a method that is compared is a name or a specification, such as "
-            f"{{'name': {method.name!r}, ...settings}}, not {kind_of(method)}"
-        )
+        return specification(method)
     raise _not_a_method(method)
+
+
+def _label(spec: Mapping[str, Any]) -> str:
+    """A method's name with its settings: "fedavg rate=0.1"."""
+    return " ".join([spec["name"], *(f"{key}={value}" for key, value in spec.items() if key != "name")])
 
 
 def _not_a_method(method: Any) -> ConfigError:
