@@ -163,7 +163,7 @@ def _csv(path: Path, as_text: Sequence[str]) -> tuple[pd.DataFrame, list[str]]:
         options = {"dtype": str, "usecols": numbers, "index_col": False}
         words = pd.read_csv(io.BytesIO(content), sep=separator, encoding=encoding, **options)  # pyright: ignore
         for name in numbers:
-            if bool(words[name].str.fullmatch(r"\s*[+-]?0\d+\s*").fillna(False).astype(bool).any()):
+            if bool(words[name].str.fullmatch(r"\s*[+-]?0\d+\s*", na=False).any()):
                 rows[name] = words[name]
     rows.columns = [str(name).strip() for name in rows.columns]
     return rows, notes
