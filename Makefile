@@ -16,7 +16,7 @@ sites: $(STAMP)  ## A hub and four sites as real processes with mutual TLS; resu
 docs: $(STAMP)  ## The documentation as a site in site/, to be opened as files
 	NO_MKDOCS_2_WARNING=1 $(BIN)/python -m mkdocs build --strict --quiet
 
-check: $(STAMP)  ## The fast tests, for every save: two minutes on two cores
+check: $(STAMP)  ## The fast tests, for every save: about six minutes on two cores
 	$(BIN)/python -m pytest -m "not slow" $(PYTEST_ARGS)
 
 test: $(STAMP)  ## All tests

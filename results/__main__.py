@@ -1,15 +1,20 @@
-"""`python -m results`: write cells.csv, and the two tables of README.md that follow from the folders."""
+"""`python -m results`: write cells.csv and the tables of README.md and comparisons.md from the folders."""
 
-from results import cells, claims
-from results.scores import README, between
+from pathlib import Path
+
+from results import cells, claims, ratios
+from results.scores import COMPARISONS, README, between
 
 
-def page(text: str, summary: str, table: str) -> str:
-    """README.md with both tables."""
-    return between(between(text, "cells", summary), "claims", table)
+def pages(summary: str) -> dict[Path, str]:
+    """README.md and comparisons.md with their tables, by file."""
+    readme, comparisons = (file.read_text(encoding="utf-8") for file in (README, COMPARISONS))
+    readme = between(between(readme, "cells", summary), "ratios", ratios.markdown())
+    return {README: readme, COMPARISONS: between(comparisons, "claims", claims.markdown())}
 
 
 if __name__ == "__main__":
     summary = cells.write()
-    README.write_text(page(README.read_text(encoding="utf-8"), summary, claims.markdown()), encoding="utf-8")
+    for file, text in pages(summary).items():
+        file.write_text(text, encoding="utf-8")
     print(summary)

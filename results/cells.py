@@ -16,7 +16,7 @@ from typing import Any
 from idiolect.experiments import packaged
 from idiolect.study.experiment import Cell, Experiment
 from idiolect.study.outcomes import GapLine
-from idiolect.study.published import Published
+from idiolect.study.published import Published, published_metric
 from idiolect.study.summary import OverSeeds, over_seeds
 from idiolect.study.verdict import in_words, interval_of, verdict_of
 from results.scores import HERE, pooled, rows_of
@@ -104,9 +104,11 @@ def key_in(paper: str, table: str, cell: Cell, method: str, value: Published) ->
 
 
 def in_published_units(row: Mapping[str, str], metric: str) -> OverSeeds:
-    """A row's value of a metric over seeds: accuracy in per cent, a loss as it is."""
-    name, unit = ("loss", 1.0) if metric == "loss" else ("accuracy", 100.0)
-    name = name if name in row else "pooled"
+    """Read a row's value of a metric over seeds: in per cent where the metric is shown so, else as it is."""
+    wanted = published_metric(metric)
+    name, unit = wanted.key, wanted.unit
+    if name not in row and row["metric"] == metric:
+        name = "pooled"  # the metric that the folder compares
     mean, std, half = (float(text) if (text := row[name + suffix]) else math.nan for suffix in ("", "_std", "_ci95"))
     return OverSeeds(unit * mean, unit * std, unit * half, int(row["seeds"]))
 

@@ -1,4 +1,4 @@
-"""The comparisons behind the conclusions of README.md: differences paired by seed, from the folders' clients.csv."""
+"""The comparisons of comparisons.md: differences paired by seed, from the folders' clients.csv."""
 
 import tomllib
 from dataclasses import dataclass
@@ -28,13 +28,13 @@ def claims() -> list[Claim]:
     found: list[tuple[str, str, str, Difference]] = []
     for entry in tomllib.loads((HERE / "claims.toml").read_text(encoding="utf-8"))["claims"]:
         for folder in entry["folders"]:
-            scores = pooled(folder)
-            both = [cell for cell, name in scores if name == entry["one"] and (cell, entry["other"]) in scores]
+            scores, others = pooled(folder), pooled(entry.get("other_folder", folder))
+            both = [cell for cell, name in scores if name == entry["one"] and (cell, entry["other"]) in others]
             cells = entry.get("cells", both)
             if not cells:
                 raise SystemExit(f"claims.toml: {folder} has no cell with {entry['one']} and {entry['other']}")
             for cell in cells:
-                one, other = scores[cell, entry["one"]], scores[cell, entry["other"]]
+                one, other = scores[cell, entry["one"]], others[cell, entry["other"]]
                 seeds = sorted(one.keys() & other.keys())
                 difference = paired([one[seed] for seed in seeds], [other[seed] for seed in seeds])
                 found.append((entry["text"], folder, cell, difference))

@@ -6,7 +6,7 @@ from functools import cache
 from pathlib import Path
 
 HERE = Path(__file__).parent
-README = HERE / "README.md"
+README, COMPARISONS = HERE / "README.md", HERE / "comparisons.md"
 
 
 def rows_of(folder: str, name: str = "table.csv") -> list[dict[str, str]]:

@@ -3,6 +3,7 @@
 import ctypes
 import gc
 import os
+import runpy
 import shutil
 import sys
 from collections.abc import Callable, Iterator
@@ -20,6 +21,18 @@ if LEADS:
         shutil.rmtree(cache)
     cache.mkdir(parents=True, exist_ok=True)
     folder = str(cache)
+    # Programs that run for milliseconds need no expensive optimisation: half of what the tests would take. Not every
+    # XLA knows every flag, and it ends the process at an unknown one.
+    known_flags = runpy.run_path(str(Path(__file__).parents[1] / "src/idiolect/runtime/xla_flags.py"))["known_flags"]
+    flags = known_flags(
+        [
+            "--xla_backend_optimization_level=0",
+            "--xla_llvm_disable_expensive_passes=true",
+            "--xla_cpu_use_fusion_emitters=false",
+            "--xla_cpu_parallel_codegen_split_count=1",
+        ],
+        cache,
+    )
     os.environ |= {
         "IDIOLECT_CACHE": folder,
         "JAX_COMPILATION_CACHE_DIR": folder,
@@ -27,16 +40,7 @@ if LEADS:
         "JAX_PERSISTENT_CACHE_MIN_ENTRY_SIZE_BYTES": "-1",
         "JAX_TRACEBACK_IN_LOCATIONS_LIMIT": "0",  # programs need not know which line of Python each operation is from
         "OPENBLAS_NUM_THREADS": "1",  # the workers share the cores; waiting threads of numpy's would take them
-        # Programs that run for milliseconds need no expensive optimisation: half of what the tests would take.
-        "XLA_FLAGS": " ".join(
-            [
-                *os.environ.get("XLA_FLAGS", "").split(),
-                "--xla_backend_optimization_level=0",
-                "--xla_llvm_disable_expensive_passes=true",
-                "--xla_cpu_use_fusion_emitters=false",
-                "--xla_cpu_parallel_codegen_split_count=1",
-            ]
-        ),
+        "XLA_FLAGS": " ".join([*os.environ.get("XLA_FLAGS", "").split(), *flags]),
     }
 
 import pytest  # noqa: E402
@@ -114,6 +118,17 @@ def commandline(
         return int(ended.value.code or 0), out, err
 
     return call
+
+
+@pytest.fixture
+def unregistered() -> Iterator[None]:
+    """Methods that a test registers are forgotten after it."""
+    from idiolect.algorithms.registry import ALGORITHMS
+
+    before = dict(ALGORITHMS)
+    yield
+    ALGORITHMS.clear()
+    ALGORITHMS.update(before)
 
 
 @pytest.fixture(scope="session")

@@ -153,6 +153,7 @@ ALSO = [
     "algorithms/test_mmfl_clusters.py",
     "algorithms/test_mocha_relations.py",
     "algorithms/test_on_modalities.py",
+    "api/test_bad_calls.py",
     "cli/test_bad_input.py",
     "cli/test_broken_stores.py",
     "cli/test_help.py",

@@ -76,8 +76,8 @@ def measured(name: str) -> str:
             lines.append(f"| {' | '.join(words)} |")
     note = (
         "Accuracy in %, or the metric that is named, over all clients' test samples, in the round that the report "
-        "names; mean ± standard deviation over seeds. Local: training alone. FedAvg: its one model. A dash: not in "
-        "that table. Settings are those of the report."
+        "names; mean ± half of the 95 % interval over seeds (Student's t). Local: local training. FedAvg: its one "
+        "model. A dash: not in that table. Settings are those of the report."
     )
     return "\n".join([*lines, "", note])
 
@@ -95,10 +95,10 @@ def beside(folder: str, row: Row, other: tuple[str, str]) -> str:
 
 
 def score(row: Row) -> str:
-    """Mean and standard deviation over seeds, in the units of the metric."""
+    """Mean and half of its 95 % interval over seeds, in the units of the metric."""
     if not row["pooled"] or row["pooled"] == "nan":
         return "diverged" if int(row["failed"] or 0) else "—"
     percent = METRICS[row["metric"]].percent
     scale, digits = (100.0, ".2f") if percent else (1.0, ".4g")
     mean = format(scale * float(row["pooled"]), digits)
-    return f"{mean} ± {format(scale * float(row['pooled_std']), digits)}" if int(row["seeds"]) > 1 else mean
+    return f"{mean} ± {format(scale * float(row['pooled_ci95']), digits)}" if int(row["seeds"]) > 1 else mean

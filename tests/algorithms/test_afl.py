@@ -166,6 +166,50 @@ def test_normalised_weights_divide_by_the_cohorts_own(x64):
     np.testing.assert_allclose(contract.vector(two.params), (0.3 * models[2] + 0.1 * models[0]) / 0.4, atol=1e-12)
 
 
+def test_positional_weights_belong_to_the_places_of_a_cohort(x64):
+    """Three rounds in numpy, S = 3 of 4 clients: the k-th client drawn has the k-th weight, whoever it is."""
+    problem = quadratics(dtype=np.float64, noise=1.0)
+    method = AFL(rate=0.1, mixture_rate=0.05, weights="positional", batch_size=0, output="average")
+    simulation = problem.simulation(method, cohort=3)
+    state, w, mixture, seen = simulation.init(0), contract.vector(problem.params), np.full(3, 1 / 3), []
+    for round in range(3):
+        ids = np.asarray(simulation.sampling.draw(state.seed, round, 3)[0]).tolist()
+        losses = np.array([full_loss(problem, i, w) for i in ids])
+        w = mixture @ [w - 0.1 * problem.a[i] @ (w - problem.c[i]) for i in ids]
+        mixture = nearest(mixture + 0.05 * losses)
+        seen.append(w)
+    state = simulation.advance(state, 3)
+    np.testing.assert_allclose(contract.vector(state.shared.params), w, atol=1e-12)
+    np.testing.assert_allclose(state.shared.mixture, [*mixture, 0.0], atol=1e-12)
+    np.testing.assert_allclose(contract.vector(state.shared.average), np.mean(seen, axis=0), atol=1e-12)
+    assert np.ptp(mixture) > 1e-2
+
+
+def full_loss(problem, index, w):
+    """f_i(w) on all samples of a client, each with a centre of its own."""
+    x, _ = problem.data.train.client(index)
+    gaps = w - x[:, :, 5]
+    return 0.5 * np.mean(np.einsum("ni,ij,nj->n", gaps, problem.a[index], gaps))
+
+
+def test_a_place_that_nobody_fills_has_no_weight():
+    """Binomial sampling pads the cohort; a round without clients moves no model, and padding earns no weight."""
+    method = AFL(weights="positional", mixture_rate=0.5)
+    shared = Agnostic(jnp.ones(2), jnp.full(3, 1 / 3), None, jnp.asarray(0))
+    ids, messages = jnp.array([2, 0]), Report(jnp.array([[4.0, 4.0], [9.0, 9.0]]), jnp.array([0.2, 3.0]))
+    one = Cohort(ids, jnp.ones(2), jnp.array([True, False]), 3, jnp.asarray(3.0), 1.5)
+    after = method.aggregate(shared, one, messages)
+    np.testing.assert_allclose(after.params, [4.0, 4.0])
+    np.testing.assert_allclose(after.mixture, [*nearest([0.5 + 0.5 * 0.2, 0.5]), 0.0], atol=1e-6)
+    none = one._replace(present=jnp.zeros(2, bool))
+    np.testing.assert_array_equal(method.aggregate(shared, none, messages).params, [1.0, 1.0])
+
+
+def test_positional_weights_take_no_mixture_of_clients():
+    with pytest.raises(ConfigError, match="afl: mixture gives one weight per client"):
+        AFL(weights="positional", mixture=np.array([0.5, 0.5]))
+
+
 @pytest.mark.parametrize("weights", ["unbiased", "normalised"])
 def test_a_cohort_without_weight_moves_no_model(weights):
     """The projection makes exact zeros, so this happens; the mixture still learns of the losses."""

@@ -91,6 +91,26 @@ def test_a_round_takes_local_steps_on_consecutive_batches(variant):
     np.testing.assert_allclose(flat(local(problem.params)), flat(by_hand(problem.params)), atol=1e-6)
 
 
+@pytest.mark.parametrize("variant", ["sequential", "exact"])
+def test_epochs_give_each_client_as_many_iterations_as_full_mini_batches(variant):
+    """Per pass floor(n_i / B), at least one; each takes the next two or three mini-batches of reshuffled passes."""
+    problem = classification((9, 1, 30, 4, 17))
+    algorithm = PerFedAvg(rate=0.1, adapt_rate=0.2, epochs=2, batch_size=4, variant=variant)
+    needed, key = 2 if variant == "sequential" else 3, jax.random.key(3)
+    local = jax.jit(lambda w, client: algorithm.local(w, None, client, key)[0])
+    for index, iterations in ((0, 2 * 2), (1, 2 * 1), (4, 2 * 4)):
+        client, w = problem.client(index), problem.params
+        for step in range(iterations):
+            draws = [client.batch(key, needed * step + i, 4, "epoch") for i in range(needed)]
+            if variant == "sequential":
+                w = tree.add_scaled(w, -0.2, client.grad(w, draws[0]))
+                w = tree.add_scaled(w, -0.1, client.grad(w, draws[1]))
+            else:
+                w = tree.add_scaled(w, -0.1, algorithm.meta_gradient(client, w, *draws))
+        np.testing.assert_allclose(flat(local(problem.params, client)), flat(w), atol=1e-6)
+        assert np.abs(flat(w) - flat(problem.params)).max() > 1e-2
+
+
 def test_the_server_averages_and_the_adapted_model_is_sgd_on_training_data():
     problem = classification()
     algorithm = PerFedAvg(local_steps=2, batch_size=4, adapt_steps=2, adapt_rate=0.2, weighting="size")
@@ -114,7 +134,14 @@ def test_the_server_averages_and_the_adapted_model_is_sgd_on_training_data():
 
 @pytest.mark.parametrize(
     ("key", "value"),
-    [("rate", -1.0), ("adapt_rate", float("nan")), ("difference", 0.0), ("local_steps", 0), ("adapt_steps", 0)],
+    [
+        ("rate", -1.0),
+        ("adapt_rate", float("nan")),
+        ("difference", 0.0),
+        ("local_steps", 0),
+        ("adapt_steps", 0),
+        ("epochs", -1),
+    ],
 )
 def test_what_is_out_of_range_is_named(key, value):
     with pytest.raises(ConfigError, match=f"perfedavg: {key} = "):

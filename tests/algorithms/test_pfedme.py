@@ -173,6 +173,28 @@ def test_a_round_is_algorithm_1_written_out(changes):
     np.testing.assert_allclose(flat(simulation.advance(start, 1).shared), after, atol=2e-5)
 
 
+def test_epochs_give_each_client_passes_over_its_own_samples(x64):
+    """Two reshuffled passes of ceil(n_i / 4) mini-batches in numpy; the last one of a pass may be short."""
+    problem = quadratics((9, 1, 4), dtype=np.float64, noise=1.0)
+    method = PFedMe(rate=0.1, inner_rate=0.2, prox_weight=LAMBDA, inner_steps=2, epochs=2, batch_size=4)
+    key, counts = jax.random.key(3), []
+    for index in range(3):
+        client, steps = problem.client(index), 2 * -(-int(problem.sizes[index]) // 4)
+        w = theta = flat(problem.params)
+        for r in range(steps):
+            batch = client.batch(key, r, 4, "epoch")
+            kept = np.asarray(batch.x)[np.asarray(batch.weight) > 0]
+            for _ in range(2):
+                slope = problem.a[index] @ (theta - kept[:, :, 5].mean(axis=0)) + LAMBDA * (theta - w)
+                theta = theta - 0.2 * slope
+            w = w - 0.1 * LAMBDA * (w - theta)
+        got = jax.jit(lambda start, client=client: method.train(start, client, key))(problem.params)
+        np.testing.assert_allclose(flat(got[0]), w, atol=1e-12)
+        np.testing.assert_allclose(flat(got[1]), theta, atol=1e-12)
+        counts.append(steps)
+    assert counts == [6, 2, 2]
+
+
 def test_hidden_l2_is_an_l2_term_of_the_inner_problem():
     problem, w, hidden = quadratics(), np.linspace(-1, 2, 5), 0.7
     a, c = problem.a[0], problem.c[0]
@@ -199,6 +221,7 @@ def test_hidden_l2_is_an_l2_term_of_the_inner_problem():
         ("rate", float("inf")),
         ("rate", np.float32(-1)),
         ("batch_size", 0),
+        ("epochs", -1),
         ("hidden_l2", -1e-3),
         ("tolerance", 0.0),
         ("batches", "random"),

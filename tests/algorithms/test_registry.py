@@ -1,14 +1,28 @@
 """Methods by name: what a specification makes, and what it is refused for."""
 
-from typing import Any
+import json
+from dataclasses import fields
+from typing import Any, ClassVar
 
+import numpy as np
 import pytest
 
 from idiolect.algorithms.base import Algorithm
 from idiolect.algorithms.fedavg import FedAvg
+from idiolect.algorithms.fedper import FedPer
+from idiolect.algorithms.fedu import FedU
+from idiolect.algorithms.mmfl import MmFL
 from idiolect.algorithms.pfedme import PFedMe
-from idiolect.algorithms.registry import ALGORITHMS, build, describe_methods, hyperparameters
+from idiolect.algorithms.registry import (
+    ALGORITHMS,
+    build,
+    describe_methods,
+    hyperparameters,
+    register,
+    specification,
+)
 from idiolect.core.errors import ConfigError
+from idiolect.graphs import complete
 
 
 @pytest.mark.parametrize("name", ALGORITHMS)
@@ -83,3 +97,75 @@ def test_a_method_is_final_and_what_it_inherits_from_is_none(name: str) -> None:
         assert not hasattr(base, "name")
     assert len(bases_between(cls)) <= 6
     assert depth(cls) - 1 <= 3
+
+
+class Own(FedAvg):
+    """A user's method: FedAvg under another name, with a setting more."""
+
+    name: ClassVar[str] = "own"
+    extra: float = 1.0
+
+
+@pytest.mark.usefixtures("unregistered")
+def test_a_users_class_is_a_method_by_its_name():
+    assert register(Own) == "own"
+    assert build({"name": "own", "extra": 2}) == Own(extra=2.0)
+    again = type("Own", (FedAvg,), {"name": "own", "__module__": Own.__module__, "__qualname__": Own.__qualname__})
+    assert (register(again), ALGORITHMS["own"]) == ("own", again)  # the cell of a notebook, run twice
+    assert register(FedAvg) == "fedavg"
+
+
+@pytest.mark.usefixtures("unregistered")
+@pytest.mark.parametrize(
+    ("names", "message"),
+    [
+        ({}, "the class Mine has the name 'fedavg' of FedAvg: set name: ClassVar"),
+        ({"name": 3}, "the class Mine needs a name of letters, digits and hyphens"),
+        ({"name": "a/b"}, "the class Mine needs a name of letters"),
+        ({"name": ""}, "the class Mine needs a name of letters"),
+        ({"name": "own"}, "the class Mine has the name 'own' of Own"),
+    ],
+)
+def test_a_class_without_a_name_of_its_own_is_refused(names, message):
+    register(Own)
+    with pytest.raises(ConfigError, match=message):
+        register(type("Mine", (FedAvg,), names))
+
+
+@pytest.mark.usefixtures("unregistered")
+@pytest.mark.parametrize(
+    "method",
+    [
+        FedAvg(),
+        FedAvg(rate=0.1, local_steps=3),
+        FedAvg(rate=np.float32(0.5)),
+        Own(extra=3.0),
+        FedU(graph=complete(3)),
+        FedPer(head=lambda path, _: "bias" in path),
+        MmFL(rates=(0.1, 0.2)),
+    ],
+)
+def test_a_specification_makes_an_equal_method(method):
+    spec = specification(method)
+    json.dumps(spec)
+    made = build(spec)
+    assert type(made) is type(method)
+    for field in fields(method):
+        assert getattr(made, field.name) == getattr(method, field.name)
+    assert spec == specification(made)
+
+
+def test_what_is_no_plain_value_stands_by_its_content():
+    first, second = specification(FedU(graph=complete(3))), specification(FedU(graph=complete(3)))
+    assert first == second
+    assert first["graph"].startswith("own-")
+    graph = complete(3)
+    assert len(graph.components) == 1  # computed and kept, which changes nothing of what it is
+    assert specification(FedU(graph=graph)) == first
+    assert specification(FedU(graph=complete(4)))["graph"] != first["graph"]
+    with pytest.raises(ConfigError, match="unknown graph 'own"):
+        build({"name": "fedu", "graph": "own"})
+
+
+def test_a_specification_has_only_what_is_not_the_default():
+    assert specification(FedAvg(rate=FedAvg().rate)) == {"name": "fedavg"}

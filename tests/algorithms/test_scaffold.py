@@ -10,6 +10,7 @@ from idiolect.algorithms.registry import build
 from idiolect.algorithms.scaffold import Controlled, Scaffold
 from idiolect.core.errors import ConfigError
 from idiolect.core.random import stream
+from idiolect.models.registry import build as build_model
 from tests import contract
 from tests.federations import quadratics, rows, run
 
@@ -127,6 +128,50 @@ def test_two_rounds_are_algorithm_1_written_out(x64, options):
     np.testing.assert_allclose(rows(state.private), own, atol=1e-11, rtol=0)
 
 
+@pytest.mark.parametrize("epochs", [0, 3])
+def test_the_published_steps_move_the_first_array_and_count_one_pass(x64, epochs):
+    """Two rounds in numpy: the first array has two of the five entries; K of line 12 is that of one pass."""
+    problem = quadratics((5, 1, 7, 4), dtype=np.float64, noise=1.0)
+    method = Scaffold(rate=0.1, batch_size=2, steps="published", epochs=epochs, local_steps=3)
+    simulation = problem.simulation(method, cohort=3)
+    state, moved = simulation.init(0), np.array([1.0, 1.0, 0.0, 0.0, 0.0])
+    x, c, own = contract.vector(problem.params), np.zeros(5), np.zeros((4, 5))
+    for round in range(2):
+        ids, _ = simulation.sampling.draw(state.seed, round, 3)
+        changes, moves = [], []
+        for i in np.asarray(ids):
+            per_pass = -(-int(problem.sizes[i]) // 2)
+            key, y = stream(jax.random.key(0), "local", round, i), x
+            for k in range(epochs * per_pass or 3):
+                batch = problem.client(int(i)).batch(key, k, 2, "epoch" if epochs else "fresh")
+                kept = np.asarray(batch.x)[np.asarray(batch.weight) > 0]
+                y = y - 0.1 * moved * (problem.a[i] @ (y - kept[:, :, 5].mean(axis=0)) - own[i] + c)
+            new = own[i] - c + (x - y) / ((per_pass if epochs else 3) * 0.1)
+            changes.append(y - x)
+            moves.append(new - own[i])
+            own[i] = new
+        x, c = x + np.mean(changes, axis=0), c + np.sum(moves, axis=0) / 4
+    state = simulation.advance(state, 2)
+    np.testing.assert_allclose(contract.vector(state.shared.params), x, atol=1e-11, rtol=0)
+    np.testing.assert_allclose(contract.vector(state.shared.control), c, atol=1e-11, rtol=0)
+    np.testing.assert_allclose(rows(state.private), own, atol=1e-11, rtol=0)
+    assert np.abs(x - contract.vector(problem.params))[:2].min() > 1e-2
+    np.testing.assert_array_equal(x[2:], contract.vector(problem.params)[2:])
+
+
+@pytest.mark.parametrize("name", ["mlr", "mlp"])
+def test_the_first_array_of_a_model_is_the_first_layers_weight(name):
+    module = build_model({"name": name}, (6,), 3, "classification", jax.random.key(0))
+    first = jax.tree.leaves(module)[0]
+    assert first.ndim == 2
+    assert 6 in first.shape
+
+
+def test_the_published_steps_need_mini_batches():
+    with pytest.raises(ConfigError, match='scaffold: steps = "published" takes mini-batches'):
+        Scaffold(steps="published", batch_size=0)
+
+
 def test_only_the_two_differences_are_sent(x64):
     """Nothing in the message is c_i or c_i+; shifting c and c_i together changes neither step nor message."""
     problem = quadratics(dtype=np.float64)
@@ -154,7 +199,14 @@ def test_the_contract_holds():
 
 @pytest.mark.parametrize(
     ("key", "value"),
-    [("option", "III"), ("server_rate", 0.0), ("weighting", "sizes"), ("rate", -1.0), ("epochs", -1)],
+    [
+        ("option", "III"),
+        ("steps", "first"),
+        ("server_rate", 0.0),
+        ("weighting", "sizes"),
+        ("rate", -1.0),
+        ("epochs", -1),
+    ],
 )
 def test_what_is_out_of_range_is_named(key, value):
     with pytest.raises(ConfigError, match=f"scaffold: {key} = "):

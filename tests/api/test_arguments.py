@@ -16,11 +16,12 @@ from idiolect.api.arguments import (
     check_model_argument,
     method_of,
     methods_named,
+    names_of,
     seed_of,
     splits_of,
     whole,
 )
-from idiolect.core.errors import IdiolectError
+from idiolect.core.errors import ConfigError, IdiolectError
 
 SCRIPT = """
 import numpy as np, idiolect
@@ -38,7 +39,6 @@ for call in (
     lambda: idiolect.compare("good.csv", "mlr", ["fedavg"]),
     lambda: idiolect.compare(data, lambda x: x, ["fedavg"]),
     lambda: idiolect.compare(data, "mlr", "fedavg"),
-    lambda: idiolect.compare(data, "mlr", [idiolect.FedAvg(rate=0.1)]),
     lambda: idiolect.sweep("good.csv", "mlr", "fedavg", space={"rate": [0.1]}),
     lambda: idiolect.sweep(data, "mlr", 3, space={"rate": [0.1]}),
     lambda: idiolect.FedAvg(lr=0.1),
@@ -65,7 +65,6 @@ ConfigError: a method is a name (pfedme, perfedavg, fedavg, ...), a specificatio
 DataError: data must be FederatedData, not the text 'good.csv'
 ConfigError: a model must be an equinox.Module
 ConfigError: methods must be a list, such as ['fedavg', 'local'], not the text 'fedavg'
-ConfigError: a method that is compared is a name or a specification, such as {'name': 'fedavg', ...s
 DataError: data must be FederatedData, not the text 'good.csv'
 ConfigError: a method is a name
 ConfigError: unknown setting of fedavg 'lr'; did you mean 'rate'?
@@ -104,7 +103,7 @@ def test_a_strangers_mistakes_are_one_line_each():
         (lambda: method_of({"name": "fedavg", "learning_rate": 0.1}), "did you mean 'rate'"),
         (lambda: method_of(eqx.nn.MLP), "not the class MLP"),
         (lambda: methods_named(3), "methods must be a list"),
-        (lambda: methods_named([3]), "a method is a name .* not a int"),
+        (lambda: methods_named([3]), "a method is a name .* not an int"),
         (lambda: methods_named([eqx.nn.MLP]), "not the class MLP"),
         (lambda: whole("rounds", True, least=1), "rounds = True must be a whole number of at least 1"),
         (lambda: whole("rounds", 2.5, least=1), "rounds = 2.5"),
@@ -121,6 +120,19 @@ def test_methods_are_taken_in_every_form():
     assert method_of(idiolect.FedAvg) == method_of("fedavg") == idiolect.FedAvg()
     assert method_of({"name": "fedavg", "rate": 0.5}) == method_of(idiolect.FedAvg(rate=0.5))
     assert methods_named([idiolect.FedAvg, "local", {"name": "fedu"}]) == ["fedavg", "local", {"name": "fedu"}]
+    assert methods_named([idiolect.FedAvg(rate=0.1)]) == [{"name": "fedavg", "rate": 0.1}]
+    assert methods_named([idiolect.FedAvg(rate=0.1), "fedavg"]) == [
+        {"name": "fedavg", "rate": 0.1, "label": "fedavg rate=0.1"},
+        "fedavg",
+    ]
+    assert names_of([idiolect.FedAvg, "local", idiolect.Ditto(), {"name": "fedu"}]) == [
+        "fedavg",
+        "local",
+        "ditto",
+        "fedu",
+    ]
+    with pytest.raises(ConfigError, match="advise tries settings of fedavg itself; leave rate out, or use compare"):
+        names_of([idiolect.FedAvg(rate=0.1)])
 
 
 def test_plain_values_are_taken_as_they_are_meant():

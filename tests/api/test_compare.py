@@ -2,6 +2,7 @@ import gc
 import os
 import warnings
 from pathlib import Path
+from typing import ClassVar
 
 import numpy as np
 import pytest
@@ -66,3 +67,35 @@ def test_without_a_folder_everything_is_still_there_to_read(capsys):
     assert found.results.store.scores(row.id, 1, "personal", "test") is not None
     assert found.results.curves(cell, "test", ["personal"])[0].rounds.tolist() == [0, 1]
     assert found.results.audit(cell)
+
+
+class Own(idiolect.Local):
+    """A user's method: local training by another name, with a setting that has no default elsewhere."""
+
+    name: ClassVar[str] = "mine"
+
+
+@pytest.mark.usefixtures("unregistered")
+def test_methods_are_compared_as_classes_and_as_they_are_made(data, tmp_path):
+    graph = idiolect.graphs.complete(3)
+    given = [Own, Own(rate=0.3, local_steps=1), idiolect.FedAvg, idiolect.FedU(graph=graph, local_steps=1)]
+    found = idiolect.compare(data, "mlr", given, out=tmp_path / "out", **SMALL)
+    titles = list(dict.fromkeys(line.method for line in found.lines))
+    assert titles == ["mine", "mine rate=0.3 local_steps=1", "fedavg", "fedu"]
+    # The numbers are those of the same methods in `run`.
+    of_run = {title: idiolect.run(data, "mlr", method, rounds=2) for title, method in zip(titles, given, strict=True)}
+    for line in found.lines:
+        summary = of_run[line.method].summary(line.model)
+        assert line.mean.mean == pytest.approx(summary.mean, abs=1e-6)
+    assert "mine rate=0.3" in (tmp_path / "out" / "report.md").read_text()
+    again = idiolect.compare(data, "mlr", given, out=tmp_path / "out", **SMALL)
+    assert [line.method for line in again.lines] == [line.method for line in found.lines]
+    with pytest.raises(StoreError, match="another configuration"):
+        idiolect.compare(data, "mlr", [Own(rate=0.4)], out=tmp_path / "out", **SMALL)
+
+
+def test_what_is_no_method_is_refused_before_anything_is_written(data, tmp_path):
+    for given in ([idiolect.FedAvg(), idiolect.FedAvg()], [idiolect.FedAvg, "fedavg"]):
+        with pytest.raises(ConfigError, match="two methods are labelled 'fedavg'"):
+            idiolect.compare(data, "mlr", given, out=tmp_path / "out", **SMALL)
+    assert not (tmp_path / "out").exists()

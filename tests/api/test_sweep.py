@@ -1,5 +1,6 @@
 import importlib
 import re
+from typing import ClassVar
 
 import pytest
 
@@ -126,3 +127,20 @@ def test_what_is_wrong_is_named_before_anything_runs(three_clients, tmp_path, me
     with pytest.raises(ConfigError, match=message):
         sweep(three_clients, "mlr", method, space=space, out=tmp_path / "out")
     assert not (tmp_path / "out").exists()
+
+
+class Own(idiolect.Local):
+    """A user's method."""
+
+    name: ClassVar[str] = "mine"
+
+
+@pytest.mark.usefixtures("unregistered")
+@pytest.mark.parametrize("method", [Own, Own(local_steps=2, batch_size=5)])
+def test_a_method_is_swept_as_a_class_and_as_it_is_made(three_clients, method):
+    result = idiolect.sweep(three_clients, "mlr", method, space={"rate": [1e-6, 0.5]}, rounds=2)
+    assert result.best.setting.values["rate"] == 0.5
+    both = idiolect.sweep(
+        three_clients, "mlr", [method, "local"], space={"mine": {"rate": [0.5]}, "local": {"rate": [0.5]}}, rounds=1
+    )
+    assert {one.setting.cell.methods[0].name for one in both.swept.tried} == {"mine", "local"}

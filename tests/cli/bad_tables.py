@@ -38,6 +38,7 @@ TEXTS: list[tuple[str | bytes, str]] = [
     ("client,x,label\n" + "".join(f"{'ab'[i % 2]},7,{'yn'[i % 3 == 0]}\n" for i in range(40)), "no feature is left"),
     ("client,label\n" + "a,y\nb,n\n" * 20, "no feature column"),
     ("client,x,label\n" + "".join(f"{'ab'[i % 2]},{i / 7},1e300\n" for i in range(40)), "column 'label' is beyond"),
+    (TABLE.replace("\n", "\r").replace(",y", ",n"), "all labels are 'n'"),
     ("client,x,label\n" + "".join(f"{'ab'[i % 2]},{i / 7},2020-01-01\n" for i in range(40)), ""),
     (b"\x00\x01\x02\x03", "no text"),
     (b"\xff\xfe\x00", ""),
@@ -45,6 +46,7 @@ TEXTS: list[tuple[str | bytes, str]] = [
     (table("client,x,label,split").replace("\n", ",train\n").replace("split,train", "split"), "no test rows"),
     (table("client,x,label,split").replace("\n", ",dev\n").replace("split,dev", "split"), "'dev' in row 1"),
 ]
+DEEP = b"[" * 100_000 + b"]" * 100_000
 PACKED = gzip.compress(TABLE.encode() * 200)
 
 
@@ -66,7 +68,11 @@ def tables() -> Iterator[Bad]:
         ("own.json", b"{", "cannot be read as JSON"),
         ("own.json", b"[1, 2]", "a list of objects"),
         ("own.jsonl", b"{}\n{", "cannot be read as JSON"),
-        ("own.xlsx", b"PK nothing", "cannot be read as Excel"),
+        ("own.json", DEEP, "nested too deeply"),
+        ("own.jsonl", b'{"client": ' + DEEP + b"}", "nested too deeply"),
+        ("own.xlsx", b"PK nothing", "damaged or not a workbook"),
+        ("own.xlsx", b"client,x\na,1\n", "not a workbook"),
+        ("own.xls", b"\xd0\xcf\x11\xe0" + b"\0" * 600, "Excel 97 to 2003"),
         ("folder.csv/own.csv", TABLE.encode(), "is a folder"),
     ):
         for command in (("compare", "--methods", "local", "--data"), ("inspect",)):

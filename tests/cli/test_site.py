@@ -71,6 +71,28 @@ def test_the_log_lists_what_has_left_and_its_totals(kit, table, commandline):
     assert [line["round"] for line in lines] == [1]
 
 
+def test_the_log_shows_the_settings_that_a_hub_asked_for(kit, commandline):
+    assert "no hub has asked" in commandline("site", "log", kit, "--terms")[1]
+    outbox = Outbox(kit / "idiolect" / "sent.jsonl")
+    terms = {"run": "c/fedavg/seed0", "method": {"name": "fedavg", "batch_size": 1}, "model": {"name": "mlr"}}
+    digest = outbox.record({**terms, "kind": {"classes": ["ill"]}, "seed": 3, "rounds": 9})
+    for round in (0, 1):
+        outbox.write("server", "round", Message({}), run="c/fedavg/seed0", round=round, terms=digest)
+    out = commandline("site", "log", kit, "--terms")[1]
+    for told in (
+        digest[:12],
+        "c/fedavg/seed0",
+        "messages: 2",
+        'name = "fedavg", batch_size = 1',
+        "seed = 3, rounds = 9",
+    ):
+        assert told in out
+    assert "ill" not in out
+    (found,) = json.loads(commandline("site", "log", kit, "--terms", "--json")[1])["terms"]
+    assert (found["sha256"], found["messages"], found["terms"]["kind"]) == (digest, 2, {"classes": ["ill"]})
+    assert commandline("site", "log", kit, "--terms", "--round", "1")[0] == 1
+
+
 def test_the_summary_is_what_would_be_sent(kit, table, commandline):
     assert commandline("site", "init", kit, "--data", table)[0] == 0
     code, out, err = commandline("site", "summary", kit)

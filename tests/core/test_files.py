@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from idiolect.core.errors import DivergedError, StoreError
-from idiolect.core.files import alone, atomic_write, file_name, file_names, no_empty_folders
+from idiolect.core.files import alone, atomic_write, cache_folder, file_name, file_names, no_empty_folders
 
 
 def test_atomic_write_replaces_and_leaves_no_other_file(tmp_path):
@@ -186,3 +186,16 @@ def test_divergence_survives_the_way_between_processes():
 
     error = pickle.loads(pickle.dumps(DivergedError("bad", round=3, client="c", stage="s")))
     assert (str(error), error.round, error.client, error.stage) == ("bad", 3, "c", "s")
+
+
+def test_the_cache_folder_is_the_users_unless_a_variable_names_another_or_none(tmp_path, monkeypatch):
+    for name in ("IDIOLECT_CACHE", "XDG_CACHE_HOME"):
+        monkeypatch.delenv(name, raising=False)
+    monkeypatch.setenv("HOME", str(tmp_path))
+    assert cache_folder() == tmp_path / ".cache" / "idiolect" / "xla"
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "x"))
+    assert cache_folder() == tmp_path / "x" / "idiolect" / "xla"
+    monkeypatch.setenv("IDIOLECT_CACHE", str(tmp_path / "own"))
+    assert cache_folder() == tmp_path / "own"
+    monkeypatch.setenv("IDIOLECT_CACHE", "")
+    assert cache_folder() is None

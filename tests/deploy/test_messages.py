@@ -6,7 +6,17 @@ import numpy as np
 import pytest
 
 from idiolect.core.errors import StoreError
-from idiolect.deploy.messages import Message, digest_of, packed, part_of, read_message, under, unpacked, write_message
+from idiolect.deploy.messages import (
+    Message,
+    digest_of,
+    digest_of_request,
+    packed,
+    part_of,
+    read_message,
+    under,
+    unpacked,
+    write_message,
+)
 
 VECTORS = {
     "a/weight": np.arange(6, dtype=np.float32).reshape(2, 3) / 7,
@@ -45,6 +55,24 @@ def test_a_digest_is_of_content_alone():
         {**{n: v for n, v in VECTORS.items() if n != "b"}, "c": VECTORS["b"]},
     ]
     assert len({digest_of(changed) for changed in [VECTORS, *changes]}) == 5
+
+
+def test_a_request_s_digest_covers_every_field_but_those_named():
+    header = {"task": "round", "place": {"clients": 3, "weights": [0.5, 1]}, "call": 7}
+    whole = digest_of_request(Message(header, VECTORS), ("call",))
+    same_header = {"call": 9, "place": {"weights": (0.5, 1), "clients": 3}, "task": "round"}
+    assert digest_of_request(Message(same_header, dict(reversed(VECTORS.items()))), ("call",)) == whole
+    for changed in (
+        Message({**header, "place": {"clients": 4, "weights": [0.5, 1]}}, VECTORS),
+        Message({**header, "new": None}, VECTORS),
+        Message({key: value for key, value in header.items() if key != "task"}, VECTORS),
+        Message(header, {**VECTORS, "b": np.array([True, True])}),
+        Message(header, {}),
+    ):
+        assert digest_of_request(changed, ("call",)) != whole
+    assert digest_of_request(Message({**header, "call": 8}, VECTORS), ()) != digest_of_request(
+        Message(header, VECTORS), ()
+    )
 
 
 def test_parts():

@@ -97,13 +97,13 @@ def test_a_card_tells_all_that_the_docstring_does(name: str) -> None:
 def test_a_score_is_that_of_the_table_and_what_has_none_says_so() -> None:
     with (ROOT / "results" / "pfedme" / "table1-as-written" / "table.csv").open() as lines:
         row = next(r for r in csv.DictReader(lines) if (r["cell"], r["method"]) == ("synthetic-mlr", "pfedme"))
-    mean, std = (f"{100 * float(row[key]):.2f}" for key in ("pooled", "pooled_std"))
+    mean, half = (f"{100 * float(row[key]):.2f}" for key in ("pooled", "pooled_ci95"))
     line = next(
         x
         for x in measured.measured("pfedme").splitlines()
         if "pfedme/table1-as-written" in x and "synthetic-mlr" in x
     )
-    assert f"| {mean} ± {std} |" in line
+    assert f"| {mean} ± {half} |" in line
     tried = {row["name"] for rows in measured.tables().values() for row in rows}
     for name in ALGORITHMS:
         assert ("Not measured" in measured.measured(name)) == (name not in tried), name

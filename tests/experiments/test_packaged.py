@@ -127,6 +127,8 @@ AFTER_THEIR_STEPS = {
     "as-published": {"PFLEGO": "pflego/adapted", **{row: f"{name}/trained" for row, name in TRAINED.items()}},
 }
 """The published code tests clients right after their local steps."""
+FEDU_CODE = {"as-written": {}, "as-published": {"pFedMe": "pfedme/local"}}
+"""The published code tests w_i^R under the name of the personalized model."""
 TABLES = [
     ("FedU", "Table I", "fedu/table1", 52),
     ("FedU", "Table III", "fedu/table3", 21),
@@ -161,7 +163,8 @@ def test_tables_have_the_papers_values(paper, table, name, count, protocol):
                 here = {row[2] for row in targets if row[0] == data}
                 setting = degree if degree in here else here.pop()
                 found[data, model, setting, value.row] = (value.value, value.std)
-                names = FEDU if paper == "FedU" else PFLEGO | AFTER_THEIR_STEPS[protocol]
+                fedu, pflego = FEDU | FEDU_CODE[protocol], PFLEGO | AFTER_THEIR_STEPS[protocol]
+                names = fedu if paper == "FedU" else pflego
                 assert names[value.row] == f"{method.name}/{value.model}", (cell.id, method.title)
     assert found == targets
 
@@ -196,6 +199,34 @@ FASHION_HIGH = {"pflego": 0.002, "fedper": 0.007, "fedrep": 0.003, "fedbabu": 0.
 def test_pflego_has_the_rates_of_the_papers_table_6_on_fashion_mnist_high(protocol):
     (cell,) = (c for c in packaged("pflego/table1", protocol).cells if c.id == "fashion-mnist-high")
     assert {name: cell.method(name).spec["rate"] for name in FASHION_HIGH} == FASHION_HIGH
+
+
+PUBLISHED_CODE = {
+    "fedu": {"epochs": 5, "mixing": "published"},
+    "pfedme": {"epochs": 5, "hidden_l2": 0.001, "weighting": "size"},
+    "perfedavg": {"epochs": 5, "variant": "sequential", "rate": 0.001, "weighting": "size"},
+    "fedavg-ft": {"epochs": 5},
+    "scaffold": {"epochs": 5, "steps": "published"},
+    "afl": {"epochs": 5, "weights": "positional", "mixture_rate": 0.001, "output": "average"},
+}
+
+
+@pytest.mark.parametrize("name", ["fedu/table1", "fedu/table4"])
+def test_fedus_tables_as_published_are_the_published_code(name):
+    """No method counts steps where the code loops over passes; one initialisation serves all runs."""
+    experiment = packaged(name, "as-published")
+    for cell in experiment.cells:
+        assert cell.shared_init
+        for method in cell.methods:
+            given = method.model_dump()
+            if method.label:  # a further row, for comparison
+                assert not method.published
+                continue
+            settings = PUBLISHED_CODE.get(method.name, {})
+            assert {key: given.get(key) for key in settings} == settings, (cell.id, method.name)
+            assert "local_steps" not in given
+            if cell.data["name"] == "mnist" and method.name == "perfedavg":
+                assert given["adapt_rate"] == 0.03
 
 
 def test_pflego_table3_has_the_papers_seconds_and_table2s_settings():

@@ -14,7 +14,8 @@ from idiolect.client.samples import to_device
 from idiolect.client.tiles import tiles_of
 from idiolect.data.federated import Split
 from idiolect.metrics.base import Metric
-from idiolect.runtime.scoring import over_all, score_tiles
+from idiolect.metrics.of_rows import measure_rows
+from idiolect.runtime.scoring import divided, finished, score_tiles
 from tests.federations import split_of
 
 SIZES = (23, 1, 40, 0, 7, 12)
@@ -39,17 +40,11 @@ def scored(metric: Metric, parts: Parts, rows: int = 5, own: Any = None) -> tupl
 
     def measure(params: Given, samples: Any, tiles: Any) -> Any:
         objective = objective_of(model, metric.task, loss=lambda output, label: jnp.zeros(()))
-        each, pool = score_tiles(objective, (metric,), params, samples, jnp.arange(clients), tiles)
-        return each.values[metric.name], over_all((metric,), jax.tree.map(lambda leaf: leaf[None], pool))
+        return score_tiles(objective, (metric,), params, samples, jnp.arange(clients), tiles)
 
-    values, pooled = jax.jit(measure)(params, to_device(split), tiles_of(split, rows))
-    return _quotient(values), float(_quotient(pooled[metric.name])) if pooled else math.nan
-
-
-def _quotient(parts: Any) -> np.ndarray:
-    numerator, denominator = (np.asarray(part, float) for part in parts)
-    with np.errstate(invalid="ignore", divide="ignore"):
-        return np.where(denominator > 0, numerator / denominator, np.nan)
+    each, pool = jax.jit(measure)(params, to_device(split), tiles_of(split, rows))
+    values, pooled = finished((metric,), each, jax.tree.map(lambda leaf: leaf[None], pool))
+    return divided(values.values[metric.name]), float(divided(pooled[metric.name])) if pooled else math.nan
 
 
 def check(metric: Metric, parts: Parts, expected: Callable[..., float], tolerance: float = 1e-6) -> None:
@@ -89,3 +84,13 @@ def softmax(logits: np.ndarray) -> np.ndarray:
     """In double precision."""
     weights = np.exp(logits - logits.max(axis=1, keepdims=True))
     return weights / weights.sum(axis=1, keepdims=True)
+
+
+def check_units(metric: Metric, expected: Callable[..., float]) -> None:
+    """A model that predicts (label - 50,000) / 9,000 has its value in the units of the label."""
+    rng = np.random.default_rng(0)
+    labels = rng.normal(50_000, 9_000, 100)
+    guesses = labels + rng.normal(500, 2_000, 100)
+    scaled, outputs = (((each - 50_000) / 9_000).astype(np.float32) for each in (labels, guesses))
+    value = measure_rows([metric], outputs[:, None], scaled, 9_000.0)[metric.name]
+    np.testing.assert_allclose(value, expected(guesses, labels), rtol=1e-4)

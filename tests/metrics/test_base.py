@@ -1,9 +1,12 @@
 import math
 
 import numpy as np
+import pytest
 
 from idiolect.metrics.accuracy import Accuracy
 from idiolect.metrics.mse import MSE
+from idiolect.metrics.registry import METRICS
+from tests.metrics.scored import SIZES, classes, numbers, scored
 
 HIGH, LOW = Accuracy(), MSE()
 NAN = math.nan
@@ -29,3 +32,12 @@ def test_worse_is_strict():
     values, reference = np.array([0.4, 0.5, 0.6, NAN]), np.array([0.5, 0.5, 0.5, 0.5])
     assert HIGH.worse(values, reference).tolist() == [True, False, False, False]
     assert LOW.worse(values, reference).tolist() == [False, False, True, False]
+
+
+@pytest.mark.parametrize("name", METRICS)
+def test_the_clients_values_give_that_over_all_samples_just_for_means(name):
+    metric = METRICS[name]
+    values, pooled = scored(metric, classes(3) if metric.task == "classification" else numbers())
+    known = np.isfinite(values)
+    mean = np.average(values[known], weights=np.array(SIZES)[known])
+    assert np.isclose(mean, pooled, rtol=1e-5) == metric.is_mean

@@ -1,3 +1,4 @@
+import jax
 import numpy as np
 import pytest
 from sklearn.metrics import f1_score
@@ -18,3 +19,14 @@ def test_by_hand():
     predicted, actual = np.array([0, 0, 0, 1, 2]), np.array([0, 0, 1, 1, 3], np.int32)
     values, pooled = scored(MacroF1(), [(np.eye(5, dtype=np.float32)[predicted], actual)], rows=2)
     assert values[0] == pooled == pytest.approx((4 / 5 + 2 / 3 + 0 + 0) / 4)
+
+
+@pytest.mark.parametrize("x64", [False, True])
+def test_it_is_finished_in_double_precision(x64):
+    rng = np.random.default_rng(0)
+    labels = rng.integers(0, 7, 30_000).astype(np.int32)
+    logits = rng.integers(-2, 3, (30_000, 7)).astype(np.float32)  # whole numbers: the first of equals is predicted
+    with jax.enable_x64(x64):
+        values, pooled = scored(MacroF1(), [(logits, labels)], rows=256)
+    expected = f1_score(labels, logits.argmax(axis=1), average="macro")
+    assert values[0] == pooled == pytest.approx(expected, abs=1e-15)

@@ -5,7 +5,7 @@ import pytest
 from sklearn.metrics import r2_score
 
 from idiolect.metrics.r2 import R2
-from tests.metrics.scored import check, numbers, scored
+from tests.metrics.scored import check, check_units, numbers, scored
 
 
 def by_sklearn(guesses, labels):
@@ -28,3 +28,7 @@ def test_equal_labels_have_no_value():
     values, pooled = scored(R2(), [(np.zeros(3, np.float32), np.full(3, 7.25, np.float32))])
     assert math.isnan(values[0])
     assert math.isnan(pooled)
+
+
+def test_the_units_of_the_label_do_not_matter():
+    check_units(R2(), by_sklearn)

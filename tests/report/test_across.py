@@ -40,13 +40,15 @@ def test_scores_stand_at_the_cells_values_in_their_order(results):
     np.testing.assert_allclose(lines["Local"], [(0.5, 60)])  # the only cell in which it finished
     assert (axes.get_xlabel(), axes.get_ylabel()) == ("data.alpha", "test accuracy, %")
     band = axes.collections[0].get_paths()[0].vertices
-    assert band[:, 1].max() == pytest.approx(91 + 2**0.5)
+    assert band[:, 1].max() == 100  # 91 + 12.706 * 1.41 / sqrt(2) would be impossible
+    middle = band[np.isclose(band[:, 0], 0.25), 1]
+    assert (middle.min(), middle.max()) == pytest.approx((66 - 12.7062, 66 + 12.7062), rel=1e-5)
 
 
 def test_it_says_over_how_many_seeds_and_which_lines_coincide(results):
     figure = across_figure(results)
     said = " ".join(figure.get_supxlabel().split())
-    spread = "bands: ± one standard deviation over seeds, none for a single seed"
+    spread = "bands: ± half of the 95 % interval over seeds (Student's t), none for a single seed"
     assert said == f"points: mean of 1 to 2 finished of 2 seeds; {spread}"
     texts = [text.get_text() for text in figure.legends[0].get_texts()]
     assert texts[-2:] == ["coincide", "FedAvg + fine-tuning\nadapted\nFedAvg + fine-tuning\nglobal"]

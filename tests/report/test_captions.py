@@ -19,7 +19,7 @@ def test_seeds(counts, planned, said):
 
 
 def test_spread():
-    spread = "bars: ± one standard deviation over seeds"
+    spread = "bars: ± half of the 95 % interval over seeds (Student's t)"
     assert spread_caption("points", "bars", [4, 4], 4) == f"points: mean of 4 seeds; {spread}"
     assert spread_caption("points", "bars", [1, 4], 4) == (
         f"points: mean of 1 to 4 finished of 4 seeds; {spread}, none for a single seed"

@@ -13,7 +13,7 @@ def rows(table):
 
 def test_the_whole_table(toy, cell):
     table = table_of(toy, cell)
-    assert table.title == "cell0: test accuracy in %, last round, 2 seeds"
+    assert table.title == "cell0: test accuracy in %, last round, 2 seeds, ± half of the 95 % interval"
     assert table.columns == (
         *("method", "model", "accuracy", "published", "difference", "verdict"),
         *("client mean", "worst 10 %", "hurt vs Local", "hurt vs FedAvg", "seconds"),
@@ -35,7 +35,7 @@ def test_the_whole_table(toy, cell):
                 "1.25",
             ),
         ),
-        (("local", "local", "80.00 ± 3.54", "—", "—", "", "78.33 ± 2.36", "60.00 ± 0.00", "0 %", "33 %", "3.00"),),
+        (("local", "local", "80.00 ± 31.77", "—", "—", "", "78.33 ± 21.18", "60.00 ± 0.00", "0 %", "33 %", "3.00"),),
         (
             ("pfedme", "personal", "not run", "—", "—", "", "—", "—", "—", "—", "—"),
             ("", "global", "not run", "—", "—", "", "—", "—", "—", "—", ""),
@@ -44,7 +44,11 @@ def test_the_whole_table(toy, cell):
     )
     assert table.best == {(1, 0)}
     assert table.notes == (
-        *("margin: 3 points", "fedavg: over 1 of 2 seeds (1 diverged)"),
+        *(
+            "± in a published value: what the paper gives",
+            "margin: 3 points",
+            "fedavg: over 1 of 2 seeds (1 diverged)",
+        ),
         "pfedme: 2 not run of 2 seeds",
     )
 
@@ -154,6 +158,7 @@ def test_macro_f1_stands_beside_accuracy_and_its_published_value_is_marked(by_cl
     )
     assert table.notes == (
         "macro-F1 before a published value: it is of that metric, and so are its difference and verdict",
+        "± in a published value: what the paper gives",
         "margin: 1 point",
     )
 

@@ -91,5 +91,7 @@ def test_a_setting_that_was_not_chosen_is_below_and_covers_nobody():
 def test_the_band_is_around_the_mean():
     course = Course("a", "global", ROUNDS, RISE, np.full(11, 2.0))
     np.testing.assert_allclose([course.low, course.high], [RISE - 2, RISE + 2])
+    bounded = Course("a", "global", ROUNDS, RISE, np.full(11, 2.0), bounds=(RISE[1], RISE[-2]))
+    assert (bounded.low.min(), bounded.high.max()) == (RISE[1], RISE[-2])
     muted = Course("a", "global", ROUNDS, RISE, np.full(11, 2.0), muted=True)
     np.testing.assert_array_equal(muted.low, RISE)

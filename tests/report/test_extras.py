@@ -48,7 +48,9 @@ def test_methods_are_told_apart_where_there_are_several_seeds(tmp_path):
     assert row[2].startswith(f"-40.50 [{pair.difference.low:.2f}, ")
     assert row[3:] == (f"{pair.p:.2g}", "0", "1", "2", "east")
     tuned = exp.cells[0].model_copy(update={"tune": True})
-    assert [table.title for table in extras(results, tuned)] == ["Settings chosen on validation data"]
+    assert [table.title for table in extras(results, tuned)] == [
+        "Settings chosen on validation data; ± half of the 95 % interval over seeds"
+    ]
     one = Results(store, exp.model_copy(update={"seeds": 1}))
     assert extras(one, exp.cells[0]) == []
 
@@ -64,7 +66,9 @@ def test_a_second_published_value_stands_in_a_table_of_its_own(tmp_path):
     store, exp = Store(tmp_path), experiment([{"name": "fedavg", "published": values}], seeds=2)
     for seed in (0, 1):
         finished(store, exp, "cell0", "fedavg", seed, {20: {"global": (0.7, 0.7, 0.7, NAN)}})
-    (table,) = [t for t in extras(Results(store, exp), exp.cells[0]) if t.title == "Other published values"]
+    (table,) = [
+        t for t in extras(Results(store, exp), exp.cells[0]) if t.title.startswith("Other published values; ±")
+    ]
     row = ("fedavg", "global", "loss", "1.300 ± 0.000", "1.200", "+0.1000", "differs, unexplained")
     assert [cell if i != 5 else cell.split()[0] for i, cell in enumerate(table.rows[0])] == list(row)
     assert len(table.rows) == 1

@@ -43,7 +43,8 @@ def test_curves(two_cells):
     np.testing.assert_allclose(score.lines[0].get_xydata(), [(0, 55), (10, 65), (20, 75)])
     np.testing.assert_allclose(loss.lines[0].get_ydata(), [1.45, 1.35, 1.25])
     band = score.collections[0].get_paths()[0].vertices
-    assert (band[:, 1].min(), band[:, 1].max()) == pytest.approx((55 - 10 / 2**0.5, 75 + 10 / 2**0.5))
+    # Two seeds 10 points apart: 12.706 * 7.07 / sqrt(2) = 63.5 on each side, of which 0 to 100 are possible.
+    assert (band[:, 1].min(), band[:, 1].max()) == pytest.approx((0, 100))
     assert [t for t in texts(figure) if t.strip()] == [
         *("method", "R = 10", "R = 20", "model", "personal", "global", "local")
     ]
@@ -54,7 +55,7 @@ def said(figure):
 
 
 def test_it_says_over_how_many_seeds(two_cells, toy, cell, tmp_path):
-    spread = "bands: ± one standard deviation over seeds"
+    spread = "bands: ± half of the 95 % interval over seeds (Student's t)"
     assert said(curves_figure(two_cells, two_cells.experiment.cells[0])) == f"lines: mean of 2 seeds; {spread}"
     assert said(curves_figure(toy, cell)) == (
         f"lines: mean of 1 to 2 finished of 2 seeds; {spread}, none for a single seed"
@@ -195,4 +196,4 @@ def test_a_single_evaluation_is_visible(tmp_path):
 def test_curve_has_the_spread_of_the_loss(two_cells):
     curve = two_cells.curves(two_cells.experiment.cells[0], "train", ("personal",))[0]
     assert isinstance(curve, Curve)
-    np.testing.assert_allclose(curve.loss_std, [0.1 / 2**0.5] * 3)
+    np.testing.assert_allclose(curve.loss_ci95, [12.7062 * 0.1 / 2] * 3, rtol=1e-5)

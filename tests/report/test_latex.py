@@ -67,7 +67,7 @@ def test_bold_is_by_test(boards):
 
 def test_notes_say_what_was_done(boards):
     said = latex_table(boards, "cells")
-    for part in ("Mean of 5 seeds", r"95\,\% confidence interval", "Holm's correction", "Shown: last round."):
+    for part in ("Mean of 5 seeds", r"half of the 95\,\% interval", "Holm's correction", "Shown: last round."):
         assert part in said
     assert "standard deviation over seeds" in latex_table(boards, "cells", "std")
 

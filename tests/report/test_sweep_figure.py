@@ -83,7 +83,10 @@ def test_the_chosen_setting_is_in_colour_and_the_others_are_grey():
 
 @pytest.mark.parametrize(
     ("seeds", "said"),
-    [(1, "points: one seed"), (3, "points: mean of 3 seeds; bars: ± one standard deviation over seeds")],
+    [
+        (1, "points: one seed"),
+        (3, "points: mean of 3 seeds; bars: ± half of the 95 % interval over seeds (Student's t)"),
+    ],
 )
 def test_it_says_what_points_and_bars_are(seeds, said):
     figure = sweep_figure(swept([("fedavg", {"rate": r}) for r in (0.1, 0.2, 0.3)], seeds=seeds))

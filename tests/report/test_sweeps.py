@@ -59,13 +59,17 @@ def column(table, header):
 
 def test_the_frame_has_every_number_of_every_setting(swept):
     table = frame(swept)
-    assert [*table.columns] == ["method", "rate", "validation", "validation_std", "seeds", "rounds", "chosen", "test",
-                                "test_std", "failures", "model.l2"]  # fmt: skip
+    assert [*table.columns] == [
+        *("method", "rate", "validation", "validation_std", "validation_ci95", "seeds", "rounds", "chosen"),
+        *("test", "test_std", "test_ci95", "failures", "model.l2"),
+    ]
     first, second, third, fourth = table.to_dict("records")
     std = 0.25 / math.sqrt(2)
     assert [first[key] for key in ("method", "rate", "validation", "seeds", "rounds", "chosen", "test")] == [
         "fedavg", 0.25, 0.625, 2, 8, True, 0.3125]  # fmt: skip
     assert (first["validation_std"], first["test_std"]) == (pytest.approx(std), pytest.approx(std / 2))
+    half = 12.7062 * std / math.sqrt(2)  # Student's t with one degree of freedom
+    assert (first["validation_ci95"], first["test_ci95"]) == pytest.approx((half, half / 2), rel=1e-5)
     assert (second["validation"], second["rounds"], second["chosen"]) == (1 / 3, 4, False)
     assert all(pd.isna(second[key]) for key in ("test", "test_std", "model.l2"))
     assert (third["seeds"], third["failures"]) == (0, "a: x; b: y")
@@ -77,17 +81,17 @@ def test_the_table_says_what_was_chosen_and_what_was_spent(swept):
     table = rich_sweep(swept)
     assert table.title == "compare-d: chosen by validation accuracy, %"
     spent = "fedavg: 3 settings, 48 rounds x runs; ditto: 1 settings, 16 rounds x runs"
-    assert table.caption == f"spent on choosing: {spent}"
+    assert table.caption == f"spent on choosing: {spent}\nafter ±: half of the 95 % interval over seeds (Student's t)"
     assert [c.header for c in table.columns] == ["method", "setting", "validation", "rounds", "test", ""]
     assert column(table, "method") == ["fedavg", "fedavg", "fedavg", "ditto"]
     assert column(table, "setting") == ["rate=0.25", "rate=0.5", "rate=9", "rate=0.125, model.l2=0.01"]
-    assert column(table, "validation") == ["62.50 ± 17.68", "33.33 ± 0.00", "—", "50.00"]
+    assert column(table, "validation") == ["62.50 ± 158.83", "33.33 ± 0.00", "—", "50.00"]
     assert column(table, "rounds") == ["8", "4", "8", "8"]
-    assert column(table, "test") == ["31.25 ± 8.84", "", "", "75.00"]
+    assert column(table, "test") == ["31.25 ± 79.41", "", "", "75.00"]
     assert column(table, "") == ["chosen", "", "diverged", "chosen"]
     assert [row.style for row in table.rows] == ["bold", "", "red", "bold"]
     assert [c.justify for c in table.columns] == ["left", "left", "right", "right", "right", "left"]
-    assert "62.50 ± 17.68" in printed(table)
+    assert "62.50 ± 158.83" in printed(table)
 
 
 def test_what_is_not_read_in_per_cent_is_shown_as_it_is():
@@ -100,7 +104,7 @@ def test_test_scores_of_what_was_not_chosen_are_said_to_have_no_say(swept):
     first, second, *others = swept.tried
     more = Tried(second.setting, second.validation, 4, test=over_seeds([0.5]))
     table = rich_sweep(Swept(swept.experiment, swept.metric, (first, more, *others), swept.budget))
-    assert column(table, "test (shown, no say in the choice)")[:2] == ["31.25 ± 8.84", "50.00"]
+    assert column(table, "test (shown, no say in the choice)")[:2] == ["31.25 ± 79.41", "50.00"]
 
 
 def test_json_has_the_rows_of_the_frame_and_null_where_there_is_no_number(swept):
@@ -119,7 +123,7 @@ def test_files_say_the_same_and_the_chosen_setting_is_an_experiment(swept, tmp_p
     content = (tmp_path / "sweep.csv").read_bytes()
     assert content.startswith(b"method,rate,validation")
     assert (content.count(b"\n"), content.count(b"\r")) == (5, 0)
-    assert b",0.3333333333333333,0.0,2,4,False," in content
+    assert b",0.3333333333333333,0.0,0.0,2,4,False," in content
     read = pd.read_csv(io.BytesIO(content)).fillna({"failures": ""})
     pd.testing.assert_frame_equal(read, frame(swept), check_dtype=False)
     assert (tmp_path / "sweep.png").read_bytes().startswith(b"\x89PNG")

@@ -1,12 +1,19 @@
+import csv
 import math
 
 import pytest
 
 from idiolect.metrics.registry import METRICS
 from idiolect.report import text
+from idiolect.report.board import board_of
+from idiolect.report.figures import curves_figure
+from idiolect.report.latex import latex_table
+from idiolect.report.page import report_text
+from idiolect.report.raw import write_csv
 from idiolect.study.intervals import Difference
 from idiolect.study.published import Published
 from idiolect.study.summary import OverSeeds, over_seeds
+from tests.report.html.made import compared, data_of
 
 NAN = math.nan
 ACCURACY, MSE = METRICS["accuracy"], METRICS["mse"]
@@ -17,7 +24,7 @@ NONE = OverSeeds(NAN, NAN, NAN, 0)
     ("values", "expected"),
     [
         ([0.9562], "95.62"),
-        ([0.9558, 0.9566], "95.62 ± 0.06"),
+        ([0.9558, 0.9566], "95.62 ± 0.51"),
         ([0.5, 0.5], "50.00 ± 0.00"),
         ([1.0], "100.00"),
         ([0.0], "0.00"),
@@ -31,10 +38,10 @@ def test_accuracy_is_per_cent(values, expected):
     ("values", "expected"),
     [
         ([0.12344], "0.1234"),
-        ([0.1, 0.2], "0.1500 ± 0.0707"),
+        ([0.1, 0.2], "0.1500 ± 0.6353"),
         ([9.9996], "10.00"),
         ([12345.6], "12346"),
-        ([1.5e7, 1.7e7], "1.600e+07 ± 1.4e+06"),
+        ([1.5e7, 1.7e7], "1.600e+07 ± 1.3e+07"),
         ([2.5e-7], "2.500e-07"),
         ([0.0], "0.000"),
         ([math.inf], "inf"),
@@ -88,3 +95,43 @@ def test_p_values():
     assert text.p_value(NAN) == "—"
     assert text.p_value(0.0009) == "<0.001"
     assert (text.p_value(0.001), text.p_value(0.0456), text.p_value(1.0)) == ("0.001", "0.046", "1")
+
+
+def test_what_follows_plus_minus_is_half_of_the_interval_everywhere(tmp_path):
+    results = compared(tmp_path / "run")
+    cell = results.experiment.cells[0]
+    half = 100 * over_seeds([0.59, 0.6, 0.61]).half_width  # Local's accuracy over all samples, by seed
+    shown = f"60.00 ± {half:.2f}"
+    assert shown == "60.00 ± 2.48"
+    assert f"| local | local | {shown} |" in report_text(results, "", {})
+    assert shown in [row["cells"][2]["text"] for row in data_of(results)["cells"][0]["table"]["rows"]]
+    assert shown.replace("±", r"$\pm$") in latex_table([board_of(results, cell)], "cells")
+    curve = results.curves(cell, "test", ["local"])[0]
+    assert 100 * curve.score_ci95[-1] == pytest.approx(half)
+    band = data_of(results)["cells"][0]["curves"]["quantities"][0]["series"][0]
+    assert 100 * (band["high"][-1] - band["low"][-1]) / 2 == pytest.approx(half, abs=2e-3)
+    write_csv(results, tmp_path / "table.csv")
+    with (tmp_path / "table.csv").open() as file:
+        row = next(row for row in csv.DictReader(file) if row["method"] == "local")
+    assert 100 * float(row["pooled_ci95"]) == pytest.approx(half)
+    assert 100 * float(row["pooled_std"]) == pytest.approx(1.0)  # the deviation is in the CSV file only
+
+
+def test_one_seed_has_no_plus_minus(tmp_path):
+    results = compared(tmp_path / "run", seeds=1)
+    page = data_of(results)["cells"][0]
+    texts = [cell["text"] for row in page["table"]["rows"] for cell in row["cells"]]
+    tables = report_text(results, "", {}).partition("## How to read")[0]
+    assert "±" not in "".join([*texts, tables, page["curves"]["band"]])
+    assert r"\pm" not in latex_table([board_of(results, results.experiment.cells[0])], "cells")
+
+
+def test_every_page_names_what_follows_plus_minus(tmp_path):
+    results = compared(tmp_path / "run")
+    data, page = data_of(results), report_text(results, "", {})
+    assert f"± {text.WIDTH}" in data["cells"][0]["table"]["caption"]
+    assert f"± {text.SPREAD}" in data["cells"][0]["curves"]["band"]
+    assert f"± {text.WIDTH}" in page.partition("## How to read")[0]
+    assert text.SPREAD in " ".join(page.split())
+    figure = curves_figure(results, results.experiment.cells[0])
+    assert f"bands: ± {text.SPREAD}" in " ".join(figure.get_supxlabel().split())

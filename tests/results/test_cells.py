@@ -122,3 +122,13 @@ def test_the_summary_counts_every_number_once(table):
     assert [sum(column) for column in zip(*papers, strict=True)] == whole
     assert whole[0] == sum(whole[1:]) == 279
     assert Counter(row["status"] for row in table)["agrees"] == whole[1]
+
+
+def test_a_value_is_read_from_the_column_of_its_own_metric():
+    over = {"pooled": "0.9", "pooled_std": "0.1", "pooled_ci95": "0.2", "macro_f1": "0.5"}
+    row = {"metric": "accuracy", "seeds": "3", **over, "macro_f1_std": "", "macro_f1_ci95": "", "loss": "0.25"}
+    row |= {"loss_std": "", "loss_ci95": ""}
+    means = {name: cells.in_published_units(row, name).mean for name in ("accuracy", "macro-f1", "loss")}
+    assert means == pytest.approx({"accuracy": 90.0, "macro-f1": 50.0, "loss": 0.25})
+    with pytest.raises(KeyError):
+        cells.in_published_units({**row, "metric": "auroc"}, "balanced-accuracy")

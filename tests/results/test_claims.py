@@ -1,4 +1,4 @@
-"""The conclusions of results/README.md rest on its tables, which follow from the folders."""
+"""The conclusions of results/README.md rest on comparisons.md and its own tables, which follow from the folders."""
 
 import re
 from collections import Counter
@@ -9,8 +9,8 @@ from scipy import stats
 
 from idiolect.report.text import p_value
 from results import cells, claims
-from results.__main__ import page
-from results.scores import README, pooled
+from results.__main__ import pages
+from results.scores import README, pooled, rows_of
 
 SAID = {
     "agrees": "agrees?\\b",
@@ -29,9 +29,10 @@ def text():
     return README.read_text(encoding="utf-8")
 
 
-def test_the_page_is_what_the_folders_say(text):
+def test_the_pages_are_what_the_folders_say():
     """`python -m results` would change nothing."""
-    assert page(text, cells.summary(cells.table()), claims.markdown()) == text
+    for file, made in pages(cells.summary(cells.table())).items():
+        assert file.read_text(encoding="utf-8") == made, file.name
 
 
 def test_every_comparison_links_the_folder_that_it_is_from():
@@ -94,8 +95,8 @@ def test_the_ranges_in_its_sentences_are_those_of_the_comparisons(text):
     words = " ".join(text.split())
     for comparison, pattern, which in (
         (
-            "training alone against pFedMe's personalized model",
-            "five of six cells, by {} to {} points",
+            "local training against pFedMe's personalized model",
+            "it beats pFedMe's personalized model, by {} to {} points",
             slice(1, None),
         ),
         (
@@ -103,17 +104,65 @@ def test_the_ranges_in_its_sentences_are_those_of_the_comparisons(text):
             "all six cells, by {} to {} points",
             slice(None),
         ),
-        ("PFLEGO against FedRep", "PFLEGO* is {} to {} points above FedRep", slice(None)),
+        ("PFLEGO against FedRep", "PFLEGO* has a mean {} to {} points above FedRep's", slice(None)),
         (
-            "late fusion of two modalities against the accelerometer alone",
-            "Late fusion is {} to {} points",
+            "late fusion of two modalities against the accelerometer",
+            "Late fusion has a mean {} to {} points",
             slice(None),
         ),
-        ("FedAvg against FedU where clients are alike", "FedAvg is {} to {} points above it", slice(None)),
+        ("FedAvg against FedU where clients are alike", "FedAvg is {} to {} points above FedU", slice(None)),
     ):
         found = sorted(means[comparison])[which]
         digits = 0 if "FedAvg against FedU" in comparison else 1
         assert pattern.format(f"{found[0]:.{digits}f}", f"{found[-1]:.{digits}f}") in words, comparison
+
+
+def test_what_the_graph_of_shared_labels_gains_is_said_against_local_training(text):
+    """Equal weights lose, so a gain over them says little: the gain over local training is said first, with its p."""
+    words, cell = " ".join(text.split()), ("mnist-mlr", "mnist-dnn")
+    labels = by_cell("FedU on a graph of shared labels against local training")
+    equal = by_cell("FedU with equal weights against local training")
+    over = by_cell("FedU on a graph of shared labels against equal weights")
+    mlr, dnn = (labels[name] for name in cell)
+    said = (
+        f"it is {mlr.difference.mean:.2f} points above local training with MLR and {dnn.difference.mean:.2f} with "
+        f"the network (p is {p_value(mlr.p)} and {p_value(dnn.p)}). It is {over[cell[0]].difference.mean:.2f} above "
+        "equal weights with MLR, mostly because equal weights are "
+        f"{-equal[cell[0]].difference.mean:.2f} below local training"
+    )
+    assert said in words
+    assert over[cell[0]].difference.mean == pytest.approx(mlr.difference.mean - equal[cell[0]].difference.mean)
+
+
+def test_the_seconds_of_pflegos_round_are_those_of_the_cells_that_are_named(text):
+    """How many times less than FedAvg's a round takes: in the four cells, and with Omniglot's network."""
+    seconds = {
+        (row["cell"], row["method"]): float(row["seconds"])
+        for folder in ("pflego/table1-mnist", "pflego/table1-fashion-mnist", "pflego/table3")
+        for row in rows_of(folder)
+    }
+    times = sorted(
+        seconds[c, "fedavg"] / seconds[c, "pflego"] for c, m in seconds if m == "pflego" and c != "omniglot"
+    )
+    omniglot = seconds["omniglot", "fedavg"] / seconds["omniglot", "pflego"]
+    said = "{:.1f} to {:.1f} times less than FedAvg's there, and {:.0f} times less with Omniglot's network"
+    assert said.format(times[0], times[-1], omniglot) in " ".join(text.split())
+
+
+def test_what_is_inconclusive_is_said_so(text):
+    """A mean difference whose p is 0.05 or more by Holm's is called inconclusive, with its p."""
+    words = " ".join(text.split())
+    fusion = by_cell("late fusion of two modalities against the accelerometer")
+    random, blocked, people = (fusion[f"{name}-cross-entropy"].p for name in ("random", "blocked", "subjects"))
+    assert people < 0.05 <= min(random, blocked)
+    assert (
+        f"On new people p is {p_value(people)}; on windows at random and by time three seeds are inconclusive"
+        in words
+    )
+    assert f"(p is {p_value(random)} and {p_value(blocked)})" in words
+    fedrep = by_cell("PFLEGO against FedRep")
+    assert [cell for cell, claim in fedrep.items() if claim.p >= 0.05] == ["mnist-medium"]
+    assert f"with p of {p_value(fedrep['mnist-medium'].p)} MNIST Medium is inconclusive" in words
 
 
 FIVE = ("mnist-medium", "fashion-mnist-medium")
@@ -125,11 +174,11 @@ def by_cell(comparison):
     return {claim.cell: claim for claim in claims.claims() if claim.text == comparison}
 
 
-def test_pflego_against_training_alone_is_said_as_the_table_has_it(text):
+def test_pflego_against_local_training_is_said_as_the_table_has_it(text):
     """Four cells with their signs, and Holm's p of the two with five labels."""
-    words, found = " ".join(text.split()), by_cell("PFLEGO against training alone")
+    words, found = " ".join(text.split()), by_cell("PFLEGO against local training")
     said = (
-        "it has {:+.1f} points on MNIST and {:+.1f} on Fashion-MNIST with two labels a client, "
+        "it has {:+.1f} points on MNIST and {:+.1f} on Fashion-MNIST with two labels per client, "
         "{:+.1f} and {:+.1f} with five"
     )
     assert said.format(*(found[cell].difference.mean for cell in TWO_THEN_FIVE)) in words
@@ -137,15 +186,15 @@ def test_pflego_against_training_alone_is_said_as_the_table_has_it(text):
 
 
 def test_methods_whose_last_layers_start_alike_are_said_as_the_table_has_them(text):
-    """Two methods are not told apart where no p is below 0.05."""
+    """Two methods cannot be distinguished where no p is below 0.05."""
     words = " ".join(text.split())
     pflego, ditto, between = (
         by_cell(f"{comparison}, last layers start alike")
-        for comparison in ("PFLEGO against training alone", "Ditto against training alone", "PFLEGO against Ditto")
+        for comparison in ("PFLEGO against local training", "Ditto against local training", "PFLEGO against Ditto")
     )
     said = "**where all start alike it is {:+.1f} and {:+.1f} with two, {:+.1f} and {:+.1f} with five**"
     assert said.format(*(pflego[cell].difference.mean for cell in TWO_THEN_FIVE)) in words
-    said = "Ditto, which gains {:.1f} and {:.1f} with five, is not told apart from it"
+    said = "Ditto, which gains {:.1f} and {:.1f} with five, cannot be distinguished from it"
     assert said.format(*(ditto[cell].difference.mean for cell in FIVE)) in words
     assert set(between) == set(FIVE)
     assert min(claim.p for claim in between.values()) > 0.05

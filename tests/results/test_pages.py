@@ -131,6 +131,13 @@ def test_every_paper_has_a_page_and_the_first_page_is_short():
     assert {page.relative_to(HERE).as_posix() for page in PAGES} <= set(LINK.findall(text))
 
 
+@pytest.mark.parametrize("page", [ROOT / "README.md", HERE / "README.md", *PAGES], ids=name)
+def test_a_page_says_what_follows_plus_minus(page):
+    text = joined(page.read_text(encoding="utf-8"))
+    said = ("what follows ± is the standard deviation over seeds", "mean ± standard deviation over seeds")
+    assert "±" not in text or any(words in text for words in said)
+
+
 def test_the_pages_have_many_such_numbers():
     """The pattern finds them: else nothing would be compared."""
     found = {page.parent.name: len(NUMBER.findall(page.read_text(encoding="utf-8"))) for page in PAGES}

@@ -168,3 +168,11 @@ def test_limits_that_were_chosen_otherwise_stay():
     assert ended.stdout.split() == ["1.0", *own.split()], ended.stderr[-2000:]
     assert "waiting" in ended.stderr
     assert "Termination" not in ended.stderr
+
+
+def test_a_flag_that_this_xla_does_not_know_is_left_out():
+    """XLA ends the process at an unknown flag; the other flags are still read."""
+    names = (*LIMITS, "xla_no_such_flag")
+    ended = python("-c", UNEVEN.format(f"idiolect.runtime.devices.WAITING = dict(zip({names}, (1, 6, 1)))"))
+    assert ended.stdout.split() == ["1.0", *os.environ["XLA_FLAGS"].split()], ended.stderr[-2000:]
+    assert "waiting" in ended.stderr

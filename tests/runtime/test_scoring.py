@@ -9,7 +9,7 @@ from idiolect.client.objective import objective_of
 from idiolect.client.samples import to_device
 from idiolect.client.tiles import tiles_of
 from idiolect.metrics.registry import METRICS, measured
-from idiolect.runtime.scoring import Each, Pool, Sums, over_all, score_tiles
+from idiolect.runtime.scoring import Each, Pool, Sums, Values, divided, finished, over_all, score_tiles
 from tests.federations import split_of
 from tests.metrics.scored import SIZES, Given, classes, scored
 
@@ -55,7 +55,7 @@ def test_devices_parts_of_the_clients_are_pooled():
         np.testing.assert_allclose(value, expected, rtol=1e-6)
     np.testing.assert_array_equal(each.count, SIZES)
     together = over_all(ALL, jax.tree.map(lambda *leaves: jnp.stack(leaves), *(part for _, part in found)))
-    alone = over_all(ALL, jax.tree.map(lambda leaf: leaf[None], pool))
+    _, alone = finished(ALL, whole, jax.tree.map(lambda leaf: leaf[None], pool))
     assert sorted(together) == sorted(metric.name for metric in ALL)
     for value, expected in zip(jax.tree.leaves(together), jax.tree.leaves(alone), strict=True):
         np.testing.assert_allclose(value, expected, rtol=1e-6)
@@ -65,9 +65,9 @@ def test_clients_without_any_tile_have_nothing():
     split = split_of(classes(3))
     objective, samples = objective_of(Given(jnp.zeros(())), "classification"), to_device(split)
     each, pool = measure(None, tiles_of(split, 5).of(3, 4, 0), [3], objective, samples)
-    values = over_all(ALL, jax.tree.map(lambda leaf: leaf[None], pool))
-    assert each.count.tolist() == [0]
-    assert all(int(denominator[0]) == 0 for _, denominator in each.values.values())
+    own, values = finished(ALL, each, jax.tree.map(lambda leaf: leaf[None], pool))
+    assert own.count.tolist() == [0]
+    assert all(int(denominator[0]) == 0 for _, denominator in own.values.values())
     assert all(int(denominator) == 0 for _, denominator in values.values())
 
 
@@ -77,11 +77,26 @@ def test_what_is_only_asked_of_some_metrics_is_not_kept():
     tiles, always = tiles_of(split, 5), measured("classification")
     params = Given(jnp.zeros(6))
     _, pool = score_tiles(objective, always, params, samples, jnp.arange(6), tiles)
-    assert pool.samples == {}
-    assert pool.keep is None
+    assert pool.samples == pool.apart == {}
+    assert pool.keep is pool.owner is None
     assert isinstance(pool, Pool)
 
 
-def test_each_is_flattened_and_cut():
-    each = Each(jnp.ones((2, 3)), jnp.ones((2, 3), jnp.int32), {"a": (jnp.arange(6).reshape(2, 3),) * 2})
-    assert each.flat().first(5).values["a"][0].tolist() == [0, 1, 2, 3, 4]
+def test_each_is_flattened_and_values_are_cut():
+    each = Each(jnp.ones((2, 3)), jnp.ones((2, 3), jnp.int32), {"a": jnp.arange(12).reshape(2, 3, 2)})
+    assert each.flat().sums["a"].tolist() == np.arange(12).reshape(6, 2).tolist()
+    values = Values(np.ones(6), np.ones(6, int), {"a": (np.arange(6), np.arange(6))})
+    assert values.first(5).values["a"][0].tolist() == [0, 1, 2, 3, 4]
+
+
+def test_clients_of_two_devices_have_their_own_values():
+    """Of metrics of sums and of samples, also where the devices number their clients from 0 each."""
+    parts = [*classes(3), *classes(3, seed=1)[:2]]
+    split = split_of(parts)
+    objective, samples = objective_of(Given(jnp.zeros(())), "classification"), to_device(split)
+    tiles, length = tiles_of(split, 5), tiles_of(split, 5).most([0, 4, 8])
+    found = [measure(parts, tiles.of(a, b, length), range(a, b), objective, samples) for a, b in ((0, 4), (4, 8))]
+    each = jax.tree.map(lambda *leaves: np.concatenate(leaves), *(one for one, _ in found))
+    own, _ = finished(ALL, each, jax.tree.map(lambda *leaves: np.stack(leaves), *(part for _, part in found)))
+    for metric in ALL:
+        np.testing.assert_allclose(divided(own.values[metric.name]), scored(metric, parts)[0], rtol=1e-6)

@@ -5,7 +5,7 @@ import pytest
 from scipy import stats
 
 from idiolect.core.errors import ConfigError
-from idiolect.study.intervals import Difference, from_published, holm, paired
+from idiolect.study.intervals import Difference, from_published, holm, paired, resampled
 
 ONE, OTHER = [91.2, 90.4, 92.0, 91.7], [90.9, 90.5, 91.1, 90.6]
 
@@ -92,3 +92,27 @@ def test_holm_by_hand_and_as_statsmodels_has_it():
     for size in (1, 2, 9):
         p = rng.random(size) ** 3
         assert holm(list(p)) == pytest.approx(list(multitest.multipletests(p, method="holm")[1]))
+
+
+def test_gaps_of_divisions_have_the_corrected_resampled_interval():
+    """Of 1, 2, 3 and 6: mean 3, variance 14 / 3; with 3 training rows per test row error^2 = (1/4 + 1/3) 14/3."""
+    measured, error = resampled([1.0, 2.0, 3.0, 6.0], 1 / 3), math.sqrt(7 / 12 * 14 / 3)
+    assert (measured.mean, measured.count) == (3.0, 4)
+    half = 3.182446305 * error  # Student's t with 3 degrees of freedom, 97.5 %
+    assert (measured.low, measured.high) == pytest.approx((3 - half, 3 + half))
+    assert measured.p == pytest.approx(2 * stats.t.sf(3 / error, 3))
+    narrow = resampled([1.0, 2.0, 3.0, 6.0], 1 / 3, 0.5)
+    assert narrow.high - 3 == pytest.approx(0.764892328 * error)  # 75 %
+    turned = resampled([-1.0, -2.0, -3.0, -6.0], 1 / 3)
+    assert (turned.low, turned.high, turned.p) == pytest.approx((-measured.high, -measured.low, measured.p))
+
+
+def test_divisions_that_share_no_training_rows_have_students_interval():
+    expected = stats.ttest_1samp(ONE, 90.0)
+    measured = resampled([value - 90.0 for value in ONE], 0.0)
+    assert (measured.low, measured.high, measured.p) == pytest.approx(
+        (*(expected.confidence_interval(0.95) - np.array(90.0)), expected.pvalue)
+    )
+    with pytest.raises(ConfigError, match="at least two divisions, there is 1"):
+        resampled([1.0], 0.5)
+    assert resampled([1.0, 2.0], 0.5).count == 2

@@ -68,3 +68,28 @@ def test_the_loss_can_be_published():
     assert (told.published_metric, told.difference, told.verdict) == ("loss", pytest.approx(0.1), "close")
     assert replace(told, loss=NOTHING).verdict == "not measured"
     assert not published_metric("loss").higher
+
+
+def test_what_is_compared_is_in_per_cent_in_all_its_parts():
+    """Of 0.72 and 0.73: mean 72.5, deviation 1 / sqrt(2), half-width 12.706 times 0.5."""
+    compared = line({"value": 70.0}, accuracy=[0.72, 0.73]).compared
+    assert (compared.mean, compared.seeds) == (pytest.approx(72.5), 2)
+    assert compared.std == pytest.approx(0.5**0.5)
+    assert compared.half_width == pytest.approx(12.7062047 * 0.5)
+    error = line({"value": 0.7}, metric="mse", mse=[0.72, 0.73]).compared
+    assert (error.mean, error.std) == (pytest.approx(0.725), pytest.approx(0.01 * 0.5**0.5))
+    assert error.half_width == pytest.approx(12.7062047 * 0.005)
+
+
+def test_a_line_and_a_gap_have_the_interval_of_their_difference():
+    """Without a published deviation it is Student's, around measured minus published; one seed has none."""
+    found = line({"value": 70.0}, accuracy=[0.72, 0.73]).interval
+    assert (found.low, found.high) == pytest.approx((2.5 - 12.7062047 * 0.5, 2.5 + 12.7062047 * 0.5))
+    assert line({"value": 70.0}, accuracy=[0.72]).interval is None
+    assert line(accuracy=[0.72, 0.73]).interval is None
+    assert line(accuracy=[0.72, 0.73]).compared is None
+    gap = GapLine(Gap(larger="a/global", smaller="b/global", value=1.0, explained="why"), over_seeds([1.0, 1.5]))
+    assert (gap.interval.low, gap.interval.high) == pytest.approx(
+        (0.25 - 12.7062047 * 0.25, 0.25 + 12.7062047 * 0.25)
+    )
+    assert (gap.published.value, gap.published.within, gap.published.explained) == (1.0, 0.5, "why")

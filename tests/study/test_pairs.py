@@ -115,3 +115,43 @@ def test_without_local_training_the_first_method_is_the_reference(results):
     cell = results.experiment.cells[0]
     others = tuple(method for method in cell.methods if method.name != "local")
     assert reference_of(results, cell.model_copy(update={"methods": others})) == ("fedavg", "global")
+
+
+@pytest.mark.parametrize(
+    ("one", "other", "gaps", "p"),
+    [
+        ((0.84, 0.94), (0.73, 0.74), (0.11, 0.20), 0.0312),  # 0.0693 if the variance were not divided by the seeds
+        ((0.80, 0.94), (0.72, 0.74), (0.08, 0.20), 0.0939),  # 0.0139 without the variance over seeds
+    ],
+)
+def test_the_variance_over_seeds_is_that_of_their_mean(one, other, gaps, p):
+    """One client with 100 test samples and two seeds; with d the difference of their gaps, it is (d^2 / 2) / 2."""
+    shares = [(100 * sum(side) / 2 + 1) / 102 for side in (one, other)]
+    samples = sum(share * (1 - share) / 102 for share in shares)
+    z = (shares[0] - shares[1]) / math.sqrt(samples + (gaps[1] - gaps[0]) ** 2 / 4)
+    assert 2 * stats.norm.sf(z) == pytest.approx(p, abs=2e-4)
+    ours, base = (of_seeds(*[(share, NAN, NAN, NAN) for share in side], counts=(100,) * 4) for side in (one, other))
+    found = clients_of(ours, base, ACCURACY, NAMES)
+    assert (found.better, found.unclear, found.told) == (int(p < 0.05), int(p >= 0.05), (int(p < 0.05), *[None] * 3))
+
+
+def test_a_client_counts_only_with_a_value_in_every_seed_of_both():
+    base = of_seeds((0.1, 0.1, NAN, 0.1), (0.1, 0.1, 0.1, 0.1))
+    ours = of_seeds((0.9, 0.9, 0.9, NAN), (0.9, NAN, 0.9, NAN))
+    found = clients_of(ours, base, ACCURACY, NAMES)
+    assert found.told == (1, None, None, None)
+    assert (found.better, found.worse, found.unclear) == (1, 0, 0)
+    nobody = clients_of(of_seeds((NAN,) * 4), of_seeds((0.5,) * 4), ACCURACY, NAMES)
+    assert (nobody.told, nobody.better, nobody.unclear) == ((None,) * 4, 0, 0)
+
+
+def test_each_client_is_told_by_the_sign_of_its_own_gain():
+    base = of_seeds((0.5, 0.9, 0.7, NAN), (0.5, 0.9, 0.7, NAN))
+    ours = of_seeds((0.9, 0.5, 0.71, 0.5), (0.9, 0.5, 0.71, 0.5))
+    assert clients_of(ours, base, ACCURACY, NAMES).told == (1, -1, 0, None)
+    errors = [of_seeds(*values, task="regression") for values in (
+        [(1.0, 1.0, 1.0, NAN), (1.1, 1.1, 1.1, NAN), (1.2, 1.2, 1.2, NAN)],
+        [(2.0, 0.5, 1.1, NAN), (2.1, 0.6001, 1.0, NAN), (2.2001, 0.7, 1.2, NAN)],
+    )]  # fmt: skip
+    assert clients_of(errors[1], errors[0], MSE, NAMES).told == (-1, 1, 0, None)
+    assert clients_of(ours, base, ACCURACY, ["a"]).hurt == ("1",)  # a client without a name has its number

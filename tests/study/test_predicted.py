@@ -79,3 +79,30 @@ def test_a_run_that_saves_models_records_what_they_predict(tmp_path):
             right = [np.trace(matrix) / max(np.sum(matrix), 1) for matrix in matrices]
             np.testing.assert_allclose(right, scores.values["accuracy"], atol=1e-6)
             assert [int(np.sum(matrix)) for matrix in matrices] == scores.count.tolist()
+
+
+class Picky(Line):
+    """The same, without an answer where the first feature is negative."""
+
+    def usable(self, x: jax.Array) -> jax.Array:
+        return (x[0] >= 0).astype(jnp.float32)
+
+
+@pytest.mark.parametrize("task", ["classification", "regression"])
+def test_samples_without_an_answer_are_left_out(task):
+    labels = [np.arange(40) % 2, np.arange(20) % 2]
+    data = data_of(labels if task == "classification" else [10.0 * y for y in labels], task)
+    w = np.array([[1.0, -2.0], [0.5, 1.0]] if task == "classification" else [[0.5, -0.25]], "f4")
+    objective = objective_of(Picky(jnp.asarray(w)), task)
+    found = predicted_of(objective, stacked(objective.static, w, w), data, np.array([0, 1]))
+    for client in (0, 1):
+        x, y = data.test.client(client)
+        answered = x[:, 0] >= 0
+        assert 0 < answered.sum() < len(y)
+        outputs = x[answered] @ w.T
+        if task == "classification":
+            expected = np.zeros((2, 2), int)
+            np.add.at(expected, (y[answered], outputs.argmax(axis=1)), 1)
+            assert found[client] == expected.tolist()
+        else:
+            np.testing.assert_allclose(found[client], (outputs[:, 0] - y[answered]) * data.label_scale, rtol=1e-4)

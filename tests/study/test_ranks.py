@@ -70,3 +70,18 @@ def test_the_methods_of_all_cells_are_ranked(tmp_path):
         )
         is None
     )
+
+
+def test_the_lowest_error_has_the_first_rank(tmp_path):
+    """Three data sets with a regression each: local training has the lowest error in two of them."""
+    cells = [{"data": {"name": name}} for name in ("school", "vehicle", "landmine")]
+    store, exp = Store(tmp_path), experiment(METHODS, seeds=2, cells=cells)
+    for i, cell in enumerate(exp.cells):
+        for name, errors in {"local": (1, 1, 3), "fedavg": (3, 3, 2), "pfedme": (2, 2, 1)}.items():
+            for seed in (0, 1):
+                values = (errors[i] + seed / 10,) * 3 + (NAN,)
+                finished(store, exp, cell.id, name, seed, {20: {MODELS[name]: values}}, task="regression")
+    ranks = ranks_of(Results(store, exp))
+    assert ranks.names == (("local", "local"), ("pfedme", "personal"), ("fedavg", "global"))
+    assert ranks.averages == pytest.approx((5 / 3, 5 / 3, 8 / 3))
+    assert ranks.p == pytest.approx(stats.friedmanchisquare((1, 1, 3), (3, 3, 2), (2, 2, 1)).pvalue)

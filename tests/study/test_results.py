@@ -166,7 +166,9 @@ def test_curves_have_the_spread_over_seeds(tmp_path):
     (curve,) = results.curves(exp.cells[0], "test")
     assert (curve.method, curve.model, curve.rounds.tolist()) == ("fedavg", "global", [0, 20])
     assert curve.score.tolist() == pytest.approx([0.1, 0.6])
-    assert curve.score_std.tolist() == pytest.approx([0, math.sqrt(0.02)])
+    assert curve.score_ci95.tolist() == pytest.approx(
+        [0, 12.7062 * 0.1], rel=1e-5
+    )  # Student's t, one degree of freedom
     assert curve.loss.tolist() == pytest.approx([1.9, 1.4])
     assert results.curves(exp.cells[0], "test", ["personal"]) == []
 

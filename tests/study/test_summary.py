@@ -7,7 +7,7 @@ import pytest
 
 from idiolect.metrics.registry import METRICS
 from idiolect.runtime.evaluate import ClientScores
-from idiolect.study.summary import hurt_fraction, over_seeds, summarise
+from idiolect.study.summary import OverSeeds, hurt_fraction, over_seeds, summarise
 
 NAN = math.nan
 ACCURACY, MSE = METRICS["accuracy"], METRICS["mse"]
@@ -86,3 +86,21 @@ def test_one_seed_and_none():
     one, none = over_seeds([0.3]), over_seeds([])
     assert (one.mean, one.seeds, none.seeds) == (0.3, 1, 0)
     assert all(math.isnan(v) for v in (one.std, one.half_width, none.mean, none.std, none.half_width))
+
+
+def test_equal_scores_are_equal_whichever_nan_they_hold():
+    """`float("nan")` makes a new object each time: Python compares neither by identity then."""
+    one, same = (OverSeeds(0.5, float("nan"), float("nan"), 1) for _ in range(2))
+    assert one == same
+    assert len({one, same}) == 1
+    assert one != OverSeeds(0.5, float("nan"), float("nan"), 2)
+    assert one != OverSeeds(0.5, float("nan"), 0.0, 1)
+    assert one != OverSeeds(float("nan"), float("nan"), float("nan"), 1)
+    assert one != (0.5, None, None, 1)
+
+
+def test_the_worst_tenth_is_of_the_clients_with_a_value():
+    """Ten clients have one and ten have none: the tenth is one client, not two."""
+    values = [*np.arange(10) / 10, *[NAN] * 10]
+    assert summarise(scores(values, [1] * 10 + [0] * 10), ACCURACY).worst10 == 0.0
+    assert summarise(scores(values, metric="mse"), MSE).worst10 == 0.9

@@ -19,14 +19,15 @@ from idiolect.core import tree
 from idiolect.core.errors import require
 from idiolect.core.tree import Params, Scalar
 
-Weights = Literal["unbiased", "normalised"]
+Weights = Literal["unbiased", "normalised", "positional"]
 Output = Literal["last", "average"]
 
 
 class Agnostic(eqx.Module):
     """The server's state: the model, the mixture of the N clients, the mean of all models so far, and their number.
 
-    average: None unless the method returns it.
+    average: None unless the method returns it. mixture: with weights = "positional" the first S entries hold the
+    weights of a cohort's places after the first round.
     """
 
     params: Params
@@ -67,8 +68,12 @@ class AFL(Trainer):
     Euclidean projection onto the simplex {lambda >= 0, sum_i lambda_i = 1}. w is not constrained.
 
     rate: gamma_w. mixture_rate: gamma_lambda; 0 leaves lambda where it starts. mixture: lambda_0, an array (N,);
-    None: 1/N each. weights: "unbiased" as above; "normalised" divides by the cohort's own sum of lambda_i instead
-    of multiplying by N/S, which takes smaller steps and is biased. epochs, batch_size, batches: see `Trainer`.
+    None: 1/N each. epochs, batch_size, batches: see `Trainer`.
+    weights: "unbiased" as above; "normalised" divides by the cohort's own sum of lambda_i instead of multiplying by
+    N/S, which takes smaller steps and is biased. "positional" is what FedU's published code does: lambda has one
+    entry per place in the cohort, not per client, starts at 1/S, and
+        w <- sum_k lambda_k w_(k),  lambda <- P(lambda + gamma_lambda sum_k f_(k)(w) e_k)
+    where (k) is the k-th client drawn. Every round draws other clients, so no client is favoured.
     output: "last" evaluates w; "average" the mean of w_1 .. w_t, which the paper's algorithm returns and its bound
     is about (clients then receive both).
 
@@ -98,6 +103,10 @@ class AFL(Trainer):
             require(
                 numbers and bool((given >= 0).all()) and abs(float(given.sum()) - 1) < 1e-4,
                 f"afl: mixture = {self.mixture!r} must be an array of weights, none negative, that sum to 1",
+            )
+            require(
+                self.weights != "positional",
+                'afl: mixture gives one weight per client, but weights = "positional" has one per place in a cohort',
             )
 
     def check_start(self, start: Start) -> None:
@@ -133,6 +142,17 @@ class AFL(Trainer):
 
     def aggregate(self, shared: Agnostic, cohort: Cohort, messages: Report) -> Agnostic:
         """The lambda-weighted step of w, and projected ascent in lambda."""
+        if self.weights == "positional":
+            params, mixture = self.by_place(shared, cohort, messages)
+        else:
+            params, mixture = self.by_client(shared, cohort, messages)
+        count = shared.count + 1
+        share = 1 / count.astype(jnp.result_type(float))  # an integer would be divided in single precision
+        average = None if shared.average is None else tree.lerp(shared.average, params, share)
+        return Agnostic(params, mixture, average, count)
+
+    def by_client(self, shared: Agnostic, cohort: Cohort, messages: Report) -> tuple[Params, Float[Array, "clients"]]:
+        """(w, lambda) after a round, lambda one weight per client."""
         scale = cohort.population / cohort.expected
         weights = jnp.where(cohort.present, shared.mixture[cohort.ids], 0)
         total = jnp.sum(weights)
@@ -141,11 +161,18 @@ class AFL(Trainer):
         # A cohort whose clients all have weight 0 has no mean, and moves nothing.
         params = jax.tree.map(lambda new, old: jnp.where(total > 0, new, old), moved, shared.params)
         gain = jnp.where(cohort.present, messages.loss, 0).astype(shared.mixture.dtype)
-        mixture = onto_simplex(shared.mixture.at[cohort.ids].add(self.mixture_rate * scale * gain))
-        count = shared.count + 1
-        share = 1 / count.astype(jnp.result_type(float))  # an integer would be divided in single precision
-        average = None if shared.average is None else tree.lerp(shared.average, params, share)
-        return Agnostic(params, mixture, average, count)
+        return params, onto_simplex(shared.mixture.at[cohort.ids].add(self.mixture_rate * scale * gain))
+
+    def by_place(self, shared: Agnostic, cohort: Cohort, messages: Report) -> tuple[Params, Float[Array, "clients"]]:
+        """(w, lambda) after a round, lambda one weight per place in the cohort."""
+        places = len(cohort.ids)
+        held = shared.mixture[:places]  # 1/N each at first: the mean and the projection see differences only
+        weights = jnp.where(cohort.present, held, 0)
+        params = tree.weighted_mean(messages.params, weights)
+        params = jax.tree.map(lambda new, old: jnp.where(jnp.sum(weights) > 0, new, old), params, shared.params)
+        gain = jnp.where(cohort.present, messages.loss, 0).astype(held.dtype)
+        mixture = jnp.zeros_like(shared.mixture).at[:places].set(onto_simplex(held + self.mixture_rate * gain))
+        return params, mixture
 
     def models(self, view: Sent, private: PyTree, client: Client, key: PRNGKeyArray) -> Models:
         """global: w, or the mean of all w."""

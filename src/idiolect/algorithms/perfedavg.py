@@ -4,7 +4,8 @@ from typing import ClassVar, Literal, get_args
 
 import equinox as eqx
 import jax
-from jaxtyping import Array, PRNGKeyArray, PyTree
+import jax.numpy as jnp
+from jaxtyping import Array, ArrayLike, PRNGKeyArray, PyTree
 
 from idiolect.algorithms.base import Algorithm, Cohort, Weighting, check
 from idiolect.client.client import BATCH_ORDERS, BatchOrder, Client
@@ -27,6 +28,8 @@ class PerFedAvg(Algorithm):
     had at the time of its paper.
     rate: beta. adapt_rate: alpha. local_steps: local iterations a round. difference: delta. batch_size: samples of a
     mini-batch; batches: see `Client.batch`. weighting: the server's mean, "uniform" or by training samples ("size").
+    epochs: if > 0, epochs * max(1, floor(n_i / batch_size)) local iterations instead, on reshuffled passes over the
+    samples; each still draws two or three mini-batches. FedU's published code has epochs = 5 and "sequential".
 
     Models: `adapted` is w after adapt_steps SGD steps of rate alpha on mini-batches of the client's TRAINING data;
     `global` is w.
@@ -45,6 +48,7 @@ class PerFedAvg(Algorithm):
     adapt_rate: Scalar = 0.03
     difference: Scalar = 1e-3
     local_steps: int = eqx.field(static=True, default=20)
+    epochs: int = eqx.field(static=True, default=0)
     adapt_steps: int = eqx.field(static=True, default=1)
     batch_size: int = eqx.field(static=True, default=20)
     variant: Variant = eqx.field(static=True, default="exact")
@@ -54,7 +58,7 @@ class PerFedAvg(Algorithm):
     def __check_init__(self) -> None:
         """Raise `ConfigError` naming the hyper-parameter that is out of range."""
         check(self, rate="positive", adapt_rate="positive", difference="positive")
-        check(self, local_steps="count", adapt_steps="count", batch_size="count")
+        check(self, local_steps="count", adapt_steps="count", batch_size="count", epochs="whole")
         check(self, variant=get_args(Variant), batches=BATCH_ORDERS, weighting=("uniform", "size"))
 
     def meta_gradient(self, client: Client, w: Params, first: Batch, second: Batch, third: Batch) -> Params:
@@ -73,17 +77,25 @@ class PerFedAvg(Algorithm):
     def local(self, view: Params, private: PyTree, client: Client, key: PRNGKeyArray) -> tuple[Params, PyTree]:
         """Message: the client's w after its local iterations."""
         needed = 2 if self.variant in ("first-order", "sequential") else 3
-        draws = client.batches(key, needed * self.local_steps, self.batch_size, self.batches)
-        grouped = jax.tree.map(lambda a: a.reshape(self.local_steps, needed, *a.shape[1:]), draws)
 
-        def step(w: Params, group: Batch) -> tuple[Params, None]:
+        def step(w: Params, group: Batch) -> Params:
             first, second, third = (jax.tree.map(lambda a, i=i: a[i], group) for i in (0, 1, needed - 1))
             if self.variant == "sequential":
                 w = tree.add_scaled(w, -self.adapt_rate, client.grad(w, first))
-                return tree.add_scaled(w, -self.rate, client.grad(w, second)), None
-            return tree.add_scaled(w, -self.rate, self.meta_gradient(client, w, first, second, third)), None
+                return tree.add_scaled(w, -self.rate, client.grad(w, second))
+            return tree.add_scaled(w, -self.rate, self.meta_gradient(client, w, first, second, third))
 
-        return jax.lax.scan(step, view, grouped)[0], private
+        if self.epochs:
+
+            def iteration(index: ArrayLike, w: Params) -> Params:
+                number = needed * index + jnp.arange(needed)
+                return step(w, jax.vmap(lambda k: client.batch(key, k, self.batch_size, "epoch"))(number))
+
+            total = self.epochs * jnp.maximum(client.size // self.batch_size, 1)
+            return jax.lax.fori_loop(0, total, iteration, view), private
+        draws = client.batches(key, needed * self.local_steps, self.batch_size, self.batches)
+        grouped = jax.tree.map(lambda a: a.reshape(self.local_steps, needed, *a.shape[1:]), draws)
+        return jax.lax.scan(lambda w, group: (step(w, group), None), view, grouped)[0], private
 
     def aggregate(self, shared: Params, cohort: Cohort, messages: Params) -> Params:
         """The mean of the cohort's models."""

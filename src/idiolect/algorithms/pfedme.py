@@ -3,11 +3,10 @@
 from typing import ClassVar
 
 import equinox as eqx
-import jax
-from jaxtyping import PRNGKeyArray, PyTree
+from jaxtyping import ArrayLike, PRNGKeyArray, PyTree
 
 from idiolect.algorithms.base import Algorithm, Cohort, Weighting, check
-from idiolect.algorithms.parts.solvers import MakeOptimizer, is_linear, minimise, optimizer
+from idiolect.algorithms.parts.solvers import MakeOptimizer, is_linear, minimise, optimizer, over_batches
 from idiolect.client.client import BATCH_ORDERS, BatchOrder, Client
 from idiolect.client.exact.span import problem
 from idiolect.client.objective import Batch
@@ -28,10 +27,12 @@ class PFedMe(Algorithm):
     rate: eta. prox_weight: lambda. server_step: beta. local_steps: R. inner_steps: K, the most gradient steps on
     h. tolerance: nu of eq. (8); None takes K steps. inner_rate, inner_optimizer: the solver of h, which the paper
     leaves open ("gradient descent", "Nesterov's accelerated gradient descent"). batch_size: |D|.
-    warm_start: start the inner solver at the last theta of this round (else at w_{i,r}).
+    warm_start: start the inner solver at the last theta of this round (else at w_{i,r}). epochs: if > 0, R differs
+    between clients: it is the number of mini-batches in that many reshuffled passes over a client's samples.
 
     The paper's published code differs; each deviation has a name and is off by default:
-    hidden_l2 (0.001 theta added to the inner gradient), batches="cyclic", weighting="size".
+    hidden_l2 (0.001 theta added to the inner gradient), batches="cyclic", weighting="size". The code that FedU's
+    authors published for pFedMe takes epochs = 5 instead of R steps.
 
     Models: `personal` is theta_i: the last inner solution of a round that starts at the present w, made for the
     evaluation. It is not the theta of the last round in which the client took part, which started at an older w and
@@ -56,6 +57,7 @@ class PFedMe(Algorithm):
     tolerance: Scalar | None = None
     hidden_l2: Scalar = 0.0
     local_steps: int = eqx.field(static=True, default=20)
+    epochs: int = eqx.field(static=True, default=0)
     inner_steps: int = eqx.field(static=True, default=5)
     batch_size: int = eqx.field(static=True, default=20)
     inner_optimizer: str | MakeOptimizer = eqx.field(static=True, default="sgd")
@@ -67,7 +69,7 @@ class PFedMe(Algorithm):
         """Raise `ConfigError` naming the hyper-parameter that is out of range."""
         rates, counts = ("rate", "inner_rate", "prox_weight", "server_step"), ("local_steps", "inner_steps")
         check(self, **dict.fromkeys(rates, "positive"), hidden_l2="nonnegative")
-        check(self, **dict.fromkeys(counts, "count"), batch_size="count")
+        check(self, **dict.fromkeys(counts, "count"), batch_size="count", epochs="whole")
         optimizer(self.inner_optimizer, self.inner_rate)
         check(self, batches=BATCH_ORDERS, weighting=("uniform", "size"))
         if self.tolerance is not None:
@@ -96,13 +98,22 @@ class PFedMe(Algorithm):
     def train(self, w: Params, client: Client, key: PRNGKeyArray) -> tuple[Params, Params]:
         """The R local rounds from w: (w_{i,R}, theta_i)."""
 
-        def step(carry: tuple[Params, Params], batch: Batch) -> tuple[tuple[Params, Params], None]:
+        def step(carry: tuple[Params, Params], batch: Batch | None, _: ArrayLike) -> tuple[Params, Params]:
             w, theta = carry
+            assert batch is not None  # batch_size is at least 1
             theta = self.prox(client, w, theta if self.warm_start else w, batch)
-            return (tree.add_scaled(w, -self.rate * self.prox_weight, tree.subtract(w, theta)), theta), None
+            return tree.add_scaled(w, -self.rate * self.prox_weight, tree.subtract(w, theta)), theta
 
-        batches = client.batches(key, self.local_steps, self.batch_size, self.batches)
-        return jax.lax.scan(step, (w, w), batches)[0]
+        return over_batches(
+            client,
+            key,
+            step,
+            (w, w),
+            steps=self.local_steps,
+            batch_size=self.batch_size,
+            order=self.batches,
+            epochs=self.epochs,
+        )
 
     def local(self, view: Params, private: PyTree, client: Client, key: PRNGKeyArray) -> tuple[Params, PyTree]:
         """Message: w_{i,R}."""

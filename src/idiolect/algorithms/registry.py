@@ -1,7 +1,15 @@
 """The methods by name: a specification makes a checked method."""
 
+import hashlib
+import json
+import pickle
+import re
 from collections.abc import Mapping
+from dataclasses import fields, is_dataclass
 from typing import Any
+
+import jax
+import numpy as np
 
 from idiolect.algorithms.adaptive import FedAdagrad, FedAdam, FedYogi
 from idiolect.algorithms.afl import AFL
@@ -66,6 +74,9 @@ ALGORITHMS: dict[str, type[Algorithm]] = {
         Global,
     )
 }
+_BUILT_IN = frozenset(ALGORITHMS)
+_OBJECTS: dict[str, Any] = {}
+"""The settings of a user's methods that are no plain values, by the text that stands for each."""
 MODEL_NAMES = frozenset(name for cls in ALGORITHMS.values() for name in cls.model_names)
 """The names of models that any method has, whatever its settings."""
 
@@ -83,7 +94,77 @@ def build(spec: Mapping[str, Any] | str) -> Algorithm:
     if name not in ALGORITHMS:
         raise unknown("method", name, ALGORITHMS)
     cls = ALGORITHMS[name]
-    return cls(**validated(settings_of(cls), given, f"method {name}", prefix=f"{name}: "))
+    objects = {key: _OBJECTS[value] for key, value in given.items() if isinstance(value, str) and value in _OBJECTS}
+    plain = {key: value for key, value in given.items() if key not in objects}
+    settings = {key: setting for key, setting in settings_of(cls).items() if key not in objects}
+    return cls(**validated(settings, plain, f"method {name}", prefix=f"{name}: "), **objects)
+
+
+def register(cls: type[Algorithm]) -> str:
+    """Make a user's own class a method of this process, known by its name; returns the name.
+
+    A class that was defined again, as a notebook does, replaces the earlier one. Raises `ConfigError` for a class
+    without a name of its own.
+    """
+    name = getattr(cls, "name", None)
+    example = "set name: ClassVar[str] = 'my-method'"
+    if not isinstance(name, str) or re.fullmatch(r"[\w-]+", name) is None:
+        raise ConfigError(f"the class {cls.__name__} needs a name of letters, digits and hyphens: {example}")
+    known = ALGORITHMS.get(name, cls)
+    if known is not cls and (name in _BUILT_IN or (known.__module__, known.__qualname__) != _place(cls)):
+        raise ConfigError(f"the class {cls.__name__} has the name '{name}' of {known.__name__}: {example}")
+    for text, default in (("title", name), ("summary", ""), ("source", "")):
+        if not isinstance(getattr(cls, text, None), str):
+            setattr(cls, text, default)
+    ALGORITHMS[name] = cls
+    return name
+
+
+def specification(method: Algorithm) -> dict[str, Any]:
+    """The specification from which `build` makes an equal method in this process.
+
+    It has the settings that differ from their defaults. One that is not a plain value, such as a graph or a function,
+    is kept for this process and stands in the specification as a text made of its content.
+    """
+    spec: dict[str, Any] = {"name": register(type(method))}
+    for field in fields(method):
+        value = getattr(method, field.name)
+        if field.init and value is not field.default:
+            plain, value = _plain(value)
+            if not plain:
+                spec[field.name] = _kept(value)
+            elif value != field.default or type(value) is not type(field.default):
+                spec[field.name] = value
+    return spec
+
+
+def _place(cls: type) -> tuple[str, str]:
+    return cls.__module__, cls.__qualname__
+
+
+def _plain(value: Any) -> tuple[bool, Any]:
+    """(whether JSON can hold it, it without arrays of one number)."""
+    if isinstance(value, np.generic | np.ndarray | jax.Array) and np.ndim(value) == 0:
+        value = value.item()
+    try:
+        json.dumps(value)
+    except (TypeError, ValueError):
+        return False, value
+    return True, value
+
+
+def _kept(value: Any) -> str:
+    """A text that stands for an object; equal content gives the same text, also in another process."""
+    held: Any = value
+    if is_dataclass(value) and not isinstance(value, type):  # its fields only, not what it has computed from them
+        held = [type(value), *(getattr(value, field.name) for field in fields(value))]
+    try:
+        content = pickle.dumps(held)
+    except Exception:  # a lambda, a local class: no other process has it
+        content = str(id(value)).encode()
+    text = f"own-{hashlib.sha256(content).hexdigest()[:16]}"
+    _OBJECTS[text] = value
+    return text
 
 
 def hyperparameters(cls: type[Algorithm]) -> dict[str, Any]:

@@ -13,9 +13,11 @@ from idiolect.algorithms.start import Start
 from idiolect.client.client import Client
 from idiolect.client.predictor import Models, Shared
 from idiolect.core import tree
+from idiolect.core.errors import require
 from idiolect.core.tree import Params, Scalar
 
 Option = Literal["I", "II"]
+Steps = Literal["paper", "published"]
 
 
 class Controlled(eqx.Module):
@@ -28,6 +30,11 @@ class Controlled(eqx.Module):
 def _corrected(slope: Params, y: Params, correction: Params) -> Params:
     del y
     return tree.add_scaled(slope, 1.0, correction)
+
+
+def _first(slope: Params, y: Params, correction: Params) -> Params:
+    leaves, structure = jax.tree.flatten(_corrected(slope, y, correction))
+    return jax.tree.unflatten(structure, [leaf if i == 0 else jnp.zeros_like(leaf) for i, leaf in enumerate(leaves)])
 
 
 class Scaffold(Trainer):
@@ -44,6 +51,9 @@ class Scaffold(Trainer):
 
     rate: eta_l. server_rate: eta_g. local_steps: K, or `epochs` passes, see `Trainer`; then K differs between
     clients. option: "I" or "II" of line 12; II, which costs no gradient, is what the paper's experiments use.
+    steps: "paper" as above; "published" as FedU's published code: the steps move only the model's first array (the
+    first layer's weight), every other one stays as it started, and with epochs > 0 the K of line 12 is the number of
+    mini-batches of one pass, so that c_i+ is too large by the factor `epochs`.
     weighting: "uniform" as in the paper; "size" minimises sum_i (n_i / n) f_i, in both lines of the server.
 
     c_i is private: only the two differences are sent. Model: `global` is x.
@@ -59,11 +69,17 @@ class Scaffold(Trainer):
 
     server_rate: Scalar = 1.0
     option: Option = eqx.field(static=True, default="II")
+    steps: Steps = eqx.field(static=True, default="paper")
     weighting: Weighting = eqx.field(static=True, default="uniform")
 
     def __check_init__(self) -> None:
         """Raise `ConfigError` naming the hyper-parameter that is out of range."""
         check(self, server_rate="positive", option=get_args(Option), weighting=("uniform", "size"))
+        check(self, steps=get_args(Steps))
+        require(
+            self.steps == "paper" or self.batch_size > 0,
+            'scaffold: steps = "published" takes mini-batches: give a batch_size greater than 0',
+        )
 
     def init(self, start: Start, key: PRNGKeyArray) -> Controlled:
         """The global model x, and c = 0."""
@@ -80,12 +96,15 @@ class Scaffold(Trainer):
     ) -> tuple[Controlled, Params]:
         """Message: (y_i - x, c_i+ - c_i); private: c_i+."""
         x, correction = view.params, tree.subtract(view.control, private)
-        y = self.train(x, client, key, adjust=_corrected, anchors=(correction,))
+        published = self.steps == "published"
+        y = self.train(x, client, key, adjust=_first if published else _corrected, anchors=(correction,))
         change = tree.subtract(y, x)
         if self.option == "I":
             control = client.full_value_and_grad(x)[1]
         else:
-            scale = -1 / (self.step_count(client) * self.rate)
+            per_pass = published and self.epochs > 0
+            count = client.passes(self.batch_size) if per_pass else self.step_count(client)
+            scale = -1 / (count * self.rate)
             control = tree.add_scaled(tree.subtract(private, view.control), scale, change)
         return Controlled(change, tree.subtract(control, private)), control
 

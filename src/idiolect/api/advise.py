@@ -8,6 +8,7 @@ import equinox as eqx
 from rich.console import Console
 from rich.markdown import Markdown
 
+from idiolect.api.arguments import Method, names_of
 from idiolect.data.federated import FederatedData
 from idiolect.runtime.compiled import use_compilation_cache
 from idiolect.study.advice.advise import Advice
@@ -18,7 +19,7 @@ def advise(
     data: FederatedData | Callable[[int], FederatedData],
     *,
     model: eqx.Module | Mapping[str, Any] | str | None = None,
-    methods: Sequence[str] | None = None,
+    methods: Sequence[Method] | None = None,
     splits: int = 8,
     rounds: int = 60,
     out: str | Path | None = None,
@@ -28,16 +29,18 @@ def advise(
 
     data: a federation, whose rows are divided anew, or a function that makes the division of a seed, such as
     `lambda seed: from_table(path, validation=0.2, split_seed=seed)`, so that features are scaled by each division's
-    training rows. model: by default the linear model of the task, from zero. methods: beside `local` and `fedavg`,
-    which always run. splits: random divisions. rounds: at most; validation data choose. out: a folder for the page,
-    tables and a figure; the same call goes on there if it was stopped. quiet: do not print the page.
+    training rows. model: by default the linear model of the task, from zero. methods: names or classes of methods, in
+    addition to `local` and `fedavg`, which always run. splits: random divisions. rounds: at most; validation data
+    choose. out: a folder for the page, tables and a figure; the same call goes on there if it was stopped. quiet: do
+    not print the page.
 
     Raises `ConfigError` for settings out of range and without scikit-learn, `DataError` for data that cannot be
     divided, `StoreError` if the folder cannot be written or holds another advice.
     """
     use_compilation_cache()
     folder = None if out is None else Path(out)
-    advice = ask(data, model=model, methods=methods, splits=splits, rounds=rounds, out=folder)
+    names = None if methods is None else names_of(methods)
+    advice = ask(data, model=model, methods=names, splits=splits, rounds=rounds, out=folder)
     if folder is not None:
         from idiolect.report.advice import write_advice  # here: it loads slowly, and most commands never need it
         from idiolect.report.html.make import folders_page

@@ -4,14 +4,14 @@ from collections.abc import Iterable, Mapping
 from operator import index
 from os import PathLike
 from pathlib import Path
-from typing import Any, TypeAlias
+from typing import Any, TypeAlias, cast
 
 import equinox as eqx
 
 from idiolect.algorithms.base import Algorithm
-from idiolect.algorithms.registry import ALGORITHMS
+from idiolect.algorithms.registry import ALGORITHMS, register, specification
 from idiolect.algorithms.registry import build as build_method
-from idiolect.core.errors import ConfigError, DataError, unknown
+from idiolect.core.errors import ConfigError, DataError, kind_of, shortened, unknown
 from idiolect.core.losses import SampleLoss
 from idiolect.core.random import MOST_SEED, model_key
 from idiolect.data.federated import SPLITS, FederatedData
@@ -41,7 +41,7 @@ def check_data(data: Any) -> None:
         made = "idiolect.data.from_table(frame, client=..., label=...)"
     elif isinstance(data, Mapping):
         made = "idiolect.data.from_arrays({client: (features, labels), ...})"
-    raise DataError(f"data must be FederatedData, not {_kind(data)}; make them by {made}")
+    raise DataError(f"data must be FederatedData, not {kind_of(data)}; make them by {made}")
 
 
 def method_of(method: Method | Any) -> Algorithm:
@@ -59,32 +59,50 @@ def method_of(method: Method | Any) -> Algorithm:
 
 
 def methods_named(methods: Any) -> list[str | Mapping[str, Any]]:
-    """The methods of a comparison, each a name or a specification; a class stands for its name.
+    """The methods of a comparison, each a name or a specification, also where it was given as a class or a method.
 
-    Raises `ConfigError` if there is none or one is anything else.
+    Methods of one class get labels that say their settings. Raises `ConfigError` for anything else.
     """
     if isinstance(methods, str | Mapping | Algorithm | type) or not isinstance(methods, Iterable):
-        raise ConfigError(f"methods must be a list, such as ['fedavg', 'local'], not {_kind(methods)}")
-    return [_named(method) for method in methods]
+        raise ConfigError(f"methods must be a list, such as ['fedavg', 'local'], not {kind_of(methods)}")
+    given = list(methods)
+    named = [_named(method) for method in given]
+    names = [method if isinstance(method, str) else method.get("name") for method in named]
+    return [
+        {**spec, "label": _label(spec)} if isinstance(method, Algorithm) and names.count(method.name) > 1 else spec
+        for method, spec in zip(given, named, strict=True)
+    ]
 
 
-def _named(method: Any) -> str | Mapping[str, Any]:
+def names_of(methods: Any) -> list[str]:
+    """The names of methods whose settings are tried anyway. Raises `ConfigError` for one that sets something."""
+    named = methods_named(methods)
+    for spec in named:
+        if not isinstance(spec, str) and spec.keys() - {"name", "label"}:
+            setting = next(key for key in spec if key not in ("name", "label"))
+            raise ConfigError(f"advise tries settings of {spec['name']} itself; leave {setting} out, or use compare")
+    return [spec if isinstance(spec, str) else str(spec.get("name")) for spec in named]
+
+
+def _named(method: Any) -> Any:
     if isinstance(method, str | Mapping):
-        return method
-    if isinstance(method, type) and ALGORITHMS.get(getattr(method, "name", "")) is method:
-        return method.name
+        return cast("str | Mapping[str, Any]", method)
+    if isinstance(method, type) and issubclass(method, Algorithm):
+        return register(method)
     if isinstance(method, Algorithm):
-        raise ConfigError(
-            f"a method that is compared is a name or a specification, such as "
-            f"{{'name': {method.name!r}, ...settings}}, not {_kind(method)}"
-        )
+        return specification(method)
     raise _not_a_method(method)
+
+
+def _label(spec: Mapping[str, Any]) -> str:
+    """A method's name with its settings: "fedavg rate=0.1"."""
+    return " ".join([spec["name"], *(f"{key}={value}" for key, value in spec.items() if key != "name")])
 
 
 def _not_a_method(method: Any) -> ConfigError:
     return ConfigError(
         f"a method is a name ({', '.join(list(ALGORITHMS)[:3])}, ...), a specification such as "
-        f"{{'name': 'pfedme', 'rate': 0.01}}, or idiolect.PFedMe(rate=0.01), not {_kind(method)}"
+        f"{{'name': 'pfedme', 'rate': 0.01}}, or idiolect.PFedMe(rate=0.01), not {kind_of(method)}"
     )
 
 
@@ -113,7 +131,7 @@ def whole(name: str, value: Any, *, least: int = 0, most: int | None = None) -> 
     except TypeError:
         number = int(value) if isinstance(value, float) and value.is_integer() else None
     if number is None or number < least or (most is not None and number > most):
-        raise ConfigError(f"{name} = {_short(value)} must be {wanted}")
+        raise ConfigError(f"{name} = {shortened(value)} must be {wanted}")
     return number
 
 
@@ -129,17 +147,3 @@ def splits_of(splits: Any) -> tuple[str, ...]:
         if name not in SPLITS:
             raise unknown("split", str(name), SPLITS)
     return names
-
-
-def _kind(value: Any) -> str:
-    """What something is, in words."""
-    if isinstance(value, str):
-        return f"the text {_short(value)}"
-    if isinstance(value, type):
-        return f"the class {value.__name__}"
-    return "None" if value is None else f"a {type(value).__name__}"
-
-
-def _short(value: Any) -> str:
-    shown = repr(value)
-    return shown if len(shown) < 60 else f"{shown[:56]}..."

@@ -1,14 +1,14 @@
 """`compare`: several methods on the same federation, cohorts and seeds."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import Any, Literal
+from typing import Literal
 
 from rich.console import Console
 
-from idiolect.api.arguments import ModelSpec, check_data, check_model_argument, methods_named
+from idiolect.api.arguments import Method, ModelSpec, check_data, check_model_argument, methods_named
 from idiolect.data.federated import FederatedData
 from idiolect.report.launch import launch
 from idiolect.report.table import rich_table
@@ -44,7 +44,7 @@ class Comparison:
 def compare(
     data: FederatedData,
     model: ModelSpec,
-    methods: Sequence[str | Mapping[str, Any]],
+    methods: Sequence[Method],
     *,
     rounds: int = 100,
     cohort: float | None = None,
@@ -56,20 +56,22 @@ def compare(
     out: str | Path | None = None,
     quiet: bool = False,
 ) -> Comparison:
-    """Compare methods, given by name or as {"name": "pfedme", "rate": 0.01, ...}, on the same cohorts and seeds.
+    """Compare methods on the same cohorts and seeds.
 
+    methods: each a name, {"name": "pfedme", "rate": 0.01, ...}, `idiolect.PFedMe(rate=0.01)`, or a class, also your
+    own. Two methods of one class have labels with their settings.
     metric: used by selection, figures and `hurt`, accuracy or mse by default; further metrics, separated by commas,
     are only measured. out: a folder for the report, figures and every client's model; without it nothing is written.
     """
     check_data(data)
     check_model_argument(model)
-    methods = methods_named(methods)
+    named = methods_named(methods)
     module, spec = own_or_named(model)
     experiment = comparison_of(
         data.name,
         {"name": "own"},
         spec,
-        methods,
+        named,
         rounds=rounds,
         cohort=cohort,
         sampling=sampling,

@@ -10,6 +10,7 @@ import pandas as pd
 from jaxtyping import Int, Shaped
 
 from idiolect.core.errors import DataError, StoreError
+from idiolect.core.reading import path_of
 from idiolect.data.federated import TaskKind
 from idiolect.data.files.table import column_of
 from idiolect.data.schema.columns import some
@@ -48,10 +49,10 @@ def predict(
     """
     if isinstance(model, ClientModel):
         models, everybody = {}, model
-    elif Path(model).is_dir():
-        models, everybody = models_in(Path(model)), None
+    elif (path := path_of(model, "a model is a ClientModel, or the path of its file or folder")).is_dir():
+        models, everybody = models_in(path), None
     else:
-        models, everybody = {}, load_model(model)
+        models, everybody = {}, load_model(path)
     first = everybody if everybody is not None else next(iter(models.values()))
     if first.schema is None:
         raise StoreError(

@@ -10,7 +10,7 @@ import equinox as eqx
 import pandas as pd
 from rich.console import Console
 
-from idiolect.api.arguments import check_data, check_model_argument, methods_named
+from idiolect.api.arguments import Method, check_data, check_model_argument, methods_named
 from idiolect.core.errors import require
 from idiolect.data.federated import FederatedData
 from idiolect.study.comparison import comparison_of, own_or_named
@@ -51,7 +51,7 @@ class SweepResult:
 def sweep(
     data: FederatedData,
     model: eqx.Module | Mapping[str, Any] | str,
-    method: str | Mapping[str, Any] | Sequence[str | Mapping[str, Any]],
+    method: Method | Sequence[Method],
     *,
     space: Mapping[str, Any],
     seeds: int = 1,
@@ -73,7 +73,8 @@ def sweep(
 ) -> SweepResult:
     """Try settings of one or several methods on the same seeds; choose each method's best on validation data.
 
-    method: name(s), or specification(s) with fixed hyper-parameters. space: hyper-parameter (or "model.l2") ->
+    method: one or several, each a name, a specification, a method or its class, as in `compare`; what it sets is
+    fixed. space: hyper-parameter (or "model.l2") ->
     values, or a text as on the command line ("log(0.001,1,7)"); for a list of methods {method: space}. search:
     "grid"; "random": `budget` settings of each method; "halving": rungs of rounds, 1/eta of the settings kept at
     each; "cv": `folds` folds of each client's training samples; "optuna": `budget` settings of each method, proposed

@@ -1,6 +1,8 @@
 """The commands of a site: made, checked, run, and what has left it."""
 
+import json
 import shlex
+from collections import Counter
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Annotated, Any
@@ -111,16 +113,26 @@ def run(kit_folder: KitFolder) -> None:
 def log(
     kit_folder: KitFolder,
     round: Annotated[int | None, typer.Option("--round", min=1, help="Only this round.")] = None,
+    terms: Annotated[bool, typer.Option("--terms", help="Show the settings that the hub asked for instead.")] = False,
     as_json: Json = False,
 ) -> None:
     """Show all that has left the site: when, to whom, for what, how many bytes, and totals.
 
+    With --terms: the settings of each run that a hub has asked for, and how many messages were answers to them.
+
     idiolect site log north
 
     idiolect site log north --round 3 --json
+
+    idiolect site log north --terms
     """
     kit = _kit(kit_folder)
-    lines = list(Outbox(kit.site / "sent.jsonl").lines())
+    require(round is None or not terms, "--terms shows whole runs: leave --round out")
+    outbox = Outbox(kit.site / "sent.jsonl")
+    lines = list(outbox.lines())
+    if terms:
+        print_terms(outbox.terms(), lines, as_json)
+        return
     if round is not None:
         lines = [line for line in lines if line.get("round") == round - 1 and line["task"] in ("round", "exchange")]
     if as_json:
@@ -150,6 +162,25 @@ def print_log(lines: Sequence[dict[str, Any]]) -> None:
         print(f"{task}: {count} messages, {size:,} bytes")
     if not lines:
         print("nothing has left this site")
+
+
+def print_terms(terms: dict[str, dict[str, Any]], lines: Sequence[dict[str, Any]], as_json: bool) -> None:
+    """Print the settings of each run: method, model, and what decides the draws; first the hash and the run."""
+    counts = Counter(str(line.get("terms", "")) for line in lines)
+    if as_json:
+        print_json({"terms": [{"sha256": key, "messages": counts[key], **of} for key, of in terms.items()]})
+        return
+    screen = console()
+    for key, of in terms.items():
+        asked = of["terms"]
+        head = f"{key[:12]}  {asked['run']}  {str(of['time'])[:19]}  messages: {counts[key]}"
+        rest = {name: value for name, value in asked.items() if name not in ("run", "method", "model", "kind")}
+        screen.print(Text(head), soft_wrap=True)
+        for name, values in (("method", asked["method"]), ("model", asked["model"]), ("run", rest)):
+            told = ", ".join(f"{setting} = {json.dumps(value)}" for setting, value in values.items())
+            screen.print(Text(f"  {name}: {told}"), soft_wrap=True)
+    if not terms:
+        print("no hub has asked for a run yet")
 
 
 def _what(line: dict[str, Any]) -> str:

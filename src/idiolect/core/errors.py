@@ -54,9 +54,12 @@ _ELSEWHERE = {
 }
 
 
-def unknown(kind: str, name: str, known: Iterable[str]) -> ConfigError:
-    """Build the error for an unknown name, suggesting the nearest known one."""
-    options = sorted(known)
+def unknown(kind: str, name: Any, known: Iterable[str]) -> ConfigError:
+    """Build the error for an unknown name, suggesting the nearest known one.
+
+    name: usually a text; whatever else was given is shown as text.
+    """
+    options, name = sorted(known), str(name)
     meant = [option for option in _ELSEWHERE.get(name, ()) if option in options]
     near = meant or get_close_matches(name, options, n=1, cutoff=0.5)
     hint = f"did you mean '{near[0]}'?" if near else f"known: {', '.join(options)}"
@@ -66,7 +69,24 @@ def unknown(kind: str, name: str, known: Iterable[str]) -> ConfigError:
 def first_of(error: ValidationError) -> str:
     """The first thing that a pydantic model found wrong, in one line: where, what."""
     first = error.errors(include_url=False, include_input=False)[0]
-    return f"{'.'.join(map(str, first['loc'])) or 'it'}: {first['msg']}"
+    message = str(first.get("ctx", {}).get("error", first["msg"]))
+    return f"{'.'.join(map(str, first['loc'])) or 'it'}: {message}"
+
+
+def kind_of(value: Any) -> str:
+    """Describe a value that was given by mistake: "None", "a list", "the text 'x'", "the class Ridge"."""
+    if isinstance(value, str):
+        return f"the text {shortened(value)}"
+    if isinstance(value, type):
+        return f"the class {value.__name__}"
+    name = type(value).__name__
+    return "None" if value is None else f"{'an' if name[0] in 'aeiouAEIOU' else 'a'} {name}"
+
+
+def shortened(value: Any) -> str:
+    """Show a value as Python writes it, cut to 60 characters."""
+    shown = repr(value)
+    return shown if len(shown) < 60 else f"{shown[:56]}..."
 
 
 def require(condition: bool, message: str) -> None:

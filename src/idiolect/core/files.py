@@ -1,4 +1,4 @@
-"""Atomic writes (a file is complete or absent, even if the writer is killed), locks, and safe file names."""
+"""Atomic writes (a file is complete or absent, even if the writer is killed), locks, the cache folder, safe names."""
 
 import errno
 import hashlib
@@ -101,6 +101,14 @@ def alone(path: str | os.PathLike[str], message: str) -> Generator[None, None, N
         yield
     finally:
         lock.release()
+
+
+def cache_folder() -> Path | None:
+    """Return the folder for compiled programs: IDIOLECT_CACHE or the user's own; None if the variable is empty."""
+    folder = os.environ.get("IDIOLECT_CACHE")
+    if folder is not None:
+        return Path(folder) if folder else None
+    return Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "idiolect" / "xla"
 
 
 def file_name(text: str) -> str:

@@ -11,7 +11,7 @@ import numpy as np
 from jaxtyping import Int, Shaped
 
 from idiolect.core.errors import DataError, require, unknown
-from idiolect.data.generated import GeneratedSplit, refuse
+from idiolect.data.generated import GeneratedSplit, Hash, refuse
 from idiolect.data.modalities import Modalities
 from idiolect.data.schema.label import Target
 from idiolect.data.schema.schema import Schema
@@ -72,7 +72,7 @@ class Split:
         """Shape of one sample's features."""
         return tuple(self.x.shape[1:])
 
-    def digest(self, sha: "hashlib._Hash") -> None:
+    def digest(self, sha: Hash) -> None:
         """Add every array to a hash."""
         outputs = () if self.outputs is None else (self.outputs,)
         for array in (self.x, self.y, self.offsets, *outputs):

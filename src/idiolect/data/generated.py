@@ -1,9 +1,8 @@
 """Generated samples: computed from a client's number when they are used, never stored."""
 
-import hashlib
 from abc import abstractmethod
 from dataclasses import dataclass
-from typing import NoReturn
+from typing import NoReturn, Protocol, runtime_checkable
 
 import equinox as eqx
 import jax
@@ -12,6 +11,14 @@ import numpy as np
 from jaxtyping import Array, Int, Shaped
 
 from idiolect.core.errors import DataError
+
+
+@runtime_checkable
+class Hash(Protocol):
+    """A hash that takes more bytes, such as `hashlib.sha256()`."""
+
+    def update(self, data: bytes | memoryview, /) -> None:
+        """Add bytes."""
 
 
 class Maker(eqx.Module):
@@ -63,7 +70,7 @@ class GeneratedSplit:
         x, y = _made(self.maker, np.asarray(index, np.int32))
         return np.asarray(x)[: self.sizes[index]], np.asarray(y)[: self.sizes[index]]
 
-    def digest(self, sha: "hashlib._Hash") -> None:
+    def digest(self, sha: Hash) -> None:
         """Add the generator and the sizes to a hash."""
         leaves, structure = jax.tree.flatten(self.maker)
         sha.update(f"{type(self.maker).__name__}{structure}{[np.asarray(leaf).tolist() for leaf in leaves]}".encode())

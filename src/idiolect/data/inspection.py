@@ -11,7 +11,7 @@ import pandas as pd
 
 from idiolect.data.encode.labels import lopsided
 from idiolect.data.encode.rows import rows_of_clients
-from idiolect.data.files.table import column_of
+from idiolect.data.files.table import column_name, column_of
 from idiolect.data.schema.columns import LeftOut, some
 from idiolect.data.schema.label import Target
 from idiolect.data.schema.leaks import repeated_columns, telling_columns
@@ -66,6 +66,7 @@ def inspect_table(
 
     Raises `DataError` as `from_table` does for what cannot be used at all.
     """
+    client, label = column_name(client, "client column"), column_name(label, "label column")
     pool = read_pool(path, client, label, "split", task, (), (), (), None)
     y, classes = pool.labels_of(np.arange(len(pool.table)))
     schema, notes = pool.fit(np.ones(len(y), dtype=bool), classes)

@@ -5,6 +5,7 @@ import json
 import os
 import tempfile
 import zipfile
+import zlib
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -13,6 +14,7 @@ import numpy as np
 from jaxtyping import Int
 
 from idiolect.core.errors import DataError
+from idiolect.core.reading import json_of, path_of
 
 FORMAT = "idiolect-partition"
 VERSION = 1
@@ -57,7 +59,7 @@ def write(path: str | Path, content: bytes) -> None:
 
 def read(path: str | Path) -> tuple[dict[str, Any], dict[str, Int[np.ndarray, "_"]]]:
     """The header and the arrays of a partition file; raises `DataError` if it is missing, damaged or another file."""
-    path = Path(path)
+    path = path_of(path, "a partition is a Partition or the path of its file")
     remedy = "make the partition again or copy the whole file"
     try:
         content = path.read_bytes()
@@ -67,7 +69,7 @@ def read(path: str | Path) -> tuple[dict[str, Any], dict[str, Int[np.ndarray, "_
         raise DataError(f"cannot read the partition file {path}: {error.strerror or error}") from error
     try:
         with zipfile.ZipFile(io.BytesIO(content)) as archive:
-            header: dict[str, Any] = dict(json.loads(archive.read(HEADER)))
+            header: dict[str, Any] = dict(json_of(archive.read(HEADER)))
             arrays = {
                 name.removesuffix(".npy"): np.lib.format.read_array(
                     io.BytesIO(archive.read(name)), allow_pickle=False
@@ -75,7 +77,7 @@ def read(path: str | Path) -> tuple[dict[str, Any], dict[str, Int[np.ndarray, "_
                 for name in archive.namelist()
                 if name.endswith(".npy")
             }
-    except (zipfile.BadZipFile, KeyError, ValueError, TypeError, EOFError, NotImplementedError) as error:
+    except (zipfile.BadZipFile, zlib.error, KeyError, ValueError, TypeError, EOFError, NotImplementedError) as error:
         raise DataError(f"{path} is truncated, damaged or not a partition file; {remedy}") from error
     if header.get("format") != FORMAT or header.get("version") != VERSION:
         raise DataError(

@@ -1,6 +1,7 @@
 """The transport inside one process: for tests, for comparison with simulations, and for debugging."""
 
-from collections.abc import Mapping, Sequence
+import time
+from collections.abc import Collection, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor, wait
 from typing import Protocol
 
@@ -9,6 +10,7 @@ from idiolect.deploy.messages import Message
 from idiolect.deploy.transport import PeerTransport, Replies, split_errors
 
 HUB = "hub"
+_AGAIN = 0.02  # seconds between two looks at whether a neighbour takes a message
 
 
 class Answers(Protocol):
@@ -57,15 +59,25 @@ class _Peer:
     def __init__(self, inboxes: Mapping[str, Inbox], own: str) -> None:
         self._inboxes, self._own = inboxes, own
 
+    def expect(self, run: str, neighbours: Collection[str]) -> None:
+        """See `PeerTransport.expect`."""
+        self._inboxes[self._own].expect(run, neighbours)
+
     def exchange(self, round: int, messages: Mapping[str, Message], *, deadline: float) -> Replies:
         """See `PeerTransport.exchange`."""
+        end = time.monotonic() + deadline
         here = {name: message for name, message in messages.items() if name in self._inboxes}
         missing = {name: "not connected" for name in messages if name not in here}
-        for name, message in here.items():
-            self._inboxes[name].put(self._own, round, message)
         wanted = {name: (str(message.header["run"]), round) for name, message in here.items()}
-        own = self._inboxes[self._own]
+        own, untaken = self._inboxes[self._own], dict(here)
         own.forget(wanted.values())
-        got = own.wait(wanted, deadline)
+        got = dict[str, Message]()
+        while (left := end - time.monotonic()) > 0:
+            # A neighbour that the hub has not called yet takes no message: it gets it again.
+            untaken = {n: m for n, m in untaken.items() if not self._inboxes[n].put(self._own, round, m)}
+            got = own.wait(wanted, min(left, _AGAIN) if untaken else left)
+            if len(got) == len(wanted) and not untaken:
+                break
+            time.sleep(min(_AGAIN, left) if len(got) == len(wanted) else 0)
         late = {name: f"no message within {deadline:.3g} s" for name in here if name not in got}
         return Replies(got, {**late, **missing})

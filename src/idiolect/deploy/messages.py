@@ -5,7 +5,7 @@ This module needs NumPy alone, so that the process which talks to the network ho
 
 import hashlib
 import json
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -74,6 +74,17 @@ def digest_of(vectors: Vectors) -> str:
         sha.update(f"{name} {vector.dtype.str} {vectors[name].shape}\0".encode())
         sha.update(vector.reshape(-1).view(np.uint8).data)
     return sha.hexdigest()
+
+
+def text_of(values: Any) -> str:
+    """JSON values as one text, the same for equal values."""
+    return json.dumps(values, sort_keys=True, separators=(",", ":"), ensure_ascii=True)
+
+
+def digest_of_request(message: Message, apart: Collection[str]) -> str:
+    """A sha256 over a whole message: its vectors and every field of its header but those named in `apart`."""
+    header = text_of({key: value for key, value in message.header.items() if key not in apart})
+    return hashlib.sha256(f"{header}\0{digest_of(message.vectors)}".encode()).hexdigest()
 
 
 def write_message(path: Path, message: Message) -> None:

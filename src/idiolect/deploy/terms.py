@@ -10,6 +10,8 @@ from idiolect.core.errors import DataError, first_of
 PROTOCOL = 1
 """The version of the messages; hub and sites must have the same."""
 VERSION = version("idiolect")
+TRANSPORT = ("job", "call", "seconds")
+"""The fields of a call that say how it travels. Every other field determines the answer: a new one, too."""
 
 
 class Terms(BaseModel):

@@ -2,9 +2,10 @@
 
 Whoever implements these two protocols carries idiolect between machines; nothing else knows the engine. A site is
 reached by `Site.answer(message, caller, peer)`, which never raises: an error is a `Message` with `header["error"]`.
+The transport must verify the caller first: only the hub's calls reach `Site.answer`.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Protocol
 
@@ -50,6 +51,10 @@ class HubTransport(Protocol):
 
 class PeerTransport(Protocol):
     """What a site needs to reach its neighbours, in the middle of a hub's call."""
+
+    def expect(self, run: str, neighbours: Collection[str]) -> None:
+        """From now on take messages of this run from these sites only; no neighbours: from nobody."""
+        ...
 
     def exchange(self, round: int, messages: Mapping[str, Message], *, deadline: float) -> Replies:
         """Send each neighbour its message, end-to-end encrypted; return theirs of this round.

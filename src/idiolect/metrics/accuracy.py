@@ -1,6 +1,7 @@
 """Accuracy."""
 
 import jax.numpy as jnp
+import numpy as np
 from jaxtyping import Array, Bool, Float, Int
 
 from idiolect.metrics.base import OfSums, Quotient
@@ -15,11 +16,12 @@ class Accuracy(OfSums):
     """
 
     name, column, task, higher, percent = "accuracy", "accuracy", "classification", True, True
+    is_mean = True
 
     def sample(self, outputs: Float[Array, "classes"], label: Int[Array, ""]) -> Bool[Array, ""]:
         """Whether the prediction is right."""
         return jnp.argmax(outputs) == label
 
-    def finish(self, sums: Int[Array, ""], count: Int[Array, ""]) -> Quotient:
+    def finish(self, sums: Int[np.ndarray, "n"], count: Int[np.ndarray, "n"]) -> Quotient:
         """Right predictions / samples."""
         return sums, count

@@ -1,11 +1,12 @@
 """Area under the ROC curve."""
 
-import jax
-import jax.numpy as jnp
-from jaxtyping import Array, Bool, Float, Int
+import numpy as np
+from jaxtyping import Array, Float, Int
 
 from idiolect.metrics.base import OfSamples, Quotient
-from idiolect.metrics.segments import wins
+from idiolect.metrics.segments import segment_sum, wins
+
+ROWS = 2**16  # whose log-odds are computed at a time
 
 
 class AUROC(OfSamples):
@@ -23,39 +24,55 @@ class AUROC(OfSamples):
     higher, percent, by_class = True, True, True
 
     def sample(self, outputs: Float[Array, "classes"], label: Int[Array, ""]) -> tuple[Array, Array]:
-        """The log-odds of each class, and the label."""
-        return log_odds(outputs), label
+        """The outputs, and the label."""
+        return outputs, label
 
     def finish(
         self,
-        values: tuple[Float[Array, "tiles rows classes"], Int[Array, "tiles rows"]],
-        keep: Bool[Array, "tiles rows"],
-        owner: Int[Array, "tiles"],
+        values: tuple[Float[np.ndarray, "n classes"], Int[np.ndarray, "n"]],
+        owner: Int[np.ndarray, "n"],
         clients: int,
     ) -> Quotient:
         """The sum over the classes that have both of AUROC_c / those classes; one class after the other."""
-        scores, labels = values
-        classes = scores.shape[-1]
-        whose = jnp.where(keep, owner[:, None], clients).ravel()
-        scores, labels = jnp.moveaxis(scores, -1, 0).reshape(classes, -1), labels.ravel()
-        total = jax.ops.segment_sum(jnp.ones_like(whose), whose, clients)
-
-        def one(given: tuple[Array, Array]) -> tuple[Array, Array]:
-            score, number = given
+        outputs, labels = values
+        scores = np.empty(outputs.shape, np.float64)
+        for begin in range(0, len(outputs), ROWS):
+            scores[begin : begin + ROWS] = log_odds(outputs[begin : begin + ROWS])
+        total = np.bincount(owner, minlength=clients)
+        shares, classes = np.zeros(clients), np.zeros(clients)
+        for number in np.unique(labels):
             inside = labels == number
-            there = jax.ops.segment_sum(inside.astype(jnp.int32), whose, clients)
+            there = segment_sum(inside, owner, clients)
             both = (there > 0) & (there < total)
-            share = wins(score, inside, whose, clients) / jnp.maximum(there, 1) / jnp.maximum(total - there, 1)
-            return jnp.where(both, share, 0), both
+            pairs = np.maximum(there * (total - there), 1)
+            shares += np.where(both, wins(scores[:, number], inside, owner, clients) / pairs, 0)
+            classes += both
+        return shares, classes
 
-        shares, both = jax.lax.map(one, (scores, jnp.arange(classes)))
-        return jnp.sum(shares, axis=0), jnp.sum(both, axis=0)
 
+def log_odds(outputs: Float[np.ndarray, "n classes"]) -> Float[np.ndarray, "n classes"]:
+    """log(p_c / (1 - p_c)) of p = softmax(outputs): the order of p, also where p itself would round to 1.
 
-def log_odds(outputs: Float[Array, "classes"]) -> Float[Array, "classes"]:
-    """log(p_c / (1 - p_c)) of p = softmax(outputs): the order of p, also where p itself would round to 1."""
-    outputs = outputs - jnp.max(outputs)  # as softmax does: equal probabilities stay equal
-    others = jnp.where(jnp.arange(outputs.shape[-1]) == jnp.argmax(outputs), -jnp.inf, outputs)
-    weights = jnp.exp(outputs)
-    rest = jnp.log(jnp.maximum(jnp.sum(weights) - weights, 1))
-    return outputs - jnp.where(others == -jnp.inf, jax.nn.logsumexp(others), rest)
+    The odds of a class depend only on its own output and on which outputs the others have, not on their order: the
+    others are added in ascending order. So probabilities that are equal have equal odds to the last bit.
+    """
+    z = outputs.astype(np.float64) - outputs.max(axis=1, keepdims=True)
+    if z.shape[1] == 1:
+        return np.zeros_like(z)
+    order = np.argsort(z, axis=1, kind="stable")
+    ascending = np.take_along_axis(z, order, axis=1)
+    weights = np.exp(ascending)
+    zero = np.zeros((len(z), 1))
+    below = np.cumsum(np.hstack([zero, weights[:, :-1]]), axis=1)
+    above = np.cumsum(np.hstack([zero, weights[:, :0:-1]]), axis=1)[:, ::-1]
+    rest = below + above
+    # The largest output may leave the others no weight at all: theirs is taken relative to the second largest.
+    second = ascending[:, -2:-1]
+    log_rest = np.log(np.maximum(rest, np.finfo(np.float64).tiny))
+    log_rest[:, -1:] = second + np.log(np.exp(ascending[:, :-1] - second).sum(axis=1, keepdims=True))
+    # Equal outputs have the odds of the first of them, which were added in the same order.
+    starts = np.hstack([zero == 0, ascending[:, 1:] != ascending[:, :-1]])
+    first = np.maximum.accumulate(np.where(starts, np.arange(z.shape[1]), 0), axis=1)
+    odds = np.empty_like(z)
+    np.put_along_axis(odds, order, ascending - np.take_along_axis(log_rest, first, axis=1), axis=1)
+    return odds

@@ -1,6 +1,7 @@
 """Balanced accuracy."""
 
 import jax.numpy as jnp
+import numpy as np
 from jaxtyping import Array, Bool, Float, Int
 
 from idiolect.metrics.base import OfSums, Quotient
@@ -23,7 +24,7 @@ class BalancedAccuracy(OfSums):
         there = jnp.arange(outputs.shape[-1]) == label
         return jnp.stack([there & (jnp.argmax(outputs) == label), there])
 
-    def finish(self, sums: Int[Array, "2 classes"], count: Int[Array, ""]) -> Quotient:
+    def finish(self, sums: Int[np.ndarray, "n 2 classes"], count: Int[np.ndarray, "n"]) -> Quotient:
         """The sum of recall / the classes that are there."""
-        right, there = sums
-        return jnp.sum(right / jnp.maximum(there, 1)), jnp.sum(there > 0)
+        right, there = np.moveaxis(sums, 1, 0)
+        return (right / np.maximum(there, 1)).sum(axis=1), (there > 0).sum(axis=1)

@@ -3,15 +3,25 @@
 import math
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
-from typing import ClassVar
+from typing import Any, ClassVar
 
+import jax
 import numpy as np
 from jaxtyping import Array, Bool, Float, Int, PyTree, Shaped
 
 from idiolect.data.federated import TaskKind
 
-Quotient = tuple[Shaped[Array | np.ndarray, "..."], Shaped[Array | np.ndarray, "..."]]
+Quotient = tuple[Shaped[np.ndarray, "..."], Shaped[np.ndarray, "..."]]
 """Numerator and denominator of a value. The denominator is 0 where there is no value, which then is NaN."""
+
+
+def wide(values: PyTree[Any]) -> PyTree[np.ndarray]:
+    """Arrays on the host, of float64 or int64, in which metrics are finished."""
+    return jax.tree.map(lambda leaf: _wide(np.asarray(leaf)), values)
+
+
+def _wide(array: np.ndarray) -> np.ndarray:
+    return array.astype(np.float64 if array.dtype.kind == "f" else np.int64)
 
 
 class Metric(ABC):
@@ -22,7 +32,9 @@ class Metric(ABC):
     name: as in settings and JSON. column: the heading of tables. task: the kind of labels. higher: whether higher is
     better. percent: whether people read it in per cent. by_class: whether it compares classes across samples, so that
     it has no value over all clients where each client numbers its own labels. degree: by which power of the labels'
-    scale a value grows, so that a regression on scaled labels is told in the user's units.
+    scale a value grows, so that a regression on scaled labels is told in the user's units. is_mean: whether the value
+    of several samples is the mean over samples, so that the clients' values, weighted by samples, give the value over
+    all samples.
     """
 
     name: ClassVar[str]
@@ -32,6 +44,7 @@ class Metric(ABC):
     percent: ClassVar[bool] = False
     by_class: ClassVar[bool] = False
     degree: ClassVar[int] = 0
+    is_mean: ClassVar[bool] = False
 
     @abstractmethod
     def sample(self, outputs: Float[Array, "..."], label: Shaped[Array, ""]) -> PyTree[Array]:
@@ -41,6 +54,11 @@ class Metric(ABC):
     def unit(self) -> int:
         """What a value is multiplied by to be read: 100 or 1."""
         return 100 if self.percent else 1
+
+    @property
+    def bounds(self) -> tuple[float, float]:
+        """The least and the largest value as it is read: 0 and 100 in per cent, else unknown, which is infinite."""
+        return (0.0, 100.0) if self.percent else (-math.inf, math.inf)
 
     @property
     def key(self) -> str:
@@ -74,22 +92,22 @@ class OfSums(Metric):
     """
 
     @abstractmethod
-    def finish(self, sums: PyTree[Array], count: Int[Array, ""]) -> Quotient:
-        """The value of some samples, from their sums and how many they are."""
+    def finish(self, sums: PyTree[np.ndarray], count: Int[np.ndarray, "n"]) -> Quotient:
+        """The values of n groups of samples (clients, or all), from their sums and how many samples they have.
+
+        It runs on the host: sums are arrays of float64 or int64 with a leading axis of length n.
+        """
 
 
 class OfSamples(Metric):
-    """A metric that no sums give, such as one of ranks: `sample` is kept of all samples until `finish`."""
+    """A metric that no sums give, such as one of ranks: what `sample` gives is kept of all samples until `finish`."""
 
     @abstractmethod
     def finish(
-        self,
-        values: PyTree[Shaped[Array, "tiles rows ..."]],
-        keep: Bool[Array, "tiles rows"],
-        owner: Int[Array, "tiles"],
-        clients: int,
+        self, values: PyTree[Shaped[np.ndarray, "n ..."]], owner: Int[np.ndarray, "n"], clients: int
     ) -> Quotient:
         """Each client's value, (clients,).
 
-        keep: which rows count. owner: whose samples the rows of a tile are, from 0; all 0 for the value over all.
+        It runs on the host: values are arrays of float64 or int64 of the samples that count. owner: whose each sample
+        is, from 0; all 0 for the value over all samples.
         """

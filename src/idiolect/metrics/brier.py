@@ -2,6 +2,7 @@
 
 import jax
 import jax.numpy as jnp
+import numpy as np
 from jaxtyping import Array, Float, Int
 
 from idiolect.core.losses import lowest
@@ -18,6 +19,7 @@ class Brier(OfSums):
     """
 
     name, column, task, higher = "brier", "Brier score", "classification", False
+    is_mean = True
 
     def sample(self, outputs: Float[Array, "classes"], label: Int[Array, ""]) -> Float[Array, ""]:
         """The squared distance."""
@@ -25,6 +27,6 @@ class Brier(OfSums):
         distance = jnp.sum((jax.nn.softmax(outputs) - (jnp.arange(outputs.shape[-1]) == label)) ** 2)
         return jnp.where(own == 2, distance / 2, distance)
 
-    def finish(self, sums: Float[Array, ""], count: Int[Array, ""]) -> Quotient:
+    def finish(self, sums: Float[np.ndarray, "n"], count: Int[np.ndarray, "n"]) -> Quotient:
         """Squared distances / samples."""
         return sums, count

@@ -2,6 +2,7 @@
 
 import jax
 import jax.numpy as jnp
+import numpy as np
 from jaxtyping import Array, Float, Int
 
 from idiolect.metrics.base import OfSums, Quotient
@@ -26,6 +27,6 @@ class ECE(OfSums):
         place = jnp.clip(jnp.ceil(confidence * BINS) - 1, 0, BINS - 1)
         return jnp.where(jnp.arange(BINS) == place, (jnp.argmax(outputs) == label) - confidence, 0)
 
-    def finish(self, sums: Float[Array, "bins"], count: Int[Array, ""]) -> Quotient:
+    def finish(self, sums: Float[np.ndarray, "n bins"], count: Int[np.ndarray, "n"]) -> Quotient:
         """The bins' differences / samples."""
-        return jnp.sum(jnp.abs(sums)), count
+        return np.abs(sums).sum(axis=1), count

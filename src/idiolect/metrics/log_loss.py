@@ -1,6 +1,7 @@
 """Log-loss."""
 
 import jax
+import numpy as np
 from jaxtyping import Array, Float, Int
 
 from idiolect.metrics.base import OfSums, Quotient
@@ -15,11 +16,12 @@ class LogLoss(OfSums):
     """
 
     name, column, task, higher = "log-loss", "log-loss", "classification", False
+    is_mean = True
 
     def sample(self, outputs: Float[Array, "classes"], label: Int[Array, ""]) -> Float[Array, ""]:
         """-log p(label)."""
         return -jax.nn.log_softmax(outputs)[label]
 
-    def finish(self, sums: Float[Array, ""], count: Int[Array, ""]) -> Quotient:
+    def finish(self, sums: Float[np.ndarray, "n"], count: Int[np.ndarray, "n"]) -> Quotient:
         """Losses / samples."""
         return sums, count

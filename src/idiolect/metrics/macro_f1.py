@@ -1,6 +1,7 @@
 """Macro-F1."""
 
 import jax.numpy as jnp
+import numpy as np
 from jaxtyping import Array, Bool, Float, Int
 
 from idiolect.metrics.base import OfSums, Quotient
@@ -24,8 +25,8 @@ class MacroF1(OfSums):
         predicted, there = classes == jnp.argmax(outputs), classes == label
         return jnp.stack([predicted & there, predicted, there])
 
-    def finish(self, sums: Int[Array, "3 classes"], count: Int[Array, ""]) -> Quotient:
+    def finish(self, sums: Int[np.ndarray, "n 3 classes"], count: Int[np.ndarray, "n"]) -> Quotient:
         """The sum of F1 / the classes that are predicted or there."""
-        right, predicted, there = sums
+        right, predicted, there = np.moveaxis(sums, 1, 0)
         either = predicted + there
-        return jnp.sum(2 * right / jnp.maximum(either, 1)), jnp.sum(either > 0)
+        return (2 * right / np.maximum(either, 1)).sum(axis=1), (either > 0).sum(axis=1)

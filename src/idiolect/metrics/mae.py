@@ -1,6 +1,7 @@
 """Mean absolute error."""
 
 import jax.numpy as jnp
+import numpy as np
 from jaxtyping import Array, Float, Int
 
 from idiolect.metrics.base import OfSums, Quotient
@@ -16,11 +17,12 @@ class MAE(OfSums):
 
     name, column, task, higher = "mae", "MAE", "regression", False
     degree = 1
+    is_mean = True
 
     def sample(self, outputs: Float[Array, "..."], label: Float[Array, ""]) -> Float[Array, ""]:
         """The absolute error."""
         return jnp.abs(outputs.reshape(()) - label)
 
-    def finish(self, sums: Float[Array, ""], count: Int[Array, ""]) -> Quotient:
+    def finish(self, sums: Float[np.ndarray, "n"], count: Int[np.ndarray, "n"]) -> Quotient:
         """Absolute errors / samples."""
         return sums, count

@@ -1,6 +1,7 @@
 """Mean squared error."""
 
-from jaxtyping import Array, Float
+import numpy as np
+from jaxtyping import Array, Float, Int
 
 from idiolect.metrics.base import OfSums, Quotient
 
@@ -15,11 +16,12 @@ class MSE(OfSums):
 
     name, column, task, higher = "mse", "mse", "regression", False
     degree = 2
+    is_mean = True
 
     def sample(self, outputs: Float[Array, "..."], label: Float[Array, ""]) -> Float[Array, ""]:
         """The squared error."""
         return (outputs.reshape(()) - label) ** 2
 
-    def finish(self, sums: Float[Array, ""], count: Array) -> Quotient:
+    def finish(self, sums: Float[np.ndarray, "n"], count: Int[np.ndarray, "n"]) -> Quotient:
         """Squared errors / samples."""
         return sums, count

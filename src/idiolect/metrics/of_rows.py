@@ -5,9 +5,9 @@ from collections.abc import Sequence
 import jax
 import jax.numpy as jnp
 import numpy as np
-from jaxtyping import Array, Float, Shaped
+from jaxtyping import Float, Shaped
 
-from idiolect.metrics.base import Metric, OfSamples, OfSums
+from idiolect.metrics.base import Metric, OfSamples, OfSums, wide
 
 
 def measure_rows(
@@ -22,21 +22,13 @@ def measure_rows(
     """
     values: dict[str, float] = {}
     for metric in metrics:
-        each = jax.vmap(metric.sample)(jnp.asarray(outputs), jnp.asarray(labels))
+        each = wide(jax.vmap(metric.sample)(jnp.asarray(outputs), jnp.asarray(labels)))
         if isinstance(metric, OfSums):
-            sums = jax.tree.map(_sum, each)
-            above, below = metric.finish(sums, jnp.asarray(len(labels)))
+            sums = jax.tree.map(lambda leaf: leaf.sum(axis=0, keepdims=True), each)
+            above, below = metric.finish(sums, np.array([len(labels)]))
         else:
             assert isinstance(metric, OfSamples)
-            tiles = jax.tree.map(lambda leaf: leaf[None], each)
-            keep, owner = jnp.ones((1, len(labels)), bool), jnp.zeros(1, jnp.int32)
-            above, below = metric.finish(tiles, keep, owner, 1)
-        quotient = float(np.asarray(above).reshape(-1)[0]), float(np.asarray(below).reshape(-1)[0])
+            above, below = metric.finish(each, np.zeros(len(labels), np.int64), 1)
+        quotient = float(above[0]), float(below[0])
         values[metric.name] = quotient[0] / quotient[1] * scale**metric.degree if quotient[1] > 0 else float("nan")
     return values
-
-
-def _sum(leaf: Shaped[Array, "n ..."]) -> Shaped[Array, "..."]:
-    """The sum over rows, of floats in double precision."""
-    wide = np.asarray(leaf)
-    return jnp.asarray(wide.sum(axis=0, dtype=np.float64 if wide.dtype.kind == "f" else np.int64))

@@ -1,10 +1,10 @@
 """The coefficient of determination."""
 
-import jax.numpy as jnp
-from jaxtyping import Array, Bool, Float, Int
+import numpy as np
+from jaxtyping import Array, Float, Int
 
 from idiolect.metrics.base import OfSamples, Quotient
-from idiolect.metrics.segments import segment_sum, spread
+from idiolect.metrics.segments import segment_sum
 
 
 class R2(OfSamples):
@@ -24,16 +24,14 @@ class R2(OfSamples):
 
     def finish(
         self,
-        values: tuple[Float[Array, "tiles rows"], Float[Array, "tiles rows"]],
-        keep: Bool[Array, "tiles rows"],
-        owner: Int[Array, "tiles"],
+        values: tuple[Float[np.ndarray, "n"], Float[np.ndarray, "n"]],
+        owner: Int[np.ndarray, "n"],
         clients: int,
     ) -> Quotient:
         """The explained / the labels' sum of squares around their mean, which is found first: no cancellation."""
         label, error = values
-        count = segment_sum(keep.astype(jnp.int32), keep, owner, clients)
-        mean = segment_sum(label, keep, owner, clients) / jnp.maximum(count, 1)
-        apart = label - spread(mean, owner)
-        rest = segment_sum(apart, keep, owner, clients) / jnp.maximum(count, 1)  # what rounding has left in the mean
-        total = segment_sum((apart - spread(rest, owner)) ** 2, keep, owner, clients)
-        return total - segment_sum(error**2, keep, owner, clients), total
+        count = np.maximum(np.bincount(owner, minlength=clients), 1)
+        apart = label - (segment_sum(label, owner, clients) / count)[owner]
+        apart -= (segment_sum(apart, owner, clients) / count)[owner]  # what rounding has left in the mean
+        total = segment_sum(apart**2, owner, clients)
+        return total - segment_sum(error**2, owner, clients), total

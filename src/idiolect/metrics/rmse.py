@@ -1,6 +1,6 @@
 """Root mean squared error."""
 
-import jax.numpy as jnp
+import numpy as np
 from jaxtyping import Array, Float, Int
 
 from idiolect.metrics.base import OfSums, Quotient
@@ -21,6 +21,6 @@ class RMSE(OfSums):
         """The squared error."""
         return (outputs.reshape(()) - label) ** 2
 
-    def finish(self, sums: Float[Array, ""], count: Int[Array, ""]) -> Quotient:
+    def finish(self, sums: Float[np.ndarray, "n"], count: Int[np.ndarray, "n"]) -> Quotient:
         """The root of squared errors / samples."""
-        return jnp.sqrt(sums / jnp.maximum(count, 1)), jnp.minimum(count, 1)
+        return np.sqrt(sums / np.maximum(count, 1)), np.minimum(count, 1)

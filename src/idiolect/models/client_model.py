@@ -1,6 +1,6 @@
 """A client's model as its user meets it: raw rows in, predictions in the user's words and units out."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from os import PathLike
 from typing import Any
 
@@ -11,11 +11,12 @@ import numpy as np
 import pandas as pd
 from jaxtyping import Array, Float, Shaped
 
-from idiolect.core.errors import ConfigError, DataError, StoreError
+from idiolect.core.errors import ConfigError, DataError
 from idiolect.data.federated import TaskKind
 from idiolect.data.schema.label import Classes, Target
 from idiolect.data.schema.schema import Schema
 from idiolect.models.files import read_model
+from idiolect.models.header import classes_in, schema_in, target_in
 
 BATCH = 2**15
 """Rows whose outputs are computed at a time."""
@@ -55,6 +56,7 @@ class ClientModel(eqx.Module):
         x = self._encoded(rows)
         parts = [self._part(x[start : start + BATCH]) for start in range(0, len(x), BATCH)]
         outputs = np.concatenate(parts) if parts else np.zeros((0, max(len(self.classes), 1)), np.float32)
+        _check_outputs(outputs, len(self.classes))
         return outputs[:, : len(self.classes)] if self.classes else outputs
 
     def predict(self, rows: Rows) -> Shaped[np.ndarray, "n"]:
@@ -116,6 +118,19 @@ class ClientModel(eqx.Module):
         return outputs.reshape(len(x), -1)
 
 
+def _check_outputs(outputs: Float[np.ndarray, "n outputs"], classes: int) -> None:
+    """Raise `DataError` for outputs that say nothing: too few, not a number, or infinite (-inf rules a class out)."""
+    if outputs.shape[1] < classes:
+        raise DataError(f"the model has {outputs.shape[1]} outputs, but {classes} classes were given for it")
+    wrong = np.isnan(outputs) | (np.isinf(outputs) if classes == 0 else outputs == np.inf)
+    if wrong.any():
+        rows = np.flatnonzero(wrong.any(axis=1))
+        raise DataError(
+            f"the model's output for row {rows[0] + 1} is NaN or infinite ({len(rows)} such rows in all); the values "
+            "of this row or the model's weights are too large"
+        )
+
+
 @eqx.filter_jit
 def _apply(module: Any, x: Float[Array, "n ..."]) -> Float[Array, "n ..."]:
     return jax.vmap(module)(x)
@@ -128,16 +143,10 @@ def load_model(path: str | PathLike[str], like: eqx.Module | None = None) -> Cli
     `StoreError` if the file is missing, truncated, damaged, no model file, or does not fit `like`.
     """
     module, header = read_model(path, like)
-    schema = header.pop("schema", None)
-    known = None if schema is None else Schema.from_dict(schema, str(path))
-    scaled = header.pop("target", None)
-    inside = ("format", "version", "spec", "modalities", "absent", "num_outputs")
-    try:
-        shape = tuple(int(size) for size in header.pop("feature_shape"))
-        classes: Sequence[str] = header.pop("classes", ()) or ()
-        task: TaskKind = header.pop("task")
-        target = None if scaled is None else Target.model_validate(scaled)
-        about = {key: value for key, value in header.items() if key not in inside}
-        return ClientModel(module, task, shape, tuple(map(str, classes)), known, target, about)
-    except (KeyError, TypeError, ValueError) as error:
-        raise StoreError(f"{path} does not say what the model is: {error}") from error
+    known, target = schema_in(header, path), target_in(header, path)
+    inside = ("format", "version", "spec", "modalities", "absent", "num_outputs", "schema", "target")
+    stated = ("feature_shape", "classes", "task")
+    about = {key: value for key, value in header.items() if key not in (*inside, *stated)}
+    return ClientModel(
+        module, header["task"], tuple(header["feature_shape"]), classes_in(header, known), known, target, about
+    )

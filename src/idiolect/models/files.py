@@ -9,7 +9,6 @@ import hashlib
 import json
 import os
 from collections.abc import Collection, Mapping, Sequence
-from pathlib import Path
 from typing import Any
 
 import equinox as eqx
@@ -21,10 +20,12 @@ from safetensors.numpy import save
 
 from idiolect.core.errors import ConfigError, IdiolectError, StoreError
 from idiolect.core.files import atomic_write
+from idiolect.core.reading import path_of
 from idiolect.data.federated import TaskKind
 from idiolect.data.modalities import Modalities
 from idiolect.data.schema.label import Target
 from idiolect.data.schema.schema import Schema
+from idiolect.models.header import header_of
 from idiolect.models.registry import build, complete_spec
 from idiolect.models.spec import Spec
 
@@ -135,6 +136,7 @@ def read_model(path: _PathLike, like: eqx.Module | None = None) -> tuple[eqx.Mod
     surplus = sorted(set(tensors) - set(wanted))
     if surplus:
         raise StoreError(f"{path} holds more arrays than {type(like).__name__} has: '{surplus[0]}'")
+    _check_finite(tensors, path, own=header["spec"] is None)
     module = jax.tree_util.tree_map_with_path(
         lambda place, leaf: _restored(tensors[_name(place)], leaf) if _is_stored(leaf) else leaf, like
     )
@@ -151,9 +153,9 @@ def read_header(path: _PathLike) -> dict[str, Any]:
 
 def _read(path: _PathLike) -> tuple[dict[str, Any], _Tensors]:
     """The metadata and the verified tensors of a model file."""
-    start = b""
+    start, path = b"", path_of(path, "a model is the path of its file")
     try:
-        with Path(path).open("rb") as file:
+        with path.open("rb") as file:
             start = file.read(9)
         with safe_open(path, framework="np") as opened:
             metadata = dict(opened.metadata() or {})
@@ -171,7 +173,19 @@ def _read(path: _PathLike) -> tuple[dict[str, Any], _Tensors]:
     digest = metadata.pop("sha256", None)
     if json.dumps(_digest(metadata, tensors)) != digest:
         raise StoreError(f"{path} is damaged: its content does not match its hash")
-    return {key: json.loads(text) for key, text in metadata.items()}, tensors
+    return header_of(metadata, path), tensors
+
+
+def _check_finite(tensors: _Tensors, path: _PathLike, *, own: bool) -> None:
+    """Raise `StoreError` for a weight that is no number, or, but in a user's own module, infinite."""
+    for name, values in tensors.items():
+        if jnp.issubdtype(values.dtype, jnp.inexact):
+            wrong = int((np.isnan(values) if own else ~np.isfinite(values)).sum())
+            if wrong:
+                raise StoreError(
+                    f"{path} cannot predict: {wrong} of {values.size} numbers in '{name}' are NaN or infinite; the "
+                    "training diverged or the file was changed"
+                )
 
 
 def _in_order(content: bytes) -> bytes:

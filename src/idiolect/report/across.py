@@ -25,7 +25,7 @@ def across_figure(
 ) -> Drawing:
     """Draw the test score of every method and named model against the cells' values of `experiment.across`.
 
-    Points are means over seeds at the selected rounds, bands one standard deviation. A method has no point at a cell
+    Points are means over seeds at the selected rounds, bands their 95 % intervals. A method has no point at a cell
     where none of its runs is finished. cells, models: the only ones to draw, of these methods.
     """
     experiment = results.experiment
@@ -49,8 +49,8 @@ def across_figure(
         points = sorted(group, key=lambda line: value_of[line.cell])
         x = np.array([value_of[line.cell] for line in points])
         values = [line.metrics.get(metric.name, line.pooled) for line in points]
-        mean, std = (unit * np.array([getattr(value, part) for value in values]) for part in ("mean", "std"))
-        courses.append(Course(method, model, x, mean, std))
+        mean, half = (unit * np.array([getattr(value, part) for value in values]) for part in ("mean", "half_width"))
+        courses.append(Course(method, model, x, mean, half, bounds=metric.bounds))
     told = alike = ""
     if courses:
         ends = limits(courses, rising=metric.higher, settled=0)

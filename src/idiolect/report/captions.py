@@ -2,6 +2,7 @@
 
 from collections.abc import Iterable, Sequence
 
+from idiolect.report.text import SPREAD
 from idiolect.study.experiment import Cell
 from idiolect.study.results import Results
 
@@ -32,7 +33,7 @@ def spread_caption(marks: str, spread: str, counts: Sequence[int], planned: int)
     if max(counts, default=0) < 2:
         return f"{marks}: {seeds}"
     none = ", none for a single seed" if min(counts) == 1 else ""
-    return f"{marks}: mean of {seeds}; {spread}: ± one standard deviation over seeds{none}"
+    return f"{marks}: mean of {seeds}; {spread}: ± {SPREAD}{none}"
 
 
 def sentence(line: str) -> str:

@@ -63,13 +63,14 @@ def table_of(results: Results, cell: Cell) -> Table:
     scale = f"{metric.column} in %" if metric.percent else metric.column
     scale += "" if metric.higher else " (lower is better)"
     seeds = results.experiment.seeds
+    over = f"{seeds} seeds, ± {text.WIDTH}" if seeds > 1 else "1 seed"
     measured = {name for line in lines.values() for name, value in line.metrics.items() if not math.isnan(value.mean)}
     other_columns = tuple(other.column for other in others if other.name in measured)
     published_columns = ("published", "difference", "verdict") if has_published else ()
     spread = ("client mean", "worst 10 %", "hurt vs Local", hurt_column(list(lines.values())))
     columns = ("method", "model", metric.column, *other_columns, *published_columns, *spread, "seconds")
     return Table(
-        title=f"{cell_title(cell)}: test {scale}, {SELECTIONS[cell.select]}, {seeds} seed{'s' if seeds > 1 else ''}",
+        title=f"{cell_title(cell)}: test {scale}, {SELECTIONS[cell.select]}, {over}",
         columns=columns,
         groups=tuple(
             tuple(_row(line, columns, first=i == 0, absent=absent) for i, line in enumerate(group))
@@ -136,6 +137,8 @@ def _notes(results: Results, cell: Cell, grouped: list[list[Line]]) -> tuple[str
         notes.append(
             f"{column} before a published value: it is of that metric, and so are its difference and verdict"
         )
+    if any(line.published is not None and line.published.std is not None for line in lines):
+        notes.append("± in a published value: what the paper gives")
     notes += _margins(lines)
     all_lines = [line for group in grouped for line in group]
     if hurt_column(all_lines) == HURT[2] and any(line.global_of for line in all_lines):

@@ -8,6 +8,7 @@ import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.lines import Line2D
 
+from idiolect.metrics.base import Metric
 from idiolect.report.looks import Looks
 from idiolect.report.style import PALE, REPORT, stripes
 from idiolect.study.outcomes import Curve
@@ -30,30 +31,40 @@ ALONE = Place()
 
 
 class Course:
-    """One line of a panel: x values, means, and the band of one standard deviation around them.
+    """One line of a panel: x values, means, and the band of their 95 % intervals around them.
 
+    half: half of each interval's width, NaN for a single seed. bounds: the possible values, where bands end.
     muted: a setting that was not chosen, drawn thin and grey.
     """
 
     def __init__(
-        self, method: str, model: str, x: np.ndarray, mean: np.ndarray, std: np.ndarray, *, muted: bool = False
+        self,
+        method: str,
+        model: str,
+        x: np.ndarray,
+        mean: np.ndarray,
+        half: np.ndarray,
+        *,
+        bounds: tuple[float, float] = (-np.inf, np.inf),
+        muted: bool = False,
     ) -> None:
         self.method, self.model, self.x, self.mean, self.muted = method, model, x, mean, muted
-        self.banded = bool(np.isfinite(std).any()) and not muted
-        spread = np.nan_to_num(std) if self.banded else np.zeros(len(mean))
-        self.low, self.high = mean - spread, mean + spread
+        self.banded = bool(np.isfinite(half).any()) and not muted
+        spread = np.nan_to_num(half) if self.banded else np.zeros(len(mean))
+        self.low, self.high = np.maximum(mean - spread, bounds[0]), np.minimum(mean + spread, bounds[1])
 
     @classmethod
-    def score(cls, curve: Curve, unit: float, muted: Collection[str] = ()) -> "Course":
-        """Make a line of a curve's scores, times `unit`."""
-        score, std = unit * curve.score, unit * curve.score_std
-        return cls(curve.method, curve.model, curve.rounds, score, std, muted=curve.method in muted)
+    def score(cls, curve: Curve, metric: Metric, muted: Collection[str] = ()) -> "Course":
+        """Make a line of a curve's scores by a metric, as they are read."""
+        score, half = metric.unit * curve.score, metric.unit * curve.score_ci95
+        muted_ = curve.method in muted
+        return cls(curve.method, curve.model, curve.rounds, score, half, bounds=metric.bounds, muted=muted_)
 
     @classmethod
     def loss(cls, curve: Curve, muted: Collection[str] = ()) -> "Course":
         """Make a line of a curve's losses."""
         muted_ = curve.method in muted
-        return cls(curve.method, curve.model, curve.rounds, curve.loss, curve.loss_std, muted=muted_)
+        return cls(curve.method, curve.model, curve.rounds, curve.loss, curve.loss_ci95, muted=muted_)
 
     def look(self, looks: Looks, place: Place = ALONE) -> dict[str, Any]:
         """The line's colour, dashes and width: its own style, or dashes between those of the lines below it."""

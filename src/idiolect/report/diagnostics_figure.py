@@ -4,7 +4,7 @@ import numpy as np
 from matplotlib.lines import Line2D
 
 from idiolect.core.errors import ConfigError
-from idiolect.report.captions import seeds_text
+from idiolect.report.captions import spread_caption
 from idiolect.report.courses import Course, draw
 from idiolect.report.limits import limits
 from idiolect.report.looks import Looks
@@ -12,6 +12,7 @@ from idiolect.report.names import method_names
 from idiolect.report.style import REPORT, Drawing, Style, blank, caption, plain, tidy
 from idiolect.study.experiment import Cell
 from idiolect.study.results import Results
+from idiolect.study.summary import half_widths
 
 _NARROW = 5.0  # inches, below which there is one panel in a row, else two
 
@@ -49,7 +50,7 @@ def diagnostics_figure(results: Results, cell: Cell, style: Style = REPORT) -> D
     for axes in grid[-1]:
         axes.set_xlabel("round", fontsize=style.label)
     looks.legend(figure, stacks)
-    caption(figure, [f"lines: {'mean of ' if max(counts) > 1 else ''}{seeds_text(counts, results.experiment.seeds)}"])
+    caption(figure, [spread_caption("lines", "bands", counts, results.experiment.seeds)])
     return figure
 
 
@@ -59,7 +60,6 @@ def _course(method: str, runs: list[list[tuple[int, float]]]) -> Course | None:
     if not rounds:
         return None
     values = np.array([[dict(run)[r] for r in rounds] for run in runs], np.float64)
-    std = values.std(axis=0, ddof=1) if len(runs) > 1 else np.full(len(rounds), np.nan)
     if not np.isfinite(values).any():
         return None
-    return Course(method, "", np.array(rounds, np.float64), values.mean(axis=0), std)
+    return Course(method, "", np.array(rounds, np.float64), values.mean(axis=0), half_widths(values))

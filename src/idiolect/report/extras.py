@@ -35,9 +35,10 @@ class Extra:
 def extras(results: Results, cell: Cell, pairs: Sequence[Pair] | None = None) -> list[Extra]:
     """Build the small tables that a cell specifies. pairs: `pairs_of` the cell, if they are known already."""
     tables: list[Extra] = []
+    seeds = results.experiment.seeds
     if _is_paired(results, cell):
         known = pairs_of(results, cell) if pairs is None else pairs
-        tables = [pairs_extra(known, reference_of(results, cell), results.metric(cell), results.experiment.seeds)]
+        tables = [pairs_extra(known, reference_of(results, cell), results.metric(cell), seeds)]
     if newcomers := _newcomers(results, cell):
         tables.append(newcomers)
     if cell.gaps:
@@ -52,10 +53,14 @@ def extras(results: Results, cell: Cell, pairs: Sequence[Pair] | None = None) ->
             for line in results.gaps(cell)
         )
         tables.append(
-            Extra("Published gaps, in points", ("gap", "measured", "published", "difference", "verdict"), rows)
+            Extra(
+                f"Published gaps, in points{_over(seeds)}",
+                ("gap", "measured", "published", "difference", "verdict"),
+                rows,
+            )
         )
     if further := [line for line in results.further if line.cell == cell.id]:
-        tables.append(_further(further))
+        tables.append(_further(further, seeds))
     if is_timed(cell):
         tables.append(_times(results, cell))
     if cell.tune:
@@ -74,8 +79,13 @@ def extras(results: Results, cell: Cell, pairs: Sequence[Pair] | None = None) ->
             for choice in chosen(results, cell)
         )
         header = ("method", "tried", "chosen", "model", "validation", "test", "test, client mean", "test, worst 10 %")
-        tables.append(Extra("Settings chosen on validation data", header, rows))
+        tables.append(Extra(f"Settings chosen on validation data{_over(seeds)}", header, rows))
     return tables
+
+
+def _over(seeds: int) -> str:
+    """What follows ± in a table's measured numbers; empty for one seed, which has no ±."""
+    return f"; ± {text.WIDTH} over seeds" if seeds > 1 else ""
 
 
 def _is_paired(results: Results, cell: Cell) -> bool:
@@ -83,7 +93,7 @@ def _is_paired(results: Results, cell: Cell) -> bool:
     return results.experiment.seeds > 1 and not cell.tune and not is_timed(cell)
 
 
-def _further(lines: Sequence[Line]) -> Extra:
+def _further(lines: Sequence[Line], seeds: int) -> Extra:
     """Build the table of the models' second, third, ... published values."""
     rows: list[tuple[str, ...]] = []
     for line in lines:
@@ -95,7 +105,7 @@ def _further(lines: Sequence[Line]) -> Extra:
             verdict = in_words(line.verdict, published)
             rows.append((line.method, line.model, metric.column, *numbers, difference, verdict))
     header = ("method", "model", "metric", "measured", "published", "difference", "verdict")
-    return Extra("Other published values", header, tuple(rows))
+    return Extra(f"Other published values{_over(seeds)}", header, tuple(rows))
 
 
 def _newcomers(results: Results, cell: Cell) -> Extra | None:
@@ -112,12 +122,18 @@ def _newcomers(results: Results, cell: Cell) -> Extra | None:
         for line in new_lines(results, cell)
     ]
     rows += [(method, why, *[text.MISSING] * 3) for method, why in refused.items()]
-    title = f"New clients, held out of training: test {metric.column}, mean of the clients"
+    over = _over(results.experiment.seeds)
+    title = f"New clients, held out of training: test {metric.column}, mean of the clients{over}"
     return Extra(title, ("method", "model", "known", "new", "new minus known"), tuple(rows)) if rows else None
 
 
-def pairs_extra(pairs: Sequence[Pair], compared_with: tuple[str, str], metric: Metric, seeds: int) -> Extra:
-    """Every named model against training alone, or the first one: over all samples, and client by client."""
+def pairs_extra(
+    pairs: Sequence[Pair], compared_with: tuple[str, str], metric: Metric, seeds: int, *, tested: bool = True
+) -> Extra:
+    """Compare every named model with local training, or the first one: over all samples, and client by client.
+
+    tested: whether the scores over all samples are known for each seed; without them the table has no differences.
+    """
     title, model = compared_with
     rows = tuple(
         (
@@ -135,6 +151,9 @@ def pairs_extra(pairs: Sequence[Pair], compared_with: tuple[str, str], metric: M
     header = ("method", "model", "difference", "p, Holm", "better", "worse", "not told apart", "worse off")
     reference = title if title == model else f"{title} {model}"
     what = f"Against {reference}: paired over {seeds} seeds, 95 % interval; clients beyond noise"
+    if not tested:
+        what = f"Against {reference}: {metric.column} over all samples is not tested"
+        what += f"; clients beyond noise, {seeds} seeds"
     few = "; FEW SEEDS, intervals are wide" if seeds < FEW else ""
     return Extra(f"{what}{few}", header, rows)
 

@@ -45,7 +45,7 @@ def curves_figure(
 ) -> Drawing:
     """Draw test score and training loss over rounds, for every method and named model (or for `models` alone).
 
-    Lines are means over seeds, bands one standard deviation. Settings that were not chosen on validation data are
+    Lines are means over seeds, bands their 95 % intervals. Settings that were not chosen on validation data are
     thin and grey. Without a train split there is one panel.
     """
     return panels_figure(results, [cell], models, style)
@@ -73,8 +73,8 @@ def panels_figure(
         scores = [_within(c, window) for c in curves if (c.method, c.model) in crowd.lines]
         losses = [_within(c, window) for c in results.curves(cell, "train", models)]
         losses = [c for c in losses if (c.method, c.model) in crowd.lines]
-        unit = results.metric(cell).unit
-        both = [[Course.score(c, unit, crowd.muted) for c in scores], [Course.loss(c, crowd.muted) for c in losses]]
+        metric = results.metric(cell)
+        both = [[Course.score(c, metric, crowd.muted) for c in scores], [Course.loss(c, crowd.muted) for c in losses]]
         rows.append([part for part, name in zip(both, ("score", "loss"), strict=True) if panels in ("both", name)])
         crowds.append(crowd)
     drawn = [course for row in rows for panel in row for course in panel]
@@ -121,7 +121,7 @@ def _within(curve: Curve, window: Window) -> Curve:
     if window.xmax is None:
         return curve
     keep = curve.rounds <= window.xmax
-    parts = {name: getattr(curve, name)[keep] for name in ("rounds", "score", "score_std", "loss", "loss_std")}
+    parts = {name: getattr(curve, name)[keep] for name in ("rounds", "score", "score_ci95", "loss", "loss_ci95")}
     return replace(curve, **parts)
 
 

@@ -15,7 +15,7 @@ from idiolect.study.summary import OverSeeds
 Columns = Literal["cells", "metrics"]
 Spread = Literal["interval", "std"]
 SPREADS = {
-    "interval": "95\\,\\% confidence interval over seeds (Student's t)",
+    "interval": "half of the 95\\,\\% interval over seeds (Student's t)",
     "std": "standard deviation over seeds",
 }
 _MARKS = {
@@ -136,14 +136,10 @@ def _bold(column: Column) -> frozenset[Key]:
 
 
 def _value(value: OverSeeds, metric: Metric, spread: Spread) -> str:
-    shown = text.score(value, metric) if spread == "std" else text.score(_halved(value), metric)
-    mean, plus, width = shown.partition(" ± ")
-    return f"{_number(mean)} $\\pm$ {_number(width)}" if plus else _number(mean)
-
-
-def _halved(value: OverSeeds) -> OverSeeds:
-    """The same with half the interval's width where `text` looks for the standard deviation."""
-    return OverSeeds(value.mean, value.half_width, value.half_width, value.seeds)
+    width = value.std if spread == "std" else value.half_width
+    shown = text.with_width(metric.unit * value.mean, metric.unit * width, metric)
+    mean, plus, after = shown.partition(" ± ")
+    return f"{_number(mean)} $\\pm$ {_number(after)}" if plus else _number(mean)
 
 
 def _number(shown: str) -> str:

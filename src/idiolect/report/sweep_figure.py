@@ -33,7 +33,7 @@ _WIDE = 50  # a scale is logarithmic if the largest value is this many times the
 
 
 def sweep_figure(swept: Swept, style: Style = REPORT) -> Drawing:
-    """Draw a row for each method and a panel for each hyper-parameter: mean ± one standard deviation over seeds.
+    """Draw a row for each method and a panel for each hyper-parameter: mean with its 95 % interval over seeds.
 
     The chosen setting is a star, the others are grey. Settings that share a value are side by side above it. One that
     diverged is a cross at the bottom; one that is far worse than most is a triangle at the end of the axis.
@@ -96,12 +96,18 @@ def _panel(
         elif worst is not None and metric.better(worst, y):
             _at_end(axes, x, "v" if metric.higher else "^", other, 0.04 if metric.higher else 0.96, style.scale)
         elif one.validation.seeds:
-            bar = metric.unit * one.validation.std if one.validation.seeds > 1 else None
+            bar = _bar(y, metric.unit * one.validation.half_width, metric) if one.validation.seeds > 1 else None
             look: dict[str, Any] = {"color": colour, "marker": marker, "markersize": size * style.scale}
             look |= {"linestyle": "none", "elinewidth": 0.9 * style.scale, "zorder": 4 if one.chosen else 3}
             axes.errorbar([x], [y], yerr=bar, **look)
     tidy(axes, style)
     axes.margins(x=0.06)
+
+
+def _bar(y: float, half: float, metric: Metric) -> list[list[float]]:
+    """How far an interval reaches below and above its mean, at most to the possible values."""
+    low, high = metric.bounds
+    return [[min(half, y - low)], [min(half, high - y)]]
 
 
 def _at_end(axes: Axes, x: float, marker: str, colour: str, height: float, scale: float) -> None:

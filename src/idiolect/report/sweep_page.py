@@ -6,13 +6,14 @@ from pathlib import Path
 from idiolect.core.files import atomic_write
 from idiolect.report.sweeps import write_files
 from idiolect.report.table import escaped
-from idiolect.report.text import score
+from idiolect.report.text import SPREAD, score
 from idiolect.study.search.choose import Swept, Tried
 from idiolect.study.search.space import shown
 
-READ = """\
-Validation scores are means over the seeds, ± one standard deviation. They alone choose: each method's best
-is **bold**, and its test score was measured afterwards. `sweep.csv` has every number unrounded."""
+READ = f"""\
+Scores are means over the seeds; what follows ± is {SPREAD}. Only validation scores
+choose: each method's best is **bold**, and its test score was measured afterwards. `sweep.csv` has every number
+unrounded, with standard deviations."""
 SHOWN = "Test scores of the other settings were asked for (`--show-test`); they had no say in the choice."
 
 

@@ -15,13 +15,13 @@ from idiolect.core.files import atomic_write
 from idiolect.data.federated import TaskKind
 from idiolect.report.style import save
 from idiolect.report.sweep_figure import sweep_figure
-from idiolect.report.text import score
+from idiolect.report.text import SPREAD, score
 from idiolect.study.experiment import Experiment
 from idiolect.study.measuring import metrics_of
 from idiolect.study.search.choose import Swept, Tried
 from idiolect.study.search.engine import Setting
 from idiolect.study.search.space import shown
-from idiolect.study.summary import OverSeeds
+from idiolect.study.summary import OverSeeds, half_width
 
 
 def _row(one: Tried) -> dict[str, Any]:
@@ -31,11 +31,13 @@ def _row(one: Tried) -> dict[str, Any]:
         **one.setting.values,
         "validation": one.validation.mean,
         "validation_std": one.validation.std,
+        "validation_ci95": one.validation.half_width,
         "seeds": one.validation.seeds,
         "rounds": one.rounds,
         "chosen": one.chosen,
         "test": None if test is None else test.mean,
         "test_std": None if test is None else test.std,
+        "test_ci95": None if test is None else test.half_width,
         "failures": "; ".join(one.failures),
     }
 
@@ -46,15 +48,16 @@ def frame(swept: Swept) -> pd.DataFrame:
 
 
 def rich_sweep(swept: Swept) -> Table:
-    """Build the table for a terminal: setting, validation mean ± std over seeds, rounds, test score if any."""
+    """Build the table for a terminal: each setting, its validation score over seeds, its rounds, its test score."""
     name = f"{swept.metric.column}, %" if swept.metric.percent else swept.metric.column
     spent = "; ".join(
         f"{name}: {b['settings']} settings, {b['rounds x runs']} rounds x runs" for name, b in swept.budget.items()
     )
+    several = any(one.validation.seeds > 1 for one in swept.tried)
     table = Table(
         title=f"{swept.experiment.name}: chosen by validation {name}",
         title_justify="left",
-        caption=f"spent on choosing: {spent}",
+        caption=f"spent on choosing: {spent}\nafter ±: {SPREAD}" if several else f"spent on choosing: {spent}",
         caption_justify="left",
         box=box.SIMPLE_HEAD,
     )
@@ -127,7 +130,8 @@ def read_swept(folder: Path, experiment: Experiment, task: TaskKind) -> Swept:
             values = {str(key): value_in(str(row[key])) for key in keys if str(row[key]) != ""}
             own = cell.model_copy(update={"methods": tuple(m for m in cell.methods if m.name == row["method"])})
             failures = tuple(part for part in str(row["failures"]).split("; ") if part)
-            over = OverSeeds(_float(row["validation"]), _float(row["validation_std"]), math.nan, int(row["seeds"]))
+            std, seeds = _float(row["validation_std"]), int(row["seeds"])
+            over = OverSeeds(_float(row["validation"]), std, half_width(std, seeds), seeds)
             chosen = str(row["chosen"]) == "True"
             tried.append(Tried(Setting(values, own), over, int(row["rounds"]), failures, chosen))
     except (OSError, ValueError, KeyError) as error:

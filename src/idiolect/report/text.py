@@ -9,6 +9,9 @@ from idiolect.study.published import Published
 from idiolect.study.summary import OverSeeds
 
 MISSING = "—"
+WIDTH = "half of the 95 % interval"
+SPREAD = f"{WIDTH} over seeds (Student's t)"
+"""What follows ± wherever idiolect writes a mean over seeds; in short, and in full."""
 
 
 def number(value: float, metric: Metric) -> str:
@@ -17,13 +20,11 @@ def number(value: float, metric: Metric) -> str:
 
 
 def score(value: OverSeeds, metric: Metric) -> str:
-    """Format a score over seeds: "95.62 ± 0.04"; without ± for a single seed, a dash for none."""
-    return _with_std(metric.unit * value.mean, metric.unit * value.std, metric)
+    """Format a score over seeds with half of its 95 % interval: "95.62 ± 0.04".
 
-
-def with_interval(value: OverSeeds, metric: Metric) -> str:
-    """Format a score with half of its 95 % interval over seeds: "95.62 ± 0.04"; alone for a single seed."""
-    return _with_std(metric.unit * value.mean, metric.unit * value.half_width, metric)
+    A single seed has no ±; without any, the score is a dash.
+    """
+    return with_width(metric.unit * value.mean, metric.unit * value.half_width, metric)
 
 
 def size(count: float) -> str:
@@ -52,19 +53,19 @@ def score_axis(metric: Metric) -> str:
 
 
 def published(value: Published | None, metric: Metric, compared: Metric) -> str:
-    """Format a published value of a metric with its standard deviation, in the units in which it was published.
+    """Format a published value of a metric, in the units in which it was published; its ± is what the paper gives.
 
     The metric's name is put before it if the table compares another metric.
     """
     if value is None:
         return MISSING
-    shown = _with_std(value.value, math.nan if value.std is None else value.std, metric)
+    shown = with_width(value.value, math.nan if value.std is None else value.std, metric)
     return shown if metric is compared else f"{metric.column} {shown}"
 
 
 def compared(value: OverSeeds, metric: Metric) -> str:
     """Format what is compared with a published value; it is in the published value's units already."""
-    return _with_std(value.mean, value.std, metric)
+    return with_width(value.mean, value.half_width, metric)
 
 
 def difference(value: float | None, interval: Difference | None, metric: Metric) -> str:
@@ -104,19 +105,20 @@ def seconds(value: OverSeeds) -> str:
     return f"{value.mean:.{digits}f}"
 
 
-def _with_std(mean: float, std: float, metric: Metric) -> str:
-    shown, spread = _shown(mean, std, metric)
-    return shown if math.isnan(mean) or math.isnan(std) else f"{shown} ± {spread}"
+def with_width(mean: float, width: float, metric: Metric) -> str:
+    """Format a number in the units that are shown, and what follows its ±; only the number where that is NaN."""
+    shown, spread = _shown(mean, width, metric)
+    return shown if math.isnan(mean) or math.isnan(width) else f"{shown} ± {spread}"
 
 
-def _shown(value: float, std: float, metric: Metric) -> tuple[str, str]:
-    """Format a number, and its standard deviation to the same decimal place."""
+def _shown(value: float, width: float, metric: Metric) -> tuple[str, str]:
+    """Format a number, and its width to the same decimal place."""
     if math.isnan(value):
         return MISSING, MISSING
     if metric.percent or math.isinf(value):
-        return f"{value:.2f}", f"{std:.2f}"
+        return f"{value:.2f}", f"{width:.2f}"
     exponent = int(f"{value:.3e}".partition("e")[2])
     if not -4 <= exponent < 6:
-        return f"{value:.3e}", f"{std:.1e}"
+        return f"{value:.3e}", f"{width:.1e}"
     decimals = max(0, 3 - exponent)
-    return f"{value:.{decimals}f}", f"{std:.{decimals}f}"
+    return f"{value:.{decimals}f}", f"{width:.{decimals}f}"

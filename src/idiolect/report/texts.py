@@ -7,6 +7,7 @@ from typing import Any
 
 from idiolect.algorithms.registry import ALGORITHMS, hyperparameters
 from idiolect.metrics.base import Metric
+from idiolect.report.text import SPREAD
 from idiolect.study.experiment import Cell, Method
 from idiolect.study.results import Results
 
@@ -19,9 +20,11 @@ CHOSEN = {
 }
 COLUMNS = """\
 - The first column of numbers, **accuracy** or **mse** unless another metric was chosen: over all test samples of all
-  clients, mean ± standard deviation over seeds. By it methods are compared: **client mean**: every client counts
-  once. **worst 10 %**: the mean of the worst tenth of the clients. Other metrics beside it are over all test samples,
-  too; a published value after a metric's name is compared with that metric.
+  clients, mean over seeds. Methods are compared by it. **client mean**: every client counts once. **worst 10 %**: the
+  mean of the worst tenth of the clients. Other metrics are over all test samples, too; a published value after a
+  metric's name is compared with that metric.
+- **±** is {spread}; a single seed has no ±. `table.csv` also has the standard
+  deviation over seeds. What follows ± in a published value is what the paper gives.
 {metrics}
 - **hurt vs Local**: the share of clients that are worse off than with Local training on their own data alone.
   **hurt vs FedAvg**: the share worse off than with the plain global model, FedAvg's; **hurt vs own global** where
@@ -41,7 +44,7 @@ def columns_text(results: Results) -> str:
     metrics = "\n".join(
         f"- {text}" for text in metric_texts(m for c in results.experiment.cells for m in results.metrics(c))
     )
-    return COLUMNS.format(metrics=metrics, split=split_text(results))
+    return COLUMNS.format(spread=SPREAD, metrics=metrics, split=split_text(results))
 
 
 def metric_texts(metrics: Iterable[Metric]) -> list[str]:

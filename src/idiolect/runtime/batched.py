@@ -28,8 +28,9 @@ from idiolect.metrics.base import Metric
 from idiolect.runtime.blocks import default_block, map_blocks
 from idiolect.runtime.compiled import Skeleton, is_argument, is_number, once
 from idiolect.runtime.devices import Devices
-from idiolect.runtime.evaluate import ClientScores, Evaluator, Measured, client_scores, measure
+from idiolect.runtime.evaluate import ClientScores, Evaluator, Measured, client_scores, sums
 from idiolect.runtime.plan import Plan, State
+from idiolect.runtime.scoring import finished
 from idiolect.runtime.simulate import Simulation
 
 
@@ -182,7 +183,7 @@ class Program:
 
         def member(row: int) -> dict[str, dict[str, Measured]]:
             part = jax.tree.map(lambda leaf: np.asarray(leaf[row]), results)
-            return {name: {split: part[name][split] for split in splits} for name in names}
+            return {n: {split: finished(self.metrics, *part[n][split]) for split in splits} for n in names}
 
         return [client_scores(member(row), self.metrics, self.like.data.label_scale) for row in range(len(rows))]
 
@@ -274,7 +275,7 @@ class Batch:
                 private = tree.gather(private, jnp.zeros_like(ids))
             core = replace(state, private=None)
             arguments = core, ids, private, member.models_from, samples, tiles
-            return measure(member.plan, self._metrics, names, *arguments)
+            return sums(member.plan, self._metrics, names, *arguments)
 
         return jax.jit(self._map(score), static_argnums=(4, 5))
 

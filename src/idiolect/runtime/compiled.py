@@ -11,13 +11,13 @@ from collections.abc import Callable, Hashable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import fields, is_dataclass
 from functools import partial
-from pathlib import Path
 from typing import Any, TypeVar
 
 import jax
 import numpy as np
 from jaxtyping import PyTree
 
+from idiolect.core.files import cache_folder
 from idiolect.runtime.devices import Devices
 
 MOST = 24  # programs kept; each holds compiled code, but no data
@@ -120,12 +120,11 @@ def use_compilation_cache() -> None:
 
     Programs that compile in less than half a second are not kept, unless JAX's own variable sets another limit.
     """
-    default = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "idiolect" / "xla"
-    folder = os.environ.get("IDIOLECT_CACHE", str(default))
-    if not folder:
+    folder = cache_folder()
+    if folder is None:
         return
     with suppress(OSError):  # a home that cannot be written to costs compile time, nothing else
-        Path(folder).mkdir(parents=True, exist_ok=True)
-        jax.config.update("jax_compilation_cache_dir", folder)
+        folder.mkdir(parents=True, exist_ok=True)
+        jax.config.update("jax_compilation_cache_dir", str(folder))
         if "JAX_PERSISTENT_CACHE_MIN_COMPILE_TIME_SECS" not in os.environ:
             jax.config.update("jax_persistent_cache_min_compile_time_secs", 0.5)

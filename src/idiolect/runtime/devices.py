@@ -20,6 +20,8 @@ from jaxtyping import PyTree
 
 from idiolect.core import tree
 from idiolect.core.errors import ConfigError, require
+from idiolect.core.files import cache_folder
+from idiolect.runtime.xla_flags import known_flags
 
 AXIS = "clients"
 # By default XLA ends a process whose cores wait 40 s for each other, which can happen with one large client. This
@@ -69,12 +71,12 @@ def use_cores(count: int | None = None) -> int:
 def _wait_long() -> None:
     """Make XLA read XLA_FLAGS with `WAITING` added, then restore the variable; XLA reads it only once.
 
-    If the flags stayed, they would change the keys of JAX's compilation cache, and an older XLA of another library
-    would abort on unknown flags.
+    Only flags that this XLA knows are added. If the flags stayed, they would change the keys of JAX's compilation
+    cache, and an older XLA of another library would abort on unknown flags.
     """
     flags = os.environ.get("XLA_FLAGS")
     missing = [f"--{name}={seconds}" for name, seconds in WAITING.items() if name not in (flags or "")]
-    os.environ["XLA_FLAGS"] = " ".join([*(flags or "").split(), *missing])
+    os.environ["XLA_FLAGS"] = " ".join([*(flags or "").split(), *known_flags(missing, cache_folder())])
     try:
         xla_client.CompileOptions()
     finally:

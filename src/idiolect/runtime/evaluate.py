@@ -23,7 +23,7 @@ from idiolect.runtime.blocks import map_blocks
 from idiolect.runtime.compiled import Skeleton, once
 from idiolect.runtime.plan import Plan, State
 from idiolect.runtime.private_rows import PrivateRows
-from idiolect.runtime.scoring import Each, Pool, divided, over_all, score_tiles
+from idiolect.runtime.scoring import Each, Pool, Values, divided, finished, score_tiles
 from idiolect.runtime.simulate import Simulation
 
 PORTION_BYTES = 2**28  # of models made at a time, if private states lie in a file
@@ -46,7 +46,8 @@ class ClientScores:
     pooled: Mapping[str, float]
 
 
-Measured = tuple[Each, dict[str, Quotient]]
+Measured = tuple[Values, dict[str, Quotient]]
+"""Each client's values, and those over all samples."""
 
 
 def client_scores(
@@ -64,7 +65,7 @@ def client_scores(
 
 
 def _scores(
-    model: str, split: str, each: Each, pooled: Mapping[str, Quotient], metrics: Sequence[Metric], scale: float
+    model: str, split: str, each: Values, pooled: Mapping[str, Quotient], metrics: Sequence[Metric], scale: float
 ) -> ClientScores:
     count, no_samples = np.asarray(each.count, np.int64), (0, 0)
     unit = {metric.name: scale**metric.degree for metric in metrics}
@@ -189,14 +190,15 @@ class Evaluator:
             bounds = edges[begin // each : begin // each + devices + 1]
             tile_parts = {split: tiles.parts(bounds, lengths[split]) for split, (_, tiles) in data.items()}
             arguments = replace(state, private=None), ids, private, self._train, flat, tile_parts
-            part = self.compiled.parts(self.simulation.settings, model_names, each * devices >= clients, *arguments)
+            part = self.compiled.parts(self.simulation.settings, model_names, *arguments)
             parts.append(jax.tree.map(np.asarray, part))
-        scores = parts[0] if len(parts) == 1 else self.compiled.joined(parts)
-        # Rows beyond the number of clients are the padding of the last portion.
-        by_model = {
-            name: {split: (scores[name][split][0].first(clients), scores[name][split][1]) for split in splits}
-            for name in model_names
-        }
+        found = parts[0] if len(parts) == 1 else jax.tree.map(lambda *rows: np.concatenate(rows), *parts)
+        by_model: dict[str, dict[str, Measured]] = {name: {} for name in model_names}
+        for name in model_names:
+            for split in splits:
+                values, pooled = finished(self.metrics, *found[name][split])
+                # Rows beyond the number of clients are the padding of the last portion.
+                by_model[name][split] = (values.first(clients), pooled)
         return client_scores(by_model, self.metrics, self.simulation.data.label_scale)
 
 
@@ -227,38 +229,12 @@ class Scoring:
 
     @cached_property
     def parts(self) -> Callable[..., PyTree]:
-        """(settings, names, whether these are all clients, ...) -> what `measure` returns if so, else `sums`."""
+        """(settings, names, ...) -> what `sums` returns."""
 
-        def compiled(settings: list[Any], names: tuple[str, ...], everyone: bool, *given: PyTree) -> PyTree:
-            function = measure if everyone else sums
-            return function(self._skeleton.filled(settings), self._metrics, names, *given)
+        def compiled(settings: list[Any], names: tuple[str, ...], *given: PyTree) -> PyTree:
+            return sums(self._skeleton.filled(settings), self._metrics, names, *given)
 
-        return jax.jit(compiled, static_argnums=(1, 2), out_shardings=self._everywhere)
-
-    def joined(self, parts: Sequence[PyTree]) -> dict[str, dict[str, Measured]]:
-        """Join the `sums` of all portions into the result that `measure` gives for all clients at once."""
-        return self._pooled(jax.tree.map(lambda *rows: np.concatenate(rows), *parts))
-
-    @cached_property
-    def _pooled(self) -> Callable[[PyTree], dict[str, dict[str, Measured]]]:
-        return jax.jit(lambda found: pooled(self._metrics, found))
-
-
-def measure(
-    plan: Plan, metrics: Sequence[Metric], names: tuple[str, ...], *given: PyTree
-) -> dict[str, dict[str, Measured]]:
-    """Measure every client, and the metrics over all of these clients' samples; given: see `sums`."""
-    return pooled(metrics, sums(plan, metrics, names, *given))
-
-
-def pooled(
-    metrics: Sequence[Metric], found: Mapping[str, Mapping[str, tuple[Each, Pool]]]
-) -> dict[str, dict[str, Measured]]:
-    """Compute the metrics over all clients' samples from each `Pool`; each client's own numbers are kept."""
-    return {
-        name: {split: (each, over_all(metrics, pool)) for split, (each, pool) in by_split.items()}
-        for name, by_split in found.items()
-    }
+        return jax.jit(compiled, static_argnums=1, out_shardings=self._everywhere)
 
 
 def sums(

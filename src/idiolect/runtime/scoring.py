@@ -12,7 +12,7 @@ from idiolect.client.objective import Batch, Objective, Scores
 from idiolect.client.samples import Samples
 from idiolect.client.tiles import Tiles
 from idiolect.core import tree
-from idiolect.metrics.base import Metric, OfSamples, OfSums, Quotient
+from idiolect.metrics.base import Metric, OfSamples, OfSums, Quotient, wide
 
 
 def divided(quotient: tuple[Any, Any]) -> np.ndarray:
@@ -23,32 +23,46 @@ def divided(quotient: tuple[Any, Any]) -> np.ndarray:
 
 
 class Each(NamedTuple):
-    """Every client's sum of losses, number of samples, and metrics: name -> quotient."""
+    """What a device returns of every client: its sum of losses, number of samples, and the sums of metrics by name.
+
+    Leaves (clients, ...).
+    """
 
     loss: Float[Array | np.ndarray, "..."]
     count: Int[Array | np.ndarray, "..."]  # pyright: ignore[reportIncompatibleMethodOverride]
-    values: dict[str, Quotient]
+    sums: dict[str, PyTree[Array | np.ndarray]]
 
     def flat(self) -> "Each":
-        """Join the clients of several devices: leaves (devices, n) -> (devices * n,)."""
-        return jax.tree.map(lambda leaf: leaf.reshape(-1), self)
-
-    def first(self, clients: int) -> "Each":
-        """Keep only the first `clients` clients."""
-        return jax.tree.map(lambda leaf: leaf[:clients], self)
+        """Join the clients of several devices: leaves (devices, n, ...) -> (devices * n, ...)."""
+        return jax.tree.map(lambda leaf: leaf.reshape(-1, *leaf.shape[2:]), self)
 
 
 class Pool(NamedTuple):
-    """The sums and samples from which metrics over all clients are computed; of several devices, leaves (parts, ...).
+    """What a device returns of all its clients' samples; of several devices, leaves (parts, ...).
 
-    sums, samples: by the metric's name; keep: whether each sample counts. Metrics by class are left out if each
-    client numbers its own classes.
+    sums: over all samples, by the metric's name. samples: what is kept of each sample for metrics that no sums give,
+    leaves (tiles, rows, ...); keep: whether each sample counts; owner: whose each tile is. apart: as `samples`, of
+    metrics that have no value over all samples. Metrics by class have none if each client numbers its own classes.
     """
 
     count: Int[Array | np.ndarray, "..."]  # pyright: ignore[reportIncompatibleMethodOverride]
     sums: dict[str, PyTree[Array | np.ndarray]]
     samples: dict[str, PyTree[Array | np.ndarray]]
+    apart: dict[str, PyTree[Array | np.ndarray]]
     keep: Bool[Array | np.ndarray, "... tiles rows"] | None
+    owner: Int[Array | np.ndarray, "... tiles"] | None
+
+
+class Values(NamedTuple):
+    """Every client's sum of losses, number of samples, and metrics (name -> quotient), on the host."""
+
+    loss: Float[np.ndarray, "clients"]
+    count: Int[np.ndarray, "clients"]  # pyright: ignore[reportIncompatibleMethodOverride]
+    values: dict[str, Quotient]
+
+    def first(self, clients: int) -> "Values":
+        """Keep only the first `clients` clients."""
+        return jax.tree.map(lambda leaf: leaf[:clients], self)
 
 
 class Sums(NamedTuple):
@@ -78,12 +92,10 @@ def score_tiles(
     ids: Int[Array, "clients"],
     tiles: Tiles,
 ) -> tuple[Each, Pool]:
-    """Score the clients `ids`; returns (each client's numbers, the parts of the metrics over all their samples).
+    """Score the clients `ids`; returns (each client's numbers, those of all their samples), for `finished`.
 
     params: leaves (clients, ...). A client's tiles follow each other, so only one client's sums are held at a time.
     """
-    of_sums = [metric for metric in metrics if isinstance(metric, OfSums)]
-    of_samples = [metric for metric in metrics if isinstance(metric, OfSamples)]
     pooled = {metric.name for metric in metrics if samples.outputs is None or not metric.by_class}
 
     def score(owner: Array, first: Array, size: Array) -> Scores:
@@ -107,9 +119,7 @@ def score_tiles(
         client = jax.tree.map(lambda sum: jnp.where(begins, 0, sum).astype(sum.dtype), client)
         client = client.add((scores.loss, scores.count, scores.sums))
         everyone = everyone.add((scores.count, {name: scores.sums[name] for name in scores.sums if name in pooled}))
-        loss, count, sums = client.total
-        each = Each(loss, count, {metric.name: metric.finish(sums[metric.name], count) for metric in of_sums})
-        return (client, everyone), (each, scores.samples, scores.keep)
+        return (client, everyone), (Each(*client.total), scores.samples, scores.keep)
 
     owner = jnp.asarray(tiles.owner)
     begins = jnp.concatenate([jnp.ones(1, bool), owner[1:] != owner[:-1]])[: len(owner)]
@@ -122,24 +132,48 @@ def score_tiles(
     order = jnp.where(tile_fields[2] > 0, jnp.arange(len(owner)), -1)
     last = jnp.full(len(ids), -1).at[owner].max(order)
     last = jnp.where(last < 0, len(owner), last)
-    each = jax.tree.map(lambda leaf: jnp.append(leaf, jnp.zeros(1, leaf.dtype))[last], each)
-    each.values.update({m.name: m.finish(sampled[m.name], keep, owner, len(ids)) for m in of_samples})
+    each = jax.tree.map(lambda leaf: jnp.concatenate([leaf, jnp.zeros((1, *leaf.shape[1:]), leaf.dtype)])[last], each)
     count, sums = everyone.total
-    sampled = {name: values for name, values in sampled.items() if name in pooled}
-    pool = Pool(count, sums, sampled, keep if sampled else None)
+    together = {name: values for name, values in sampled.items() if name in pooled}
+    apart = {name: values for name, values in sampled.items() if name not in pooled}
+    pool = Pool(count, sums, together, apart, *((keep, owner) if sampled else (None, None)))
     return each, pool
 
 
-def over_all(metrics: Sequence[Metric], pool: Pool) -> dict[str, Quotient]:
-    """Compute the metrics over all samples of all parts, leaves (parts, ...); those without a value are left out."""
-    count, sums = jax.tree.map(lambda leaf: jnp.sum(leaf, axis=0, dtype=leaf.dtype), (pool.count, pool.sums))
+def finished(metrics: Sequence[Metric], each: Each, pool: Pool) -> tuple[Values, dict[str, Quotient]]:
+    """Finish metrics on the host, in double precision: (each client's, those over all samples).
+
+    each: leaves (clients, ...). pool: leaves (parts, ...), where the clients are divided equally into the parts.
+    """
+    count = np.asarray(each.count, np.int64)
     values: dict[str, Quotient] = {}
     for metric in metrics:
-        if isinstance(metric, OfSums) and metric.name in sums:
-            values[metric.name] = metric.finish(sums[metric.name], count)
-        elif isinstance(metric, OfSamples) and metric.name in pool.samples and pool.keep is not None:
-            flat = (pool.samples[metric.name], pool.keep)
-            sampled, keep = jax.tree.map(lambda leaf: leaf.reshape(-1, *leaf.shape[2:]), flat)
-            owner = jnp.zeros(keep.shape[0], jnp.int32)
-            values[metric.name] = jax.tree.map(lambda value: value[0], metric.finish(sampled, keep, owner, 1))
-    return values
+        if isinstance(metric, OfSums):
+            values[metric.name] = metric.finish(wide(each.sums[metric.name]), count)
+        elif isinstance(metric, OfSamples):
+            found = pool.samples.get(metric.name, pool.apart.get(metric.name))
+            kept, owner = _kept(found, pool, len(count))
+            values[metric.name] = metric.finish(kept, owner, len(count))
+    return Values(np.asarray(each.loss, np.float64), count, values), over_all(metrics, pool)
+
+
+def _kept(samples: PyTree, pool: Pool, clients: int) -> tuple[PyTree[np.ndarray], Int[np.ndarray, "n"]]:
+    """What a metric keeps of the samples that count, leaves (n, ...), and whose each sample is."""
+    keep, tiles = np.asarray(pool.keep), np.asarray(pool.owner, np.int64)
+    parts = len(tiles)
+    owner = tiles + (clients // parts) * np.arange(parts)[:, None]
+    kept = wide(jax.tree.map(lambda leaf: np.asarray(leaf)[keep], samples))
+    return kept, np.broadcast_to(owner[..., None], keep.shape)[keep]
+
+
+def over_all(metrics: Sequence[Metric], pool: Pool) -> dict[str, Quotient]:
+    """Finish the metrics over all samples of all parts, leaves (parts, ...); those without a value are left out."""
+    sums = jax.tree.map(lambda leaf: leaf.sum(axis=0, keepdims=True), wide((pool.count, pool.sums)))
+    values: dict[str, Quotient] = {}
+    for metric in metrics:
+        if isinstance(metric, OfSums) and metric.name in pool.sums:
+            values[metric.name] = metric.finish(sums[1][metric.name], sums[0])
+        elif isinstance(metric, OfSamples) and metric.name in pool.samples:
+            kept, owner = _kept(pool.samples[metric.name], pool, 0)
+            values[metric.name] = metric.finish(kept, np.zeros_like(owner), 1)
+    return {name: (above.reshape(()), below.reshape(())) for name, (above, below) in values.items()}

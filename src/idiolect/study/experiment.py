@@ -13,6 +13,7 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_valida
 from idiolect.algorithms import registry as methods
 from idiolect.core.errors import ConfigError, unknown
 from idiolect.core.random import MOST_SEED
+from idiolect.core.reading import toml_of
 from idiolect.core.settings import MOST, Number, Whole
 from idiolect.metrics.registry import names_in
 from idiolect.models.registry import complete_spec
@@ -272,7 +273,7 @@ def load_experiment(path: str | Path) -> Experiment:
     """Read an experiment from a TOML file. Raises `ConfigError` if it is missing or invalid."""
     file = Path(path)
     try:
-        values = tomllib.loads(file.read_text(encoding="utf-8"))
+        values = toml_of(file.read_text(encoding="utf-8"))
     except FileNotFoundError:
         raise ConfigError(f"no such experiment file: {file}") from None
     except (OSError, UnicodeDecodeError) as error:

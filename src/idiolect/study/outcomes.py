@@ -86,9 +86,9 @@ class Line:
 
 @dataclass(frozen=True)
 class Curve:
-    """One named model's curve over rounds: mean and standard deviation over seeds. Arrays are (rounds,).
+    """One named model's curve over rounds: mean over seeds and half of its 95 % interval. Arrays are (rounds,).
 
-    The standard deviations are NaN for a single seed.
+    score_ci95, loss_ci95: half of the interval's width (Student's t), NaN for a single seed.
     """
 
     cell: str
@@ -97,9 +97,9 @@ class Curve:
     split: str
     rounds: np.ndarray
     score: np.ndarray
-    score_std: np.ndarray
+    score_ci95: np.ndarray
     loss: np.ndarray
-    loss_std: np.ndarray
+    loss_ci95: np.ndarray
 
 
 @dataclass(frozen=True)

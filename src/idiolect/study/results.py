@@ -18,7 +18,7 @@ from idiolect.study.measuring import metrics_of
 from idiolect.study.outcomes import FEDAVG, OWN, Curve, GapLine, Line
 from idiolect.study.published import Published
 from idiolect.study.store import RunRow, Store
-from idiolect.study.summary import OverSeeds, Summary, hurt_fraction, over_seeds, summarise
+from idiolect.study.summary import OverSeeds, Summary, half_widths, hurt_fraction, over_seeds, summarise
 
 
 def mean_scores(rounds: Sequence[ClientScores]) -> ClientScores:
@@ -279,7 +279,7 @@ class Results:
                     continue
                 table = np.array(runs, dtype=np.float64)  # (seeds, rounds, 3)
                 mean = table.mean(axis=0)
-                std = table.std(axis=0, ddof=1) if len(runs) > 1 else np.full(mean.shape, np.nan)
-                rounds, (score, loss), (score_std, loss_std) = mean[:, 0], mean[:, 1:].T, std[:, 1:].T
-                curves.append(Curve(cell.id, method.title, model, split, rounds, score, score_std, loss, loss_std))
+                half = half_widths(table)
+                rounds, (score, loss), (score_ci95, loss_ci95) = mean[:, 0], mean[:, 1:].T, half[:, 1:].T
+                curves.append(Curve(cell.id, method.title, model, split, rounds, score, score_ci95, loss, loss_ci95))
         return curves

@@ -2,7 +2,7 @@
 
 import math
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, astuple, dataclass
 
 import numpy as np
 from jaxtyping import Float
@@ -79,13 +79,42 @@ def hurt_fraction(
 class OverSeeds:
     """Mean, sample standard deviation and the 95 % confidence half-width (Student's t) over seeds.
 
-    std and half_width are NaN for a single seed.
+    std and half_width are NaN for a single seed. NaN equals NaN here, so that records with equal scores are equal
+    (Python before 3.13 takes the same NaN object for equal, later ones do not).
     """
 
     mean: float
     std: float
     half_width: float
     seeds: int
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, OverSeeds) and self._values() == other._values()
+
+    def __hash__(self) -> int:
+        return hash(self._values())
+
+    def _values(self) -> tuple[float | None, ...]:
+        return tuple(None if math.isnan(value) else value for value in astuple(self))
+
+
+def half_width(std: float, seeds: int, confidence: float = 0.95) -> float:
+    """Half of the confidence interval of a mean over seeds: t std / sqrt(seeds), t of Student with seeds - 1.
+
+    std: the sample standard deviation over seeds. NaN for fewer than two seeds.
+    """
+    if seeds < 2:
+        return math.nan
+    from scipy import stats  # here: it loads slowly, and most commands never need it
+
+    return float(stats.t.ppf(0.5 + confidence / 2, seeds - 1)) * std / math.sqrt(seeds)
+
+
+def half_widths(values: Float[np.ndarray, "seeds ..."]) -> Float[np.ndarray, "..."]:
+    """Half of the 95 % interval of every number's mean over seeds; NaN for a single seed."""
+    if len(values) < 2:
+        return np.full(values.shape[1:], np.nan)
+    return half_width(1.0, len(values)) * values.std(axis=0, ddof=1)
 
 
 def over_seeds(values: Sequence[float], confidence: float = 0.95) -> OverSeeds:
@@ -94,8 +123,5 @@ def over_seeds(values: Sequence[float], confidence: float = 0.95) -> OverSeeds:
     n = len(array)
     if n < 2:
         return OverSeeds(float(array.mean()) if n else math.nan, math.nan, math.nan, n)
-    from scipy import stats  # here: it loads slowly, and most commands never need it
-
     std = float(array.std(ddof=1))
-    quantile = float(stats.t.ppf(0.5 + confidence / 2, n - 1))
-    return OverSeeds(float(array.mean()), std, quantile * std / math.sqrt(n), n)
+    return OverSeeds(float(array.mean()), std, half_width(std, n, confidence), n)

@@ -1,8 +1,10 @@
+import warnings
+
 import numpy as np
 import pytest
 
 from idiolect.core.errors import ConfigError, DataError
-from idiolect.data.encode.labels import as_labels, check_task, encode_labels, guess_task
+from idiolect.data.encode.labels import as_labels, check_numbers, check_task, encode_labels, guess_task
 
 
 @pytest.mark.parametrize(
@@ -68,3 +70,25 @@ def test_unknown_task():
 def test_labels_have_one_dimension():
     with pytest.raises(DataError, match="one dimension"):
         as_labels(np.zeros((2, 1)), "here")
+
+
+def test_numbers_with_a_point_that_are_not_exact_are_no_classes() -> None:
+    labels = np.array([1e19, 2e19])
+    assert guess_task(labels, whole_floats=True) == "regression"
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        with pytest.raises(DataError, match=r"t: labels of 9007199254740992 or more .* write them as text"):
+            encode_labels(labels, "classification", "t")
+    assert encode_labels(np.array([1.0, 2.0**53 - 1]), "classification", "t")[1] == ("1", str(2**53 - 1))
+
+
+@pytest.mark.parametrize("dtype", [np.float16, np.float32, np.float64, np.longdouble])
+def test_numbers_that_single_precision_does_not_hold_are_named(dtype) -> None:
+    values = np.zeros((3, 2), dtype)
+    check_numbers(values, "features", "t")
+    check_numbers(np.array(["x"]), "features", "t")
+    values[2, 1] = np.inf
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        with pytest.raises(DataError, match=r"^t: features\[2, 1\] is inf \(1 such in all\); numbers must be finite"):
+            check_numbers(values, "features", "t")

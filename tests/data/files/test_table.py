@@ -1,15 +1,22 @@
 """Tables in every usual format and dialect, and what is refused: each error names the file and the remedy."""
 
 import gzip
+import io
 import os
+import warnings
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
 import pandas as pd
 import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
 
-from idiolect.core.errors import DataError
-from idiolect.data.files.table import check_column, read_table
+from idiolect.core.errors import DataError, IdiolectError
+from idiolect.data.files.table import check_column, column_name, column_names, read_table
+from idiolect.data.inspection import inspect_table
+from tests.data.files.test_binary import ROWS, workbook
 
 TABLE = pd.DataFrame({"who": ["007", "7", "007"], "age": [1.5, 2.0, 3.0], "label": [0, 1, 0]})
 
@@ -109,7 +116,7 @@ def test_excel_without_its_library_says_what_to_install(tmp_path: Path, monkeypa
         raise ImportError("no engine")
 
     monkeypatch.setattr(pd, "read_excel", missing)
-    (tmp_path / "t.xlsx").write_bytes(b"")
+    (tmp_path / "t.xlsx").write_bytes(b"PK")
     with pytest.raises(DataError, match=r"needs openpyxl; pip install 'idiolect\[excel\]'"):
         read_table(tmp_path / "t.xlsx")
 
@@ -157,3 +164,83 @@ def test_leading_zeros_are_kept_in_columns_that_have_some(tmp_path: Path, encodi
     assert rows["time"].tolist() == ["08:30", "09:15", "10:00"]
     assert rows["x"].tolist() == [0.5, 0, 10]
     assert rows["label"].tolist() == [0, 1, 1]
+
+
+@pytest.mark.parametrize("name", ["own.csv", "own.tsv", "own.csv.gz"])
+@pytest.mark.parametrize("end", ["\r", "\r\n", "\n"])
+def test_lines_end_as_any_machine_writes_them(tmp_path: Path, name: str, end: str) -> None:
+    text = ROWS.replace("\n", end) if name != "own.tsv" else ROWS.replace("\n", end).replace(",", "\t")
+    content = text.encode()
+    (tmp_path / name).write_bytes(gzip.compress(content) if name.endswith("gz") else content)
+    table = read_table(tmp_path / name).rows
+    assert table.shape == (12, 3)
+    assert table["label"].tolist() == [i % 3 % 2 for i in range(12)]
+
+
+def test_a_code_at_the_start_of_a_line_that_ends_with_cr_keeps_its_zero(tmp_path: Path) -> None:
+    (tmp_path / "own.csv").write_bytes(b"id,x\r007,1\r8,2\r")
+    assert read_table(tmp_path / "own.csv").rows["id"].tolist() == ["007", "8"]
+
+
+DEEP = "[" * 100_000 + "]" * 100_000
+
+
+@pytest.mark.parametrize("name", ["own.json", "own.jsonl"])
+@pytest.mark.parametrize("content", [DEEP, f'{{"client": {DEEP}}}', f'[{{"client": {DEEP}}}]'])
+def test_json_that_is_nested_too_deeply_is_refused(tmp_path: Path, name: str, content: str) -> None:
+    (tmp_path / name).write_text(content)
+    with pytest.raises(DataError, match=f"{name}: cannot be read as JSON: its lists or tables are nested too deeply"):
+        read_table(tmp_path / name)
+
+
+def test_a_client_that_json_leaves_open_is_missing_and_not_named_none(tmp_path: Path) -> None:
+    (tmp_path / "own.json").write_text('[{"who": "a", "x": 1}, {"who": null, "x": 2}]')
+    assert read_table(tmp_path / "own.json", ["who"]).rows["who"].isna().tolist() == [False, True]
+
+
+def test_names_of_columns_are_text() -> None:
+    assert [column_name(name, "label column") for name in ("y", 0, 1.5, ("a", "b"))] == [
+        "y",
+        "0",
+        "1.5",
+        "('a', 'b')",
+    ]
+    assert column_names("xy", "columns of ignore") == ("xy",)
+    assert column_names([0, "y"], "columns of ignore") == ("0", "y")
+    with pytest.raises(DataError, match=r"^the label column must be the name of a column, not None$"):
+        column_name(None, "label column")
+    with pytest.raises(DataError, match="the columns of keep must be the name of a column, not a list"):
+        column_names([["x"]], "columns of keep")
+
+
+def whole_files() -> dict[str, bytes]:
+    """A good table in every format."""
+    frame = pd.read_csv(io.StringIO(ROWS))
+    parquet = io.BytesIO()
+    frame.to_parquet(parquet)
+    lines = frame.to_json(orient="records", lines=True).encode()
+    files = {"own.csv": ROWS.encode(), "own.csv.gz": gzip.compress(ROWS.encode()), "own.parquet": parquet.getvalue()}
+    return files | {"own.xlsx": workbook(), "own.jsonl": lines, "own.json": frame.to_json(orient="records").encode()}
+
+
+WHOLE = whole_files()
+PIECES = st.one_of(
+    st.binary(max_size=6), st.sampled_from([b"\r", b"\0", b'"', b"\xff\xfe", b"{", b"[" * 5000, b"1" * 5000])
+)
+
+
+@settings(
+    max_examples=150, deadline=None, derandomize=True, suppress_health_check=[HealthCheck.function_scoped_fixture]
+)
+@given(data=st.data(), name=st.sampled_from(sorted(WHOLE)))
+def test_a_damaged_file_is_read_or_refused_in_one_line(tmp_path: Path, data: st.DataObject, name: str) -> None:
+    content = bytearray(WHOLE[name])
+    for _ in range(data.draw(st.integers(1, 4))):
+        first = data.draw(st.integers(0, len(content)))
+        last = data.draw(st.one_of(st.integers(first, min(first + 4, len(content))), st.just(len(content))))
+        content[first:last] = data.draw(PIECES)
+    (tmp_path / name).write_bytes(content)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        with suppress(IdiolectError):
+            inspect_table(tmp_path / name)

@@ -49,3 +49,30 @@ def test_targets_there_and_back():
 def test_dates_are_no_labels():
     with pytest.raises(DataError, match="dates or durations"):
         read_labels(pd.Series(pd.to_datetime(["2020-01-01"]), name="y"))
+
+
+LONG = "123456789012345678901234567890"
+
+
+@pytest.mark.parametrize(
+    ("values", "expected"),
+    [
+        ([LONG, LONG[:-1] + "1"], [LONG, LONG[:-1] + "1"]),
+        ([LONG, "1"], [LONG, "1"]),
+        (["1" * 400, "2"], ["1" * 400, "2"]),
+        (["1" * 5000, "2"], ["1" * 5000, "2"]),
+        (["9007199254740993", "1,000"], ["9007199254740993", "1,000"]),
+        (np.array([2**63, 2**64 - 1], np.uint64), [str(2**63), str(2**64 - 1)]),
+    ],
+)
+def test_whole_numbers_that_no_number_holds_exactly_are_words(values, expected) -> None:
+    labels, _ = read_labels(pd.Series(values, name="y"))
+    assert labels.tolist() == expected
+    fitted = fit_classes("y", labels, sorted(expected), is_boolean=False)
+    assert fitted.type == "text"
+    assert fitted.decode(fitted.encode(pd.Series(values))).tolist() == expected
+
+
+def test_whole_numbers_that_are_exact_stay_numbers() -> None:
+    assert read_labels(pd.Series(["9007199254740991", "1,000"]))[0].tolist() == [2**53 - 1, 1000]
+    assert read_labels(pd.Series([2**62, 7]))[0].tolist() == [2**62, 7]

@@ -68,3 +68,53 @@ def test_columns_that_repeat_another():
         {"a": [1, 2, None], "b": ["1", "2", None], "c": [2, 1, None], "d": [1, 1, 1], "e": [1, 1, 1]}
     )
     assert repeated_columns(table, list("abcde")) == [("b", "a")]
+
+
+def of_numbers(values, labels):
+    """The columns that tell the label, of a table with one number column and words as labels, all rows given."""
+    table = pd.DataFrame({"ward": ["north"] * len(labels), "other": values, "label": labels})
+    schema = from_table(table, "ward", standardise=False).schema
+    y = np.unique(labels, return_inverse=True)[1]
+    return telling_columns(schema, np.asarray(values, np.float32)[:, None], y)
+
+
+@pytest.mark.parametrize(("changes", "tells"), [(1, True), (3, True), (4, False), (5, False)])
+def test_along_the_values_the_class_changes_less_than_twice_as_often_as_there_are_classes(changes, tells):
+    """Forty rows of two classes, in runs of equal class."""
+    runs = np.arange(40) * (changes + 1) // 40
+    labels = np.where(runs % 2 == 0, "ill", "well")
+    assert np.count_nonzero(labels[1:] != labels[:-1]) == changes
+    assert of_numbers(np.arange(40) + 0.5, labels) == (("other",) if tells else ())
+
+
+def test_equal_values_with_different_classes_tell_nothing():
+    labels = np.array(["ill"] * 20 + ["well"] * 20)
+    values = np.repeat([0.5, 1.5], 20)
+    assert of_numbers(values, labels) == ("other",)
+    assert of_numbers(np.where(np.arange(40) == 20, 0.5, values), labels) == ()
+
+
+@pytest.mark.parametrize(("categories", "tells"), [(2, True), (4, True), (5, False)])
+def test_at_most_twice_as_many_categories_as_classes_tell_the_class(categories, tells):
+    words = np.array([f"w{k % categories}" for k in range(60)])
+    labels = np.where(np.arange(60) % categories == 0, "ill", "well")
+    table = pd.DataFrame({"ward": ["north"] * 60, "other": words, "label": labels})
+    assert telling(table) == (("other",) if tells else ())
+
+
+@pytest.mark.parametrize(("rows", "tells"), [(20, True), (19, False)])
+def test_twenty_rows_are_enough(rows, tells):
+    labels = np.where(np.arange(rows) % 2 == 0, "ill", "well")
+    values = np.arange(rows) % 2 + np.arange(rows) / 100
+    assert of_numbers(values, labels) == (("other",) if tells else ())
+
+
+@pytest.mark.parametrize(("distinct", "tells"), [(11, True), (10, False)])
+def test_a_number_is_told_by_ten_steps_that_all_go_one_way(distinct, tells):
+    """Eleven distinct values have ten steps between them."""
+    values = np.repeat(np.arange(distinct), 4) + 0.5
+    for sign in (1.0, -1.0):
+        table = pd.DataFrame({"ward": ["north"] * len(values), "other": values, "label": 0.25 + sign * values})
+        assert telling(table) == (("other",) if tells else ())
+    table.loc[0, "label"] += 0.125  # two labels of one value
+    assert telling(table) == ()

@@ -80,3 +80,13 @@ def test_another_type_than_in_training_is_refused():
             numbers_of(series(values), reading)
     with pytest.raises(DataError, match="complex"):
         guess_reading(series([1j]))
+
+
+def test_durations_are_read_as_a_file_writes_them():
+    held = series(pd.to_timedelta(["36h", "1 days 00:00:01.5", None]))
+    written = series([None if pd.isna(value) else str(value) for value in held])
+    np.testing.assert_array_equal(numbers_of(written, "duration").values, numbers_of(held, "duration").values)
+    values, unread = numbers_of(series(["2.5", "long", "12:00:00"]), "duration")
+    np.testing.assert_array_equal(values, [2.5, np.nan, 0.5])
+    assert unread == ("long",)
+    assert np.isnan(numbers_of(series(["9" * 400 + " days", "x" * 5000]), "duration").values).all()

@@ -1,6 +1,8 @@
 """A schema encodes new rows as the training rows were, from memory and from its file."""
 
 import json
+import math
+import warnings
 
 import numpy as np
 import pandas as pd
@@ -129,7 +131,24 @@ def test_an_unseen_test_class_is_told():
         (lambda v: v.update(more=1), "more"),
         (lambda v: v.pop("label"), "label"),
         (lambda v: v["columns"][0].update(scale=0), "scale"),
-        (lambda v: v["columns"][0].update(kind="odd"), "columns"),
+        (lambda v: v["columns"][0].update(kind="odd"), "column 'age': "),
+        *(
+            (lambda v, key=key, value=value: v["columns"][0].update({key: value}), f"column 'age': {key}: ")
+            for key in ("scale", "mean", "fill")
+            for value in (math.inf, math.nan, 1e300, "1", None)
+        ),
+        (lambda v: v["columns"][0].update(scale=-1.0), "column 'age': scale: input should be greater than 0"),
+        (lambda v: v["columns"][0].update(constant=True, marks_missing=False), "'age': it is constant and marks"),
+        (lambda v: v["columns"].append(v["columns"][0]), "column 'age' is there twice"),
+        (lambda v: v.update(client="age"), "column 'age' is there twice"),
+        (lambda v: v.update(split="label"), "column 'label' is there twice"),
+        (lambda v: v.update(columns=[]), "none of its columns has a feature"),
+        (lambda v: v.update(columns=[{"kind": "left out", "name": "x", "why": "y"}]), "none of its columns has a"),
+        (lambda v: column(v, "sex").update(categories=["f", "f"]), "column 'sex': categories: 'f' is there twice"),
+        (lambda v: column(v, "sex").update(categories=[]), "column 'sex': categories: "),
+        (lambda v: v["label"].update(classes=["ill", "ill"]), "label: classes: 'ill' is there twice"),
+        (lambda v: v["label"].update(type="integer"), "label: class 'ill' is not of the type integer"),
+        (lambda v: v["label"].update(type="boolean"), "label: class 'ill' is not of the type boolean"),
     ],
 )
 def test_a_file_that_is_no_schema(data, tmp_path, change, message):
@@ -144,3 +163,56 @@ def test_a_file_that_is_no_schema(data, tmp_path, change, message):
         Schema.load(path)
     with pytest.raises(StoreError, match="cannot read"):
         Schema.load(tmp_path / "none.json")
+    path.write_text("[" * 100_000)
+    with pytest.raises(StoreError, match=r"not JSON .*nested too deeply"):
+        Schema.load(path)
+
+
+def column(values, name):
+    """The entry of a column in a schema's values."""
+    return next(one for one in values["columns"] if one["name"] == name)
+
+
+def test_a_deviation_of_1e400_is_refused(data, tmp_path):
+    text = json.dumps(data.schema.to_dict()).replace(str(data.schema.columns[0].scale), "1e400")
+    (tmp_path / "schema.json").write_text(text)
+    with pytest.raises(StoreError, match="column 'age': scale: input should be "):
+        Schema.load(tmp_path / "schema.json")
+
+
+def test_a_value_too_far_from_the_training_mean_is_named_by_its_row(data):
+    near = data.schema.model_copy(update={"columns": (data.schema.columns[0].model_copy(update={"scale": 1e-30}),)})
+    table = frame()
+    table.loc[7, "age"] = 1e9
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        with pytest.raises(DataError, match=r"column 'age': .* in row \d+ is too far from the training mean"):
+            near.encode(table)
+        table["age"] = near.columns[0].mean
+        assert near.encode(table).shape == (48, 1 + near.columns[0].marks_missing)
+
+
+@pytest.mark.parametrize("words", [["high", "low"], ["unknown", None], ["?", "?"]])
+def test_a_number_column_without_a_number_is_refused(data, words):
+    table = frame()
+    table["age"] = words * 24
+    with pytest.raises(DataError, match=r"table: column 'age' has no number but '.*it had numbers in training"):
+        data.schema.encode(table)
+    table["age"] = None  # nothing at all is missing, as before
+    assert data.schema.read(table).notes
+    table["age"] = ["unknown"] * 47 + ["50"]  # one number shows that the others are marks
+    assert "'unknown' are read as missing" in " ".join(data.schema.read(table).notes)
+
+
+def test_columns_that_the_schema_does_not_have_are_noted(data):
+    table = frame().assign(weight=1.0)
+    assert "columns that the schema does not have are not used: weight" in from_table(table, schema=data.schema).notes
+    assert not any("does not have" in note for note in from_table(frame(), schema=data.schema).notes)
+
+
+def test_a_table_with_other_names_of_its_columns(data):
+    named = data.schema.named("site", "outcome", None)
+    assert (named.client, named.label.name, named.columns) == ("site", "outcome", data.schema.columns)
+    for client, label, split in (("age", "label", None), ("ward", "ward", None), ("ward", "label", "sex")):
+        with pytest.raises(DataError, match=r"the schema does not fit: column '.*' is there twice"):
+            data.schema.named(client, label, split)

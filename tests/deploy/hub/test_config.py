@@ -27,8 +27,25 @@ def test_a_wrong_one_is_one_line(tmp_path, text, told):
     assert "\n" not in str(error.value)
 
 
-def test_jobs_are_counted_durably(tmp_path):
-    assert [next_job(tmp_path) for _ in range(3)] == [1, 2, 3]
-    (tmp_path / "hub-jobs.json").write_text("{}")
+def test_a_later_job_has_a_larger_number_in_every_folder(tmp_path, monkeypatch):
+    for name in ("study", "another"):
+        (tmp_path / name).mkdir()
+    monkeypatch.setattr("idiolect.deploy.hub.config.time.time", lambda: 1000.7)
+    assert [next_job(tmp_path / "study") for _ in range(3)] == [1000, 1001, 1002]
+    monkeypatch.setattr("idiolect.deploy.hub.config.time.time", lambda: 2000.2)
+    assert next_job(tmp_path / "another") == 2000  # a second study on the same sites, or a folder that was lost
+    assert next_job(tmp_path / "study") == 2000
+    monkeypatch.setattr("idiolect.deploy.hub.config.time.time", lambda: 10.0)  # a clock that was set back
+    assert next_job(tmp_path / "study") == 2001
+    (tmp_path / "study" / "hub-jobs.json").write_text("{}")
     with pytest.raises(StoreError, match="cannot read"):
-        next_job(tmp_path)
+        next_job(tmp_path / "study")
+
+
+@pytest.mark.parametrize(
+    ("quorum", "needed"),
+    [(None, [0, 1, 1, 2, 2, 3]), (1, [0, 1, 1, 1, 1, 1]), (2, [0, 1, 2, 2, 2, 2]), (4, [0, 1, 2, 3, 4, 4])],
+)
+def test_half_of_a_cohort_rounded_up_must_answer_or_as_many_as_are_named_and_there(quorum, needed):
+    config = HubConfig(experiment={}, kind={}, sites=tuple("abcde"), quorum=quorum)
+    assert [config.needed(cohort) for cohort in range(6)] == needed

@@ -7,30 +7,37 @@ from idiolect.core.errors import StoreError
 from idiolect.deploy.hub.config import HubConfig
 from idiolect.deploy.hub.run import run_hub
 from idiolect.deploy.in_process import InProcess
+from idiolect.deploy.messages import read_message
 from tests.deploy.federation import Silent, data_of, experiment_of, hub_of, participation, scores_of, sites_of
 
 DATA = data_of(4)
 
 
 class Until:
-    """A transport whose job dies before a round."""
+    """A transport whose job dies before a round; or in it (answered), when the sites have answered."""
 
-    def __init__(self, inner, round):
+    def __init__(self, inner, round, answered=False):
         self.inner, self.round, self.sites, self.asked = inner, round, inner.sites, []
+        self.answered = answered
 
     def call(self, round, messages, *, deadline):
         self.asked += messages
-        if round == self.round and any(message.header["task"] == "round" for message in messages.values()):
+        last = round == self.round and any(message.header["task"] == "round" for message in messages.values())
+        if last and not self.answered:
             raise StoreError("the job has died")
-        return self.inner.call(round, messages, deadline=deadline)
+        got = self.inner.call(round, messages, deadline=deadline)
+        if last:
+            assert not got.missing
+            raise StoreError("the job has died")
+        return got
 
 
-def begun(folder, experiment):
-    """A run of three sites that has done two rounds of four."""
+def begun(folder, experiment, answered=False):
+    """A run of three sites that has done two rounds of four; in the third the sites may have answered a dead hub."""
     hub = hub_of(folder / "hub", experiment, DATA, sites=DATA.clients[:3])
     sites = InProcess(sites_of(folder, DATA))
     with pytest.raises(StoreError, match="died"):
-        run_hub(hub, Until(sites, 2))
+        run_hub(hub, Until(sites, 2, answered))
     return hub, sites
 
 
@@ -53,6 +60,28 @@ def test_a_site_that_joins_is_one_that_was_silent_before(method, tmp_path):
     for key in expected:
         if key[0] == 4:
             np.testing.assert_allclose(joined[key].loss, expected[key].loss, atol=1e-6)
+
+
+def vectors_of(folder, run):
+    """All that hub and sites keep after a run: bytes by their place."""
+    name, found = run.replace("/", "__"), {}
+    for place in (f"hub/checkpoints/{name}.hub", *(f"{site}/state/{name}/kept.msg" for site in DATA.clients)):
+        for leaf, vector in read_message(folder / place).vectors.items():
+            found[place, leaf] = vector.tobytes()
+    return found
+
+
+@pytest.mark.parametrize("method", ["l2gd", "pflego"])
+def test_a_retried_round_is_answered_for_the_federation_that_asks_again(method, tmp_path):
+    """A site joins between the hub's death and the retry: what the sites have answered was for one site less."""
+    experiment = experiment_of([method], eval_every=4, model={"name": "mlp", "hidden": [3]})
+    for answered in (True, False):
+        hub, sites = begun(tmp_path / str(answered), experiment, answered)
+        change(hub, sites=DATA.clients)
+        run_hub(hub, sites)
+        assert [len(line["answered"]) for line in participation(hub)] == [3, 3, 4, 4]
+    retried, fresh = (vectors_of(tmp_path / str(answered), f"t/{method}/seed0") for answered in (True, False))
+    assert retried == fresh
 
 
 def test_a_method_with_a_row_for_each_site_goes_on_without_the_new_one(tmp_path):

@@ -156,11 +156,19 @@ def test_bytes_are_of_messages_that_were_sent(tmp_path):
 def test_without_quorum_the_round_is_called_again_and_then_told(tmp_path, monkeypatch):
     monkeypatch.setattr("idiolect.deploy.hub.rounds.PAUSE", 0.0)
     everyone = {(RUN, 1): DATA.clients[:2]}
-    with pytest.raises(QuorumError, match=r"t/scaffold/seed0, round 2: 0 of the 3 sites needed.*site-1: silent"):
+    with pytest.raises(QuorumError, match=r"t/scaffold/seed0, round 2: 1 of the 3 sites needed.*site-1: silent"):
         undisturbed(tmp_path, everyone, quorum=3)
     run_hub(hub_of(tmp_path / "hub", ONE, DATA, quorum=3), InProcess(sites_of(tmp_path, DATA)))
     with Store(tmp_path / "hub", create=False) as store:
         assert store.run(RUN).status == "done"
+
+
+def test_by_default_half_of_a_cohort_rounded_up_must_answer(tmp_path, monkeypatch):
+    """Of three sites two: with one silent site the round counts, with two it does not."""
+    monkeypatch.setattr("idiolect.deploy.hub.rounds.PAUSE", 0.0)
+    undisturbed(tmp_path / "one", {(RUN, 1): DATA.clients[:1]})
+    with pytest.raises(QuorumError, match=r"t/scaffold/seed0, round 2: 1 of the 2 sites needed"):
+        undisturbed(tmp_path / "two", {(RUN, 1): DATA.clients[:2]})
 
 
 class Meddling:

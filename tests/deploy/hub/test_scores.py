@@ -1,6 +1,7 @@
 """Scores over all sites, of the sums that each has sent, against scikit-learn on all samples."""
 
 import equinox as eqx
+import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
@@ -11,6 +12,7 @@ from idiolect.core.errors import DataError
 from idiolect.deploy.hub.scores import pooled_scores
 from idiolect.deploy.messages import Message
 from idiolect.deploy.trees import named
+from idiolect.metrics.base import wide
 from idiolect.metrics.registry import measured
 
 METRICS = measured("classification", ("accuracy", "macro-f1", "auroc"))
@@ -25,7 +27,8 @@ def answer_of(labels, said):
     values = {}
     for metric in METRICS:
         if metric.name in scores.sums:
-            values[metric.name] = [float(part) for part in metric.finish(scores.sums[metric.name], scores.count)]
+            sums = wide(jax.tree.map(lambda leaf: leaf[None], scores.sums[metric.name]))
+            values[metric.name] = [float(part[0]) for part in metric.finish(sums, np.array([len(labels)]))]
         else:
             values[metric.name] = [0.25, 1.0]
     told = {"count": len(labels), "loss": float(scores.loss), "values": values}

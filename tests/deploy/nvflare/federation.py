@@ -59,6 +59,7 @@ class Site:
         if kind == "ring":
             i = names.index(own)
             near = {names[i - 1], names[(i + 1) % len(names)]}
+            peer.expect("r", near)
             got = peer.exchange(message.header["round"], {n: message for n in near}, deadline=30)
             assert not got.missing, got.missing
             return Message(head, got.replies[names[i - 1]].vectors)

@@ -138,12 +138,13 @@ def test_an_aborted_job_is_an_error_and_no_round_without_answers() -> None:
 
 def test_neighbours_exchange_and_the_absent_is_missing() -> None:
     inboxes = {name: Inbox() for name in "abc"}
+    for inbox in inboxes.values():
+        inbox.expect("r", "abc")
 
     def site(own: str, caller: str) -> Callable[..., Any]:
         def put(method: str, round: int, header: str, body: Any) -> bool:
             assert method == "put"
-            inboxes[own].put(caller, round, decoded((header, body)))
-            return True
+            return inboxes[own].put(caller, round, decoded((header, body)))
 
         return put
 
@@ -168,6 +169,7 @@ def test_neighbours_exchange_and_the_absent_is_missing() -> None:
 
 def test_own_messages_have_arrived_when_an_exchange_returns() -> None:
     inbox, arrived = Inbox(), threading.Event()
+    inbox.expect("r", "b")
     inbox.put("b", 1, Message({"run": "r"}))
 
     def slowly(method: str, *arguments: Any) -> bool:
@@ -182,6 +184,7 @@ def test_own_messages_have_arrived_when_an_exchange_returns() -> None:
 
 def test_a_message_that_did_not_arrive_is_sent_again() -> None:
     inbox, tries = Inbox(), list[int]()
+    inbox.expect("r", "b")
 
     def put(method: str, round: int, header: str, body: Any) -> Any:
         tries.append(round)
@@ -192,6 +195,27 @@ def test_a_message_that_did_not_arrive_is_sent_again() -> None:
 
     got = CollabPeers(Fake({"b": put}), inbox).exchange(1, {"b": Message({"run": "r"})}, deadline=10)
     assert (len(tries), set(got.replies)) == (3, {"b"})
+
+
+def test_a_neighbour_that_is_not_in_the_run_yet_gets_the_message_again() -> None:
+    inbox, tries = Inbox(), list[int]()
+    peers = CollabPeers(Fake({"b": lambda *_: take()}), inbox)
+    peers.expect("r", "b")
+    inbox.put("b", 1, Message({"run": "r"}))  # its own has come before the hub's call has reached it
+
+    def take() -> bool:
+        tries.append(1)
+        return len(tries) == 3
+
+    got = peers.exchange(1, {"b": Message({"run": "r"})}, deadline=10)
+    assert (len(tries), set(got.replies)) == (3, {"b"})
+
+
+def test_a_neighbour_that_takes_nothing_is_missing_at_the_deadline() -> None:
+    inbox = Inbox()
+    inbox.expect("r", "b")
+    got = CollabPeers(Fake({"b": lambda *_: False}), inbox).exchange(1, {"b": Message({"run": "r"})}, deadline=1)
+    assert got.missing == {"b": "takes no message of this run now"}
 
 
 @pytest.mark.parametrize(

@@ -9,10 +9,14 @@ import pytest
 
 pytest.importorskip("nvflare")
 
+from nvflare.collab.api.app import ClientApp
+from nvflare.collab.api.context import set_call_context
+
 from idiolect.deploy.messages import Message
 from idiolect.deploy.nvflare.garbage import EVERY
 from idiolect.deploy.nvflare.jobs import clean_jobs, write_job
 from idiolect.deploy.nvflare.processes import running, workers
+from idiolect.deploy.nvflare.published import HUB
 from idiolect.deploy.nvflare.roles import SiteRole
 from idiolect.deploy.nvflare.segment import read_end
 from idiolect.deploy.nvflare.session import Session, open_session
@@ -46,8 +50,11 @@ def test_a_site_looks_for_garbage_once_in_so_many_answers(monkeypatch: pytest.Mo
     monkeypatch.setattr("idiolect.deploy.nvflare.garbage.gc.collect", lambda: collected.append(1))
     role = SiteRole()
     role._site = object()  # outside of a job it cannot answer; that is an answer, too
+    app = ClientApp(role)
     for _ in range(EVERY + 1):
+        set_call_context(app.new_context(caller=HUB, callee="site-1"))
         assert "the site failed" in role.answer(*encoded(Message({})))[0]
+    set_call_context(None)
     assert len(collected) == 2
 
 

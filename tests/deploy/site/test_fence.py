@@ -1,13 +1,15 @@
 """Only the newest call may change a site's state, across threads and processes."""
 
+import json
 import subprocess
 import sys
 import threading
+import time
 
 import pytest
 
 from idiolect.core.errors import StoreError
-from idiolect.deploy.site.fence import Fence
+from idiolect.deploy.site.fence import AHEAD, Fence
 
 
 def test_older_calls_are_refused_and_newer_ones_pass(tmp_path):
@@ -19,6 +21,19 @@ def test_older_calls_are_refused_and_newer_ones_pass(tmp_path):
         with pytest.raises(StoreError, match="is late"), fence.enter(ticket, 1):
             pass
     with pytest.raises(StoreError, match="is late"), Fence(tmp_path / "state").enter((1, 9), 1):
+        pass
+
+
+def test_a_number_far_ahead_locks_nobody_out(tmp_path):
+    fence, now = Fence(tmp_path), int(time.time())
+    for far in (now + 2 * AHEAD, 10**12):
+        with pytest.raises(StoreError, match="compare the clocks"), fence.enter((far, 1), 1):
+            pass
+    for ticket in ((now, 1), (now + 60, 1)):
+        with fence.enter(ticket, 1):
+            pass
+    (tmp_path / "fence.json").write_text(json.dumps({"job": 10**12, "call": 1}))  # of an older idiolect
+    with fence.enter((now, 1), 1):
         pass
 
 

@@ -23,6 +23,32 @@ def test_a_line_says_what_leaves_and_no_value_of_it(tmp_path):
     assert "0.1234" not in box.path.read_text()
 
 
+TERMS = {"run": "cell/fedavg/seed0", "method": {"name": "fedavg", "rate": 0.5}, "kind": {"classes": ["a", "b"]}}
+
+
+def test_terms_are_recorded_once_in_full_also_by_the_next_process(tmp_path):
+    path = tmp_path / "sent.jsonl"
+    box = Outbox(path)
+    digest = box.record(TERMS)
+    box.write("hub", "round", Message(), terms=digest)
+    other = {**TERMS, "method": {"name": "fedavg", "rate": 1.0}}
+    assert Outbox(path).record({**TERMS}) == box.record(TERMS) == digest != Outbox(path).record(other)
+    records = [json.loads(line) for line in path.read_text().splitlines()]
+    assert [line.get("record") for line in records] == ["kind", "terms", None, "terms"]  # the kind of the data once
+    assert [line["task"] for line in box.lines()] == ["round"]
+    assert [of["terms"] for of in box.terms().values()] == [TERMS, other]
+    assert next(iter(box.terms())) == digest == next(box.lines())["terms"]
+    path.rename(tmp_path / "old.jsonl")
+    assert box.record(TERMS) == digest
+    assert [*box.terms()] == [digest]
+
+
+def test_terms_that_cannot_be_recorded_are_an_error(tmp_path):
+    (tmp_path / "file").write_text("")
+    with pytest.raises(StoreError, match="nothing is sent"):
+        Outbox(tmp_path / "file" / "sent.jsonl").record(TERMS)
+
+
 def test_a_line_cut_off_by_a_crash_is_left_out(tmp_path):
     box = Outbox(tmp_path / "sent.jsonl")
     assert [*box.lines()] == []

@@ -7,13 +7,14 @@ import numpy as np
 import pytest
 
 from idiolect.algorithms.fedu import DFedU
+from idiolect.deploy.hub.run import run_hub
 from idiolect.deploy.in_process import InProcess
 from idiolect.deploy.kind import Kind
-from idiolect.deploy.messages import Message, read_message
+from idiolect.deploy.messages import Message, digest_of_request, read_message
 from idiolect.deploy.site.outbox import Outbox
-from idiolect.deploy.terms import PROTOCOL, VERSION
+from idiolect.deploy.terms import PROTOCOL, TRANSPORT, VERSION, Place, Terms
 from idiolect.deploy.transport import Replies
-from tests.deploy.federation import data_of, site_of
+from tests.deploy.federation import data_of, experiment_of, hub_of, site_of, sites_of
 
 DATA = data_of()
 VIEW = {"view/linear/weight": np.zeros((2, 3), np.float32), "view/linear/bias": np.zeros(2, np.float32)}
@@ -24,7 +25,10 @@ class Nobody:
     """Neighbours of whom none answers, or each with what is given."""
 
     def __init__(self, **answers):
-        self.answers, self.sent = answers, {}
+        self.answers, self.sent, self.expected = answers, {}, None
+
+    def expect(self, run, neighbours):
+        self.expected = run, sorted(neighbours)
 
     def exchange(self, round, messages, *, deadline):
         self.sent = dict(messages)
@@ -36,6 +40,7 @@ def call(site, task, vectors=None, peer=None, method="scaffold", neighbours=None
     place = {"id": 0, "clients": 3, "samples": 36, "cohort": 3.0, "neighbours": neighbours}
     head = {"job": 1, "call": 1, "round": 0, "used": -1, "run": "r"}
     head |= {"terms": {**terms, "seed": 0, "rounds": 9}, "place": place, "task": task, **header}
+    head = {key: value for key, value in head.items() if value is not None}
     return site.answer(Message(head, vectors or {}), "hub", peer or Nobody())
 
 
@@ -81,6 +86,65 @@ def test_a_retried_round_is_not_computed_twice(site):
     first = call(site, "round", VIEWS, call=2)
     site.trainer.call = None  # whoever computes now fails
     assert call(site, "round", VIEWS, call=3).vectors.keys() == first.vectors.keys()
+
+
+class Asked:
+    """A transport that keeps the messages of the last round's call."""
+
+    def __init__(self, inner):
+        self.inner, self.sites, self.messages = inner, inner.sites, {}
+
+    def call(self, round, messages, *, deadline):
+        if any(message.header["task"] == "round" for message in messages.values()):
+            self.messages = dict(messages)
+        return self.inner.call(round, messages, deadline=deadline)
+
+
+def changes(values):
+    """These plain values, each time with one of them changed, at every depth."""
+    for key, value in values.items():
+        if isinstance(value, dict) and value:
+            yield from (((key, *where), {**values, key: inner}) for where, inner in changes(value))
+        other = "other" if isinstance(value, str) else [value, 1] if isinstance(value, bool) else None
+        other = value + 1 if other is None and isinstance(value, int | float) else other
+        yield (key,), {**values, key: [value] if other is None else other}
+        yield (key, "absent"), {name: kept for name, kept in values.items() if name != key}
+
+
+def test_every_field_of_a_hub_s_call_but_how_it_travels_makes_another_request(tmp_path):
+    """The hub's own message, so that a field which it gets one day is in this test, too."""
+    methods = ["scaffold", {"name": "dfedu", "graph": "ring"}]
+    experiment = experiment_of(methods, rounds=1, eval_every=1)
+    sites = sites_of(tmp_path, DATA)
+    asked = Asked(InProcess(sites))
+    run_hub(hub_of(tmp_path / "hub", experiment, DATA), asked)
+    message = asked.messages["site-1"]
+    fields = {where for where, _ in changes(message.header)}
+    assert {("terms", name) for name in Terms.model_fields} | {
+        ("place", name) for name in Place.model_fields
+    } <= fields
+    assert {("round",), ("used",), ("place", "neighbours", "site-2"), ("terms", "method", "graph")} <= fields
+    whole = digest_of_request(message, TRANSPORT)
+    same = {
+        where[0]
+        for where, head in changes(message.header)
+        if digest_of_request(Message(head, message.vectors), TRANSPORT) == whole
+    }
+    assert same == {"job", "call", "seconds"} == {*TRANSPORT}
+
+
+def test_a_request_that_differs_is_computed_anew(site, monkeypatch):
+    call(site, "round", VIEWS, call=2)
+    calls, compute = [], site.trainer.call
+    monkeypatch.setattr(site.trainer, "call", lambda *given: calls.append(1) or compute(*given))
+    call(site, "round", VIEWS, call=3, job=2, seconds=9.0)
+    assert calls == []
+    place = {"id": 0, "clients": 4, "samples": 48, "cohort": 4.0, "neighbours": None}
+    call(site, "round", VIEWS, call=4, job=2, place=place)
+    assert calls == [1]
+    call(site, "round", VIEWS, call=5, job=2, place=place)
+    call(site, "round", VIEWS, call=6, job=2, place=place, said="something new")
+    assert calls == [1, 1]
 
 
 def test_an_answer_that_was_not_used_leaves_no_trace(site, tmp_path):
@@ -180,6 +244,24 @@ def test_a_neighbour_must_be_allowed(tmp_path):
     assert peer.sent == {}
 
 
+def test_messages_are_expected_from_allowed_neighbours_of_the_run_in_progress(tmp_path):
+    site, peer = site_of(tmp_path / "site-1", DATA, "site-1", neighbours=("b",)), Nobody()
+    ring = {"method": "dfedu", "neighbours": {"b": 1.0, "c": 1.0}}
+    call(site, "hello", peer=peer)
+    call(site, "join", peer=peer)
+    assert peer.expected is None
+    call(site, "begin", PARAMS, peer=peer, **ring)
+    assert peer.expected == ("r", ["b"])
+    call(site, "begin", PARAMS, peer=peer, call=2)  # a star has no neighbours
+    assert peer.expected == ("r", [])
+    call(site, "round", peer=peer, call=3, **ring)
+    assert peer.expected == ("r", ["b"])
+    call(site, "round", peer=peer, call=2)  # a late call
+    assert peer.expected == ("r", ["b"])
+    call(site, "finish", peer=peer, call=4, names=[], **ring)
+    assert peer.expected == ("", [])
+
+
 def test_a_message_to_neighbours_keeps_to_the_size_that_is_allowed(tmp_path):
     options = {"method": "dfedu", "neighbours": {"b": 1.0}}
     call(site_of(tmp_path / "site-1", DATA, "site-1"), "begin", PARAMS, **options)
@@ -194,6 +276,35 @@ def test_all_that_leaves_is_in_the_log_and_nothing_private(site):
     assert [line["task"] for line in lines] == ["begin", "round"]
     assert {*lines[-1]["vectors"]} == {*answer.vectors}
     assert not any("private" in json.dumps(line) for line in lines)
+
+
+def test_the_log_has_the_settings_of_every_call_also_of_a_refused_one(tmp_path):
+    site = site_of(tmp_path / "site-1", DATA, "site-1", methods=("scaffold", "dfedu"))
+    call(site, "hello", terms=None)
+    call(site, "begin", PARAMS)
+    call(site, "round", VIEWS, call=2)
+    assert "not allowed" in call(site, "join", method="fedavg").error
+    ring = {"method": "dfedu", "neighbours": {"b": 1.0}, "run": "ring"}
+    call(site, "round", call=3, **ring)
+    box = Outbox(site.folder / "sent.jsonl")
+    terms = {key: of["terms"] for key, of in box.terms().items()}
+    lines = [(line["task"], terms[line["terms"]]["method"]["name"]) for line in box.lines() if "terms" in line]
+    assert lines[:3] == [("begin", "scaffold"), ("round", "scaffold"), ("join", "fedavg")]
+    assert {name for task, name in lines[3:]} == {"dfedu"}
+    assert all(of["kind"] == Kind.of(DATA).to_dict() for of in terms.values())
+    records = [line for line in box.path.read_text().splitlines() if '"record"' in line]
+    assert len(records) == 1 + len(terms) == 4
+
+
+def test_what_left_for_neighbours_has_the_terms_too(tmp_path):
+    site, ring = site_of(tmp_path / "site-1", DATA, "site-1"), {"method": "dfedu", "neighbours": {"b": 1.0}}
+    call(site, "begin", PARAMS, **ring)
+    call(site, "round", call=2, **ring)
+    box = Outbox(site.folder / "sent.jsonl")
+    (digest,) = box.terms()
+    assert [(line["task"], line["terms"]) for line in box.lines()] == [
+        (task, digest) for task in ("begin", "exchange", "round")
+    ]
 
 
 def test_the_models_are_written_at_the_site(site):

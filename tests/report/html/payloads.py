@@ -113,7 +113,7 @@ def cell(place: int, clients: int, methods: int, names: list[str] | None) -> dic
             "labels": {"names": labels, "counts": counts.tolist()},
             "label_values": None,
             "scores": {key: rounded(values) for key, values in scores.items()},
-            "deviation": {key: rounded(np.abs(rng.normal(0.01, 0.004, clients))) for key in keys},
+            "half": {key: rounded(np.abs(rng.normal(0.01, 0.004, clients))) for key in keys},
             "local": f"m{local}",
             "shared": "m0",
             "beyond": {
@@ -178,7 +178,7 @@ def table(models: list[dict[str, Any]], scores: dict[str, Any], rng: Any) -> dic
     ]
     titles = ["model", "test accuracy", "worst 10 %", "bytes up", "seconds"]
     columns = [{"title": t, "help": h, "numeric": i > 0} for i, (t, h) in enumerate(zip(titles, helps, strict=True))]
-    return {"caption": "Mean over 3 seeds ± standard deviation.", "columns": columns, "rows": rows}
+    return {"caption": "3 seeds, ± half of the 95 % interval", "columns": columns, "rows": rows}
 
 
 def curves(keys: list[str], rng: Any) -> dict[str, Any]:
@@ -214,7 +214,10 @@ def curves(keys: list[str], rng: Any) -> dict[str, Any]:
         {"title": "test accuracy", "percent": True, "series": series},
         {"title": "training loss", "percent": False, "series": loss},
     ]
-    return {"quantities": quantities, "band": "± one standard deviation over 3 seeds"}
+    return {
+        "quantities": quantities,
+        "band": "± half of the 95 % interval over seeds (Student's t), of the seeds that have ended (of 3)",
+    }
 
 
 def graph(clients: int, rng: Any) -> dict[str, Any]:

@@ -10,7 +10,7 @@ from idiolect.report.raw import clients_csv, write_csv
 from idiolect.study.results import Results
 from idiolect.study.store import Store
 from tests.report.html.made import compared, data_of
-from tests.report.stores import experiment
+from tests.report.stores import experiment, finished
 
 
 def plain(text):
@@ -123,3 +123,37 @@ def test_leaks_are_told_first():
     assert leak_sentence(leaks[:1]) == "The audit of the data found no leak."
     assert "not known" in leak_sentence(None)
     assert leak_sentence([{"text": "Not audited: made up.", "severe": False}]).startswith("No leak is known, but: ")
+
+
+def errors(folder, ditto, seeds=3):
+    """Local training with errors of about 2, and Ditto with this much more."""
+    store = Store(folder)
+    exp = experiment([{"name": "local"}, {"name": "ditto"}], seeds=seeds)
+    for seed in range(seeds):
+        noise = 0.01 * (seed % 3 - 1)
+        for name, model, level in (("local", "local", 2 + noise), ("ditto", "personal", 2 + ditto - noise / 2)):
+            course = {20: {model: [level - 0.5, level, level + 0.5, level]}}
+            finished(store, exp, "cell0", name, seed, course, counts=[400] * 4, task="regression")
+    return [plain(sentence) for sentence in data_of(Results(store, exp))["answer"]]
+
+
+def test_of_errors_the_lower_is_better(tmp_path):
+    best, noise, loses = errors(tmp_path / "better", ditto=-0.5)
+    assert best.startswith("Ditto (personal) scores best, mse 1.5")
+    assert ": -0.5" in best
+    assert " mse against training alone (p " in best
+    assert noise.startswith("Beyond the noise of the seeds Ditto (personal) is better than training alone")
+    assert "Of 4 clients, 4 are better and 0 are worse off than alone beyond noise" in noise
+    assert loses.startswith("No client scores worse with Ditto (personal) than alone")
+    best, noise, loses = errors(tmp_path / "worse", ditto=0.5)
+    assert best.startswith("Training alone scores best, mse 2")
+    assert ": +0.5" in best
+    assert noise.startswith("Beyond the noise of the seeds Ditto (personal) is worse than training alone")
+    assert loses.startswith("4 of 4 clients score worse with Ditto (personal) than alone")
+
+
+def test_the_lead_of_a_single_seed_is_in_points(tmp_path):
+    """With seed 0, local training has 1 point less than its mean, Ditto 5.5 points more than that mean."""
+    best = plain(data_of(compared(tmp_path / "accuracy", seeds=1))["answer"][0])
+    assert best.endswith(": +6.50 points against training alone and +16.50 points against FedAvg (global).")
+    assert errors(tmp_path / "errors", ditto=-0.5, seeds=1)[0].endswith(": -0.4850 mse against training alone.")

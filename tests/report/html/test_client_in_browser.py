@@ -174,7 +174,7 @@ def test_what_is_not_there_is_left_out(open_page: Callable[..., Any]) -> None:
         "confusion": None,
         "local": None,
         "shared": None,
-        "deviation": {},
+        "half": {},
         "label_values": [[0.0, 1.0, 2.0, 3.0, 4.0]],
         "residuals": {"m0": [[0.5, -1.0, 0.2]], "m1": [[0.1, 0.4, None]]},
     }

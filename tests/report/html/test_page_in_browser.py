@@ -160,6 +160,7 @@ def test_hover_tells_who_a_dot_is(page: Any) -> None:
     assert f"{100 * clients['scores'][clients['local']][7]:.1f} %" in tip
     top = max(range(10), key=clients["labels"]["counts"][7].__getitem__)
     assert f"label {top}" in tip
+    assert "± half of the 95 % interval over seeds" in tip
     page.mouse.move(2, 300)
     assert not page.locator("#tip").is_visible()
 

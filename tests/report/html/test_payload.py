@@ -1,9 +1,9 @@
 import json
 
-import numpy as np
 import pytest
 
 from idiolect.report.html.numbers import script_json
+from idiolect.study.summary import over_seeds
 from tests.report.html.made import HOSTILE, compared, data_of
 from tests.report.html.stores import large
 
@@ -42,7 +42,7 @@ def test_courses_and_clients_are_of_the_models(data):
     course = cell["curves"]["quantities"][0]["series"][2]
     assert (course["model"], course["rounds"]) == ("m2", [0, 10, 20])
     assert course["mean"] == [0.1, 0.65, 0.65]
-    assert course["low"][1] == pytest.approx(0.65 - np.std([0.655, 0.65, 0.645], ddof=1), abs=1e-5)
+    assert course["low"][1] == pytest.approx(0.65 - over_seeds([0.655, 0.65, 0.645]).half_width, abs=1e-5)
     clients = cell["clients"]
     assert (clients["local"], clients["shared"]) == ("m0", "m1")
     assert clients["scores"]["m2"] == [0.55, 0.65, 0.75]
@@ -58,7 +58,7 @@ def test_hostile_names_change_nothing_but_what_they_say(data, tmp_path):
     assert json.loads(text) == json.loads(json.dumps(hostile))
     cell, plain = hostile["cells"][0], data["cells"][0]
     assert cell["clients"]["names"] == list(HOSTILE[3:])
-    for part in ("scores", "deviation", "beyond", "local", "shared", "train"):
+    for part in ("scores", "half", "beyond", "local", "shared", "train"):
         assert cell["clients"][part] == plain["clients"][part]
     assert cell["curves"] == plain["curves"]
     for row, other in zip(cell["table"]["rows"], plain["table"]["rows"], strict=True):

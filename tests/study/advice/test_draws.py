@@ -75,3 +75,11 @@ def test_what_cannot_be_advised_on_is_refused() -> None:
         Draws(lambda seed: again(made(rows=20 + seed))(seed), 2)
     with pytest.raises(ConfigError, match="validation row"):
         Draws(again(data, validation=0.0), 2)
+
+
+def test_the_ratio_is_of_test_rows_to_all_other_rows() -> None:
+    """Clients of 20, 21 and 22 rows test on 5, 6 and 6 of them; validation rows are trained on in the end, too."""
+    draws = Draws(again(made()), 2)
+    assert [data.test.count for data in draws.data] == [17, 17]
+    assert draws.first.validation.count == 12
+    assert draws.ratio == pytest.approx(17 / 46)

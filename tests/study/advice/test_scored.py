@@ -1,8 +1,10 @@
+from dataclasses import replace
+
 import numpy as np
 from scipy.stats import norm
 from sklearn.metrics import log_loss
 
-from idiolect.study.advice.scored import by_client, candidate, log_losses, mixed
+from idiolect.study.advice.scored import Candidate, by_client, candidate, log_losses, mixed
 
 
 def test_log_losses_are_those_of_scikit_learn() -> None:
@@ -36,3 +38,41 @@ def test_a_mixture_takes_each_clients_rows_from_its_own_choice() -> None:
     np.testing.assert_array_equal(both.test[0], [right.test[0][0], right.test[0][1], wrong.test[0][2]])
     assert both.right is not None
     np.testing.assert_array_equal(both.right[0], [True, True, False])
+
+
+def test_every_row_has_the_loss_of_its_own_output() -> None:
+    """Softmax of (log 1, log 3) is (1/4, 3/4), of (log 2, log 8) is (1/5, 4/5)."""
+    outputs = np.log(np.array([[1.0, 3.0], [2.0, 8.0], [1.0, 1.0]]))
+    labels = np.array([0, 1, 0])
+    np.testing.assert_allclose(log_losses(outputs, labels), -np.log([1 / 4, 4 / 5, 1 / 2]))
+    one = candidate("a", "alone", [(outputs[:2], outputs)], [(labels[:2], labels)])
+    np.testing.assert_allclose(one.validation[0], -np.log([1 / 4, 4 / 5]))
+    np.testing.assert_allclose(one.test[0], -np.log([1 / 4, 4 / 5, 1 / 2]))
+    assert one.right is not None
+    np.testing.assert_array_equal(one.right[0], [False, True, True])
+
+
+def test_a_squared_error_is_of_its_own_row_and_division() -> None:
+    first, second = np.array([1.0, 2.0, 4.0], np.float32), np.array([0.0, 5.0], np.float32)
+    one = candidate(
+        "a",
+        "alone",
+        [(second[:, None] + [[1.0], [2.0]], first[:, None] + [[1.0], [2.0], [3.0]]), (second + 4.0, first - 1.0)],
+        [(second, first), (second, first)],
+    )
+    assert [rows.tolist() for rows in one.test] == [[1, 4, 9], [1, 1, 1]]
+    assert [rows.tolist() for rows in one.validation] == [[1, 4], [16, 16]]
+
+
+def test_a_mixture_takes_each_row_at_its_own_place() -> None:
+    """Row k of candidate c in division s has the loss 100 c + 10 s + k; validation rows have half of it more."""
+    rows = [[[100.0 * c + 10 * s + np.arange(n) for s in (0, 1)] for c in (0, 1)] for n in (2, 4)]
+    right = [np.array([c == 0, True, False, c == 1]) for c in (0, 1)]
+    of = [Candidate(str(c), "shared", tuple(rows[0][c]), tuple(rows[1][c]), (right[c], right[c])) for c in (0, 1)]
+    owners = (np.array([1, 0]), np.array([0, 1, 1, 0]))
+    both = mixed("c", "portfolio", [np.array([0, 1]), np.array([1, 0])], of, owners)
+    assert [each.tolist() for each in both.validation] == [[100, 1], [10, 111]]
+    assert [each.tolist() for each in both.test] == [[0, 101, 102, 3], [110, 11, 12, 113]]
+    assert both.right is not None
+    assert [each.tolist() for each in both.right] == [[True, True, False, False], [False, True, False, True]]
+    assert mixed("c", "portfolio", [np.array([0, 1])] * 2, [of[0], replace(of[1], right=None)], owners).right is None

@@ -3,12 +3,13 @@
 import itertools
 import math
 from collections.abc import Mapping, Sequence
+from numbers import Integral, Real
 from typing import Any
 
 import numpy as np
 from jaxtyping import Shaped
 
-from idiolect.core.errors import ConfigError, DataError, require, unknown
+from idiolect.core.errors import DataError, require, shortened, unknown
 from idiolect.core.settings import settings_of, validated
 from idiolect.data.divide.partitioners import PARTITIONERS
 from idiolect.data.federated import SPLITS
@@ -17,8 +18,9 @@ from idiolect.data.partition import Indices, Partition, Rows, pool_hash
 
 def stream(seed: int, *purpose: int) -> np.random.Generator:
     """The random stream of one purpose (0: the assignment to clients; 1, client: that client's division)."""
-    if seed < 0:
-        raise ConfigError(f"seed must not be negative, it is {seed}")
+    whole = isinstance(seed, Integral) and not isinstance(seed, bool)  # pyright: ignore[reportUnnecessaryIsInstance]
+    require(whole, f"seed must be a whole number, it is {shortened(seed)}")
+    require(seed >= 0, f"seed must not be negative, it is {seed}")
     return np.random.Generator(np.random.PCG64([seed, *purpose]))
 
 
@@ -63,6 +65,9 @@ def check_fractions(test: float, validation: float, *, untested: bool = False) -
 
     untested: test = 0, no test samples, is allowed.
     """
+    for name, fraction in (("test", test), ("validation", validation)):
+        number = isinstance(fraction, Real) and not isinstance(fraction, bool)  # pyright: ignore[reportUnnecessaryIsInstance]
+        require(number, f"{name} fraction must be a number, it is {shortened(fraction)}")
     require(0 < test < 1 or (untested and test == 0), f"test fraction must lie between 0 and 1, it is {test}")
     require(
         0 <= validation < 1 - test,
@@ -124,7 +129,8 @@ def large_enough(sizes: Mapping[str, int], minimum: int | None, where: str) -> t
     """
     if minimum is None:
         return list(sizes), []
-    require(minimum >= 1, f"minimum = {minimum} must be at least 1 sample")
+    whole = isinstance(minimum, Integral) and not isinstance(minimum, bool)  # pyright: ignore[reportUnnecessaryIsInstance]
+    require(whole and minimum >= 1, f"minimum = {shortened(minimum)} must be a whole number of at least 1 sample")
     kept = [client for client, size in sizes.items() if size >= minimum]
     dropped = [client for client, size in sizes.items() if size < minimum]
     if not kept:

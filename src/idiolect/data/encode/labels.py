@@ -4,10 +4,13 @@ from collections.abc import Sequence
 from typing import Any, cast, get_args
 
 import numpy as np
+import pandas as pd
 from jaxtyping import Shaped
 
-from idiolect.core.errors import DataError, unknown
+from idiolect.core.errors import ConfigError, DataError, kind_of, unknown
 from idiolect.data.federated import TaskKind
+from idiolect.data.schema.columns import LARGEST
+from idiolect.data.schema.label import EXACT
 
 FEW = 20
 MANY = 100
@@ -24,6 +27,7 @@ def guess_task(labels: Shaped[np.ndarray, "n"], *, whole_floats: bool = False) -
     if np.issubdtype(labels.dtype, np.floating):
         distinct = np.unique(labels)
         few = whole_floats and len(distinct) <= FEW and bool((distinct == np.round(distinct)).all())
+        few = few and bool((np.abs(distinct) < EXACT).all())
         return "classification" if few else "regression"
     if np.issubdtype(labels.dtype, np.integer) and whole_floats and len(np.unique(labels)) > MANY:
         return "regression"
@@ -66,11 +70,20 @@ def encode_labels(
     if np.issubdtype(labels.dtype, np.floating):
         if not bool((labels == np.round(labels)).all()):
             raise DataError(f"{where}: labels with fractions cannot be classes; use task='regression'")
+        if not bool((np.abs(labels) < EXACT).all()):
+            raise DataError(
+                f"{where}: labels of {EXACT:.0f} or more are not exact as numbers with a point; write them as text, "
+                "or use task='regression'"
+            )
         labels = labels.astype(np.int64)
-    if classes:
+    if isinstance(classes, str) or not isinstance(classes, Sequence | np.ndarray):  # pyright: ignore[reportUnnecessaryIsInstance]
+        raise ConfigError(f"{where}: classes must be a list of names, not {kind_of(classes)}")
+    if len({*map(str, classes)}) < len(classes):
+        raise ConfigError(f"{where}: classes has the same name more than once; give each class its own")
+    if len(classes):
         if not np.issubdtype(labels.dtype, np.integer) or labels.min() < 0 or labels.max() >= len(classes):
             raise DataError(f"{where}: with classes given, labels must be integers 0..{len(classes) - 1}")
-        return labels.astype(np.int32), tuple(classes)
+        return labels.astype(np.int32), tuple(map(str, classes))
     distinct, codes = np.unique(labels, return_inverse=True)
     if len(distinct) < 2:
         raise DataError(f"{where}: all labels are '{distinct[0]}'; classification needs at least two classes")
@@ -79,10 +92,35 @@ def encode_labels(
 
 def as_labels(values: Any, where: str) -> Shaped[np.ndarray, "n"]:
     """The labels as a one-dimensional array, names as strings; raises `DataError` on another shape."""
-    labels = np.asarray(values)
+    try:
+        labels = np.asarray(values)
+    except (ValueError, TypeError) as error:  # lists of several lengths
+        raise DataError(f"{where}: labels must be one value per sample") from error
     if labels.ndim != 1:
         raise DataError(f"{where}: labels must have one dimension, their shape is {labels.shape}")
-    return labels.astype(str) if labels.dtype.kind == "O" else labels
+    if labels.dtype.kind == "O":
+        missing = np.flatnonzero([value is None or value is pd.NA or value != value for value in labels])
+        if len(missing):
+            raise DataError(f"{where}: label {missing[0]} is missing ({len(missing)} in all); leave its sample out")
+        return labels.astype(str)
+    if labels.dtype.kind not in "biufU":
+        raise DataError(f"{where}: a label is a class or a number, these are {labels.dtype}")
+    check_numbers(labels, "labels", where)
+    return labels
+
+
+def check_numbers(values: Shaped[np.ndarray, "..."], name: str, where: str) -> None:
+    """Raise `DataError` naming the first entry that is NaN, infinite or beyond `LARGEST`."""
+    if values.dtype.kind != "f":
+        return
+    wide = values.astype(np.result_type(values.dtype, np.float32), copy=False)  # 16 bits do not hold `LARGEST`
+    wrong = np.argwhere(~(np.abs(wide) <= LARGEST))
+    if len(wrong):
+        place = ", ".join(map(str, wrong[0].tolist()))
+        raise DataError(
+            f"{where}: {name}[{place}] is {wide[tuple(wrong[0])]:g} ({len(wrong)} such in all); numbers must be "
+            f"finite and of at most {LARGEST:g}: replace it or leave the sample out"
+        )
 
 
 def lopsided(y: Shaped[np.ndarray, "n"], classes: Sequence[str]) -> tuple[str, float] | None:

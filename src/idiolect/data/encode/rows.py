@@ -80,9 +80,9 @@ def split_of_rows(column: pd.Series, where: str) -> list[str]:
 
 
 def _natural(name: str) -> list[tuple[int, int, str]]:
-    """Sort key: the numbers in a name count by value."""
-    parts = re.findall(r"\d+|\D+", name)
-    return [(0, int(part), part) if part.isdecimal() else (1, 0, part) for part in parts]
+    """Sort key: the numbers in a name count by value, that is by the count of their digits, then by these."""
+    parts = [part.lstrip("0") if part.isdecimal() else part for part in re.findall(r"\d+|\D+", name)]
+    return [(0, len(part), part) if part.isdecimal() or not part else (1, 0, part) for part in parts]
 
 
 def _check_complete(column: pd.Series, remedy: str, where: str) -> None:

@@ -3,11 +3,11 @@
 (S. Caldas et al., "LEAF: A Benchmark for Federated Settings", arXiv:1812.01097.)
 """
 
-import json
 from pathlib import Path
 from typing import Any, cast
 
 from idiolect.core.errors import DataError
+from idiolect.core.reading import json_of
 from idiolect.data.files.gz import AGAIN, read_gz
 from idiolect.data.files.matlab import Task, check_widths, task_of
 
@@ -16,8 +16,8 @@ def read_leaf(path: Path) -> dict[str, Task]:
     """Each user's (features, labels), in the file's order; the file may be compressed by gzip."""
     content = read_gz(path)
     try:
-        document = json.loads(content)
-    except (ValueError, RecursionError) as error:
+        document = json_of(content)
+    except ValueError as error:
         raise DataError(f"{path} is not JSON ({error}); {AGAIN}") from error
     users, data = _entry(path, document, "users", list), _entry(path, document, "user_data", dict)
     sizes = _entry(path, document, "num_samples", list)

@@ -6,7 +6,6 @@ The first row of data is row 1.
 import csv
 import gzip
 import io
-import json
 import os
 import re
 import warnings
@@ -19,14 +18,16 @@ from typing import Any, NamedTuple, cast
 
 import pandas as pd
 
-from idiolect.core.errors import DataError
+from idiolect.core.errors import DataError, kind_of
+from idiolect.core.reading import json_of
+from idiolect.data.files.binary import read_parquet, read_workbook
 
 TABLES = (".csv", ".tsv", ".txt", ".parquet", ".pq", ".json", ".jsonl", ".ndjson", ".xlsx", ".xls", ".gz")
 """Suffixes of files that are read as tables."""
 _SEPARATORS = {",": "comma", "\t": "tab", ";": "semicolon", "|": "bar"}
 _EXTRA = {"Parquet": ("pyarrow", "parquet"), "Excel": ("openpyxl", "excel")}
 _SAMPLE = 2**16
-_CODE = re.compile(rb'(?m)(?:^|[,;|\t"])[ \t]*[+-]?0\d')  # 007 is a name; to pandas it is 7
+_CODE = re.compile(rb'(?m)(?:^|[,;|\t"\r])[ \t]*[+-]?0\d')  # 007 is a name; to pandas it is 7
 
 
 class Table(NamedTuple):
@@ -58,6 +59,8 @@ def read_table(source: str | os.PathLike[str] | pd.DataFrame, as_text: Sequence[
     """
     if isinstance(source, pd.DataFrame):
         table = Table(source.reset_index(drop=True), "table")
+    elif not isinstance(source, str | os.PathLike):  # pyright: ignore[reportUnnecessaryIsInstance]
+        raise DataError(f"a table is the path of a file or a pandas DataFrame, not {kind_of(source)}")
     else:
         path, where = Path(source).expanduser(), str(source)
         _check_file(path, where)
@@ -75,7 +78,7 @@ def read_table(source: str | os.PathLike[str] | pd.DataFrame, as_text: Sequence[
             raise DataError(f"{where}: rows have more values than the header has names; add names") from error
         except EOFError as error:
             raise DataError(f"{where}: cannot be read as {kind}: the file ends in the middle of its .gz") from error
-        except (ValueError, OSError, zlib.error) as error:  # every parser error of pandas is a ValueError
+        except (ValueError, OSError, zlib.error, csv.Error) as error:  # every parser error of pandas is a ValueError
             reason = " ".join(str(error).split())[:300] or type(error).__name__
             raise DataError(f"{where}: cannot be read as {kind}: {reason}") from error
         if kind == "CSV" and len(rows.columns) == 1:
@@ -101,6 +104,19 @@ def check_column(table: pd.DataFrame, column: str, role: str, where: str) -> Non
     shown = ", ".join(options[:20]) + (", …" if len(options) > 20 else "")
     hint = f"did you mean '{near[0]}'?" if near else f"it has: {shown}"
     raise DataError(f"{where}: no {role} '{column}'; {hint}")
+
+
+def column_name(name: object, role: str) -> str:
+    """Return a column's name as text, as `read_table` names columns: a DataFrame's column 0 is '0'."""
+    if name is None or isinstance(name, list | dict | set | pd.Series | pd.DataFrame):
+        raise DataError(f"the {role} must be the name of a column, not {kind_of(name)}")
+    return str(name)
+
+
+def column_names(names: object, role: str) -> tuple[str, ...]:
+    """Return columns' names as text; a single name stands for a list of one."""
+    several = names if isinstance(names, list | tuple | set | frozenset | dict | pd.Index) else (names,)
+    return tuple(column_name(name, role) for name in cast(Sequence[object], several))
 
 
 def column_of(table: pd.DataFrame, name: str) -> pd.Series:
@@ -136,7 +152,7 @@ def _csv(path: Path, as_text: Sequence[str]) -> tuple[pd.DataFrame, list[str]]:
     separator = _separator(sample, usual)
     if separator != usual:
         notes.append(f"the file is read as {_SEPARATORS[separator]}-separated")
-    header = next(csv.reader(io.StringIO(sample), delimiter=separator), [])
+    header = next(csv.reader(_lines(sample), delimiter=separator), [])
     names = [name.strip() for name in header if name.strip()]
     if twice := [name for name in names if names.count(name) > 1]:
         raise ValueError(f"column '{twice[0]}' appears more than once; name or remove one of them")
@@ -147,7 +163,7 @@ def _csv(path: Path, as_text: Sequence[str]) -> tuple[pd.DataFrame, list[str]]:
         options = {"dtype": str, "usecols": numbers, "index_col": False}
         words = pd.read_csv(io.BytesIO(content), sep=separator, encoding=encoding, **options)  # pyright: ignore
         for name in numbers:
-            if bool(words[name].str.fullmatch(r"\s*[+-]?0\d+\s*").fillna(False).astype(bool).any()):
+            if bool(words[name].str.fullmatch(r"\s*[+-]?0\d+\s*", na=False).any()):
                 rows[name] = words[name]
     rows.columns = [str(name).strip() for name in rows.columns]
     return rows, notes
@@ -164,11 +180,16 @@ def _encoding(content: bytes) -> str:
     return "utf-8-sig" if content[:3] == b"\xef\xbb\xbf" else "utf-8"
 
 
+def _lines(sample: str) -> io.StringIO:
+    r"""The text by lines, whether these end with \n, \r\n or, as old Macs wrote, \r."""
+    return io.StringIO(sample, newline=None)
+
+
 def _separator(sample: str, usual: str) -> str:
     """The separator by which the first lines have the most values, each line as many; `usual` if none has two."""
 
     def columns(separator: str) -> int:
-        rows = list(islice(csv.reader(io.StringIO(sample), delimiter=separator), 6))
+        rows = list(islice(csv.reader(_lines(sample), delimiter=separator), 6))
         whole = rows[:-1] if 2 < len(rows) < 6 else rows  # the last one may be cut
         lengths = {len(row) for row in whole if row}
         return max(lengths) if len(lengths) == 1 else len(rows[0]) if rows and separator == usual else 1
@@ -177,25 +198,18 @@ def _separator(sample: str, usual: str) -> str:
     return max(counts, key=lambda separator: (counts[separator], separator == usual))
 
 
-def _parquet(path: Path, as_text: Sequence[str]) -> tuple[pd.DataFrame, list[str]]:
-    del as_text
-    return pd.read_parquet(path), []
-
-
 def _json(path: Path, as_text: Sequence[str]) -> tuple[pd.DataFrame, list[str]]:
     content = gzip.decompress(path.read_bytes()) if path.suffix.lower() == ".gz" else path.read_bytes()
     text = content.decode("utf-8-sig")
     lines = any(suffix.lower() in (".jsonl", ".ndjson") for suffix in path.suffixes)
-    values = [json.loads(line) for line in text.splitlines() if line.strip()] if lines else json.loads(text)
+    values = [json_of(line) for line in text.splitlines() if line.strip()] if lines else json_of(text)
     if not isinstance(values, list) or not all(isinstance(row, dict) for row in cast(list[Any], values)):
         raise ValueError('write a list of objects, one a row: [{"client": "a", "label": 1}, ...]')
     rows = pd.DataFrame(cast(list[Any], values))
-    rows = rows.astype({name: str for name in as_text if name in rows})
+    for name in as_text:
+        if name in rows:
+            rows[name] = rows[name].map(str, na_action="ignore")
     return rows, ["the file is read as JSON, one object a row"]
 
 
-def _excel(path: Path, as_text: Sequence[str]) -> tuple[pd.DataFrame, list[str]]:
-    return pd.read_excel(path, dtype=dict.fromkeys(as_text, str)), ["the first sheet of the workbook is read"]
-
-
-_READERS = {"CSV": _csv, "Parquet": _parquet, "JSON": _json, "Excel": _excel}
+_READERS = {"CSV": _csv, "Parquet": read_parquet, "JSON": _json, "Excel": read_workbook}

@@ -1,12 +1,13 @@
 """The kinds of columns: each turns a column of a table into features, with what was fitted on training rows."""
 
+from collections import Counter
 from collections.abc import Sequence
 from typing import Annotated, Literal
 
 import numpy as np
 import pandas as pd
 from jaxtyping import Float32
-from pydantic import AliasChoices, BaseModel, ConfigDict, Field
+from pydantic import AfterValidator, AliasChoices, BaseModel, ConfigDict, Field, model_validator
 
 from idiolect.core.errors import DataError
 from idiolect.data.schema.numbers import ReadAs, numbers_of
@@ -16,11 +17,24 @@ MISSING = "(missing)"
 LARGEST = 1e30
 """Beyond it a feature's square leaves single precision."""
 
+Held = Annotated[float, Field(ge=-LARGEST, le=LARGEST, allow_inf_nan=False)]
+"""A number that a schema may hold: finite, and no larger than a value of a table may be."""
+
+Deviation = Annotated[float, Field(gt=0, le=LARGEST, allow_inf_nan=False)]
+"""What values are divided by."""
+
 Filled = Literal["median", "mean"]
 """Of the training values that are present: what stands where a number is missing."""
 
 Encoded = tuple[Float32[np.ndarray, "n features"], tuple[str, ...]]
 """The features of a column's rows, and notes for the reader."""
+
+
+def each_once(names: tuple[str, ...]) -> tuple[str, ...]:
+    """Return the names. Raises `ValueError` if one of them is there twice."""
+    if twice := [name for name, count in Counter(names).items() if count > 1]:
+        raise ValueError(f"'{twice[0]}' is there twice")
+    return names
 
 
 class _Kind(BaseModel):
@@ -40,12 +54,18 @@ class Number(_Kind):
 
     kind: Literal["number"] = "number"
     read_as: ReadAs = "number"
-    fill: float = Field(validation_alias=AliasChoices("fill", "median"))
+    fill: Held = Field(validation_alias=AliasChoices("fill", "median"))
     missing: Filled = "median"
-    mean: float = 0.0
-    scale: float = Field(default=1.0, gt=0)
+    mean: Held = 0.0
+    scale: Deviation = 1.0
     marks_missing: bool = False
     constant: bool = False
+
+    @model_validator(mode="after")
+    def _has_a_feature(self) -> "Number":
+        if self.constant and not self.marks_missing:
+            raise ValueError("it is constant and marks nothing as missing, so it has no feature")
+        return self
 
     @property
     def features(self) -> tuple[str, ...]:
@@ -53,12 +73,21 @@ class Number(_Kind):
         return (*(() if self.constant else (self.name,)), *((f"{self.name} missing",) if self.marks_missing else ()))
 
     def encode(self, column: pd.Series) -> Encoded:
-        """The features of some rows. Raises `DataError` for infinite values and those beyond `LARGEST`."""
+        """The features of some rows.
+
+        Raises `DataError` for infinite values, those beyond `LARGEST` before or after scaling, and a column all of
+        whose entries are words.
+        """
         values, unread = numbers_of(column, self.read_as)
         check_range(values, column)
         missing = np.isnan(values)
+        if unread and missing.all():
+            raise DataError(
+                f"column '{self.name}' has no number but {some([repr(word) for word in unread])}; it had numbers in "
+                f"training (read as {self.read_as}): write them so, or leave the cells of missing values empty"
+            )
         values[missing] = self.fill
-        parts = [] if self.constant else [(values - self.mean) / self.scale]
+        parts = [] if self.constant else [scaled(values, self.mean, self.scale, column.index, self.name)]
         parts += [missing] if self.marks_missing else []
         notes: list[str] = []
         if missing.any():
@@ -79,7 +108,7 @@ class Category(_Kind):
     """
 
     kind: Literal["category"] = "category"
-    categories: tuple[str, ...]
+    categories: Annotated[tuple[str, ...], Field(min_length=1), AfterValidator(each_once)]
     numbers: bool = False
 
     @property
@@ -135,6 +164,22 @@ def check_range(values: np.ndarray, column: pd.Series) -> None:
                 f"column '{column.name}' {told} in row {row} ({wrong.sum()} in all); replace by a number or leave "
                 "the cell empty"
             )
+
+
+def scaled(values: np.ndarray, mean: float, scale: float, rows: Sequence[int] | pd.Index, name: str) -> np.ndarray:
+    """(values - mean) / scale, in double precision.
+
+    rows: each value's row, counted from 0; name: the column's. Raises `DataError` if a result is beyond `LARGEST`.
+    """
+    with np.errstate(over="ignore"):
+        result = (values.astype(np.float64) - mean) / scale
+    far = np.flatnonzero(np.abs(result) > LARGEST)
+    if len(far):
+        raise DataError(
+            f"column '{name}': {values[far[0]]:g} in row {int(rows[far[0]]) + 1} is too far from the training mean "
+            f"{mean:g}, for a deviation of {scale:g}; replace it or leave the row out"
+        )
+    return result
 
 
 def some(names: Sequence[str], limit: int = 5) -> str:

@@ -105,6 +105,9 @@ def _numbers(words: Sequence[str], reading: ReadAs) -> Float[np.ndarray, "words"
         if pattern.fullmatch(word) and any(map(str.isdigit, word.lower().partition("e")[0])):
             plain = re.sub(r"[ '\u00a0\u202f]", "", word.replace(marks[0], "")).replace(marks[1], ".")
             numbers[place] = float(plain)
+    if reading == "duration":  # a number is days; a file writes "3 days 04:00:00"
+        other = pd.Series([None if np.isfinite(n) else w for w, n in zip(words, numbers, strict=True)], dtype=object)
+        return np.where(np.isfinite(numbers), numbers, _days(pd.to_timedelta(other, errors="coerce"), is_date=False))
     return numbers
 
 

@@ -1,19 +1,20 @@
 """A table's schema: what each column means, the label, the client; it encodes new rows as the training rows were."""
 
 import json
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from os import PathLike
-from pathlib import Path
 from typing import Any, Literal, NamedTuple
 
 import numpy as np
 import pandas as pd
 from jaxtyping import Float32, Shaped
-from pydantic import BaseModel, ConfigDict, ValidationError
+from pydantic import BaseModel, ConfigDict, ValidationError, model_validator
 
 from idiolect.core.aligned import aligned_empty
-from idiolect.core.errors import DataError, StoreError, first_of
+from idiolect.core.errors import DataError, StoreError
 from idiolect.core.files import atomic_write
+from idiolect.core.reading import json_of, path_of
 from idiolect.data.files.table import check_column, column_of, read_table
 from idiolect.data.schema.columns import Category, Column, LeftOut
 from idiolect.data.schema.label import Label
@@ -41,6 +42,25 @@ class Schema(BaseModel):
     split: str | None = None
     label: Label
     columns: tuple[Column, ...]
+
+    @model_validator(mode="after")
+    def _each_column_has_one_role(self) -> "Schema":
+        split = () if self.split is None else (self.split,)
+        names = Counter([self.client, self.label.name, *split, *(column.name for column in self.columns)])
+        if twice := [name for name, count in names.items() if count > 1]:
+            raise ValueError(f"column '{twice[0]}' is there twice; a column is the client, label, split or a feature")
+        return self
+
+    def named(self, client: str, label: str, split: str | None) -> "Schema":
+        """The schema for a table whose client, label and split columns have these names.
+
+        Raises `DataError` if one of them is named twice or is a column of features.
+        """
+        changed = {"client": client, "label": {**self.label.model_dump(), "name": label}, "split": split}
+        try:
+            return type(self).model_validate({**self.model_dump(), **changed})
+        except ValidationError as error:
+            raise DataError(f"the schema does not fit: {_first_fault(error, {})}") from None
 
     @property
     def features(self) -> tuple[str, ...]:
@@ -108,21 +128,28 @@ class Schema(BaseModel):
     def load(cls, path: str | PathLike[str]) -> "Schema":
         """Read a schema that `save` wrote. Raises `StoreError` if the file is missing or no schema."""
         try:
-            content = Path(path).read_bytes()
+            content = path_of(path, "a schema is a Schema or the path of its file").read_bytes()
         except OSError as error:
             raise StoreError(f"cannot read {path}: {error.strerror or error}") from error
         try:
-            return cls.from_dict(json.loads(content), str(path))
+            values = json_of(content)
         except ValueError as error:
             raise StoreError(f"{path} is no schema: it is not JSON ({error})") from error
+        return cls.from_dict(values, str(path))
 
     @classmethod
     def from_dict(cls, values: Mapping[str, Any], where: str = "the schema") -> "Schema":
-        """The schema of plain values. Raises `StoreError` if they are none."""
+        """The schema of plain values. Raises `StoreError` if they are none, or it has no feature."""
+        wrong = f"{where} is no schema of this version"
         try:
-            return cls.model_validate_json(json.dumps(values), strict=True)
+            schema = cls.model_validate_json(json.dumps(values), strict=True)
         except ValidationError as error:
-            raise StoreError(f"{where} is no schema of this version: {first_of(error)}") from None
+            raise StoreError(f"{wrong}: {_first_fault(error, values)}") from None
+        except RecursionError:
+            raise StoreError(f"{wrong}: it is nested too deeply") from None
+        if not schema.features:
+            raise StoreError(f"{wrong}: none of its columns has a feature")
+        return schema
 
 
 def check_features(schema: Schema, notes: Sequence[str]) -> None:
@@ -130,6 +157,25 @@ def check_features(schema: Schema, notes: Sequence[str]) -> None:
     if not schema.features:
         told = f": {'; '.join(notes[:5])}" if notes else ""
         raise DataError(f"no feature is left, every column is constant, empty or an identifier{told}")
+
+
+def _first_fault(error: ValidationError, values: Any) -> str:
+    """The first thing that is wrong with a schema's values, with the column that it is about by its name."""
+    first = error.errors(include_url=False, include_input=False)[0]
+    message = str(first.get("ctx", {}).get("error", first["msg"]))
+    place: list[Any] = list(first["loc"])
+    if place[:1] == ["columns"] and len(place) > 1:
+        place = [f"column '{_name_of(values, place[1])}'", *place[3:]]  # the third is its kind
+    elif place[:1] == ["label"]:
+        place = ["label", *place[2:]]
+    return ": ".join([*map(str, place), f"{message[0].lower()}{message[1:]}"])
+
+
+def _name_of(values: Any, place: int) -> str:
+    try:
+        return str(values["columns"][place]["name"])
+    except (KeyError, TypeError, IndexError):
+        return f"number {place + 1}"
 
 
 def describe(columns: Sequence[Column]) -> list[tuple[str, str]]:

@@ -6,9 +6,9 @@ from typing import Any
 import numpy as np
 from jaxtyping import Shaped
 
-from idiolect.core.errors import DataError
+from idiolect.core.errors import DataError, kind_of
 from idiolect.data.divide.division import divide, large_enough
-from idiolect.data.encode.labels import as_labels, check_task, encode_labels, guess_task
+from idiolect.data.encode.labels import as_labels, check_numbers, check_task, encode_labels, guess_task
 from idiolect.data.federated import FederatedData
 from idiolect.data.partition import apply_partition, pool_hash
 from idiolect.data.schema.label import fit_target
@@ -38,12 +38,16 @@ def from_arrays(
     """
     if not isinstance(clients, Mapping):  # pyright: ignore[reportUnnecessaryIsInstance]
         raise DataError(
-            f"{title}: clients must be a mapping {{name: (features, labels)}}, not a {type(clients).__name__}; "
+            f"{title}: clients must be a mapping {{name: (features, labels)}}, not {kind_of(clients)}; "
             "for a list of pairs write dict(enumerate(pairs))"
         )
     if not clients:
         raise DataError(f"{title}: there are no clients")
     arrays = {str(client): _check(f"{title}, client '{client}'", pair) for client, pair in clients.items()}
+    if len(arrays) < len(clients):
+        names = [str(client) for client in clients]
+        twice = next(name for name in names if names.count(name) > 1)
+        raise DataError(f"{title}: two clients have the name '{twice}' as text; give each client its own")
     kept, notes = large_enough({client: len(y) for client, (_, y) in arrays.items()}, minimum, title)
     arrays = {client: arrays[client] for client in kept}
     first = next(iter(arrays))
@@ -102,18 +106,22 @@ def from_arrays(
 
 def _check(where: str, pair: Any) -> Arrays:
     if not isinstance(pair, tuple | list) or len(pair) != 2:
-        what = f"{len(pair)} of them" if isinstance(pair, tuple | list) else f"a {type(pair).__name__}"
+        what = f"{len(pair)} of them" if isinstance(pair, tuple | list) else kind_of(pair)
         raise DataError(f"{where}: a client has a pair (features, labels), not {what}")
     features, labels = pair
-    x, y = np.asarray(features), as_labels(labels, where)
+    try:
+        x, y = np.asarray(features), as_labels(labels, where)
+    except (ValueError, TypeError, OverflowError) as error:
+        raise DataError(f"{where}: features must have one shape per sample ({error})") from error
     if x.dtype.kind not in "fiub":
         raise DataError(f"{where}: features must be numbers, they are {x.dtype}")
-    if x.ndim < 2:
+    if x.ndim < 2 or (len(x) and x.size == 0):
         raise DataError(f"{where}: features must have the shape (samples, ...), it is {x.shape}")
     if len(x) != len(y):
         raise DataError(f"{where}: {len(x)} feature rows but {len(y)} labels")
     if len(y) == 0:
         raise DataError(f"{where}: it has no samples; leave the client out")
+    check_numbers(x, "features", where)
     return x, y
 
 

@@ -14,7 +14,7 @@ from idiolect.core.errors import ConfigError, DataError
 from idiolect.data.divide.division import check_fractions, is_enough, shuffled
 from idiolect.data.encode.rows import client_names, rows_of_clients, split_of_rows
 from idiolect.data.federated import SPLITS, FederatedData, Split
-from idiolect.data.files.table import check_column, column_of
+from idiolect.data.files.table import check_column, column_name, column_of
 from idiolect.data.partition import Indices
 from idiolect.data.schema.label import Classes, Target
 from idiolect.data.schema.schema import Schema
@@ -114,8 +114,8 @@ def _schema_of(known: FederatedData, client: str, label: str) -> Schema:
     schema = known.schema
     if schema is None:
         raise ConfigError(f"the run's data ({known.name}) have no schema, so no table can be encoded like them")
-    named = schema.label.model_copy(update={"name": label or schema.label.name})
-    return schema.model_copy(update={"client": client or schema.client, "label": named})
+    client, label = column_name(client, "client column"), column_name(label, "label column")
+    return schema.named(client or schema.client, label or schema.label.name, schema.split)
 
 
 def _as_given(name: str, rows: Indices, splits: Sequence[str], where: str) -> tuple[Indices, Indices, Indices]:

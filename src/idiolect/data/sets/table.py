@@ -11,6 +11,7 @@ from jaxtyping import Shaped
 from idiolect.core.errors import DataError, require
 from idiolect.data.encode.labels import lopsided
 from idiolect.data.federated import SPLITS, FederatedData
+from idiolect.data.files.table import column_name, column_names
 from idiolect.data.partition import Partition, apply_partition, check_pool, pool_hash
 from idiolect.data.schema.columns import Filled, some
 from idiolect.data.schema.label import Target
@@ -61,7 +62,11 @@ def from_table(
         "validation": validation,
         "split_seed": split_seed,
     }
-    known = Schema.load(schema) if isinstance(schema, str | Path) else schema
+    client, label = column_name(client, "client column"), column_name(label, "label column")
+    split = column_name(split, "split column")
+    categorical, keep = column_names(categorical, "columns of categorical"), column_names(keep, "columns of keep")
+    ignore = column_names(ignore, "columns of ignore")
+    known = schema if schema is None or isinstance(schema, Schema) else Schema.load(schema)
     if known is not None:
         given = {"task": task, "categorical": categorical, "ignore": ignore, "keep": keep}
         fixed = [key for key, value in given.items() if value] + ([] if standardise else ["standardise"])
@@ -103,6 +108,7 @@ def from_table(
     if source.task == "regression":
         y = np.zeros(len(y), np.float32)
         y[used_rows] = fitted.encode_labels(used, source.where)
+    notes += _unknown_columns(source.table, known)
     notes += [*told, *encoding.notes, *_untrained(y, division, classes, label)]
     notes += _lopsided(y[division.train.index], classes, label)
     arguments = {
@@ -159,6 +165,15 @@ def table_partition(
     """How `from_table` divides a table with these arguments, to be saved and used again."""
     source = read_pool(path, client, label, split, task, categorical, ignore, (), None)
     return make_partition(source, minimum=minimum, test=test, validation=validation, split_seed=split_seed)[0]
+
+
+def _unknown_columns(table: pd.DataFrame, known: Schema | None) -> tuple[str, ...]:
+    """A note on columns of which the schema of other data does not say what they mean."""
+    if known is None:
+        return ()
+    named = {known.client, known.label.name, known.split, *(column.name for column in known.columns)}
+    strange = [str(name) for name in table.columns if name not in named]
+    return (f"columns that the schema does not have are not used: {some(strange)}",) if strange else ()
 
 
 def _untrained(

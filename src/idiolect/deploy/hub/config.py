@@ -1,6 +1,7 @@
 """A hub's own configuration, and its counter of jobs."""
 
 import json
+import time
 from pathlib import Path
 from typing import Any
 
@@ -20,8 +21,8 @@ class HubConfig(BaseModel):
     experiment: see `study.experiment.Experiment`. kind: what the data are, see `deploy.kind`; None until the sites
     have agreed on a schema, by `table`: how they read their tables, see `agreement`. deadline: seconds of a
     round; starting: seconds that a site may take to load its data and to compile. quorum: answers that a round needs
-    at least (None: half of the cohort). tries: how often a round without quorum is called. patience: after so many
-    silent calls in a row a site is asked only every tenth round. left: sites that have left for good.
+    at least (None: half of the cohort, rounded up). tries: how often a round without quorum is called. patience:
+    after so many silent calls in a row a site is asked only every tenth round. left: sites that have left for good.
     """
 
     model_config = ConfigDict(frozen=True, extra="forbid")
@@ -40,6 +41,10 @@ class HubConfig(BaseModel):
     def present(self) -> tuple[str, ...]:
         """The sites that have not left for good."""
         return tuple(site for site in self.sites if site not in self.left)
+
+    def needed(self, cohort: int) -> int:
+        """Return how many of so many sites must answer: `quorum`, but at most all; by default half, rounded up."""
+        return min(self.quorum or max(1, (cohort + 1) // 2), cohort)
 
     @property
     def agreed(self) -> Kind:
@@ -75,10 +80,15 @@ class HubConfig(BaseModel):
 
 
 def next_job(folder: Path) -> int:
-    """Count one more job of this hub, durably: sites obey only the newest."""
+    """The number of this hub's next job, durably: sites obey only the newest.
+
+    It is the time in seconds, or one more than the last number. So the jobs of a new study on the same sites, and of
+    a folder that was restored from a backup, are newer than all jobs before.
+    """
     path = folder / JOBS
     try:
-        job = 1 + int(json.loads(path.read_bytes())["job"]) if path.is_file() else 1
+        last = int(json.loads(path.read_bytes())["job"]) if path.is_file() else 0
+        job = max(last + 1, int(time.time()))
     except (OSError, ValueError, KeyError, TypeError) as error:
         raise StoreError(f"cannot read {path}: {error}") from None
     with atomic_write(path) as file:

@@ -177,7 +177,7 @@ class HubRun:
         self.roster.heard(got.replies, got.missing)
         begun = self.standing.counts != {}
         if not begun:
-            got.require(self._quorum(len(wanted)), f"{self.run}: beginning")
+            got.require(self.config.needed(len(wanted)), f"{self.run}: beginning")
         shared = self.server.restore(self.standing.vectors) if begun else self.server.first()
         if self.standing.counts != self.roster.counts:
             self.standing.counts = dict(self.roster.counts)
@@ -187,9 +187,6 @@ class HubRun:
     def _keep(self, shared: PyTree) -> None:
         self.standing.vectors = named(shared)
         self.standing.save(self.path, self.run)
-
-    def _quorum(self, cohort: int) -> int:
-        return min(self.config.quorum or max(1, (cohort + 1) // 2), cohort)
 
     def _round(self, shared: PyTree) -> PyTree:
         """One round, called again while it has no quorum; the checkpoint is durable before it returns."""
@@ -210,11 +207,12 @@ class HubRun:
             skipped = {site: "silent too often; asked again every tenth round" for site in here if site not in asked}
             missing = {**gone, **skipped, **strangers, **got.missing, **refused}
             self.roster.heard([s for s in got.replies if s not in refused], got.missing)
-            if len(messages) >= self._quorum(len(here)) or not here:
+            if len(messages) >= self.config.needed(len(here)) or not here:
                 break
             attempt += 1
             if attempt == self.config.tries:
-                Replies({}, missing).require(self._quorum(len(here)), f"{self.run}, round {round + 1}")
+                usable = {site: answer for site, answer in got.replies.items() if site not in refused}
+                Replies(usable, missing).require(self.config.needed(len(here)), f"{self.run}, round {round + 1}")
             time.sleep(PAUSE)
         after = self.server.aggregate(shared, cohort, messages) if alone else shared
         answered = [self.roster.names[client] for client in messages]

@@ -12,7 +12,7 @@ from idiolect.deploy.messages import Message, Vectors
 from idiolect.deploy.trees import restored
 from idiolect.metrics.base import Metric, OfSums
 from idiolect.runtime.evaluate import ClientScores, Measured, client_scores
-from idiolect.runtime.scoring import Each, Pool, over_all
+from idiolect.runtime.scoring import Pool, Values, over_all
 
 
 def pooled_scores(
@@ -35,7 +35,7 @@ def pooled_scores(
             told = {client: _told(answer, name, split, metrics) for client, answer in answers.items()}
             told = {client: value for client, value in told.items() if value is not None}
             pool = [_sums(answers[client].vectors, name, split, metrics, outputs) for client in told]
-            each = Each(
+            each = Values(
                 _column(clients, {client: value["loss"] for client, value in told.items()}),
                 _column(clients, {client: value["count"] for client, value in told.items()}).astype(np.int64),
                 {
@@ -49,7 +49,7 @@ def pooled_scores(
             }
             counts = np.array([value["count"] for value in told.values()], np.int32)
             parts = [metric for metric in metrics if metric.name in stacked]
-            values = over_all(parts, Pool(counts, stacked, {}, None)) if pool else {}
+            values = over_all(parts, Pool(counts, stacked, {}, {}, None, None)) if pool else {}
             measured.setdefault(name, {})[split] = (each, values)
     return client_scores(measured, metrics, scale)
 

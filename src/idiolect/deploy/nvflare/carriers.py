@@ -3,7 +3,7 @@
 import queue
 import threading
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from typing import Any
 
 from idiolect.core.errors import StoreError
@@ -14,6 +14,7 @@ from idiolect.deploy.nvflare.wire import decoded, encoded, packed_once
 from idiolect.deploy.transport import Replies, split_errors
 
 _SOON = 0.005
+_UNTAKEN = "takes no message of this run now"
 _AGAIN = 0.5  # seconds between two looks at whether a message to a neighbour must be sent again
 
 
@@ -60,10 +61,15 @@ class CollabPeers:
     def __init__(self, collab: Any, inbox: Inbox) -> None:
         self._collab, self._inbox = collab, inbox
 
+    def expect(self, run: str, neighbours: Collection[str]) -> None:
+        """See `PeerTransport.expect`."""
+        self._inbox.expect(run, neighbours)
+
     def exchange(self, round: int, messages: Mapping[str, Message], *, deadline: float) -> Replies:
         """Send each neighbour its message and wait for theirs; see `PeerTransport.exchange`.
 
-        A message that did not arrive is sent again until the deadline; own messages have arrived when this returns.
+        A message that did not arrive, or that a neighbour did not take because the hub has not called it yet, is sent
+        again until the deadline; own messages have arrived when this returns.
         """
         end, missing, streams = time.monotonic() + deadline, dict[str, str](), dict[str, Any]()
         wanted: dict[str, tuple[str, int]] = {}
@@ -75,18 +81,24 @@ class CollabPeers:
                 self._collab, neighbour, deadline, missing, "put", round, *content[neighbour]
             )
         self._inbox.forget(set(wanted.values()))
-        got, why = dict[str, Message](), dict[str, str]()
+        got, why, answers = dict[str, Message](), dict[str, str](), dict[int, bool]()
         while (left := end - time.monotonic()) > 0:
             got = self._inbox.wait({k: v for k, v in wanted.items() if k not in missing}, min(left, _AGAIN))
-            if len(got) + len(missing) == len(messages) or self._collab.is_aborted:
+            whole = len(got) + len(missing) == len(messages)
+            untaken = [neighbour for neighbour, stream in streams.items() if not _taken(stream, answers)]
+            if (whole and not untaken) or self._collab.is_aborted:
                 break
             for neighbour, stream in list(streams.items()):
-                if stream is not None and (failure := stream.failures.get(neighbour)) is not None:
-                    why[neighbour] = reason(failure, deadline)
-                    rest = max(end - time.monotonic(), 0.001)
-                    streams[neighbour] = started(
-                        self._collab, neighbour, rest, missing, "put", round, *content[neighbour]
-                    )
+                failure = None if stream is None else stream.failures.get(neighbour)
+                if neighbour not in untaken and (failure is None or whole):
+                    continue
+                why[neighbour] = _UNTAKEN if failure is None else reason(failure, deadline)
+                rest = max(end - time.monotonic(), 0.001)
+                streams[neighbour] = started(
+                    self._collab, neighbour, rest, missing, "put", round, *content[neighbour]
+                )
+            if whole:
+                time.sleep(min(_AGAIN, left))
         while time.monotonic() < end and not self._collab.is_aborted and any(map(_on_its_way, streams.values())):
             time.sleep(
                 _SOON
@@ -94,6 +106,13 @@ class CollabPeers:
         for neighbour in messages.keys() - got.keys() - missing.keys():
             missing[neighbour] = why.get(neighbour, _late(deadline))
         return split_errors(got, missing)
+
+
+def _taken(stream: Any, answers: dict[int, bool]) -> bool:
+    """Whether a neighbour has taken the message; True if it has not answered. answers: read already, by stream."""
+    if stream is not None and len(stream) and id(stream) not in answers:
+        answers[id(stream)] = next((bool(taken) for _, taken in stream), True)
+    return answers.get(id(stream), True)
 
 
 def _on_its_way(stream: Any) -> bool:

@@ -6,6 +6,7 @@ Only the engine imports this module. Its workers hold no JAX.
 import importlib
 import logging
 import threading
+from collections.abc import Collection
 from pathlib import Path
 from typing import Any
 
@@ -17,6 +18,7 @@ from idiolect.deploy.inbox import Inbox
 from idiolect.deploy.messages import Message
 from idiolect.deploy.nvflare.carriers import CollabHub, CollabPeers
 from idiolect.deploy.nvflare.garbage import Collector
+from idiolect.deploy.nvflare.published import HUB, calling, log_refusal, published, signed_only
 from idiolect.deploy.nvflare.segment import hub_folder, write_end
 from idiolect.deploy.nvflare.wire import Body, decoded, encoded
 
@@ -52,18 +54,34 @@ class HubRole:
         write_end(folder, job, None)
 
 
+def _hub(_: "SiteRole") -> tuple[str, ...]:
+    return (HUB,)
+
+
+def _neighbours(role: "SiteRole") -> Collection[str]:
+    return role.inbox.neighbours
+
+
+def _refused(reason: str) -> tuple[str, Body]:
+    return encoded(Message({"error": reason}))
+
+
 class SiteRole:
-    """The job's Client: answers the hub's calls and keeps what neighbours send. Nothing raised here carries data."""
+    """The job's Client: answers the hub's calls and keeps what neighbours send. Nothing raised here carries data.
+
+    Every function that others may call is `published`, so that its callers are verified before it runs.
+    """
 
     def __init__(self) -> None:
-        self._inbox, self._site, self._closed = Inbox(), None, "the site has not been opened"
+        self.inbox, self._site, self._closed = Inbox(), None, "the site has not been opened"
         self._lock, self._collect = threading.Lock(), Collector()
 
     @collab.init
     def open(self) -> None:
-        """Open the site. What fails here is told with every answer: an exception would end the job for all sites."""
+        """Open the site. Every answer reports what fails here: an exception would end the job for all sites."""
         with self._lock:
             try:
+                signed_only(collab.fl_ctx.get_engine().get_cell())
                 from idiolect.deploy.site.open import open_site
 
                 self._site: Any = open_site(Path(collab.workspace.get_root_dir()) / "idiolect")
@@ -71,7 +89,7 @@ class SiteRole:
                 _LOG.warning("the site cannot be opened: %s", error)  # stays at the site
                 self._closed = f"the site cannot be opened ({type(error).__name__}); its own log says why"
 
-    @collab.publish
+    @published(_hub, _refused)
     def answer(self, header: str, body: Body) -> tuple[str, Body]:
         """Answer one call of the hub; an error is a header with "error"."""
         if self._site is None:
@@ -80,20 +98,20 @@ class SiteRole:
         if message.error:
             return encoded(Message({"error": "the hub " + message.error}))
         try:
-            return encoded(self._site.answer(message, collab.caller, CollabPeers(collab, self._inbox)))
+            return encoded(self._site.answer(message, calling(), CollabPeers(collab, self.inbox)))
         except Exception as error:  # the site never raises; if it does all the same, only the kind of error leaves it
             _LOG.warning("a call failed: %s", error)
             return encoded(Message({"error": f"the site failed ({type(error).__name__}); its own log says why"}))
         finally:
             self._collect()
 
-    @collab.publish
+    @published(_neighbours, lambda _: False)
     def put(self, round: int, header: str, body: Body) -> bool:
-        """Keep a neighbour's message of a round; False if it is none."""
+        """Keep a neighbour's message of a round of the run in progress; False if it is none."""
         message = decoded((header, body))
-        if message.error:
+        if message.error or not self.inbox.put(calling(), round, message):
+            log_refusal("put", calling())
             return False
-        self._inbox.put(collab.caller, round, message)
         return True
 
     @collab.final

@@ -80,8 +80,7 @@ def end_jobs(kits: HubKits) -> None:
 def watch_of(folder: Path, kits: HubKits, tell: Callable[[str], None]) -> Watch:
     """The supervisor of a hub's folder. A job needs as many sites as a round of all sites needs answers."""
     config = HubConfig.load(folder)
-    count = len(config.present)
-    least = min(config.quorum or max(1, (count + 1) // 2), count)
+    least = config.needed(len(config.present))
     return Watch(
         connect=lambda: open_session(kits.lead),
         job=lambda number: write_job(folder / "jobs", f"job-{number}", {"folder": "."}, least),

@@ -9,6 +9,7 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from idiolect.core.errors import ConfigError, DataError, first_of
 from idiolect.core.files import atomic_write
+from idiolect.core.reading import toml_of
 from idiolect.deploy.messages import Message
 from idiolect.deploy.terms import Terms
 
@@ -71,7 +72,7 @@ class SiteConfig(BaseModel):
         """Read folder/site.toml. Raises `ConfigError` in one line if it is missing or wrong."""
         path = folder / FILE
         try:
-            return cls.model_validate(tomllib.loads(path.read_text(encoding="utf-8")))
+            return cls.model_validate(toml_of(path.read_text(encoding="utf-8")))
         except FileNotFoundError:
             raise ConfigError(f"{path} is missing; make it with 'idiolect site init'") from None
         except (OSError, UnicodeDecodeError) as error:

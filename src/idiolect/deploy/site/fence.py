@@ -1,10 +1,13 @@
 """The fence: of several processes that work for one site, only the one with the newest call may change its state.
 
 An engine's old worker lives on for seconds beside the new job's, and a call that was given up runs on. Calls are
-ordered by (job, number): the hub counts its jobs, and its calls in a job.
+ordered by (job, number): a hub numbers its jobs by the time (`hub.config.next_job`), and counts its calls in a job.
+A number that lies more than a day ahead of this machine's clock is refused and changes nothing: a hub whose clock is
+wrong for an hour must not lock out every later job.
 """
 
 import json
+import time
 from collections.abc import Generator
 from contextlib import contextmanager
 from pathlib import Path
@@ -16,6 +19,8 @@ from idiolect.core.files import atomic_write
 
 Ticket = tuple[int, int]
 """(job, number of the call in it)."""
+AHEAD = 86_400
+"""Seconds by which a job's number may lie ahead of this machine's clock."""
 
 
 class Fence:
@@ -26,7 +31,13 @@ class Fence:
 
     @contextmanager
     def enter(self, ticket: Ticket, seconds: float) -> Generator[None]:
-        """Hold the lock, for a call that is the newest or newer. Raises `StoreError` for an older one."""
+        """Hold the lock, for a call that is the newest or newer. Raises `StoreError` for an older one, and for a job
+        whose number lies far ahead.
+        """
+        if _is_ahead(ticket):
+            raise StoreError(
+                f"job {ticket[0]} has a number that no clock reaches within a day; compare the clocks of hub and site"
+            )
         try:
             self.folder.mkdir(parents=True, exist_ok=True)
             lock = FileLock(self.folder / "fence.lock", timeout=max(seconds, 0))
@@ -49,11 +60,16 @@ class Fence:
     def _newest(self) -> Ticket:
         try:
             values = json.loads(self._file.read_bytes())
-            return int(values["job"]), int(values["call"])
+            newest = int(values["job"]), int(values["call"])
+            return (-1, -1) if _is_ahead(newest) else newest
         except FileNotFoundError:
             return -1, -1
         except (OSError, ValueError, KeyError, TypeError) as error:
             raise StoreError(f"cannot read {self._file} ({error}); remove it if no job runs") from None
+
+
+def _is_ahead(ticket: Ticket) -> bool:
+    return ticket[0] > time.time() + AHEAD
 
 
 def _told(ticket: Ticket) -> str:

@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from idiolect.core.errors import DataError, IdiolectError, StoreError
-from idiolect.deploy.messages import Message, Vectors, digest_of, part_of, under
+from idiolect.deploy.messages import Message, Vectors, digest_of_request, part_of, under
 from idiolect.deploy.schema.listing import listing
 from idiolect.deploy.schema.summary import Summary
 from idiolect.deploy.site.child import Handle
@@ -20,7 +20,7 @@ from idiolect.deploy.site.config import SiteConfig
 from idiolect.deploy.site.fence import Fence
 from idiolect.deploy.site.outbox import Outbox
 from idiolect.deploy.site.state import RunState, state_of
-from idiolect.deploy.terms import PROTOCOL, VERSION, Place, Terms, place_of, terms_of
+from idiolect.deploy.terms import PROTOCOL, TRANSPORT, VERSION, Place, Terms, place_of, terms_of
 from idiolect.deploy.transport import PeerTransport
 
 WAITING = 0.6
@@ -46,10 +46,12 @@ class Site:
 
     def answer(self, message: Message, caller: str, peer: PeerTransport) -> Message:
         """Answer one call of the hub; an error is an answer with `error`. caller: as the transport knows it."""
-        task = str(message.header.get("task"))
+        task, asked = str(message.header.get("task")), dict[str, Any]()
         try:
             call = _Call(message, peer, self.config.allow.seconds)
             self.config.allow.check_size(message, f"the hub's message ('{task}')")
+            if "terms" in message.header:  # also those that are refused below
+                call.recorded = asked["terms"] = self.outbox.record(call.terms.model_dump(mode="json"))
             if task not in self._tasks:
                 raise DataError(f"task '{task}' is not known here")
             answer = self._tasks[task](call)
@@ -62,6 +64,7 @@ class Site:
         answer = self._without_paths(answer)
         try:
             about = {key: message.header[key] for key in ("run", "round", "job", "call") if key in message.header}
+            about |= asked
             if "summary" in answer.header:
                 about["listing"] = listing(Summary.from_dict(answer.header["summary"]))
             self.outbox.write(caller, task, answer, **about)
@@ -101,6 +104,7 @@ class Site:
         self._check(call)
         state = RunState(self._fence.folder, call.terms.run)
         with self._fence.enter(call.ticket, call.left):
+            self._expect(call)
             if state.begun:
                 return Message({"begun": False})
         first = self._ask(call, "begin", call.message.vectors)
@@ -113,8 +117,9 @@ class Site:
     def _round(self, call: "_Call") -> Message:
         """One round: train, with neighbours exchange and mix, prepare the next private state, answer."""
         self._check(call)
-        state, request = RunState(self._fence.folder, call.terms.run), digest_of(call.message.vectors)
+        state, request = RunState(self._fence.folder, call.terms.run), digest_of_request(call.message, TRANSPORT)
         with self._fence.enter(call.ticket, call.left):
+            self._expect(call)
             kept = state_of(state.settle(call.used))
             known = state.answered(call.round, request) if call.place.neighbours is None else None
         if known is not None:
@@ -142,7 +147,7 @@ class Site:
         letter = Message({"run": call.terms.run, "round": call.round}, part_of("message", trained.vectors))
         self.config.allow.check_size(letter, "the message to its neighbours")
         for name in neighbours:
-            self.outbox.write(name, "exchange", letter, job=call.ticket[0], call=call.ticket[1])
+            self.outbox.write(name, "exchange", letter, job=call.ticket[0], call=call.ticket[1], terms=call.recorded)
         begun = time.monotonic()
         deadline = call.left * WAITING
         got = call.peer.exchange(call.round, dict.fromkeys(neighbours, letter), deadline=deadline)
@@ -174,9 +179,16 @@ class Site:
         """The end of a run: the last state is kept, and the site's models are written as files."""
         self._check(call)
         kept = self._kept(call)
+        call.peer.expect("", ())
         view = under("view", call.message.vectors)
         made = self._ask(call, "models", {**kept, **view}, names=call.message.header.get("names", []))
         return made if made.error else Message({"finished": True})
+
+    def _expect(self, call: "_Call") -> None:
+        """Take messages from the run's neighbours, as far as they are allowed here, and from nobody else."""
+        allowed = self.config.allow.neighbours
+        near = call.place.neighbours or {}
+        call.peer.expect(call.terms.run, [name for name in near if "all" in allowed or name in allowed])
 
     def _kept(self, call: "_Call") -> Vectors:
         with self._fence.enter(call.ticket, call.left):
@@ -192,10 +204,10 @@ class Site:
 
 
 class _Call:
-    """One call of the hub, with its deadline."""
+    """One call of the hub, with its deadline. recorded: the hash of its terms in the log."""
 
     def __init__(self, message: Message, peer: PeerTransport, most: float) -> None:
-        self.message, self.peer = message, peer
+        self.message, self.peer, self.recorded = message, peer, ""
         header = message.header
         try:
             seconds = min(float(header.get("seconds", most)), most)

@@ -23,6 +23,7 @@ from idiolect.deploy.schema.summary import Summary
 from idiolect.deploy.site.programs import Numbers, Programs, programs_of
 from idiolect.deploy.terms import place_of, terms_of
 from idiolect.deploy.trees import named, restored
+from idiolect.runtime.scoring import finished
 from idiolect.study.model_files import save_client_models, write_index
 
 Tell = Callable[[Mapping[str, Any]], Summary]
@@ -125,7 +126,8 @@ class Trainer:
         vectors: dict[str, Any] = {}
         for model, by_split in scores.items():
             for split, (each, pool) in by_split.items():
-                values = {name: [float(part[0]) for part in quotient] for name, quotient in each.values.items()}
+                own, _ = finished(programs.metrics, each, jax.tree.map(lambda leaf: np.asarray(leaf)[None], pool))
+                values = {name: [float(part[0]) for part in quotient] for name, quotient in own.values.items()}
                 where = told.setdefault(model, {})
                 where[split] = {"count": int(each.count[0]), "loss": float(each.loss[0]), "values": values}
                 vectors |= named({model: {split: pool.sums}})

@@ -74,6 +74,9 @@ def _gap(part: Part, pair: Pair, line: Line, reference: Key) -> str:
     """The difference to a reference in words, with what is known of its uncertainty."""
     unit = "points" if part.metric.percent else part.metric.column
     name = named(part, reference)
+    if not part.by_seed:
+        gap = part.metric.unit * (line.pooled.mean - part.line(reference).pooled.mean)
+        return f"{text.difference(gap, None, part.metric)} {unit} compared with {name} (not tested)"
     if pair.difference is None:
         return f"{text.difference(_mean_gap(part, _key(line), reference), None, part.metric)} {unit} against {name}"
     shown = text.difference(pair.difference.mean, pair.difference, part.metric)
@@ -96,10 +99,8 @@ def _best(part: Part, leading: Leaders) -> str:
     """The first sentence: what is best, and by how much over training alone and over the shared model."""
     best, top = leading.best, leading.federated
     count = best.pooled.seeds
-    over = f"mean of {count} seeds ± half of the 95 % interval" if count > 1 else "one seed"
-    first = (
-        f"{named(part, _key(best))} scores best, {scored(text.with_interval(best.pooled, part.metric), part.metric)}"
-    )
+    over = f"mean of {count} seeds ± {text.WIDTH}" if count > 1 else "one seed"
+    first = f"{named(part, _key(best))} scores best, {scored(text.score(best.pooled, part.metric), part.metric)}"
     sentence = f"{first.replace(ALONE, ALONE.capitalize(), 1)} ({over})"
     if top is None:
         return f"{sentence}; no federated method was run beside it."
@@ -110,7 +111,7 @@ def _best(part: Part, leading: Leaders) -> str:
         gaps.append(_gap(part, leading.against_shared, top, part.shared))
     if _key(best) != _key(top):
         told = f"; the best federated model, {named(part, _key(top))}, has "
-        told += scored(text.with_interval(top.pooled, part.metric), part.metric)
+        told += scored(text.score(top.pooled, part.metric), part.metric)
         return f"{sentence}{told}{': ' if gaps else ''}{' and '.join(gaps)}."
     if not gaps and _key(top) == part.shared:
         return f"{sentence}; it is the shared model itself, and training alone was not run beside it."
@@ -128,6 +129,11 @@ def _noise(part: Part, leading: Leaders) -> str:
     pair = leading.against_local
     if top.pooled.seeds < 2:
         parts.append(ONE_SEED)
+    elif not part.by_seed:
+        parts.append(
+            f"Whether the difference is beyond the noise of the seeds is not tested: {part.metric.column} over all "
+            "samples is known only as a mean over seeds."
+        )
     elif pair is not None and pair.difference is not None:
         sure = pair.p < 0.05
         better = (pair.difference.mean > 0) == part.metric.higher
@@ -137,7 +143,7 @@ def _noise(part: Part, leading: Leaders) -> str:
             if sure
             else f"The seeds do not tell {named(part, _key(top))} from {ALONE} (p {_p(pair.p)}, Holm)."
         )
-    if 2 <= top.pooled.seeds < FEW:
+    if 2 <= top.pooled.seeds < FEW and part.by_seed:
         parts.append(f"These are few seeds, {top.pooled.seeds}: such intervals and p values are rough.")
     if pair is not None:
         counts = pair.clients

@@ -1,4 +1,4 @@
-"""The clients of the page's data: sizes, labels, scores with their deviation, and what is beyond noise."""
+"""The clients of the page's data: sizes, labels, scores with their intervals, and what is beyond noise."""
 
 from collections.abc import Mapping, Sequence
 from typing import Any
@@ -8,6 +8,7 @@ import numpy as np
 from idiolect.report.html.numbers import number, numbers
 from idiolect.report.html.parts import Census, Key, Part
 from idiolect.study.pairs import Pair
+from idiolect.study.summary import half_widths
 
 
 def clients_json(part: Part, keys: Mapping[Key, str], pairs: Mapping[Key, Pair]) -> dict[str, Any] | None:
@@ -16,10 +17,10 @@ def clients_json(part: Part, keys: Mapping[Key, str], pairs: Mapping[Key, Pair])
     if not part.clients or not measured:
         return None
     scores: dict[str, Any] = {}
-    deviation: dict[str, Any] = {}
+    half: dict[str, Any] = {}
     for key, by_seed in measured.items():
         values = np.stack([each.values[part.metric.name] for each in by_seed.values()])
-        scores[keys[key]], deviation[keys[key]] = numbers(_mean(values)), numbers(_deviation(values))
+        scores[keys[key]], half[keys[key]] = numbers(_mean(values)), numbers(half_widths(values))
     census = _aligned(part.census, part.clients)
     return {
         "names": list(part.clients),
@@ -31,7 +32,7 @@ def clients_json(part: Part, keys: Mapping[Key, str], pairs: Mapping[Key, Pair])
         else None,
         "label_values": [numbers(row) for row in census.quantiles] if census.quantiles else None,
         "scores": scores,
-        "deviation": deviation,
+        "half": half,
         "local": keys.get(part.local) if part.local else None,
         "shared": keys.get(part.shared) if part.shared else None,
         "beyond": {keys[key]: list(pair.clients.told) for key, pair in pairs.items() if key in keys},
@@ -51,11 +52,6 @@ def _by_line(found: Mapping[Key, Any] | None, keys: Mapping[Key, str]) -> dict[s
 def _mean(values: np.ndarray) -> np.ndarray:
     """Each client's mean over seeds; NaN where any seed has no value."""
     return values.mean(axis=0)
-
-
-def _deviation(values: np.ndarray) -> np.ndarray:
-    """Each client's deviation over seeds; NaN for a single seed."""
-    return values.std(axis=0, ddof=1) if len(values) > 1 else np.full(values.shape[1], np.nan)
 
 
 def _counts(measured: Mapping[Key, Mapping[int, Any]]) -> list[int]:

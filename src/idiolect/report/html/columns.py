@@ -42,8 +42,8 @@ def columns_of(part: Part, pairs: Mapping[Key, Pair], target: Target | None) -> 
         Column("model", "Which of the method's models.", False, lambda line: _word(line.model)),
         Column(
             name,
-            f"Test {metric.column} over all test samples of all clients: mean over seeds ± half of its 95 % interval "
-            f"(Student's t); a single seed has none. Methods are compared by it. {better}",
+            f"Test {metric.column} over all test samples of all clients: mean ± {text.SPREAD}; a single seed "
+            f"has no ±. Methods are compared by it. {better}",
             True,
             lambda line: _score(part, line.pooled, line),
             marked=True,
@@ -53,11 +53,12 @@ def columns_of(part: Part, pairs: Mapping[Key, Pair], target: Target | None) -> 
         found += _published(part)
     found += [
         Column(
-            "client mean", "Every client counts once, however many test samples it has.", True,
+            "client mean", f"Every client counts once, however many test samples it has; ± {text.SPREAD}.", True,
             lambda line: _score(part, line.mean),
         ),
         Column(
-            "worst 10 %", "The mean of the worst tenth of the clients.", True, lambda line: _score(part, line.worst10)
+            "worst 10 %", f"The mean of the worst tenth of the clients; ± {text.SPREAD}.", True,
+            lambda line: _score(part, line.worst10),
         ),
     ]  # fmt: skip
     if part.local is not None:
@@ -80,7 +81,7 @@ def _word(word: str) -> Shown:
 def _score(part: Part, value: OverSeeds, line: Line | None = None) -> Shown:
     if math.isnan(value.mean):
         return (text.MISSING if line is None else _absent(line)), None
-    return text.with_interval(value, part.metric), value.mean
+    return text.score(value, part.metric), value.mean
 
 
 def _absent(line: Line) -> str:
@@ -100,11 +101,11 @@ def _other(name: str) -> Column:
 
     def of(line: Line) -> Shown:
         value = line.metrics.get(name)
-        return (text.with_interval(value, metric), value.mean) if value is not None and _finite(value) else MISSING
+        return (text.score(value, metric), value.mean) if value is not None and _finite(value) else MISSING
 
     better = "Higher is better." if metric.higher else "Lower is better."
     title = f"{metric.column}, %" if metric.percent else metric.column
-    return Column(title, f"Test {metric.column} over all test samples; measured beside it. {better}", True, of)
+    return Column(title, f"Test {metric.column} over all test samples, mean ± {text.SPREAD}. {better}", True, of)
 
 
 def _published(part: Part) -> list[Column]:
@@ -121,7 +122,7 @@ def _published(part: Part) -> list[Column]:
         return _word(in_words(line.verdict, line.published)) if known else ("", None)  # pyright: ignore[reportArgumentType]
 
     return [
-        Column("published", "The value that the paper gives.", True, published),
+        Column("published", "The value that the paper gives; what follows ± is the paper's, too.", True, published),
         Column("difference", "Measured minus published, with its 95 % interval.", True, difference),
         Column("verdict", "Whether the two agree, by the rule under 'How to read'.", False, verdict),
     ]

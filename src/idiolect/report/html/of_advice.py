@@ -159,7 +159,7 @@ def _clients(advice: Advice) -> dict[str, Any]:
         else None,
         "label_values": [numbers(row) for row in people.quantiles] if people.quantiles else None,
         "scores": {local: [0] * len(called), "used": numbers(one.gap.mean for one in called)},
-        "deviation": {local: [None] * len(called), "used": [None] * len(called)},
+        "half": {local: [None] * len(called), "used": [None] * len(called)},
         "local": local,
         "shared": None,
         "beyond": {"used": [_TOLD[one.call] for one in called]},

@@ -129,7 +129,7 @@ def _quantity(title: str, percent: bool, curves: Sequence[Curve], *, loss: bool 
             (curve.method, curve.model),
             curve.rounds,
             curve.loss if loss else curve.score,
-            curve.loss_std if loss else curve.score_std,
+            curve.loss_ci95 if loss else curve.score_ci95,
         )
         for curve in curves
     ]

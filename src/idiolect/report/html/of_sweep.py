@@ -105,7 +105,7 @@ def _table(tried: Sequence[Mapping[str, Any]], metric: Metric) -> Extra:
     )
     name = f"{metric.column}, %" if metric.percent else metric.column
     header = ("method", "setting", f"validation {name}", "rounds", f"test {name}", "")
-    return Extra("Settings tried; ± one standard deviation over seeds", header, rows)
+    return Extra(f"Settings tried; ± {text.SPREAD}", header, rows)
 
 
 def _score(of: Sequence[Any] | None, metric: Metric) -> str:

@@ -28,12 +28,12 @@ class Entry:
 
 @dataclass(frozen=True)
 class Course:
-    """One model's values over rounds. std: over seeds, NaN for a single one. Arrays are (rounds,)."""
+    """One model's values over rounds. half: of the 95 % interval, NaN for one seed. Arrays are (rounds,)."""
 
     key: Key
     rounds: Float[ndarray, "rounds"]
     mean: Float[ndarray, "rounds"]
-    std: Float[ndarray, "rounds"]
+    half: Float[ndarray, "rounds"]
 
 
 @dataclass(frozen=True)
@@ -76,7 +76,8 @@ class Part:
 
     pairs: every model against training alone, or against the first one where that was not run. chosen: how the
     rounds that count were chosen, a sentence. traffic: of a method whose bytes are known.
-    muted: settings that validation data did not choose. timed: whether only seconds are compared. The last six are
+    muted: settings that validation data did not choose. timed: whether only seconds are compared. by_seed: whether
+    the compared score over all samples is known for each seed, so that differences can be tested. The last six are
     parts of the page's data as they stand there, empty if they cannot be had; `missing` says why.
     """
 
@@ -100,6 +101,7 @@ class Part:
     traffic: Mapping[str, Traffic] = field(default_factory=dict)
     muted: frozenset[str] = frozenset()
     timed: bool = False
+    by_seed: bool = True
     missing: tuple[str, ...] = ()
     distances: Mapping[Key, Any] | None = None
     graphs: tuple[dict[str, Any], ...] = ()
@@ -111,6 +113,10 @@ class Part:
     def entry(self, title: str) -> Entry:
         """The method with this title."""
         return next(one for one in self.methods if one.title == title)
+
+    def line(self, key: Key) -> Line:
+        """The line of this method's title and model."""
+        return next(one for one in self.lines if (one.method, one.model) == key)
 
     def _counts(self, line: Line) -> bool:
         return line.pooled.seeds > 0 and line.method not in self.muted

@@ -3,6 +3,8 @@
 from collections.abc import Mapping
 from typing import Any
 
+import numpy as np
+
 from idiolect.report.extras import Extra
 from idiolect.report.html.answers import answers_of
 from idiolect.report.html.clients import clients_json
@@ -11,6 +13,7 @@ from idiolect.report.html.leaks import leaks_of
 from idiolect.report.html.numbers import number, numbers
 from idiolect.report.html.parts import Key, Part, Quantity, Whole
 from idiolect.report.html.target import target_of
+from idiolect.report.text import SPREAD, WIDTH
 from idiolect.study.outcomes import Line
 from idiolect.study.verdict import RULE
 
@@ -23,11 +26,16 @@ AGAINST = (
     "Student's 95 % interval; p is corrected by Holm's method for the table."
 )
 
+PLUS_MINUS = (
+    f"What follows ± is {SPREAD}; a single seed has no ±. In a published value it is what the paper gives. Bands and "
+    "bars show the same interval."
+)
+
 
 def payload_of(whole: Whole) -> dict[str, Any]:
     """The page's data as plain JSON values."""
     answer, questions, each = answers_of(whole)
-    reading = [*whole.reading, NOISE, AGAINST, *bytes_texts(whole.parts)]
+    reading = [PLUS_MINUS, *whole.reading, NOISE, AGAINST, *bytes_texts(whole.parts)]
     if whole.published:
         reading.append(f"Verdicts on published values. {RULE.replace('**', '')}")
     after = f"Chosen after test results had been seen: {whole.after_test}"
@@ -119,8 +127,9 @@ def _table(part: Part, keys: Mapping[Key, str], columns: list[Column]) -> dict[s
             }
         )
     count = len(part.seeds)
+    over = f"{count} seeds, ± {WIDTH}" if count > 1 else f"{count} seed{'s' if count != 1 else ''}"
     return {
-        "caption": f"{part.title}: test data, {count} seed{'s' if count != 1 else ''}",
+        "caption": f"{part.title}: test data, {over}",
         "columns": [{"title": c.title, "help": c.help, "numeric": c.numeric} for c in columns],
         "rows": rows,
     }
@@ -147,11 +156,12 @@ def _curves(part: Part, keys: Mapping[Key, str]) -> dict[str, Any] | None:
     count = len(part.seeds)
     return {
         "quantities": [_quantity(each, keys) for each in part.quantities],
-        "band": f"± one standard deviation over the seeds that have ended (of {count})" if count > 1 else "",
+        "band": f"± {SPREAD}, of the seeds that have ended (of {count})" if count > 1 else "",
     }
 
 
 def _quantity(quantity: Quantity, keys: Mapping[Key, str]) -> dict[str, Any]:
+    least, most = (0.0, 1.0) if quantity.percent else (-np.inf, np.inf)  # the possible values, where bands end
     return {
         "title": quantity.title,
         "percent": quantity.percent,
@@ -160,8 +170,8 @@ def _quantity(quantity: Quantity, keys: Mapping[Key, str]) -> dict[str, Any]:
                 "model": keys[course.key],
                 "rounds": [int(round) for round in course.rounds],
                 "mean": numbers(course.mean),
-                "low": numbers(course.mean - course.std),
-                "high": numbers(course.mean + course.std),
+                "low": numbers(np.maximum(course.mean - course.half, least)),
+                "high": numbers(np.minimum(course.mean + course.half, most)),
             }
             for course in quantity.courses
             if course.key in keys

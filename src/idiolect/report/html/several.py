@@ -33,26 +33,37 @@ def several(parts: Sequence[Part], leaders: Sequence[Leaders | None], each: Sequ
 
 
 def _noise(known: Sequence[tuple[Part, Leaders, Sequence[str]]]) -> str:
-    better = worse = unclear = 0
+    better = worse = unclear = untested = 0
     clients = [0, 0, 0]
     for part, leading, _ in known:
         pair = leading.against_local
         if pair is None:
             continue
-        sure = pair.difference is not None and pair.p < 0.05
-        up = pair.difference is not None and (pair.difference.mean > 0) == part.metric.higher
-        better, worse, unclear = better + (sure and up), worse + (sure and not up), unclear + (not sure)
+        if part.by_seed:
+            sure = pair.difference is not None and pair.p < 0.05
+            up = pair.difference is not None and (pair.difference.mean > 0) == part.metric.higher
+            better, worse, unclear = better + (sure and up), worse + (sure and not up), unclear + (not sure)
+        else:
+            untested += 1
         for place, count in enumerate((pair.clients.better, pair.clients.worse, pair.clients.unclear)):
             clients[place] += count
     total = better + worse + unclear
-    if total == 0:
+    if total + untested == 0:
         return "Training alone was not run beside them, so that no client's gain over it is known."
-    return (
+    parts = [
         f"Against training alone the best federated model is better beyond the noise of the seeds in {better} of "
         f"{total} comparisons, worse in {worse}, and not told apart in {unclear} (Holm, 5 %; a single seed tells "
-        f"nothing). Over all of them {clients[0]:,} clients are better off, {clients[1]:,} worse off beyond noise; "
-        f"{clients[2]:,} cannot be told."
-    )
+        f"nothing)."
+        if total
+        else "",
+        f"In {untested} comparison{'s' if untested > 1 else ''} the difference is not tested: the score over all "
+        "samples is known only as a mean over seeds."
+        if untested
+        else "",
+        f"Over all of them {clients[0]:,} clients are better off, {clients[1]:,} worse off beyond noise; "
+        f"{clients[2]:,} cannot be told.",
+    ]
+    return " ".join(part for part in parts if part)
 
 
 def _loses(known: Sequence[tuple[Part, Leaders, Sequence[str]]]) -> str:

@@ -1,6 +1,5 @@
 """Search spaces of hyper-parameters: values of a grid, or intervals for random draws."""
 
-import json
 import math
 import re
 from collections.abc import Mapping
@@ -12,6 +11,7 @@ import numpy as np
 
 from idiolect.algorithms import registry as methods
 from idiolect.core.errors import ConfigError, require, unknown
+from idiolect.core.reading import json_of
 
 L2 = "model.l2"
 _FORMS = {"log": 3, "linear": 3, "integer": 2, "uniform": 2, "loguniform": 2}
@@ -85,8 +85,8 @@ def axis(key: str, given: Any) -> Axis:
 
 def _value(text: str) -> Any:
     try:
-        return json.loads(text)
-    except json.JSONDecodeError:
+        return json_of(text)
+    except ValueError:
         return text.strip()
 
 

@@ -4,20 +4,22 @@
 
   const TOP_LABELS = 24;
 
-  /** The scores of every model for one client, with deviation, over all clients' scores as small ticks. */
+  /** The scores of every model for one client, with half of its 95 % interval, over all clients' scores as small ticks. */
   page.clientScores = function (cell, client) {
-    const { scores, deviation } = cell.clients;
+    const { scores, half } = cell.clients;
     const better = cell.metric.higher ? d3.descending : d3.ascending;
     const models = () => cell.scored().filter((key) => !page.missing(scores[key][client])).sort((a, b) => better(scores[a][client], scores[b][client]));
     const figure = page.figure({
       title: `Its ${cell.metric.name} with each model`,
-      note: "Best first. The bar is one standard deviation over seeds; pale ticks are the other clients. Values beyond the axis are drawn at its end.",
+      note: "Best first. The bar and ± are half of the 95 % interval over seeds (Student's t); pale ticks are the other clients. Values beyond the axis are drawn at its end.",
       draw(width) {
         const keys = models();
         if (!keys.length) return "No model was scored for this client.";
-        const error = (key) => deviation?.[key]?.[client] ?? 0;
+        const error = (key) => half?.[key]?.[client] ?? 0;
+        const [least, most] = cell.metric.percent ? [0, 1] : [-Infinity, Infinity]; // the possible values, where bars end
+        const from = (key) => Math.max(least, scores[key][client] - error(key)), to = (key) => Math.min(most, scores[key][client] + error(key));
         const others = keys.flatMap((key) => page.thinned(scores[key].filter((value) => !page.missing(value)), 200).map((value) => ({ key, value })));
-        const mine = keys.flatMap((key) => [scores[key][client] - error(key), scores[key][client] + error(key)]);
+        const mine = keys.flatMap((key) => [from(key), to(key)]);
         const { domain } = page.valueRange([...others.map((one) => one.value), ...mine], false);
         const inside = (value) => Math.max(domain[0], Math.min(domain[1], value));
         const left = Math.min(width * 0.36, 190), letters = Math.floor(left / 7.2);
@@ -30,7 +32,7 @@
             Plot.tickX(others.filter((one) => one.value >= domain[0] && one.value <= domain[1]), { x: "value", y: "key", stroke: "currentColor", strokeOpacity: 0.1, insetTop: 4, insetBottom: 4 }),
             page.missing(local) ? null : Plot.ruleX([inside(local)], { stroke: "currentColor", strokeOpacity: 0.6, strokeDasharray: "3 3" }),
             page.missing(local) ? null : Plot.text([inside(local)], { x: (v) => v, frameAnchor: "top", dy: -18, text: () => "alone", fontSize: 11, fill: "currentColor" }),
-            Plot.link(keys, { x1: (key) => inside(scores[key][client] - error(key)), x2: (key) => inside(scores[key][client] + error(key)), y1: (key) => key, y2: (key) => key, stroke: (key) => cell.colour(key), strokeWidth: 3, strokeOpacity: 0.5 }),
+            Plot.link(keys, { x1: (key) => inside(from(key)), x2: (key) => inside(to(key)), y1: (key) => key, y2: (key) => key, stroke: (key) => cell.colour(key), strokeWidth: 3, strokeOpacity: 0.5 }),
             Plot.dot(keys, { x: (key) => inside(scores[key][client]), y: (key) => key, r: 5.5, fill: (key) => cell.colour(key), stroke: "var(--card)", strokeWidth: 1.5, className: "mine" }),
             Plot.text(keys, { y: (key) => key, text: (key) => page.score(cell.metric, scores[key][client]), frameAnchor: "right", textAnchor: "start", dx: 8, fill: "currentColor" }),
           ],

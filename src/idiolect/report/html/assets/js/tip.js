@@ -78,20 +78,21 @@
         page.el("td", {}, page.scoreOf(cell, key, client)),
       ),
     );
+    const spread = models.some((key) => !page.missing(clients.half?.[key]?.[client])) ? ", ± half of the 95 % interval over seeds" : "";
     return [
       page.el("p", { class: "head" }, page.name(clients.names[client])),
       page.el("p", { class: "soft" }, page.sizes(cell, client).join(" · ")),
       rows.length ? page.el("table", {}, page.el("tbody", {}, rows)) : null,
       mix(cell, client),
-      page.el("p", { class: "soft small" }, metric.name),
+      page.el("p", { class: "soft small" }, metric.name + spread),
     ].filter(Boolean);
   };
 
   page.scoreOf = function (cell, key, client) {
-    const score = cell.clients.scores[key]?.[client], deviation = cell.clients.deviation?.[key]?.[client];
+    const score = cell.clients.scores[key]?.[client], half = cell.clients.half?.[key]?.[client];
     const text = page.score(cell.metric, score);
-    if (page.missing(score) || page.missing(deviation)) return text;
-    return `${text} ± ${cell.metric.percent ? (100 * deviation).toFixed(1) : page.number(deviation)}`;
+    if (page.missing(score) || page.missing(half)) return text;
+    return `${text} ± ${cell.metric.percent ? (100 * half).toFixed(1) : page.number(half)}`;
   };
 
   page.sizes = function (cell, client) {
