@@ -5,6 +5,7 @@ import json
 import pytest
 
 from tests.report.trackers.made import Made
+from tests.rights import loose, umask
 
 EXPERIMENT = """
 name = "three"
@@ -28,7 +29,9 @@ def file(tmp_path):
 def test_a_quick_federation_is_a_run_folder_as_any_and_goes_on(file, tmp_path, commandline, monkeypatch):
     out, sent = tmp_path / "out", Made()
     monkeypatch.setattr("idiolect.cli.federate.trackers_of", lambda *_: [sent])
-    code, printed, err = commandline("federate", file, "--quick", "--out", out)
+    with umask(0):
+        code, printed, err = commandline("federate", file, "--quick", "--out", out)
+    assert loose(out) == []  # also the reports, which name every site
     assert (code, "ditto" in printed) == (0, True), err
     report = (out / "report.md").read_text()
     assert "trained at real sites" in report

@@ -14,6 +14,7 @@ from idiolect.runtime.evaluate import Evaluator
 from idiolect.runtime.private_rows import PrivateRows
 from tests.engine import python
 from tests.federations import classification, flat
+from tests.rights import loose, umask
 
 METHODS = {
     "ditto": {"name": "ditto", "local_steps": 3, "batch_size": 4},
@@ -32,6 +33,16 @@ def fresh(clients):
 
 def rows_at(folder, start=fresh):
     return PrivateRows(folder / "rows", start)
+
+
+def test_the_file_and_its_log_are_their_owner_s_only(tmp_path):
+    with umask(0):
+        rows = PrivateRows(tmp_path / "new" / "rows", fresh)
+        rows.write(np.asarray([1]), fresh(np.asarray([1])))
+        rows.commit(b"checkpoint")
+        assert {path.name for path in (tmp_path / "new").iterdir()} >= {"rows", "rows-wal"}
+        assert loose(tmp_path / "new") == []
+        rows.close()
 
 
 def test_who_was_never_written_is_as_it_starts(tmp_path):

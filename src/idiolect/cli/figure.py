@@ -200,7 +200,7 @@ def _make(source: "Source", kind: str, cell: str, path: Path, wanted: "Wanted") 
         warnings.simplefilter("always")
         made = KINDS[kind](source, replace(wanted, cell=cell))
         if isinstance(made.content, str):
-            with atomic_write(path) as file:
+            with atomic_write(path, shared=True) as file:
                 file.write(made.content.encode())
         else:
             write(made.content, path, path.suffix.lower().removeprefix("."), wanted.style)

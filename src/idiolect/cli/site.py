@@ -15,6 +15,7 @@ from idiolect.algorithms.registry import ALGORITHMS
 from idiolect.cli.options import Json, file_path, folder_path
 from idiolect.cli.terminal import console, print_json, print_told
 from idiolect.core.errors import StoreError, require, unknown
+from idiolect.core.files import restrict
 from idiolect.deploy.nvflare.checks import site_checks
 from idiolect.deploy.nvflare.harden import harden
 from idiolect.deploy.nvflare.jobs import clean_jobs
@@ -102,6 +103,7 @@ def run(kit_folder: KitFolder) -> None:
     """
     kit = _kit(kit_folder)
     _check(kit, may_wait=("connection",))
+    restrict(kit.folder)  # what an older idiolect or another program has written there
     clean_jobs(kit)
     print(f"site '{kit.name}' takes part; end with Ctrl-C", flush=True)
     code = run_process(kit)

@@ -1,10 +1,16 @@
-"""Atomic writes (a file is complete or absent, even if the writer is killed), locks, the cache folder, safe names."""
+"""Atomic writes (complete or absent, even if the writer is killed), rights, locks, the cache folder, safe file names.
+
+What idiolect writes is for the user who runs it: files have the rights 0600 and new folders 0700, whatever the umask.
+Only what is made to be passed on, such as reports and figures, is `shared`: it has the rights that the umask gives,
+but none beyond those of its folder. So a report in a private folder is private, too.
+"""
 
 import errno
 import hashlib
 import os
 import re
 import secrets
+import stat
 import sys
 import unicodedata
 from collections import Counter
@@ -22,17 +28,19 @@ _NO_LOCKS = (errno.ENOSYS, errno.EOPNOTSUPP, errno.ENOLCK)
 
 
 @contextmanager
-def atomic_write(path: str | os.PathLike[str]) -> Generator[BinaryIO, None, None]:
+def atomic_write(path: str | os.PathLike[str], *, shared: bool = False) -> Generator[BinaryIO, None, None]:
     """Write a binary file atomically: it is complete and durable at `path` when the block ends without an error.
 
     The bytes go to a temporary file in the same folder, which then replaces `path`; on any error the temporary
-    file is removed and `path` is unchanged. Raises `StoreError` when it cannot be written (full disk, missing or
-    read-only folder).
+    file is removed and `path` is unchanged. shared: others may read it, as far as the umask and the folder say; else
+    its owner only. Raises `StoreError` when it cannot be written (full disk, missing or read-only folder).
     """
     target = Path(path)
     scratch = target.with_name(f".{target.name}.{secrets.token_hex(6)}.tmp")
     try:
-        with open(scratch, "xb") as file:
+        with open(scratch, "xb", opener=None if shared else private) as file:
+            if shared:
+                _as_its_folder(scratch)
             yield file
             file.flush()
             os.fsync(file.fileno())
@@ -46,6 +54,67 @@ def atomic_write(path: str | os.PathLike[str]) -> Generator[BinaryIO, None, None
     except BaseException:
         _discard(scratch)
         raise
+
+
+def private(path: str, flags: int) -> int:
+    """Open a file, as `opener` of `open`, that only its owner may read if it is new."""
+    return os.open(path, flags, 0o600)
+
+
+def create_file(path: Path, *, shared: bool = False) -> None:
+    """Create an empty file with the rights of `atomic_write`, for a library that opens files by their names.
+
+    One that is there keeps its content; unless it is shared, it loses the rights of others. Raises `OSError`.
+    """
+    with suppress(FileExistsError):
+        os.close(os.open(path, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o666 if shared else 0o600))
+        if shared:
+            _as_its_folder(path)
+    if not shared:
+        _restrict(path)
+
+
+def make_folder(folder: Path, *, shared: bool = False) -> Path:
+    """Make a folder and its parents, as far as they are missing, and return it. Raises `OSError`.
+
+    New ones are private. shared: they have the rights that the umask gives, but none beyond those of their folder. A
+    folder that is there keeps its rights.
+    """
+    if not folder.is_dir():
+        if folder.parent != folder:
+            make_folder(folder.parent, shared=shared)
+        try:
+            folder.mkdir(mode=0o777 if shared else 0o700)
+        except FileExistsError:
+            if not folder.is_dir():
+                raise
+            return folder  # another process has made it
+        if shared:
+            _as_its_folder(folder)
+    return folder
+
+
+def restrict(folder: Path) -> None:
+    """Take the rights of others from a folder and from everything in it; what belongs to another user stays."""
+    for path in (folder, *folder.rglob("*")):
+        _restrict(path)
+
+
+def _restrict(path: Path) -> None:
+    with suppress(OSError):
+        mode = path.lstat().st_mode
+        if not stat.S_ISLNK(mode) and mode & 0o077:
+            path.chmod(stat.S_IMODE(mode) & 0o700)
+
+
+def _as_its_folder(path: Path) -> None:
+    """Take the rights from a new file or folder that its folder does not give."""
+    with suppress(OSError):
+        around, own = stat.S_IMODE(path.parent.stat().st_mode), stat.S_IMODE(path.stat().st_mode)
+        # Who may not enter the folder may not read what is in it, also when it is moved elsewhere.
+        allowed = sum(0o7 << shift for shift in (0, 3, 6) if around >> shift & 0o1)
+        if own & ~allowed:
+            path.chmod(own & allowed)
 
 
 @contextmanager
@@ -89,7 +158,7 @@ def alone(path: str | os.PathLike[str], message: str) -> Generator[None, None, N
     The system releases it when the process ends, however it ends; the empty file stays. Raises `StoreError` if it
     cannot be written. On a file system without locks nothing is held.
     """
-    lock = FileLock(path, timeout=0)
+    lock = FileLock(path, timeout=0, mode=0o600)
     try:
         lock.acquire()
     except Timeout:

@@ -6,10 +6,12 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
+from idiolect.core.files import private
+
 
 def append_line(path: Path, line: Mapping[str, Any]) -> None:
-    """Add a line, durably. Raises `OSError` if it cannot be written."""
-    with path.open("a+b") as file:
+    """Add a line, durably, to a file that only its owner may read. Raises `OSError` if it cannot be written."""
+    with open(path, "a+b", opener=private) as file:
         if file.tell() and (file.seek(-1, os.SEEK_END), file.read(1))[1] != b"\n":
             file.write(b"\n")  # a crash has cut off the last line: it must not swallow this one
         file.write(json.dumps(line).encode() + b"\n")

@@ -5,6 +5,7 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from idiolect.core.errors import StoreError, require
+from idiolect.core.files import make_folder
 from idiolect.data.federated import FederatedData
 from idiolect.deploy.hub.config import FILE as HUB_FILE
 from idiolect.deploy.hub.config import HubConfig
@@ -61,7 +62,7 @@ def prepare(out: Path, experiment: Experiment, data: FederatedData, **settings: 
         same = (old.kind, old.sites) == (config.kind, config.sites)
         require(same, f"'{out}' holds a federation of other data or sites; use another --out")
     try:
-        out.mkdir(parents=True, exist_ok=True)
+        make_folder(out)
     except OSError as error:
         raise StoreError(f"cannot write to '{out}': {error.strerror or error}") from error
     config.save(out)
@@ -73,7 +74,7 @@ def make_site(folder: Path, name: str, data: FederatedData, client: int) -> None
     if (folder / SITE_FILE).is_file():
         return
     try:
-        folder.mkdir(parents=True, exist_ok=True)
+        make_folder(folder)
     except OSError as error:
         raise StoreError(f"cannot write to '{folder}': {error.strerror or error}") from error
     save_arrays(folder / ARRAYS, data, client)

@@ -8,7 +8,7 @@ import pandas as pd
 from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 
-from idiolect.core.files import atomic_write
+from idiolect.core.files import atomic_write, make_folder
 from idiolect.report.legend import beside
 from idiolect.report.style import GREY, HIT, MISS, blank, caption, save, tidy
 from idiolect.report.text import MISSING, size, value
@@ -187,12 +187,12 @@ def write_advice(advice: Advice, out: Path) -> None:
 
     advice.json comes last: where it is, all is there.
     """
-    out.mkdir(parents=True, exist_ok=True)
+    make_folder(out, shared=True)
     for name, frame in (("advice.csv", lines_frame(advice.lines)), ("clients.csv", clients_frame(advice))):
-        with atomic_write(out / name) as file:
+        with atomic_write(out / name, shared=True) as file:
             file.write(frame.to_csv(index=False, lineterminator="\n").encode())
     save(figure_of(advice), out / "advice.png")
-    with atomic_write(out / "advice.md") as file:
+    with atomic_write(out / "advice.md", shared=True) as file:
         file.write(page(advice).encode())
     store_advice(advice, out)
 

@@ -11,7 +11,7 @@ import pandas as pd
 from matplotlib.ticker import ScalarFormatter
 
 from idiolect.core.errors import StoreError
-from idiolect.core.files import atomic_write, no_empty_folders
+from idiolect.core.files import atomic_write, make_folder, no_empty_folders
 from idiolect.metrics.base import Metric
 from idiolect.report import text
 from idiolect.report.captions import coincide_caption
@@ -36,13 +36,12 @@ def write_newcomers(
     check_new(folder)
     with no_empty_folders(folder.parent):
         try:
-            folder.parent.mkdir(parents=True, exist_ok=True)
+            make_folder(folder.parent, shared=True)
             scratch = Path(tempfile.mkdtemp(prefix=f".{folder.name}.", suffix=".tmp", dir=folder.parent))
         except OSError as error:
             raise StoreError(f"cannot write to '{folder}': {error.strerror or error}") from error
         try:
             _fill(scratch, loaded, made, curve, command)
-            scratch.chmod(0o755)
             os.replace(scratch, folder)
         except OSError as error:
             raise StoreError(f"cannot write to '{folder}': {error.strerror or error}") from error
@@ -71,15 +70,15 @@ def _fill(folder: Path, loaded: Loaded, made: Personalized, curve: pd.DataFrame 
         )
     _csv(made.table(), folder / "clients.csv")
     if curve is not None:
-        (folder / "figures").mkdir()
+        make_folder(folder / "figures", shared=True)
         _csv(curve, folder / "own-samples.csv")
         save(own_samples_figure(curve, loaded.finished.metrics[0], loaded.method.title), folder / CURVE)
-    with atomic_write(folder / "report.md") as file:
+    with atomic_write(folder / "report.md", shared=True) as file:
         file.write(newcomers_text(loaded, made, curve, command).encode())
 
 
 def _csv(table: pd.DataFrame, path: Path) -> None:
-    with atomic_write(path) as file:
+    with atomic_write(path, shared=True) as file:
         file.write(table.to_csv(index=False, lineterminator="\n").encode())
 
 

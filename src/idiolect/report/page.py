@@ -7,7 +7,7 @@ from pathlib import Path
 from matplotlib.figure import Figure
 
 from idiolect.core.errors import StoreError
-from idiolect.core.files import atomic_write
+from idiolect.core.files import atomic_write, make_folder
 from idiolect.report.across import across_figure
 from idiolect.report.comparison import cell_title
 from idiolect.report.extras import diagnostics, extras, markdown_extra
@@ -36,7 +36,7 @@ def write_report(results: Results, folder: str | Path, command: str) -> list[Pat
     """
     folder = Path(folder)
     try:
-        (folder / "figures").mkdir(parents=True, exist_ok=True)
+        make_folder(folder / "figures", shared=True)
     except OSError as error:
         raise StoreError(f"cannot write to '{folder}': {error.strerror or error}") from error
     written = [folder / "table.csv", folder / "clients.csv"]
@@ -57,7 +57,7 @@ def write_report(results: Results, folder: str | Path, command: str) -> list[Pat
     if results.experiment.across:
         written += save(across_figure(results), folder / ACROSS)
     page = folder / "report.md"
-    with atomic_write(page) as file:
+    with atomic_write(page, shared=True) as file:
         file.write(report_text(results, command, figures).encode())
     return [page, *written]
 

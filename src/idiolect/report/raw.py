@@ -105,5 +105,5 @@ def _write(path: str | Path, columns: Sequence[str], rows: Iterable[Sequence[obj
     writer.writerow(columns)
     for row in rows:
         writer.writerow(["" if isinstance(v, float) and math.isnan(v) else v for v in row])
-    with atomic_write(path) as file:
+    with atomic_write(path, shared=True) as file:
         file.write(buffer.getvalue().encode())

@@ -153,7 +153,7 @@ def write(figure: Figure, path: str | Path, form: str, style: Style = REPORT) ->
     Raises `StoreError` if it cannot be written.
     """
     settings: Any = {**style.settings, **SVG, **EMBEDDED}
-    with rc_context(settings), atomic_write(path) as file:
+    with rc_context(settings), atomic_write(path, shared=True) as file:
         figure.savefig(file, format=form, dpi=style.dpi, metadata=METADATA[form])
 
 

@@ -24,7 +24,7 @@ def write_sweep(swept: Swept, out: Path, command: str = "") -> list[Path]:
     """
     written = write_files(swept, out)
     page = out / "report.md"
-    with atomic_write(page) as file:
+    with atomic_write(page, shared=True) as file:
         file.write(sweep_text(swept, command).encode())
     return [page, *written]
 

@@ -84,12 +84,12 @@ def to_dict(swept: Swept) -> dict[str, Any]:
 
 def write_files(swept: Swept, out: Path) -> list[Path]:
     """Write sweep.csv, sweep.png, sweep.svg and, if a setting was chosen, chosen.toml into a folder; their paths."""
-    with atomic_write(out / "sweep.csv") as file:
+    with atomic_write(out / "sweep.csv", shared=True) as file:
         file.write(frame(swept).to_csv(index=False, lineterminator="\n").encode())
     written = [out / "sweep.csv", *save(sweep_figure(swept), out / "sweep.png")]
     if swept.chosen:
         written.append(out / "chosen.toml")
-        with atomic_write(written[-1]) as file:
+        with atomic_write(written[-1], shared=True) as file:
             file.write(experiment_file(swept).encode())
     return written
 

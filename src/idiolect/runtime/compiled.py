@@ -17,7 +17,7 @@ import jax
 import numpy as np
 from jaxtyping import PyTree
 
-from idiolect.core.files import cache_folder
+from idiolect.core.files import cache_folder, make_folder
 from idiolect.runtime.devices import Devices
 
 MOST = 24  # programs kept; each holds compiled code, but no data
@@ -124,7 +124,7 @@ def use_compilation_cache() -> None:
     if folder is None:
         return
     with suppress(OSError):  # a home that cannot be written to costs compile time, nothing else
-        folder.mkdir(parents=True, exist_ok=True)
+        make_folder(folder)
         jax.config.update("jax_compilation_cache_dir", str(folder))
         if "JAX_PERSISTENT_CACHE_MIN_COMPILE_TIME_SECS" not in os.environ:
             jax.config.update("jax_persistent_cache_min_compile_time_secs", 0.5)

@@ -16,6 +16,7 @@ import numpy as np
 from jaxtyping import Int, PyTree
 
 from idiolect.core.errors import StoreError
+from idiolect.core.files import create_file, make_folder
 
 _SCHEMA = """
 CREATE TABLE IF NOT EXISTS rows (client INTEGER PRIMARY KEY, value BLOB NOT NULL);
@@ -38,7 +39,8 @@ class PrivateRows:
         self._leaves, self._structure = jax.tree.flatten(row_shapes)
         self._width = sum(leaf.dtype.itemsize * math.prod(leaf.shape[1:]) for leaf in self._leaves)
         with self._guard():
-            path.parent.mkdir(parents=True, exist_ok=True)
+            make_folder(path.parent)
+            create_file(path)
             self._file = sqlite3.connect(path, isolation_level=None)
             self._file.execute(f"PRAGMA page_size = {_PAGE}")
             self._file.execute("PRAGMA journal_mode = WAL")

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from idiolect.core.errors import StoreError
+from idiolect.core.files import create_file
 
 
 class Database:
@@ -109,6 +110,8 @@ class Database:
         if self._readonly:  # results in a folder that this user cannot write to
             db = sqlite3.connect(f"{self.file.resolve().as_uri()}?mode=ro&immutable=1", uri=True)
         else:
+            if self._create:
+                create_file(self.file, shared=True)  # its log of writes gets the same rights
             db = sqlite3.connect(self.file, timeout=60, isolation_level=None)
         try:
             self._check_version(db)

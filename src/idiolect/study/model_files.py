@@ -13,7 +13,7 @@ from idiolect.client.objective import Objective
 from idiolect.client.predictor import Shared, unshared
 from idiolect.core import tree
 from idiolect.core.errors import StoreError
-from idiolect.core.files import atomic_write, file_name, file_names
+from idiolect.core.files import atomic_write, file_name, file_names, make_folder
 from idiolect.data.federated import FederatedData
 from idiolect.models.files import SUFFIX, save_model
 
@@ -100,7 +100,7 @@ def _places(folder: Path, name: str, models: PyTree, clients: Sequence[str]) -> 
 
 def _created(folder: Path) -> Path:
     try:
-        folder.mkdir(parents=True, exist_ok=True)
+        make_folder(folder)
     except OSError as error:
         raise StoreError(f"cannot write to '{folder}': {error.strerror or error}") from error
     return folder

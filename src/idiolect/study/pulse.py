@@ -43,7 +43,7 @@ class Pulse:
 
     def write(self, folder: Path) -> None:
         """Renew the file. What cannot be written is left out: nothing depends on it."""
-        with suppress(StoreError), atomic_write(folder / FILE) as file:
+        with suppress(StoreError), atomic_write(folder / FILE, shared=True) as file:
             file.write(json.dumps(asdict(self)).encode())
 
 

@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 
 from idiolect.core.errors import StoreError
-from idiolect.core.files import file_name
+from idiolect.core.files import file_name, make_folder
 from idiolect.metrics.registry import METRICS
 from idiolect.runtime.evaluate import ClientScores
 from idiolect.study.database import Database
@@ -79,7 +79,7 @@ class Store:
         if not create and not file.is_file():
             raise StoreError(f"no runs in '{self.folder}': it has no {DATABASE}")
         if create:
-            self._make(self.folder)
+            self._make(self.folder, shared=True)
         self._db = Database(file, _SCHEMA, VERSION, create=create)
         if create:
             self._make(self.folder / "checkpoints")
@@ -90,9 +90,9 @@ class Store:
     def __exit__(self, *_: object) -> None:
         self.close()
 
-    def _make(self, folder: Path) -> None:
+    def _make(self, folder: Path, shared: bool = False) -> None:
         try:
-            folder.mkdir(parents=True, exist_ok=True)
+            make_folder(folder, shared=shared)
         except OSError as error:
             raise StoreError(f"cannot write to '{self.folder}': {error.strerror or error}") from error
 

@@ -15,8 +15,15 @@ from idiolect.deploy.nvflare.processes import running
 from idiolect.deploy.this_machine import ARRAYS, SITES, prepare
 from idiolect.study.launch import launch
 from tests.deploy.federation import data_of, experiment_of, participation, scores_of
+from tests.rights import loose, umask
 
 DATA = data_of()
+
+
+def read(path):
+    """The start of a file."""
+    with path.open("rb") as file:
+        return file.read(4096)
 
 
 def trainers(out):
@@ -29,11 +36,21 @@ def trainers(out):
     return found
 
 
-def test_star_and_ring_with_a_trainer_killed_are_the_simulation(tmp_path):
-    out, killed, told = tmp_path / "out", list[int](), list[str]()
+def test_star_and_ring_with_a_trainer_killed_are_the_simulation(tmp_path, monkeypatch):
+    """And nobody but their owners may read any file, also of the engine, whatever the umask is."""
+    out, killed, told, kept = tmp_path / "out", list[int](), list[str](), dict[str, list[str]]()
+
+    def looked(kits, folder):
+        kept["loose"] = loose(folder)
+        kept["files"] = [str(path.relative_to(folder)) for path in folder.rglob("*") if path.is_file()]
+        kept["keys"] = [path.read_text() for path in folder.rglob("*") if path.is_file() and b"PRIVATE" in read(path)]
+        hand_over(kits, folder)
+
+    monkeypatch.setattr("idiolect.deploy.nvflare.here.hand_over", looked)
     methods = ["scaffold", {"name": "dfedu", "graph": "ring"}]
     experiment = experiment_of(methods, rounds=6, eval_every=3)
-    names = prepare(out, experiment, DATA)
+    with umask(0):
+        names = prepare(out, experiment, DATA)
 
     def kill():
         while not killed:
@@ -44,8 +61,14 @@ def test_star_and_ring_with_a_trainer_killed_are_the_simulation(tmp_path):
 
     thread = threading.Thread(target=kill, daemon=True)
     thread.start()
-    assert run_here(out, names, DATA, told.append) == 1, told
+    with umask(0):
+        assert run_here(out, names, DATA, told.append) == 1, told
     thread.join(5)
+    assert kept["loose"] == loose(out) == []
+    # A hub, three sites and who submits jobs have one key each, in one place; the root's is nowhere.
+    assert len(kept["keys"]) == len(set(kept["keys"])) == 5
+    for name in ("log.txt", "console.txt", "kept.msg", "sent.jsonl", ".safetensors", ".key", "participation.jsonl"):
+        assert any(path.endswith(name) for path in kept["files"]), name
     assert len(killed) == 1
     launch(experiment, tmp_path / "simulated", data=DATA, jobs=1)
     for run in ("t/scaffold/seed0", "t/dfedu/seed0"):

@@ -121,7 +121,7 @@ class Schema(BaseModel):
 
     def save(self, path: str | PathLike[str]) -> None:
         """Write the schema as JSON, completely or not at all."""
-        with atomic_write(path) as file:
+        with atomic_write(path, shared=True) as file:
             file.write((json.dumps(self.to_dict(), indent=1, ensure_ascii=False) + "\n").encode())
 
     @classmethod

@@ -4,7 +4,8 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from idiolect.core.errors import ConfigError, DataError
+from idiolect.core.errors import DataError
+from idiolect.core.files import atomic_write
 from idiolect.deploy.hub.call import Call
 from idiolect.deploy.hub.config import HubConfig
 from idiolect.deploy.kind import Kind
@@ -40,10 +41,8 @@ def agreed_config(folder: Path, config: HubConfig, call: Call) -> HubConfig:
     summaries = {site: _summary(site, got.replies[site]) for site in config.present}
     schema, notes = agree(summaries, standardise=bool(config.table.get("standardise", True)))
     schema.save(folder / SCHEMA)
-    try:
-        (folder / NOTES).write_text("".join(f"{note}\n" for note in notes), encoding="utf-8")
-    except OSError as error:
-        raise ConfigError(f"cannot write {folder / NOTES}: {error.strerror or error}") from error
+    with atomic_write(folder / NOTES) as file:
+        file.write("".join(f"{note}\n" for note in notes).encode())
     name = str(config.experiment.get("name") or "table")
     kind = replace(Kind.of_schema(schema), name=name)
     # What the file says now: sites may have been added since the job began.

@@ -7,6 +7,7 @@ from typing import Any
 from pydantic import ValidationError
 
 from idiolect.core.errors import ConfigError, StoreError, first_of, require
+from idiolect.core.files import make_folder
 from idiolect.data.schema.schema import Schema
 from idiolect.deploy.hub.agreement import table_of
 from idiolect.deploy.hub.config import FILE, HubConfig
@@ -38,7 +39,7 @@ def make_hub(
     experiment_for(config)
     config.check()
     try:
-        folder.mkdir(parents=True, exist_ok=True)
+        make_folder(folder)
     except (OSError, ValueError) as error:
         raise StoreError(f"cannot write to '{folder}': {getattr(error, 'strerror', None) or error}") from error
     config.save(folder)

@@ -5,6 +5,7 @@ from pathlib import Path
 from typing import Any
 
 from idiolect.core.errors import StoreError
+from idiolect.core.files import make_folder, restrict
 from idiolect.deploy.nvflare.kits import Kit, read_json, read_kit, require_kind, write_json
 from idiolect.deploy.nvflare.names import ALLOWED
 
@@ -16,8 +17,8 @@ def harden(folder: Path) -> list[str]:
     """Harden the kit of a hub or a site; the names of the files that were changed, none if it was hardened before.
 
     A job may name idiolect's four classes and no other; nobody may ship code or run shell commands, a project
-    administrator neither; a site's logs stay there, and warnings alone are logged; stores lie inside the kit.
-    Raises `StoreError` that names the kit's file.
+    administrator neither; a site's logs stay there, and only warnings are logged; stores lie inside the kit. Other
+    users of the machine lose all rights in the kit. Raises `StoreError` that names the kit's file.
     """
     kit = read_kit(folder)
     require_kind(kit, "server", "client")
@@ -37,6 +38,7 @@ def harden(folder: Path) -> list[str]:
             raise StoreError(f"{source} is not as nvflare 2.9 writes it; restore it or build the kit again") from None
         if write_json(path, content):
             changed.append(name)
+    restrict(kit.folder)
     return changed
 
 
@@ -67,7 +69,7 @@ def _resources(kit: Kit, content: Any) -> None:
 
 def _made(folder: Path) -> str:
     try:
-        folder.mkdir(parents=True, exist_ok=True)
+        make_folder(folder)
     except OSError as error:
         raise StoreError(f"cannot make {folder}: {error.strerror or error}") from error
     return str(folder)

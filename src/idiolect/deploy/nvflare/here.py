@@ -6,6 +6,7 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from idiolect.core.errors import StoreError
+from idiolect.core.files import make_folder
 from idiolect.data.federated import FederatedData
 from idiolect.deploy.hub.run import progress
 from idiolect.deploy.nvflare.jobs import write_job
@@ -82,7 +83,7 @@ def hand_over(kits: Kits, out: Path) -> None:
             (kit.folder / OWN / ARRAYS).unlink(missing_ok=True)
             shutil.rmtree(kit.folder / OWN / "cache", ignore_errors=True)
             shutil.rmtree(target, ignore_errors=True)
-            target.parent.mkdir(parents=True, exist_ok=True)
+            make_folder(target.parent)
             shutil.move(kit.folder / OWN, target)
         shutil.rmtree(out / FOLDER)
     except OSError as error:

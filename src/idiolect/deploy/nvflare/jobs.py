@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from idiolect.core.errors import StoreError, require
+from idiolect.core.files import make_folder
 from idiolect.deploy.nvflare.kits import Kit, require_kind, write_json
 from idiolect.deploy.nvflare.names import CONTROLLER, EXECUTOR, HUB, SITE
 
@@ -27,7 +28,7 @@ def write_job(
     config = job / "app" / "config"
     try:
         shutil.rmtree(job, ignore_errors=True)
-        config.mkdir(parents=True)
+        make_folder(config)
     except OSError as error:
         raise StoreError(f"cannot write {config}: {error.strerror or error}") from error
     filters = {"task_data_filters": [], "task_result_filters": []}

@@ -11,10 +11,13 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from idiolect.core.errors import StoreError
+from idiolect.core.files import make_folder, private
 from idiolect.deploy.nvflare.kits import Kit, certificate, read_json, require_kind, write_json
 from idiolect.deploy.nvflare.names import check_installed
 
 _PID = "process.json"
+PRIVATE = 0o077
+"""The umask of the engine's processes: its logs, jobs and stores are for the user who runs it."""
 
 
 def command(kit: Kit) -> list[str]:
@@ -32,7 +35,7 @@ def environment(kit: Kit, more: Mapping[str, str] | None = None) -> dict[str, st
     """The environment of the kit's process: HOME and the temporary folder lie inside the kit."""
     for name in ("home", "tmp"):
         try:
-            (kit.folder / name).mkdir(exist_ok=True)
+            make_folder(kit.folder / name)
         except OSError as error:
             raise StoreError(f"cannot make {kit.folder / name}: {error.strerror or error}") from error
     own = {"HOME": str(kit.folder / "home"), "TMPDIR": str(kit.folder / "tmp"), "PYTHONUNBUFFERED": "1"}
@@ -85,7 +88,7 @@ def start(kit: Kit, more: Mapping[str, str] | None = None) -> int:
     """
     check_start(kit)
     try:
-        with open(kit.folder / "console.txt", "wb") as console:
+        with open(kit.folder / "console.txt", "wb", opener=private) as console:
             process = subprocess.Popen(
                 command(kit),
                 env=environment(kit, more),
@@ -94,6 +97,7 @@ def start(kit: Kit, more: Mapping[str, str] | None = None) -> int:
                 stdout=console,
                 stderr=console,
                 start_new_session=True,
+                umask=PRIVATE,
             )
     except OSError as error:
         raise StoreError(f"cannot start {kit.name} in {kit.folder}: {error.strerror or error}") from error
@@ -105,7 +109,12 @@ def run(kit: Kit, more: Mapping[str, str] | None = None) -> int:
     """Run the kit's process until it ends or this one is told to end (SIGTERM, Ctrl-C); its exit status."""
     check_start(kit)
     process = subprocess.Popen(
-        command(kit), env=environment(kit, more), cwd=kit.folder, stdin=subprocess.DEVNULL, start_new_session=True
+        command(kit),
+        env=environment(kit, more),
+        cwd=kit.folder,
+        stdin=subprocess.DEVNULL,
+        start_new_session=True,
+        umask=PRIVATE,
     )
     _remember(kit, process.pid)
     before = signal.signal(signal.SIGTERM, _interrupt)

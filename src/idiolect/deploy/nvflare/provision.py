@@ -11,9 +11,11 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from idiolect.core.errors import ConfigError, StoreError, require
+from idiolect.core.files import atomic_write, make_folder, restrict
 from idiolect.deploy.nvflare.harden import harden
 from idiolect.deploy.nvflare.kits import Kit, read_kit
 from idiolect.deploy.nvflare.names import check_installed
+from idiolect.deploy.nvflare.processes import PRIVATE
 
 LEAD = "lead@hub.org"
 _BUILDERS = (
@@ -37,8 +39,9 @@ class Kits:
 def provision(folder: Path, project: str, sites: Sequence[str], port: int, host: str = "localhost") -> Kits:
     """Make keys, certificates and kits in `folder`, which is new or empty, and harden them.
 
-    host: the hub's name, which must resolve at every site. The folder then also holds the root's private key
-    (PROJECT/state/cert.json): with it anybody can be any site, so for several owners use certificates by request.
+    host: the hub's name, which must resolve at every site. Each key is in one place, its owner's kit. The root's key,
+    with which anybody can be any site, is deleted, and so are the engine's copies of all keys: nobody can join later.
+    For that, and for several owners, use certificates by request.
     Raises `ConfigError` for names that the engine does not take, `StoreError` if it cannot be made.
     """
     check_installed()
@@ -47,12 +50,13 @@ def provision(folder: Path, project: str, sites: Sequence[str], port: int, host:
     made = not folder.exists()
     require(made or not any(folder.iterdir()), f"{folder} is not empty: name a new folder")
     try:
-        (folder / "home").mkdir(parents=True)
-        (folder / "project.yml").write_text(
-            json.dumps(_project(project, sites, port, host), indent=1)
-        )  # JSON is YAML
+        make_folder(folder / "home")
+        with atomic_write(folder / "project.yml") as file:  # JSON is YAML
+            file.write(json.dumps(_project(project, sites, port, host), indent=1).encode())
         _run_provision(folder)
         root = folder / project / "prod_00"
+        shutil.rmtree(folder / project / "state")
+        restrict(folder)
         for name in (host, *sites):
             harden(root / name)
         return Kits(read_kit(root / host), {site: read_kit(root / site) for site in sites}, read_kit(root / LEAD))
@@ -123,6 +127,7 @@ def _run_provision(folder: Path) -> None:
             text=True,
             timeout=_LIMIT,
             stdin=subprocess.DEVNULL,
+            umask=PRIVATE,
         )
     except subprocess.TimeoutExpired:
         raise StoreError(f"nvflare provision did not end within {_LIMIT:g} s in {folder}") from None

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from idiolect.core.errors import ConfigError, IdiolectError
+from idiolect.core.files import restrict
 from idiolect.deploy.hub.config import HubConfig
 from idiolect.deploy.hub.run import progress
 from idiolect.deploy.nvflare.harden import harden
@@ -46,6 +47,7 @@ def start_hub(kits: HubKits, folder: Path) -> bool:
     Raises `ConfigError` if it runs for another folder, `StoreError` if it cannot run.
     """
     harden(kits.hub.folder)
+    restrict(kits.lead.folder)
     pid = running(kits.hub)
     if pid is None:
         clean_jobs(kits.hub)

@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 from idiolect.core.errors import ConfigError, StoreError
+from idiolect.core.files import restrict
 from idiolect.deploy.nvflare.kits import Kit, certificate, require_kind
 from idiolect.deploy.nvflare.names import check_installed
 
@@ -58,7 +59,10 @@ class Session:
     def submit(self, job: Path, token: str) -> str:
         """Submit a job's folder; its id. The same token again is the same job, submitted once."""
         path = str(Path(job).absolute())  # the engine would look for a relative one in the administrator's kit
-        return str(self._do(lambda: self._engine.submit_job(path, submit_token=token)))
+        try:
+            return str(self._do(lambda: self._engine.submit_job(path, submit_token=token)))
+        finally:
+            restrict(Path(path))  # the engine has signed the files, with the rights that the umask gives
 
     def job_status(self, job: str) -> str:
         """As the engine's store has it: RUNNING, FINISHED:COMPLETED, ..."""

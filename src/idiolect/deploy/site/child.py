@@ -126,6 +126,7 @@ class Child:
                 pass_fds=[theirs.fileno()],
                 stdin=subprocess.DEVNULL,
                 env={**os.environ, **self.environment},
+                umask=0o077,  # also what JAX keeps of compiled programs is for the site only
             )
         self._connection = Connection(ours.detach())
         self._patience = time.monotonic() + STARTING

@@ -15,7 +15,7 @@ from pathlib import Path
 from filelock import FileLock, Timeout
 
 from idiolect.core.errors import StoreError
-from idiolect.core.files import atomic_write
+from idiolect.core.files import atomic_write, make_folder
 
 Ticket = tuple[int, int]
 """(job, number of the call in it)."""
@@ -39,8 +39,8 @@ class Fence:
                 f"job {ticket[0]} has a number that no clock reaches within a day; compare the clocks of hub and site"
             )
         try:
-            self.folder.mkdir(parents=True, exist_ok=True)
-            lock = FileLock(self.folder / "fence.lock", timeout=max(seconds, 0))
+            make_folder(self.folder)
+            lock = FileLock(self.folder / "fence.lock", timeout=max(seconds, 0), mode=0o600)
             lock.acquire()
         except Timeout:
             raise StoreError(f"another process works for this site and did not end within {seconds:g} s") from None

@@ -8,6 +8,7 @@ from typing import Any
 from pydantic import ValidationError
 
 from idiolect.core.errors import ConfigError, StoreError, first_of, require
+from idiolect.core.files import make_folder
 from idiolect.deploy.site.config import Allowed, SiteConfig
 from idiolect.deploy.site.data import FORMAT
 
@@ -38,7 +39,7 @@ def site_config(
 def write_site(folder: Path, config: SiteConfig) -> None:
     """Make the folder and write the configuration into it."""
     try:
-        folder.mkdir(parents=True, exist_ok=True)
+        make_folder(folder)
     except OSError as error:
         raise StoreError(f"cannot write to '{folder}': {error.strerror or error}") from error
     config.save(folder)

@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from idiolect.core.errors import StoreError
+from idiolect.core.files import make_folder
 from idiolect.deploy.lines import append_line, lines_of
 from idiolect.deploy.messages import Message, digest_of, text_of
 
@@ -73,7 +74,7 @@ class Outbox:
 
     def _append(self, line: Mapping[str, Any]) -> None:
         try:
-            self.path.parent.mkdir(parents=True, exist_ok=True)
+            make_folder(self.path.parent)
             append_line(self.path, line)
         except OSError as error:
             raise StoreError(f"cannot write {self.path}, so nothing is sent: {error.strerror or error}") from error

@@ -12,7 +12,7 @@ import os
 from pathlib import Path
 
 from idiolect.core.errors import StoreError
-from idiolect.core.files import file_name
+from idiolect.core.files import file_name, make_folder
 from idiolect.deploy.messages import Message, Vector, Vectors, part_of, read_message, write_message
 
 VERSION = 1
@@ -31,7 +31,7 @@ class RunState:
         if self._kept.is_file():
             return
         try:
-            self.folder.mkdir(parents=True, exist_ok=True)
+            make_folder(self.folder)
         except OSError as error:
             raise StoreError(f"cannot write to '{self.folder}': {error.strerror or error}") from error
         write_message(self._kept, self._message(-1, vectors))

@@ -34,7 +34,7 @@ def page_html(data: dict[str, Any]) -> str:
 def write_page(data: dict[str, Any], path: Path) -> Path:
     """Write the page; its folder must be there. Raises `StoreError` if it cannot be written."""
     check_writable(path)
-    with atomic_write(path) as file:
+    with atomic_write(path, shared=True) as file:
         file.write(page_html(data).encode())
     return path
 

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from idiolect.core.errors import ConfigError, StoreError
+from idiolect.core.files import make_folder
 from idiolect.report.trackers.records import FIGURES, REPORT, Measured, Record, Sent
 from idiolect.study.engine import FINISHED
 
@@ -157,7 +158,7 @@ def _address(where: str) -> tuple[str, str | None]:
     if "://" not in where:
         folder = Path(where).absolute()
         try:
-            folder.mkdir(parents=True, exist_ok=True)
+            make_folder(folder)
         except OSError as error:
             raise StoreError(f"--mlflow {where}: {error.strerror or error}") from error
         return f"sqlite:///{folder / 'mlflow.db'}", (folder / "artifacts").as_uri()

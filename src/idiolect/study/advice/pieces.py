@@ -17,7 +17,7 @@ import numpy as np
 from pydantic import TypeAdapter
 
 from idiolect.core.errors import ConfigError, DataError, StoreError
-from idiolect.core.files import alone, atomic_write, clear_scratch, no_empty_folders
+from idiolect.core.files import alone, atomic_write, clear_scratch, make_folder, no_empty_folders
 from idiolect.study.advice.race import Choice, Raced
 from idiolect.study.advice.scored import Candidate
 from idiolect.study.store import DATABASE, changes
@@ -83,7 +83,8 @@ def pieces_in(out: Path | None, question: Mapping[str, Any], command: str) -> Ge
     folder, useless = out / RACE, False
     with no_empty_folders(out):
         try:
-            folder.mkdir(parents=True, exist_ok=True)
+            make_folder(out, shared=True)
+            make_folder(folder)
         except OSError as error:
             raise StoreError(f"cannot write to '{out}': {error.strerror or error}") from error
         busy = f"another idiolect process works in '{out}'; wait for it, or use another --out"

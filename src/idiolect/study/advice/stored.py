@@ -20,7 +20,7 @@ VERSION = 1  # of the file
 def store_advice(advice: Advice, folder: Path) -> None:
     """Write an advice into its folder, which must be there. Numbers that are not finite are texts ("nan")."""
     plain = TypeAdapter(Advice).dump_python(advice, mode="json")
-    with atomic_write(folder / FILE) as file:
+    with atomic_write(folder / FILE, shared=True) as file:
         file.write(json.dumps({"version": VERSION, "advice": _said(plain)}, indent=1, allow_nan=False).encode())
 
 
