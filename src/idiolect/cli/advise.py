@@ -11,6 +11,7 @@ import typer
 from rich.markdown import Markdown
 
 from idiolect.cli.options import ClientColumn, DataDir, Json, LabelColumn, Out, assignments, data_spec
+from idiolect.cli.outputs import check_output
 from idiolect.cli.stopping import stoppable, this_command
 from idiolect.cli.terminal import console, print_json, told_file
 from idiolect.core.errors import ConfigError
@@ -73,6 +74,8 @@ def advise(
         raise ConfigError("--set model.…: name the model, too, with --model")
     names = [one.strip() for one in methods.split(",") if one.strip()] or None
     target = out or Path("runs") / f"advise-{name}-{digest(spec, own, names, splits, rounds)[:6]}"
+    if "path" in spec:
+        check_output(target, Path(spec["path"]))
     display = SweepDisplay()
     use_compilation_cache()
     with stoppable(target):

@@ -34,6 +34,7 @@ from idiolect.cli.options import (
     seeding,
     with_auto_model,
 )
+from idiolect.cli.outputs import check_output
 from idiolect.study.comparison import comparison_of
 from idiolect.study.experiment import digest
 from idiolect.study.override import override
@@ -76,6 +77,8 @@ def compare(
     idiolect compare --data synthetic --methods fedavg,ditto,local --rounds 50 --seeds 3 --set ditto.rate=0.05
     """
     spec, name = data_spec(data, client, label)
+    if out is not None and "path" in spec:
+        check_output(out, Path(spec["path"]))
     bench = Workbench(data_dir, debug=debug)
     experiment = comparison_of(
         name,

@@ -6,6 +6,7 @@ from typing import Any
 
 import jax
 
+from idiolect.cli.outputs import check_output, inputs_of
 from idiolect.cli.stopping import stoppable, this_command
 from idiolect.cli.terminal import print_results, resume_command
 from idiolect.core.errors import StoreError
@@ -29,6 +30,7 @@ def execute(
 
     mlflow, tensorboard: where the runs are sent, too, while they are at work and when they have ended.
     """
+    check_output(out, *inputs_of(experiment))
     options.setdefault("command", this_command())
     trackers = trackers_of(mlflow, tensorboard)
     sent = [f"--{name} {shlex.quote(to)}" for name, to in (("mlflow", mlflow), ("tensorboard", tensorboard)) if to]

@@ -23,6 +23,7 @@ from idiolect.cli.options import (
     default_folder,
     seeding,
 )
+from idiolect.cli.outputs import check_output
 from idiolect.core.errors import StoreError
 from idiolect.experiments import packaged
 from idiolect.study.advice.stored import how_it_goes_on, is_advice
@@ -68,9 +69,12 @@ def run(
 
     idiolect run hospitals.toml --only fedavg --set rounds=50 --out hospitals
     """
+    if out is not None:
+        check_output(out, experiment_file)
     changed = assignments(set_, metric)
     experiment = override(load_experiment(experiment_file), changed).only(tuple(only or ()))
     target = out or default_folder(experiment, changed)
+    check_output(target, experiment_file)
     options: dict[str, Any] = {"jobs": jobs, "save_models": save_models.value, "debug": debug}
     execute(experiment, target, folder=data_dir, **options, mlflow=mlflow, tensorboard=tensorboard, as_json=as_json)
 

@@ -6,9 +6,11 @@ from typing import Annotated, Any
 import typer
 
 from idiolect.cli.options import Json, file_path
+from idiolect.cli.outputs import check_output
 from idiolect.cli.terminal import print_told
 from idiolect.models.client_model import load_model
-from idiolect.models.export import export_model
+from idiolect.models.export import export_model, exported_files
+from idiolect.study.model_files import INDEX
 
 
 def export(
@@ -25,5 +27,8 @@ def export(
     idiolect export models/penguins/ditto/seed0/personal-torgersen.safetensors --format onnx --out torgersen
     """
     kind: Any = format_
-    files = [str(file) for file in export_model(load_model(model), out or Path(f"{model.stem}-exported"), kind)]
+    target = out or Path(f"{model.stem}-exported")
+    for file in exported_files(target, kind):
+        check_output(file, model, model.parent / INDEX)
+    files = [str(file) for file in export_model(load_model(model), target, kind)]
     print_told({"files": files}, files, as_json)

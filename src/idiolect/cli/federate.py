@@ -7,6 +7,7 @@ import typer
 
 from idiolect.cli.federation import experiment_of, recorded, shown
 from idiolect.cli.options import DataDir, Json, MLflowTo, Out, Settings, TensorBoardTo, assignments
+from idiolect.cli.outputs import FEDERATED, check_output, inputs_of
 from idiolect.cli.stopping import stoppable, this_command
 from idiolect.deploy.nvflare.here import run_here
 from idiolect.deploy.this_machine import divided, forget_samples, prepare, run_quick
@@ -42,9 +43,12 @@ def federate(
 
     idiolect federate hospitals.toml --quick
     """
+    if out is not None:
+        check_output(out, Path(experiment_file), written=FEDERATED)
     experiment = override(experiment_of(experiment_file), assignments(set_)).only(tuple(only or ()))
-    data = divided(experiment, Workbench(data_dir), sites)
     target = out or Path("runs") / f"{experiment.name.replace('/', '-')}-sites"
+    check_output(target, Path(experiment_file), *inputs_of(experiment), written=FEDERATED)
+    data = divided(experiment, Workbench(data_dir), sites)
     trackers = trackers_of(mlflow, tensorboard)
     use_compilation_cache()
     with stoppable(target), tracked(target, trackers):

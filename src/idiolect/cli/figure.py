@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from idiolect.cli.options import Json, file_path
+from idiolect.cli.outputs import check_output
 from idiolect.cli.terminal import print_json
 from idiolect.core.errors import ConfigError, IdiolectError, require
 
@@ -36,6 +37,10 @@ class Kind(StrEnum):
     sweep = "sweep"
     newcomers = "newcomers"
     all = "all"
+
+
+DRAWN = (".pdf", ".svg", ".png", ".tex")
+"""The suffixes of what figures are written to, which nothing is drawn from."""
 
 
 class Form(StrEnum):
@@ -136,6 +141,7 @@ def figure(
 
     idiolect figure runs/demo curves --style paper --width single --format pdf
     """
+    require(xmax is None or not xmax < 0, f"--xmax {xmax:g}: a round is 0 or more" if xmax is not None else "")
     ends = {"--xmax": xmax, "--ymin": ymin, "--ymax": ymax}
     for name, value in ends.items():
         require(value is None or math.isfinite(value), f"{name} {value} must be a finite number")
@@ -156,6 +162,8 @@ def figure(
         spread=spread.value,
         style=REPORT if style is Look.report else paper(paper_width, font.value),
     )
+    if out is not None and not out.is_dir():
+        check_output(out, folder, unread=DRAWN)
     with opened(folder) as source:
         if kind is Kind.all:
             target = out or Path()
@@ -171,6 +179,8 @@ def figure(
             own = "" if whole else source.chosen(cell)
             name = name_of(source, kind.value, own, _suffix(kind.value, form, out))
             files = [(kind.value, own, _checked(out or Path(name)))]
+        for _, _, path in files:
+            check_output(path, folder, unread=DRAWN)
         made: list[dict[str, str]] = []
         for one, own, path in files:
             try:

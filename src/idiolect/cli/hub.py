@@ -9,6 +9,7 @@ from rich.text import Text
 
 from idiolect.cli.federation import experiment_of, recorded, shown
 from idiolect.cli.options import Json, MLflowTo, Settings, TensorBoardTo, assignments, file_path, folder_path
+from idiolect.cli.outputs import check_output
 from idiolect.cli.stopping import stoppable, this_command
 from idiolect.cli.terminal import console, print_json, print_told
 from idiolect.core.errors import require
@@ -62,6 +63,7 @@ def init(
 
     idiolect hub init study hospitals.toml --sites north,south --schema schema.json --deadline 120 --quorum 2
     """
+    check_output(folder / "hub.json", Path(experiment_file), *([] if schema is None else [schema]), option="FOLDER")
     require((schema is None) == agree, "name the sites' schema with --schema FILE, or let them agree with --agree")
     names = [name.strip() for name in sites.split(",")]
     experiment = override(experiment_of(experiment_file), assignments(set_))

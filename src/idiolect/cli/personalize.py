@@ -7,6 +7,7 @@ from typing import Annotated
 import typer
 
 from idiolect.cli.options import DataDir, Json, Out
+from idiolect.cli.outputs import check_output
 from idiolect.cli.stopping import stoppable, this_command
 from idiolect.cli.terminal import print_json
 from idiolect.core.errors import ConfigError, require
@@ -47,6 +48,7 @@ def personalize(
 
     target = out or Path(f"{Path(os.path.abspath(folder)).name}-{Path(data).stem}")
     require(not is_inside(target, folder), f"--out {target} lies in the run's folder, which stays as it is")
+    check_output(target, Path(data))
     if not Path(data).is_file():
         raise ConfigError(f"--data {data}: no such file")
     check_new(target)

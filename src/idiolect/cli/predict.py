@@ -9,6 +9,7 @@ import typer
 
 from idiolect.api.predict import predict as predicted
 from idiolect.cli.options import Json, file_path
+from idiolect.cli.outputs import check_output
 from idiolect.cli.terminal import print_json
 from idiolect.core.files import atomic_write
 from idiolect.metrics.registry import METRICS
@@ -37,6 +38,8 @@ def predict(
 
     idiolect predict runs/penguins-1a2b3c/models/penguins/ditto/seed0 new.csv --out predictions.csv
     """
+    if out is not None:
+        check_output(out, model, table)
     found = predicted(model, table, with_input=with_input)
     shares = [name for name in found.frame.columns if name.startswith("P(")]
     rounded = found.frame.round(dict.fromkeys(shares, 6))

@@ -6,6 +6,7 @@ from typing import Annotated
 import typer
 
 from idiolect.cli.options import Json, file_path, folder_path
+from idiolect.cli.outputs import check_output
 from idiolect.cli.terminal import print_json, told_file
 
 
@@ -30,8 +31,11 @@ def report(
 
     Example: idiolect report runs/mnist-1a2b3c -o report.html
     """
-    from idiolect.report.html.make import folders_page  # here: the other commands need nothing of it
+    from idiolect.report.html.make import PAGE, folders_page  # here: the other commands need nothing of it
 
+    target = out or runs[0] / PAGE
+    if not target.is_dir():
+        check_output(target, *runs, unread=(".html",))
     page = folders_page(runs, out)
     if as_json:
         print_json({"page": str(page)})

@@ -13,6 +13,7 @@ from rich.text import Text
 
 from idiolect.algorithms.registry import ALGORITHMS
 from idiolect.cli.options import Json, file_path, folder_path
+from idiolect.cli.outputs import check_output
 from idiolect.cli.terminal import console, print_json, print_told
 from idiolect.core.errors import StoreError, require, unknown
 from idiolect.core.files import restrict
@@ -65,6 +66,7 @@ def init(
     idiolect site init north --data own.csv --schema schema.json --allow-methods fedavg,pfedme --no-evaluation
     """
     kit = _kit(kit_folder)
+    check_output(kit.site / "site.toml", data, *([] if schema is None else [schema]), option="KIT")
     methods = _names(allow_methods)
     for name in methods:
         if name != "all" and name not in ALGORITHMS:

@@ -30,6 +30,7 @@ from idiolect.cli.options import (
     data_spec,
     with_auto_model,
 )
+from idiolect.cli.outputs import check_output, inputs_of
 from idiolect.cli.stopping import stoppable, this_command
 from idiolect.cli.terminal import console, print_json, told_file
 from idiolect.core.errors import ConfigError, require
@@ -119,6 +120,8 @@ def sweep(
     names = [m.strip() for m in methods_.split(",") if m.strip()]
     spaces, rest = divided(set_, names)
     spec, name = data_spec(data, client, label)
+    if out is not None and "path" in spec:
+        check_output(out, Path(spec["path"]))
     bench = Workbench(data_dir)
     experiment = comparison_of(
         name,
@@ -145,6 +148,7 @@ def sweep(
         require(0 < memory < math.inf, f"--memory {memory} must be a number of GB greater than 0")
     key = digest(experiment.model_dump(mode="json", exclude={"seeds"}), spaces, options)[:6]
     target = out or Path("runs") / f"sweep-{name}-{key}"
+    check_output(target, *inputs_of(experiment))
     display, trackers, command = SweepDisplay(folder=target), trackers_of(mlflow, tensorboard), this_command()
     with stoppable(target), tracked(target, trackers):
         with display.shown():

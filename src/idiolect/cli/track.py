@@ -6,6 +6,7 @@ from typing import Annotated
 import typer
 
 from idiolect.cli.options import Json, MLflowTo, TensorBoardTo
+from idiolect.cli.outputs import check_output
 from idiolect.cli.terminal import print_told
 from idiolect.core.errors import ConfigError
 from idiolect.report.trackers.tracking import export, trackers_of
@@ -28,6 +29,9 @@ def track(
     """
     if not mlflow and not tensorboard:
         raise ConfigError("name where to: --mlflow FOLDER or an address, or --tensorboard FOLDER")
+    for option, place in (("--mlflow", mlflow), ("--tensorboard", tensorboard)):
+        if place and "://" not in place:
+            check_output(Path(place), folder, option=option)
     trackers = trackers_of(mlflow, tensorboard)
     try:
         count = export(folder, trackers, final=True)

@@ -19,6 +19,16 @@ Format = Literal["safetensors", "numpy", "onnx"]
 _SUFFIX: dict[str, str] = {"safetensors": ".safetensors", "numpy": ".npz", "onnx": ".onnx"}
 
 
+def exported_files(path: str | PathLike[str], format: Format) -> tuple[Path, Path]:
+    """The two files that `export_model` writes. Raises `ConfigError` for an unknown format."""
+    if format not in get_args(Format):
+        raise unknown("format", format, get_args(Format))
+    target = Path(path)
+    target = target.with_suffix("") if target.suffix in _SUFFIX.values() else target
+    file, beside = (target.with_name(target.name + suffix) for suffix in (_SUFFIX[format], ".json"))
+    return file, beside
+
+
 def export_model(model: ClientModel, path: str | PathLike[str], format: Format) -> tuple[Path, Path]:
     """Write the model as `path` with the format's suffix, and `path`.json; returns both paths.
 
@@ -27,10 +37,7 @@ def export_model(model: ClientModel, path: str | PathLike[str], format: Format) 
     of a sample, the client, and the schema that turns a table's rows into samples. Raises `ConfigError` for an
     unknown format, a model that ONNX cannot hold, or if the converter is missing.
     """
-    if format not in get_args(Format):
-        raise unknown("format", format, get_args(Format))
-    target = Path(path)
-    target = target.with_suffix("") if target.suffix in _SUFFIX.values() else target
+    file, beside = exported_files(path, format)
     content = _CONTENT[format](model)
     about = {
         "task": model.task,
@@ -39,7 +46,6 @@ def export_model(model: ClientModel, path: str | PathLike[str], format: Format) 
         "about": dict(model.about),
         "schema": None if model.schema is None else model.schema.to_dict(),
     }
-    file, beside = (target.with_name(target.name + suffix) for suffix in (_SUFFIX[format], ".json"))
     with atomic_write(file) as out:
         out.write(content)
     with atomic_write(beside) as out:
