@@ -10,7 +10,7 @@ import math
 import tomllib
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from idiolect.experiments import packaged
@@ -26,10 +26,12 @@ STATUSES = (
     *("agrees", "close", "differs, explained", "differs, unexplained"),
     *("other data", "not run", "not possible"),
 )
+AFTER_TEST = "meets, settings chosen after test results"
+"""The summary counts apart what agrees or is close by settings that were chosen after test results had been seen."""
 COLUMNS = (
     *("paper", "table", "dataset", "setting", "model", "algorithm", "metric", "published", "published_std"),
     *("status", "measured", "std", "seeds", "difference", "low", "high", "within", "folder", "protocol", "cell"),
-    *("method", "named_model", "why", "also"),
+    *("method", "named_model", "why", "also", "after_test"),
 )
 Key = tuple[str, str, str, str, str, str, str]
 """(paper, table, data set, degree of personalisation or loss, network, algorithm, metric)."""
@@ -55,7 +57,10 @@ GAP_NAMES = {
 
 @dataclass(frozen=True)
 class Measured:
-    """What a folder holds for one published number. value: over seeds, in the published units."""
+    """What a folder holds for one published number. value: over seeds, in the published units.
+
+    after_test: the folder's settings were chosen after test results had been seen.
+    """
 
     folder: str
     protocol: str
@@ -64,6 +69,7 @@ class Measured:
     model: str
     value: OverSeeds
     published: Published
+    after_test: bool = False
 
     @property
     def status(self) -> str:
@@ -149,7 +155,7 @@ def all_measured(plan: Mapping[str, Any]) -> dict[Key, list[Measured]]:
         experiment = packaged(entry["experiment"], entry.get("protocol", "as-written"))
         read = gaps_in if entry["table"].startswith("Fig.") else values_in
         for key, measured in read(entry["folder"], entry["paper"], entry["table"], experiment):
-            found.setdefault(key, []).append(measured)
+            found.setdefault(key, []).append(replace(measured, after_test=entry.get("after_test", False)))
     return found
 
 
@@ -195,20 +201,27 @@ def row(target: Mapping[str, str], found: Sequence[Measured], plan: Mapping[str,
     why = published.other_data
     if first.status.startswith("differs"):
         why = published.explained or entry_of(plan, "tried", target)["why"]
-    filled |= {"named_model": first.model, "why": why}
+    filled |= {"named_model": first.model, "why": why, "after_test": "yes" if first.after_test else ""}
     filled["also"] = "; ".join(f"{m.folder} {m.cell}: {m.value.mean:.4f}, {m.status}" for m in others)
     return {name: filled.get(name, "") for name in COLUMNS}
+
+
+def counted_as(row: Mapping[str, str]) -> str:
+    """The column of the summary that counts a row: its status, or `AFTER_TEST`."""
+    met = not row["status"].startswith(("differs", "other data", "not "))
+    return AFTER_TEST if row["after_test"] and met else row["status"]
 
 
 def summary(rows: Sequence[Mapping[str, str]]) -> str:
     """How many published numbers of each table have which status, as Markdown."""
     counts: dict[str, Counter[str]] = {}
     for one in rows:
-        counts.setdefault(f"{one['paper']}, {one['table'].removesuffix(' gap')}", Counter())[one["status"]] += 1
+        counts.setdefault(f"{one['paper']}, {one['table'].removesuffix(' gap')}", Counter())[counted_as(one)] += 1
     total = sum(counts.values(), Counter[str]())
-    lines = [f"| | numbers | {' | '.join(STATUSES)} |", f"|---|{'---|' * (len(STATUSES) + 1)}"]
+    columns = (*STATUSES[:-3], AFTER_TEST, *STATUSES[-3:])
+    lines = [f"| | numbers | {' | '.join(columns)} |", f"|---|{'---|' * (len(columns) + 1)}"]
     for name, count in [*counts.items(), ("**all**", total)]:
-        lines.append(f"| {name} | {count.total()} | {' | '.join(str(count[status] or '') for status in STATUSES)} |")
+        lines.append(f"| {name} | {count.total()} | {' | '.join(str(count[column] or '') for column in columns)} |")
     return "\n".join(lines) + "\n"
 
 
