@@ -1,15 +1,16 @@
 """The comparisons of comparisons.md: differences paired by seed, from the folders' clients.csv."""
 
+import math
 import tomllib
 from dataclasses import dataclass
 from statistics import fmean
 
 import numpy as np
 
-from idiolect.report.text import p_value
+from idiolect.report.text import MISSING, p_value
 from idiolect.study.intervals import Difference, holm, paired
 from idiolect.study.ranks import average_ranks, critical_difference
-from results.scores import HERE, pooled
+from results.scores import HERE, pooled, step
 
 
 @dataclass(frozen=True)
@@ -36,10 +37,12 @@ def claims() -> list[Claim]:
             for cell in cells:
                 one, other = scores[cell, entry["one"]], others[cell, entry["other"]]
                 seeds = sorted(one.keys() & other.keys())
-                difference = paired([one[seed] for seed in seeds], [other[seed] for seed in seeds])
+                steps = max(step(folder)[cell, entry[side]] for side in ("one", "other"))
+                sides = [[side[seed] for seed in seeds] for side in (one, other)]
+                difference = paired(sides[0], sides[1], resolution=steps)
                 found.append((entry["text"], folder, cell, difference))
-    adjusted = holm([difference.p for *_, difference in found])
-    return [Claim(*claim, p) for claim, p in zip(found, adjusted, strict=True)]
+    adjusted = holm([1.0 if difference.p is None else difference.p for *_, difference in found])
+    return [Claim(*claim, math.nan if claim[-1].p is None else p) for claim, p in zip(found, adjusted, strict=True)]
 
 
 def ranks() -> str:
@@ -59,6 +62,13 @@ def ranks() -> str:
     return "\n".join(lines) + "\n"
 
 
+def ends(difference: Difference) -> str:
+    """The 95 % interval, or why there is none."""
+    if difference.low is None or difference.high is None:
+        return f"{MISSING} ({difference.why})"
+    return f"{difference.low:+.2f} to {difference.high:+.2f}"
+
+
 def markdown() -> str:
     """All comparisons as a table; then the ranks."""
     lines = ["| comparison | cell | points | 95 % | p | seeds |", "|---|---|---:|---|---:|---:|"]
@@ -66,7 +76,7 @@ def markdown() -> str:
     for claim in claims():
         text, d = f"{claim.text} ([folder]({claim.folder}/report.md))", claim.difference
         lines.append(
-            f"| {text if text != before else ''} | {claim.cell} | {d.mean:+.2f} | {d.low:+.2f} to {d.high:+.2f} "
+            f"| {text if text != before else ''} | {claim.cell} | {d.mean:+.2f} | {ends(d)} "
             f"| {p_value(claim.p)} | {d.count} |"
         )
         before = text
