@@ -5,7 +5,7 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from idiolect.core.errors import StoreError, require
-from idiolect.core.files import make_folder
+from idiolect.core.rights import make_folder
 from idiolect.data.federated import FederatedData
 from idiolect.deploy.hub.config import FILE as HUB_FILE
 from idiolect.deploy.hub.config import HubConfig

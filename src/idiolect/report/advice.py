@@ -8,7 +8,8 @@ import pandas as pd
 from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 
-from idiolect.core.files import atomic_write, make_folder
+from idiolect.core.files import atomic_write
+from idiolect.core.rights import make_folder
 from idiolect.report.legend import beside
 from idiolect.report.style import GREY, HIT, MISS, blank, caption, save, tidy
 from idiolect.report.text import MISSING, plain_difference, size, value

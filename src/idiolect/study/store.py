@@ -14,7 +14,8 @@ from typing import Any
 import numpy as np
 
 from idiolect.core.errors import StoreError
-from idiolect.core.files import file_name, make_folder
+from idiolect.core.files import file_name
+from idiolect.core.rights import make_folder
 from idiolect.metrics.registry import METRICS
 from idiolect.runtime.evaluate import ClientScores
 from idiolect.study.database import Database

@@ -7,7 +7,7 @@ from typing import Any
 from pydantic import ValidationError
 
 from idiolect.core.errors import ConfigError, StoreError, first_of, require
-from idiolect.core.files import make_folder
+from idiolect.core.rights import make_folder
 from idiolect.data.schema.schema import Schema
 from idiolect.deploy.hub.agreement import table_of
 from idiolect.deploy.hub.config import FILE, HubConfig

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from idiolect.core.errors import ConfigError, StoreError
-from idiolect.core.files import make_folder
+from idiolect.core.rights import make_folder
 from idiolect.report.trackers.records import FIGURES, REPORT, Measured, Record, Sent
 from idiolect.study.engine import FINISHED
 
