@@ -111,6 +111,11 @@ class Store:
         with self._db.reading():
             return json.loads(rows[0][0]) if rows else None
 
+    def fault(self) -> str:
+        """What SQLite finds wrong with the database's file, in one line; empty for nothing."""
+        (found,) = self._db.execute("PRAGMA quick_check(1)")[0]
+        return "" if found == "ok" else " ".join(str(found).split())[:200]
+
     def set_fact(self, key: str, value: Any) -> None:
         """Store a JSON value of the folder."""
         with self._db.transaction() as db:
