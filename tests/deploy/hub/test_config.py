@@ -32,3 +32,11 @@ def test_jobs_are_counted_durably(tmp_path):
     (tmp_path / "hub-jobs.json").write_text("{}")
     with pytest.raises(StoreError, match="cannot read"):
         next_job(tmp_path)
+
+
+def test_a_round_cannot_need_more_answers_than_there_are_sites(tmp_path):
+    config = HubConfig(experiment={}, kind=None, sites=("a", "b"), quorum=2)
+    config.check()
+    with pytest.raises(ConfigError, match="--quorum 3: there are 2 sites; a round needs at most all"):
+        config.model_copy(update={"quorum": 3}).save(tmp_path)
+    assert not list(tmp_path.iterdir())
