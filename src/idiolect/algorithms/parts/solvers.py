@@ -13,7 +13,7 @@ from idiolect.client.client import BatchOrder, Client
 from idiolect.client.exact.span import by_size, problem
 from idiolect.client.objective import Batch
 from idiolect.core import tree
-from idiolect.core.errors import unknown
+from idiolect.core.errors import ConfigError, kind_of, unknown
 from idiolect.core.tree import Params, Scalar
 
 MakeOptimizer = Callable[[Any], optax.GradientTransformation]  # rate -> optimiser
@@ -34,6 +34,27 @@ LINEAR = ("sgd", "momentum", "nesterov")  # each step is a sum of multiples of t
 def is_linear(which: str | MakeOptimizer) -> bool:
     """Whether the optimiser's steps surely commute with a linear change of coordinates."""
     return isinstance(which, str) and which in LINEAR
+
+
+def check_optimizer(owner: Any, field: str, rate: ArrayLike) -> None:
+    """Raise `ConfigError` naming the setting, unless it is an optimiser's name or makes one from a rate.
+
+    owner: the method; field: its setting; rate: of the optimiser.
+    """
+    which, label = getattr(owner, field), f"{owner.name}: {field}"
+    if isinstance(which, str):
+        if which not in OPTIMIZERS:
+            raise ConfigError(f"{label}: {unknown('optimiser', which, OPTIMIZERS)}")
+        return
+    wanted = f"{label} must be a name ({', '.join(OPTIMIZERS)}) or a function of the rate, such as optax.adam"
+    if not callable(which):
+        raise ConfigError(f"{wanted}, not {kind_of(which)}")
+    try:
+        made = which(rate)
+    except Exception as error:  # whatever a user's own function meets
+        raise ConfigError(f"{wanted}; it fails for rate {rate}: {' '.join(str(error).split())[:200]}") from error
+    if not isinstance(made, optax.GradientTransformation):  # pyright: ignore[reportUnnecessaryIsInstance]
+        raise ConfigError(f"{wanted}; it returns {kind_of(made)}")
 
 
 def optimizer(which: str | MakeOptimizer, rate: ArrayLike) -> optax.GradientTransformation:

@@ -34,8 +34,6 @@ def make_hub(
         config = HubConfig.model_validate({**values, "table": table, **settings})
     except ValidationError as error:
         raise ConfigError(first_of(error)) from None
-    quorum = config.quorum or 0
-    require(quorum <= len(sites), f"--quorum {quorum}: there are {len(sites)} sites")
     experiment_for(config)
     config.check()
     try:
