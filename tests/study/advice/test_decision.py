@@ -231,3 +231,15 @@ def test_the_fewest_test_rows_of_a_division_suffice() -> None:
         candidates = [Candidate("local", "alone", local, local), Candidate("fedavg", "shared", shared, shared)]
         decision = decide(candidates, (owners, owners), NAMES, 1 / 3)
         assert (decision.outcome, decision.method) == (outcome, "fedavg")
+
+
+def test_the_reason_names_what_decided() -> None:
+    shared, own = constant("fedavg", "shared", around(0.5, 0.001), 0.1), constant("ditto", "personal", [0.5] * 8, 0.2)
+    better, no_better = "the federated models are better than training alone", "personal ones are not better"
+    assert decided(shared, own).why.startswith(better)
+    assert no_better in decided(shared, own).why
+    assert no_better not in decided(shared).why
+    personal = decided(shared, constant("ditto", "personal", around(0.3, 0.001), 0.2))
+    assert personal.outcome == "personal"
+    assert personal.why.startswith(better)
+    assert no_better not in personal.why

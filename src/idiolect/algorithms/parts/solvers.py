@@ -7,7 +7,7 @@ from typing import Any, TypeVar
 import jax
 import jax.numpy as jnp
 import optax
-from jaxtyping import Array, ArrayLike, Int, PRNGKeyArray
+from jaxtyping import Array, ArrayLike, Int, PRNGKeyArray, PyTree
 
 from idiolect.client.client import BatchOrder, Client
 from idiolect.client.exact.span import by_size, problem
@@ -18,6 +18,7 @@ from idiolect.core.tree import Params, Scalar
 
 MakeOptimizer = Callable[[Any], optax.GradientTransformation]  # rate -> optimiser
 Adjust = Callable[..., Params]  # (gradient, params, *anchors) -> the gradient to descend
+OptState = PyTree  # optax's own name for it does not resolve outside optax in its older versions
 Carry = TypeVar("Carry")
 
 OPTIMIZERS: dict[str, MakeOptimizer] = {
@@ -138,8 +139,8 @@ def sgd(
             points = whole.points
 
         def step(
-            carry: tuple[Params, optax.OptState], batch: Batch | None, _: ArrayLike
-        ) -> tuple[Params, optax.OptState]:
+            carry: tuple[Params, OptState], batch: Batch | None, _: ArrayLike
+        ) -> tuple[Params, OptState]:
             params, state = carry
             slope = client.grad(params, batch, fixed) if whole is None else whole.gradient(params)
             slope = slope if adjust is None else adjust(slope, params, *points[1:])
@@ -170,7 +171,7 @@ def minimise(
     """
     solver = optimizer(which, rate)
 
-    def update(params: Params, state: optax.OptState, slope: Params) -> tuple[Params, optax.OptState]:
+    def update(params: Params, state: OptState, slope: Params) -> tuple[Params, OptState]:
         updates, state = solver.update(slope, state, params)
         return tree.add_scaled(params, 1.0, updates), state
 
@@ -183,13 +184,13 @@ def minimise(
             unroll=steps <= 16,  # a handful of steps: unrolled, XLA fuses across them
         )[0]
 
-    def unfinished(carry: tuple[Params, optax.OptState, Params, jax.Array]) -> jax.Array:
+    def unfinished(carry: tuple[Params, OptState, Params, jax.Array]) -> jax.Array:
         _, _, slope, step = carry
         return (step < steps) & (tree.squared_norm(slope) > jnp.asarray(tolerance) ** 2)
 
     def body(
-        carry: tuple[Params, optax.OptState, Params, jax.Array],
-    ) -> tuple[Params, optax.OptState, Params, jax.Array]:
+        carry: tuple[Params, OptState, Params, jax.Array],
+    ) -> tuple[Params, OptState, Params, jax.Array]:
         params, state, slope, step = carry
         params, state = update(params, state, slope)
         return params, state, gradient(params), step + 1
