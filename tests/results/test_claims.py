@@ -60,7 +60,11 @@ def test_scores_over_all_samples_are_those_of_the_table():
 
 def test_the_counts_in_its_sentences_are_those_of_the_table(text):
     count = Counter(map(cells.counted_as, cells.table()))
-    explained, unexplained, apart = count["differs, explained"], count["differs, unexplained"], count[cells.AFTER_TEST]
+    explained, unexplained, apart = (
+        count["differs, explained"],
+        count["differs, unexplained"],
+        count[cells.AFTER_TEST],
+    )
     measured = count["agrees"] + count["close"] + explained + unexplained + apart
     words = " ".join(text.split())
     for sentence in (
