@@ -138,9 +138,7 @@ def sgd(
             whole = problem(client, points, None, steps=budget, fixed=fixed)
             points = whole.points
 
-        def step(
-            carry: tuple[Params, OptState], batch: Batch | None, _: ArrayLike
-        ) -> tuple[Params, OptState]:
+        def step(carry: tuple[Params, OptState], batch: Batch | None, _: ArrayLike) -> tuple[Params, OptState]:
             params, state = carry
             slope = client.grad(params, batch, fixed) if whole is None else whole.gradient(params)
             slope = slope if adjust is None else adjust(slope, params, *points[1:])
