@@ -23,13 +23,14 @@ from results.scores import HERE, pooled, rows_of
 
 TARGETS, CELLS, PLAN = (HERE / name for name in ("targets.csv", "cells.csv", "cells.toml"))
 STATUSES = (
-    *("agrees", "close", "differs, explained", "differs, unexplained"),
+    *("agrees", "consistent, wide", "close", "differs, explained", "differs, unexplained"),
     *("other data", "not run", "not possible"),
 )
 AFTER_TEST = "meets, settings chosen after test results"
-"""The summary counts apart what agrees or is close by settings that were chosen after test results had been seen."""
+"""The summary counts apart what agrees, is consistent or close by settings chosen after test results were seen."""
 COLUMNS = (
     *("paper", "table", "dataset", "setting", "model", "algorithm", "metric", "published", "published_std"),
+    *("published_half_width",),
     *("status", "measured", "std", "seeds", "difference", "low", "high", "within", "folder", "protocol", "cell"),
     *("method", "named_model", "why", "also", "after_test"),
 )
@@ -46,6 +47,8 @@ DATA = {
     "omniglot": "Omniglot",
     "synthetic": "Synthetic(0.5;0.5)",
 }
+HALF_WIDTHS = ("PFLEGO",)
+"""Papers that give half of a confidence interval after ±; targets.csv has it in the column `std`."""
 DEGREES = {"pflego-high": "High-Pers", "pflego-medium": "Medium-Pers", "pflego-none": "No-Pers"}
 GAP_NAMES = {
     "pfedme/personal": "pFedMe-PM",
@@ -183,7 +186,8 @@ def table() -> list[dict[str, str]]:
 def row(target: Mapping[str, str], found: Sequence[Measured], plan: Mapping[str, Any]) -> dict[str, str]:
     """One row of cells.csv."""
     names = ("paper", "table", "dataset", "setting", "model", "algorithm", "metric")
-    filled = {name: target[name] for name in names} | {"published": target["value"], "published_std": target["std"]}
+    given = "published_half_width" if target["paper"] in HALF_WIDTHS else "published_std"
+    filled = {name: target[name] for name in names} | {"published": target["value"], given: target["std"]}
     if not found:
         entry = entry_of(plan, "reasons", target)
         filled |= {"status": entry["status"], "why": entry["why"]}

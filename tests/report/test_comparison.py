@@ -45,7 +45,7 @@ def test_the_whole_table(toy, cell):
     assert table.best == {(1, 0)}
     assert table.notes == (
         *(
-            "± in a published value: what the paper gives",
+            "± in a published value: what the paper gives, its standard deviation",
             "margin: 3 points",
             "fedavg: over 1 of 2 seeds (1 diverged)",
         ),
@@ -154,11 +154,11 @@ def test_macro_f1_stands_beside_accuracy_and_its_published_value_is_marked(by_cl
     assert (row["accuracy"], row["macro-F1"]) == ("72.50 ± 0.00", "53.33 ± 0.00")
     assert (row["published"], row["difference"], row["verdict"]) == (
         *("macro-F1 54.00 ± 0.50", "-0.67 [-1.65, +0.31]"),
-        "agrees",
+        "consistent, wide",
     )
     assert table.notes == (
         "macro-F1 before a published value: it is of that metric, and so are its difference and verdict",
-        "± in a published value: what the paper gives",
+        "± in a published value: what the paper gives, its standard deviation",
         "margin: 1 point",
     )
 

@@ -8,11 +8,15 @@ import pytest
 from idiolect.core.errors import DataError
 from idiolect.metrics.registry import METRICS
 from idiolect.report.board import MEAN, WORST, board_of
+from idiolect.report.comparison import table_of
 from idiolect.report.from_csv import boards_in, cells_in
 from idiolect.report.latex import latex_table
 from idiolect.report.raw import clients_csv, write_csv
 from idiolect.report.strips import strip
-from tests.report.stores import csv_of_ranks
+from idiolect.report.text import published as published_text
+from idiolect.study.results import Results
+from idiolect.study.store import Store
+from tests.report.stores import csv_of_ranks, experiment, finished
 
 RESULTS = Path(__file__).parents[2] / "results"
 
@@ -98,3 +102,22 @@ def test_the_clients_of_committed_folders_give_the_tables_means(folder):
                 line.method,
                 line.model,
             )
+
+
+def test_a_published_confidence_interval_stays_one(tmp_path):
+    published = ({"model": "global", "value": 70.0, "half_width": 0.5, "within": 3.0},)
+    store, exp = Store(tmp_path), experiment([{"name": "fedavg", "published": published}])
+    for seed in (0, 1):
+        finished(store, exp, "cell0", "fedavg", seed, {20: {"global": (0.7, 0.7, 0.75 + seed / 1000, 0.5)}})
+    results = Results(store, exp)
+    write_csv(results, tmp_path / "table.csv")
+    (cell,) = cells_in(tmp_path)
+    (line,) = cell.lines
+    assert (line.published.half_width, line.published.std, line.published.given) == (0.5, None, 0.5)
+    assert (line.verdict, line.interval.low) == (
+        results.lines[0].verdict,
+        pytest.approx(results.lines[0].interval.low),
+    )
+    (note, _) = table_of(results, exp.cells[0]).notes
+    assert note == "± in a published value: half of the paper's confidence interval, taken as one of 95 %"
+    assert published_text(line.published, METRICS["accuracy"], METRICS["accuracy"]) == "70.00 ± 0.50"

@@ -55,7 +55,7 @@ def test_macro_f1(by_class, tmp_path):
     write_csv(by_class, tmp_path / "table.csv")
     (row,) = pd.read_csv(tmp_path / "table.csv").to_dict("records")
     assert [row["macro_f1"], row["macro_f1_std"]] == pytest.approx([MACRO_F1, 0])
-    assert (row["published_metric"], row["verdict"]) == ("macro-f1", "agrees")
+    assert (row["published_metric"], row["verdict"]) == ("macro-f1", "consistent, wide")
     assert row["difference"] == pytest.approx(100 * MACRO_F1 - 54)
 
 

@@ -41,11 +41,11 @@ def test_of_macro_f1(tmp_path):
     finished(store, exp, "cell0", "old", 0, TRAINED, macro_f1=MACRO_F1)
     finished(store, exp, "cell0", "old", 1, TRAINED)
     results = Results(store, exp)
-    assert [line.verdict for line in results.lines] == ["agrees", "differs", "agrees", "not measured"]
+    assert [line.verdict for line in results.lines] == ["close", "differs", "close", "not measured"]
     expected = [0.5, 100 * MACRO_F1 - 72, 100 * MACRO_F1 - 54]
     assert [line.difference for line in results.lines[:3]] == pytest.approx(expected)
     assert results.lines[3].difference is None
-    assert verdict_sentence(results) == "4 published values: 2 agree, 0 are close, 1 differs, 1 not measured."
+    assert verdict_sentence(results) == "4 published values: 0 agree, 2 are close, 1 differs, 1 not measured."
 
 
 def test_one(toy):

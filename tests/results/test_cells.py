@@ -30,10 +30,15 @@ def test_every_published_number_has_a_status_and_every_status_a_reason(table):
         assert row["status"] in cells.STATUSES
         measured = row["status"] not in ("not run", "not possible")
         assert bool(row["folder"]) is bool(row["measured"]) is measured
-        if row["status"] not in ("agrees", "close"):
+        if row["status"] not in ("agrees", "consistent, wide", "close"):
             assert row["why"]
         if row["status"] == "close" and row["seeds"] == "1":
             assert row["low"] == ""
+        if row["low"]:
+            low, high, within = (float(row[name]) for name in ("low", "high", "within"))
+            inside, zero = -within <= low and high <= within, low <= 0 <= high
+            assert (row["status"] == "agrees") is (inside and row["status"] != "other data")
+            assert row["status"] in ("consistent, wide", "other data") or inside or not zero
 
 
 def test_the_folders_tables_have_the_same_verdicts(table):

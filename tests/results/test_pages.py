@@ -53,7 +53,7 @@ def values_of(folder: Path) -> tuple[tuple[float, float], ...]:
         for row in csv.DictReader(file):
             units = dict.fromkeys(MEASURED, METRICS[row["metric"]].unit) | {"macro_f1": 100.0}
             found += [(row.get(c, ""), row.get(f"{c}_std", ""), unit) for c, unit in units.items()]
-            found.append((row["published"], row["published_std"], 1.0))
+            found.append((row["published"], row["published_std"] or row.get("published_half_width", ""), 1.0))
     with cells.CELLS.open(encoding="utf-8") as file:
         for row in csv.DictReader(file):
             if row["folder"] == str(folder.relative_to(HERE)) and row["table"].endswith("gap"):

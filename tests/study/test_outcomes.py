@@ -53,7 +53,7 @@ def test_verdicts():
 def test_gaps():
     gap = Gap(larger="a/global", smaller="b/global", value=1.0, within=0.25)
     found = GapLine(gap, over_seeds([1.0, 1.5]))
-    assert found.verdict == "agrees"  # 0.25 with an interval of more than 3 points
+    assert found.verdict == "consistent, wide"  # 0.25 with an interval of more than 3 points
     assert (found.difference, found.interval.high) == (0.25, pytest.approx(0.25 + over_seeds([1.0, 1.5]).half_width))
     assert replace(found, measured=over_seeds([1.3, 1.3])).verdict == "differs"
     assert replace(found, measured=over_seeds([0.7])).verdict == "differs"

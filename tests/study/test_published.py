@@ -33,6 +33,8 @@ def test_it_can_be_of_every_metric(metric):
         ({"within": -1.0}, "within"),
         ({"std": -0.1}, "std"),
         ({"runs": 0}, "runs"),
+        ({"half_width": -0.1}, "half_width"),
+        ({"std": 0.1, "half_width": 0.1}, "has std or half_width, not both; give what the paper prints after ±"),
     ],
 )
 def test_what_is_wrong_is_named(wrong, message):

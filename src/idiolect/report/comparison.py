@@ -137,8 +137,11 @@ def _notes(results: Results, cell: Cell, grouped: list[list[Line]]) -> tuple[str
         notes.append(
             f"{column} before a published value: it is of that metric, and so are its difference and verdict"
         )
-    if any(line.published is not None and line.published.std is not None for line in lines):
-        notes.append("± in a published value: what the paper gives")
+    published = [line.published for line in lines if line.published is not None]
+    if any(value.std is not None for value in published):
+        notes.append("± in a published value: what the paper gives, its standard deviation")
+    if any(value.half_width is not None for value in published):
+        notes.append("± in a published value: half of the paper's confidence interval, taken as one of 95 %")
     notes += _margins(lines)
     all_lines = [line for group in grouped for line in group]
     if hurt_column(all_lines) == HURT[2] and any(line.global_of for line in all_lines):

@@ -173,11 +173,12 @@ def _line(row: _Row, metric: Metric) -> Line:
 def _published(row: _Row) -> Published | None:
     if not row.text("published"):
         return None
-    std, within = row.number("published_std"), row.number("within")
+    std, half, within = (row.number(name) for name in ("published_std", "published_half_width", "within"))
     return Published(
         model=row["model"],
         value=row.number("published"),
         std=None if math.isnan(std) else std,
+        half_width=None if math.isnan(half) else half,
         metric=row.text("published_metric"),
         other_data=row.text("other_data"),
         explained=row.text("explained"),

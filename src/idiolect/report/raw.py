@@ -20,7 +20,8 @@ OVER_SEEDS = (
 )
 LINE_COLUMNS = ("cell", "method", "model", "metric", "seeds", "failed", "rounds")
 PUBLISHED_COLUMNS = (
-    *("published_metric", "published", "published_std", "within", "difference", "difference_low", "difference_high"),
+    *("published_metric", "published", "published_std", "published_half_width", "within"),
+    *("difference", "difference_low", "difference_high"),
     *("verdict", "other_data", "explained"),
 )
 CLIENT_COLUMNS = ("cell", "method", "model", "seed", "round", "client", "n")
@@ -35,8 +36,8 @@ def write_csv(results: Results, path: str | Path) -> None:
     pooled, mean, spread, worst10 and worst are values of the compared metric, named by `metric`. Every measured
     metric has a column of its value over all samples. Scores that tables show in per cent are fractions here. NAME is
     the mean over seeds, NAME_std the sample standard deviation, NAME_ci95 the half-width of the 95 % confidence
-    interval. published, published_std, within, difference and the ends of its 95 % interval are in the units of
-    published_metric (per cent for accuracy). rounds: the rounds shown, one a seed.
+    interval. published, published_std, published_half_width, within, difference and the ends of its 95 % interval are
+    in the units of published_metric (per cent for accuracy). rounds: the rounds shown, one a seed.
     """
     names = list(dict.fromkeys(name for line in results.lines for name in line.metrics))
     numbers = (*OVER_SEEDS, *(METRICS[name].key for name in names))
@@ -54,7 +55,8 @@ def _line(line: Line, names: Sequence[str]) -> list[object]:
     if published is None:
         return [*row, *[None] * len(PUBLISHED_COLUMNS)]
     ends = (None, None) if line.interval is None else (line.interval.low, line.interval.high)
-    row += [line.published_metric, published.value, published.std, published.within, line.difference, *ends]
+    row += [line.published_metric, published.value, published.std, published.half_width, published.within]
+    row += [line.difference, *ends]
     return [*row, line.verdict, published.other_data, published.explained]
 
 

@@ -59,7 +59,7 @@ def published(value: Published | None, metric: Metric, compared: Metric) -> str:
     """
     if value is None:
         return MISSING
-    shown = with_width(value.value, math.nan if value.std is None else value.std, metric)
+    shown = with_width(value.value, math.nan if value.given is None else value.given, metric)
     return shown if metric is compared else f"{metric.column} {shown}"
 
 

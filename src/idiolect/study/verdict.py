@@ -1,29 +1,40 @@
-"""Whether a measured number agrees with a published one: one rule, for every paper."""
+"""Decide whether a measured number agrees with a published one: one rule, for every paper."""
 
 import math
 from collections.abc import Sequence
+from statistics import NormalDist
 from typing import Literal, get_args
 
-from idiolect.study.intervals import Difference, from_published
+from idiolect.study.intervals import CONFIDENCE, Difference, from_published
 from idiolect.study.published import Published
 from idiolect.study.summary import OverSeeds
 
-Verdict = Literal["agrees", "close", "differs", "other data", "not measured", "not run", "diverged"]
+Verdict = Literal[
+    "agrees", "consistent, wide", "close", "differs", "other data", "not measured", "not run", "diverged"
+]
 VERDICTS: tuple[Verdict, ...] = get_args(Verdict)
 
 RULE = """\
-**agrees**: the 95 % interval of measured minus published includes 0, or the whole interval lies within the margin.
-**close**: the difference is within the margin, but the interval reaches beyond it, or there is a single seed, which
-has no interval. **differs**: neither; "explained" where a run that is named shows why. **other data**: not those of
-the paper, so nothing is reproduced, whatever the difference. The interval is Welch's, from our seeds and the
-published standard deviation; the margin, a difference that does not matter, stands under each table."""
+**agrees**: the whole 95 % interval of measured minus published lies within the margin. **consistent, wide**: the
+interval includes 0 but reaches beyond the margin, so no difference is shown, and one that matters is not excluded.
+**close**: the difference is within the margin, but the interval excludes 0 and reaches beyond it, or there is no
+interval (a single seed). **differs**: none of these; "explained" where a run that is named shows why. **other data**:
+not those of the paper, so nothing is reproduced, whatever the difference. The interval is Welch's, from our seeds and
+what the paper gives after ±, a standard deviation or half of a confidence interval; the margin, a difference that
+does not matter, stands under each table."""
 
 
 def interval_of(measured: OverSeeds, published: Published) -> Difference | None:
-    """Measured minus published with its interval; None for a single seed. measured: in the published units."""
+    """Measured minus published with its interval; None for a single seed. measured: in the published units.
+
+    A published half-width h of a 95 % interval has the standard error h / 1.96, whatever it is the mean of.
+    """
     if measured.seeds < 2 or math.isnan(measured.std):
         return None
-    return from_published(measured.mean, measured.std, measured.seeds, published.value, published.std, published.runs)
+    std, runs = published.std, published.runs
+    if published.half_width is not None:
+        std, runs = published.half_width / NormalDist().inv_cdf(0.5 + CONFIDENCE / 2), 1
+    return from_published(measured.mean, measured.std, measured.seeds, published.value, std, runs)
 
 
 def verdict_of(measured: OverSeeds, published: Published) -> Verdict:
@@ -33,8 +44,10 @@ def verdict_of(measured: OverSeeds, published: Published) -> Verdict:
     if math.isnan(measured.mean):
         return "not measured"
     interval, near = interval_of(measured, published), abs(measured.mean - published.value) <= published.within
-    if interval is not None and (interval.includes_zero or interval.within(published.within)):
+    if interval is not None and interval.within(published.within):
         return "agrees"
+    if interval is not None and interval.includes_zero:
+        return "consistent, wide"
     return "close" if near else "differs"
 
 
@@ -50,7 +63,9 @@ def sentence(verdicts: Sequence[Verdict], explained: int) -> str:
     if not verdicts:
         return ""
     many = {"agrees": "agree", "close": "are close", "differs": "differ", "other data": "rest on other data"}
+    many |= {"consistent, wide": "are consistent with a wide interval"}
     single = {"close": "is close", "other data": "rests on other data"}
+    single |= {"consistent, wide": "is consistent with a wide interval"}
     parts: list[str] = []
     for verdict in VERDICTS:
         count = verdicts.count(verdict)
