@@ -9,15 +9,33 @@ import warnings
 from collections.abc import Callable, Iterator
 from typing import Any
 
+import networkx
 import numpy as np
 import optax
 import pandas as pd
+from scipy.sparse import coo_array
 
 import idiolect
 from idiolect.algorithms.registry import ALGORITHMS, hyperparameters
 from idiolect.core.errors import IdiolectError
 from idiolect.data import from_arrays, from_table
 from idiolect.data.inspection import inspect_table
+from idiolect.graphs import (
+    Graph,
+    by_labels,
+    by_size,
+    complete,
+    from_dense,
+    from_edges,
+    from_networkx,
+    from_scipy,
+    nearest,
+    random,
+    random_normal,
+    ring,
+    star,
+)
+from idiolect.graphs.spec import parse_graph
 
 Bad = tuple[Callable[[], Any], str]
 
@@ -104,7 +122,62 @@ def of_optimizers() -> Iterator[Bad]:
                 yield lambda method=method, key=key, value=value: method(**{key: value}), message
 
 
-CALLS: list[Bad] = [*of_tables(), *of_arrays(), *of_methods(), *of_optimizers()]
+def of_graphs() -> Iterator[Bad]:
+    """What is not a graph, an edge, a weight or a number of clients."""
+    path = networkx.path_graph(3)
+    is_none = "is none; write (client, client, weight) with the clients' numbers, such as"
+    for edge in (
+        ("a", "b", 1.0),
+        (0, 1),
+        ("0", "1", 1.0),
+        (0.5, 1, 1.0),
+        (0, 2**70, 1.0),
+        (0, 1, None),
+        (0, 1, 1j),
+        3,
+    ):
+        yield lambda edge=edge: from_edges([edge], 3), f"graph: the edge {edge!r} {is_none}"
+        yield lambda edge=edge: from_edges([(0, 2, 1.0), edge], 3), f"graph: the edge {edge!r} {is_none}"
+    for edges, shown in (("abc", "the text 'abc'"), (None, "None"), (3, "an int")):
+        yield lambda edges=edges: from_edges(edges, 3), f"graph: edges must be a list, not {shown}"
+    for count in ("3", None, 2.5, 0, -1, True):
+        wrong = f"graph: num_clients = {count!r} must be a whole number of at least 1"
+        yield lambda count=count: from_edges([], count), wrong
+        for kind in (star, ring, complete, random, random_normal):
+            yield lambda kind=kind, count=count: kind(count), wrong
+    for given, shown in (([(0, 1)], "a list"), (None, "None"), (np.ones((3, 3)), "a ndarray")):
+        yield lambda given=given: from_networkx(given), f"graph: from_networkx takes a graph of networkx, not {shown}"
+    for weight in ("x", None):
+        odd = networkx.Graph([(0, 1, {"weight": weight})])
+        yield (
+            lambda odd=odd: from_networkx(odd),
+            f"graph: the edge (0, 1) has weight = {weight!r}, which is not a num",
+        )
+    yield lambda: from_networkx(path, clients=3), "graph: clients must be a list of the graph's nodes, not 3"
+    yield lambda: from_networkx(path, clients=[[0], [1], [2]]), "graph: clients must be a list of the graph's nodes"
+    yield lambda: from_networkx(path, clients=[0, 1, 2, 2]), "graph: a node stands in clients more than once"
+    for matrix in ([["a", "b"], ["c", "d"]], [[1, 2], [3]], None, np.eye(2) * 1j):
+        yield lambda matrix=matrix: from_dense(matrix), "graph: the matrix must be of numbers, not "
+    yield lambda: from_scipy(coo_array(np.eye(2) * 1j)), "graph: the weights must be numbers, they are complex128"
+    for hub in (["a", "b"], 1.0, np.ones((2, 2))):
+        yield lambda hub=hub: from_edges([(0, 1, 1.0)], 2, hub=hub), "graph: the weights to the hub must be a number"
+    yield lambda: Graph([0, 1, 2], ["a", "b"], [1.0, 1.0]), "graph: neighbours must be a list of whole numbers"
+    yield lambda: Graph([0, 1, 2], [1, 0], [[1.0], [1.0, 2.0]]), "graph: weights must be a list of numbers"
+    yield lambda: Graph([], [], []), "graph: it has no clients"
+    yield lambda: random(4, density="x"), "graph random: density = 'x' must be a number"
+    yield lambda: random(4, seed="x"), "graph random: seed = 'x' must be a whole number"
+    yield lambda: complete(4, weight="x"), "graph: weight = 'x' must be a finite number > 0"
+    yield lambda: random_normal(4, threshold=None), "graph random_normal: threshold = None must be a number"
+    for values in (None, ["a"], [[1, 2], [3]], 3):
+        yield lambda values=values: by_size(values), "graph: sizes must be the number of training samples"
+        yield lambda values=values: by_labels(values), "graph: counts must be a table of numbers (clients, classes)"
+        yield lambda values=values: nearest(values), "graph: points must be a table of numbers (clients, dimensions)"
+    deep = "random(density=" + "-" * 5000 + "1)"
+    for text in (deep, "random(density={[]:1})", "ring(weight=1e999)", "random(seed=" + "1" * 5000 + ")", "\0"):
+        yield lambda text=text: parse_graph(text), "graph"
+
+
+CALLS: list[Bad] = [*of_graphs(), *of_tables(), *of_arrays(), *of_methods(), *of_optimizers()]
 
 
 def outcome(call: Callable[[], Any]) -> str:
@@ -124,6 +197,12 @@ if __name__ == "__main__":
     for call, _ in CALLS:
         print(json.dumps(outcome(call)))
     # What looks wrong and is right.
+    assert from_edges([(0.0, 1.0, 2), (1, np.int64(2), np.float32(1))], 3).num_edges == 2
+    assert from_edges(np.array([[0, 1, 0.5]]), np.int64(2)).weights.tolist() == [0.5, 0.5]
+    assert from_edges(iter([]), 1).num_edges == 0
+    assert Graph([0, 1, 2], [1, 0], [1.0, 1.0]).num_edges == 1
+    assert from_dense(pd.DataFrame([[0, 1], [1, 0]])).num_edges == 1
+    assert from_networkx(networkx.Graph([("a", "b")]), clients="ab").num_edges == 1
     assert from_table(FRAME, label=0).classes == ("0", "1")
     assert from_table(FRAME, ignore="x").num_clients == from_table(FRAME, ignore=[0]).num_clients == 2
     assert inspect_table(FRAME, label=0).task == "classification"

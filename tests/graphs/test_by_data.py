@@ -65,7 +65,10 @@ def test_of_equally_near_clients_the_first_are_taken():
     ("make", "message"),
     [
         (lambda: graphs.by_size(np.ones(4), threshold=-1.0), "by_size: threshold = -1.0 must not be negative"),
-        (lambda: graphs.by_labels(np.ones((4, 2)), full=0), "by_labels: full = 0 must be a whole number > 0"),
+        (
+            lambda: graphs.by_labels(np.ones((4, 2)), full=0),
+            "by_labels: full = 0 must be a whole number of at least 1",
+        ),
         (lambda: graphs.nearest(np.ones((4, 2)), neighbours=4), "neighbours = 4 must be a whole number from 1 to 3"),
         (lambda: graphs.nearest(np.ones((4, 2)), neighbours=0), "neighbours = 0 must be a whole number from 1 to 3"),
         (lambda: graphs.nearest(np.full((4, 2), np.nan), neighbours=1), "points must be finite"),

@@ -72,9 +72,9 @@ def test_the_published_threshold_sets_small_weights_to_zero():
         (lambda: graphs.star(4, weight=np.inf), "weight = inf must be"),
         (lambda: graphs.random(4, weight=-1.0), "weight = -1.0 must be"),
         (lambda: graphs.random(4, density=1.5), "random: density = 1.5 must lie between 0 and 1"),
-        (lambda: graphs.random(4, seed=-1), "random: seed = -1 must not be negative"),
+        (lambda: graphs.random(4, seed=-1), "random: seed = -1 must be a whole number of at least 0"),
         (lambda: graphs.random_normal(4, threshold=-0.1), "random_normal: threshold = -0.1 must lie between 0 and 1"),
-        (lambda: graphs.random_normal(4, seed=-1), "random_normal: seed = -1 must not be negative"),
+        (lambda: graphs.random_normal(4, seed=-1), "random_normal: seed = -1 must be a whole number of at least 0"),
     ],
 )
 def test_what_is_out_of_range_is_named(make, message):

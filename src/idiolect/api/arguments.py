@@ -1,7 +1,6 @@
 """What the functions of `idiolect` are given, checked: each mistake is one line that says what to write."""
 
 from collections.abc import Iterable, Mapping
-from operator import index
 from os import PathLike
 from pathlib import Path
 from typing import Any, TypeAlias, cast
@@ -11,9 +10,10 @@ import equinox as eqx
 from idiolect.algorithms.base import Algorithm
 from idiolect.algorithms.registry import ALGORITHMS, register, specification
 from idiolect.algorithms.registry import build as build_method
-from idiolect.core.errors import ConfigError, DataError, kind_of, shortened, unknown
+from idiolect.core.errors import ConfigError, DataError, kind_of, unknown
 from idiolect.core.losses import SampleLoss
 from idiolect.core.random import MOST_SEED, model_key
+from idiolect.core.settings import whole
 from idiolect.data.federated import SPLITS, FederatedData
 from idiolect.data.sets.registry import SOURCES
 from idiolect.models import build, check_model, l2_of
@@ -121,18 +121,6 @@ def model_of(model: ModelSpec, data: FederatedData, seed: int) -> tuple[eqx.Modu
     spec = model if isinstance(model, str) else dict(model)
     shape = (data.feature_shape, data.num_outputs, data.task, model_key(seed), data.modalities)
     return build(spec, *shape), l2_of(spec), loss_for(spec, data)
-
-
-def whole(name: str, value: Any, *, least: int = 0, most: int | None = None) -> int:
-    """A whole number in its range, as an int; raises `ConfigError` that names the argument."""
-    wanted = f"a whole number of at least {least}" if most is None else f"a whole number from {least} to {most}"
-    try:
-        number = None if isinstance(value, bool) else index(value)
-    except TypeError:
-        number = int(value) if isinstance(value, float) and value.is_integer() else None
-    if number is None or number < least or (most is not None and number > most):
-        raise ConfigError(f"{name} = {shortened(value)} must be {wanted}")
-    return number
 
 
 def seed_of(value: Any) -> int:

@@ -12,13 +12,14 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import MISSING, dataclass, fields, is_dataclass
 from difflib import get_close_matches
 from functools import cache
+from operator import index
 from pathlib import Path
 from typing import Annotated, Any, Literal, NamedTuple, Union, Unpack, get_args, get_origin
 
 from annotated_types import Interval
 from pydantic import AllowInfNan, BeforeValidator, Strict, TypeAdapter, ValidationError
 
-from idiolect.core.errors import ConfigError, unknown
+from idiolect.core.errors import ConfigError, shortened, unknown
 
 REQUIRED: Any = inspect.Parameter.empty
 MOST = 2**31 - 1
@@ -96,6 +97,18 @@ def checked(annotation: Any, value: Any, label: str) -> Any:
     options = [str(option) for member in _members(annotation) for option in _options(member)]
     near = get_close_matches(value, options, n=1, cutoff=0.5) if isinstance(value, str) else []
     raise ConfigError(f"{label} = {_short(value)} must be {wanted}{f'; did you mean {near[0]!r}?' if near else ''}")
+
+
+def whole(name: str, value: Any, *, least: int = 0, most: int | None = None) -> int:
+    """A whole number in its range, as an int; raises `ConfigError` that names the argument."""
+    wanted = f"a whole number of at least {least}" if most is None else f"a whole number from {least} to {most}"
+    try:
+        number = None if isinstance(value, bool) else index(value)
+    except TypeError:
+        number = int(value) if isinstance(value, float) and value.is_integer() else None
+    if number is None or number < least or (most is not None and number > most):
+        raise ConfigError(f"{name} = {shortened(value)} must be {wanted}")
+    return number
 
 
 def words(annotation: Any) -> str:

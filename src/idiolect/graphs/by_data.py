@@ -4,9 +4,10 @@ import numpy as np
 from jaxtyping import Int, Num, Real
 
 from idiolect.core.errors import ConfigError, require
+from idiolect.core.settings import checked, whole
 from idiolect.data.federated import FederatedData
 from idiolect.graphs.graph import Graph
-from idiolect.graphs.pairs import all_pairs, check_weight, of_pairs
+from idiolect.graphs.pairs import all_pairs, check_weight, numbers, of_pairs
 
 DISTANCES = 2**22  # distances in memory at once
 
@@ -17,6 +18,8 @@ def by_size(sizes: Num[np.ndarray, "clients"], *, threshold: float = 0.0, connec
     threshold: a client with fewer training samples is small; 0 stands for the median. connected: raise `ConfigError`
     if the graph is disconnected.
     """
+    sizes = numbers(sizes, "sizes must be the number of training samples of each client", 1)
+    threshold = checked(float, threshold, "graph by_size: threshold")
     require(threshold >= 0, f"graph by_size: threshold = {threshold!r} must not be negative")
     small = sizes < (threshold or np.median(sizes))
     low, high = all_pairs(len(sizes))
@@ -30,7 +33,8 @@ def by_labels(counts: Num[np.ndarray, "clients classes"], *, full: int = 2, conn
     counts: each client's number of training samples of each class. full: the number of common labels from which on
     the weight is 1; with fewer it is their share of `full`. connected: raise `ConfigError` if it is disconnected.
     """
-    require(full >= 1, f"graph by_labels: full = {full!r} must be a whole number > 0")
+    counts = numbers(counts, "counts must be a table of numbers (clients, classes)", 2)
+    full = whole("graph by_labels: full", full, least=1)
     held = (counts > 0).astype(np.float64)
     low, high = all_pairs(len(counts))
     weights = np.minimum((held @ held.T)[low, high] / full, 1.0)
@@ -49,9 +53,9 @@ def nearest(
     points: a vector for each client, such as its shares of the labels or its model. Ties go to the lower client
     number. connected: raise `ConfigError` if the graph is disconnected.
     """
+    points = numbers(points, "points must be a table of numbers (clients, dimensions)", 2)
     count = len(points)
-    in_range = 1 <= neighbours < max(count, 2)
-    require(in_range, f"graph nearest: neighbours = {neighbours!r} must be a whole number from 1 to {count - 1}")
+    neighbours = whole("graph nearest: neighbours", neighbours, least=1, most=max(count - 1, 1))
     check_weight(weight)
     require(bool(np.isfinite(points).all()), "graph nearest: the points must be finite numbers")
     pairs: list[Int[np.ndarray, "_"]] = []

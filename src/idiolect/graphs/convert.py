@@ -1,15 +1,16 @@
 """Graphs from a matrix, a list of edges, or a networkx graph."""
 
 from collections.abc import Hashable, Iterable, Sequence
-from typing import Any
+from numbers import Real
+from typing import Any, cast
 
 import numpy as np
 import scipy.sparse as sp
 from jaxtyping import Float, Num
 
-from idiolect.core.errors import ConfigError, require
+from idiolect.core.errors import ConfigError, kind_of, require, shortened
 from idiolect.graphs.graph import Graph
-from idiolect.graphs.pairs import of_matrix, of_pairs
+from idiolect.graphs.pairs import number_of, numbers, of_matrix, of_pairs
 
 Edge = tuple[int, int, float]
 
@@ -32,6 +33,7 @@ def from_scipy(
     require(len(shape) == 2 and shape[0] == shape[1], f"graph: the matrix must be square, its shape is {shape}")
     same_number = num_clients is None or shape[0] == num_clients
     require(same_number, f"graph: the matrix has {shape[0]} clients, the federation {num_clients}")
+    require(matrix.dtype.kind in "biuf", f"graph: the weights must be numbers, they are {matrix.dtype}")
     csr = sp.csr_array(matrix, dtype=np.float64, copy=True)
     csr.sum_duplicates()
     csr.eliminate_zeros()
@@ -46,7 +48,7 @@ def from_dense(
     connected: bool = False,
 ) -> Graph:
     """The graph of an (N, N) matrix of weights; arguments as in `from_scipy`."""
-    dense = np.asarray(matrix, np.float64)
+    dense = numbers(matrix, "the matrix must be of numbers").astype(np.float64)
     require(dense.ndim == 2, f"graph: the matrix must be square, its shape is {dense.shape}")
     return from_scipy(sp.csr_array(dense), num_clients, hub=hub, connected=connected)
 
@@ -62,9 +64,8 @@ def from_edges(
 
     Raises `ConfigError` on a self-loop, a repeated edge and a client that does not exist.
     """
-    edge_list = list(edges)
-    ends = np.array([(k, m) for k, m, _ in edge_list], np.int64).reshape(-1, 2)
-    weights = np.array([a for _, _, a in edge_list], np.float64)
+    num_clients, table = number_of(num_clients), _edges(edges)
+    ends, weights = table[:, :2].astype(np.int64), table[:, 2]
     for client in ends[ends[:, 0] == ends[:, 1], 0][:1]:
         raise ConfigError(f"graph: an edge relates client {client} to itself; leave it out")
     outside = (ends < 0) | (ends >= num_clients)
@@ -92,14 +93,23 @@ def from_networkx(
     """The graph of a networkx graph; an edge without the attribute `weight` has weight 1.
 
     clients: the nodes in the order of the federation's clients; needed unless the nodes are 0..N-1. Raises
-    `ConfigError` on a directed graph or a multigraph.
+    `ConfigError` on what is not a graph of networkx, a directed graph or a multigraph.
     """
+    if not all(hasattr(graph, name) for name in ("is_directed", "is_multigraph", "nodes", "edges")):
+        raise ConfigError(
+            f"graph: from_networkx takes a graph of networkx, not {kind_of(graph)}; for a list of edges use "
+            "from_edges, for a matrix from_dense"
+        )
     require(
         not graph.is_directed(), "graph: a directed graph; clients relate in both directions: use to_undirected()"
     )
     require(not graph.is_multigraph(), "graph: a multigraph; give each pair of clients one edge with a weight")
     nodes = range(len(graph)) if clients is None else clients
-    number = {node: k for k, node in enumerate(nodes)}
+    try:
+        number = {node: k for k, node in enumerate(nodes)}
+    except TypeError:
+        raise ConfigError(f"graph: clients must be a list of the graph's nodes, not {shortened(clients)}") from None
+    require(len(number) == len(nodes), "graph: a node stands in clients more than once")
     unknown_nodes = [node for node in graph if node not in number]
     if unknown_nodes:
         raise ConfigError(
@@ -109,8 +119,40 @@ def from_networkx(
     count = len(number)
     same_number = num_clients is None or count == num_clients
     require(same_number, f"graph: {count} nodes, but the federation has {num_clients} clients")
-    edges = [(number[k], number[m], float(a)) for k, m, a in graph.edges(data=weight, default=1.0)]
+    edges: list[Any] = []
+    for k, m, a in graph.edges(data=weight, default=1.0):
+        fits = isinstance(a, Real) and not isinstance(a, bool)  # pyright: ignore[reportUnnecessaryIsInstance]
+        require(fits, f"graph: the edge ({k!r}, {m!r}) has {weight} = {shortened(a)}, which is not a number")
+        edges.append((number[k], number[m], a))
     return from_edges(edges, count, hub=hub, connected=connected)
+
+
+def _edges(edges: Any) -> Float[np.ndarray, "edges 3"]:
+    """(client, client, weight) of each edge. Raises `ConfigError` naming the first that is none."""
+    example = "write (client, client, weight) with the clients' numbers, such as (0, 1, 1.0)"
+    if isinstance(edges, str) or not isinstance(edges, Iterable):
+        raise ConfigError(f"graph: edges must be a list, not {kind_of(edges)}; {example}")
+    given: list[Any] = list(cast(Iterable[Any], edges))
+    if not given:
+        return np.zeros((0, 3))
+    try:
+        table = np.asarray(given)
+    except (ValueError, TypeError):
+        table = np.array(None)
+    fits = table.dtype.kind in "iuf" and table.shape == (len(given), 3)
+    if not fits or not ((np.abs(table[:, :2]) < 2**53) & (table[:, :2] == np.floor(table[:, :2]))).all():
+        wrong = next((edge for edge in given if not _is_edge(edge)), given[0])
+        raise ConfigError(f"graph: the edge {shortened(wrong)} is none; {example}")
+    return table.astype(np.float64)
+
+
+def _is_edge(edge: Any) -> bool:
+    try:
+        low, high, weight = edge
+    except (TypeError, ValueError):
+        return False
+    numeric = all(isinstance(part, Real) for part in (low, high, weight))
+    return numeric and all(abs(end) < 2**53 and end == int(end) for end in (low, high))
 
 
 def _without_rounding(matrix: sp.csr_array) -> sp.csr_array:

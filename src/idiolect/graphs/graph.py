@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 import scipy.sparse as sp
@@ -28,6 +28,17 @@ class MixingLimit(NamedTuple):
     coupling: float
 
 
+def _array(values: Any, name: str, kinds: str) -> np.ndarray:
+    """The values as a list of numbers of these kinds; raises `ConfigError` naming what they are for."""
+    try:
+        array = np.asarray(values)
+    except (ValueError, TypeError):  # lists of several lengths
+        array = np.array(None)
+    fits = array.ndim == 1 and (array.dtype.kind in kinds or array.size == 0)
+    require(fits, f"graph: {name} must be a list of {'whole numbers' if kinds == 'iu' else 'numbers'}")
+    return array if array.size else array.astype(np.int64 if kinds == "iu" else np.float64)
+
+
 @dataclass(frozen=True, eq=False)  # compared and hashed by identity: its arrays are large
 class Graph:
     """An undirected graph of N clients with weights a_kl = a_lk > 0, a_kk = 0, stored sparse (CSR).
@@ -45,6 +56,10 @@ class Graph:
     hub: Float[np.ndarray, "clients"] | None = None
 
     def __post_init__(self) -> None:
+        for name, kinds in (("offsets", "iu"), ("neighbours", "iu"), ("weights", "iuf"), ("hub", "iuf")):
+            if getattr(self, name) is not None or name != "hub":
+                object.__setattr__(self, name, _array(getattr(self, name), name, kinds))
+        require(len(self.offsets) > 0, "graph: it has no clients")
         count, entries = self.num_clients, len(self.neighbours)
         require(count >= 1, "graph: it has no clients")
         rising = self.offsets[0] == 0 and self.offsets[-1] == entries and (np.diff(self.offsets) >= 0).all()

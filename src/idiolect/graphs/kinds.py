@@ -3,8 +3,9 @@
 import numpy as np
 
 from idiolect.core.errors import require
+from idiolect.core.settings import checked, whole
 from idiolect.graphs.graph import Graph
-from idiolect.graphs.pairs import LARGEST, all_pairs, check_weight, of_pairs, pairs_at
+from idiolect.graphs.pairs import LARGEST, all_pairs, check_weight, number_of, of_pairs, pairs_at
 
 
 def star(num_clients: int, *, weight: float = 1.0) -> Graph:
@@ -13,6 +14,7 @@ def star(num_clients: int, *, weight: float = 1.0) -> Graph:
     On it FedU's problem is pFedMe's (FedU, section III-B).
     """
     check_weight(weight)
+    num_clients = number_of(num_clients)
     nothing = np.zeros(0, np.int64)
     return of_pairs(nothing, nothing, weight, num_clients, hub=np.full(num_clients, float(weight)))
 
@@ -20,6 +22,7 @@ def star(num_clients: int, *, weight: float = 1.0) -> Graph:
 def ring(num_clients: int, *, weight: float = 1.0) -> Graph:
     """Client k is joined to clients k - 1 and k + 1, the last to the first."""
     check_weight(weight)
+    num_clients = number_of(num_clients)
     ends = np.arange(num_clients if num_clients > 2 else num_clients - 1)
     return of_pairs(ends, (ends + 1) % num_clients, weight, num_clients)
 
@@ -37,8 +40,9 @@ def random(num_clients: int, *, density: float = 0.1, weight: float = 1.0, seed:
     the rest. Raises `ConfigError` on a density outside [0, 1] or a negative seed.
     """
     check_weight(weight)
+    num_clients, seed = number_of(num_clients), whole("graph random: seed", seed)
+    density = checked(float, density, "graph random: density")
     require(0 <= density <= 1, f"graph random: density = {density!r} must lie between 0 and 1")
-    require(seed >= 0, f"graph random: seed = {seed!r} must not be negative")
     total = num_clients * (num_clients - 1) // 2
     edges = max(num_clients - 1, round(density * total))
     require(2 * edges <= LARGEST, f"graph random: {edges} edges are too many to keep; use a lower density")
@@ -60,8 +64,9 @@ def random_normal(num_clients: int, *, seed: int = 0, threshold: float = 0.0, co
     threshold: weights below it are set to 0; the published code takes 0.25. connected: raise `ConfigError` if this
     disconnects the graph.
     """
+    threshold = checked(float, threshold, "graph random_normal: threshold")
     require(0 <= threshold <= 1, f"graph random_normal: threshold = {threshold!r} must lie between 0 and 1")
-    require(seed >= 0, f"graph random_normal: seed = {seed!r} must not be negative")
+    seed = whole("graph random_normal: seed", seed)
     low, high = all_pairs(num_clients)
     weights = np.random.default_rng(seed).normal(size=len(low))
     spread = np.ptp(weights) if len(weights) else 0.0

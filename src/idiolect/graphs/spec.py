@@ -53,7 +53,7 @@ def parse_graph(text: str) -> tuple[str, dict[str, Any]]:
     wrong = ConfigError(f"graph = {text!r}: {EXAMPLE}")
     try:
         tree = ast.parse(text.strip(), mode="eval").body
-    except (SyntaxError, ValueError):
+    except (SyntaxError, ValueError, RecursionError, MemoryError):
         raise wrong from None
     call = tree if isinstance(tree, ast.Call) else ast.Call(tree, [], [])
     if not isinstance(call.func, ast.Name) or call.args:
@@ -73,7 +73,7 @@ def _value(node: ast.expr, wrong: ConfigError) -> Any:
         return node.id == "true"
     try:
         return ast.literal_eval(node)
-    except ValueError:
+    except (ValueError, TypeError, RecursionError, MemoryError):
         raise wrong from None
 
 
