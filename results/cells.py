@@ -194,7 +194,8 @@ def row(target: Mapping[str, str], found: Sequence[Measured], plan: Mapping[str,
         raise SystemExit(f"{first.folder}: {published.value} is published as {target['value']} in targets.csv")
     interval = interval_of(value, published)
     numbers = {"measured": value.mean, "std": value.std, "difference": value.mean - published.value}
-    numbers |= {} if interval is None else {"low": interval.low, "high": interval.high}
+    if interval is not None and interval.low is not None and interval.high is not None:
+        numbers |= {"low": interval.low, "high": interval.high}
     filled |= {name: f"{number:.4f}" for name, number in numbers.items() if not math.isnan(number)}
     filled |= {"status": first.status, "seeds": str(value.seeds), "within": f"{published.within:g}"}
     filled |= {"folder": first.folder, "protocol": first.protocol, "cell": first.cell, "method": first.method}

@@ -1,15 +1,16 @@
 """The comparisons of comparisons.md: differences paired by seed, from the folders' clients.csv."""
 
+import math
 import tomllib
 from dataclasses import dataclass
 from statistics import fmean
 
 import numpy as np
 
-from idiolect.report.text import p_value
+from idiolect.report.text import MISSING, p_value
 from idiolect.study.intervals import Difference, holm, paired
 from idiolect.study.ranks import average_ranks, critical_difference
-from results.scores import HERE, pooled
+from results.scores import HERE, pooled, step
 
 
 @dataclass(frozen=True)
@@ -28,7 +29,8 @@ def claims() -> list[Claim]:
     found: list[tuple[str, str, str, Difference]] = []
     for entry in tomllib.loads((HERE / "claims.toml").read_text(encoding="utf-8"))["claims"]:
         for folder in entry["folders"]:
-            scores, others = pooled(folder), pooled(entry.get("other_folder", folder))
+            other_folder = entry.get("other_folder", folder)
+            scores, others = pooled(folder), pooled(other_folder)
             both = [cell for cell, name in scores if name == entry["one"] and (cell, entry["other"]) in others]
             cells = entry.get("cells", both)
             if not cells:
@@ -36,27 +38,38 @@ def claims() -> list[Claim]:
             for cell in cells:
                 one, other = scores[cell, entry["one"]], others[cell, entry["other"]]
                 seeds = sorted(one.keys() & other.keys())
-                difference = paired([one[seed] for seed in seeds], [other[seed] for seed in seeds])
+                steps = step(folder)[cell, entry["one"]], step(other_folder)[cell, entry["other"]]
+                sides = [[side[seed] for seed in seeds] for side in (one, other)]
+                difference = paired(sides[0], sides[1], resolution=max(steps))
                 found.append((entry["text"], folder, cell, difference))
-    adjusted = holm([difference.p for *_, difference in found])
-    return [Claim(*claim, p) for claim, p in zip(found, adjusted, strict=True)]
+    adjusted = holm([1.0 if difference.p is None else difference.p for *_, difference in found])
+    return [Claim(*claim, math.nan if claim[-1].p is None else p) for claim, p in zip(found, adjusted, strict=True)]
 
 
 def ranks() -> str:
-    """The average ranks of claims.toml as a table, the best method of each line first."""
-    lines = ["| average ranks | cells | data sets | critical difference | method, rank |", "|---|---:|---:|---:|---|"]
+    """The average ranks of claims.toml as a table, the best method of each line first. Each data set counts once."""
+    head = "| average ranks, each data set counts once | cells | data sets | critical difference, by data set |"
+    lines = [f"{head} method, rank |", "|---|---:|---:|---:|---|"]
     for entry in tomllib.loads((HERE / "claims.toml").read_text(encoding="utf-8"))["ranks"]:
-        rows: list[list[float]] = []
+        rows, data = list[list[float]](), list[str]()
         for folder in entry["folders"]:
             scores = pooled(folder)
             cells = [cell for cell, name in scores if name == entry["names"][0]]
             rows += [[fmean(scores[cell, name].values()) for name in entry["names"]] for cell in cells]
-        averages, _ = average_ranks(np.array(rows))
-        critical = critical_difference(len(entry["names"]), len(rows))
+            data += [next(name for name in entry["data"] if cell.startswith(name)) for cell in cells]
+        averages, _ = average_ranks(np.array(rows), data)
+        critical = critical_difference(len(entry["names"]), len(set(data)))
         order = sorted(zip(averages.tolist(), entry["names"], strict=True))
         told = ", ".join(f"{name} {rank:.2f}" for rank, name in order)
-        lines.append(f"| {entry['text']} | {len(rows)} | {entry['data']} | {critical:.2f} | {told} |")
+        lines.append(f"| {entry['text']} | {len(rows)} | {len(set(data))} | {critical:.2f} | {told} |")
     return "\n".join(lines) + "\n"
+
+
+def ends(difference: Difference) -> str:
+    """The 95 % interval, or why there is none."""
+    if difference.low is None or difference.high is None:
+        return f"{MISSING} ({difference.why})"
+    return f"{difference.low:+.2f} to {difference.high:+.2f}"
 
 
 def markdown() -> str:
@@ -66,7 +79,7 @@ def markdown() -> str:
     for claim in claims():
         text, d = f"{claim.text} ([folder]({claim.folder}/report.md))", claim.difference
         lines.append(
-            f"| {text if text != before else ''} | {claim.cell} | {d.mean:+.2f} | {d.low:+.2f} to {d.high:+.2f} "
+            f"| {text if text != before else ''} | {claim.cell} | {d.mean:+.2f} | {ends(d)} "
             f"| {p_value(claim.p)} | {d.count} |"
         )
         before = text

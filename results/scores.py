@@ -31,6 +31,19 @@ def pooled(folder: str) -> dict[tuple[str, str], dict[int, float]]:
     return dict(scores)
 
 
+@cache
+def step(folder: str) -> dict[tuple[str, str], float]:
+    """(cell, "method/model") -> by how much one test sample changes `pooled`: the largest over the seeds."""
+    count: defaultdict[tuple[str, str, str], int] = defaultdict(int)
+    for row in rows_of(folder, "clients.csv"):
+        count[row["cell"], f"{row['method']}/{row['model']}", row["seed"]] += int(row["n"])
+    steps: defaultdict[tuple[str, str], float] = defaultdict(float)
+    for (cell, name, _), n in count.items():
+        if n:
+            steps[cell, name] = max(steps[cell, name], 100 / n)
+    return dict(steps)
+
+
 def between(text: str, marker: str, part: str) -> str:
     """A page with `part` between its two markers, the comments "MARKER: begin" and "MARKER: end"."""
     begin, end = f"<!-- {marker}: begin -->\n", f"<!-- {marker}: end -->\n"

@@ -158,6 +158,7 @@ ALSO = [
     "cli/test_broken_stores.py",
     "cli/test_help.py",
     "cli/test_many_bad_inputs.py",
+    "cli/test_rights.py",
     "deploy/hub/test_membership.py",
     "report/html/test_assets.py",
     "report/html/test_client_in_browser.py",

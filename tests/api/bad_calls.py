@@ -10,9 +10,11 @@ from collections.abc import Callable, Iterator
 from typing import Any
 
 import numpy as np
+import optax
 import pandas as pd
 
 import idiolect
+from idiolect.algorithms.registry import ALGORITHMS, hyperparameters
 from idiolect.core.errors import IdiolectError
 from idiolect.data import from_arrays, from_table
 from idiolect.data.inspection import inspect_table
@@ -93,7 +95,16 @@ def of_methods() -> Iterator[Bad]:
     )
 
 
-CALLS: list[Bad] = [*of_tables(), *of_arrays(), *of_methods()]
+def of_optimizers() -> Iterator[Bad]:
+    """What is not an optimiser, for every method that takes one."""
+    for name, method in ALGORITHMS.items():
+        for key in (key for key in hyperparameters(method) if "optimizer" in key):
+            message = f"{name}: {key} must be a name (sgd, momentum, nesterov, adam, adagrad, yogi) or a function"
+            for value in (3, optax.sgd(0.1), ["adam"]):
+                yield lambda method=method, key=key, value=value: method(**{key: value}), message
+
+
+CALLS: list[Bad] = [*of_tables(), *of_arrays(), *of_methods(), *of_optimizers()]
 
 
 def outcome(call: Callable[[], Any]) -> str:

@@ -118,7 +118,11 @@ def test_a_value_out_of_range(idiolect, tmp_path, arguments, words):
         (["--set", "local.rat=1"], "did you mean 'rate'?"),
         (["--set", "model.l2=-1"], "model.l2 = -1"),
         (["--set", "pfedme.rate=1"], "'pfedme' is given values to try, but it is not swept"),
-        (["--set", "fedper.head=lsat", "--methods", "fedper"], "head = 'lsat' is no part of the model"),
+        (["--set", "fedper.head=lsat", "--methods", "fedper"], "fedper: head = 'lsat' is no part of the model"),
+        (
+            ["--set", "mmfl.decoder=modle", "--methods", "mmfl"],
+            "decoder = 'modle' is no part of the model; did you mean 'm",
+        ),
         (["--set", "select=last-10"], "a sweep compares last rounds"),
         (["--set", "data.validation=0"], "no validation split"),
         (["--rounds", "0"], "rounds = 0"),

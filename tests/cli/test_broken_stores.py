@@ -60,6 +60,23 @@ def healthy(tmp_path_factory):
     return folder
 
 
+def test_an_experiment_that_is_lost_is_damage_and_one_that_never_began_is_none(commandline, healthy, tmp_path):
+    folder = tmp_path / "runs"
+    shutil.copytree(healthy, folder)
+    with sqlite3.connect(folder / DATABASE) as db:
+        db.execute("DELETE FROM facts")
+    db.close()
+    for command in (("show",), ("report",), ("figure",)):
+        code, _, err = commandline(*command, folder, *(["curves"] if command == ("figure",) else []))
+        assert code == 1
+        assert f"{DATABASE} is damaged: it holds runs, but not the experiment that they are of" in err
+    with Store(tmp_path / "new"):
+        pass
+    code, _, err = commandline("show", tmp_path / "new")
+    assert code == 1
+    assert "holds no experiment: no run has begun in" in err
+
+
 def refused(commandline, folder, command):
     before = {path.name: path.read_bytes() for path in folder.iterdir() if path.is_file()}
     code, out, err = commandline(*command, folder)

@@ -59,6 +59,8 @@ def test_a_quick_federation_is_a_run_folder_as_any_and_goes_on(file, tmp_path, c
         (["FILE", "--set", "model.class_weights=balanced", "--quick"], "counts the labels of all clients"),
         (["FILE", "--quick", "--deadline", "0"], "--deadline"),
         (["FILE", "--quick", "--quorum", "0"], "--quorum"),
+        (["FILE", "--quick", "--quorum", "99"], "--quorum 99: there are 3 sites; a round needs at most all"),
+        (["FILE", "--sites", "2", "--quorum", "3"], "--quorum 3: there are 2 sites"),
         (["FILE", "--quick", "--only", "fedavg"], "unknown cell or method 'fedavg'"),
     ],
 )

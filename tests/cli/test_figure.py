@@ -56,6 +56,8 @@ def test_all_that_a_run_can_give_as_json(commandline, run, tmp_path):
         (("{run}", "curves", "--format", "gif"), "'gif' is not one of 'pdf', 'svg', 'png'"),
         (("{run}", "curves", "--out", "no/a.pdf"), "there is no folder 'no'"),
         (("{run}", "curves", "--out", "a"), "give it a suffix"),
+        (("{run}", "curves", "--xmax", "-1"), "--xmax -1: a round is 0 or more"),
+        (("{run}", "curves", "--xmax=-0.5"), "--xmax -0.5: a round is 0 or more"),
         (("{run}", "curves", "--out", "a.eps"), "'.eps' is no format"),
         (("{run}", "curves", "--out", "a.pdf", "--format", "svg"), "differ; leave one out"),
         (("{run}", "curves", "--out", "{run}"), "give it a suffix"),

@@ -69,6 +69,18 @@ def test_no_method_takes_a_value_that_it_cannot_have():
     assert not taken
 
 
+def test_every_error_of_a_setting_names_the_method_and_the_setting():
+    silent = []
+    for method, key, text in bad_inputs.refused_settings():
+        with suppress(ConfigError):
+            try:
+                build({"name": method, key: value_of(text)})
+            except ConfigError as error:
+                if not str(error).startswith(f"{method}: {key}"):
+                    silent.append(f"{method}.{key}={text}: {error}")
+    assert not silent
+
+
 @pytest.mark.parametrize("group", GROUPS, ids=lambda group: group[0].name[-60:])
 def test_one_clear_line_and_nothing_left(commandline, monkeypatch, tmp_path_factory, group):
     wrong = {}

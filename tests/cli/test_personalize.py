@@ -57,7 +57,8 @@ def test_new_clients_of_a_finished_folder(idiolect, monkeypatch, tmp_path):
     assert "no finished run of method fedprox" in refused("--method", "fedprox")
     assert "lies in the run's folder" in refused("--method", "fedavg", "--out", "run/new")
     assert "no label column 'result'" in refused("--method", "fedavg", "--label", "result")
-    assert "rounds = -1 must not be negative" in refused("--method", "fedavg", "--rounds", "-1")
+    for rounds in ("0", "-1"):
+        assert f"rounds = {rounds} must be at least 1" in refused("--method", "fedavg", "--rounds", rounds)
     assert "no such file" in idiolect("personalize", "run", "--data", "missing.csv")[2]
     assert not (tmp_path / "run-new").exists()
 

@@ -1,5 +1,6 @@
 import json
 import shlex
+import warnings
 
 import numpy as np
 import pandas as pd
@@ -87,3 +88,98 @@ def test_what_cannot_be_inspected(commandline, tmp_path):
         inspect_table(wards(), "hospital")
     code, out, err = commandline("inspect", tmp_path / "none.csv")
     assert (code, out, err.count("\n")) == (1, "", 1)
+
+
+def gapped(**changed):
+    """The plain table with other entries: label={3: None} empties the fourth label."""
+    made = wards().drop(columns="split")
+    for column, entries in changed.items():
+        if not all(isinstance(value, float) for value in entries.values()):
+            made[column] = made[column].astype(object)
+        for row, value in entries.items():
+            made.loc[row, column] = value
+    return made
+
+
+@pytest.mark.parametrize(
+    ("changed", "faults"),
+    [
+        (
+            {"label": {3: None, 5: "  ", 59: np.nan}},
+            [
+                "column 'label': 3 values are missing, first in row 4; remove these rows or fill the labels",
+                "rows without a usable label by client: north 2 of 20, west 1 of 20",
+            ],
+        ),
+        ({"ward": {3: None}}, ["column 'ward': 1 value is missing, first in row 4; the client of every row"]),
+        ({"ward": {3: " "}}, ["column 'ward' has a blank client name in row 4"]),
+        ({"age": {3: np.inf}}, ["column 'age' is infinite in row 4 (1 in all)"]),
+        ({"age": {3: [1]}}, ["column 'age' holds a list, not one value a row"]),
+        ({"label": dict.fromkeys(range(60), "ill")}, ["column 'label': all labels are 'ill'"]),
+        ({"label": dict.fromkeys(range(60))}, ["column 'label': 60 values are missing", "rows without a usable"]),
+        ({"label": {row: f"p{row}" for row in range(60)}}, ["column 'label': every row has a label of its own"]),
+    ],
+)
+def test_what_has_to_be_mended_is_shown_with_its_place(changed, faults):
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        found = inspect_table(gapped(**changed), "ward")
+    assert len(found.faults) == len(faults)
+    for fault, start in zip(found.faults, faults, strict=True):
+        assert start in fault
+        assert not fault.startswith("table")
+    assert found.rows == 60
+    assert {one.name for one in found.clients} == {"north", "south", "west"}
+    others = [name for name in wards().columns if name not in ("ward", "label", "split")]
+    assert [one.name for one in found.columns] == others
+    json.dumps(found.to_dict(), allow_nan=False)
+
+
+def test_gaps_in_labels_are_counted_by_client_and_the_other_labels_are_shown():
+    found = inspect_table(gapped(label={3: None, 5: None, 59: None}), "ward")
+    assert [one.unlabelled for one in found.clients] == [2, 0, 1]
+    whole = {one.name: one for one in inspect_table(gapped(), "ward").clients}
+    for one in found.clients:
+        assert sum(one.labels.values()) == 20 - one.unlabelled
+        assert all(count <= whole[one.name].labels[name] for name, count in one.labels.items())
+    assert whole["north"].unlabelled == 0
+    regression = wards(regression=True).drop(columns="split")
+    regression.loc[:19, "label"] = np.nan
+    regression.loc[20, "label"] = np.inf
+    regression.loc[21, "label"] = 1e300
+    found = inspect_table(regression, "ward")
+    assert [one.unlabelled for one in found.clients] == [20, 2, 0]
+    assert dict(found.clients[0].labels) == {}
+    assert found.clients[2].labels["mean"] == pytest.approx(regression["label"][40:].mean(), rel=1e-6)
+    assert [fault.split(";")[0] for fault in found.faults[:2]] == [
+        "column 'label': 20 values are missing, first in row 1",
+        "column 'label' is infinite in row 21 (1 in all)",
+    ]
+
+
+def test_a_table_without_features_and_one_with_a_wrong_split_are_shown():
+    bare = wards()[["ward", "label"]]
+    assert "no feature is left" in inspect_table(bare, "ward").faults[0]
+    odd = wards().assign(split="dev")
+    assert "column 'split' has 'dev' in row 1" in inspect_table(odd, "ward").faults[0]
+
+
+def test_suspicions_are_of_the_usable_rows():
+    made = gapped(label={3: None})
+    made["outcome"] = made["label"]
+    assert "column 'outcome' alone tells the label" in " ".join(inspect_table(made, "ward").suspicions)
+
+
+def test_the_command_shows_what_has_to_be_mended(commandline, tmp_path):
+    path = tmp_path / "gaps.csv"
+    gapped(label={3: None, 59: None}).to_csv(path, index=False)
+    code, out, err = commandline("inspect", path, "--client", "ward")
+    assert (code, err) == (0, "")
+    assert "no label" in out
+    assert "to be mended: column 'label': 2 values are missing, first in row 4" in out
+    assert "to be mended: rows without a usable label by client: north 1 of 20, west 1 of 20" in out
+    assert "to compare methods, once the table is mended: idiolect compare" in out
+    code, out, _ = commandline("inspect", path, "--client", "ward", "--json")
+    assert (code, len(json.loads(out)["faults"])) == (0, 2)
+    code, _, err = commandline("compare", "--data", path, "--client", "ward", "--methods", "local")
+    assert (code, err.count("\n")) == (1, 1)

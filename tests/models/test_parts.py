@@ -72,3 +72,15 @@ def test_shapes_and_traced_leaves_are_split_like_arrays():
 def test_an_unknown_path_is_refused_and_the_known_ones_named(head):
     with pytest.raises(ConfigError, match=r"is no part of the model.*layers\[0\].weight, .*layers\[1\].bias"):
         separate(params(MLP_), head)
+
+
+def test_a_head_that_is_no_part_is_named_as_the_user_calls_it():
+    params = {"w": 1.0, "layers": {"bias": 2.0}}
+    with pytest.raises(
+        ConfigError, match=r"^head = 'lats' is no part of the model; did you mean 'last'\? use one of its"
+    ):
+        separate(params, "lats")
+    with pytest.raises(
+        ConfigError, match=r"^mmfl: decoder = 'modle' is no part .*did you mean 'model'\?.* or 'model',"
+    ):
+        separate(params, "modle", setting="mmfl: decoder", also=("model",))

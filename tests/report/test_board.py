@@ -25,6 +25,14 @@ def test_values_seed_by_seed(toy, cell):
     assert np.isnan(board.by_seed(key, "brier")[0])
 
 
+def test_a_column_has_the_step_of_one_test_sample(toy, cell):
+    """40 test samples of three clients, of whom the smallest have 10; the worst tenth is one client."""
+    board = board_of(toy, cell)
+    steps = {column: board.resolution(column) for column in ("accuracy", MEAN, WORST, "log-loss", "other")}
+    assert steps == {"accuracy": 1 / 40, MEAN: 1 / 30, WORST: 1 / 10, "log-loss": 0.0, "other": 0.0}
+    assert np.isnan(board.resolution("macro-f1"))
+
+
 def test_only_some_are_drawn_and_alone_is_still_the_reference(toy, cell):
     board = board_of(toy, cell).only(["fedavg"], [])
     assert board.drawn() == [("fedavg", "global")]

@@ -1,7 +1,8 @@
 import pytest
 
 from idiolect.core.errors import ConfigError
-from idiolect.report.extras import extras
+from idiolect.metrics.registry import METRICS
+from idiolect.report.extras import extras, few_seeds, markdown_extra
 from idiolect.report.text import some
 from idiolect.study.pairs import pairs_of
 from idiolect.study.results import Results
@@ -36,7 +37,9 @@ def test_methods_are_told_apart_where_there_are_several_seeds(tmp_path):
     results = Results(store, exp)
     (extra,) = extras(results, exp.cells[0])
     assert extra.title == (
-        "Against local: paired over 2 seeds, 95 % interval; clients beyond noise; FEW SEEDS, intervals are wide"
+        "Against local: paired over 2 seeds, 95 % interval; clients beyond noise. Two seeds show only a mean "
+        "difference of more than 12.7 times its standard error, and no difference below 22.46 points. A smaller one "
+        "may exist, and so may runs that fail now and then: use five seeds or more."
     )
     assert extra.header == (
         *("method", "model", "difference", "p, Holm"),
@@ -53,6 +56,28 @@ def test_methods_are_told_apart_where_there_are_several_seeds(tmp_path):
     ]
     one = Results(store, exp.model_copy(update={"seeds": 1}))
     assert extras(one, exp.cells[0]) == []
+
+
+def test_a_difference_without_an_interval_has_the_reason(tmp_path):
+    """Two seeds with equal mean squared errors but for a constant: the spread is not known."""
+    methods = [{"name": "local"}, {"name": "fedavg"}]
+    store, exp = Store(tmp_path), experiment(methods, cells=[{"data": {"name": "school"}, "model": "linear"}])
+    for seed in (0, 1):
+        finished(store, exp, "cell0", "local", seed, {20: {"local": (0.5, 0.5, 0.5, NAN)}}, task="regression")
+        finished(store, exp, "cell0", "fedavg", seed, {20: {"global": (0.25, 0.25, 0.25, NAN)}}, task="regression")
+    (extra,) = extras(Results(store, exp), exp.cells[0])
+    assert extra.rows[0][2:4] == ("-0.2500 [—: equal in every seed]", "—")
+    assert extra.title.endswith("12.7 times its standard error. A smaller one may exist, and so may runs that fail "
+                                "now and then: use five seeds or more.")  # fmt: skip
+    assert "nan" not in markdown_extra(extra)
+
+
+def test_few_seeds_are_said_to_be_few():
+    accuracy = METRICS["accuracy"]
+    assert few_seeds(3, 0.21, accuracy) == (
+        "3 seeds are few: intervals and p values are rough, and no difference below 0.21 points can be shown."
+    )
+    assert few_seeds(4, NAN, accuracy) == "4 seeds are few: intervals and p values are rough."
 
 
 def test_few_of_many_names_are_shown():

@@ -1,7 +1,8 @@
 import numpy as np
 import pytest
 
-from idiolect.report.figures import curves_figure, panels_figure
+from idiolect.core.errors import ConfigError
+from idiolect.report.figures import Window, curves_figure, panels_figure
 from idiolect.report.looks import COLOURS
 from idiolect.report.style import PALE
 from idiolect.study.outcomes import Curve
@@ -197,3 +198,13 @@ def test_curve_has_the_spread_of_the_loss(two_cells):
     curve = two_cells.curves(two_cells.experiment.cells[0], "train", ("personal",))[0]
     assert isinstance(curve, Curve)
     np.testing.assert_allclose(curve.loss_ci95, [12.7062 * 0.1 / 2] * 3, rtol=1e-5)
+
+
+def test_a_last_round_before_all_evaluated_ones_is_one_line(tmp_path):
+    store, exp = Store(tmp_path), experiment([{"name": "local"}], seeds=1)
+    finished(store, exp, "cell0", "local", 0, course(0.5, rounds=(10, 20), models=("local",)))
+    results = Results(store, exp)
+    with pytest.raises(ConfigError, match="no round up to 9 was evaluated"):
+        panels_figure(results, exp.cells, window=Window(xmax=9.0))
+    axes = panels_figure(results, exp.cells, window=Window(xmax=10.0)).axes[0]
+    assert axes.lines[0].get_xdata().tolist() == [10]

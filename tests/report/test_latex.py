@@ -65,6 +65,17 @@ def test_bold_is_by_test(boards):
     assert latex_table(boards, "cells", "std").count(r"82.00 $\pm$ 1.58") == 4
 
 
+def test_a_lead_of_one_test_sample_in_every_seed_is_no_lead(tmp_path):
+    """Of 40 test samples one is right in one model only, in both seeds: the score's steps hide the spread."""
+    levels = {"a": lambda s: 0.8 + s / 10, "b": lambda s: 0.8 + s / 10 - 1 / 40 + s * 1e-4, "c": lambda _: 0.1}
+    made = of(tmp_path, levels, seeds=2)
+    found = rows(latex_table([board_of(made, made.experiment.cells[0])], "cells"))
+    assert [row[2].startswith(r"\textbf") for row in found] == [True, True, True]
+    made = of(tmp_path / "five", levels, seeds=5)
+    found = rows(latex_table([board_of(made, made.experiment.cells[0])], "cells"))
+    assert [row[2].startswith(r"\textbf") for row in found] == [True, True, False]
+
+
 def test_notes_say_what_was_done(boards):
     said = latex_table(boards, "cells")
     for part in ("Mean of 5 seeds", r"half of the 95\,\% interval", "Holm's correction", "Shown: last round."):

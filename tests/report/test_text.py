@@ -89,6 +89,13 @@ def test_difference_has_a_sign():
     assert text.difference(-0.0123446, None, MSE) == "-0.01234"
     ends = Difference(0.3, -0.049, 0.65, 0.1, 3)
     assert text.difference(0.3, ends, ACCURACY) == "+0.30 [-0.05, +0.65]"
+    assert text.plain_difference(ends) == "+0.3 [-0.049, +0.65]"
+
+
+def test_a_difference_without_an_interval_has_the_reason():
+    none = Difference(0.3, None, None, None, 2, "equal in every seed")
+    assert text.difference(0.3, none, ACCURACY) == "+0.30 [—: equal in every seed]"
+    assert text.plain_difference(none) == "+0.3 [—: equal in every seed]"
 
 
 def test_p_values():

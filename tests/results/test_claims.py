@@ -205,6 +205,19 @@ def test_methods_whose_last_layers_start_alike_are_said_as_the_table_has_them(te
     assert min(claim.p for claim in between.values()) > 0.05
 
 
+def test_ranks_count_each_data_set_once(text):
+    """FedU's Table IV has three data sets, pFedMe's Table 1 two: MNIST in two partitions, and Synthetic."""
+    fedu, pfedme = (line.split(" | ") for line in claims.ranks().splitlines()[2:])
+    assert (fedu[1:4], pfedme[1:4]) == (["6", "3", "4.35"], ["6", "2", "5.33"])
+    apart = {}
+    for line in (fedu, pfedme):
+        found = [float(rank) for rank in re.findall(r"/\w+ ([\d.]+)", line[4])]
+        apart[line[0]] = found[-1] - found[0]
+        assert apart[line[0]] < float(line[3])
+    said = "critical difference is {}, and no two methods are more than {:.2f} apart"
+    assert said.format(fedu[3], apart[fedu[0]]) in " ".join(text.split())
+
+
 def test_ranks_name_every_method_once():
     for line in claims.ranks().splitlines()[2:]:
         ranks = [float(rank) for rank in re.findall(r"/\w+ ([\d.]+)", line)]

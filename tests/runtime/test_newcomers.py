@@ -268,7 +268,7 @@ def test_data_that_do_not_fit_are_refused(changes: dict[str, Any], message: str)
 def test_settings_out_of_range_are_refused() -> None:
     problem = classification()
     simulation = problem.simulation(idiolect.FedAvg())
-    with pytest.raises(ConfigError, match="rounds = -1 must not be negative"):
+    with pytest.raises(ConfigError, match="rounds = -1 must be at least 1"):
         personalize(simulation, simulation.init(0), problem.data, rounds=-1)
     with pytest.raises(ConfigError, match="most = 0 must be at least one sample"):
         personalize(simulation, simulation.init(0), problem.data, most=0)

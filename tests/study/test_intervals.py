@@ -5,7 +5,19 @@ import pytest
 from scipy import stats
 
 from idiolect.core.errors import ConfigError
-from idiolect.study.intervals import Difference, from_published, holm, paired, resampled
+from idiolect.study.intervals import (
+    ALPHA,
+    Difference,
+    beyond_noise,
+    error_of,
+    from_published,
+    holm,
+    holm_tables,
+    least_shown,
+    p_of,
+    paired,
+    resampled,
+)
 
 ONE, OTHER = [91.2, 90.4, 92.0, 91.7], [90.9, 90.5, 91.1, 90.6]
 
@@ -21,9 +33,113 @@ def test_pairs_are_scipys_paired_test():
     assert (narrow.low, narrow.high) == pytest.approx(tuple(expected.confidence_interval(0.8)))
 
 
-def test_the_same_numbers_differ_by_nothing_and_equal_gaps_for_sure():
-    assert paired([1.0, 2.0], [1.0, 2.0]) == Difference(0, 0, 0, 1.0, 2)
-    assert paired([2.0, 3.0], [1.0, 2.0]) == Difference(1, 1, 1, 0.0, 2)
+def test_equal_differences_have_no_interval_without_steps_and_a_sample_s_error_with_them():
+    """Two seeds that differ by the same have no spread: that is the score's resolution, not certainty."""
+    for sides in (([2.0, 3.0], [1.0, 2.0]), ([0.1 + 0.2, 0.5], [0.2, 0.4]), ([1.0, 2.0], [1.0, 2.0])):
+        found = paired(*sides)
+        assert (found.low, found.high, found.p, found.why) == (None, None, None, "equal in every seed")
+        assert not any((found.includes_zero, found.within(9), found.above(-9), found.below(9)))
+    certain = paired([92.0, 93.0, 94.0], [90.0, 91.0, 92.0], resolution=0.5)
+    half = float(stats.t.ppf(0.975, 2)) * 0.5 / math.sqrt(3)
+    assert (certain.low, certain.high) == pytest.approx((2 - half, 2 + half))
+    assert certain.p == pytest.approx(2 * stats.t.sf(2 / (0.5 / math.sqrt(3)), 2))
+    assert paired([1.0, 2.0], [1.0, 2.0], resolution=0.5).p == 1
+    assert paired(ONE, OTHER, resolution=0.1) == paired(ONE, OTHER)  # the spread is larger than a step
+    assert [certain.above(2 - share * half) for share in (1.1, 0.9)] == [True, False]
+    assert [certain.below(2 + share * half) for share in (1.1, 0.9)] == [True, False]
+
+
+def test_scores_whose_steps_are_not_known_need_five_seeds():
+    """A rare class counts in large steps, which a few seeds take alike by chance."""
+    few = paired(ONE, OTHER, resolution=math.nan)
+    assert (few.p, few.low) == (None, None)
+    assert "fewer than 5 seeds" in few.why
+    assert paired([*ONE, 91.0], [*OTHER, 90.0], resolution=math.nan) == paired([*ONE, 91.0], [*OTHER, 90.0])
+
+
+def test_equal_gaps_of_all_divisions_have_no_interval():
+    assert resampled([0.25, 0.25, 0.25], 0.3) == Difference(0.25, None, None, None, 3, "equal in every division")
+    assert resampled([0.25, 0.25, 0.26], 0.3).p < 0.05
+
+
+def test_equal_scores_beside_a_value_without_deviation_have_no_interval():
+    assert from_published(1.5, 0.0, 2, 1.0) == Difference(0.5, None, None, None, 2, "equal in every seed")
+    assert from_published(1.3, 0.0, 2, 1.0, 0.1).high == pytest.approx(0.3 + stats.norm.ppf(0.975) * 0.1)
+
+
+TABLES, MOST = 2000, 20  # simulated tables, and methods of each
+KINDS = ("rows of their own", "one test set, a tenth is hard", "one test set, five are hard", "seeds differ")
+
+
+def equal_methods(kind: str, samples: int, seeds: int, rng: np.random.Generator) -> np.ndarray:
+    """Scores of methods that are equally good, in per cent: (tables, methods, seeds).
+
+    All seeds share one test set, in which most samples are easy for every model or hard for every model; only the
+    others differ between runs. Or each run draws its own rows, or seeds are good or bad for all methods alike.
+    """
+    shape = (TABLES, MOST, seeds)
+    if kind == "rows of their own":
+        right = rng.binomial(samples, 0.9, shape)
+    elif kind == "seeds differ":
+        right = rng.binomial(samples, rng.uniform(0.8, 0.95, (TABLES, 1, seeds)), shape)
+    else:
+        hard = 5 if "five" in kind else samples // 10
+        right = (samples - hard) * 9 // 10 + rng.binomial(hard, 0.5, shape)
+    return 100 * right / samples
+
+
+def beyond(scores: np.ndarray, samples: int) -> np.ndarray:
+    """Which methods of each table are beyond noise against the first, as a report decides it."""
+    one, other = scores[:, 1:], scores[:, :1]
+    error = error_of(one, other, 100 / samples)
+    return holm_tables(p_of((one - other).mean(-1), error, scores.shape[-1] - 1)) < ALPHA
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_equal_methods_are_beyond_noise_in_at_most_five_per_cent_of_tables(kind):
+    rng = np.random.default_rng(KINDS.index(kind))
+    for seeds in (2, 3, 10):
+        for samples in (50, 500, 5000):
+            scores = equal_methods(kind, samples, seeds, rng)
+            for methods in (2, 5, MOST):
+                wrong = int(beyond(scores[:, :methods], samples).any(-1).sum())
+                assert stats.binomtest(wrong, TABLES, 0.05, alternative="greater").pvalue > 1e-4, (
+                    seeds,
+                    samples,
+                    methods,
+                    wrong / TABLES,
+                )
+
+
+def test_an_error_that_is_not_known_proves_nothing():
+    found = p_of(np.array([5.0, 0.1, 5.0]), np.array([0.0, 0.1, 1.0]), 3)
+    assert found == pytest.approx([1.0, 2 * stats.t.sf(1, 3), 2 * stats.t.sf(5, 3)])
+    assert (beyond_noise(0.0499), beyond_noise(0.05), beyond_noise(None), beyond_noise(math.nan)) == (
+        True,
+        *[False] * 3,
+    )
+
+
+def test_the_simulated_decision_is_the_one_of_reports():
+    scores = equal_methods("rows of their own", 50, 3, np.random.default_rng(3))[:200, :5]
+    for table, decided in zip(scores, beyond(scores, 50), strict=True):
+        found = [paired(list(row), list(table[0]), resolution=2.0).p for row in table[1:]]
+        assert [beyond_noise(p) for p in holm(found)] == decided.tolist()
+
+
+@pytest.mark.parametrize(("kind", "least"), [("one test set, a tenth is hard", 0.95), ("rows of their own", 0.5)])
+def test_three_points_are_found_with_five_seeds_and_a_thousand_samples(kind, least):
+    """The first of five methods is 3 points behind; how often all four are found to be better."""
+    scores = equal_methods(kind, 1000, 5, np.random.default_rng(9))[:, :5]
+    scores[:, 0] -= 3
+    assert beyond(scores, 1000).mean() > least
+
+
+def test_the_least_difference_that_seeds_can_show_is_half_of_the_narrowest_interval():
+    assert least_shown(2, 1.0) == pytest.approx(12.706 / math.sqrt(2), abs=1e-3)  # nine test samples
+    for seeds in (2, 3, 10):
+        same = paired([1.0] * seeds, [1.0] * seeds, resolution=0.02)
+        assert least_shown(seeds, 0.02) == pytest.approx(same.high)
 
 
 def test_an_exact_published_value_is_scipys_test_of_one_sample():

@@ -7,7 +7,7 @@ from jaxtyping import Array, Int, PRNGKeyArray, PyTree
 
 from idiolect.algorithms.base import Algorithm, Cohort, Weighting, check
 from idiolect.algorithms.parts.averaging import Server
-from idiolect.algorithms.parts.solvers import MakeOptimizer, optimizer
+from idiolect.algorithms.parts.solvers import MakeOptimizer, check_optimizer, optimizer
 from idiolect.algorithms.start import Start
 from idiolect.client.client import Client
 from idiolect.core import tree
@@ -43,7 +43,7 @@ class FedSGD(Algorithm):
     def __check_init__(self) -> None:
         """Raise `ConfigError` naming the hyper-parameter that is out of range."""
         check(self, rate="positive", batch_size="whole", weighting=("uniform", "size"))
-        optimizer(self.server_optimizer, self.rate)
+        check_optimizer(self, "server_optimizer", self.rate)
 
     def init(self, start: Start, key: PRNGKeyArray) -> Server:
         """The global model and a fresh server optimiser."""

@@ -6,7 +6,7 @@ import equinox as eqx
 from jaxtyping import ArrayLike, PRNGKeyArray, PyTree
 
 from idiolect.algorithms.base import Algorithm, Cohort, Weighting, check
-from idiolect.algorithms.parts.solvers import MakeOptimizer, is_linear, minimise, optimizer, over_batches
+from idiolect.algorithms.parts.solvers import MakeOptimizer, check_optimizer, is_linear, minimise, over_batches
 from idiolect.client.client import BATCH_ORDERS, BatchOrder, Client
 from idiolect.client.exact.span import problem
 from idiolect.client.objective import Batch
@@ -70,7 +70,7 @@ class PFedMe(Algorithm):
         rates, counts = ("rate", "inner_rate", "prox_weight", "server_step"), ("local_steps", "inner_steps")
         check(self, **dict.fromkeys(rates, "positive"), hidden_l2="nonnegative")
         check(self, **dict.fromkeys(counts, "count"), batch_size="count", epochs="whole")
-        optimizer(self.inner_optimizer, self.inner_rate)
+        check_optimizer(self, "inner_optimizer", self.inner_rate)
         check(self, batches=BATCH_ORDERS, weighting=("uniform", "size"))
         if self.tolerance is not None:
             check(self, tolerance="positive")

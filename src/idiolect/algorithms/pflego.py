@@ -9,7 +9,7 @@ from jaxtyping import PRNGKeyArray, PyTree
 from idiolect.algorithms.base import Cohort, check
 from idiolect.algorithms.parts.averaging import Server
 from idiolect.algorithms.parts.body_head import Parted, train_head
-from idiolect.algorithms.parts.solvers import MakeOptimizer, optimizer
+from idiolect.algorithms.parts.solvers import MakeOptimizer, check_optimizer, optimizer
 from idiolect.algorithms.start import Start
 from idiolect.client.client import Client
 from idiolect.client.predictor import Models
@@ -69,7 +69,7 @@ class PFLEGO(Parted):
         """Raise `ConfigError` naming the hyper-parameter that is out of range."""
         check(self, head_rate="positive", rate="positive", local_steps="count")
         check(self, head_step=get_args(HeadStep), weighting=get_args(BodyWeights))
-        optimizer(self.server_optimizer, self.rate)
+        check_optimizer(self, "server_optimizer", self.rate)
 
     def init(self, start: Start, key: PRNGKeyArray) -> Server:
         """The body and a fresh server optimiser."""

@@ -89,6 +89,7 @@ class Run:
         private state; by default as many as a known client has taken part in, in expectation.
         Raises as `runtime.newcomers.personalize`.
         """
+        rounds = None if rounds is None else whole("rounds", rounds, least=1)
         simulation = self.evaluator.simulation
         states = dict.fromkeys(simulation.offered, self.state)
         return Finished(simulation, simulation.params, self.evaluator.metrics, states).personalize(data, rounds)

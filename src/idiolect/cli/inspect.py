@@ -1,5 +1,6 @@
 """The command inspect: what a table holds, before anything is trained."""
 
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Annotated
 
@@ -21,7 +22,9 @@ def inspect(
     task: Annotated[str | None, typer.Option("--task", help="classification or regression.")] = None,
     as_json: Json = False,
 ) -> None:
-    """Look at a table: clients, labels, columns, suspected identifiers and leaks, and the command to run.
+    """Look at a table: clients, labels, columns, gaps, suspected identifiers and leaks, and the command to run.
+
+    A table that cannot be trained on yet is shown too, with what to mend in it.
 
     idiolect inspect patients.csv --client hospital --label outcome
     """
@@ -33,11 +36,14 @@ def inspect(
     out.print(f"{found.where}: {found.rows:,} rows, {len(found.clients):,} clients, {found.task}", markup=False)
     out.print(_clients(found))
     out.print(_columns(found))
+    for line in found.faults:
+        out.print(Text(f"to be mended: {line}", style="red"), soft_wrap=True)
     for line in found.notes:
         out.print(Text(f"note: {line}"), soft_wrap=True)
     for line in found.suspicions:
         out.print(Text(f"look at: {line}", style="yellow"), soft_wrap=True)
-    out.print(Text(f"to compare methods: {found.command}"), soft_wrap=True)
+    then = "to compare methods, once the table is mended" if found.faults else "to compare methods"
+    out.print(Text(f"{then}: {found.command}"), soft_wrap=True)
 
 
 def _clients(found: Inspection) -> Table:
@@ -47,11 +53,19 @@ def _clients(found: Inspection) -> Table:
     for heading in ("rows", *shown):
         table.add_column(heading, justify="right")
     form = "{:,.0f}" if found.task == "classification" else "{:.4g}"
+    gaps = sum(one.unlabelled for one in found.clients)
+    if gaps:
+        table.add_column("no label", justify="right")
+
+    def add(name: str, rows: int, labels: Mapping[str, float], unlabelled: int) -> None:
+        numbers = [form.format(labels[name]) if name in labels else "" for name in shown]
+        table.add_row(name, f"{rows:,}", *numbers, *([f"{unlabelled:,}"] if gaps else []))
+
     for one in found.clients[:SHOWN]:
-        table.add_row(one.name, f"{one.rows:,}", *(form.format(one.labels[name]) for name in shown))
+        add(one.name, one.rows, one.labels, one.unlabelled)
     if len(found.clients) > SHOWN:
-        table.add_row(f"… {len(found.clients) - SHOWN:,} more", "", *("" for _ in shown))
-    table.add_row("all", f"{found.rows:,}", *(form.format(found.labels[name]) for name in shown))
+        table.add_row(f"… {len(found.clients) - SHOWN:,} more", "")
+    add("all", found.rows, found.labels, gaps)
     return table
 
 

@@ -53,10 +53,10 @@ def inputs_of(experiment: Experiment) -> list[Path]:
 
 def _same(one: Path, other: Path) -> bool:
     try:
-        return os.path.samefile(one, other)
-    except OSError:  # one of them is not there
+        if os.path.exists(one) and os.path.exists(other):
+            return os.path.samefile(one, other)
         return os.path.realpath(one) == os.path.realpath(other)
-    except ValueError:  # no path of a file, which is refused where it is read
+    except (OSError, ValueError):  # no path of a file, which is refused where it is read
         return False
 
 

@@ -16,7 +16,7 @@ from idiolect.cli.options import Json, file_path, folder_path
 from idiolect.cli.outputs import check_output
 from idiolect.cli.terminal import console, print_json, print_told
 from idiolect.core.errors import StoreError, require, unknown
-from idiolect.core.files import restrict
+from idiolect.core.rights import restrict
 from idiolect.deploy.nvflare.checks import site_checks
 from idiolect.deploy.nvflare.harden import harden
 from idiolect.deploy.nvflare.jobs import clean_jobs

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
-from idiolect.core.files import private
+from idiolect.core.rights import private
 
 
 def append_line(path: Path, line: Mapping[str, Any]) -> None:

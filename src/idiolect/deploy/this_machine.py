@@ -5,7 +5,7 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from idiolect.core.errors import StoreError, require
-from idiolect.core.files import make_folder
+from idiolect.core.rights import make_folder
 from idiolect.data.federated import FederatedData
 from idiolect.deploy.hub.config import FILE as HUB_FILE
 from idiolect.deploy.hub.config import HubConfig
@@ -56,6 +56,7 @@ def prepare(out: Path, experiment: Experiment, data: FederatedData, **settings: 
     names, kind = site_names(data), Kind.of(data)
     values = {"experiment": experiment.model_dump(mode="json"), "kind": kind.to_dict(), "sites": names, **settings}
     config = HubConfig.model_validate(values)
+    config.check()
     experiment_for(config)
     if (out / HUB_FILE).is_file():
         old = HubConfig.load(out)

@@ -17,6 +17,7 @@ class Accuracy(OfSums):
 
     name, column, task, higher, percent = "accuracy", "accuracy", "classification", True, True
     is_mean = True
+    steps = "samples"
 
     def sample(self, outputs: Float[Array, "classes"], label: Int[Array, ""]) -> Bool[Array, ""]:
         """Whether the prediction is right."""

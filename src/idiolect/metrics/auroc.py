@@ -22,6 +22,7 @@ class AUROC(OfSamples):
 
     name, column, task = "auroc", "AUROC", "classification"
     higher, percent, by_class = True, True, True
+    steps = "classes"
 
     def sample(self, outputs: Float[Array, "classes"], label: Int[Array, ""]) -> tuple[Array, Array]:
         """The outputs, and the label."""

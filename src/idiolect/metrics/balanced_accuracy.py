@@ -18,6 +18,7 @@ class BalancedAccuracy(OfSums):
 
     name, column, task = "balanced-accuracy", "balanced accuracy", "classification"
     higher, percent, by_class = True, True, True
+    steps = "classes"
 
     def sample(self, outputs: Float[Array, "classes"], label: Int[Array, ""]) -> Bool[Array, "2 classes"]:
         """Of each class, whether the sample is rightly predicted, and there."""

@@ -3,7 +3,7 @@
 import math
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Literal
 
 import jax
 import numpy as np
@@ -34,7 +34,8 @@ class Metric(ABC):
     it has no value over all clients where each client numbers its own labels. degree: by which power of the labels'
     scale a value grows, so that a regression on scaled labels is told in the user's units. is_mean: whether the value
     of several samples is the mean over samples, so that the clients' values, weighted by samples, give the value over
-    all samples.
+    all samples. steps: in which steps a value goes: "samples" if each of n samples changes it by 1 / n or not at all;
+    "classes" if samples of a rare class change it by more; "none" if any small change of the outputs changes it.
     """
 
     name: ClassVar[str]
@@ -45,6 +46,7 @@ class Metric(ABC):
     by_class: ClassVar[bool] = False
     degree: ClassVar[int] = 0
     is_mean: ClassVar[bool] = False
+    steps: ClassVar[Literal["samples", "classes", "none"]] = "none"
 
     @abstractmethod
     def sample(self, outputs: Float[Array, "..."], label: Shaped[Array, ""]) -> PyTree[Array]:

@@ -18,6 +18,7 @@ class MacroF1(OfSums):
     """
 
     name, column, task, higher, percent, by_class = "macro-f1", "macro-F1", "classification", True, True, True
+    steps = "classes"
 
     def sample(self, outputs: Float[Array, "classes"], label: Int[Array, ""]) -> Bool[Array, "3 classes"]:
         """Of each class, whether the sample is rightly predicted, predicted, and there."""

@@ -1,6 +1,7 @@
 """Separate a model's parameters into body and head: two trees, each with None in the place of the other's leaves."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from difflib import get_close_matches
 from typing import Any
 
 import equinox as eqx
@@ -13,13 +14,16 @@ from idiolect.models.adapt import Adapted
 Head = str | Callable[[str, Any], bool]
 
 
-def separate(params: PyTree, head: Head = "last") -> tuple[PyTree, PyTree]:
+def separate(
+    params: PyTree, head: Head = "last", *, setting: str = "head", also: Sequence[str] = ()
+) -> tuple[PyTree, PyTree]:
     """Return (body, head) of a parameter tree; `tree.merged` combines them again.
 
     head: "last", the innermost module with the last leaf, which is the last layer (a model without sub-modules is
     all head), or what a model of another library says (`Adapted.head`); "none"; "all"; a name or path such as
     "output", "layers[1]" or "layers.1.bias", with all leaves below it; or a function of (path, leaf) that returns
-    whether a leaf is in the head. Leaves may be arrays, shapes or traced values. Raises `ConfigError` on a path that
+    whether a leaf is in the head. setting: what the user calls the head, and also: further names that it may have,
+    for errors. Leaves may be arrays, shapes or traced values. Raises `ConfigError` on a path that
     is not in the model, and on "last" for a model whose last layer is unknown.
     """
     leaves = jax.tree_util.tree_leaves_with_path(params)
@@ -40,10 +44,11 @@ def separate(params: PyTree, head: Head = "last") -> tuple[PyTree, PyTree]:
     else:
         flags = [_is_below(_text(path), head) or _is_below(_dotted(path), head) for path, _ in leaves]
         if not any(flags):
-            known = ", ".join(_text(path) for path, _ in leaves)
+            names, paths = [*also, "last", "none", "all"], [_text(path) for path, _ in leaves]
+            near = get_close_matches(head, [*names, *paths], n=1, cutoff=0.5)
             raise ConfigError(
-                f"head = '{head}' is no part of the model; use one of its paths, or the beginning of one "
-                f"({known}), or 'last', 'none' or 'all'"
+                f"{setting} = '{head}' is no part of the model; {f'did you mean {near[0]!r}? ' if near else ''}use "
+                f"one of its paths, or the beginning of one ({', '.join(paths)}), or {', '.join(map(repr, names))}"
             )
     head_params, body = eqx.partition(params, jax.tree.unflatten(jax.tree.structure(params), flags))
     return body, head_params

@@ -8,10 +8,11 @@ import pandas as pd
 from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 
-from idiolect.core.files import atomic_write, make_folder
+from idiolect.core.files import atomic_write
+from idiolect.core.rights import make_folder
 from idiolect.report.legend import beside
 from idiolect.report.style import GREY, HIT, MISS, blank, caption, save, tidy
-from idiolect.report.text import MISSING, size, value
+from idiolect.report.text import MISSING, plain_difference, size, value
 from idiolect.study.advice.advise import Advice, Line
 from idiolect.study.advice.decision import FEWEST_OF_CLIENT, MARGIN, Call
 from idiolect.study.advice.stored import store_advice
@@ -48,13 +49,17 @@ def answer(advice: Advice) -> str:
 
 def _signed(decision: object) -> str:
     gain, loss = decision.federated, decision.loss  # pyright: ignore[reportAttributeAccessIssue]
-    mean, low, high = (-100 * each / loss for each in (gain.mean, gain.high, gain.low))
-    return f"{mean:+.1f} % (95 % interval {low:+.1f} to {high:+.1f})"
+    mean = f"{-100 * gain.mean / loss:+.1f} %"
+    if gain.low is None or gain.high is None:
+        return f"{mean} (no interval: {gain.why})"
+    return f"{mean} (95 % interval {-100 * gain.high / loss:+.1f} to {-100 * gain.low / loss:+.1f})"
 
 
 def _percent(gain: Difference, loss: float) -> str:
-    mean, low, high = (100 * each / loss for each in (gain.mean, gain.low, gain.high))
-    return f"{mean:.1f} % (95 % interval {low:.1f} to {high:.1f})"
+    mean = f"{100 * gain.mean / loss:.1f} %"
+    if gain.low is None or gain.high is None:
+        return f"{mean} (no interval: {gain.why})"
+    return f"{mean} (95 % interval {100 * gain.low / loss:.1f} to {100 * gain.high / loss:.1f})"
 
 
 def title_of(advice: Advice, name: str) -> str:
@@ -158,7 +163,7 @@ def table_rows(advice: Advice) -> list[list[str]]:
 
 def _row(advice: Advice, line: Line, classes: bool) -> list[str]:
     second = f"{100 * line.accuracy:.1f}" if classes else value(advice.scale * math.sqrt(line.loss))
-    gap = MISSING if line.gap is None else f"{line.gap.mean:+.3g} [{line.gap.low:+.3g}, {line.gap.high:+.3g}]"
+    gap = MISSING if line.gap is None else plain_difference(line.gap)
     hurt = (MISSING, MISSING) if line.gap is None else (f"{100 * line.hurt:.0f} %", f"{100 * line.surely:.0f} %")
     name = title_of(advice, line.name)
     kind = "the model its validation rows prefer" if line.kind == "portfolio" else _KINDS.get(line.kind, line.kind)
@@ -177,8 +182,7 @@ def rule_text(advice: Advice) -> str:
         f"worse and the mean gain is below that. Otherwise it cannot be told. Here: {decision.why}."
     )
     if beyond is not None:
-        interval = f"[{beyond.low:+.3g}, {beyond.high:+.3g}]"
-        text += f" Loss of the shared model minus that of the personal ones: {beyond.mean:+.3g} {interval}."
+        text += f" Loss of the shared model minus that of the personal ones: {plain_difference(beyond)}."
     return text + f" {decision.share:.0%} of the divisions chose {title_of(advice, decision.method)}."
 
 
@@ -243,7 +247,8 @@ def figure_of(advice: Advice) -> Figure:
     axes = figure.subplots()
     for place, one in enumerate(called):
         colour = _COLOURS[one.call]
-        axes.plot([one.gap.low, one.gap.high], [place, place], color=colour, linewidth=1.2)
+        if one.gap.low is not None and one.gap.high is not None:
+            axes.plot([one.gap.low, one.gap.high], [place, place], color=colour, linewidth=1.2)
         axes.plot([one.gap.mean], [place], "o", color=colour, markersize=4)
     axes.axvline(0.0, color=GREY, linewidth=0.8)
     if len(called) <= 80:

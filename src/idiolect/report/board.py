@@ -12,6 +12,7 @@ from idiolect.metrics.base import Metric
 from idiolect.report.comparison import SELECTIONS, cell_title
 from idiolect.report.names import method_names, not_chosen
 from idiolect.runtime.evaluate import ClientScores
+from idiolect.study import resolution
 from idiolect.study.experiment import Cell
 from idiolect.study.outcomes import Line
 from idiolect.study.results import Results
@@ -112,6 +113,14 @@ class Board:
             part = "mean" if column == MEAN else "worst10"
             return {s: getattr(summarise(scores, self.metric), part) for s, scores in self.measured(key).items()}
         return {seed: scores.pooled.get(column, float("nan")) for seed, scores in self.measured(key).items()}
+
+    def resolution(self, column: str) -> float:
+        """By how much one test sample changes a column's value of one seed, see `intervals.paired`."""
+        scores = [each for by_seed in self.scores.values() for each in by_seed.values()]
+        if column in (MEAN, WORST):
+            return (resolution.of_clients if column == MEAN else resolution.of_worst)(scores, self.metric)
+        known = {metric.name: metric for metric in self.metrics}
+        return resolution.of_samples(scores, known[column]) if column in known else 0.0
 
     def hurt(self, key: Key, seed: int) -> Bool[np.ndarray, "clients"]:
         """Which clients are worse off than alone, with the same seed; nobody without that reference."""

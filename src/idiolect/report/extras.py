@@ -1,5 +1,6 @@
 """Small tables beside a cell's main one: published gaps, published times, settings chosen on validation data."""
 
+import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
@@ -21,6 +22,20 @@ from idiolect.study.verdict import in_words
 
 FEW = 5  # seeds, below which a table of differences warns
 NAMED = 5  # clients that a table names
+
+
+def few_seeds(seeds: int, least: float, metric: Metric) -> str:
+    """Say what so few seeds cannot show. least: the smallest difference that they can; NaN if it is not known."""
+    unit = "points" if metric.percent else metric.column
+    bound = (
+        "" if math.isnan(least) else f", and no difference below {text.number(least / metric.unit, metric)} {unit}"
+    )
+    if seeds > 2:
+        return f"{seeds} seeds are few: intervals and p values are rough{bound and f'{bound} can be shown'}."
+    return (
+        f"Two seeds show only a mean difference of more than 12.7 times its standard error{bound}. A smaller one may "
+        "exist, and so may runs that fail now and then: use five seeds or more."
+    )
 
 
 @dataclass(frozen=True)
@@ -154,7 +169,8 @@ def pairs_extra(
     if not tested:
         what = f"Against {reference}: {metric.column} over all samples is not tested"
         what += f"; clients beyond noise, {seeds} seeds"
-    few = "; FEW SEEDS, intervals are wide" if seeds < FEW else ""
+    least = max((pair.least for pair in pairs if not math.isnan(pair.least)), default=math.nan)
+    few = f". {few_seeds(seeds, least, metric)}" if tested and 2 <= seeds < FEW else ""
     return Extra(f"{what}{few}", header, rows)
 
 

@@ -8,6 +8,7 @@ from matplotlib.axes import Axes
 from matplotlib.lines import Line2D
 from matplotlib.ticker import MaxNLocator
 
+from idiolect.core.errors import ConfigError
 from idiolect.report import text
 from idiolect.report.captions import coincide_caption, seed_counts, spread_caption
 from idiolect.report.comparison import cell_title
@@ -78,6 +79,8 @@ def panels_figure(
         rows.append([part for part, name in zip(both, ("score", "loss"), strict=True) if panels in ("both", name)])
         crowds.append(crowd)
     drawn = [course for row in rows for panel in row for course in panel]
+    if window.xmax is not None and drawn and not any(len(course.x) for course in drawn):
+        raise ConfigError(f"no round up to {window.xmax:g} was evaluated; take a later last round (--xmax)")
     in_colour = {course.method for course in drawn if not course.muted}
     nowhere = {course.method for course in drawn} - in_colour
     grey = next((crowd.grey for crowd in crowds if crowd.muted), "")

@@ -56,9 +56,9 @@ class Column:
 def latex_table(boards: Sequence[Board], columns: Columns, spread: Spread = "interval") -> str:
     """Write the table: a row for each method and named model, a column for each cell, or each metric of one cell.
 
-    Bold are the best of a column and all that a paired test over seeds, corrected by Holm's method, does not tell
-    apart from it; with one seed nothing is bold, and a note says so. Raises `ConfigError` for metrics of several
-    cells.
+    Bold are the best of a column and all that a paired test over seeds does not tell apart from it, with Holm's
+    correction for all pairs of the column. With one seed nothing is bold, and a note says so. Raises `ConfigError`
+    for metrics of several cells.
     """
     if columns == "metrics" and len(boards) > 1:
         raise ConfigError(f"--columns metrics is of one cell; give --cell: {', '.join(b.cell for b in boards)}")
@@ -131,7 +131,7 @@ def _metrics(board: Board) -> list[Column]:
 
 def _bold(column: Column) -> frozenset[Key]:
     values = {key: column.board.by_seed(key, column.name) for key in column.board.drawn(every=True)}
-    best = best_of(values, higher=column.metric.higher)
+    best = best_of(values, higher=column.metric.higher, resolution=column.board.resolution(column.name))
     return frozenset() if best is None else best.alike
 
 
@@ -164,7 +164,7 @@ def _notes(columns: Sequence[Column], bold: Sequence[frozenset[Key]], spread: Sp
     if any(bold):
         parts.append(
             "Bold: the best of a column and all that are not told apart from it "
-            "(paired t test over seeds, Holm's correction, 5\\,\\%)."
+            "(paired t test over seeds, Holm's correction over all pairs, 5\\,\\%)."
         )
         if not all(bold):
             which = ", ".join(column.heading for column, best in zip(columns, bold, strict=True) if not best)

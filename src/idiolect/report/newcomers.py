@@ -11,7 +11,8 @@ import pandas as pd
 from matplotlib.ticker import ScalarFormatter
 
 from idiolect.core.errors import StoreError
-from idiolect.core.files import atomic_write, make_folder, no_empty_folders
+from idiolect.core.files import atomic_write, no_empty_folders
+from idiolect.core.rights import make_folder
 from idiolect.metrics.base import Metric
 from idiolect.report import text
 from idiolect.report.captions import coincide_caption

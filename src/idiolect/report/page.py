@@ -7,7 +7,8 @@ from pathlib import Path
 from matplotlib.figure import Figure
 
 from idiolect.core.errors import StoreError
-from idiolect.core.files import atomic_write, make_folder
+from idiolect.core.files import atomic_write
+from idiolect.core.rights import make_folder
 from idiolect.report.across import across_figure
 from idiolect.report.comparison import cell_title
 from idiolect.report.extras import diagnostics, extras, markdown_extra

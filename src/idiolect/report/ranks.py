@@ -1,7 +1,9 @@
-"""The methods' average ranks over all cells of an experiment, as a section of its report."""
+"""The methods' average ranks over the data sets of an experiment, as a section of its report."""
+
+import math
 
 from idiolect.report import text
-from idiolect.study.ranks import ranks_of
+from idiolect.study.ranks import Ranks, ranks_of
 from idiolect.study.results import Results
 
 
@@ -14,14 +16,30 @@ def ranks_text(results: Results) -> str:
         f"| {method} | {model} | {rank:.2f} |"
         for (method, model), rank in zip(ranks.names, ranks.averages, strict=True)
     )
-    alike = "" if ranks.data == ranks.cells else (
-        f" These {ranks.cells} cells are of {ranks.data} data sets only, so they are no {ranks.cells} independent "
-        "trials, and the test is too sure of itself."
-    )  # fmt: skip
     return (
-        f"## Ranks over {ranks.cells} cells\n\n"
-        f"| method | model | average rank |\n| --- | --- | ---: |\n{rows}\n\n"
-        f"1 is the best. Two methods differ at 5 % where their ranks are {ranks.critical:.2f} apart or more "
-        "(Nemenyi's critical difference, over all pairs); Friedman's test that all are alike: "
-        f"p = {text.p_value(ranks.p)}.{alike} Source: Demšar, JMLR 2006."
+        f"{heading(ranks)}\n\n| method | model | average rank |\n| --- | --- | ---: |\n{rows}\n\n{explanation(ranks)}"
     )
+
+
+def heading(ranks: Ranks) -> str:
+    """The section's heading, which says how many data sets there are."""
+    return f"## Ranks over {ranks.data} data set{'s' if ranks.data > 1 else ''} ({ranks.cells} cells)"
+
+
+def explanation(ranks: Ranks) -> str:
+    """What the ranks are, and which of them differ."""
+    parts = ["1 is the best."]
+    if ranks.data < ranks.cells:
+        parts.append(
+            "Cells of one data set are no independent trials: their ranks are averaged first, and each data set "
+            "counts once."
+        )
+    parts.append(
+        f"Two methods differ at 5 % where their ranks are {ranks.critical:.2f} apart or more (Nemenyi's critical "
+        f"difference, over all pairs of methods and {ranks.data} data set{'s' if ranks.data > 1 else ''})."
+    )
+    if ranks.averages[-1] - ranks.averages[0] < ranks.critical:
+        parts.append("No two methods are so far apart, so these ranks show no difference.")
+    if not math.isnan(ranks.p):
+        parts.append(f"Friedman's test that all are alike: p = {text.p_value(ranks.p)}.")
+    return " ".join([*parts, "Source: Demšar, JMLR 2006."])

@@ -69,11 +69,24 @@ def compared(value: OverSeeds, metric: Metric) -> str:
 
 
 def difference(value: float | None, interval: Difference | None, metric: Metric) -> str:
-    """Format measured minus published with its sign, and the ends of its 95 % interval: "+0.12 [-0.05, +0.29]"."""
+    """Format a difference with its sign, and the ends of its 95 % interval: "+0.12 [-0.05, +0.29]".
+
+    A difference without an interval has the reason instead: "+0.12 [—: equal in every seed]".
+    """
     if value is None or math.isnan(value):
         return MISSING
-    ends = "" if interval is None else f" [{_signed(interval.low, metric)}, {_signed(interval.high, metric)}]"
-    return _signed(value, metric) + ends
+    if interval is None:
+        return _signed(value, metric)
+    if interval.low is None or interval.high is None:
+        return f"{_signed(value, metric)} [{MISSING}: {interval.why}]"
+    return f"{_signed(value, metric)} [{_signed(interval.low, metric)}, {_signed(interval.high, metric)}]"
+
+
+def plain_difference(interval: Difference) -> str:
+    """Format a difference of losses to three digits, with the ends of its 95 % interval or the reason without one."""
+    if interval.low is None or interval.high is None:
+        return f"{interval.mean:+.3g} [{MISSING}: {interval.why}]"
+    return f"{interval.mean:+.3g} [{interval.low:+.3g}, {interval.high:+.3g}]"
 
 
 def _signed(value: float, metric: Metric) -> str:

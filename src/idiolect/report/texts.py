@@ -32,8 +32,9 @@ COLUMNS = """\
 - **seconds**: training time of one run, without compilation.
 - Bold: the best score in its table.
 - "Against ..." (two seeds or more): the difference over all test samples, mean over the same seeds, with Student's
-  95 % interval; **p** is corrected by Holm's method for the table. **better**, **worse**: clients beyond the noise of
-  their test samples and of the seeds, Holm over the clients. {split}
+  95 % interval; **p** is corrected by Holm's method for the table. The deviation over seeds counts as at least one
+  test sample, because a few seeds can have equal differences by chance. **better**, **worse**: clients beyond the
+  noise of their test samples and of the seeds, Holm over all clients and models of the table. {split}
 """
 ONE_SPLIT = "Every seed has the same split: this is the uncertainty\n  of training, not of the split."
 NEW_SPLITS = "Each seed draws its own split, too."

@@ -46,7 +46,8 @@ def to_dict(results: Results) -> dict[str, Any]:
 
 
 def _line(line: Line) -> dict[str, Any]:
-    ends = None if line.interval is None else [line.interval.low, line.interval.high]
+    interval = line.interval
+    ends = None if interval is None or interval.low is None else [interval.low, interval.high]
     return {**asdict(line), "difference": line.difference, "interval": ends, "verdict": line.verdict,
             "published": None if line.published is None else line.published.model_dump()}  # fmt: skip
 

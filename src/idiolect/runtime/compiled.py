@@ -17,7 +17,8 @@ import jax
 import numpy as np
 from jaxtyping import PyTree
 
-from idiolect.core.files import cache_folder, make_folder
+from idiolect.core.files import cache_folder
+from idiolect.core.rights import make_folder
 from idiolect.runtime.devices import Devices
 
 MOST = 24  # programs kept; each holds compiled code, but no data

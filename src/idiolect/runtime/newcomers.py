@@ -125,7 +125,7 @@ def personalize(
     Raises `ConfigError` if the method has nothing for new clients, `DataError` for data of another shape, task or
     labels, `DivergedError` at the first NaN or infinity.
     """
-    require(rounds is None or rounds >= 0, f"rounds = {rounds} must not be negative")
+    require(rounds is None or rounds >= 1, f"rounds = {rounds} must be at least 1: new clients train first")
     require(most is None or most >= 1, f"most = {most} must be at least one sample")
     check_like(simulation.data, data)
     method, sampling = simulation.algorithm, simulation.sampling

@@ -16,7 +16,7 @@ import numpy as np
 from jaxtyping import Int, PyTree
 
 from idiolect.core.errors import StoreError
-from idiolect.core.files import create_file, make_folder
+from idiolect.core.rights import create_file, make_folder
 
 _SCHEMA = """
 CREATE TABLE IF NOT EXISTS rows (client INTEGER PRIMARY KEY, value BLOB NOT NULL);

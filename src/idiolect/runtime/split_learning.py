@@ -181,7 +181,7 @@ class SplitRun:
     ) -> None:
         require(update in get_args(Update), f"update = {update!r} is not one of {', '.join(get_args(Update))}")
         require(labels in get_args(Labels), f"labels = {labels!r} is not one of {', '.join(get_args(Labels))}")
-        encoder, head = separate(params, decoder)
+        encoder, head = separate(params, decoder, setting="decoder")
         cut = Cut.at(client, encoder, head)
         self.near, self.far, self.link = EncoderSide(cut, encoder, rate), DecoderSide(cut, head, rate), Link()
         self.data, self.update, self.labels = client, update, labels

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from idiolect.core.errors import StoreError
-from idiolect.core.files import create_file
+from idiolect.core.rights import create_file
 
 
 class Database:

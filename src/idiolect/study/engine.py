@@ -217,10 +217,15 @@ def _settings(cell: dict[str, Any]) -> dict[str, Any]:
 
 
 def stored_experiment(store: Store) -> Experiment:
-    """Load the experiment that a folder holds. Raises `StoreError` if it holds none."""
+    """Load the experiment that a folder holds. Raises `StoreError` if it holds none, or if it has lost it."""
     values = store.fact("experiment")
     if not isinstance(values, dict):
-        raise StoreError(f"'{store.folder}' holds no experiment")
+        file = store.folder / DATABASE
+        if (fault := store.fault()) or store.runs():
+            reason = fault or "it holds runs, but not the experiment that they are of"
+            raise StoreError(f"{file} is damaged: {reason}; restore it, or use another folder")
+        begin = "begin one there, or name another folder"
+        raise StoreError(f"{file} holds no experiment: no run has begun in '{store.folder}'; {begin}")
     try:
         return experiment_of(values, str(store.folder))
     except ConfigError as error:

@@ -5,43 +5,120 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
+from jaxtyping import Float
 
 from idiolect.core.errors import require
 
 CONFIDENCE = 0.95
+ALPHA = 0.05
+"""A difference is called "beyond noise" if its p value, corrected for all tests of its table, is below this."""
+ROUNDING = 2.0**-22
+"""Scores that differ by less than this share of their size are equal: two units in the last place of float32."""
+FEWEST = 5
+"""Seeds below which a score whose steps are not known has no interval."""
+EQUAL, UNKNOWN = "equal in every seed", f"fewer than {FEWEST} seeds, and rare classes count in large steps"
+"""Why a difference has no interval."""
 
 
 @dataclass(frozen=True)
 class Difference:
-    """A difference of means: mean, the ends of its confidence interval, the p value of "it is 0", pairs or seeds."""
+    """A difference of means: mean, the ends of its confidence interval, the p value of "it is 0", pairs or seeds.
+
+    low, high, p: None where the numbers show no spread, so that the error is not known. why: the reason, in words.
+    """
 
     mean: float
-    low: float
-    high: float
-    p: float
+    low: float | None
+    high: float | None
+    p: float | None
     count: int
+    why: str = ""
 
     @property
     def includes_zero(self) -> bool:
-        """Whether the interval holds 0, its ends included."""
-        return self.low <= 0 <= self.high
+        """Whether there is an interval and it contains 0, its ends included."""
+        return self.low is not None and self.high is not None and self.low <= 0 <= self.high
 
     def within(self, margin: float) -> bool:
-        """Whether the whole interval lies in [-margin, margin]."""
-        return -margin <= self.low and self.high <= margin
+        """Whether there is an interval and all of it lies in [-margin, margin]."""
+        return self.low is not None and self.high is not None and -margin <= self.low and self.high <= margin
+
+    def above(self, value: float) -> bool:
+        """Whether there is an interval and all of it lies above a value."""
+        return self.low is not None and self.low > value
+
+    def below(self, value: float) -> bool:
+        """Whether there is an interval and all of it lies below a value."""
+        return self.high is not None and self.high < value
 
 
-def paired(one: Sequence[float], other: Sequence[float], confidence: float = CONFIDENCE) -> Difference:
-    """The mean of one_i - other_i with Student's interval, and the paired t test's p value.
+def paired(
+    one: Sequence[float], other: Sequence[float], confidence: float = CONFIDENCE, *, resolution: float = 0.0
+) -> Difference:
+    """Compute the mean of one_i - other_i with Student's interval, and the p value of the paired t test.
 
-    Raises `ConfigError` for fewer than two pairs, of which nothing can be said. Equal differences have an interval
-    without width, and p = 0, or 1 if all are 0.
+    Every paired test of idiolect is this one; see `error_of` for the error.
+
+    Args:
+        one: Scores, a seed each.
+        other: Scores of the same seeds.
+        confidence: Of the interval.
+        resolution: By how much one test sample changes a score, in the scores' units; 0 for a score without such
+            steps, NaN where they are not known. See `study.resolution`.
+
+    Raises:
+        ConfigError: For fewer than two pairs, which show no spread.
     """
     require(len(one) == len(other), f"pairs need as many numbers on both sides, not {len(one)} and {len(other)}")
     require(len(one) >= 2, f"a paired test needs at least two pairs (seeds), there is {len(one)}")
-    gaps = np.asarray(one, np.float64) - np.asarray(other, np.float64)
-    mean, error = float(gaps.mean()), float(gaps.std(ddof=1)) / math.sqrt(len(gaps))
-    return _of(mean, error, len(gaps) - 1, len(gaps), confidence)
+    sides = np.asarray(one, np.float64), np.asarray(other, np.float64)
+    error = float(error_of(*sides, resolution))
+    why = UNKNOWN if math.isnan(resolution) and len(one) < FEWEST else EQUAL
+    return _of(float((sides[0] - sides[1]).mean()), error, len(one) - 1, len(one), confidence, why)
+
+
+def error_of(
+    one: Float[np.ndarray, "... seeds"], other: Float[np.ndarray, "... seeds"], resolution: float
+) -> Float[np.ndarray, "..."]:
+    """The standard error of the mean of one - other: max(s, resolution) / sqrt(seeds); 0 if it is not known.
+
+    s is the sample standard deviation. Scores go in steps of a test sample, so that a few seeds can have equal
+    differences by chance: s is then 0, or far too small, whatever the true spread is. So s counts as at least one
+    step. Where the steps are not known (NaN), fewer than `FEWEST` seeds have no error. Without steps (0), differences
+    that are equal within float32's rounding have none.
+    """
+    gaps = one - other
+    if math.isnan(resolution):
+        if gaps.shape[-1] < FEWEST:
+            return np.zeros(gaps.shape[:-1])
+        resolution = 0.0
+    spread = gaps.std(axis=-1, ddof=1)
+    size = np.maximum(np.abs(one).max(axis=-1), np.abs(other).max(axis=-1))
+    spread = np.where(spread <= ROUNDING * size, 0.0, spread)
+    return np.asarray(np.maximum(spread, resolution) / math.sqrt(gaps.shape[-1]))
+
+
+def p_of(
+    mean: Float[np.ndarray, "..."], error: Float[np.ndarray, "..."], freedom: Float[np.ndarray, "..."] | float
+) -> Float[np.ndarray, "..."]:
+    """The two-sided p values of Student's t = mean / error; 1 where the error is 0, that is, not known."""
+    from scipy import stats  # here: it loads slowly, and most commands never need it
+
+    known = error > 0
+    t = np.where(known, np.abs(mean), 0.0) / np.where(known, error, 1.0)
+    return np.asarray(2 * stats.t.sf(t, freedom))
+
+
+def least_shown(seeds: int, resolution: float, confidence: float = CONFIDENCE) -> float:
+    """The smallest difference that so many seeds can show: half of the narrowest interval that `paired` gives."""
+    from scipy import stats  # here: it loads slowly, and most commands never need it
+
+    return float(stats.t.ppf(0.5 + confidence / 2, seeds - 1)) * resolution / math.sqrt(seeds)
+
+
+def beyond_noise(p: float | None) -> bool:
+    """Whether a corrected p value shows a difference; one that is missing (None or NaN) shows none."""
+    return p is not None and p < ALPHA
 
 
 def resampled(gaps: Sequence[float], ratio: float, confidence: float = CONFIDENCE) -> Difference:
@@ -51,12 +128,14 @@ def resampled(gaps: Sequence[float], ratio: float, confidence: float = CONFIDENC
     that their gaps are correlated; var / S alone gives intervals far too narrow. ratio: n_test / n_train.
     Source: Nadeau, Bengio, "Inference for the generalization error", Machine Learning 2003, section 3.2.
 
-    Raises `ConfigError` for fewer than two gaps.
+    Equal gaps have no interval. Raises `ConfigError` for fewer than two gaps.
     """
     require(len(gaps) >= 2, f"an interval needs at least two divisions, there is {len(gaps)}")
     values = np.asarray(gaps, np.float64)
-    error = float(values.std(ddof=1)) * math.sqrt(1 / len(values) + ratio)
-    return _of(float(values.mean()), error, len(values) - 1, len(values), confidence)
+    deviation = float(values.std(ddof=1))
+    deviation = 0.0 if deviation <= 1e-12 * float(np.abs(values).max()) else deviation
+    error = deviation * math.sqrt(1 / len(values) + ratio)
+    return _of(float(values.mean()), error, len(values) - 1, len(values), confidence, "equal in every division")
 
 
 def from_published(
@@ -75,7 +154,8 @@ def from_published(
     say, the deviation is that of the value itself. The degrees of freedom are Welch's (Welch, "The generalization of
     Student's problem", Biometrika 1947, eq. 28); a deviation of a single run counts as known.
 
-    Raises `ConfigError` for a single seed, whose deviation is not known.
+    Equal scores of all seeds and no published deviation have no interval. Raises `ConfigError` for a single seed,
+    whose deviation is not known.
     """
     require(seeds >= 2, f"an interval needs at least two seeds, there is {seeds}")
     own, theirs = std**2 / seeds, (value_std or 0.0) ** 2 / runs
@@ -84,13 +164,14 @@ def from_published(
     return _of(mean - value, math.sqrt(own + theirs), freedom, seeds, confidence)
 
 
-def _of(mean: float, error: float, freedom: float, count: int, confidence: float) -> Difference:
+def _of(mean: float, error: float, freedom: float, count: int, confidence: float, why: str = EQUAL) -> Difference:
     if error == 0:
-        return Difference(mean, mean, mean, 0.0 if mean else 1.0, count)
+        return Difference(mean, None, None, None, count, why)
     from scipy import stats  # here: it loads slowly, and most commands never need it
 
     half = float(stats.t.ppf(0.5 + confidence / 2, freedom)) * error
-    return Difference(mean, mean - half, mean + half, 2 * float(stats.t.sf(abs(mean) / error, freedom)), count)
+    p = float(p_of(np.asarray(mean), np.asarray(error), freedom))
+    return Difference(mean, mean - half, mean + half, p, count)
 
 
 def holm(p_values: Sequence[float]) -> list[float]:
@@ -99,8 +180,13 @@ def holm(p_values: Sequence[float]) -> list[float]:
     p'_(i) = max_{j <= i} min(1, (m - j + 1) p_(j)) for ascending p_(1) .. p_(m). Source: Holm, "A simple sequentially
     rejective multiple test procedure", Scandinavian Journal of Statistics 1979.
     """
-    order = np.argsort(p_values, kind="stable")
-    scaled = np.asarray(p_values, np.float64)[order] * np.arange(len(order), 0, -1)
-    adjusted = np.empty(len(order))
-    adjusted[order] = np.minimum(1.0, np.maximum.accumulate(scaled)) if len(order) else scaled
-    return adjusted.tolist()
+    return holm_tables(np.asarray(p_values, np.float64)).tolist()
+
+
+def holm_tables(p_values: Float[np.ndarray, "... tests"]) -> Float[np.ndarray, "... tests"]:
+    """Holm's adjusted p values of many tables at once, each corrected by itself."""
+    order = np.argsort(p_values, axis=-1, kind="stable")
+    scaled = np.take_along_axis(p_values, order, -1) * np.arange(p_values.shape[-1], 0, -1)
+    adjusted = np.empty_like(p_values)
+    np.put_along_axis(adjusted, order, np.minimum(1.0, np.maximum.accumulate(scaled, axis=-1)), -1)
+    return adjusted

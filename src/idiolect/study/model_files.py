@@ -13,7 +13,8 @@ from idiolect.client.objective import Objective
 from idiolect.client.predictor import Shared, unshared
 from idiolect.core import tree
 from idiolect.core.errors import StoreError
-from idiolect.core.files import atomic_write, file_name, file_names, make_folder
+from idiolect.core.files import atomic_write, file_name, file_names
+from idiolect.core.rights import make_folder
 from idiolect.data.federated import FederatedData
 from idiolect.models.files import SUFFIX, save_model
 

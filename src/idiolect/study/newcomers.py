@@ -3,6 +3,8 @@
 import math
 from dataclasses import dataclass
 
+from idiolect.runtime.evaluate import ClientScores
+from idiolect.study import resolution
 from idiolect.study.experiment import Cell, Method
 from idiolect.study.held_out import NEW
 from idiolect.study.intervals import Difference, paired
@@ -48,6 +50,7 @@ def refusals(results: Results, cell: Cell) -> dict[str, str]:
 
 def _line(results: Results, cell: Cell, method: Method, model: str) -> NewLine | None:
     metric, known, new = results.metric(cell), list[float](), list[float]()
+    measured: list[ClientScores] = []
     rows = {row.seed: row for row in results.finished(cell, method)}
     for seed, scores in results.by_seed(cell, method, model).items():
         theirs = results.store.scores(rows[seed].id, rows[seed].round, model, NEW)
@@ -57,8 +60,10 @@ def _line(results: Results, cell: Cell, method: Method, model: str) -> NewLine |
         if not any(map(math.isnan, pair)):
             known.append(metric.unit * pair[0])
             new.append(metric.unit * pair[1])
+            measured += [scores, theirs]
     if not known:
         return None
-    gap = paired(new, known) if len(new) > 1 else None
+    step = metric.unit * resolution.of_clients(measured, metric)
+    gap = paired(new, known, resolution=step) if len(new) > 1 else None
     over = over_seeds([value / metric.unit for value in known]), over_seeds([value / metric.unit for value in new])
     return NewLine(method.title, model, *over, sum(new) / len(new) - sum(known) / len(known), gap)

@@ -1,9 +1,10 @@
-"""Methods ranked over several data sets, with the difference of average ranks that is beyond chance.
+"""Rank methods over several data sets, with the difference of average ranks that is beyond chance.
 
 (J. Demšar, "Statistical Comparisons of Classifiers over Multiple Data Sets", JMLR 2006.)
 """
 
 import math
+from collections.abc import Hashable, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -11,18 +12,20 @@ from jaxtyping import Float
 
 from idiolect.core.errors import require
 from idiolect.study.experiment import Cell
+from idiolect.study.intervals import ALPHA
 from idiolect.study.results import Results
 
-FEWEST = 3  # cells and methods, below which ranks say nothing
-ALPHA = 0.05
+FEWEST = 3  # cells, methods and, for a test, data sets, below which ranks say nothing
 
 
 @dataclass(frozen=True)
 class Ranks:
-    """Average ranks over the cells, the best first. rank: 1 is best, equals share theirs.
+    """Average ranks over the data sets, the best first. rank: 1 is best, equals share theirs.
 
-    p: of Friedman's test that all methods are alike. critical: two average ranks further apart than this differ at
-    5 %, by Nemenyi's test, which corrects for all pairs. data: how many different data sets the cells have.
+    The cells of one data set are no independent trials: their ranks are averaged first, and each data set counts
+    once. p: of Friedman's test that all methods are alike, NaN for fewer than three data sets. critical: two average
+    ranks further apart than this differ at 5 %, by Nemenyi's test, which corrects for all pairs. cells, data: how
+    many cells and data sets there are.
     """
 
     names: tuple[tuple[str, str], ...]
@@ -33,33 +36,53 @@ class Ranks:
     data: int
 
 
-def critical_difference(methods: int, cells: int, alpha: float = ALPHA) -> float:
+def critical_difference(methods: int, data: int, alpha: float = ALPHA) -> float:
     """Nemenyi's critical difference of average ranks: q_alpha sqrt(k (k + 1) / (6 N)), Demšar 2006, section 3.2.2.
 
-    k methods on N cells; q_alpha: the studentised range of k means with infinitely many degrees of freedom / sqrt(2).
+    k methods on N independent data sets; q_alpha: the studentised range of k means with infinitely many degrees of
+    freedom / sqrt(2).
     """
     from scipy import stats  # here: it loads slowly, and most commands never need it
 
     q = float(stats.studentized_range.ppf(1 - alpha, methods, math.inf)) / math.sqrt(2)
-    return q * math.sqrt(methods * (methods + 1) / (6 * cells))
+    return q * math.sqrt(methods * (methods + 1) / (6 * data))
 
 
-def average_ranks(scores: Float[np.ndarray, "cells methods"]) -> tuple[Float[np.ndarray, "methods"], float]:
-    """(average ranks, p of Friedman's test) of scores of which higher is better.
+def average_ranks(
+    scores: Float[np.ndarray, "cells methods"], data: Sequence[Hashable]
+) -> tuple[Float[np.ndarray, "methods"], float]:
+    """Rank the methods of each cell, average the ranks over the cells of each data set, then over the data sets.
 
-    Raises `ConfigError` for fewer than three cells or methods.
+    Args:
+        scores: Higher is better.
+        data: The data set of each cell.
+
+    Returns:
+        The average ranks, and the p value of Friedman's test on the data sets; NaN for fewer than three of them.
+
+    Raises:
+        ConfigError: For fewer than three cells or methods.
     """
     cells, methods = scores.shape
     require(
         cells >= FEWEST and methods >= FEWEST,
-        f"ranks need at least {FEWEST} data sets and {FEWEST} methods, there are {cells} and {methods}",
+        f"ranks need at least {FEWEST} cells and {FEWEST} methods, there are {cells} and {methods}",
     )
     from scipy import stats  # here: it loads slowly, and most commands never need it
 
     ranks = stats.rankdata(-scores, axis=1)
-    if (ranks == ranks[0, 0]).all():
-        return ranks.mean(axis=0), 1.0  # all are equal everywhere, of which Friedman's statistic is 0 / 0
-    return ranks.mean(axis=0), float(stats.friedmanchisquare(*scores.T).pvalue)
+    places = [[i for i, each in enumerate(data) if each == name] for name in dict.fromkeys(data)]
+    blocks = np.stack([ranks[place].mean(axis=0) for place in places])
+    if len(blocks) < FEWEST:
+        return blocks.mean(axis=0), math.nan
+    if (blocks == blocks[:, :1]).all():
+        return blocks.mean(axis=0), 1.0  # all are equal everywhere, of which Friedman's statistic is 0 / 0
+    return blocks.mean(axis=0), float(stats.friedmanchisquare(*blocks.T).pvalue)
+
+
+def data_set(cell: Cell) -> tuple[str, str]:
+    """Which data set a cell is of: the name, and the file of a user's table. Its partitions are one data set."""
+    return str(cell.data["name"]), str(cell.data.get("path", ""))
 
 
 def ranks_of(results: Results) -> Ranks | None:
@@ -75,15 +98,16 @@ def ranks_of(results: Results) -> Ranks | None:
     names = [name for name in tables[0] if all(name in table for table in tables)]
     if len(cells) < FEWEST or len(names) < FEWEST:
         return None
-    averages, p = average_ranks(np.array([[table[name] for name in names] for table in tables]))
+    data = [data_set(cell) for cell in cells]
+    averages, p = average_ranks(np.array([[table[name] for name in names] for table in tables]), data)
     order = np.argsort(averages, kind="stable")
     return Ranks(
         names=tuple(names[i] for i in order),
         averages=tuple(float(averages[i]) for i in order),
         p=p,
-        critical=critical_difference(len(names), len(cells)),
+        critical=critical_difference(len(names), len(set(data))),
         cells=len(cells),
-        data=len({str(cell.data) for cell in cells}),
+        data=len(set(data)),
     )
 
 

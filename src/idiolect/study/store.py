@@ -14,7 +14,8 @@ from typing import Any
 import numpy as np
 
 from idiolect.core.errors import StoreError
-from idiolect.core.files import file_name, make_folder
+from idiolect.core.files import file_name
+from idiolect.core.rights import make_folder
 from idiolect.metrics.registry import METRICS
 from idiolect.runtime.evaluate import ClientScores
 from idiolect.study.database import Database
@@ -109,6 +110,11 @@ class Store:
         rows = self._db.execute("SELECT value FROM facts WHERE key = ?", (key,))
         with self._db.reading():
             return json.loads(rows[0][0]) if rows else None
+
+    def fault(self) -> str:
+        """What SQLite finds wrong with the database's file, in one line; empty for nothing."""
+        (found,) = self._db.execute("PRAGMA quick_check(1)")[0]
+        return "" if found == "ok" else " ".join(str(found).split())[:200]
 
     def set_fact(self, key: str, value: Any) -> None:
         """Store a JSON value of the folder."""

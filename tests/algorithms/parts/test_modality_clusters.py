@@ -270,7 +270,7 @@ def test_what_the_model_does_not_have_is_refused(multimodal):
     clustered(decoder="model", modalities=("text", "acc")).check_start(start)
     with pytest.raises(ConfigError, match="unknown modality of clustered 'smell'"):
         clustered(decoder="model", modalities=("text", "smell")).check_start(start)
-    with pytest.raises(ConfigError, match="'tail' is no part of the model"):
+    with pytest.raises(ConfigError, match="clustered: decoder = 'tail' is no part of the model"):
         clustered().check_start(start)
     layout = Modalities(("global", "text"), ((3,), (5,)))
     model = build(MODEL | FLAT | {"modalities": None}, (layout.width,), 3, "classification", KEY, layout)

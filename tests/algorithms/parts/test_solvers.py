@@ -1,3 +1,5 @@
+import re
+
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -5,6 +7,7 @@ import optax
 import pytest
 
 from idiolect.algorithms.parts.solvers import OPTIMIZERS, minimise, optimizer, over_batches, sgd
+from idiolect.algorithms.registry import ALGORITHMS, hyperparameters
 from idiolect.core.errors import ConfigError
 from tests.federations import classification, flat
 
@@ -92,3 +95,24 @@ def test_single_precision_stays_under_x64_with_a_double_precision_rate(x64):
 def test_an_unknown_optimiser_names_the_nearest():
     with pytest.raises(ConfigError, match="unknown optimiser 'adamm'; did you mean 'adam'"):
         optimizer("adamm", 0.1)
+
+
+WITH_OPTIMIZER = [
+    (name, key) for name in ALGORITHMS for key in hyperparameters(ALGORITHMS[name]) if "optimizer" in key
+]
+
+
+@pytest.mark.parametrize(("name", "key"), WITH_OPTIMIZER)
+@pytest.mark.parametrize(
+    ("value", "message"),
+    [
+        ("adamm", "unknown optimiser 'adamm'; did you mean 'adam'"),
+        (lambda: optax.sgd(0.1), "such as optax.adam; it fails for rate"),
+        (lambda rate: rate, "such as optax.adam; it returns a"),
+    ],
+)
+def test_an_optimiser_that_is_none_is_refused_by_its_method_and_setting(name, key, value, message):
+    with pytest.raises(ConfigError, match=re.escape(message)) as caught:
+        ALGORITHMS[name](**{key: value})
+    assert str(caught.value).startswith(f"{name}: {key}")
+    assert len(WITH_OPTIMIZER) >= 15

@@ -49,3 +49,11 @@ def test_a_later_job_has_a_larger_number_in_every_folder(tmp_path, monkeypatch):
 def test_half_of_a_cohort_rounded_up_must_answer_or_as_many_as_are_named_and_there(quorum, needed):
     config = HubConfig(experiment={}, kind={}, sites=tuple("abcde"), quorum=quorum)
     assert [config.needed(cohort) for cohort in range(6)] == needed
+
+
+def test_a_round_cannot_need_more_answers_than_there_are_sites(tmp_path):
+    config = HubConfig(experiment={}, kind=None, sites=("a", "b"), quorum=2)
+    config.check()
+    with pytest.raises(ConfigError, match="--quorum 3: there are 2 sites; a round needs at most all"):
+        config.model_copy(update={"quorum": 3}).save(tmp_path)
+    assert not list(tmp_path.iterdir())

@@ -51,7 +51,7 @@ def test_the_clients_beyond_noise_are_all_counted(answers, rows):
     told = answers[QUESTIONS[1]]
     assert "Beyond the noise of the seeds Ditto (personal) is better than training alone (Holm, 5 %)." in told
     assert "Of 3 clients, " in told
-    assert "few seeds, 3" in told
+    assert "3 seeds are few: intervals and p values are rough, and no difference below " in told
 
 
 def test_who_loses_most_is_the_lowest_of_the_clients(tmp_path):

@@ -1,6 +1,9 @@
 from idiolect.report.html.leaders import leaders_of
 from idiolect.report.html.of_results import whole_of
+from idiolect.study.results import Results
+from idiolect.study.store import Store
 from tests.report.html.made import compared
+from tests.report.stores import experiment, finished
 
 
 def stood(results):
@@ -33,3 +36,16 @@ def test_settings_that_were_not_chosen_do_not_stand(tuned):
 def test_no_score_no_leaders(timed, said):
     assert stood(timed) is None
     assert leaders_of(whole_of(said, "").parts[1]) is None
+
+
+def test_ties_are_those_that_the_best_is_not_told_apart_from(tmp_path):
+    """Both seeds have the same gap of two test samples in 1,200: that is no lead."""
+    methods = [{"name": "local"}, {"name": "fedavg"}, {"name": "fedprox"}, {"name": "ditto"}]
+    store, exp = Store(tmp_path), experiment(methods, seeds=2)
+    scores = {"local": ("local", 0.5), "fedavg": ("global", 0.7), "fedprox": ("global", 0.7 - 2 / 1200)}
+    for seed in range(2):
+        for name, (model, score) in (scores | {"ditto": ("personal", 0.2)}).items():
+            finished(store, exp, "cell0", name, seed, {20: {model: (score + seed / 10,) * 4}}, counts=[300] * 4)
+    leading = stood(Results(store, exp))
+    assert leading.federated.method == "fedavg"
+    assert leading.ties == (("fedprox", "global"),)

@@ -6,6 +6,7 @@ from idiolect.report.html.make import folders_page, folders_payload
 from idiolect.report.html.of_advice import advice_payload
 from idiolect.report.html.render import page_html
 from idiolect.study.advice.stored import store_advice
+from idiolect.study.intervals import Difference
 from tests.report.html.made import compared, data_of
 
 
@@ -50,3 +51,12 @@ def test_who_loses_is_told_with_its_uncertainty(advice):
         "\u2068c0\u2069 loses most, its loss is higher than with training alone by 0.5 (95 % interval +0.3 to +0.7, "
     )
     assert told.endswith("beyond noise.")
+
+
+def test_a_client_without_an_interval_has_the_reason(advice):
+    none = Difference(-0.5, None, None, None, 3, "equal in every division")
+    clients = tuple(replace(one, gap=none) for one in advice.decision.clients)
+    data = advice_payload(replace(advice, decision=replace(advice.decision, clients=clients)))
+    rows = clients[0].rows
+    assert f"training alone by 0.5 (no interval: equal in every division, {rows} test rows)" in data["answer"][2]
+    assert "-0.5 [—: equal in every division]" in json.dumps(data, ensure_ascii=False)

@@ -1,6 +1,9 @@
 """Runs in MLflow, read back by its own client."""
 
 import os
+import re
+import socket
+import time
 from pathlib import Path
 from urllib.parse import unquote, urlparse
 
@@ -85,10 +88,28 @@ def test_a_folder_that_was_made_for_nothing_goes_again(folder, tmp_path):
     assert (tmp_path / "c" / "mlflow.db").is_file()
 
 
-def test_a_server_that_is_not_there_is_one_line(folder, monkeypatch):
+@pytest.mark.parametrize("address", ["http://127.0.0.1:9", "https://127.0.0.1:9/ml", "http://127.0.0.1:99999"])
+def test_a_server_that_is_not_there_is_one_line_at_once(address):
+    """Without patience of MLflow's own, which tries for minutes."""
     pytest.importorskip("mlflow.tracking")
-    monkeypatch.setenv("MLFLOW_HTTP_REQUEST_MAX_RETRIES", "0")
-    monkeypatch.setenv("MLFLOW_HTTP_REQUEST_TIMEOUT", "2")
-    with pytest.raises(StoreError, match=r"MLflow at http://127\.0\.0\.1:9: ") as caught:
-        export(folder, trackers_of("http://127.0.0.1:9", None), final=True)
+    began = time.monotonic()
+    with pytest.raises(StoreError, match=rf"MLflow at {re.escape(address)}: no server answers \(") as caught:
+        trackers_of(address, None)
+    assert time.monotonic() - began < 10
     assert "\n" not in str(caught.value)
+
+
+def test_a_server_that_goes_away_is_not_waited_for_long(folder, monkeypatch):
+    pytest.importorskip("mlflow.tracking")
+    for name in ("MLFLOW_HTTP_REQUEST_MAX_RETRIES", "MLFLOW_HTTP_REQUEST_TIMEOUT"):
+        monkeypatch.delenv(name, raising=False)
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        address = f"http://127.0.0.1:{server.getsockname()[1]}"
+        (tracker,) = trackers_of(address, None)
+        limits = {
+            name: os.environ[name] for name in ("MLFLOW_HTTP_REQUEST_MAX_RETRIES", "MLFLOW_HTTP_REQUEST_TIMEOUT")
+        }
+    assert limits == {"MLFLOW_HTTP_REQUEST_MAX_RETRIES": "2", "MLFLOW_HTTP_REQUEST_TIMEOUT": "20"}
+    monkeypatch.setenv("MLFLOW_HTTP_REQUEST_MAX_RETRIES", "0")  # the two tries more take seconds
+    with pytest.raises(StoreError, match=f"MLflow at {address}: "):
+        export(folder, [tracker], final=True)

@@ -15,7 +15,7 @@ NAMES = tuple(f"c{i}" for i in range(CLIENTS))
 
 def of(name: str, kind: str, loss: float, noise: float = 0.01, seed: int = 0, rows: int = ROWS) -> Candidate:
     """A candidate with this loss everywhere, and noise from row to row."""
-    rng = np.random.default_rng([seed, len(name)])
+    rng = np.random.default_rng([seed, *map(ord, name)])
     made = tuple(loss + noise * rng.normal(size=CLIENTS * rows) for _ in range(DRAWS))
     return Candidate(name, kind, made, made)
 
@@ -46,6 +46,19 @@ def test_a_gain_that_surely_does_not_matter_is_no_reason_to_federate() -> None:
     assert worse.federated.high > MARGIN
     assert worse.outcome == "unclear"
     assert verdict(1.0, 1.0, 1.0, noise=0.001).outcome == "alone"
+
+
+def test_models_that_are_the_same_gain_nothing() -> None:
+    """A gap that is 0 in every division has no interval, and nobody should federate for it."""
+    local, same = of("local", "alone", 1.0), of("local", "shared", 1.0)
+    found = decide([local, Candidate("fedavg", "shared", same.validation, same.test)], (OWNERS, OWNERS), NAMES, 1 / 3)
+    assert (found.federated.mean, found.federated.low, found.outcome) == (0, None, "alone")
+    assert found.why == "the federated models have the same loss as local training in every division"
+    assert {one.call for one in found.clients} == {"cannot be told"}
+    assert {one.p for one in found.clients} == {1.0}
+    lower = tuple(rows - 0.5 for rows in local.test)
+    found = decide([local, Candidate("fedavg", "shared", lower, lower)], (OWNERS, OWNERS), NAMES, 1 / 3)
+    assert (found.outcome, found.why) == ("unclear", "the gain has no interval: it is equal in every division")
 
 
 def test_the_policy_is_chosen_by_validation_rows_of_its_division_alone() -> None:
@@ -218,3 +231,15 @@ def test_the_fewest_test_rows_of_a_division_suffice() -> None:
         candidates = [Candidate("local", "alone", local, local), Candidate("fedavg", "shared", shared, shared)]
         decision = decide(candidates, (owners, owners), NAMES, 1 / 3)
         assert (decision.outcome, decision.method) == (outcome, "fedavg")
+
+
+def test_the_reason_names_what_decided() -> None:
+    shared, own = constant("fedavg", "shared", around(0.5, 0.001), 0.1), constant("ditto", "personal", [0.5] * 8, 0.2)
+    better, no_better = "the federated models are better than training alone", "personal ones are not better"
+    assert decided(shared, own).why.startswith(better)
+    assert no_better in decided(shared, own).why
+    assert no_better not in decided(shared).why
+    personal = decided(shared, constant("ditto", "personal", around(0.3, 0.001), 0.2))
+    assert personal.outcome == "personal"
+    assert personal.why.startswith(better)
+    assert no_better not in personal.why

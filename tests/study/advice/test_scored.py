@@ -65,13 +65,13 @@ def test_a_squared_error_is_of_its_own_row_and_division() -> None:
 
 
 def test_a_mixture_takes_each_row_at_its_own_place() -> None:
-    """Row k of candidate c in division s has the loss 100 c + 10 s + k; validation rows have half of it more."""
-    rows = [[[100.0 * c + 10 * s + np.arange(n) for s in (0, 1)] for c in (0, 1)] for n in (2, 4)]
+    """Row k of candidate c in division s has the loss 100 c + 10 s + k; validation rows have half a unit more."""
+    rows = [[[100.0 * c + 10 * s + np.arange(n) + e for s in (0, 1)] for c in (0, 1)] for n, e in ((2, 0.5), (4, 0))]
     right = [np.array([c == 0, True, False, c == 1]) for c in (0, 1)]
     of = [Candidate(str(c), "shared", tuple(rows[0][c]), tuple(rows[1][c]), (right[c], right[c])) for c in (0, 1)]
     owners = (np.array([1, 0]), np.array([0, 1, 1, 0]))
     both = mixed("c", "portfolio", [np.array([0, 1]), np.array([1, 0])], of, owners)
-    assert [each.tolist() for each in both.validation] == [[100, 1], [10, 111]]
+    assert [each.tolist() for each in both.validation] == [[100.5, 1.5], [10.5, 111.5]]
     assert [each.tolist() for each in both.test] == [[0, 101, 102, 3], [110, 11, 12, 113]]
     assert both.right is not None
     assert [each.tolist() for each in both.right] == [[True, True, False, False], [False, True, False, True]]

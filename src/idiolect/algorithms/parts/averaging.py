@@ -8,7 +8,7 @@ import optax
 from jaxtyping import PRNGKeyArray, PyTree
 
 from idiolect.algorithms.base import Algorithm, Cohort, Weighting, check
-from idiolect.algorithms.parts.solvers import MakeOptimizer, optimizer
+from idiolect.algorithms.parts.solvers import MakeOptimizer, check_optimizer, optimizer
 from idiolect.algorithms.start import Start
 from idiolect.client.client import Client
 from idiolect.client.predictor import Models
@@ -49,7 +49,7 @@ class Averaging(Algorithm):
         """Raise `ConfigError` naming the hyper-parameter that is out of range."""
         check(self, server_rate="positive", weighting=("uniform", "size"))
         if self.server_optimizer is not None:
-            optimizer(self.server_optimizer, self.server_rate)
+            check_optimizer(self, "server_optimizer", self.server_rate)
 
     def offered(self, start: Start) -> tuple[str, ...]:
         """`model_names`, and `trained` if that is asked for."""

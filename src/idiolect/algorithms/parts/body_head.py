@@ -41,7 +41,7 @@ class Parted(Algorithm):
 
     def part(self, params: Params) -> tuple[Params, Params]:
         """(body, head): what is shared, and what is not."""
-        return separate(params, self.head)
+        return separate(params, self.head, setting=f"{self.name}: head")
 
     def remarks(self, params: PyTree) -> tuple[str, ...]:
         """Told if one of the two parts is empty, so that the method is another one."""

@@ -108,7 +108,8 @@ class ModalityClusters(LocalSteps):
     def parts(self, params: PyTree) -> tuple[PyTree, PyTree]:
         """(encoder, decoder) of one cluster's theta^m."""
         standard = "decoders" if branches(params) else "last"
-        return separate(params, standard if self.decoder == "model" else self.decoder)
+        decoder = standard if self.decoder == "model" else self.decoder
+        return separate(params, decoder, setting=f"{self.name}: decoder", also=("model",))
 
     def init(self, start: Start, key: PRNGKeyArray) -> Clusters:
         """The initial model of each modality."""

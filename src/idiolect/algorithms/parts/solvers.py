@@ -7,17 +7,18 @@ from typing import Any, TypeVar
 import jax
 import jax.numpy as jnp
 import optax
-from jaxtyping import Array, ArrayLike, Int, PRNGKeyArray
+from jaxtyping import Array, ArrayLike, Int, PRNGKeyArray, PyTree
 
 from idiolect.client.client import BatchOrder, Client
 from idiolect.client.exact.span import by_size, problem
 from idiolect.client.objective import Batch
 from idiolect.core import tree
-from idiolect.core.errors import unknown
+from idiolect.core.errors import ConfigError, kind_of, unknown
 from idiolect.core.tree import Params, Scalar
 
 MakeOptimizer = Callable[[Any], optax.GradientTransformation]  # rate -> optimiser
 Adjust = Callable[..., Params]  # (gradient, params, *anchors) -> the gradient to descend
+OptState = PyTree  # optax's own name for it does not resolve outside optax in its older versions
 Carry = TypeVar("Carry")
 
 OPTIMIZERS: dict[str, MakeOptimizer] = {
@@ -34,6 +35,27 @@ LINEAR = ("sgd", "momentum", "nesterov")  # each step is a sum of multiples of t
 def is_linear(which: str | MakeOptimizer) -> bool:
     """Whether the optimiser's steps surely commute with a linear change of coordinates."""
     return isinstance(which, str) and which in LINEAR
+
+
+def check_optimizer(owner: Any, field: str, rate: ArrayLike) -> None:
+    """Raise `ConfigError` naming the setting, unless it is an optimiser's name or makes one from a rate.
+
+    owner: the method; field: its setting; rate: of the optimiser.
+    """
+    which, label = getattr(owner, field), f"{owner.name}: {field}"
+    if isinstance(which, str):
+        if which not in OPTIMIZERS:
+            raise ConfigError(f"{label}: {unknown('optimiser', which, OPTIMIZERS)}")
+        return
+    wanted = f"{label} must be a name ({', '.join(OPTIMIZERS)}) or a function of the rate, such as optax.adam"
+    if not callable(which):
+        raise ConfigError(f"{wanted}, not {kind_of(which)}")
+    try:
+        made = which(rate)
+    except Exception as error:  # whatever a user's own function meets
+        raise ConfigError(f"{wanted}; it fails for rate {rate}: {' '.join(str(error).split())[:200]}") from error
+    if not isinstance(made, optax.GradientTransformation):  # pyright: ignore[reportUnnecessaryIsInstance]
+        raise ConfigError(f"{wanted}; it returns {kind_of(made)}")
 
 
 def optimizer(which: str | MakeOptimizer, rate: ArrayLike) -> optax.GradientTransformation:
@@ -116,9 +138,7 @@ def sgd(
             whole = problem(client, points, None, steps=budget, fixed=fixed)
             points = whole.points
 
-        def step(
-            carry: tuple[Params, optax.OptState], batch: Batch | None, _: ArrayLike
-        ) -> tuple[Params, optax.OptState]:
+        def step(carry: tuple[Params, OptState], batch: Batch | None, _: ArrayLike) -> tuple[Params, OptState]:
             params, state = carry
             slope = client.grad(params, batch, fixed) if whole is None else whole.gradient(params)
             slope = slope if adjust is None else adjust(slope, params, *points[1:])
@@ -149,7 +169,7 @@ def minimise(
     """
     solver = optimizer(which, rate)
 
-    def update(params: Params, state: optax.OptState, slope: Params) -> tuple[Params, optax.OptState]:
+    def update(params: Params, state: OptState, slope: Params) -> tuple[Params, OptState]:
         updates, state = solver.update(slope, state, params)
         return tree.add_scaled(params, 1.0, updates), state
 
@@ -162,13 +182,13 @@ def minimise(
             unroll=steps <= 16,  # a handful of steps: unrolled, XLA fuses across them
         )[0]
 
-    def unfinished(carry: tuple[Params, optax.OptState, Params, jax.Array]) -> jax.Array:
+    def unfinished(carry: tuple[Params, OptState, Params, jax.Array]) -> jax.Array:
         _, _, slope, step = carry
         return (step < steps) & (tree.squared_norm(slope) > jnp.asarray(tolerance) ** 2)
 
     def body(
-        carry: tuple[Params, optax.OptState, Params, jax.Array],
-    ) -> tuple[Params, optax.OptState, Params, jax.Array]:
+        carry: tuple[Params, OptState, Params, jax.Array],
+    ) -> tuple[Params, OptState, Params, jax.Array]:
         params, state, slope, step = carry
         params, state = update(params, state, slope)
         return params, state, gradient(params), step + 1

@@ -8,7 +8,7 @@ from collections import Counter
 
 import numpy as np
 import pandas as pd
-from jaxtyping import Shaped
+from jaxtyping import Bool, Shaped
 
 from idiolect.core.errors import DataError
 from idiolect.data.federated import SPLITS
@@ -16,7 +16,7 @@ from idiolect.data.partition import Indices
 from idiolect.data.schema.columns import check_range, some
 from idiolect.data.schema.label import Read, read_labels
 from idiolect.data.schema.numbers import ReadAs
-from idiolect.data.schema.words import words_of
+from idiolect.data.schema.words import is_numeric, words_of
 
 
 def client_names(column: pd.Series, where: str) -> tuple[Shaped[np.ndarray, "n"], tuple[str, ...]]:
@@ -55,7 +55,11 @@ def rows_of_clients(owners: Shaped[np.ndarray, "n"]) -> dict[str, Indices]:
 
 
 def check_labels(column: pd.Series, where: str, *, comma_likely: bool = False) -> tuple[Read, ReadAs]:
-    """(the labels, how text was read, see `read_labels`); none may be missing or infinite."""
+    """(the labels, how text was read, see `read_labels`); none may be missing, blank or infinite."""
+    try:
+        column = column.where(is_given(column))
+    except DataError as error:
+        raise DataError(f"{where}: {error}") from error
     _check_complete(column, "remove these rows or fill the labels", where)
     try:
         labels, read_as = read_labels(column, comma_likely=comma_likely)
@@ -77,6 +81,15 @@ def split_of_rows(column: pd.Series, where: str) -> list[str]:
                 f"a split is one of {', '.join(SPLITS)} (name another column with split=, or leave it out: ignore=)"
             )
     return values
+
+
+def is_given(column: pd.Series) -> Bool[np.ndarray, "n"]:
+    """Whether each row has a value: it is neither missing nor blank.
+
+    Raises `DataError` for values that are no words, such as lists.
+    """
+    given = ~column.isna().to_numpy(dtype=bool)
+    return given if is_numeric(column) else given & (words_of(column).code >= 0)
 
 
 def _natural(name: str) -> list[tuple[int, int, str]]:

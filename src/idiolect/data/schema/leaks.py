@@ -49,7 +49,7 @@ def repeated_columns(table: pd.DataFrame, names: list[str]) -> list[tuple[str, s
         words = words_of(column_of(table, name))
         if len(words.distinct) < 2:
             continue
-        key = "\0".join(words.distinct).encode() + words.code.tobytes()
+        key = "\0".join(words.distinct).encode(errors="surrogatepass") + words.code.tobytes()
         if key in seen:
             pairs.append((name, seen[key]))
         seen.setdefault(key, name)

@@ -55,9 +55,7 @@ class Pool:
                 self.known.label.classes,
             )
         else:
-            codes, classes = encode_labels(self.labels[used_rows], self.task, where)
-            if len(classes) == len(codes) > 2:
-                raise DataError(f"{where}: every row has a label of its own; name the column that is to be predicted")
+            codes, classes = codes_of(self.labels[used_rows], self.task, where)
         y = np.zeros(len(self.labels), dtype=codes.dtype)
         y[used_rows] = codes
         return y, tuple(classes)
@@ -76,6 +74,30 @@ class Pool:
         return fit_schema(self.table, training, **columns, **options)
 
 
+def codes_of(
+    labels: Shaped[np.ndarray, "n"], task: TaskKind, where: str
+) -> tuple[Shaped[np.ndarray, "n"], tuple[str, ...]]:
+    """(a table's labels as numbers, its classes). Raises `DataError` if no two rows have the same class."""
+    codes, classes = encode_labels(labels, task, where)
+    if len(classes) == len(codes) > 2:
+        raise DataError(f"{where}: every row has a label of its own; name the column that is to be predicted")
+    return codes, classes
+
+
+def check_roles(client: str, label: str, split: str) -> None:
+    """Raise `DataError` if a column is named for two of client, label and split."""
+    if twice := [column for column in (client, label, split) if (client, label, split).count(column) > 1]:
+        raise DataError(f"column '{twice[0]}' is named for two of client, label and split; give each its own column")
+
+
+def task_of(labels: Shaped[np.ndarray, "n"], name: str, task: str | None) -> tuple[TaskKind, list[str]]:
+    """(the task as given, else guessed from a table's labels, notes on the guess)."""
+    kind = check_task(task) if task is not None else guess_task(labels, whole_floats=True)
+    if task is None and kind == "classification" and np.issubdtype(labels.dtype, np.integer):
+        return kind, many_classes(name, len(np.unique(labels)))
+    return kind, []
+
+
 def read_pool(
     path: str | Path | pd.DataFrame,
     client: str,
@@ -88,8 +110,7 @@ def read_pool(
     known: Schema | None,
 ) -> Pool:
     """Read and check a table; arguments: see `from_table`. known: the schema of other data, or None."""
-    if twice := [column for column in (client, label, split) if (client, label, split).count(column) > 1]:
-        raise DataError(f"column '{twice[0]}' is named for two of client, label and split; give each its own column")
+    check_roles(client, label, split)
     if isinstance(path, pd.DataFrame) or known is None:
         read = read_table(path, (client,))
     else:
@@ -116,9 +137,8 @@ def read_pool(
     if known is not None:
         kind: TaskKind = "classification" if isinstance(known.label, Classes) else "regression"
     else:
-        kind = check_task(task) if task is not None else guess_task(labels, whole_floats=True)
-        if task is None and kind == "classification" and np.issubdtype(labels.dtype, np.integer):
-            notes = [*notes, *many_classes(label, len(np.unique(labels)))]
+        kind, told = task_of(labels, label, task)
+        notes = [*notes, *told]
     splits = split_of_rows(column_of(table, split), where) if has_split else None
     return Pool(
         table,

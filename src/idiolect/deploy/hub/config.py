@@ -54,13 +54,15 @@ class HubConfig(BaseModel):
         return Kind.from_dict(self.kind)
 
     def check(self) -> None:
-        """Raise `ConfigError` if two sites have one name."""
+        """Raise `ConfigError` if two sites have one name, or a round needs more answers than there are sites."""
         twice = [site for site in self.sites if self.sites.count(site) > 1]
         if twice:
             raise ConfigError(f"two sites are called '{twice[0]}'; give each its own name")
+        if (self.quorum or 0) > len(self.sites):
+            raise ConfigError(f"--quorum {self.quorum}: there are {len(self.sites)} sites; a round needs at most all")
 
     def save(self, folder: Path) -> None:
-        """Write folder/hub.json. Raises `ConfigError` if two sites have one name."""
+        """Write folder/hub.json. Raises `ConfigError` as `check` does."""
         self.check()
         with atomic_write(folder / FILE) as file:
             file.write(json.dumps(self.model_dump(mode="json"), indent=1).encode())

@@ -7,7 +7,7 @@ from typing import Any
 from pydantic import ValidationError
 
 from idiolect.core.errors import ConfigError, StoreError, first_of, require
-from idiolect.core.files import make_folder
+from idiolect.core.rights import make_folder
 from idiolect.data.schema.schema import Schema
 from idiolect.deploy.hub.agreement import table_of
 from idiolect.deploy.hub.config import FILE, HubConfig
@@ -34,8 +34,6 @@ def make_hub(
         config = HubConfig.model_validate({**values, "table": table, **settings})
     except ValidationError as error:
         raise ConfigError(first_of(error)) from None
-    quorum = config.quorum or 0
-    require(quorum <= len(sites), f"--quorum {quorum}: there are {len(sites)} sites")
     experiment_for(config)
     config.check()
     try:

@@ -5,7 +5,7 @@ from pathlib import Path
 from typing import Any
 
 from idiolect.core.errors import StoreError
-from idiolect.core.files import make_folder, restrict
+from idiolect.core.rights import make_folder, restrict
 from idiolect.deploy.nvflare.kits import Kit, read_json, read_kit, require_kind, write_json
 from idiolect.deploy.nvflare.names import ALLOWED
 

@@ -6,7 +6,7 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from idiolect.core.errors import StoreError
-from idiolect.core.files import make_folder
+from idiolect.core.rights import make_folder
 from idiolect.data.federated import FederatedData
 from idiolect.deploy.hub.run import progress
 from idiolect.deploy.nvflare.jobs import write_job

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from idiolect.core.errors import StoreError, require
-from idiolect.core.files import make_folder
+from idiolect.core.rights import make_folder
 from idiolect.deploy.nvflare.kits import Kit, require_kind, write_json
 from idiolect.deploy.nvflare.names import CONTROLLER, EXECUTOR, HUB, SITE
 

@@ -11,7 +11,7 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from idiolect.core.errors import StoreError
-from idiolect.core.files import make_folder, private
+from idiolect.core.rights import make_folder, private
 from idiolect.deploy.nvflare.kits import Kit, certificate, read_json, require_kind, write_json
 from idiolect.deploy.nvflare.names import check_installed
 

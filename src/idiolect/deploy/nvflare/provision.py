@@ -11,7 +11,8 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from idiolect.core.errors import ConfigError, StoreError, require
-from idiolect.core.files import atomic_write, make_folder, restrict
+from idiolect.core.files import atomic_write
+from idiolect.core.rights import make_folder, restrict
 from idiolect.deploy.nvflare.harden import harden
 from idiolect.deploy.nvflare.kits import Kit, read_kit
 from idiolect.deploy.nvflare.names import check_installed

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from idiolect.core.errors import ConfigError, IdiolectError
-from idiolect.core.files import restrict
+from idiolect.core.rights import restrict
 from idiolect.deploy.hub.config import HubConfig
 from idiolect.deploy.hub.run import progress
 from idiolect.deploy.nvflare.harden import harden

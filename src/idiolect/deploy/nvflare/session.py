@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 from idiolect.core.errors import ConfigError, StoreError
-from idiolect.core.files import restrict
+from idiolect.core.rights import restrict
 from idiolect.deploy.nvflare.kits import Kit, certificate, require_kind
 from idiolect.deploy.nvflare.names import check_installed
 

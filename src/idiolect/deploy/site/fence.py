@@ -15,7 +15,8 @@ from pathlib import Path
 from filelock import FileLock, Timeout
 
 from idiolect.core.errors import StoreError
-from idiolect.core.files import atomic_write, make_folder
+from idiolect.core.files import atomic_write
+from idiolect.core.rights import make_folder
 
 Ticket = tuple[int, int]
 """(job, number of the call in it)."""

@@ -8,7 +8,7 @@ from typing import Any
 from pydantic import ValidationError
 
 from idiolect.core.errors import ConfigError, StoreError, first_of, require
-from idiolect.core.files import make_folder
+from idiolect.core.rights import make_folder
 from idiolect.deploy.site.config import Allowed, SiteConfig
 from idiolect.deploy.site.data import FORMAT
 

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from idiolect.core.errors import StoreError
-from idiolect.core.files import make_folder
+from idiolect.core.rights import make_folder
 from idiolect.deploy.lines import append_line, lines_of
 from idiolect.deploy.messages import Message, digest_of, text_of
 

@@ -12,7 +12,8 @@ import os
 from pathlib import Path
 
 from idiolect.core.errors import StoreError
-from idiolect.core.files import file_name, make_folder
+from idiolect.core.files import file_name
+from idiolect.core.rights import make_folder
 from idiolect.deploy.messages import Message, Vector, Vectors, part_of, read_message, write_message
 
 VERSION = 1

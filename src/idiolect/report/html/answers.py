@@ -1,11 +1,12 @@
 """The answer in three sentences, and five questions, in careful words: what seeds and samples do not show is said."""
 
+import math
 from collections.abc import Mapping, Sequence
 from typing import Any
 
 from idiolect.metrics.base import Metric
 from idiolect.report import text
-from idiolect.report.extras import FEW
+from idiolect.report.extras import FEW, few_seeds
 from idiolect.report.html.leaders import Leaders, Loser, leaders_of
 from idiolect.report.html.leaks import leaks_of
 from idiolect.report.html.names import isolated
@@ -80,7 +81,7 @@ def _gap(part: Part, pair: Pair, line: Line, reference: Key) -> str:
     if pair.difference is None:
         return f"{text.difference(_mean_gap(part, _key(line), reference), None, part.metric)} {unit} against {name}"
     shown = text.difference(pair.difference.mean, pair.difference, part.metric)
-    return f"{shown} {unit} against {name} (p {_p(pair.p)})"
+    return f"{shown} {unit} against {name} ({_p(pair.p)})"
 
 
 def _mean_gap(part: Part, key: Key, reference: Key) -> float:
@@ -91,8 +92,10 @@ def _mean_gap(part: Part, key: Key, reference: Key) -> float:
 
 
 def _p(value: float) -> str:
+    if math.isnan(value):
+        return "no p value"
     shown = text.p_value(value)
-    return shown if shown.startswith("<") else f"= {shown}"
+    return f"p {shown}" if shown.startswith("<") else f"p = {shown}"
 
 
 def _best(part: Part, leading: Leaders) -> str:
@@ -135,16 +138,15 @@ def _noise(part: Part, leading: Leaders) -> str:
             "samples is known only as a mean over seeds."
         )
     elif pair is not None and pair.difference is not None:
-        sure = pair.p < 0.05
         better = (pair.difference.mean > 0) == part.metric.higher
         what = f"{named(part, _key(top))} is {'better' if better else 'worse'} than {ALONE}"
         parts.append(
             f"Beyond the noise of the seeds {what} (Holm, 5 %)."
-            if sure
-            else f"The seeds do not tell {named(part, _key(top))} from {ALONE} (p {_p(pair.p)}, Holm)."
+            if pair.beyond
+            else f"The seeds do not tell {named(part, _key(top))} from {ALONE} ({_p(pair.p)}, Holm)."
         )
     if 2 <= top.pooled.seeds < FEW and part.by_seed:
-        parts.append(f"These are few seeds, {top.pooled.seeds}: such intervals and p values are rough.")
+        parts.append(few_seeds(top.pooled.seeds, math.nan if pair is None else pair.least, part.metric))
     if pair is not None:
         counts = pair.clients
         told = counts.better + counts.worse + counts.unclear

@@ -145,7 +145,7 @@ def _hurt(part: Part, pairs: Mapping[Key, Pair]) -> list[Column]:
         Column(
             "hurt beyond noise",
             "Clients that are worse off than with training alone by more than the noise of their test samples and of "
-            "the seeds explains (each tested, Holm's correction over the clients, 5 %).",
+            "the seeds explains (each tested, Holm's correction over all clients and models of the table, 5 %).",
             True, beyond,
         ),
     ]  # fmt: skip

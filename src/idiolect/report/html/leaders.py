@@ -6,8 +6,10 @@ from dataclasses import dataclass
 import numpy as np
 
 from idiolect.report.html.parts import Key, Part
+from idiolect.study import resolution
+from idiolect.study.best import best_of
 from idiolect.study.outcomes import Line
-from idiolect.study.pairs import ALPHA, Pair, pairs_among
+from idiolect.study.pairs import Pair, pairs_among
 
 REFERENCES = ("local", "global")
 """Methods that are no federation: training alone, and all samples in one place."""
@@ -80,19 +82,19 @@ def _against(part: Part, reference: Key | None, key: Key) -> Pair | None:
 
 def _ties(part: Part, key: Key, federated: list[Line]) -> tuple[Key, ...]:
     """The other federated lines whose difference to the best one is not beyond the seeds; all that read alike."""
-    if not part.scores.get(key):
+    lines = {(line.method, line.model): line for line in federated}
+    scores = {name: part.scores[name] for name in lines if part.scores.get(name)}
+    if key not in scores:
         return ()
-    pairs = {(p.method, p.model): p for p in pairs_among(part.scores, key, part.metric, part.clients)}
-    found: list[Key] = []
-    top = next(line for line in federated if (line.method, line.model) == key)
-    for line in federated:
-        other = (line.method, line.model)
-        pair = pairs.get(other)
-        same = line.pooled.mean == top.pooled.mean
-        open_ = pair is not None and pair.difference is not None and not pair.p < ALPHA
-        if other != key and (same or open_):
-            found.append(other)
-    return tuple(found)
+    values = {
+        name: {seed: each.pooled[part.metric.name] for seed, each in by_seed.items()}
+        for name, by_seed in scores.items()
+    }
+    runs = [each for by_seed in scores.values() for each in by_seed.values()]
+    best = best_of(values, higher=part.metric.higher, resolution=resolution.of_samples(runs, part.metric))
+    alike = best.alike if best is not None and best.name == key else frozenset[Key]()
+    same = {name for name, line in lines.items() if line.pooled.mean == lines[key].pooled.mean}
+    return tuple(name for name in lines if name != key and (name in alike or name in same))
 
 
 def _loser(part: Part, key: Key) -> Loser | None:

@@ -12,6 +12,7 @@ from idiolect.report.html.leaks import findings_of
 from idiolect.report.html.names import isolated
 from idiolect.report.html.numbers import numbers
 from idiolect.report.html.parts import Census
+from idiolect.report.text import plain_difference
 from idiolect.study.advice.advise import Advice
 from idiolect.study.advice.decision import ClientCall
 
@@ -61,13 +62,17 @@ def _loser(advice: Advice) -> str:
     worst = min(known, key=lambda client: client.gap.mean)
     name, gap = isolated(worst.name), worst.gap
 
-    def told(mean: float, low: float, high: float) -> str:
-        return f"{mean:.3g} (95 % interval {low:+.3g} to {high:+.3g}, {worst.rows} test rows)"
+    def told(sign: int) -> str:
+        if gap.low is None or gap.high is None:
+            ends = f"no interval: {gap.why}"
+        else:
+            low, high = sorted((sign * gap.low, sign * gap.high))
+            ends = f"95 % interval {low:+.3g} to {high:+.3g}"
+        return f"{sign * gap.mean:.3g} ({ends}, {worst.rows} test rows)"
 
     if gap.mean >= 0:
-        least = told(gap.mean, gap.low, gap.high)
-        return f"No client's mean loss is higher than with training alone; {name} gains least: {least}."
-    higher = told(-gap.mean, -gap.high, -gap.low)
+        return f"No client's mean loss is higher than with training alone; {name} gains least: {told(1)}."
+    higher = told(-1)
     noise = "beyond noise" if worst.call == "loses" else "which noise alone may explain"
     return f"{name} loses most, its loss is higher than with training alone by {higher}, {noise}."
 
@@ -137,8 +142,7 @@ def _calls(advice: Advice) -> dict[str, Any]:
     """Every client's call with its interval."""
 
     def row(one: ClientCall) -> list[str]:
-        interval = f"{one.gap.mean:+.3g} [{one.gap.low:+.3g}, {one.gap.high:+.3g}]"
-        return [one.name, one.call, interval, f"{one.p:.2g}", str(one.rows)]
+        return [one.name, one.call, plain_difference(one.gap), f"{one.p:.2g}", str(one.rows)]
 
     header = ["client", "call", "gain [95 %]", "p", "test rows of a division"]
     return {"title": "Who gains, who loses", "header": header, "rows": [row(one) for one in advice.decision.clients]}

@@ -19,11 +19,14 @@ from idiolect.study.verdict import RULE
 
 NOISE = (
     "A client counts as better or worse beyond noise if the difference to training alone is more than its test "
-    "samples and the seeds explain: each client is tested, with Holm's correction over the clients, at 5 %."
+    "samples and the seeds explain: each client is tested, with Holm's correction over all clients and models of the "
+    "table, at 5 %."
 )
 AGAINST = (
     "'Against ...' (two seeds or more): the difference over all test samples, mean over the same seeds, with "
-    "Student's 95 % interval; p is corrected by Holm's method for the table."
+    "Student's 95 % interval; p is corrected by Holm's method for the table. The scores' deviation over seeds counts "
+    "as at least one test sample, because a few seeds can have equal differences by chance. Seeds that share their "
+    "test samples show the noise of training, not that of another choice of samples."
 )
 
 PLUS_MINUS = (

@@ -40,7 +40,7 @@ def _noise(known: Sequence[tuple[Part, Leaders, Sequence[str]]]) -> str:
         if pair is None:
             continue
         if part.by_seed:
-            sure = pair.difference is not None and pair.p < 0.05
+            sure = pair.beyond
             up = pair.difference is not None and (pair.difference.mean > 0) == part.metric.higher
             better, worse, unclear = better + (sure and up), worse + (sure and not up), unclear + (not sure)
         else:

@@ -3,13 +3,16 @@
 import logging
 import os
 import shutil
+import socket
 import time
 from contextlib import suppress
 from pathlib import Path
 from typing import Any
+from urllib.parse import urlsplit
+from urllib.request import getproxies
 
 from idiolect.core.errors import ConfigError, StoreError
-from idiolect.core.files import make_folder
+from idiolect.core.rights import make_folder
 from idiolect.report.trackers.records import FIGURES, REPORT, Measured, Record, Sent
 from idiolect.study.engine import FINISHED
 
@@ -17,6 +20,8 @@ INSTALL = "--mlflow needs the package 'mlflow'; install it: pip install 'idiolec
 KEY, ROUND = "idiolect.key", "idiolect.round"
 _BATCH = 900
 """Numbers in one message; servers take 1,000."""
+_PATIENCE = 5.0
+"""Seconds to wait for a server's connection."""
 _LONGEST = 500
 """Characters of a setting; older servers take no more."""
 _STATUS = {"done": "FINISHED", "diverged": "FAILED"}
@@ -32,6 +37,9 @@ class MLflow:
     def __init__(self, where: str) -> None:
         # What a library tells its makers about its users is not for this one to start.
         os.environ.setdefault("MLFLOW_DISABLE_TELEMETRY", "true")
+        # MLflow's own are 7 retries of 120 seconds each: minutes for a server that is not there.
+        os.environ.setdefault("MLFLOW_HTTP_REQUEST_MAX_RETRIES", "2")
+        os.environ.setdefault("MLFLOW_HTTP_REQUEST_TIMEOUT", "20")
         try:
             from mlflow.exceptions import MlflowException
             from mlflow.tracking import MlflowClient
@@ -39,6 +47,7 @@ class MLflow:
             raise ConfigError(INSTALL) from error
         logging.getLogger("mlflow").setLevel(logging.ERROR)
         logging.getLogger("alembic").setLevel(logging.ERROR)
+        _reach(where)
         made = [] if "://" in where else [Path(where), *Path(where).parents]
         self._new = [folder for folder in made if not os.path.exists(folder)]
         address, self._files = _address(where)
@@ -165,6 +174,19 @@ def _address(where: str) -> tuple[str, str | None]:
     if where.startswith("sqlite:///"):
         return where, (Path(where.removeprefix("sqlite:///")).absolute().parent / "artifacts").as_uri()
     return where, None
+
+
+def _reach(where: str) -> None:
+    """Raise `StoreError` if no server accepts a connection at an address http://... within `_PATIENCE` seconds."""
+    parts = urlsplit(where)
+    if parts.scheme not in ("http", "https") or not parts.hostname or getproxies():  # a proxy may reach it for us
+        return
+    try:
+        port = parts.port or {"http": 80, "https": 443}[parts.scheme]
+        socket.create_connection((parts.hostname, port), timeout=_PATIENCE).close()
+    except (OSError, ValueError) as error:
+        reason = getattr(error, "strerror", None) or error
+        raise StoreError(f"MLflow at {where}: no server answers ({reason}); start it, or name another one") from error
 
 
 def _failed(where: str, error: Exception) -> StoreError:

@@ -121,17 +121,21 @@ def decide(
     outcome: Outcome = "unclear"
     if rows < FEWEST:
         why = f"a division has only {rows} test rows"
-    elif against.low > 0:
-        needs_own = personal is not None and beyond is not None and (beyond.low > 0 or of_shared.low <= 0)
+    elif against.above(0):
+        needs_own = beyond is not None and (beyond.above(0) or not of_shared.above(0))
         outcome = "personal" if needs_own else "shared"
         why = "the federated models are better than training alone, beyond noise"
         if outcome == "shared" and beyond is not None:
             why += "; personal ones are not better than the shared one beyond noise"
-    elif against.high < (least := MARGIN * loss):
+    elif against.below(least := MARGIN * loss):
         outcome, why = "alone", f"no federated model gains more than {100 * MARGIN:g} % of the loss of training alone"
-    elif of_shared.high < 0 and against.mean < least:
+    elif of_shared.below(0) and against.mean < least:
         outcome = "alone"
         why = "one shared model is worse, beyond noise, and the best federated one gains nothing that matters"
+    elif against.low is None and against.mean == 0:
+        outcome, why = "alone", "the federated models have the same loss as local training in every division"
+    elif against.low is None:
+        why = f"the gain has no interval: it is {against.why}"
     else:
         why = "the interval of the gain holds 0 and gains that would matter"
     used, names = federated, [shared_names[s] if k == "shared" else personal_names[s] for s, k in enumerate(picked)]
@@ -164,7 +168,8 @@ def calls(
     rows = np.bincount(owners, minlength=len(clients))
     each = [resampled(list(column), ratio) for column in gaps.T]
     called = [i for i in range(len(clients)) if rows[i] >= FEWEST_OF_CLIENT]
-    adjusted = dict(zip(called, false_discovery_control([each[i].p for i in called]) if called else [], strict=True))
+    p_values = [1.0 if (p := each[i].p) is None else p for i in called]
+    adjusted = dict(zip(called, false_discovery_control(p_values) if called else [], strict=True))
 
     def call(i: int) -> Call:
         if adjusted.get(i, 1.0) >= ALPHA:

@@ -17,7 +17,8 @@ import numpy as np
 from pydantic import TypeAdapter
 
 from idiolect.core.errors import ConfigError, DataError, StoreError
-from idiolect.core.files import alone, atomic_write, clear_scratch, make_folder, no_empty_folders
+from idiolect.core.files import alone, atomic_write, clear_scratch, no_empty_folders
+from idiolect.core.rights import make_folder
 from idiolect.study.advice.race import Choice, Raced
 from idiolect.study.advice.scored import Candidate
 from idiolect.study.store import DATABASE, changes
