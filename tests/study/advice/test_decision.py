@@ -239,7 +239,7 @@ def test_the_reason_names_what_decided() -> None:
     assert decided(shared, own).why.startswith(better)
     assert no_better in decided(shared, own).why
     assert no_better not in decided(shared).why
-    personal = decided(shared, constant("ditto", "personal", around(0.3, 0.001), 0.2))
+    personal = decided(shared, constant("ditto", "personal", around(0.3, 0.002), 0.2))
     assert personal.outcome == "personal"
     assert personal.why.startswith(better)
     assert no_better not in personal.why
