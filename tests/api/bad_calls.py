@@ -17,8 +17,9 @@ from scipy.sparse import coo_array
 
 import idiolect
 from idiolect.algorithms.registry import ALGORITHMS, hyperparameters
+from idiolect.api.predict import predict
 from idiolect.core.errors import IdiolectError
-from idiolect.data import from_arrays, from_table
+from idiolect.data import Schema, from_arrays, from_table
 from idiolect.data.inspection import inspect_table
 from idiolect.graphs import (
     Graph,
@@ -177,7 +178,18 @@ def of_graphs() -> Iterator[Bad]:
         yield lambda text=text: parse_graph(text), "graph"
 
 
-CALLS: list[Bad] = [*of_graphs(), *of_tables(), *of_arrays(), *of_methods(), *of_optimizers()]
+def of_files() -> Iterator[Bad]:
+    """What is not the path of a model, a schema or a partition."""
+    for given, shown in ((None, "None"), (3, "an int"), (b"x", "a bytes")):
+        yield lambda given=given: idiolect.load_model(given), f"a model is the path of its file, not {shown}"
+        message = f"a model is a ClientModel, or the path of its file or folder, not {shown}"
+        yield lambda given=given: predict(given, FRAME), message
+        yield lambda given=given: Schema.load(given), f"a schema is a Schema or the path of its file, not {shown}"
+    yield lambda: from_table(FRAME, schema={}), "a schema is a Schema or the path of its file, not a dict"
+    yield lambda: from_table(FRAME, partition=3), "a partition is a Partition or the path of its file, not an int"
+
+
+CALLS: list[Bad] = [*of_files(), *of_graphs(), *of_tables(), *of_arrays(), *of_methods(), *of_optimizers()]
 
 
 def outcome(call: Callable[[], Any]) -> str:

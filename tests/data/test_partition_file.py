@@ -2,10 +2,14 @@ import io
 import json
 import os
 import stat
+import warnings
 import zipfile
+from contextlib import suppress
 
 import numpy as np
 import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
 
 from idiolect.core.errors import DataError
 from idiolect.data.partition_file import FORMAT, HEADER, VERSION, encode, read, write
@@ -179,3 +183,22 @@ def test_another_format_or_version_is_refused(path, changes, told):
 def test_other_members_are_left_alone(path):
     path.write_bytes(packed({**members(), "notes.txt": b"mine"}))
     assert [*read(path)[1]] == [*ARRAYS]
+
+
+@settings(
+    max_examples=200, deadline=None, derandomize=True, suppress_health_check=[HealthCheck.function_scoped_fixture]
+)
+@given(data=st.data())
+def test_a_damaged_part_is_read_or_refused_in_one_line(path, data):
+    parts = members()
+    name = data.draw(st.sampled_from(sorted(parts)))
+    content = bytearray(parts[name])
+    first = data.draw(st.integers(0, min(len(content), 140)))
+    content[first : first + data.draw(st.integers(0, 3))] = data.draw(
+        st.one_of(st.binary(max_size=4), st.sampled_from([b"[" * 3000, b"(9999999999,)", b"9L", b'"', b"{"]))
+    )
+    path.write_bytes(packed({**parts, name: bytes(content)}))
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        with suppress(DataError):
+            read(path)

@@ -4,8 +4,8 @@ import io
 import json
 import os
 import tempfile
+import warnings
 import zipfile
-import zlib
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -68,16 +68,10 @@ def read(path: str | Path) -> tuple[dict[str, Any], dict[str, Int[np.ndarray, "_
     except OSError as error:
         raise DataError(f"cannot read the partition file {path}: {error.strerror or error}") from error
     try:
-        with zipfile.ZipFile(io.BytesIO(content)) as archive:
-            header: dict[str, Any] = dict(json_of(archive.read(HEADER)))
-            arrays = {
-                name.removesuffix(".npy"): np.lib.format.read_array(
-                    io.BytesIO(archive.read(name)), allow_pickle=False
-                )
-                for name in archive.namelist()
-                if name.endswith(".npy")
-            }
-    except (zipfile.BadZipFile, zlib.error, KeyError, ValueError, TypeError, EOFError, NotImplementedError) as error:
+        with warnings.catch_warnings():
+            warnings.simplefilter("error")
+            header, arrays = _unpacked(content)
+    except Exception as error:  # whatever zipfile, numpy and JSON meet in a damaged or forged file
         raise DataError(f"{path} is truncated, damaged or not a partition file; {remedy}") from error
     if header.get("format") != FORMAT or header.get("version") != VERSION:
         raise DataError(
@@ -85,3 +79,13 @@ def read(path: str | Path) -> tuple[dict[str, Any], dict[str, Int[np.ndarray, "_
             f"(format {header.get('format')!r}, version {header.get('version')!r}); make the partition again"
         )
     return header, arrays
+
+
+def _unpacked(content: bytes) -> tuple[dict[str, Any], dict[str, Int[np.ndarray, "_"]]]:
+    with zipfile.ZipFile(io.BytesIO(content)) as archive:
+        arrays = {
+            name.removesuffix(".npy"): np.lib.format.read_array(io.BytesIO(archive.read(name)), allow_pickle=False)
+            for name in archive.namelist()
+            if name.endswith(".npy")
+        }
+        return dict(json_of(archive.read(HEADER))), arrays

@@ -7,10 +7,12 @@ finished; so `kill -9` is safe at any instant. A piece that cannot be read is co
 import json
 import shutil
 import zipfile
+import zlib
 from collections.abc import Callable, Generator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import asdict
 from pathlib import Path
+from tokenize import TokenError
 from typing import Any, TypeVar
 
 import numpy as np
@@ -28,7 +30,7 @@ RACE = "race"
 _QUESTION = "question.json"
 _VERSION = 1  # of the pieces
 _PARTS = ("validation", "test")
-_UNREADABLE = (OSError, ValueError, KeyError, EOFError, zipfile.BadZipFile)
+_UNREADABLE = (OSError, ValueError, KeyError, EOFError, zipfile.BadZipFile, zlib.error, TokenError, RecursionError)
 
 Piece = TypeVar("Piece")
 Arrays = Mapping[str, np.ndarray]

@@ -12,8 +12,11 @@ import numpy as np
 from idiolect.algorithms import registry as methods
 from idiolect.core.errors import ConfigError, require, unknown
 from idiolect.core.reading import json_of
+from idiolect.core.settings import LARGEST
 
 L2 = "model.l2"
+MOST = 10_000
+"""Values of one hyper-parameter: a sweep of more would not end."""
 _FORMS = {"log": 3, "linear": 3, "integer": 2, "uniform": 2, "loguniform": 2}
 
 
@@ -66,7 +69,7 @@ def axis(key: str, given: Any) -> Axis:
     form, inside = match[1], [_value(part) for part in match[2].split(",")]
     if form not in _FORMS:
         raise unknown(f"form of values for {key}", form, _FORMS)
-    numbers = all(isinstance(v, int | float) and math.isfinite(v) for v in inside)
+    numbers = all(isinstance(v, int | float) and abs(v) <= LARGEST for v in inside)
     arguments = "a,b,n" if _FORMS[form] == 3 else "a,b"
     require(numbers and len(inside) == _FORMS[form], f"{key} = {given}: write {form}({arguments}) with numbers")
     low, high = float(inside[0]), float(inside[1])
@@ -74,11 +77,13 @@ def axis(key: str, given: Any) -> Axis:
     require(not form.startswith("log") or low > 0, f"{key} = {given}: a logarithmic scale starts above 0")
     if form == "integer":
         require(low.is_integer() and high.is_integer(), f"{key} = {given}: both ends must be whole numbers")
+        require(high - low < MOST, f"{key} = {given}: these are more than {MOST:,} values; name some of them")
         return Axis(tuple(range(int(low), int(high) + 1)))
     if len(inside) == 2:
         return Axis(low=low, high=high, log=form == "loguniform")
     count = inside[2]
-    require(isinstance(count, int) and count >= 2, f"{key} = {given}: n must be a whole number of at least 2")
+    fits = isinstance(count, int) and 2 <= count <= MOST
+    require(fits, f"{key} = {given}: n must be a whole number from 2 to {MOST:,}")
     values = np.geomspace(low, high, count) if form == "log" else np.linspace(low, high, count)
     return Axis(tuple(float(f"{v:.6g}") for v in values))
 
