@@ -216,6 +216,13 @@ def test_an_answer_that_does_not_fit_is_refused_and_the_others_go_on(change, tol
     assert all(line["missing"]["site-2"].startswith(told) for line in lines)
 
 
+def test_a_refused_answer_does_not_count_for_the_quorum(tmp_path, monkeypatch):
+    monkeypatch.setattr("idiolect.deploy.hub.rounds.PAUSE", 0.0)
+    refused = Meddling(InProcess(sites_of(tmp_path, DATA)), "site-2", spoilt(lambda v: {}))
+    with pytest.raises(QuorumError, match=r"round 1: 2 of the 3 sites needed have answered \(site-2: site 'site-2'"):
+        run_hub(hub_of(tmp_path / "hub", ONE, DATA, quorum=3), refused)
+
+
 def test_a_site_with_another_version_is_not_called(tmp_path):
     def older(task, answer):
         return Message({**answer.header, "version": "0.0.1"}) if task == "hello" else answer

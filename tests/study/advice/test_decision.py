@@ -115,7 +115,7 @@ def constant(name: str, kind: str, losses: Sequence[float], validation: Sequence
     return Candidate(name, kind, rows[0], rows[1])
 
 
-LOCAL = constant("local", "alone", [1.0] * 8, 1.0)
+LOCAL = constant("local", "alone", [1.0] * 8, 7.0)
 UP_AND_DOWN = (-1, 1) * 4
 
 
@@ -223,14 +223,18 @@ def test_the_p_values_of_clients_are_adjusted_by_benjamini_and_hochberg() -> Non
 
 
 def test_the_fewest_test_rows_of_a_division_suffice() -> None:
-    """Twenty rows are judged, nineteen are not."""
+    """Twenty rows are judged, nineteen are not; there are three validation rows, of three of the clients."""
     for rows, outcome in ((20, "shared"), (19, "unclear")):
-        owners = np.arange(rows) % CLIENTS
+        owners = np.arange(3), np.arange(rows) % CLIENTS
         local = tuple(np.ones(rows) for _ in range(DRAWS))
         shared = tuple(np.full(rows, 0.5 + 0.001 * sign) for sign in UP_AND_DOWN)
-        candidates = [Candidate("local", "alone", local, local), Candidate("fedavg", "shared", shared, shared)]
-        decision = decide(candidates, (owners, owners), NAMES, 1 / 3)
+        candidates = [
+            Candidate("fedavg", "shared", tuple(each[:3] for each in shared), shared),
+            Candidate("local", "alone", tuple(each[:3] for each in local), local),
+        ]
+        decision = decide(candidates, owners, NAMES, 1 / 3)
         assert (decision.outcome, decision.method) == (outcome, "fedavg")
+        assert decision.federated.mean == pytest.approx(0.5)
 
 
 def test_the_reason_names_what_decided() -> None:

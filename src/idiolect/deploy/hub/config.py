@@ -44,7 +44,7 @@ class HubConfig(BaseModel):
 
     def needed(self, cohort: int) -> int:
         """Return how many of so many sites must answer: `quorum`, but at most all; by default half, rounded up."""
-        return min(self.quorum or max(1, (cohort + 1) // 2), cohort)
+        return min(self.quorum or (cohort + 1) // 2, cohort)
 
     @property
     def agreed(self) -> Kind:
