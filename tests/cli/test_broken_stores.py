@@ -70,8 +70,8 @@ def test_an_experiment_that_is_lost_is_damage_and_one_that_never_began_is_none(c
         code, _, err = commandline(*command, folder, *(["curves"] if command == ("figure",) else []))
         assert code == 1
         assert f"{DATABASE} is damaged: it holds runs, but not the experiment that they are of" in err
-    with Store(tmp_path / "new"):
-        pass
+    with Store(tmp_path / "new") as store:
+        assert store.fault() == ""
     code, _, err = commandline("show", tmp_path / "new")
     assert code == 1
     assert "holds no experiment: no run has begun in" in err

@@ -125,3 +125,12 @@ def test_one_bad_setting_does_not_hide_the_differences_between_the_others(task, 
     assert max(good) - min(good) > (high - low) / 4
     assert [round(x) for x, _ in points(axes, marker)] == [1]
     assert "worse than the axis shows" in [text.get_text() for text in figure.legends[0].get_texts()]
+
+
+def test_bars_are_intervals_and_end_at_the_possible_values():
+    """Three seeds 0.2 points apart: 4.303 * 0.2 / sqrt(3) = 0.497 points; near 100 less above."""
+    figure = sweep_figure(swept([("fedavg", {"rate": r}) for r in (0.1, 0.2)], seeds=3, scores=[0.5, 0.997]))
+    bars = [container.lines[2][0].get_segments()[0][:, 1] for container in figure.axes[0].containers]
+    half = 100 * over_seeds([0, 0.002, 0.004]).half_width
+    assert half == pytest.approx(0.497, abs=1e-3)
+    np.testing.assert_allclose(bars, [[50.2 - half, 50.2 + half], [99.9 - half, 100]])

@@ -7,7 +7,7 @@ from rich.console import Console
 
 from idiolect.metrics.registry import METRICS
 from idiolect.report.sweep_page import write_sweep
-from idiolect.report.sweeps import experiment_file, frame, rich_sweep, to_dict
+from idiolect.report.sweeps import experiment_file, frame, read_swept, rich_sweep, to_dict
 from idiolect.study.comparison import comparison_of
 from idiolect.study.experiment import load_experiment
 from idiolect.study.search.choose import NONE, Swept, Tried, setting_of
@@ -135,6 +135,19 @@ def test_files_say_the_same_and_the_chosen_setting_is_an_experiment(swept, tmp_p
         {"name": "fedavg", "local_steps": 3, "rate": 0.25}, {"name": "ditto", "rate": 0.125}]  # fmt: skip
     assert [cell.model for cell in found.cells] == [{"name": "mlr"}, {"name": "mlr", "l2": 0.01}]
     assert {cell.splits for cell in found.cells} == {("train", "test")}
+
+
+def test_intervals_are_read_back_also_of_older_files_that_have_only_deviations(swept, tmp_path):
+    write_sweep(swept, tmp_path)
+    expected = swept.tried[0].validation.half_width
+    assert read_swept(tmp_path, swept.experiment, "classification").tried[0].validation.half_width == pytest.approx(
+        expected
+    )
+    old = pd.read_csv(tmp_path / "sweep.csv").drop(columns=["validation_ci95", "test_ci95"])
+    old.to_csv(tmp_path / "sweep.csv", index=False)
+    assert read_swept(tmp_path, swept.experiment, "classification").tried[0].validation.half_width == pytest.approx(
+        expected
+    )
 
 
 def test_where_nothing_was_chosen_there_is_no_experiment(tmp_path):

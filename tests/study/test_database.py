@@ -33,6 +33,17 @@ def is_open(db):
     return True
 
 
+def test_a_damaged_file_has_a_fault(tmp_path):
+    Database(tmp_path / "a.db", SCHEMA).close()
+    assert Database(tmp_path / "a.db", SCHEMA).fault() == ""
+    content = bytearray((tmp_path / "a.db").read_bytes())
+    content[36:40] = (7).to_bytes(4, "big")  # free pages that are not there
+    (tmp_path / "b.db").write_bytes(content)
+    fault = Database(tmp_path / "b.db", SCHEMA, create=False).fault()
+    assert "reelist" in fault
+    assert "\n" not in fault
+
+
 def test_a_closed_database_is_read_and_written_and_stays_closed(tmp_path, opened):
     db = Database(tmp_path / "a.db", SCHEMA)
     assert len(opened()) == 1

@@ -53,9 +53,7 @@ def inputs_of(experiment: Experiment) -> list[Path]:
 
 def _same(one: Path, other: Path) -> bool:
     try:
-        if os.path.exists(one) and os.path.exists(other):
-            return os.path.samefile(one, other)
-        return os.path.realpath(one) == os.path.realpath(other)
+        return os.path.exists(one) and os.path.exists(other) and os.path.samefile(one, other)
     except (OSError, ValueError):  # no path of a file, which is refused where it is read
         return False
 

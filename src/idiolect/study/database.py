@@ -60,6 +60,11 @@ class Database:
         with self.guard(), self._connection() as db:
             return db.execute(statement, values).fetchall()
 
+    def fault(self) -> str:
+        """What SQLite finds wrong with the file, in one line; empty for nothing."""
+        (found,) = self.execute("PRAGMA quick_check(1)")[0]
+        return "" if found == "ok" else " ".join(str(found).split())[:200]
+
     @contextmanager
     def transaction(self) -> Generator[sqlite3.Connection]:
         """Commit the block's writes when it ends; roll all of them back if it raises."""

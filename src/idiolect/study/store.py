@@ -82,6 +82,7 @@ class Store:
         if create:
             self._make(self.folder, shared=True)
         self._db = Database(file, _SCHEMA, VERSION, create=create)
+        self.fault = self._db.fault
         if create:
             self._make(self.folder / "checkpoints")
 
@@ -110,11 +111,6 @@ class Store:
         rows = self._db.execute("SELECT value FROM facts WHERE key = ?", (key,))
         with self._db.reading():
             return json.loads(rows[0][0]) if rows else None
-
-    def fault(self) -> str:
-        """What SQLite finds wrong with the database's file, in one line; empty for nothing."""
-        (found,) = self._db.execute("PRAGMA quick_check(1)")[0]
-        return "" if found == "ok" else " ".join(str(found).split())[:200]
 
     def set_fact(self, key: str, value: Any) -> None:
         """Store a JSON value of the folder."""

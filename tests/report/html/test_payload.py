@@ -84,3 +84,15 @@ def test_unfinished_and_diverged_runs_are_named(toy, said):
     cell = data_of(said)["cells"][1]
     assert cell["clients"] is None
     assert cell["curves"]["quantities"][0]["series"][0]["rounds"] == [0]
+
+
+def test_clients_have_half_of_their_interval_over_the_seeds(data):
+    half = over_seeds([0.555, 0.55, 0.545]).half_width
+    assert data["cells"][0]["clients"]["half"]["m2"][0] == pytest.approx(half, rel=1e-4)
+
+
+def test_bands_end_at_the_possible_values(tmp_path):
+    results = compared(tmp_path, gain=0.395)  # east has 0.99 to 1.1 of the samples right, which only a test can have
+    series = data_of(results)["cells"][0]["curves"]["quantities"][0]["series"][2]
+    assert (series["mean"][-1], series["high"][-1]) == (0.995, 1)
+    assert series["low"][-1] == pytest.approx(0.995 - over_seeds([1.0, 0.995, 0.99]).half_width, abs=1e-5)
