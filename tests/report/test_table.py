@@ -90,7 +90,10 @@ def test_macro_f1_is_shown_where_there_is_room(by_class):
     assert "53.33" not in narrow
     assert "macro-F1 before a published value" in " ".join(narrow.split())
     markdown = markdown_table(by_class, by_class.experiment.cells[0])
-    assert "| **72.50 ± 0.00** | 53.33 ± 0.00 | macro-F1 54.00 ± 0.50 | -0.67 [-1.65, +0.31] | agrees |" in markdown
+    assert (
+        "| **72.50 ± 0.00** | 53.33 ± 0.00 | macro-F1 54.00 ± 0.50 | -0.67 [-1.65, +0.31] | consistent, wide |"
+        in markdown
+    )
 
 
 def test_markdown(toy, cell):
