@@ -91,6 +91,15 @@ ALLOWED = {
 }
 
 
+@pytest.mark.parametrize("shared", [False, True])
+def test_a_path_through_a_file_is_no_folder(tmp_path, shared):
+    (tmp_path / "file").touch()
+    with pytest.raises(NotADirectoryError):
+        make_folder(tmp_path / "file" / "a" / "b", shared=shared)
+    with pytest.raises(FileExistsError):
+        make_folder(tmp_path / "file", shared=shared)
+
+
 def test_everything_is_written_by_the_functions_that_know_the_rights():
     """A file or folder that is made in another way has whatever rights the umask gives."""
     root = Path(idiolect.core.rights.__file__).parents[1]

@@ -5,6 +5,7 @@ Only what is made to be passed on, such as reports and figures, is `shared`: it 
 but none beyond those of its folder. So a report in a private folder is private, too. `files.atomic_write` follows it.
 """
 
+import errno
 import os
 import stat
 from contextlib import suppress
@@ -36,8 +37,11 @@ def make_folder(folder: Path, *, shared: bool = False) -> Path:
     folder that is there keeps its rights.
     """
     if not folder.is_dir():
-        if folder.parent != folder:
-            make_folder(folder.parent, shared=shared)
+        try:
+            if folder.parent != folder:
+                make_folder(folder.parent, shared=shared)
+        except FileExistsError:  # a part of the path is a file
+            raise NotADirectoryError(errno.ENOTDIR, os.strerror(errno.ENOTDIR), str(folder)) from None
         try:
             folder.mkdir(mode=0o777 if shared else 0o700)
         except FileExistsError:
