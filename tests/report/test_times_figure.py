@@ -32,7 +32,9 @@ def test_ticks_are_plain_numbers(timed):
     figure = times_figure(timed, timed.experiment.cells[0])
     figure.draw_without_rendering()
     axis = figure.axes[0].xaxis
-    shown = [t.get_text() for t in (*axis.get_ticklabels(), *axis.get_ticklabels(minor=True)) if t.get_text()]
+    low, high = axis.get_view_interval()  # older versions of matplotlib have labels beyond it, which are not drawn
+    labels = (*axis.get_ticklabels(), *axis.get_ticklabels(minor=True))
+    shown = [t.get_text() for t in labels if t.get_text() and low <= t.get_position()[0] <= high]
     assert {"1", "2", "3", "5"} <= {*shown} <= {"0.1", "0.2", "0.3", "0.5", "1", "2", "3", "5", "10", "20"}
 
 

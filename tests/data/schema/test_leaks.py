@@ -118,3 +118,22 @@ def test_a_number_is_told_by_ten_steps_that_all_go_one_way(distinct, tells):
         assert telling(table) == (("other",) if tells else ())
     table.loc[0, "label"] += 0.125  # two labels of one value
     assert telling(table) == ()
+
+
+def test_a_single_class_is_told_by_nothing():
+    """Numbers and words that would tell two classes apart."""
+    table = wards()
+    table["other"] = np.where(table["label"] == "ill", 1.5, 0.5)
+    table["word"] = np.where(table["label"] == "ill", "x", "y")
+    data = from_table(table, "ward")
+    x = np.concatenate([data.split(name).x for name in ("train", "validation", "test")])
+    assert telling(table) == ("other", "word")
+    assert telling_columns(data.schema, x, np.zeros(len(x), np.int64)) == ()
+
+
+def test_categories_are_not_said_to_tell_a_number():
+    """A regression whose label has two values, each with its own word."""
+    table = wards(regression=True)
+    table["label"] = np.where(table["sex"] == "f", 1.0, 2.0)
+    assert telling(table) == ("sex",)
+    assert telling(table, task="regression") == ()

@@ -247,3 +247,5 @@ def test_the_reason_names_what_decided() -> None:
     assert personal.outcome == "personal"
     assert personal.why.startswith(better)
     assert no_better not in personal.why
+    nothing = decided(constant("fedavg", "shared", around(1.0, 0.001), 0.1))
+    assert (nothing.outcome, nothing.why.count("more than 5 % of the loss")) == ("alone", 1)
