@@ -52,3 +52,28 @@ def test_a_divergence_comes_back_whole_from_a_worker_process(client: str | None)
     error = pickle.loads(pickle.dumps(DivergedError("it burst", round=7, client=client, stage="local")))
     assert isinstance(error, DivergedError)
     assert (str(error), error.round, error.client, error.stage) == ("it burst", 7, client, "local")
+
+
+def test_the_first_thing_that_a_model_found_wrong_is_said_with_its_place_where_it_has_one() -> None:
+    from pydantic import BaseModel, ValidationError, field_validator
+
+    from idiolect.core.errors import first_of
+
+    class Settings(BaseModel):
+        rounds: int
+
+        @field_validator("rounds")
+        @classmethod
+        def positive(cls, value: int) -> int:
+            if value < 1:
+                raise ValueError("must be at least 1")
+            return value
+
+    said = {}
+    for text in ('{"rounds": 0}', '{"rounds": "x"}', "{"):
+        with pytest.raises(ValidationError) as error:
+            Settings.model_validate_json(text)
+        said[text] = first_of(error.value)
+    assert said['{"rounds": 0}'] == "rounds: must be at least 1"
+    assert said['{"rounds": "x"}'].startswith("rounds: Input should be a valid integer")
+    assert said["{"].startswith("Invalid JSON: EOF")

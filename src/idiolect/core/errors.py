@@ -69,8 +69,9 @@ def unknown(kind: str, name: Any, known: Iterable[str]) -> ConfigError:
 def first_of(error: ValidationError) -> str:
     """The first thing that a pydantic model found wrong, in one line: where, what."""
     first = error.errors(include_url=False, include_input=False)[0]
-    message = str(first.get("ctx", {}).get("error", first["msg"]))
-    return f"{'.'.join(map(str, first['loc'])) or 'it'}: {message}"
+    # A validator's own error has the message that pydantic begins with "Value error, ".
+    message = str(first.get("ctx", {})["error"]) if first["type"] == "value_error" else first["msg"]
+    return ": ".join(filter(None, (".".join(map(str, first["loc"])), message)))
 
 
 def kind_of(value: Any) -> str:
