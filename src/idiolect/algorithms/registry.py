@@ -74,7 +74,6 @@ ALGORITHMS: dict[str, type[Algorithm]] = {
         Global,
     )
 }
-_BUILT_IN = frozenset(ALGORITHMS)
 _OBJECTS: dict[str, Any] = {}
 """The settings of a user's methods that are no plain values, by the text that stands for each."""
 MODEL_NAMES = frozenset(name for cls in ALGORITHMS.values() for name in cls.model_names)
@@ -111,7 +110,7 @@ def register(cls: type[Algorithm]) -> str:
     if not isinstance(name, str) or re.fullmatch(r"[\w-]+", name) is None:
         raise ConfigError(f"the class {cls.__name__} needs a name of letters, digits and hyphens: {example}")
     known = ALGORITHMS.get(name, cls)
-    if known is not cls and (name in _BUILT_IN or (known.__module__, known.__qualname__) != _place(cls)):
+    if known is not cls and (known.__module__, known.__qualname__) != (cls.__module__, cls.__qualname__):
         raise ConfigError(f"the class {cls.__name__} has the name '{name}' of {known.__name__}: {example}")
     for text, default in (("title", name), ("summary", ""), ("source", "")):
         if not isinstance(getattr(cls, text, None), str):
@@ -136,10 +135,6 @@ def specification(method: Algorithm) -> dict[str, Any]:
             elif value != field.default or type(value) is not type(field.default):
                 spec[field.name] = value
     return spec
-
-
-def _place(cls: type) -> tuple[str, str]:
-    return cls.__module__, cls.__qualname__
 
 
 def _plain(value: Any) -> tuple[bool, Any]:
