@@ -1,12 +1,14 @@
 import math
 
+import numpy as np
 import pytest
 
+from idiolect.metrics.registry import METRICS
 from idiolect.study.intervals import holm, least_shown, paired
-from idiolect.study.pairs import pairs_of, reference_of
+from idiolect.study.pairs import pairs_among, pairs_of, reference_of
 from idiolect.study.results import Results
 from idiolect.study.store import Store
-from tests.report.stores import NAN, experiment, finished
+from tests.report.stores import NAN, experiment, finished, scored
 
 
 @pytest.fixture
@@ -80,3 +82,16 @@ def test_without_local_training_the_first_method_is_the_reference(results):
     cell = results.experiment.cells[0]
     others = tuple(method for method in cell.methods if method.name != "local")
     assert reference_of(results, cell.model_copy(update={"methods": others})) == ("fedavg", "global")
+
+
+def test_two_seeds_are_tested_and_a_seed_without_a_score_is_left_out():
+    scores = {("local", "local"): {}, ("ditto", "personal"): {}, ("fedavg", "global"): {}}
+    for seed, (local, ditto) in enumerate(((2.0, 1.0), (2.1, 1.3), (NAN, 1.2))):
+        for key, value in ((("local", "local"), local), (("ditto", "personal"), ditto)):
+            scores[key][seed] = scored("m", "test", np.full(4, value), np.full(4, 9), "regression")
+    scores["fedavg", "global"][0] = scores["local", "local"][0]
+    ditto, fedavg = pairs_among(scores, ("local", "local"), METRICS["mse"], ["a", "b", "c", "d"])
+    expected = paired([1.0, 1.3], [2.0, 2.1])
+    assert ditto.difference.mean == pytest.approx(-0.9)
+    assert (ditto.difference.count, ditto.p) == (2, pytest.approx(expected.p))
+    assert (fedavg.difference, math.isnan(fedavg.p)) == (None, True)
