@@ -74,3 +74,13 @@ def test_the_concept_page_says_how_often_it_is_right():
     assert said in words
     assert missed.count(("groups", "alone")) == 4
     assert "four say not to federate" in words
+
+
+def test_the_draws_that_the_floor_decides_are_told_apart():
+    """What is right because there are too few test rows says nothing of the intervals."""
+    right = {t: sum(int(r["right"]) for r in draws(t) if r["truth"] != "few") for t in METHODS}
+    for page in (PAGE, DOCS):
+        words = " ".join(page.split())
+        assert f"right in {right['regression']}" in words
+        assert f"{right['classification']} of 400" in words
+    assert all(row["outcome"] == "unclear" for t in METHODS for row in draws(t) if row["truth"] == "few")
