@@ -7,7 +7,7 @@ import pytest
 
 from idiolect.metrics.registry import METRICS
 from idiolect.runtime.evaluate import ClientScores
-from idiolect.study.summary import OverSeeds, hurt_fraction, over_seeds, summarise
+from idiolect.study.summary import OverSeeds, half_width, half_widths, hurt_fraction, over_seeds, summarise
 
 NAN = math.nan
 ACCURACY, MSE = METRICS["accuracy"], METRICS["mse"]
@@ -104,3 +104,18 @@ def test_the_worst_tenth_is_of_the_clients_with_a_value():
     values = [*np.arange(10) / 10, *[NAN] * 10]
     assert summarise(scores(values, [1] * 10 + [0] * 10), ACCURACY).worst10 == 0.0
     assert summarise(scores(values, metric="mse"), MSE).worst10 == 0.9
+
+
+def test_half_of_an_interval_of_several_numbers_at_once():
+    """Of two seeds 12.7062 std / sqrt(2), of three 4.30265 std / sqrt(3), each number by itself."""
+    two = half_widths(np.array([[1.0, 5.0], [3.0, 5.0]]))
+    assert two == pytest.approx([12.7062047 * 1.0, 0.0])  # std = sqrt(2)
+    three = half_widths(np.array([1.0, 2.0, 3.0]))
+    assert three == pytest.approx(4.3026527 / math.sqrt(3))
+    assert half_width(2.0, 4) == pytest.approx(3.1824463)
+    assert half_width(2.0, 4, 0.9) == pytest.approx(2.3533634)
+    assert math.isnan(half_width(2.0, 1))
+    one = half_widths(np.ones((1, 2, 3)))
+    assert one.shape == (2, 3)
+    assert np.isnan(one).all()
+    assert len(summarise(scores([NAN]), ACCURACY).deciles) == len(summarise(scores([0.5]), ACCURACY).deciles) == 9
