@@ -114,7 +114,7 @@ def half_widths(values: Float[np.ndarray, "seeds ..."]) -> Float[np.ndarray, "..
     """Half of the 95 % interval of every number's mean over seeds; NaN for a single seed."""
     if len(values) < 2:
         return np.full(values.shape[1:], np.nan)
-    return half_width(1.0, len(values)) * values.std(axis=0, ddof=1)
+    return np.asarray(half_width(1.0, len(values)) * values.std(axis=0, ddof=1))
 
 
 def over_seeds(values: Sequence[float], confidence: float = 0.95) -> OverSeeds:
