@@ -110,8 +110,8 @@ def test_half_of_an_interval_of_several_numbers_at_once():
     """Of two seeds 12.7062 std / sqrt(2), of three 4.30265 std / sqrt(3), each number by itself."""
     two = half_widths(np.array([[1.0, 5.0], [3.0, 5.0]]))
     assert two == pytest.approx([12.7062047 * 1.0, 0.0])  # std = sqrt(2)
-    three = half_widths(np.array([1.0, 2.0, 3.0]))
-    assert three == pytest.approx(4.3026527 / math.sqrt(3))
+    three = half_widths(np.array([[1.0], [2.0], [3.0]]))
+    assert three == pytest.approx([4.3026527 / math.sqrt(3)])
     assert half_width(2.0, 4) == pytest.approx(3.1824463)
     assert half_width(2.0, 4, 0.9) == pytest.approx(2.3533634)
     assert math.isnan(half_width(2.0, 1))

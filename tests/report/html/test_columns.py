@@ -9,7 +9,10 @@ from idiolect.report.html.parts import Traffic
 from idiolect.report.html.payload import payload_of
 from idiolect.study.pairs import Clients, Pair
 from idiolect.study.recorded import traffic_key
+from idiolect.study.results import Results
+from idiolect.study.store import Store
 from tests.report.html.made import compared
+from tests.report.stores import experiment, finished
 
 RECEIVES = (
     "Bytes down and up: the numbers that one client receives and sends in a round in which it takes part, without "
@@ -65,9 +68,9 @@ def test_the_page_says_how_its_bytes_are_known(toy):
 
 
 def test_the_clients_hurt_are_counted_among_all_that_were_tested(tmp_path):
-    """One client is worse, one better, one neither; a fourth without a score does not count."""
+    """One client is worse, two are better, one neither; a fifth without a score does not count."""
     part = whole_of(compared(tmp_path), "").parts[0]
-    clients = Clients(better=1, worse=1, unclear=1, hurt=("south",), told=(1, -1, 0, None))
+    clients = Clients(better=2, worse=1, unclear=1, hurt=("south",), told=(1, -1, 0, 1, None))
     nobody = Clients(better=0, worse=0, unclear=0, hurt=(), told=(None,))
     pairs = {
         ("fedavg", "global"): Pair("fedavg", "global", None, 1.0, clients),
@@ -75,7 +78,7 @@ def test_the_clients_hurt_are_counted_among_all_that_were_tested(tmp_path):
     }
     (column,) = [column for column in columns_of(part, pairs, None) if column.title == "hurt beyond noise"]
     shown = {(line.method, line.model): column.of(line) for line in part.lines}
-    assert shown["fedavg", "global"] == ("1 of 3", pytest.approx(1 / 3))
+    assert shown["fedavg", "global"] == ("1 of 4", 0.25)
     assert shown["ditto", "personal"] == ("0 of 0", None)
     assert shown["local", "local"] == MISSING
 
@@ -97,3 +100,43 @@ def test_every_text_is_sorted_by_its_number(tmp_path):
     assert [column.title for column in columns.values() if not column.numeric] == ["method", "model"]
     assert columns["accuracy, %"].help.endswith("Higher is better.")
     assert "is lower than" in columns["hurt vs Local"].help
+
+
+def test_further_metrics_and_the_shared_model_have_columns_where_they_are_known(toy, by_class):
+    """In percent and in units; a line without a value has a dash and nothing to be sorted by."""
+
+    def shown(results):
+        part = whole_of(results, "").parts[0]
+        found = {column.title: column for column in columns_of(part, part.pairs, None)}
+        return found, {title: [column.of(line) for line in part.lines] for title, column in found.items()}
+
+    columns, cells = shown(by_class)
+    assert cells["macro-F1, %"] == [("53.33 ± 0.00", pytest.approx(0.5 + 1 / 30))]
+    assert "Higher is better." in columns["macro-F1, %"].help
+    assert [columns[title].numeric for title in ("published", "difference", "verdict", "macro-F1, %")] == [
+        True,
+        True,
+        False,
+        True,
+    ]
+    assert cells["published"] == [("macro-F1 54.00 ± 0.50", 54.0)]
+    columns, cells = shown(toy)
+    assert "macro-F1, %" not in columns
+    assert cells["hurt vs FedAvg"] == [("0 %", 0), ("33 %", pytest.approx(1 / 3)), *[MISSING] * 3]
+    assert cells["hurt vs Local"] == [("67 %", pytest.approx(2 / 3)), ("0 %", 0), *[MISSING] * 3]
+    assert cells["verdict"] == [("close", "close"), *[("", None)] * 4]
+    assert [number for _, number in cells["published"]] == [70.0, *[None] * 4]
+
+
+def test_an_error_is_shown_in_its_units(tmp_path):
+    store, exp = Store(tmp_path), experiment([{"name": "local"}, {"name": "ditto"}], seeds=1)
+    finished(store, exp, "cell0", "local", 0, {20: {"local": [1.0, 2.0, 3.0]}}, counts=[9] * 3, task="regression")
+    finished(store, exp, "cell0", "ditto", 0, {20: {"personal": [2.0, 1.0, 4.0]}}, counts=[9] * 3, task="regression")
+    part = whole_of(Results(store, exp), "").parts[0]
+    columns = {column.title: column for column in columns_of(part, part.pairs, None)}
+    lines = {line.model: line for line in part.lines}
+    assert columns["mse"].of(lines["local"]) == ("2.000", 2.0)
+    assert columns["mse"].help.endswith("Lower is better.")
+    assert columns["worst 10 %"].of(lines["personal"]) == ("4.000", 4.0)
+    assert "is higher than" in columns["hurt vs Local"].help
+    assert columns["hurt vs Local"].of(lines["personal"])[1] == pytest.approx(2 / 3)
