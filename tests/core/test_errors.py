@@ -54,7 +54,7 @@ def test_a_divergence_comes_back_whole_from_a_worker_process(client: str | None)
     assert (str(error), error.round, error.client, error.stage) == ("it burst", 7, client, "local")
 
 
-def test_the_first_thing_that_a_model_found_wrong_is_said_with_its_place_where_it_has_one() -> None:
+def test_the_first_thing_that_a_model_found_wrong_is_said_with_its_place_or_of_all_of_it() -> None:
     from pydantic import BaseModel, ValidationError, field_validator
 
     from idiolect.core.errors import first_of
@@ -76,4 +76,4 @@ def test_the_first_thing_that_a_model_found_wrong_is_said_with_its_place_where_i
         said[text] = first_of(error.value)
     assert said['{"rounds": 0}'] == "rounds: must be at least 1"
     assert said['{"rounds": "x"}'].startswith("rounds: Input should be a valid integer")
-    assert said["{"].startswith("Invalid JSON: EOF")
+    assert said["{"].startswith("it: Invalid JSON: EOF")

@@ -71,7 +71,7 @@ def first_of(error: ValidationError) -> str:
     first = error.errors(include_url=False, include_input=False)[0]
     # A validator's own error has the message that pydantic begins with "Value error, ".
     message = str(first.get("ctx", {})["error"]) if first["type"] == "value_error" else first["msg"]
-    return ": ".join(filter(None, (".".join(map(str, first["loc"])), message)))
+    return f"{'.'.join(map(str, first['loc'])) or 'it'}: {message}"
 
 
 def kind_of(value: Any) -> str:
