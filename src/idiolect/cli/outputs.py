@@ -31,16 +31,15 @@ def check_output(
 
     out: a file, or a folder for results. inputs: files and folders that the command reads. unread: suffixes of files
     in an input folder that the command does not read, which may be written over. written: what is written into `out`,
-    if it is a folder. Links are followed, and files are
-    compared by what they are, not by their names.
+    if it is a folder. Links are followed, and files are compared by what they are, not by their names.
     """
     for read in inputs:
         where = f"{option} {out} would overwrite '{read}', which the command reads"
         if _same(out, read):
             raise ConfigError(f"{where}; name another {'folder' if out.is_dir() else 'file'}")
         if _inside(out, read) is not None and out.is_file() and out.suffix.lower() not in unread:
-            raise ConfigError(f"{option} {out} would overwrite a file of '{read}', which the command reads; "
-                              "name another file")  # fmt: skip
+            inside = f"{option} {out} would overwrite a file of '{read}', which the command reads"
+            raise ConfigError(f"{inside}; name another file")
         below = _inside(read, out)
         if below is not None and below.parts[0].casefold() in written:
             raise ConfigError(f"{where}: results are written to '{below.parts[0]}' there; name another folder")

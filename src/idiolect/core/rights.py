@@ -11,6 +11,9 @@ import stat
 from contextlib import suppress
 from pathlib import Path
 
+PRIVATE_UMASK = 0o077
+"""The umask of processes that write for the user only, such as the engine's and a site's trainer."""
+
 
 def private(path: str, flags: int) -> int:
     """Open a file, as `opener` of `open`, that only its owner may read if it is new."""

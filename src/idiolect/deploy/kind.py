@@ -3,7 +3,6 @@
 This module needs no JAX, so that the process which talks to the network can compare digests.
 """
 
-import hashlib
 import json
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, Literal
@@ -12,6 +11,7 @@ from pydantic import ConfigDict, TypeAdapter, ValidationError
 from pydantic.dataclasses import dataclass
 
 from idiolect.core.errors import DataError, first_of
+from idiolect.deploy.messages import digest_of_values
 
 if TYPE_CHECKING:
     from idiolect.data.federated import FederatedData
@@ -83,8 +83,7 @@ class Kind:
     @property
     def digest(self) -> str:
         """A sha256 of all of it: equal exactly when two kinds are."""
-        text = json.dumps(self.to_dict(), sort_keys=True, separators=(",", ":"), ensure_ascii=True)
-        return hashlib.sha256(text.encode()).hexdigest()
+        return digest_of_values(self.to_dict())
 
     def to_dict(self) -> dict[str, Any]:
         """The kind as plain values."""

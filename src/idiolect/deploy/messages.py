@@ -81,6 +81,11 @@ def text_of(values: Any) -> str:
     return json.dumps(values, sort_keys=True, separators=(",", ":"), ensure_ascii=True)
 
 
+def digest_of_values(values: Any) -> str:
+    """A sha256 over JSON values: equal exactly when their texts are."""
+    return hashlib.sha256(text_of(values).encode()).hexdigest()
+
+
 def digest_of_request(message: Message, apart: Collection[str]) -> str:
     """A sha256 over a whole message: its vectors and every field of its header but those named in `apart`."""
     header = text_of({key: value for key, value in message.header.items() if key not in apart})

@@ -143,7 +143,9 @@ def _cell(cell: str, rows: list[_Row], clients: list[_Row]) -> CsvCell:
 
 def _line(row: _Row, metric: Metric) -> Line:
     values = {name: _over(row, name) for name in OVER_SEEDS}
-    others = {name: _over(row, each.key) for name, each in METRICS.items() if each.key in row.fields}
+    others = {
+        name: _over(row, each.key) for name, each in METRICS.items() if each.key in row.fields and name != metric.name
+    }
     hurt = {name: None if math.isnan(values[name].mean) else values[name] for name in ("hurt_local", "hurt_global")}
     try:
         rounds = tuple(int(round) for round in row.text("rounds").split())
@@ -160,7 +162,7 @@ def _line(row: _Row, metric: Metric) -> Line:
         worst10=values["worst10"],
         worst=values["worst"],
         loss=values["loss"],
-        metrics={metric.name: values["pooled"]} | others | {metric.name: values["pooled"]},
+        metrics={metric.name: values["pooled"]} | others,
         hurt_local=hurt["hurt_local"],
         hurt_global=hurt["hurt_global"],
         rounds=rounds,

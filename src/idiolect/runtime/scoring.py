@@ -1,6 +1,6 @@
 """Scoring: reduce a split's tiles, one after the other, to each client's metrics and those over all samples."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
 import jax
@@ -146,34 +146,42 @@ def finished(metrics: Sequence[Metric], each: Each, pool: Pool) -> tuple[Values,
     each: leaves (clients, ...). pool: leaves (parts, ...), where the clients are divided equally into the parts.
     """
     count = np.asarray(each.count, np.int64)
+    kept, owner = _kept(pool, len(count))
     values: dict[str, Quotient] = {}
     for metric in metrics:
         if isinstance(metric, OfSums):
             values[metric.name] = metric.finish(wide(each.sums[metric.name]), count)
         elif isinstance(metric, OfSamples):
-            found = pool.samples.get(metric.name, pool.apart.get(metric.name))
-            kept, owner = _kept(found, pool, len(count))
-            values[metric.name] = metric.finish(kept, owner, len(count))
-    return Values(np.asarray(each.loss, np.float64), count, values), over_all(metrics, pool)
+            values[metric.name] = metric.finish(kept[metric.name], owner, len(count))
+    return Values(np.asarray(each.loss, np.float64), count, values), over_all(metrics, pool, kept)
 
 
-def _kept(samples: PyTree, pool: Pool, clients: int) -> tuple[PyTree[np.ndarray], Int[np.ndarray, "n"]]:
-    """What a metric keeps of the samples that count, leaves (n, ...), and whose each sample is."""
+def _kept(pool: Pool, clients: int) -> tuple[dict[str, PyTree[np.ndarray]], Int[np.ndarray, "n"]]:
+    """What metrics keep of the samples that count, by name, leaves (n, ...), and whose each sample is."""
+    if pool.keep is None:
+        return {}, np.zeros(0, np.int64)
     keep, tiles = np.asarray(pool.keep), np.asarray(pool.owner, np.int64)
     parts = len(tiles)
     owner = tiles + (clients // parts) * np.arange(parts)[:, None]
-    kept = wide(jax.tree.map(lambda leaf: np.asarray(leaf)[keep], samples))
+    kept = wide(jax.tree.map(lambda leaf: np.asarray(leaf)[keep], {**pool.samples, **pool.apart}))
     return kept, np.broadcast_to(owner[..., None], keep.shape)[keep]
 
 
-def over_all(metrics: Sequence[Metric], pool: Pool) -> dict[str, Quotient]:
-    """Finish the metrics over all samples of all parts, leaves (parts, ...); those without a value are left out."""
+def over_all(
+    metrics: Sequence[Metric], pool: Pool, kept: Mapping[str, PyTree[np.ndarray]] | None = None
+) -> dict[str, Quotient]:
+    """Finish the metrics over all samples of all parts, leaves (parts, ...); those without a value are left out.
+
+    kept: what metrics keep of the samples, where it has been gathered already.
+    """
+    kept = _kept(pool, 0)[0] if kept is None else kept
     sums = jax.tree.map(lambda leaf: leaf.sum(axis=0, keepdims=True), wide((pool.count, pool.sums)))
     values: dict[str, Quotient] = {}
     for metric in metrics:
         if isinstance(metric, OfSums) and metric.name in pool.sums:
             values[metric.name] = metric.finish(sums[1][metric.name], sums[0])
         elif isinstance(metric, OfSamples) and metric.name in pool.samples:
-            kept, owner = _kept(pool.samples[metric.name], pool, 0)
-            values[metric.name] = metric.finish(kept, np.zeros_like(owner), 1)
+            samples = kept[metric.name]
+            everyone = np.zeros(len(jax.tree.leaves(samples)[0]), np.int64)
+            values[metric.name] = metric.finish(samples, everyone, 1)
     return {name: (above.reshape(()), below.reshape(())) for name, (above, below) in values.items()}

@@ -9,15 +9,14 @@ import sys
 import time
 from collections.abc import Mapping
 from pathlib import Path
+from typing import BinaryIO
 
 from idiolect.core.errors import StoreError
-from idiolect.core.rights import make_folder, private
+from idiolect.core.rights import PRIVATE_UMASK, make_folder, private
 from idiolect.deploy.nvflare.kits import Kit, certificate, read_json, require_kind, write_json
 from idiolect.deploy.nvflare.names import check_installed
 
 _PID = "process.json"
-PRIVATE = 0o077
-"""The umask of the engine's processes: its logs, jobs and stores are for the user who runs it."""
 
 
 def command(kit: Kit) -> list[str]:
@@ -89,33 +88,34 @@ def start(kit: Kit, more: Mapping[str, str] | None = None) -> int:
     check_start(kit)
     try:
         with open(kit.folder / "console.txt", "wb", opener=private) as console:
-            process = subprocess.Popen(
-                command(kit),
-                env=environment(kit, more),
-                cwd=kit.folder,
-                stdin=subprocess.DEVNULL,
-                stdout=console,
-                stderr=console,
-                start_new_session=True,
-                umask=PRIVATE,
-            )
+            process = _begin(kit, more, console)
     except OSError as error:
         raise StoreError(f"cannot start {kit.name} in {kit.folder}: {error.strerror or error}") from error
     _remember(kit, process.pid)
     return process.pid
 
 
-def run(kit: Kit, more: Mapping[str, str] | None = None) -> int:
-    """Run the kit's process until it ends or this one is told to end (SIGTERM, Ctrl-C); its exit status."""
-    check_start(kit)
-    process = subprocess.Popen(
+def _begin(kit: Kit, more: Mapping[str, str] | None, console: BinaryIO | None = None) -> "subprocess.Popen[bytes]":
+    """Begin the kit's process. Its logs, jobs and stores are for the user who runs it.
+
+    console: where its output goes; by default to this process's own.
+    """
+    return subprocess.Popen(
         command(kit),
         env=environment(kit, more),
         cwd=kit.folder,
         stdin=subprocess.DEVNULL,
+        stdout=console,
+        stderr=console,
         start_new_session=True,
-        umask=PRIVATE,
+        umask=PRIVATE_UMASK,
     )
+
+
+def run(kit: Kit, more: Mapping[str, str] | None = None) -> int:
+    """Run the kit's process until it ends or this one is told to end (SIGTERM, Ctrl-C); its exit status."""
+    check_start(kit)
+    process = _begin(kit, more)
     _remember(kit, process.pid)
     before = signal.signal(signal.SIGTERM, _interrupt)
     try:

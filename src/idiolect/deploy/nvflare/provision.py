@@ -12,11 +12,10 @@ from pathlib import Path
 
 from idiolect.core.errors import ConfigError, StoreError, require
 from idiolect.core.files import atomic_write
-from idiolect.core.rights import make_folder, restrict
+from idiolect.core.rights import PRIVATE_UMASK, make_folder, restrict
 from idiolect.deploy.nvflare.harden import harden
 from idiolect.deploy.nvflare.kits import Kit, read_kit
 from idiolect.deploy.nvflare.names import check_installed
-from idiolect.deploy.nvflare.processes import PRIVATE
 
 LEAD = "lead@hub.org"
 _BUILDERS = (
@@ -128,7 +127,7 @@ def _run_provision(folder: Path) -> None:
             text=True,
             timeout=_LIMIT,
             stdin=subprocess.DEVNULL,
-            umask=PRIVATE,
+            umask=PRIVATE_UMASK,
         )
     except subprocess.TimeoutExpired:
         raise StoreError(f"nvflare provision did not end within {_LIMIT:g} s in {folder}") from None

@@ -20,6 +20,7 @@ from typing import Any, Protocol
 
 from idiolect.core.errors import IdiolectError, StoreError
 from idiolect.core.loading import loading
+from idiolect.core.rights import PRIVATE_UMASK
 from idiolect.deploy.messages import Message, packed, unpacked
 
 STARTING = 120.0
@@ -126,7 +127,7 @@ class Child:
                 pass_fds=[theirs.fileno()],
                 stdin=subprocess.DEVNULL,
                 env={**os.environ, **self.environment},
-                umask=0o077,  # also what JAX keeps of compiled programs is for the site only
+                umask=PRIVATE_UMASK,  # also what JAX keeps of compiled programs is for the site only
             )
         self._connection = Connection(ours.detach())
         self._patience = time.monotonic() + STARTING

@@ -3,7 +3,6 @@
 The file also has the terms by which the hub asked, each once in full; a message's line has their hash.
 """
 
-import hashlib
 import threading
 from collections.abc import Iterator, Mapping
 from datetime import UTC, datetime
@@ -13,7 +12,7 @@ from typing import Any
 from idiolect.core.errors import StoreError
 from idiolect.core.rights import make_folder
 from idiolect.deploy.lines import append_line, lines_of
-from idiolect.deploy.messages import Message, digest_of, text_of
+from idiolect.deploy.messages import Message, digest_of, digest_of_values
 
 
 class Outbox:
@@ -63,7 +62,7 @@ class Outbox:
         }
 
     def _record(self, name: str, content: Any) -> str:
-        digest = hashlib.sha256(text_of(content).encode()).hexdigest()
+        digest = digest_of_values(content)
         with self._lock:
             if self._recorded is None or not self.path.exists():  # an administrator may move the file away
                 self._recorded = {line["sha256"] for line in lines_of(self.path) if "record" in line}
