@@ -120,9 +120,9 @@ def commandline(
     return call
 
 
-@pytest.fixture
+@pytest.fixture(autouse=True)
 def unregistered() -> Iterator[None]:
-    """Methods that a test registers are forgotten after it."""
+    """Methods that a test or an example of a page registers are forgotten after it."""
     from idiolect.algorithms.registry import ALGORITHMS
 
     before = dict(ALGORITHMS)

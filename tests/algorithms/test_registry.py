@@ -106,7 +106,6 @@ class Own(FedAvg):
     extra: float = 1.0
 
 
-@pytest.mark.usefixtures("unregistered")
 def test_a_users_class_is_a_method_by_its_name():
     assert register(Own) == "own"
     assert build({"name": "own", "extra": 2}) == Own(extra=2.0)
@@ -115,7 +114,6 @@ def test_a_users_class_is_a_method_by_its_name():
     assert register(FedAvg) == "fedavg"
 
 
-@pytest.mark.usefixtures("unregistered")
 @pytest.mark.parametrize(
     ("names", "message"),
     [
@@ -132,7 +130,6 @@ def test_a_class_without_a_name_of_its_own_is_refused(names, message):
         register(type("Mine", (FedAvg,), names))
 
 
-@pytest.mark.usefixtures("unregistered")
 @pytest.mark.parametrize(
     "method",
     [

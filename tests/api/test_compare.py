@@ -75,7 +75,6 @@ class Own(idiolect.Local):
     name: ClassVar[str] = "mine"
 
 
-@pytest.mark.usefixtures("unregistered")
 def test_methods_are_compared_as_classes_and_as_they_are_made(data, tmp_path):
     graph = idiolect.graphs.complete(3)
     given = [Own, Own(rate=0.3, local_steps=1), idiolect.FedAvg, idiolect.FedU(graph=graph, local_steps=1)]
