@@ -28,7 +28,7 @@ PATTERNS: dict[str, str] = {
     r"told|tell|tells": "report, say, show, detect",
     r"alone": "only, by itself, self-contained",
     r"besides?": "next to, also, compared with, in the same folder",
-    rf"(?:{_COUNTED})s? an? (?:{_UNIT})": "per",
+    rf"(?<!many )(?:{_COUNTED})s? an? (?:{_UNIT})": "per",
     r"(?:\w+ )?whose (?:it|each|model) is": "which client it belongs to",
     rf"(?:{_THINGS})s?,? (?:of )?whose?": "of which, that has, with",
     r"says? who(?:se)?": "names the clients that",

@@ -56,6 +56,7 @@ GOOD = """# Compare methods
 
 Every comparison includes local training. Each client sends one message per round, and the report shows the result.
 The side-by-side table is in `report.md`. Clients whose score drops are listed by name.
+It counts how many clients a method hurts.
 
 | method | what it does |
 |---|---|
