@@ -25,6 +25,7 @@ test: $(STAMP)  ## All tests
 lint: $(STAMP)
 	$(BIN)/ruff check src tests benchmarks results docs
 	$(BIN)/ruff format --check src tests benchmarks results docs
+	$(BIN)/python -m docs.make.words
 
 types: $(STAMP)
 	$(BIN)/pyright

@@ -70,7 +70,7 @@ def test_the_concept_page_says_how_often_it_is_right():
     assert (
         f"{right['regression']} of 500 regressions and in {right['classification']} of 500 classifications" in words
     )
-    said = f"{missed.count(('groups', 'unclear'))} of the {len(missed)} misses there say that it cannot be told"
+    said = f"{missed.count(('groups', 'unclear'))} of the {len(missed)} misses are inconclusive"
     assert said in words
     assert missed.count(("groups", "alone")) == 4
     assert "four say not to federate" in words

@@ -1,0 +1,124 @@
+"""Check the wording of the pages: `python -m docs.make.words` prints each place and what to write instead.
+
+Code, quoted text and link targets are skipped. A page in `pending.txt` is not checked until it has been rewritten.
+"""
+
+import re
+import sys
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+ROOT = Path(__file__).parents[2]
+LONGEST = 40  # words of a sentence
+PENDING = frozenset((Path(__file__).parent / "pending.txt").read_text(encoding="utf-8").splitlines()[1:])
+
+_UNIT = "category|class|client|column|hospital|line|method|model|patient|person|pupil|round|row|sample|seed|site"
+_COUNTED = (
+    "byte|card|client|dot|feature|file|figure|line|message|model|number|page|point|round|row|sample|score|second|step"
+    "|table|time"
+)
+_THINGS = (
+    "column|data set|device|file|folder|graph|message|method|metric|model|number|page|row|run|set|setting|table|value"
+)
+PATTERNS: dict[str, str] = {
+    r"training alone": "local training",
+    r"(?:can ?not|not) be (?:told|said)": "inconclusive",
+    r"(?:told|tells?) (?:\w+ )?apart": "distinguish",
+    r"told|tell|tells": "report, say, show, detect",
+    r"alone": "only, by itself, self-contained",
+    r"besides?": "next to, also, compared with, in the same folder",
+    rf"(?<!many )(?:{_COUNTED})s? an? (?:{_UNIT})": "per",
+    r"(?:\w+ )?whose (?:it|each|model) is": "which client it belongs to",
+    rf"(?:{_THINGS})s?,? (?:of )?whose?": "of which, that has, with",
+    r"says? who(?:se)?": "names the clients that",
+    r"\w+ there (?:are|is)(?=\s*[,.;:])|Public are|N clients there": "subject, verb, object",
+    r"what (?:leaves|travels|is to be compared)": "data sent, communication, use for comparisons",
+    r"have no say|has no say|asks? nothing|asks? the network": "is not used, makes no requests",
+    r"(?<=[,;(] )else|Else": "otherwise",
+    r"looks? at|looked at|looking at": "evaluate, inspect, read",
+    r"go on|goes on|went on|going on": "continue, resume",
+    r"stands? (?:in|there|still|under|side)|stood|lies? (?:in|there)": "is in, are in",
+    r"how sure": "how certain",
+}
+"""What a page does not say, as a regular expression of words, and what to write instead."""
+
+
+@dataclass(frozen=True)
+class Finding:
+    """One place: the line of its page, the words found, and what to write instead."""
+
+    line: int
+    words: str
+    instead: str
+
+
+_COMPILED = [(re.compile(rf"(?<![\w-])(?:{pattern})(?![\w-])"), instead) for pattern, instead in PATTERNS.items()]
+
+
+def _blank(found: re.Match[str]) -> str:
+    """One word in the place of what is no prose, with its line breaks kept."""
+    return "X" + "\n" * found[0].count("\n")
+
+
+def passages(text: str) -> Iterator[tuple[int, str]]:
+    """Yield each paragraph, item, heading or table cell of a page in Markdown, with the number of its first line."""
+    text = re.sub(r"^ *(`{3,}).*?^ *\1`*$|<!--.*?-->", lambda m: "\n" * m[0].count("\n"), text, flags=re.M | re.S)
+    text = re.sub(r"(`+)[^`]+\1|\"[^\"\n]*(?:\n[^\"\n]+)?\"|“[^”]*”", _blank, text)
+    text = re.sub(r"\]\([^)\s]*\)|</?[a-z][^>]*>", lambda m: "]" if m[0][0] == "]" else "", text)
+    first, held = 0, list[str]()
+    for number, line in enumerate([*text.splitlines(), ""], start=1):
+        bare = line.strip()
+        if held and (not bare or re.match(r"[-*] |\d+\. |#|\|", bare)):
+            yield first, "\n".join(held)
+            held = []
+        if bare.startswith("|"):
+            yield from ((number, cell.strip()) for cell in re.split(r"(?<!\\)\|", bare) if cell.strip())
+        elif bare.startswith("#"):
+            yield number, bare
+        elif bare:
+            first = first if held else number
+            held.append(bare)
+
+
+def findings(text: str) -> list[Finding]:
+    """Return every place of a page that breaks a rule, in the order of its lines."""
+    found: list[Finding] = []
+    for first, passage in passages(text):
+        taken = list[range]()
+        for pattern, instead in _COMPILED:
+            for match in pattern.finditer(passage.replace("\n", " ")):
+                if not any(match.start() in one for one in taken):  # the first of two patterns names it
+                    taken.append(range(*match.span()))
+                    found.append(Finding(first + passage.count("\n", 0, match.start()), match[0], instead))
+        for sentence in re.finditer(r"\S.*?(?:[.?!][*_)\"]*(?=\s)|\Z)", passage, re.DOTALL):
+            words = [word for word in sentence[0].split() if re.search(r"\w", word)]
+            if len(words) > LONGEST:
+                line = first + passage.count("\n", 0, sentence.start())
+                found.append(
+                    Finding(line, f"{' '.join(words[:5])} ...", f"divide this sentence of {len(words)} words")
+                )
+    return sorted(found, key=lambda one: one.line)
+
+
+def pages() -> list[Path]:
+    """Return the pages that are checked, each as a path in the repository."""
+    outside = [ROOT / name for name in ("README.md", "CONTRIBUTING.md", "CHANGELOG.md")]
+    return [path.relative_to(ROOT) for path in (*outside, *sorted((ROOT / "docs").rglob("*.md")))]
+
+
+def main() -> int:
+    """Print what to rewrite; return 1 if there is anything."""
+    wrong: list[str] = []
+    for page in pages():
+        found = findings((ROOT / page).read_text(encoding="utf-8"))
+        if page.as_posix() not in PENDING:
+            wrong += [f'{page}:{one.line}: "{one.words}": write: {one.instead}' for one in found]
+        elif not found:
+            wrong.append(f"{page}: passes now; remove it from docs/make/pending.txt")
+    print("\n".join(wrong), end="\n" if wrong else "")
+    return int(bool(wrong))
+
+
+if __name__ == "__main__":
+    sys.exit(main())
