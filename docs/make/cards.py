@@ -190,7 +190,7 @@ def travels(name: str) -> str:
         )
     whom, vectors, size, stays = (cell.strip() for cell in line[1].split("|"))
     return (
-        f"| to whom | vectors of a round's message | bytes a round | what stays |\n|---|---|---|---|\n"
+        f"| to whom | vectors of a round's message | bytes per round | what stays |\n|---|---|---|---|\n"
         f"| {whom} | {vectors} | {size} | {stays} |\n\n"
         "From the logs of sites that ran it; d is the number of the model's parameters "
         "([what the words mean, and all other messages](../what-leaves.md))."

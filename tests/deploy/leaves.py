@@ -16,7 +16,7 @@ from tests.deploy.federation import data_of, experiment_of, hub_of, sites_of
 
 PAGE = Path(__file__).parents[2] / "docs" / "what-leaves.md"
 BEGIN, END = "<!-- begin: python -m tests.deploy.leaves -->\n", "<!-- end -->\n"
-HEAD = "| method | to whom | vectors of a round's message | bytes a round | what stays |\n|---|---|---|---|---|\n"
+HEAD = "| method | to whom | vectors of a round's message | bytes per round | what stays |\n|---|---|---|---|---|\n"
 CANNOT, MODALITIES = {"global"}, {"mmfl", "mmfl-fusion"}
 LINEAR = {"mocha"}
 PARTS = {"layers/0": "d_first", "layers/1": "d_last"}
