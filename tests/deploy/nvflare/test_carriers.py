@@ -211,6 +211,36 @@ def test_a_neighbour_that_is_not_in_the_run_yet_gets_the_message_again() -> None
     assert (len(tries), set(got.replies)) == (3, {"b"})
 
 
+class InOnePlace(Fake):
+    """Every call's stream lies where the one before lay, as freed memory is used again."""
+
+    stream: Stream | None = None
+
+    def _start(self, name: str, method: str, arguments: tuple[Any, ...]) -> Stream:
+        if self.stream is None:
+            self.stream = Stream()
+        self.stream.__init__()
+        self.stream.queue.put((name, self.answers[name](method, *arguments)))
+        self.stream.queue.put(None)
+        self.stream.come = 1
+        return self.stream
+
+
+def test_each_call_s_own_answer_counts_wherever_its_stream_lies() -> None:
+    """A neighbour takes the message at the third call: there is no fourth."""
+    inbox, tries = Inbox(), list[int]()
+
+    def take(*_: Any) -> bool:
+        tries.append(1)
+        return len(tries) >= 3
+
+    peers = CollabPeers(InOnePlace({"b": take}), inbox)
+    peers.expect("r", "b")
+    inbox.put("b", 1, Message({"run": "r"}))
+    assert set(peers.exchange(1, {"b": Message({"run": "r"})}, deadline=10).replies) == {"b"}
+    assert len(tries) == 3
+
+
 def test_a_neighbour_that_takes_nothing_is_missing_at_the_deadline() -> None:
     inbox = Inbox()
     inbox.expect("r", "b")

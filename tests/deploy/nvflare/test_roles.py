@@ -95,6 +95,9 @@ def test_a_federation(federation: Federation, tmp_path: Path) -> None:
         (code / "app" / "custom" / "x.py").write_text("")
         job = session.submit(code, "token-code-1")
         assert ended(session, job) == "FINISHED:FAILED_TO_RUN"
+        end = time.monotonic() + 20  # the engine may write why a job did not start after its status
+        while not session.job_sites(job) and time.monotonic() < end:
+            time.sleep(0.2)
         assert "BYOC not permitted" in str(session.job_sites(job))
     finally:
         session.close()

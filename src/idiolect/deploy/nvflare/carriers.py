@@ -81,11 +81,11 @@ class CollabPeers:
                 self._collab, neighbour, deadline, missing, "put", round, *content[neighbour]
             )
         self._inbox.forget(set(wanted.values()))
-        got, why, answers = dict[str, Message](), dict[str, str](), dict[int, bool]()
+        got, why, answers = dict[str, Message](), dict[str, str](), dict[str, bool]()
         while (left := end - time.monotonic()) > 0:
             got = self._inbox.wait({k: v for k, v in wanted.items() if k not in missing}, min(left, _AGAIN))
             whole = len(got) + len(missing) == len(messages)
-            untaken = [neighbour for neighbour, stream in streams.items() if not _taken(stream, answers)]
+            untaken = [neighbour for neighbour, stream in streams.items() if not _taken(neighbour, stream, answers)]
             if (whole and not untaken) or self._collab.is_aborted:
                 break
             for neighbour, stream in list(streams.items()):
@@ -94,6 +94,7 @@ class CollabPeers:
                     continue
                 why[neighbour] = _UNTAKEN if failure is None else reason(failure, deadline)
                 rest = max(end - time.monotonic(), 0.001)
+                answers.pop(neighbour, None)  # of the call before this one
                 streams[neighbour] = started(
                     self._collab, neighbour, rest, missing, "put", round, *content[neighbour]
                 )
@@ -108,11 +109,11 @@ class CollabPeers:
         return split_errors(got, missing)
 
 
-def _taken(stream: Any, answers: dict[int, bool]) -> bool:
-    """Whether a neighbour has taken the message; True if it has not answered. answers: read already, by stream."""
-    if stream is not None and len(stream) and id(stream) not in answers:
-        answers[id(stream)] = next((bool(taken) for _, taken in stream), True)
-    return answers.get(id(stream), True)
+def _taken(neighbour: str, stream: Any, answers: dict[str, bool]) -> bool:
+    """Whether a neighbour has taken the message; True if it has not answered. answers: read already."""
+    if stream is not None and len(stream) and neighbour not in answers:
+        answers[neighbour] = next((bool(taken) for _, taken in stream), True)
+    return answers.get(neighbour, True)
 
 
 def _on_its_way(stream: Any) -> bool:
