@@ -4,7 +4,8 @@ from dataclasses import replace
 
 import pytest
 
-from idiolect.study.outcomes import GapLine, Line
+from idiolect.report.comparison import hurt_column
+from idiolect.study.outcomes import FEDAVG, OWN, GapLine, Line
 from idiolect.study.published import Gap, Published, published_metric
 from idiolect.study.summary import over_seeds
 
@@ -24,6 +25,18 @@ def test_the_difference_is_in_the_published_values_units():
     assert line({"value": 70.0}, accuracy=[0.72, 0.73]).difference == pytest.approx(2.5)
     assert line({"value": 0.7}, metric="mse", mse=[0.72, 0.73]).difference == pytest.approx(0.025)
     assert line(accuracy=[0.7]).difference is None
+
+
+@pytest.mark.parametrize("measured", [{}, {"macro_f1": [float("nan")] * 2}], ids=["not measured", "no value"])
+def test_a_published_value_without_a_measured_one_has_no_difference(measured):
+    found = line({"value": 70.0, "metric": "macro-f1"}, accuracy=[0.7, 0.8], **measured)
+    assert (found.compared, found.difference, found.interval, found.verdict) == (None, None, None, "not measured")
+
+
+def test_the_heading_names_the_shared_model_that_clients_are_compared_with():
+    assert hurt_column([replace(line(), global_of=(FEDAVG,))]) == "hurt vs FedAvg"
+    assert hurt_column([replace(line(), global_of=(OWN,))] * 2) == "hurt vs own global"
+    assert hurt_column([replace(line(), global_of=(FEDAVG, OWN))]) == "hurt vs global"
 
 
 def test_a_published_value_is_of_its_metric_whatever_is_compared():

@@ -1,13 +1,20 @@
 """Pages of small stores for the tests of the page's data."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
+import numpy as np
+
+from idiolect.metrics.registry import METRICS
 from idiolect.report.html.of_results import whole_of
+from idiolect.report.html.parts import Entry, Key, Part
 from idiolect.report.html.payload import payload_of
+from idiolect.study.outcomes import Line
+from idiolect.study.pairs import Pair
 from idiolect.study.results import Results
 from idiolect.study.store import Store
-from tests.report.stores import PROVENANCE, experiment, finished
+from idiolect.study.summary import over_seeds
+from tests.report.stores import PROVENANCE, experiment, finished, scored
 
 HOSTILE = (
     "</script><script>alert(1)</script>",
@@ -48,4 +55,42 @@ def compared(
     return Results(store, exp)
 
 
-__all__ = ["HOSTILE", "METHODS", "NAN", "PROVENANCE", "compared", "data_of"]
+SHOWN = {"local": "Local", "fedavg": "FedAvg", "ditto": "Ditto"}
+
+
+def part_of(
+    scores: Mapping[Key, Mapping[int, Sequence[float]]], *pairs: Pair, metric: str = "accuracy",
+    counts: Sequence[int] = (400, 400, 400), seconds: Mapping[str, Sequence[float]] | None = None, **more,
+) -> Part:  # fmt: skip
+    """Build one comparison without a store. scores: (method, model) -> seed -> one score per client."""
+    chosen, task = METRICS[metric], METRICS[metric].task
+    measured = {
+        key: {
+            seed: scored(key[1], "test", np.asarray(values, float), np.asarray(counts), task)
+            for seed, values in by_seed.items()
+        }
+        for key, by_seed in scores.items()
+    }
+    lines = []
+    for (method, model), by_seed in measured.items():
+        pooled = over_seeds([each.pooled[metric] for each in by_seed.values()])
+        mean = over_seeds([float(np.nanmean(each.values[metric])) for each in by_seed.values()])
+        none = over_seeds([])
+        time = over_seeds((seconds or {}).get(method, ()))
+        lines.append(
+            Line("cell0", method, model, metric, pooled, mean, none, none, none, none, {metric: pooled}, None, None,
+                 (20,) * len(by_seed), time, None, 0)
+        )  # fmt: skip
+    titles = dict.fromkeys(method for method, _ in scores)
+    given = {
+        "id": "cell0",
+        "title": "A toy",
+        "seeds": tuple(sorted({seed for by_seed in scores.values() for seed in by_seed})),
+        "methods": tuple(Entry(title, SHOWN[title], title) for title in titles),
+        "clients": ("north", "south", "east")[: len(counts)],
+        "pairs": {(pair.method, pair.model): pair for pair in pairs},
+    }
+    return Part(metric=chosen, task=task, lines=tuple(lines), scores=measured, **(given | more))
+
+
+__all__ = ["HOSTILE", "METHODS", "NAN", "PROVENANCE", "compared", "data_of", "part_of"]

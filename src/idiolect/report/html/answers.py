@@ -79,16 +79,19 @@ def _gap(part: Part, pair: Pair, line: Line, reference: Key) -> str:
         gap = part.metric.unit * (line.pooled.mean - part.line(reference).pooled.mean)
         return f"{text.difference(gap, None, part.metric)} {unit} compared with {name} (not tested)"
     if pair.difference is None:
-        return f"{text.difference(_mean_gap(part, _key(line), reference), None, part.metric)} {unit} against {name}"
+        return f"{text.difference(_only_gap(part, _key(line), reference), None, part.metric)} {unit} against {name}"
     shown = text.difference(pair.difference.mean, pair.difference, part.metric)
     return f"{shown} {unit} against {name} ({_p(pair.p)})"
 
 
-def _mean_gap(part: Part, key: Key, reference: Key) -> float:
-    """The difference over all samples, mean over the seeds that both have, in the units shown."""
+def _only_gap(part: Part, key: Key, reference: Key) -> float:
+    """Find the difference over all samples in the one seed in which both have a value; NaN if there is no such seed.
+
+    It is in the units shown. Two such seeds have an interval and do not come here.
+    """
     ours, base, name = part.scores[key], part.scores[reference], part.metric.name
-    gaps = [ours[seed].pooled[name] - base[seed].pooled[name] for seed in sorted({*ours} & {*base})]
-    return part.metric.unit * sum(gaps) / len(gaps)
+    gaps = [ours[seed].pooled[name] - base[seed].pooled[name] for seed in ours if seed in base]
+    return part.metric.unit * next((gap for gap in gaps if not math.isnan(gap)), math.nan)
 
 
 def _p(value: float) -> str:
