@@ -201,11 +201,31 @@ def pair(key=DITTO, mean=None, p=NAN, clients=(0, 0, 3), told=(0, 0, 0), least=N
          "points against training alone."),
         ({"local": 0.6, "fedavg": 0.5}, [pair(SHARED)], "Training alone scores best, 60.00 % accuracy (one seed); "
          "the best federated model, FedAvg (global), has 50.00 % accuracy: -10.00 points against training alone."),
+        ({"local": 0.6, "fedavg": 0.5, "ditto": 0.55}, [pair(SHARED), pair()], "Training alone scores best, 60.00 % "
+         "accuracy (one seed); the best federated model, Ditto (personal), has 55.00 % accuracy: -5.00 points "
+         "against training alone and +5.00 points against FedAvg (global)."),
+        ({"local": 0.6, "fedavg": 0.7}, [pair(SHARED)], "FedAvg (global) scores best, 70.00 % accuracy (one seed): "
+         "+10.00 points against training alone."),
     ],
-    ids=["local", "shared", "personal", "without local", "without shared", "local is best"],
+    ids=["local", "shared", "personal", "without local", "without shared", "local is best", "local is best of three",
+         "shared is best"],
 )  # fmt: skip
 def test_the_first_sentence_compares_with_what_was_run(run, pairs, best):
     assert told(part_of(scores(**run), *pairs))[0] == best
+
+
+def test_a_score_is_that_of_all_samples_and_not_the_clients_mean():
+    """Of 10, 20 and 30 samples: (9 + 12 + 18) / 60 and (6 + 18 + 27) / 60; the clients' means are .7 and .8."""
+    low, high = (0.9, 0.6, 0.6), (0.6, 0.9, 0.9)
+    for local, ditto, start, end in (
+        (low, high, "Ditto (personal) scores best, 85.00 ± 0.00 % accuracy (mean of 2 seeds ± ", "+20.00 points"),
+        (high, low, "Training alone scores best, 85.00 ± 0.00 % accuracy (mean of 2 seeds ± ", "-20.00 points"),
+    ):
+        runs = {LOCAL: dict.fromkeys((0, 1), local), DITTO: dict.fromkeys((0, 1), ditto)}
+        best = told(part_of(runs, pair(), counts=(10, 20, 30), by_seed=False))[0]
+        assert best.startswith(start)
+        assert best.endswith(f": {end} compared with training alone (not tested).")
+        assert local == low or "Ditto (personal), has 65.00 ± 0.00 % accuracy: " in best
 
 
 def test_one_seed_without_a_reference_has_no_gain():
@@ -253,7 +273,10 @@ def test_scores_that_are_known_as_means_only_are_not_tested():
         "be told."
     )
     error = part_of(scores(seeds=3, local=2.0, ditto=1.5), pair(), metric="mse", by_seed=False)
-    assert ": -0.5000 mse compared with training alone (not tested)." in told(error)[0]
+    assert told(error)[0] == (
+        "Ditto (personal) scores best, mse 1.500 ± 0.000 (mean of 3 seeds ± half of the 95 % interval): -0.5000 mse "
+        "compared with training alone (not tested)."
+    )
 
 
 FEW = " seeds are few: intervals and p values are rough"
@@ -264,6 +287,8 @@ TWO = "Two seeds show only a mean difference of more than 12.7 times its standar
     ("seeds", "metric", "tested", "noise"),
     [
         (5, "accuracy", pair(mean=5.0, p=0.01), "Beyond the noise of the seeds Ditto (personal) is better than "
+         "training alone (Holm, 5 %)."),
+        (5, "accuracy", pair(mean=0.5, p=0.01), "Beyond the noise of the seeds Ditto (personal) is better than "
          "training alone (Holm, 5 %)."),
         (5, "accuracy", pair(mean=-5.0, p=0.01), "Beyond the noise of the seeds Ditto (personal) is worse than "
          "training alone (Holm, 5 %)."),
@@ -327,15 +352,15 @@ def test_the_third_sentence_names_the_client_that_loses_most(metric, ditto, loca
 
 def test_of_times_only_the_least_is_told():
     """Without a time there is nothing to say; a method without one is no fastest."""
-    part = part_of(scores(local=0.6, fedavg=0.5, ditto=0.65), seconds={"fedavg": (3, 5), "ditto": (5, 6)}, timed=True)
+    part = part_of(scores(local=0.6, fedavg=0.5, ditto=0.65), seconds={"fedavg": (5, 6), "ditto": (3, 5)}, timed=True)
     machines = "Machines differ, so that only ratios of times compare."
-    fastest = "The least time is of FedAvg, 4.00 seconds a run."
+    fastest = "The least time is of Ditto, 4.00 seconds a run."
     assert told(part) == [TIMED, f"{fastest} {machines}", UNSCORED]
     assert told(replace(part, lines=part.lines[:1])) == [TIMED, f"{UNKNOWN} {machines}", UNSCORED]
 
 
 def test_several_comparisons_are_told_together_and_each_by_itself():
-    one, other = part_of(scores(local=0.6)), part_of(scores(ditto=0.65), seeds=(3, 0), title="Other")
+    one, other = part_of(scores(local=0.6)), part_of(scores(ditto=0.65), seeds=(8, 1), title="Other")
     three, questions, each = answers_of(Whole(title="", parts=(one, other)))
     assert [plain(sentences[0])[:16] for sentences in each] == ["Training alone s", "Ditto (personal)"]
     assert three[0].startswith("Of 2 comparisons the best score has training alone in 1")
@@ -343,7 +368,7 @@ def test_several_comparisons_are_told_together_and_each_by_itself():
     assert three[2] == f"{questions[2][1]} {leak}"
     assert [question for question, _ in questions] == list(QUESTIONS)
     assert [answer for _, answer in questions[:2]] == three[:2]
-    assert [answer for _, answer in questions[3:]] == [leak, "Made seeds 0, 3."]
+    assert [answer for _, answer in questions[3:]] == [leak, "Made seeds 0, 1, 8."]
 
 
 @pytest.mark.parametrize(
@@ -369,5 +394,20 @@ def test_what_was_not_audited_is_told_only_where_nothing_was():
     clean = {"text": "No leak found.", "severe": False}
     assert leak_sentence([sites]) == f"No leak is known, but: {sites['text']}"
     assert leak_sentence([not_audited, sites]) == "No leak is known, but: Not audited: made up."
+    assert leak_sentence([]) == "The audit of the data found no leak."
     assert leak_sentence([not_audited, clean]) == "The audit of the data found no leak."
     assert leak_sentence([{"text": f"{i}.", "severe": True} for i in range(2)]) == "The audit found leaks: 0. 1."
+
+
+def test_the_questions_and_what_is_said_where_there_is_no_answer():
+    assert QUESTIONS == (
+        "Which method is best, and by how much?",
+        "Is it beyond noise?",
+        "Who loses most?",
+        "Is there a leak?",
+        "How was it made?",
+    )
+    assert UNKNOWN == "Nothing can be said: no run has ended with a score."
+    assert TIMED == "Only times are compared here: the scores of these few rounds mean nothing."
+    assert UNSCORED == "Who loses is no question of times."
+    assert ONE_SEED.startswith("A single seed proves nothing: it has no interval, ")
