@@ -1,3 +1,5 @@
+from dataclasses import replace
+
 import equinox as eqx
 import jax
 import jax.numpy as jnp
@@ -6,8 +8,10 @@ import pytest
 
 from idiolect.client.objective import objective_of
 from idiolect.data import from_arrays
+from idiolect.data.sets.population import synthetic_population
 from idiolect.study import predicted
-from idiolect.study.predicted import is_recorded, predicted_key, predicted_of
+from idiolect.study.predicted import is_recorded, predicted_key, predicted_of, record_predicted
+from idiolect.study.store import RunRow, Store
 from tests.engine import experiment, run
 
 
@@ -65,6 +69,41 @@ def test_large_data_are_left_out(limit, monkeypatch):
     assert is_recorded(data, 2)
     monkeypatch.setattr(predicted, limit, 2)
     assert not is_recorded(data, 2)
+
+
+def test_the_limits_are_those_of_what_is_recorded(monkeypatch):
+    """Of 2 clients with 3 classes: 2 x 3 x 3 counts; a regression has residuals only, however many labels."""
+    data = data_of([np.arange(30) % 3, np.arange(30) % 3], "classification")
+    for limit, least in (("MOST_CLASSES", 3), ("MOST_COUNTS", 18), ("MOST_SAMPLES", data.test.count)):
+        with monkeypatch.context() as patch:
+            patch.setattr(predicted, limit, least)
+            assert is_recorded(data, 2)
+            patch.setattr(predicted, limit, least - 1)
+            assert not is_recorded(data, 2)
+    monkeypatch.setattr(predicted, "MOST_COUNTS", 0)
+    assert is_recorded(data_of([np.arange(30.0), np.arange(30.0)], "regression"), 2)
+
+
+def test_data_without_common_stored_labels_are_left_out(monkeypatch):
+    data = data_of([np.arange(30) % 3, np.arange(30) % 3], "classification")
+    empty = replace(data.test, x=data.test.x[:0], y=data.test.y[:0], offsets=np.zeros(3, np.int64))
+    assert not is_recorded(replace(data, test=empty), 2)
+    own = {name: replace(data.split(name), outputs=np.array([3, 3])) for name in ("train", "validation", "test")}
+    assert not is_recorded(replace(data, **own), 2)
+    assert not is_recorded(synthetic_population(clients=2), 2)
+    monkeypatch.setattr(jax, "process_count", lambda: 2)
+    assert not is_recorded(data, 2)
+
+
+def test_the_first_seed_that_is_saved_is_recorded(tmp_path):
+    """Under the names of its cell and its method's label; nothing is recorded of a run without models."""
+    store = Store(tmp_path)
+    row = RunRow("id", "cell", "mine", "fedavg", 3, {}, "c", "d", {}, "done", 9, 0.0, 0.0, "")
+    record_predicted(store, row, {})
+    assert store.fact("predicted cell/mine") is None
+    record_predicted(store, row, {"global": [[[1]]]})
+    record_predicted(store, replace(row, seed=4), {"global": [[[2]]]})
+    assert store.fact("predicted cell/mine") == {"seed": 3, "models": {"global": [[[1]]]}}
 
 
 def test_a_run_that_saves_models_records_what_they_predict(tmp_path):

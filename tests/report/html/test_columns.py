@@ -11,7 +11,8 @@ from idiolect.study.pairs import Clients, Pair
 from idiolect.study.recorded import traffic_key
 from idiolect.study.results import Results
 from idiolect.study.store import Store
-from tests.report.html.made import compared
+from idiolect.study.summary import over_seeds
+from tests.report.html.made import compared, part_of
 from tests.report.stores import experiment, finished
 
 RECEIVES = (
@@ -140,3 +141,71 @@ def test_an_error_is_shown_in_its_units(tmp_path):
     assert columns["worst 10 %"].of(lines["personal"]) == ("4.000", 4.0)
     assert "is higher than" in columns["hurt vs Local"].help
     assert columns["hurt vs Local"].of(lines["personal"])[1] == pytest.approx(2 / 3)
+
+
+LOCAL, SHARED, DITTO = ("local", "local"), ("fedavg", "global"), ("ditto", "personal")
+SCORES = {LOCAL: {0: (2.0,) * 3}, SHARED: {0: (3.0,) * 3}, DITTO: {0: (1.0,) * 3}}
+NAN = float("nan")
+
+
+def found(part, target=None):
+    return {column.title: column for column in columns_of(part, {}, target)}
+
+
+def test_a_table_has_the_columns_of_what_was_run_in_their_order():
+    start = ["method", "model", "mse", "client mean", "worst 10 %"]
+    hurt = ["hurt vs Local", "hurt beyond noise"]
+    part = part_of(SCORES, metric="mse")
+    assert list(found(part)) == [*start, *hurt, "seconds"]
+    assert list(found(part_of({DITTO: SCORES[DITTO]}, metric="mse"))) == [*start, "seconds"]
+    shared = replace(part.lines[2], hurt_global=over_seeds([1 / 3]), global_of=("FedAvg",))
+    assert list(found(replace(part, lines=(*part.lines[:2], shared)))) == [*start, *hurt, "hurt vs FedAvg", "seconds"]
+
+
+def test_each_column_has_its_own_number():
+    values = {
+        name: over_seeds([number]) for name, number in zip(("mean", "worst10", "worst"), (5, 6, 7), strict=True)
+    }
+    line = replace(part_of(SCORES, metric="mse").lines[2], **values)
+    columns = found(part_of(SCORES, metric="mse"))
+    shown = {title: columns[title].of(line)[1] for title in ("method", "model", "mse", "client mean", "worst 10 %")}
+    assert shown == {"method": "ditto", "model": "personal", "mse": 1, "client mean": 5, "worst 10 %": 6}
+    assert all("half of the 95 % interval" in columns[title].help for title in ("mse", "client mean", "worst 10 %"))
+    assert columns["mse"].help.startswith("Test mse over all test samples of all clients: mean ±")
+
+
+def test_a_line_without_a_score_says_why():
+    """Every other column has a dash, and a share that is not known has one too."""
+    part = part_of({DITTO: {}, SHARED: {0: (3.0,) * 3}, LOCAL: {0: (2.0,) * 3}}, metric="mse")
+    none = replace(part.lines[0], hurt_local=over_seeds([NAN]), hurt_global=over_seeds([NAN]), global_of=("FedAvg",))
+    columns = found(replace(part, lines=(none, *part.lines[1:])))
+    assert columns["mse"].of(none) == ("no score", None)
+    assert columns["mse"].of(replace(none, failed=1)) == ("diverged", None)
+    for title in ("client mean", "worst 10 %", "hurt vs Local", "hurt vs FedAvg", "seconds"):
+        assert columns[title].of(none) == MISSING
+
+
+@pytest.mark.parametrize(("metric", "worse"), [("accuracy", "lower"), ("mse", "higher")])
+def test_the_clients_that_the_shared_model_serves_better_are_those_with_a_worse_score(metric, worse):
+    part = part_of({DITTO: {0: (0.5,) * 3}}, metric=metric)
+    line = replace(part.lines[0], hurt_global=over_seeds([1 / 3]), global_of=("own global",))
+    column = found(replace(part, lines=(line,)))["hurt vs own global"]
+    assert column.of(line) == ("33 %", pytest.approx(1 / 3))
+    assert column.help == (
+        f"The share of clients whose score is {worse} than with the plain shared model: FedAvg's shared model where "
+        "it was run, else the method's own."
+    )
+
+
+def test_a_further_metric_has_a_column_if_one_line_has_a_value():
+    """An infinite one is none."""
+    part = part_of(SCORES, metric="mse")
+    further = {"rmse": over_seeds([4.0]), "mae": over_seeds([NAN]), "r2": over_seeds([float("-inf")])}
+    one = replace(part.lines[0], metrics={**part.lines[0].metrics, **further})
+    other = replace(part.lines[1], metrics={"rmse": over_seeds([NAN])})
+    columns = found(replace(part, lines=(one, other, part.lines[2])))
+    assert [columns["RMSE"].of(line) for line in (one, other, part.lines[2])] == [("4.000", 4.0), MISSING, MISSING]
+    assert columns["RMSE"].help == (
+        "Test RMSE over all test samples, mean ± half of the 95 % interval over seeds (Student's t). Lower is better."
+    )
+    assert not {"MAE", "R2", "mae", "r2"} & {*columns}

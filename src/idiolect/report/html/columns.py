@@ -66,7 +66,8 @@ def columns_of(part: Part, pairs: Mapping[Key, Pair], target: Target | None) -> 
     whose = hurt_column(lines)
     if any(line.hurt_global is not None for line in lines):
         what = "FedAvg's shared model where it was run, else the method's own"
-        help = f"The share of clients that score lower than with the plain shared model: {what}."
+        worse = "lower" if metric.higher else "higher"
+        help = f"The share of clients whose score is {worse} than with the plain shared model: {what}."
         found.append(Column(whose, help, True, lambda line: _share(line.hurt_global)))
     for other in dict.fromkeys(name for line in lines for name in line.metrics if name != metric.name):
         if any(_finite(line.metrics.get(other)) for line in lines):
