@@ -7,6 +7,7 @@ from idiolect.report.html.names import isolated
 from idiolect.report.html.of_results import whole_of
 from idiolect.report.html.parts import Traffic
 from idiolect.report.html.payload import payload_of
+from idiolect.report.html.target import Target
 from idiolect.study.pairs import Clients, Pair
 from idiolect.study.recorded import traffic_key
 from idiolect.study.results import Results
@@ -69,9 +70,9 @@ def test_the_page_says_how_its_bytes_are_known(toy):
 
 
 def test_the_clients_hurt_are_counted_among_all_that_were_tested(tmp_path):
-    """One client is worse, two are better, one neither; a fifth without a score does not count."""
+    """One client is better, two are worse, three neither; a seventh without a score does not count."""
     part = whole_of(compared(tmp_path), "").parts[0]
-    clients = Clients(better=2, worse=1, unclear=1, hurt=("south",), told=(1, -1, 0, 1, None))
+    clients = Clients(better=1, worse=2, unclear=3, hurt=("south", "west"), told=(1, -1, 0, -1, 0, 0, None))
     nobody = Clients(better=0, worse=0, unclear=0, hurt=(), told=(None,))
     pairs = {
         ("fedavg", "global"): Pair("fedavg", "global", None, 1.0, clients),
@@ -79,7 +80,7 @@ def test_the_clients_hurt_are_counted_among_all_that_were_tested(tmp_path):
     }
     (column,) = [column for column in columns_of(part, pairs, None) if column.title == "hurt beyond noise"]
     shown = {(line.method, line.model): column.of(line) for line in part.lines}
-    assert shown["fedavg", "global"] == ("1 of 4", 0.25)
+    assert shown["fedavg", "global"] == ("2 of 6", 1 / 3)
     assert shown["ditto", "personal"] == ("0 of 0", None)
     assert shown["local", "local"] == MISSING
 
@@ -209,3 +210,20 @@ def test_a_further_metric_has_a_column_if_one_line_has_a_value():
         "Test RMSE over all test samples, mean ± half of the 95 % interval over seeds (Student's t). Lower is better."
     )
     assert not {"MAE", "R2", "mae", "r2"} & {*columns}
+
+
+def test_a_target_has_the_last_column_and_a_time_is_not_a_score():
+    part = part_of(SCORES, metric="mse", seconds={"ditto": (3, 5)})
+    target = Target(3.0, "FedAvg, global", {DITTO: 7, SHARED: None}, "3.000")
+    columns = found(part, target)
+    assert list(columns)[-2:] == ["seconds", "rounds to target"]
+    assert columns["rounds to target"].numeric
+    assert "reaches 3.000, the score of FedAvg, global at its end" in columns["rounds to target"].help
+    assert [columns["rounds to target"].of(line) for line in part.lines] == [MISSING, MISSING, ("7", 7)]
+    assert [columns["seconds"].of(line) for line in part.lines] == [MISSING, MISSING, ("4.00", 4)]
+
+
+def test_received_and_sent_bytes_stand_in_this_order():
+    columns = found(part_of(SCORES, metric="mse", traffic={"ditto": Traffic(8, 4)}))
+    assert list(columns)[-3:] == ["bytes down", "bytes up", "seconds"]
+    assert columns["bytes down"].help == f"What one client receives in a round in which it takes part: {COMPUTED}."
