@@ -213,14 +213,14 @@ def test_a_further_metric_has_a_column_if_one_line_has_a_value():
 
 
 def test_a_target_has_the_last_column_and_a_time_is_not_a_score():
-    part = part_of(SCORES, metric="mse", seconds={"ditto": (3, 5)})
+    part = part_of(SCORES, metric="mse", seconds={"ditto": (3, 5), "fedavg": (2,)})
     target = Target(3.0, "FedAvg, global", {DITTO: 7, SHARED: None}, "3.000")
     columns = found(part, target)
     assert list(columns)[-2:] == ["seconds", "rounds to target"]
     assert columns["rounds to target"].numeric
     assert "reaches 3.000, the score of FedAvg, global at its end" in columns["rounds to target"].help
     assert [columns["rounds to target"].of(line) for line in part.lines] == [MISSING, MISSING, ("7", 7)]
-    assert [columns["seconds"].of(line) for line in part.lines] == [MISSING, MISSING, ("4.00", 4)]
+    assert [columns["seconds"].of(line) for line in part.lines] == [MISSING, ("2.00", 2), ("4.00", 4)]
 
 
 def test_received_and_sent_bytes_stand_in_this_order():
