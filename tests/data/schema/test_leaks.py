@@ -4,7 +4,7 @@ import pytest
 
 from idiolect.data import audit, from_table
 from idiolect.data.schema.columns import Category, LeftOut, Number
-from idiolect.data.schema.label import Classes
+from idiolect.data.schema.label import Classes, Target
 from idiolect.data.schema.leaks import repeated_columns, telling_columns
 from idiolect.data.schema.schema import Schema
 from tests.tables import wards
@@ -178,6 +178,8 @@ def test_columns_without_a_feature_are_passed_over():
     y = np.arange(40) % 2
     assert telling_columns(schema, y[:, None] * 2.0, y) == ("other",)
     assert telling_columns(schema, (y[:, None] - np.arange(40)[:, None] % 4) * 2.0, y) == ()
+    number = schema.model_copy(update={"label": Target(name="label")})
+    assert telling_columns(number, np.arange(40.0)[:, None], np.arange(40.0)) == ("other",)
 
 
 def test_categories_are_not_said_to_tell_a_number():
