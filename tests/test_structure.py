@@ -38,7 +38,6 @@ TESTED_IN = {
     "cli/inspect": "data/test_inspection.py",
     "cli/predict": "api/test_predict.py",
     "cli/show": "cli/test_main.py",
-    "data/schema/decide": "data/schema/test_fit.py",
     "data/schema/fit_table": "data/schema/test_schema.py",
     "cli/federation": "cli/test_federate.py",
     "deploy/hub/call": "deploy/hub/test_rounds.py",

@@ -53,6 +53,30 @@ def test_a_hub_is_made_and_its_sites_join_and_leave(folder, commandline):
     assert HubConfig.load(folder / "hub") == config
 
 
+def test_a_site_without_which_no_round_has_its_quorum_does_not_leave(folder, commandline):
+    """Three sites, of which a round needs three."""
+    assert commandline("hub", "init", "hub", "e.toml", "--sites", "a,b,c", "--agree", "--quorum", 3)[0] == 0
+    code, _, err = commandline("hub", "remove", "hub", "c")
+    assert (code, err.count("\n")) == (1, 1)
+    assert "a round needs 3 answers, and without 'c' there are 2 sites; first lower quorum in hub/hub.json" in err
+    assert HubConfig.load(folder / "hub").left == ()
+
+
+@pytest.mark.parametrize(
+    ("quorum", "cohort", "message"),
+    [
+        (3, "cohort = 2", "cell 'c': --quorum 3: a round asks 2 sites (cohort); a round needs at most all of them"),
+        (2, "cohort = 2", ""),
+        (3, 'cohort = 1.5\nsampling = "binomial"', ""),  # a round asks up to four
+    ],
+)
+def test_a_quorum_above_the_cohort_is_refused(folder, commandline, quorum, cohort, message):
+    (folder / "e.toml").write_text(TOML.replace("rounds", f"{cohort}\nrounds"))
+    code, _, err = commandline("hub", "init", "hub", "e.toml", "--sites", "a,b,c,d", "--agree", "--quorum", quorum)
+    assert (code, (folder / "hub").exists()) == ((1, False) if message else (0, True)), err
+    assert message in err
+
+
 def test_a_schema_s_file_is_the_kind(folder, commandline):
     schema = from_table(hospitals(rows=20)[["client", "age", "sex", "label"]]).schema
     schema.save("schema.json")

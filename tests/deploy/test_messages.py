@@ -90,7 +90,8 @@ def test_a_file_comes_back_or_is_refused(tmp_path):
     assert read.header == {"round": 3}
     same(VECTORS, read.vectors)
     content = path.read_bytes()
-    for damaged in (content[:-1], content[:20], b"", content.replace(b'"round": 3', b'"round": 4') + b"x"):
+    other = content.replace(b'"round": 3', b'"round": 4') + b"x"
+    for damaged in (content[:-1], content[:20], b"", other, b"[" * 100_000 + b"\n"):
         path.write_bytes(damaged)
         with pytest.raises(StoreError, match=str(path)):
             read_message(path)

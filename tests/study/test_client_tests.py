@@ -201,3 +201,35 @@ def test_each_client_is_told_by_the_sign_of_its_own_gain():
     )]  # fmt: skip
     assert clients_of(errors[1], errors[0], MSE, NAMES).told == (-1, 1, 0, None)
     assert clients_of(ours, base, ACCURACY, ["a"]).hurt == ("1",)  # a client without a name has its number
+
+
+@pytest.mark.parametrize(("right", "better"), [((5, 1), 1), ((6, 2), 0)])
+def test_shares_of_eight_samples_by_hand(right, better):
+    """5 and 1 right: shares 6/10 and 2/10, variance (.24 + .16) / 10, t = 2, p = .046. 6 and 2: .042, 1.95, .051."""
+    ours, base = (of_seeds((k / 8, NAN), counts=(8, 0)) for k in right)
+    assert clients_of(ours, base, ACCURACY, "ab").better == better
+
+
+@pytest.mark.parametrize(
+    ("gaps", "worse"),
+    [
+        ((1.0, 2.0, 3.0), 0),  # t = 2 sqrt(3) = 3.46 with two degrees of freedom: p = .074
+        ((2.0, 3.0, 4.0), 1),  # 3 sqrt(3) = 5.20: p = .035; .12 with one
+        ((2.0, 2.2), 1),  # t = 21 with one: p = .030
+    ],
+)
+def test_errors_are_tested_over_seeds_by_hand(gaps, worse):
+    base = of_seeds(*[(10.0, NAN)] * len(gaps), counts=(400, 0), task="regression")
+    ours = of_seeds(*[(10.0 + gap, NAN) for gap in gaps], counts=(400, 0), task="regression")
+    found = clients_of(ours, base, MSE, "ab")
+    assert (found.worse, found.better, found.told) == (worse, 0, (-worse, None))
+
+
+@pytest.mark.filterwarnings("error")
+def test_equal_seeds_and_clients_without_values_give_no_warning():
+    base, ours = of_seeds((0.1, NAN), (0.1, NAN), counts=(400, 0)), of_seeds((0.9, NAN), (0.9, NAN), counts=(400, 0))
+    assert clients_of(ours, base, ACCURACY, "ab").told == (1, None)
+    for side in (base, ours):
+        for scores in side:
+            scores.values["accuracy"] = np.full(2, NAN)
+    assert clients_of(ours, base, ACCURACY, "ab").told == (None, None)

@@ -20,7 +20,8 @@ def test_ranks_by_hand():
     ranks, p = average_ranks(scores, "abcd")
     assert ranks.tolist() == [(1 + 1.5 + 3 + 1) / 4, (2 + 1.5 + 1 + 2) / 4, (3 + 3 + 2 + 3) / 4]
     assert p == pytest.approx(stats.friedmanchisquare(*scores.T).pvalue)
-    assert average_ranks(np.ones((3, 4)), "abc")[1] == 1
+    equal, p = average_ranks(np.ones((3, 4)), "abc")
+    assert (equal.tolist(), p) == ([2.5] * 4, 1)
 
 
 def test_the_cells_of_a_data_set_count_once():
@@ -95,12 +96,26 @@ def test_the_methods_of_all_cells_are_ranked(tmp_path):
     assert ranks_of(measured(tmp_path / "t", tables)).data == 2
     assert ranks_of(measured(tmp_path / "b", CELLS, skip=[(1, "pfedme")])) is None
     assert ranks_of(measured(tmp_path / "c", CELLS[:2])) is None
+    tuned = [CELLS[0], {**CELLS[1], "tune": True, "splits": ["train", "validation", "test"]}, CELLS[2]]
+    assert ranks_of(measured(tmp_path / "e", tuned)) is None
     assert (
         ranks_of(
             measured(tmp_path / "d", [{**cell, "rounds": 20 + i} for i, cell in enumerate(CELLS)], across="rounds")
         )
         is None
     )
+
+
+def test_a_method_is_ranked_by_its_first_model(tmp_path):
+    """Ditto's global model is recorded, too, and would be the best of all."""
+    methods = [{"name": "local"}, {"name": "fedavg"}, {"name": "ditto"}]
+    store, exp = Store(tmp_path), experiment(methods, seeds=1, cells=CELLS)
+    scores = {"local": {"local": 0.5}, "fedavg": {"global": 0.6}, "ditto": {"personal": 0.4, "global": 0.9}}
+    for cell in exp.cells:
+        for name, models in scores.items():
+            finished(store, exp, cell.id, name, 0, {20: {model: (s,) * 3 + (NAN,) for model, s in models.items()}})
+    ranks = ranks_of(Results(store, exp))
+    assert ranks.names == (("fedavg", "global"), ("local", "local"), ("ditto", "personal"))
 
 
 def test_the_lowest_error_has_the_first_rank(tmp_path):

@@ -6,6 +6,7 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
+from idiolect.core.reading import json_of
 from idiolect.core.rights import private
 
 
@@ -26,6 +27,6 @@ def lines_of(path: Path) -> Iterator[dict[str, Any]]:
     with path.open("rb") as file:
         for line in file:
             try:
-                yield json.loads(line)
+                yield json_of(line)
             except ValueError:
                 continue

@@ -17,6 +17,7 @@ from safetensors.numpy import load, save
 
 from idiolect.core.errors import StoreError
 from idiolect.core.files import atomic_write
+from idiolect.core.reading import json_of
 
 Vector = Shaped[np.ndarray, "..."]
 Vectors = Mapping[str, Vector]
@@ -110,7 +111,7 @@ def read_message(path: Path) -> Message | None:
         raise StoreError(f"cannot read {path}: {error.strerror or error}") from error
     line, _, body = content.partition(b"\n")
     try:
-        head = json.loads(line)
+        head = json_of(line)
         known, header = head["sha256"], head["header"]
     except (ValueError, KeyError, TypeError):
         raise StoreError(f"{path} is no message file of idiolect") from None

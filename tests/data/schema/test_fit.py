@@ -5,8 +5,8 @@ import pandas as pd
 import pytest
 
 from idiolect.core.errors import DataError
-from idiolect.data.schema.columns import Category, LeftOut, Number
-from idiolect.data.schema.decide import MOST, category
+from idiolect.data.schema.columns import Number
+from idiolect.data.schema.decide import MOST
 from idiolect.data.schema.fit import fit_column
 
 TRAIN = np.array([True] * 4 + [False] * 2)
@@ -148,51 +148,3 @@ def test_one_word_or_none_is_no_constant():
     names, x, _ = encode(["yes", None, "yes", None, "yes", None])
     assert names == ("c=(missing)", "c=yes")
     assert x.tolist() == [[0, 1], [1, 0], [0, 1], [1, 0], [0, 1], [1, 0]]
-
-
-def categories_of(count, *, others=0, distinct=None, missing=False, keep=False):
-    """The categories that have a feature, or why the column is left out."""
-    fitted, _ = category(
-        "c",
-        count,
-        others=others,
-        distinct=len(count) if distinct is None else distinct,
-        missing=missing,
-        numbers=False,
-        keep=keep,
-    )
-    return fitted.why if isinstance(fitted, LeftOut) else fitted.categories if isinstance(fitted, Category) else None
-
-
-@pytest.mark.parametrize(
-    ("count", "others", "missing", "categories"),
-    [
-        ({"a": 9, "b": 1}, 0, False, ("a", "b")),
-        ({"a": 9}, 0, True, ("(missing)", "a")),
-        ({"a": 9}, 1, False, ("a",)),  # the other rows are all zeros
-        ({}, 1, True, ("(missing)",)),
-        ({"a": 9}, 0, False, "it is constant in the training rows"),
-        ({}, 0, True, "it has no value there"),
-        ({}, 0, False, "it has no value there"),
-        ({}, 9, False, "it has no value there"),
-    ],
-)
-def test_a_column_needs_two_kinds_of_rows(count, others, missing, categories):
-    """count: rows of each word that may have a feature; others: rows with words that may not."""
-    assert categories_of(count, others=others, missing=missing, distinct=2) == categories
-
-
-def test_an_identifier_is_known_by_the_words_that_have_no_feature_too():
-    """19 of 21 rows have a word of their own: 90.5 %; of 22 rows, 86 %."""
-    assert "19 distinct words in 21 rows" in categories_of({"a": 2, "b": 2}, others=17, distinct=19)
-    assert categories_of({"a": 2, "b": 3}, others=17, distinct=19) == ("a", "b")
-    assert categories_of({"a": 2, "b": 2}, others=17, distinct=19, keep=True) == ("a", "b")
-
-
-def test_of_equally_frequent_categories_the_first_have_a_feature():
-    count = {f"w{k:03}": 2 if k == MOST else 1 for k in range(MOST + 1)}
-    kept = categories_of(count, distinct=50)
-    assert len(kept) == MOST
-    assert f"w{MOST - 1:03}" not in kept
-    assert kept[-1] == f"w{MOST:03}"
-    assert len(categories_of(dict(list(count.items())[:MOST]), distinct=50)) == MOST

@@ -3,7 +3,10 @@ import pandas as pd
 import pytest
 
 from idiolect.data import audit, from_table
+from idiolect.data.schema.columns import Category, LeftOut, Number
+from idiolect.data.schema.label import Classes, Target
 from idiolect.data.schema.leaks import repeated_columns, telling_columns
+from idiolect.data.schema.schema import Schema
 from tests.tables import wards
 
 
@@ -68,6 +71,11 @@ def test_columns_that_repeat_another():
         {"a": [1, 2, None], "b": ["1", "2", None], "c": [2, 1, None], "d": [1, 1, 1], "e": [1, 1, 1]}
     )
     assert repeated_columns(table, list("abcde")) == [("b", "a")]
+    half = ["\ud800", "x", None]  # the first half of a pair of code points, as JSON can hold it
+    table = pd.DataFrame({"a": [1, 2, None], "b": ["1", "2", None], "f": pd.Series(half, dtype=object)})
+    table["g"] = table["f"]
+    assert repeated_columns(table, ["g", "a", "f"]) == [("f", "g")]
+    assert repeated_columns(table, ["b", "a", "f", "g"]) == [("a", "b"), ("g", "f")]
 
 
 def of_numbers(values, labels):
@@ -102,6 +110,19 @@ def test_at_most_twice_as_many_categories_as_classes_tell_the_class(categories, 
     assert telling(table) == (("other",) if tells else ())
 
 
+@pytest.mark.parametrize(("others", "tells"), [([0], True), ([1], True), ([0, 1], False)])
+def test_rows_of_no_category_are_one_more(others, tells):
+    """Twenty rows of a, all ill (0), twenty of b, all well (1), and twenty whose word has no feature."""
+    schema = Schema(
+        client="ward",
+        label=Classes(name="label", classes=("ill", "well")),
+        columns=(Category(name="other", categories=("a", "b")),),
+    )
+    x = np.repeat([[1.0, 0.0], [0.0, 1.0], [0.0, 0.0]], 20, axis=0)
+    y = np.array([0] * 20 + [1] * 20 + (others * 20)[:20])
+    assert telling_columns(schema, x, y) == (("other",) if tells else ())
+
+
 @pytest.mark.parametrize(("rows", "tells"), [(20, True), (19, False)])
 def test_twenty_rows_are_enough(rows, tells):
     labels = np.where(np.arange(rows) % 2 == 0, "ill", "well")
@@ -118,6 +139,9 @@ def test_a_number_is_told_by_ten_steps_that_all_go_one_way(distinct, tells):
         assert telling(table) == (("other",) if tells else ())
     table.loc[0, "label"] += 0.125  # two labels of one value
     assert telling(table) == ()
+    for sign in (1.0, -1.0):  # one label of two values
+        table["label"] = sign * np.maximum(values, 1.5)
+        assert telling(table) == ()
 
 
 def test_a_single_class_is_told_by_nothing():
@@ -129,6 +153,33 @@ def test_a_single_class_is_told_by_nothing():
     x = np.concatenate([data.split(name).x for name in ("train", "validation", "test")])
     assert telling(table) == ("other", "word")
     assert telling_columns(data.schema, x, np.zeros(len(x), np.int64)) == ()
+
+
+@pytest.mark.parametrize(
+    ("ill", "well", "tells"),
+    [
+        ([1.0], [np.nan], True),  # constant where it is present
+        ([3.0, 5.0, 7.0], [np.nan], True),  # the missing ones are the median, 5, as a third of the others
+        ([3.0, 5.0, 7.0, np.nan], [np.nan], False),
+        ([np.nan, 1.0], [1.0, np.nan], False),
+    ],
+)
+def test_what_is_missing_for_one_class_only_tells_the_class(ill, well, tells):
+    """Forty rows: first the ill ones, then the others."""
+    values = [*(ill * 20)[:20], *(well * 20)[:20]]
+    table = pd.DataFrame({"ward": ["north", "south"] * 20, "other": values, "label": ["ill"] * 20 + ["well"] * 20})
+    table["age"] = np.random.default_rng(0).permutation(40) * 1.5
+    assert telling(table) == (("other",) if tells else ())
+
+
+def test_columns_without_a_feature_are_passed_over():
+    columns = (LeftOut(name="key", why="an identifier"), Number(name="other", fill=0.0))
+    schema = Schema(client="ward", label=Classes(name="label", classes=("ill", "well")), columns=columns)
+    y = np.arange(40) % 2
+    assert telling_columns(schema, y[:, None] * 2.0, y) == ("other",)
+    assert telling_columns(schema, (y[:, None] - np.arange(40)[:, None] % 4) * 2.0, y) == ()
+    number = schema.model_copy(update={"label": Target(name="label")})
+    assert telling_columns(number, np.arange(40.0)[:, None], np.arange(40.0)) == ("other",)
 
 
 def test_categories_are_not_said_to_tell_a_number():

@@ -1,5 +1,7 @@
 """A hub's configuration and its counter of jobs."""
 
+import json
+
 import pytest
 
 from idiolect.core.errors import ConfigError, StoreError
@@ -37,9 +39,10 @@ def test_a_later_job_has_a_larger_number_in_every_folder(tmp_path, monkeypatch):
     assert next_job(tmp_path / "study") == 2000
     monkeypatch.setattr("idiolect.deploy.hub.config.time.time", lambda: 10.0)  # a clock that was set back
     assert next_job(tmp_path / "study") == 2001
-    (tmp_path / "study" / "hub-jobs.json").write_text("{}")
-    with pytest.raises(StoreError, match="cannot read"):
-        next_job(tmp_path / "study")
+    for text in ("{}", "[" * 100_000):
+        (tmp_path / "study" / "hub-jobs.json").write_text(text)
+        with pytest.raises(StoreError, match="cannot read"):
+            next_job(tmp_path / "study")
 
 
 @pytest.mark.parametrize(
@@ -57,3 +60,25 @@ def test_a_round_cannot_need_more_answers_than_there_are_sites(tmp_path):
     with pytest.raises(ConfigError, match="--quorum 3: there are 2 sites; a round needs at most all"):
         config.model_copy(update={"quorum": 3}).save(tmp_path)
     assert not list(tmp_path.iterdir())
+
+
+@pytest.mark.parametrize(
+    ("quorum", "left", "message"),
+    [
+        (3, (), "--quorum 3: there are 2 sites"),
+        (2, ("b",), "--quorum 2: there are 1 sites"),
+        (2, (), ""),
+        (1, ("b",), ""),
+        (None, ("b",), ""),
+    ],
+)
+def test_a_file_edited_by_hand_is_checked_too(tmp_path, quorum, left, message):
+    """Sites that have left for good do not answer."""
+    HubConfig(experiment={}, kind=None, sites=("a", "b")).save(tmp_path)
+    path = tmp_path / "hub.json"
+    path.write_text(json.dumps({**json.loads(path.read_text()), "quorum": quorum, "left": left}))
+    if not message:
+        assert HubConfig.load(tmp_path).quorum == quorum
+        return
+    with pytest.raises(ConfigError, match=f"{path}: {message}; a round needs at most all"):
+        HubConfig.load(tmp_path)

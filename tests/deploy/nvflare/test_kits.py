@@ -32,7 +32,12 @@ def test_a_folder_that_is_no_kit_is_one_line(tmp_path: Path) -> None:
     with pytest.raises(StoreError, match="is no kit"):
         read_kit(tmp_path)
     kit = site_kit(tmp_path / "k")
-    for text, line in (("{", "is no JSON file"), ("{}", "is not what `nvflare provision`"), ("[]", "is not what")):
+    for text, line in (
+        ("{", "is no JSON file"),
+        ("[" * 100_000, "is no JSON file"),
+        ("{}", "is not what `nvflare provision`"),
+        ("[]", "is not what"),
+    ):
         (kit / "startup" / "fed_client.json").write_text(text)
         with pytest.raises(StoreError, match=line):
             read_kit(kit)

@@ -34,6 +34,7 @@ def test_small_bodies_go_inside_the_call_and_large_ones_beside_it() -> None:
         ("{}", np.zeros(4)),
         ("{}", b"no vectors"),
         (b"\xff", b""),
+        ("[" * 100_000, b""),
     ],
 )
 def test_what_is_no_message_is_a_message_with_an_error(parts: object) -> None:

@@ -75,7 +75,8 @@ def test_another_process_is_waited_for_and_then_told(tmp_path):
         pass
 
 
-def test_a_file_that_cannot_be_read_is_told(tmp_path):
-    (tmp_path / "fence.json").write_text("{")
+@pytest.mark.parametrize("text", ["{", "[" * 100_000])
+def test_a_file_that_cannot_be_read_is_told(tmp_path, text):
+    (tmp_path / "fence.json").write_text(text)
     with pytest.raises(StoreError, match="cannot read"), Fence(tmp_path).enter((1, 1), 1):
         pass

@@ -57,6 +57,8 @@ def test_a_line_cut_off_by_a_crash_is_left_out(tmp_path):
     box.path.write_text(whole + whole[:20])
     assert [line["task"] for line in box.lines()] == ["hello"]
     assert json.loads(whole)["task"] == "hello"
+    with box.path.open("a") as file:
+        file.write("\n" + "[" * 100_000 + "\n")  # nested deeper than Python reads
     box.write("hub", "join", Message())  # the next one is whole
     assert [line["task"] for line in box.lines()] == ["hello", "join"]
 

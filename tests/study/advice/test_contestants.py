@@ -3,7 +3,7 @@ import pytest
 
 from idiolect.core.errors import ConfigError
 from idiolect.data.federated import FederatedData
-from idiolect.study.advice.contestants import BUDGET, DEFAULT, contestants, looked_at, safe_rate
+from idiolect.study.advice.contestants import _GRIDS, BUDGET, DEFAULT, contestant, contestants, looked_at, safe_rate
 from tests.federations import federation, split_of
 
 
@@ -54,3 +54,56 @@ def test_rounds_looked_at_end_with_the_last_and_grow() -> None:
     assert looked_at(21) == [1, 2, 3, 4, 6, 9, 14, 21]
     with pytest.raises(ConfigError, match="rounds = 0"):
         looked_at(0)
+
+
+@pytest.mark.parametrize(("rows", "batch"), [(512, 0), (513, 64)])
+def test_a_step_sees_all_rows_of_clients_with_up_to_512(rows, batch) -> None:
+    data = federation(split_of([(np.ones((n, 1), np.float32), np.ones(n, np.float32)) for n in (2, rows)]))
+    for one in contestants(("fedavg-ft", "reptile"), data, 0.5):
+        assert {(s["batch_size"], s["local_steps"], s.get("finetune_steps")) for s in one.settings} == {
+            (batch, 10, 20 if one.name == "fedavg-ft" else None)
+        }
+    for settings in contestant("fedsgd", data, 0.5).settings:
+        assert settings.keys() == {"rate", "batch_size"}
+
+
+def test_a_method_without_a_grid_and_a_rate_is_refused(monkeypatch) -> None:
+    monkeypatch.delitem(_GRIDS, "mocha")
+    with pytest.raises(ConfigError, match="no grid for mocha, which has no learning rate; choose among local,"):
+        contestant("mocha", small(), 0.5)
+
+
+@pytest.mark.parametrize(
+    ("changes", "loss"),
+    [({}, "squared"), ({"task": "classification", "classes": ("a", "b")}, "logistic")],
+)
+def test_mocha_has_the_loss_of_the_task_and_no_steps(changes, loss) -> None:
+    data = federation(split_of([(np.ones((2, 1), np.float32), np.array([0, 1], np.float32))] * 2), **changes)
+    fixed = {"relationship": "learned", "passes": 2, "omega_every": 2, "loss": loss}
+    expected = [{**fixed, "coupling": c, "shrinkage": s} for c in (0.3, 3.0, 30.0) for s in (0.01, 0.3)]
+    assert list(contestant("mocha", data, 0.5).settings) == expected
+
+
+def test_rates_of_the_grids_are_multiples_of_the_safe_rate() -> None:
+    """With 2 as the safe rate; `rate` and `finetune_rate` are multiples of it, other settings are as they are."""
+    fields = {
+        "apfl": "mixture",
+        "fedu": "coupling",
+        "local": "model.l2",
+        "fedavg": "model.l2",
+        "ditto": "prox_weight",
+        "fedavg-ft": "finetune_rate",
+    }
+    grids = {
+        name: [(s["rate"], s[field]) for s in contestant(name, small(), 2.0).settings]
+        for name, field in fields.items()
+    }
+    assert grids == {
+        "apfl": [(rate, mixture) for rate in (0.5, 2.0) for mixture in (0.25, 0.5, 0.75)],
+        "fedu": [(rate, coupling) for rate in (0.5, 2.0) for coupling in (0.001, 0.01, 0.03)],
+        "fedavg": [(rate, l2) for rate in (0.5, 2.0) for l2 in (0.0, 0.03, 0.2)],
+        "local": [(rate, l2) for rate in (0.5, 2.0) for l2 in (0.0, 0.03, 0.2)],
+        "ditto": [(rate, weight) for rate in (0.5, 2.0) for weight in (0.03, 0.2, 1.0)],
+        "fedavg-ft": [(rate, fine) for rate in (0.5, 2.0) for fine in (0.02, 0.2, 2.0)],
+    }
+    assert [s["rate"] for s in contestant("reptile", small(), 2.0).settings] == [0.06, 0.12, 0.25, 0.5, 1.0, 2.0]

@@ -4,9 +4,11 @@ import numpy as np
 import pytest
 
 from idiolect.core.errors import ConfigError, DataError
-from idiolect.data import from_arrays, from_table
-from idiolect.data.federated import SPLITS, FederatedData
+from idiolect.data import Modalities, from_arrays, from_table
+from idiolect.data.federated import SPLITS, FederatedData, Split
+from idiolect.data.schema.label import Target
 from idiolect.study.advice.draws import Draws, again
+from tests.federations import federation, split_of
 
 
 def made(task: str = "regression", clients: int = 3, rows: int = 20) -> FederatedData:
@@ -83,3 +85,105 @@ def test_the_ratio_is_of_test_rows_to_all_other_rows() -> None:
     assert [data.test.count for data in draws.data] == [17, 17]
     assert draws.first.validation.count == 12
     assert draws.ratio == pytest.approx(17 / 46)
+
+
+def divided(train=(-1.0, 3.0), shape=(1,), **changes) -> FederatedData:
+    """A division of two clients: each has these labels in training, one test row, and the first a validation row."""
+
+    def split(*labels: tuple[float, ...]) -> Split:
+        return split_of([(np.ones((len(y), *shape), np.float32), np.array(y, np.float32)) for y in labels])
+
+    fields = {"validation": split((5.0,), ()), "clients": ("a", "b"), **changes}
+    return federation(split(train, train), split((1.0,), (2.0,)), **fields)
+
+
+@pytest.mark.parametrize(
+    ("target", "scale"),
+    [(None, (1.0, 2.0)), (Target(name="y", mean=100.0, scale=10.0), (110.0, 20.0))],
+)
+def test_a_scale_is_in_the_users_units(target, scale) -> None:
+    """Training labels -1 and 3 have mean 1 and deviation 2; in units of 10 from 100 on, 110 and 20."""
+    draws = Draws(lambda draw: divided(target=target), 2)
+    assert draws.scale == [scale, scale]
+    assert [data.target for data in draws.data] == [None, None]
+    assert draws.data[1].train.y.tolist() == [-1, 1, -1, 1]
+    assert draws.data[1].validation.y.tolist() == [2]
+    assert draws.data[1].test.y.tolist() == [0, 0.5]
+
+
+def test_classes_are_not_scaled() -> None:
+    draws = Draws(lambda draw: divided((0, 1), task="classification", classes=tuple("pqrstu")), 2)
+    assert draws.scale == [(0, 1), (0, 1)]
+    assert draws.first.train.y.tolist() == [0, 1, 0, 1]
+
+
+def test_each_client_and_split_has_its_own_rows_of_the_pool() -> None:
+    """A division has 4 training, 1 validation and 2 test rows, in this order."""
+    draws = Draws(lambda draw: divided(), 3)
+    assert (draws.count, draws.first is draws.data[0]) == (3, True)
+    places = [draws.starts(draw, name).tolist() for draw in (0, 2) for name in SPLITS]
+    assert places == [[0, 2], [4, 5], [5, 6], [14, 16], [18, 19], [19, 20]]
+    assert [draws.owners(name).tolist() for name in SPLITS] == [[0, 0, 1, 1], [0], [0, 1]]
+    assert draws.arrays(0, "test") is draws.arrays(0, "test")
+    assert draws.ratio == 2 / 5
+
+
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        ({"clients": ("a", "c")}, "two divisions differ in clients, sizes or classes"),
+        ({"train": (-1.0, 1.0, 3.0)}, "two divisions differ in clients, sizes or classes"),
+        ({"validation": split_of([(np.ones((0, 1)), np.ones(0)), (np.ones((1, 1)), np.ones(1))])}, "two divisions"),
+        ({"task": "classification", "classes": ("x", "y"), "train": (0, 1)}, "two divisions"),
+        ({"shape": (2, 3)}, "differ in the shape of their features"),
+    ],
+)
+def test_divisions_that_do_not_fit_together_are_refused(changes, message) -> None:
+    """In one thing the last of three divisions is another than the first."""
+    first = {"shape": (2, 2)} if "shape" in changes else {}
+    if "task" in changes:
+        first = {**changes, "classes": ("x", "z")}
+    made_of = [divided(**first), divided(**first), divided(**{**first, **changes})]
+    with pytest.raises((ConfigError, DataError), match=message):
+        Draws(made_of.__getitem__, 3)
+
+
+@pytest.mark.parametrize("shape", [(1,), (2, 2)])
+def test_features_of_equal_shape_are_as_they_were(shape) -> None:
+    assert Draws(lambda draw: divided(shape=shape), 2).first.train.x.tolist() == np.ones((4, *shape)).tolist()
+
+
+def test_missing_features_are_zeros_at_the_end() -> None:
+    draws = Draws([divided(), divided(shape=(3,))].__getitem__, 2)
+    assert draws.data[0].train.x.tolist() == [[1, 0, 0]] * 4
+    assert draws.data[1].test.x.tolist() == [[1, 1, 1]] * 2
+
+
+def test_classes_of_each_client_and_modalities_are_refused() -> None:
+    labels = {"train": (0, 1), "task": "classification", "classes": ("0", "1")}
+    own = divided(**labels)
+    outputs = np.array([6, 6])
+    numbered = {name: replace(own.stored(name), outputs=outputs) for name in SPLITS}
+    with pytest.raises(ConfigError, match="clients number their own classes"):
+        Draws(lambda draw: replace(own, **numbered), 2)
+    with pytest.raises(ConfigError, match="data of one modality"):
+        Draws(lambda draw: divided(modalities=Modalities(("x",), ((1,),))), 2)
+
+
+@pytest.mark.parametrize(
+    ("rows", "test", "enough"),
+    [(1, 0.25, False), (2, 0.25, True), (3, 0.25, True), (20, 0.0, False), (20, 0.25, True)],
+)
+def test_each_client_needs_a_training_and_a_test_row(rows, test, enough) -> None:
+    """Two rows are one for training and one for test; a validation row is none that a client must have."""
+    sizes = (rows, 20)
+    whole = split_of([(np.ones((n, 1), np.float32), np.arange(n, dtype=np.float32)) for n in sizes])
+    none = Split(whole.x[:0], whole.y[:0], np.zeros(3, np.int64))
+    data = federation(whole, none, clients=("few", "many"))
+    if enough:
+        made_anew = again(data, test=test)(1)
+        assert int(made_anew.test.sizes[0]) == {2: 1, 3: 1, 20: 5}[rows]
+        assert sorted(np.concatenate([made_anew.stored(name).client(0)[1] for name in SPLITS])) == [*range(rows)]
+    else:
+        with pytest.raises(DataError, match=f"client 'few' has {rows} rows, too few for training and test"):
+            again(data, test=test)

@@ -82,13 +82,13 @@ def category(
     why = "" if keep else suspect_words(sum(count.values()) + others, distinct)
     if why:
         return left_out(name, f"{why} (keep=[{name!r}] keeps it)")
-    if len(count) + missing + (others > 0) < 2:
-        return left_out(name, "it is constant in the training rows" if count else "it has no value there")
-    if not count and not missing:
+    if others and not count and not missing:
         return left_out(name, "none of its words is frequent enough to be named")
+    if len(count) + missing + (others > 0) < 2:
+        return left_out(name, f"it {'is constant' if count else 'has no value'} in the training rows")
     words, notes = list(count), tuple[str, ...]()
     if len(words) > MOST:
-        most = np.sort(np.argsort(-np.array(list(count.values())), kind="stable")[:MOST])
+        most = np.argsort(-np.array(list(count.values())), kind="stable")[:MOST]
         words = [words[place] for place in most]
         rare = sorted({*count} - {*words})
         notes = (f"column '{name}': only its {MOST} most frequent categories have a feature (not {some(rare)})",)

@@ -20,8 +20,8 @@ def telling_columns(
     """The columns that tell the label of every row by themselves: perhaps the label under another name.
 
     x, y: encoded rows. Of a classification: equal values always have the same class, and along the sorted values the
-    class changes less than twice as often as there are classes (categories: there are at most twice as many). Of a
-    regression: the label rises, or falls, with the column in every row.
+    class changes less than twice as often as there are classes (categories: there are at most twice as many). A mark
+    of missing values is such a column, too. Of a regression: the label rises, or falls, with the column in every row.
     """
     if len(y) < FEWEST:
         return ()
@@ -29,13 +29,13 @@ def telling_columns(
     for column in schema.columns:
         width = len(column.features)
         part, place = x[:, place : place + width], place + width
-        if isinstance(column, LeftOut) or width == 0:
+        if isinstance(column, LeftOut):
             continue
         if isinstance(column, Category):
             values = np.where(part.any(axis=1), part.argmax(axis=1), -1)
             tells = is_class and _by_category(values, y)
         else:
-            tells = (_by_order(part[:, 0], y) if is_class else _in_step(part[:, 0], y)) and not column.constant
+            tells = any(_by_order(each, y) for each in part.T) if is_class else _in_step(part[:, 0], y)
         if tells:
             found.append(column.name)
     return tuple(found)

@@ -9,6 +9,7 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from idiolect.core.errors import ConfigError, StoreError, first_of
 from idiolect.core.files import atomic_write
+from idiolect.core.reading import json_of
 from idiolect.deploy.kind import Kind
 
 FILE = "hub.json"
@@ -43,7 +44,10 @@ class HubConfig(BaseModel):
         return tuple(site for site in self.sites if site not in self.left)
 
     def needed(self, cohort: int) -> int:
-        """Return how many of so many sites must answer: `quorum`, but at most all; by default half, rounded up."""
+        """Return how many of so many sites must answer: `quorum`, by default half, rounded up.
+
+        Of a cohort with fewer sites than the quorum (some have left, or few were drawn) all must answer.
+        """
         return min(self.quorum or (cohort + 1) // 2, cohort)
 
     @property
@@ -58,8 +62,10 @@ class HubConfig(BaseModel):
         twice = [site for site in self.sites if self.sites.count(site) > 1]
         if twice:
             raise ConfigError(f"two sites are called '{twice[0]}'; give each its own name")
-        if (self.quorum or 0) > len(self.sites):
-            raise ConfigError(f"--quorum {self.quorum}: there are {len(self.sites)} sites; a round needs at most all")
+        if (self.quorum or 0) > len(self.present):
+            raise ConfigError(
+                f"--quorum {self.quorum}: there are {len(self.present)} sites; a round needs at most all"
+            )
 
     def save(self, folder: Path) -> None:
         """Write folder/hub.json. Raises `ConfigError` as `check` does."""
@@ -69,16 +75,20 @@ class HubConfig(BaseModel):
 
     @classmethod
     def load(cls, folder: Path) -> "HubConfig":
-        """Read folder/hub.json. Raises `ConfigError` in one line if it is missing or wrong."""
+        """Read folder/hub.json. Raises `ConfigError` in one line if it is missing or wrong, see `check`."""
         path = folder / FILE
         try:
-            return cls.model_validate_json(path.read_bytes())
+            config = cls.model_validate_json(path.read_bytes())
+            config.check()
+            return config
         except FileNotFoundError:
             raise ConfigError(f"{path} is missing; make it with 'idiolect hub init'") from None
         except OSError as error:
             raise ConfigError(f"cannot read {path}: {error.strerror or error}") from None
         except ValidationError as error:
             raise ConfigError(f"{path}: {first_of(error)}") from None
+        except ConfigError as error:
+            raise ConfigError(f"{path}: {error}") from None
 
 
 def next_job(folder: Path) -> int:
@@ -89,7 +99,7 @@ def next_job(folder: Path) -> int:
     """
     path = folder / JOBS
     try:
-        last = int(json.loads(path.read_bytes())["job"]) if path.is_file() else 0
+        last = int(json_of(path.read_bytes())["job"]) if path.is_file() else 0
         job = max(last + 1, int(time.time()))
     except (OSError, ValueError, KeyError, TypeError) as error:
         raise StoreError(f"cannot read {path}: {error}") from None

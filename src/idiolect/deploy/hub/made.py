@@ -56,11 +56,20 @@ def add_site(folder: Path, site: str) -> HubConfig:
 
 
 def remove_site(folder: Path, site: str) -> HubConfig:
-    """Never call a site again; its number stays. Raises `ConfigError` if it is none, or the last one."""
+    """Never call a site again; its number stays.
+
+    Raises `ConfigError` if it is none or the last one, or if a round needs more answers than sites would be left.
+    """
     config = HubConfig.load(folder)
     require(site in config.sites, f"there is no site '{site}'; the federation has {', '.join(config.sites)}")
     require(site not in config.left, f"site '{site}' has left already")
-    require(len(config.present) > 1, f"site '{site}' is the last one; a federation needs a site")
+    rest = len(config.present) - 1
+    require(rest > 0, f"site '{site}' is the last one; a federation needs a site")
+    require(
+        (config.quorum or 0) <= rest,
+        f"a round needs {config.quorum} answers, and without '{site}' there are {rest} sites; "
+        f"first lower quorum in {folder / FILE}",
+    )
     changed = config.model_copy(update={"left": (*config.left, site)})
     changed.save(folder)
     return changed

@@ -4,7 +4,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from idiolect.core.errors import DivergedError
+from idiolect.core.errors import ConfigError, DivergedError
 from idiolect.data.federated import SPLITS
 from idiolect.deploy.hub.agreement import agreed_config
 from idiolect.deploy.hub.call import Call
@@ -31,9 +31,14 @@ AUDIT = ["The samples of different sites were never in one place, so nobody has 
 
 
 def experiment_for(config: HubConfig) -> Experiment:
-    """The experiment of a hub. Raises `ConfigError` for what cannot run at sites."""
+    """The experiment of a hub. Raises `ConfigError` for what cannot run at sites, or a quorum above the cohort."""
     experiment = experiment_of(config.experiment, "the hub's experiment")
     for cell in experiment.cells:
+        if cell.cohort is not None and cell.sampling == "fixed" and (config.quorum or 0) > cell.cohort:
+            raise ConfigError(
+                f"cell '{cell.id}': --quorum {config.quorum}: a round asks {cell.cohort:g} sites (cohort); "
+                "a round needs at most all of them"
+            )
         for method in cell.methods:
             check_runs_at_sites(cell, method)
     return experiment

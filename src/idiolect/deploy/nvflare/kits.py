@@ -8,6 +8,7 @@ from typing import Any, Literal
 
 from idiolect.core.errors import StoreError, require
 from idiolect.core.files import atomic_write
+from idiolect.core.reading import json_of
 from idiolect.deploy.nvflare.names import check_installed
 
 Kind = Literal["server", "client", "admin"]
@@ -129,7 +130,7 @@ def certificate(kit: Kit, now: datetime | None = None) -> Certificate:
 def read_json(path: Path) -> Any:
     """A JSON file of a kit. Raises `StoreError` that names it."""
     try:
-        return json.loads(path.read_bytes())
+        return json_of(path.read_bytes())
     except OSError as error:
         raise StoreError(f"cannot read {path}: {error.strerror or error}") from error
     except ValueError:

@@ -7,6 +7,7 @@ from pathlib import Path
 
 from idiolect.core.errors import ConfigError, DataError, DivergedError, StoreError
 from idiolect.core.files import atomic_write
+from idiolect.core.reading import json_of
 from idiolect.deploy.nvflare.names import HUB_FOLDER
 
 _FILE = "segment.json"
@@ -55,7 +56,7 @@ def write_end(folder: Path, job: str, error: BaseException | None) -> None:
 def read_end(folder: Path) -> End | None:
     """How the last job ended, if it said so."""
     try:
-        content = json.loads((folder / _FILE).read_bytes())
+        content = json_of((folder / _FILE).read_bytes())
         return End(str(content["job"]), str(content["error"]), bool(content["final"]))
     except (OSError, ValueError, KeyError, TypeError):
         return None

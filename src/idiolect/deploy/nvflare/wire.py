@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 
 from idiolect.core.errors import StoreError
+from idiolect.core.reading import json_of
 from idiolect.deploy.messages import Bytes, Message, Vectors, packed, unpacked
 
 Body = Bytes | bytes
@@ -40,7 +41,7 @@ def decoded(parts: Any) -> Message:
     """The message of `encoded`'s two parts; of anything else, a message with an error."""
     try:
         head, body = parts
-        header = json.loads(head)
+        header = json_of(head)
         whole = isinstance(body, bytes) or (isinstance(body, np.ndarray) and body.dtype == np.uint8)
         if not (isinstance(header, dict) and whole):
             return Message({"error": "sent something that is no message"})

@@ -20,6 +20,7 @@ from typing import Any, Protocol
 
 from idiolect.core.errors import IdiolectError, StoreError
 from idiolect.core.loading import loading
+from idiolect.core.reading import json_of
 from idiolect.core.rights import PRIVATE_UMASK
 from idiolect.deploy.messages import Message, packed, unpacked
 
@@ -47,7 +48,7 @@ def send(connection: Connection, message: Message) -> None:
 
 def receive(connection: Connection) -> Message:
     """Receive a message of the other process. Raises `EOFError` if it has ended."""
-    header = json.loads(connection.recv_bytes())
+    header = json_of(connection.recv_bytes())
     return Message(header, unpacked(connection.recv_bytes()))
 
 

@@ -86,10 +86,8 @@ def save_arrays(path: str | Path, data: FederatedData, client: int) -> None:
 
 def _from_table(settings: OwnData, path: Path | pd.DataFrame, kind: Kind | None) -> FederatedData:
     schema = _schema(settings, kind)
-    label = schema.label.model_copy(update={"name": settings.label or schema.label.name})
     client = schema.client if settings.client is None else settings.client
-    split = settings.split or schema.split
-    named = schema.model_copy(update={"client": client or schema.client, "split": split, "label": label})
+    named = schema.named(client or schema.client, settings.label or schema.label.name, settings.split or schema.split)
     table, where = named.read_file(path)
     if settings.split is not None and settings.split not in table.columns:
         raise DataError(f"{where}: no split column '{settings.split}'; leave split out to divide the rows at random")

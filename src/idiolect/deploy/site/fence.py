@@ -16,6 +16,7 @@ from filelock import FileLock, Timeout
 
 from idiolect.core.errors import StoreError
 from idiolect.core.files import atomic_write
+from idiolect.core.reading import json_of
 from idiolect.core.rights import make_folder
 
 Ticket = tuple[int, int]
@@ -60,7 +61,7 @@ class Fence:
 
     def _newest(self) -> Ticket:
         try:
-            values = json.loads(self._file.read_bytes())
+            values = json_of(self._file.read_bytes())
             newest = int(values["job"]), int(values["call"])
             return (-1, -1) if _is_ahead(newest) else newest
         except FileNotFoundError:
