@@ -1,6 +1,8 @@
 # Everything sets itself up: `make demo`, `make check` and `make test` work in a fresh clone.
 PYTHON ?= python3
 PYTEST_ARGS ?= -n auto --dist loadfile --no-loadscope-reorder
+# The versions that were tested; empty for the newest ones that pyproject.toml allows.
+CONSTRAINTS ?= constraints.txt
 VENV := .venv
 BIN := $(VENV)/bin
 STAMP := $(VENV)/.installed
@@ -23,22 +25,22 @@ test: $(STAMP)  ## All tests
 	$(BIN)/python -m pytest $(PYTEST_ARGS)
 
 lint: $(STAMP)
-	$(BIN)/ruff check src tests benchmarks results docs
-	$(BIN)/ruff format --check src tests benchmarks results docs
+	$(BIN)/ruff check src tests benchmarks results docs examples
+	$(BIN)/ruff format --check src tests benchmarks results docs examples
 	$(BIN)/python -m docs.make.words
 
 types: $(STAMP)
 	$(BIN)/pyright
 
 format: $(STAMP)
-	$(BIN)/ruff format src tests benchmarks results docs
-	$(BIN)/ruff check --fix src tests benchmarks results docs
+	$(BIN)/ruff format src tests benchmarks results docs examples
+	$(BIN)/ruff check --fix src tests benchmarks results docs examples
 
 clean:
 	rm -rf $(VENV) demo demo-sites site runs .pytest_cache .ruff_cache
 
-$(STAMP): pyproject.toml
+$(STAMP): pyproject.toml $(CONSTRAINTS)
 	$(PYTHON) -c 'import sys; sys.exit("idiolect needs Python 3.11 or newer; set PYTHON=/path/to/python3") if sys.version_info < (3, 11) else None'
 	$(PYTHON) -m venv $(VENV)
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable '.[dev]'
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check $(addprefix --constraint ,$(CONSTRAINTS)) --editable '.[dev]'
 	touch $(STAMP)

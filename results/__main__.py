@@ -1,8 +1,8 @@
-"""`python -m results`: write cells.csv and the tables of README.md and comparisons.md from the folders."""
+"""`python -m results`: make the folders small; write cells.csv and the tables of README.md and comparisons.md."""
 
 from pathlib import Path
 
-from results import cells, claims, ratios
+from results import cells, claims, compact, ratios
 from results.scores import COMPARISONS, README, between
 
 
@@ -14,6 +14,7 @@ def pages(summary: str) -> dict[Path, str]:
 
 
 if __name__ == "__main__":
+    print(compact.write())
     summary = cells.write()
     for file, text in pages(summary).items():
         file.write_text(text, encoding="utf-8")

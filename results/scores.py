@@ -1,18 +1,22 @@
 """What the folders of results hold: rows of their CSV files, and each run's score over all test samples."""
 
 import csv
+import io
 from collections import defaultdict
 from functools import cache
 from pathlib import Path
+
+from idiolect.report.from_csv import text_of
 
 HERE = Path(__file__).parent
 README, COMPARISONS = HERE / "README.md", HERE / "comparisons.md"
 
 
 def rows_of(folder: str, name: str = "table.csv") -> list[dict[str, str]]:
-    """The rows of a folder's CSV file."""
-    with (HERE / folder / name).open(encoding="utf-8") as file:
-        return list(csv.DictReader(file))
+    """The rows of a folder's CSV file, which may be stored compressed as `name`.gz."""
+    file = HERE / folder / name
+    text = text_of(file if file.is_file() else file.with_name(f"{name}.gz"))
+    return list(csv.DictReader(io.StringIO(text, newline="")))
 
 
 @cache  # a folder is asked several times, and reading clients.csv is all of the work

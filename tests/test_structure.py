@@ -133,7 +133,7 @@ def test_every_module_has_a_test_file_of_its_own() -> None:
 
 def test_every_test_file_is_of_a_module() -> None:
     names = {name_of(path) for path in MODULES}
-    elsewhere = {"benchmarks", "docs", "experiments", "results"}
+    elsewhere = {"benchmarks", "docs", "examples", "experiments", "results"}
     strange = [
         path.relative_to(TESTS).as_posix()
         for path in sorted(TESTS.rglob("test_*.py"))

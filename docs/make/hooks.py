@@ -1,5 +1,6 @@
 """What mkdocs calls: pages that are made of the package join those of docs/, and links find their files."""
 
+import posixpath
 import sys
 from pathlib import Path
 from typing import Any
@@ -11,7 +12,7 @@ from mkdocs.structure.pages import Page
 ROOT = Path(__file__).parents[2]
 sys.path[:0] = [str(ROOT), str(ROOT / "src")]
 
-from docs.make import cards, commands, fields, notation, notebook, public, repository  # noqa: E402
+from docs.make import cards, commands, drawn, fields, notation, notebook, public, repository  # noqa: E402
 
 
 def made() -> dict[str, str]:
@@ -28,6 +29,10 @@ def on_files(files: Files, config: MkDocsConfig) -> Files:
     for uri, image in notebook.images().items():
         files.append(File.generated(config, uri, content=image))
     for uri, content in repository.pointed_to(pages).items():
+        if isinstance(content, str) and uri.startswith(f"{repository.FOLDER}/results/"):
+            content, images = drawn.drawn(content)
+            for path, image in images.items():
+                files.append(File.generated(config, posixpath.join(posixpath.dirname(uri), path), content=image))
         given: dict[str, Any] = {"content": content} if isinstance(content, str) else {"abs_src_path": str(content)}
         files.append(File.generated(config, uri, **given))
     return files

@@ -1,5 +1,6 @@
 """The boards from CSV files are those of the run that wrote them."""
 
+import gzip
 from pathlib import Path
 
 import numpy as np
@@ -47,6 +48,36 @@ def test_without_clients_there_are_means_alone(folder):
     (board,) = boards_in(folder)
     assert board.summaries["local", "local"]["accuracy"].seeds == 2
     assert (board.scores, board.by_seed(("local", "local"), MEAN), board.sizes) == ({}, {}, None)
+
+
+def packed(folder):
+    text = (folder / "clients.csv").read_bytes()
+    (folder / "clients.csv.gz").write_bytes(gzip.compress(text))
+    (folder / "clients.csv").unlink()
+
+
+def test_a_compressed_clients_file_gives_the_same_board(folder):
+    (plain,) = boards_in(folder)
+    packed(folder)
+    (board,) = boards_in(folder)
+    assert board.clients == plain.clients != ()
+    key = ("local", "local")
+    assert board.by_seed(key, MEAN) == plain.by_seed(key, MEAN) != {}
+
+
+@pytest.mark.parametrize("size", [40, -20], ids=["cut short", "its end is missing"])
+def test_a_damaged_compressed_file_is_refused(folder, size):
+    packed(folder)
+    file = folder / "clients.csv.gz"
+    file.write_bytes(file.read_bytes()[:size])
+    with pytest.raises(DataError, match=r"cannot read .*clients\.csv\.gz"):
+        boards_in(folder)
+
+
+def test_a_file_that_is_only_named_as_compressed_is_refused(folder):
+    (folder / "clients.csv").rename(folder / "clients.csv.gz")
+    with pytest.raises(DataError, match=r"cannot read .*clients\.csv\.gz"):
+        boards_in(folder)
 
 
 @pytest.mark.parametrize(

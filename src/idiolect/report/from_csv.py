@@ -1,8 +1,13 @@
-"""Read the cells of a folder with only the CSV files of a report: table.csv, and clients.csv if it is there."""
+"""Read the cells of a folder with only the CSV files of a report: table.csv, and clients.csv if it is there.
+
+A large clients.csv may be stored compressed, as clients.csv.gz.
+"""
 
 import csv
+import gzip
 import io
 import math
+import zlib
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -22,6 +27,7 @@ from idiolect.study.published import Published
 from idiolect.study.summary import OverSeeds
 
 TABLE, CLIENTS = "table.csv", "clients.csv"
+PACKED = f"{CLIENTS}.gz"
 Key = tuple[str, str]
 """(method's title, model): one line of a table."""
 
@@ -85,16 +91,31 @@ class _Row:
         return DataError(f"{where}: '{self.text(name)}' is {what}; write the file again, or leave the folder out")
 
 
+def clients_file(folder: Path) -> Path | None:
+    """Find a folder's clients.csv or, without one, its clients.csv.gz; None if the folder has neither."""
+    return next((folder / name for name in (CLIENTS, PACKED) if (folder / name).is_file()), None)
+
+
+def text_of(path: Path) -> str:
+    """Read a CSV file's text, with its line ends as they are; a file that ends with .gz is decompressed.
+
+    Raises `OSError`, `UnicodeDecodeError`, or `EOFError` and `zlib.error` for a damaged compressed file.
+    """
+    opener = gzip.open if path.suffix == ".gz" else open
+    with opener(path, "rt", encoding="utf-8", newline="") as file:
+        return file.read()
+
+
 def cells_in(folder: Path) -> tuple[CsvCell, ...]:
-    """Read the cells of table.csv and clients.csv, which `report.raw` wrote.
+    """Read the cells of table.csv and clients.csv (or clients.csv.gz), which `report.raw` wrote.
 
     Seeds that were planned but did not end are not in these files. Raises `DataError` for a file that is not such a
     table.
     """
     table = _rows(folder / TABLE, ("cell", "method", "model", "metric", "seeds", "pooled"))
     clients: list[_Row] = []
-    if (folder / CLIENTS).is_file():
-        clients = _rows(folder / CLIENTS, ("cell", "method", "model", "seed", "client", "n", "loss"))
+    if (file := clients_file(folder)) is not None:
+        clients = _rows(file, ("cell", "method", "model", "seed", "client", "n", "loss"))
     by_cell: dict[str, list[_Row]] = {row["cell"]: [] for row in table}
     for row in clients:
         by_cell.get(row["cell"], []).append(row)
@@ -109,10 +130,8 @@ def boards_in(folder: Path) -> list[Board]:
 def _rows(path: Path, needed: Sequence[str]) -> list[_Row]:
     """The rows of a CSV file. Raises `DataError` if it cannot be read or lacks a column."""
     try:
-        with path.open(encoding="utf-8", newline="") as file:
-            text = file.read()
-        lines = [*csv.reader(io.StringIO(text, newline=""), strict=True)]
-    except (OSError, UnicodeDecodeError, csv.Error) as error:
+        lines = [*csv.reader(io.StringIO(text_of(path), newline=""), strict=True)]
+    except (OSError, EOFError, zlib.error, UnicodeDecodeError, csv.Error) as error:
         raise DataError(f"cannot read {path}: {error}") from error
     names = lines[0] if lines else []
     if lacking := [name for name in needed if name not in names]:

@@ -6,7 +6,7 @@ from pathlib import Path
 from idiolect.algorithms.registry import ALGORITHMS
 from idiolect.core.errors import StoreError
 from idiolect.report.extras import pairs_extra
-from idiolect.report.from_csv import CLIENTS, TABLE, CsvCell, cells_in
+from idiolect.report.from_csv import CLIENTS, TABLE, CsvCell, cells_in, clients_file
 from idiolect.report.html.names import isolated
 from idiolect.report.html.parts import Entry, Part, Whole
 from idiolect.report.html.words import Section, told_by
@@ -28,7 +28,7 @@ def whole_of_csv(folder: Path) -> Whole:
         f"{folder.name} was read from CSV files only: there are no curves, no labels and sizes of training data, no "
         "bytes, no graph, no distances of models and no confusion matrices to show."
     ]
-    if not (folder / CLIENTS).is_file():
+    if clients_file(folder) is None:
         missing.append(f"{folder.name} has no {CLIENTS}: no client is shown by itself.")
     if not parts:
         missing.append(f"{folder.name}: {TABLE} has no row.")

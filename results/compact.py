@@ -1,0 +1,111 @@
+"""Keep the folders small: `python -m results` stores what git hosts and readers need, once and compressed.
+
+What the CSV files of a folder can draw is not stored: report.md names the command that draws it, and `make docs`
+draws it for the site. The CSV files hold the scores of one round, so curves over rounds cannot be drawn from them.
+Such pictures stay, as PNG files of at most 256 colours, which are smaller than the same figures as SVG.
+"""
+
+import csv
+import gzip
+import io
+import re
+from collections.abc import Iterable
+from pathlib import Path
+
+from PIL import Image
+
+from idiolect.report.from_csv import CLIENTS, PACKED, TABLE, clients_file
+from results.scores import HERE
+
+BUDGET = 25_000_000
+"""Bytes that all files of results/ may have together."""
+LARGE = 256 * 1024
+"""Bytes above which a clients.csv is stored compressed, without loss: pages of git hosts show only small tables."""
+COLOURS = 256
+
+_CLIENTS_PICTURE = re.compile(
+    r"^!\[(?:.*: )?test score of every client\]\(figures/(.+)-clients\.png\)$", re.MULTILINE
+)
+_LINK = re.compile(r"!\[[^\]]*\]\(([^)\s]+)\)")
+_STATEMENT = f"`{TABLE}` has every number unrounded, `{CLIENTS}` every client's."
+
+
+def folders() -> list[Path]:
+    """Every folder with the report of an experiment."""
+    return sorted(report.parent for report in HERE.glob("*/*/report.md"))
+
+
+def shown() -> set[Path]:
+    """The pictures that the first pages show: those of the papers' README.md files."""
+    pages = HERE.glob("*/README.md")
+    return {(page.parent / link).resolve() for page in pages for link in _LINK.findall(page.read_text("utf-8"))}
+
+
+def cell_ids(folder: Path) -> dict[str, str]:
+    """The ids of a folder's cells, by the names that their figures' files have."""
+    with (folder / TABLE).open(encoding="utf-8", newline="") as file:
+        ids = dict.fromkeys(row["cell"] for row in csv.DictReader(file))
+    return {re.sub(r"[^A-Za-z0-9._-]+", "-", cell).strip("-."): cell for cell in ids}
+
+
+def compact(folder: Path, kept: Iterable[Path]) -> None:
+    """Make one folder small; a second call changes nothing. kept: pictures that pages show and that stay."""
+    text = (folder / "report.md").read_text(encoding="utf-8")
+    compress_clients(folder)
+    kept = set(kept)
+    for picture in sorted((folder / "figures").glob("*")):
+        drawable = picture.suffix == ".svg" or picture.name.endswith("-clients.png")
+        if drawable and picture.resolve() not in kept:
+            picture.unlink()
+        elif picture.suffix == ".png":
+            reduce_colours(picture)
+    (folder / "report.md").write_text(with_commands(text, folder), encoding="utf-8")
+
+
+def compress_clients(folder: Path) -> None:
+    """Replace a large clients.csv by clients.csv.gz. The same text always gives the same bytes."""
+    file = folder / CLIENTS
+    if file.is_file() and file.stat().st_size > LARGE:
+        (folder / PACKED).write_bytes(gzip.compress(file.read_bytes(), 9, mtime=0))
+        file.unlink()
+
+
+def reduce_colours(picture: Path) -> None:
+    """Store a picture with a palette of 256 colours, if it has none yet and gets smaller by it."""
+    with Image.open(picture) as image:
+        if image.mode == "P":
+            return
+        buffer = io.BytesIO()
+        reduced = image.convert("RGB").quantize(COLOURS, dither=Image.Dither.NONE)
+        reduced.save(buffer, "PNG", optimize=True)
+    if buffer.tell() < picture.stat().st_size:
+        picture.write_bytes(buffer.getvalue())
+
+
+def with_commands(text: str, folder: Path) -> str:
+    """The text of a report with the command that draws each picture which is not stored."""
+    ids, path = cell_ids(folder), folder.relative_to(HERE.parent).as_posix()
+    file = clients_file(folder)
+    name = CLIENTS if file is None else file.name
+
+    def command(found: re.Match[str]) -> str:
+        if (folder / "figures" / f"{found[1]}-clients.png").is_file():
+            return found[0]
+        cell = f" --cell {ids[found[1]]}" if len(ids) > 1 else ""
+        command = f"idiolect figure {path} clients{cell} --format svg"
+        return f"Every client's test score is in [{name}]({name}); this command draws it: `{command}`"
+
+    return _CLIENTS_PICTURE.sub(command, text).replace(_STATEMENT, _STATEMENT.replace(CLIENTS, name))
+
+
+def size() -> int:
+    """Bytes of all files of results/, without what Python keeps there."""
+    return sum(file.stat().st_size for file in HERE.rglob("*") if file.is_file() and file.suffix != ".pyc")
+
+
+def write() -> str:
+    """Make every folder small; returns the size of all in a sentence."""
+    kept = shown()
+    for folder in folders():
+        compact(folder, kept)
+    return f"results/ has {size() / 1e6:.1f} MB, of at most {BUDGET / 1e6:.0f} MB."
