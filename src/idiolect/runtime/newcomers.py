@@ -16,12 +16,13 @@ from idiolect.algorithms.start import Start
 from idiolect.client.client import Client
 from idiolect.client.predictor import Models
 from idiolect.core.errors import ConfigError, DataError, require
-from idiolect.core.random import MOST_SEED, stream
+from idiolect.core.random import MOST_SEED
 from idiolect.data.federated import FederatedData
 from idiolect.data.generated import GeneratedSplit
 from idiolect.metrics.base import Metric
 from idiolect.runtime.evaluate import ClientScores, Evaluator
 from idiolect.runtime.plan import State
+from idiolect.runtime.round import draws, first_draws
 from idiolect.runtime.simulate import Simulation
 
 
@@ -83,8 +84,7 @@ class Joining(Algorithm):
         """The client as one of the run's federation, with at most `most` samples; its key, that of its own number."""
         federation = replace(client.federation, samples=view.samples, clients=self.clients, cohort=self.cohort)
         known = replace(client.window(0, jnp.minimum(client.size, view.most)), id=private.number)
-        key = stream(jax.random.wrap_key_data(view.seed), "local", client.round, private.number)
-        return replace(known, federation=federation), key
+        return replace(known, federation=federation), draws(jax.random.wrap_key_data(view.seed), known)
 
 
 @dataclass(frozen=True, eq=False)
@@ -137,7 +137,7 @@ def personalize(
     start = replace(simulation.start, params=params, capacity=int(data.train.sizes.max()))
 
     def private(number: Array) -> PyTree:
-        return method.new_private(view, start, stream(state.seed, "private", 0, number))
+        return method.new_private(view, start, first_draws(state.seed, number))
 
     samples = jnp.asarray(float(simulation.training.train.sizes.sum()))
     limit = jnp.asarray(start.capacity if most is None else most, jnp.int32)

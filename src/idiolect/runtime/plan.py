@@ -13,14 +13,14 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Bool, Int, PRNGKeyArray, PyTree
 
-from idiolect.algorithms.base import Algorithm, Cohort
+from idiolect.algorithms.base import Algorithm
 from idiolect.client.client import Client, Federation
 from idiolect.client.objective import Objective
 from idiolect.client.samples import Samples
 from idiolect.core import tree
-from idiolect.core.random import stream
 from idiolect.runtime.blocks import map_blocks
 from idiolect.runtime.devices import Devices
+from idiolect.runtime.round import client_of, client_step, cohort_of, models_of, server_step
 from idiolect.runtime.sampling import Sampling
 
 
@@ -70,8 +70,6 @@ class Plan(eqx.Module):
 
     def client(self, arrays: Samples, client_id: Int[Array, ""], round: Int[Array, ""]) -> Client:
         """Build one client's side of one round."""
-        x, y, start = arrays.of(client_id)
-        outputs = None if arrays.outputs is None else arrays.outputs[client_id]
         federation = Federation(
             arrays.total,
             self.population,
@@ -80,7 +78,7 @@ class Plan(eqx.Module):
             tile=self.tile,
             sizes=self.sizes if self.block == 1 else (),
         )
-        return Client(x, y, start, arrays.sizes[client_id], client_id, round, self.objective, federation, outputs)
+        return client_of(arrays, client_id, round, self.objective, federation)
 
     def one_round(self, state: State, arrays: Samples, capacity: int) -> State:
         """Run one round; returns the next state. arrays: training samples; capacity: rows that hold any cohort."""
@@ -111,21 +109,15 @@ class Plan(eqx.Module):
             plan: Plan, seen: tuple[State, Samples], client_id: Array, private: PyTree
         ) -> tuple[PyTree, PyTree, Array]:
             (state, arrays), algorithm = seen, plan.algorithm
-            message, private = algorithm.local(
-                algorithm.view(state.shared, client_id),
-                private,
-                plan.client(arrays, client_id, state.round),
-                stream(state.seed, "local", state.round, client_id),
-            )
+            view, client = algorithm.view(state.shared, client_id), plan.client(arrays, client_id, state.round)
+            message, private = client_step(algorithm, view, private, client, state.seed)
             return message, private, tree.all_finite((message, private))
 
         messages, changed, finite = self.map(one, (state, arrays), trained, private)
         if self.train == "all":
             messages, changed, finite = tree.gather((messages, changed, finite), ids)
-        sizes = arrays.sizes[ids].astype(jnp.result_type(float))
-        cohort = Cohort(ids, sizes, present, self.population, arrays.total, self.sampling.size)
-        shared = self.algorithm.aggregate(state.shared, cohort, messages)
-        shared = jax.tree.map(lambda new, old: jnp.where(jnp.any(present), new, old), shared, state.shared)
+        cohort = cohort_of(arrays, ids, present, self.population, self.sampling.size)
+        shared = server_step(self.algorithm, state.shared, cohort, messages)
         bad = present & ~finite
         culprit = jnp.where(jnp.any(bad), ids[jnp.argmax(bad)], -1)
         stage = jnp.where(jnp.any(bad), 1, jnp.where(tree.all_finite(shared), 0, 2))
@@ -145,10 +137,6 @@ class Plan(eqx.Module):
     ) -> dict[str, PyTree]:
         """Make one client's named models, from its training samples and with the next round's random draws."""
         (state, train), algorithm = seen, self.algorithm
-        models = algorithm.evaluated(
-            algorithm.view(state.shared, client_id),
-            private,
-            self.client(train, client_id, state.round),
-            stream(state.seed, "local", state.round, client_id),
-        )
+        view, client = algorithm.view(state.shared, client_id), self.client(train, client_id, state.round)
+        models = models_of(algorithm, view, private, client, state.seed)
         return {name: models[name] for name in names}

@@ -19,7 +19,7 @@ from idiolect.client.samples import Samples, to_device
 from idiolect.client.tiles import capacities, most_rows
 from idiolect.core import tree
 from idiolect.core.errors import DivergedError, require
-from idiolect.core.random import check_seed, stream
+from idiolect.core.random import check_seed
 from idiolect.data.federated import FederatedData
 from idiolect.runtime.blocks import default_block
 from idiolect.runtime.compiled import Skeleton, once
@@ -27,6 +27,7 @@ from idiolect.runtime.devices import Devices
 from idiolect.runtime.memory import check_batches
 from idiolect.runtime.plan import Plan, State
 from idiolect.runtime.private_rows import PrivateRows
+from idiolect.runtime.round import first_private, first_shared
 from idiolect.runtime.sampling import Sampling
 
 _ONLY_IN_MEMORY = "private states in a file go with one process, without debug, and with train = 'cohort' alone"
@@ -115,7 +116,7 @@ class Simulation:
         algorithm.check_start(self.start)
         check_batches(algorithm, self.start)
         # Traced with shapes only, so that the method's own checks come before anything runs or is written.
-        jax.eval_shape(self._first, jax.random.key(0), params, jnp.arange(1))
+        jax.eval_shape(self.first, jax.random.key(0), params, jnp.arange(1))
         self.offered = algorithm.offered(self.start)
         self.rounds, self.debug = rounds, debug
         self.train: Literal["cohort", "all"] = train
@@ -155,23 +156,23 @@ class Simulation:
         params = self.params if params is None else params
         key = jax.random.key(seed)
         if rows is None:
-            shared, private = self._first(key, params, jnp.arange(self.training.num_clients))
+            shared, private = self.first(key, params, jnp.arange(self.training.num_clients))
         else:
             require(self.train == "cohort" and not self.debug and jax.process_count() == 1, _ONLY_IN_MEMORY)
-            shared, _ = self._first(key, params, jnp.arange(0))
-            private = PrivateRows(rows, jax.jit(lambda ids: self._first(key, params, ids)[1]))
+            shared, _ = self.first(key, params, jnp.arange(0))
+            private = PrivateRows(rows, jax.jit(lambda ids: self.first(key, params, ids)[1]))
         # Copies: the compiled loop donates the state's buffers, and the initial parameters must survive.
         state = State(shared, private, jnp.asarray(0, jnp.int32), key, jnp.zeros(3, jnp.int32))
         return jax.tree.map(lambda a: jnp.array(a) if eqx.is_array(a) else a, state)
 
-    def _first(self, key: PRNGKeyArray, params: PyTree, ids: Int[Array, "n"]) -> tuple[PyTree, PyTree]:
+    def first(self, key: PRNGKeyArray, params: PyTree, ids: Int[Array, "n"]) -> tuple[PyTree, PyTree]:
         """(shared state before the first round, private states of the clients `ids`), as the method makes them."""
         start = replace(self.start, params=params)
 
         def private(client_id: Int[Array, ""]) -> PyTree:
-            return self.algorithm.init_private(start, stream(key, "private", 0, client_id))
+            return first_private(self.algorithm, start, key, client_id)
 
-        return self.algorithm.init(start, stream(key, "init")), jax.vmap(private)(ids)
+        return first_shared(self.algorithm, start, key), jax.vmap(private)(ids)
 
     @cached_property
     def plan(self) -> Plan:

@@ -6,7 +6,7 @@ from jaxtyping import PyTree
 
 from idiolect.client.samples import Samples, to_device
 from idiolect.core import tree
-from idiolect.core.random import stream
+from idiolect.runtime.round import client_step
 from idiolect.runtime.simulate import Simulation
 
 
@@ -18,13 +18,13 @@ def shapes_of_a_round(simulation: Simulation) -> tuple[PyTree, PyTree]:
     key, number, round = jax.random.key(0), jnp.zeros((), jnp.int32), jnp.zeros((), jnp.int32)
 
     def first() -> tuple[PyTree, PyTree]:
-        shared, private = simulation._first(key, simulation.params, jnp.arange(1))
+        shared, private = simulation.first(key, simulation.params, jnp.arange(1))
         return shared, tree.gather(private, 0)
 
     def both(shared: PyTree, private: PyTree, samples: Samples) -> tuple[PyTree, PyTree]:
         view = simulation.algorithm.view(shared, number)
         client = simulation.plan.client(samples, number, round)
-        return view, simulation.algorithm.local(view, private, client, stream(key, "local", round, number))[0]
+        return view, client_step(simulation.algorithm, view, private, client, key)[0]
 
     return jax.eval_shape(both, *jax.eval_shape(first), to_device(simulation.training.train))
 

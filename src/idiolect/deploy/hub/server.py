@@ -10,7 +10,7 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import PyTree
 
-from idiolect.algorithms.base import Algorithm, Cohort
+from idiolect.algorithms.base import Algorithm
 from idiolect.algorithms.registry import ALGORITHMS
 from idiolect.client.samples import to_device
 from idiolect.core import tree
@@ -19,6 +19,7 @@ from idiolect.data.federated import FederatedData
 from idiolect.deploy.messages import Vectors
 from idiolect.deploy.trees import named, restored
 from idiolect.models.registry import complete_spec
+from idiolect.runtime.round import cohort_of, server_step
 from idiolect.runtime.simulate import Simulation
 from idiolect.runtime.traffic import shapes_of_a_round
 from idiolect.study.experiment import Cell, Method
@@ -43,7 +44,7 @@ class Server:
 
     def first(self) -> PyTree:
         """The shared state before the first round."""
-        return jax.jit(lambda: self.simulation._first(self.key, self.params, jnp.arange(0))[0])()
+        return jax.jit(lambda: self.simulation.first(self.key, self.params, jnp.arange(0))[0])()
 
     def alike(self, other: "Server") -> bool:
         """Whether the shared state and a site's private one have the other's shapes."""
@@ -51,7 +52,7 @@ class Server:
 
     @cached_property
     def _shapes(self) -> tuple[Any, ...]:
-        made = jax.eval_shape(lambda: self.simulation._first(self.key, self.params, jnp.arange(1)))
+        made = jax.eval_shape(lambda: self.simulation.first(self.key, self.params, jnp.arange(1)))
         return jax.tree.structure(made), [(leaf.shape, leaf.dtype) for leaf in jax.tree.leaves(made)]
 
     def restore(self, vectors: Vectors) -> PyTree:
@@ -108,10 +109,8 @@ class Server:
         arrays = to_device(sim.training.train)
 
         def aggregate(shared: PyTree, ids: Any, present: Any, messages: PyTree) -> PyTree:
-            sizes = arrays.sizes[ids].astype(jnp.result_type(float))
-            cohort = Cohort(ids, sizes, present, sim.training.num_clients, arrays.total, sim.sampling.size)
-            after = self.algorithm.aggregate(shared, cohort, messages)
-            return jax.tree.map(lambda new, old: jnp.where(jnp.any(present), new, old), after, shared)
+            cohort = cohort_of(arrays, ids, present, sim.training.num_clients, sim.sampling.size)
+            return server_step(self.algorithm, shared, cohort, messages)
 
         return jax.jit(aggregate)
 

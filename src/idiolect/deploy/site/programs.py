@@ -21,7 +21,7 @@ from idiolect.client.predictor import Models, unshared
 from idiolect.client.samples import Samples, to_device
 from idiolect.client.tiles import Tiles, most_rows, tiles_of
 from idiolect.core import tree
-from idiolect.core.random import model_key, stream
+from idiolect.core.random import model_key
 from idiolect.data.federated import FederatedData
 from idiolect.deploy.terms import Place, Terms
 from idiolect.graphs import Graph, complete
@@ -31,6 +31,7 @@ from idiolect.models import build as build_model
 from idiolect.models import l2_of
 from idiolect.models.registry import loss_of
 from idiolect.runtime.compiled import once
+from idiolect.runtime.round import client_of, client_step, first_private, first_shared, models_of
 from idiolect.runtime.scoring import Each, Pool, score_tiles
 
 
@@ -51,19 +52,17 @@ class Programs:
 
     def client(self, samples: Samples, place: "Numbers", round: Int[Array, ""]) -> Client:
         """The site as the method's client: the arrays hold its own samples alone."""
-        x, y, start = samples.of(jnp.asarray(0))
-        outputs = None if samples.outputs is None else samples.outputs[0]
         federation = Federation(place.samples, self.start.clients, self.cohort, self.start.capacity, self.tile)
-        return Client(x, y, start, samples.sizes[0], place.id, round, self.objective, federation, outputs)
+        return client_of(samples, jnp.asarray(0), round, self.objective, federation, place.id)
 
     def first(self, params: PyTree, place: "Numbers", seed: PRNGKeyArray) -> PyTree:
         """What the site keeps before its first round: its private state, and the view it has without a hub."""
         start = replace(self.start, params=params)
-        private = self.algorithm.init_private(start, stream(seed, "private", 0, place.id))
+        private = first_private(self.algorithm, start, seed, place.id)
         return {"private": private, "view": self._view(start, place, seed)}
 
     def _view(self, start: Start, place: "Numbers", seed: PRNGKeyArray) -> PyTree:
-        return self.algorithm.view(self.algorithm.init(start, stream(seed, "init")), place.id)
+        return self.algorithm.view(first_shared(self.algorithm, start, seed), place.id)
 
     @cached_property
     def begin(self) -> Callable[[PyTree, "Numbers", PRNGKeyArray], PyTree]:
@@ -88,8 +87,7 @@ class Programs:
         def local(
             view: PyTree, private: PyTree, samples: Samples, place: Numbers, round: Array, seed: PRNGKeyArray
         ) -> tuple[PyTree, PyTree]:
-            key = stream(seed, "local", round, place.id)
-            return self.algorithm.local(view, private, self.client(samples, place, round), key)
+            return client_step(self.algorithm, view, private, self.client(samples, place, round), seed)
 
         return jax.jit(local)
 
@@ -102,8 +100,7 @@ class Programs:
         self, view: PyTree, private: PyTree, samples: Samples, place: "Numbers", round: Array, seed: PRNGKeyArray
     ) -> Models:
         """The site's models by name, made of its training samples and the next round's draws."""
-        key = stream(seed, "local", round, place.id)
-        return self.algorithm.evaluated(view, private, self.client(samples, place, round), key)
+        return models_of(self.algorithm, view, private, self.client(samples, place, round), seed)
 
     @cached_property
     def made(self) -> Callable[..., Models]:
