@@ -38,7 +38,7 @@ from idiolect.data.federated import FederatedData, Split, TaskKind
 from idiolect.models import build
 from idiolect.runtime.compiled import use_compilation_cache
 from idiolect.runtime.evaluate import Evaluator
-from idiolect.runtime.outputs import outputs_of
+from idiolect.runtime.predict import outputs_of
 from idiolect.runtime.simulate import Simulation
 
 SHARED = "global"
@@ -138,11 +138,12 @@ class _Personalized(BaseEstimator):
         x = self._features(validate_data(self, x, dtype=np.float64, reset=False))
         rows = self._answered_by(groups, len(x))
         params, static = self._parts()
+        objective = objective_of(static, self._task)
         found: np.ndarray | None = None
         for mine, leaves in ((rows >= 0, self._own), (rows < 0, self._shared)):
             if leaves is not None and mine.any():
                 owners = np.maximum(rows[mine], 0) % len(leaves[0])  # 0 where one model is everyone's
-                outputs = outputs_of(static, _filled(params, leaves), owners, x[mine])
+                outputs, _ = outputs_of(objective, _filled(params, leaves), owners, x[mine])
                 found = np.empty((len(x), *outputs.shape[1:])) if found is None else found
                 found[mine] = outputs
         return cast(np.ndarray, found)

@@ -3,17 +3,15 @@
 from collections.abc import Mapping
 from typing import Any
 
-import equinox as eqx
 import jax
-import jax.numpy as jnp
 import numpy as np
-from jaxtyping import Array, Float, Int, PyTree
+from jaxtyping import Float, Int, PyTree
 
 from idiolect.client.objective import Objective
 from idiolect.client.predictor import unshared
-from idiolect.core import tree
 from idiolect.data.federated import FederatedData
 from idiolect.data.generated import GeneratedSplit
+from idiolect.runtime.predict import outputs_of
 from idiolect.study.store import RunRow, Store
 
 MOST_CLASSES = 20
@@ -22,8 +20,6 @@ MOST_COUNTS = 500_000
 MOST_SAMPLES = 50_000
 MOST_RESIDUALS = 200
 """Residuals of one client; of more samples, as many evenly spaced ones."""
-_BYTES = 2**26
-"""Of models that predict at once."""
 
 
 def predicted_key(cell: str, title: str) -> str:
@@ -58,8 +54,9 @@ def predicted_of(objective: Objective, models: PyTree, data: FederatedData, ids:
     parts = [data.test.client(int(i)) for i in ids]
     owners = np.repeat(np.arange(len(ids)), [len(y) for _, y in parts])
     x, y = (np.concatenate([part[k] for part in parts]) for k in (0, 1))
-    outputs, usable = _outputs_of(objective, unshared(models), owners, x)
-    owners, y, outputs = owners[usable], y[usable], outputs[usable]
+    outputs, usable = outputs_of(objective, unshared(models), owners, x)
+    answered = usable > 0
+    owners, y, outputs = owners[answered], y[answered], outputs[answered]
     if data.task == "classification":
         found = np.zeros((len(ids), len(data.classes), len(data.classes)), np.int64)
         np.add.at(found, (owners, y, outputs.argmax(axis=-1)), 1)
@@ -72,26 +69,3 @@ def _some(residuals: Float[np.ndarray, "m"]) -> list[float]:
     if len(residuals) > MOST_RESIDUALS:
         residuals = residuals[np.linspace(0, len(residuals) - 1, MOST_RESIDUALS).round().astype(int)]
     return [float(f"{value:.5g}") for value in residuals]
-
-
-def _outputs_of(
-    objective: Objective, params: PyTree, owners: Int[np.ndarray, "m"], x: np.ndarray
-) -> tuple[np.ndarray, np.ndarray]:
-    """(outputs of each sample by its owner's model, whether the model answers it)."""
-    clients = max(1, jax.tree.leaves(params)[0].shape[0])
-    size = sum(leaf.nbytes for leaf in jax.tree.leaves(params)) // clients
-    batch = int(np.clip(_BYTES // max(size, 1), 1, 64))
-    rows = np.minimum(np.arange(-(-len(x) // batch) * batch), len(x) - 1)  # whole batches: one program
-    outputs, usable = _compiled(objective, params, jnp.asarray(owners[rows]), jnp.asarray(x[rows]), batch)
-    return np.asarray(outputs)[: len(x)], np.asarray(usable)[: len(x)] > 0
-
-
-@eqx.filter_jit
-def _compiled(
-    objective: Objective, params: PyTree, owners: Int[Array, "m"], x: Array, batch: int
-) -> tuple[Array, Float[Array, "m"]]:
-    def one(sample: tuple[Array, Array]) -> tuple[Array, Array]:
-        model, inputs = tree.gather(params, sample[0]), sample[1][None]
-        return objective.outputs(model, inputs)[0], objective.usable(model, inputs)[0]
-
-    return jax.lax.map(one, (owners, x), batch_size=batch)

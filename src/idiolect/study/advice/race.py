@@ -16,7 +16,6 @@ from idiolect.client.objective import Objective, objective_of
 from idiolect.client.predictor import unshared
 from idiolect.client.samples import Arrays
 from idiolect.client.tiles import Tiles
-from idiolect.core import tree
 from idiolect.core.losses import SampleLoss
 from idiolect.core.random import model_key
 from idiolect.metrics.registry import METRICS
@@ -26,6 +25,7 @@ from idiolect.runtime.batched import Member, Program
 from idiolect.runtime.blocks import map_blocks
 from idiolect.runtime.devices import Devices
 from idiolect.runtime.plan import Plan, State
+from idiolect.runtime.predict import outputs_of
 from idiolect.runtime.simulate import Simulation
 from idiolect.runtime.traffic import bytes_a_round
 from idiolect.study.advice.contestants import L2, Contestant, Kind, looked_at
@@ -33,7 +33,6 @@ from idiolect.study.advice.draws import Draws
 
 CHOSEN_BY: Mapping[str, str] = {"classification": "log-loss", "regression": "mse"}
 """The loss that chooses and decides. It is proper: accuracy says little where one label is rare."""
-_ROWS = 256  # rows predicted at a time
 
 
 @dataclass(frozen=True)
@@ -209,7 +208,7 @@ def _outputs(
     for part in ("validation", "test"):
         owners = np.concatenate([draw * clients + draws.owners(part) for draw in range(draws.count)])
         x = np.concatenate([data.stored(part).x for data in draws.data])
-        outputs = np.asarray(predicted(objective, models, jnp.asarray(owners), jnp.asarray(x)), np.float64)
+        outputs = np.asarray(outputs_of(objective, models, owners, x)[0], np.float64)
         found += [{part: each} for each in np.split(outputs, draws.count)]
     return tuple({**found[draw], **found[draws.count + draw]} for draw in range(draws.count))
 
@@ -231,15 +230,3 @@ def _models(
 
     models = jax.lax.map(draw, (plans, states, starts))
     return jax.tree.map(lambda leaf: leaf.reshape(-1, *leaf.shape[2:]), models)
-
-
-@eqx.filter_jit
-def predicted(
-    objective: Objective, models: PyTree, owners: Int[Array, "n"], x: Float[Array, "n ..."]
-) -> Float[Array, "n ..."]:
-    """The output of its own client's model for each row. models: leaves (clients, ...)."""
-
-    def one(row: tuple[Array, Array]) -> Array:
-        return objective.model(tree.gather(models, row[0]))(row[1])
-
-    return jax.lax.map(one, (owners, x), batch_size=min(_ROWS, len(x)))
