@@ -145,14 +145,30 @@ def three_clients() -> "FederatedData":
     return from_arrays(parts, validation=0.25)
 
 
+def pytest_addoption(parser: pytest.Parser) -> None:
+    parser.addoption("--second", default="all", help="of the second tier run all, none, or K/N: every N-th file")
+
+
 @pytest.hookimpl(tryfirst=True)
-def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Mark what is slow, and let files that are slow as a whole come first: no worker ends long after the others."""
-    lines = set((Path(__file__).parent / "slow.txt").read_text().splitlines())
-    for item in items:
-        if item.nodeid.partition("::")[0] in lines or item.nodeid.partition("[")[0] in lines:
-            item.add_marker(pytest.mark.slow)
-    items.sort(key=lambda item: item.nodeid.partition("::")[0] not in lines)
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    """Choose the second tier's files, and let long files come first: no worker ends long after the others."""
+    second = [item for item in items if item.get_closest_marker("second")]
+    files = sorted({str(item.path) for item in second})
+    chosen = share(files, config.getoption("--second"))
+    dropped = [item for item in second if str(item.path) not in chosen]
+    if dropped:
+        config.hook.pytest_deselected(items=dropped)
+        left_out = {id(item) for item in dropped}
+        items[:] = [item for item in items if id(item) not in left_out]
+    items.sort(key=lambda item: item.get_closest_marker("long") is None)
+
+
+def share(files: list[str], which: str) -> set[str]:
+    """The files that `--second` names: "all", "none", or "K/N", every N-th from the K-th on."""
+    if which in ("all", "none"):
+        return set(files) if which == "all" else set()
+    first, every = (int(part) for part in which.split("/"))
+    return set(files[first % every :: every])
 
 
 def pytest_runtest_teardown(item: pytest.Item, nextitem: pytest.Item | None) -> None:

@@ -63,7 +63,6 @@ def test_by_default_the_client_sees_all_and_the_server_says_nothing() -> None:
     assert method.view(shared, jnp.asarray(3)) is shared
     assert method.model_names == ("global",)
     assert not method.everyone
-    assert method.diagnostics(shared) == {}
 
 
 BOUNDS = {

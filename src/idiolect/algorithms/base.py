@@ -15,6 +15,8 @@ A method that neighbours can run without a server names its graph in `peers`, an
 
     view = mix(message, the neighbours' messages, weights of the edges)
 
+`optional.py` has what a method may add for readers of its results: remarks, diagnostics, relations, its graph.
+
 Four more say what a client gets that joins after training: new_view, new_private, new_round, new_models. Their
 defaults are the method's own functions with the shared state held fixed.
 
@@ -179,25 +181,6 @@ class Algorithm(eqx.Module):
         The same as `aggregate` computes for it. A neighbour whose message is missing has weight 0.
         """
         raise NotImplementedError(f"{self.name} has no step among neighbours")
-
-    def remarks(self, params: PyTree) -> tuple[str, ...]:
-        """What a reader of the results must know of this method with this model; `params` may be shapes."""
-        del params
-        return ()
-
-    def diagnostics(self, shared: PyTree) -> dict[str, Float[Array, ""]]:
-        """Scalars that say how the method does (MOCHA: its duality gap), recorded at every evaluation."""
-        del shared
-        return {}
-
-    def graph_used(self, start: Start) -> Graph | None:
-        """The graph of clients by which the method relates them, with a server or without; None if it has none."""
-        return self.peers(start)
-
-    def relations(self, shared: PyTree) -> Float[Array, "clients clients"] | None:
-        """How the method has learned that the clients are related, a symmetric matrix; None if it learns nothing."""
-        del shared
-        return None
 
     def training_data(self, data: FederatedData) -> FederatedData:
         """The federation to train on; only `Global`, which pools all clients, changes it."""

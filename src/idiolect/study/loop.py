@@ -14,6 +14,7 @@ import jax
 import numpy as np
 from jaxtyping import Int, PyTree
 
+from idiolect.algorithms.optional import diagnostics_of
 from idiolect.core.errors import DivergedError
 from idiolect.runtime.batched import Program
 from idiolect.runtime.devices import agreed
@@ -119,9 +120,8 @@ class _Loop:
                 self.failed[place] = diverged(simulation, not_finite, round, program.evaluator.ids)
                 continue
             self.scores.update({s.model: summary.pooled for s, summary in results if s.split == "test"})
-            diagnostics = simulation.algorithm.diagnostics(state.shared)
             times = self.seconds[place], self.compile_seconds[place]
-            values = {name: float(value) for name, value in diagnostics.items()}
+            values = diagnostics_of(simulation.algorithm, state.shared)
             self.runs[place].recorder.keep(Evaluated(round, results, state, *times, values), round >= schedule.rounds)
 
     def pause(self, states: State, round: int) -> None:

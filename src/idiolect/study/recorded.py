@@ -6,6 +6,7 @@ import jax
 import numpy as np
 from jaxtyping import Float, Int
 
+from idiolect.algorithms.optional import client_graph_of, relations_of
 from idiolect.data.audit import audit_lines
 from idiolect.data.federated import SPLITS, FederatedData
 from idiolect.data.generated import GeneratedSplit
@@ -84,7 +85,7 @@ def record_method(store: Store, run: RunRow, simulation: Simulation) -> None:
     federated = simulation.training is simulation.data
     if federated and store.fact(traffic_key(run.cell, run.label)) is None:
         store.set_fact(traffic_key(run.cell, run.label), list(bytes_a_round(simulation)))
-    key, graph = graph_key(run.cell, run.label), simulation.algorithm.graph_used(simulation.start)
+    key, graph = graph_key(run.cell, run.label), client_graph_of(simulation.algorithm, simulation.start)
     if graph is not None and store.fact(key) is None:
         store.set_fact(key, graph_of(graph))
 
@@ -97,7 +98,7 @@ def record_relations(store: Store, run: RunRow, simulation: Simulation, state: S
     if jax.process_count() > 1:
         return
     key = graph_key(run.cell, run.label)
-    matrix = simulation.algorithm.relations(state.shared)
+    matrix = relations_of(simulation.algorithm, state.shared)
     if matrix is not None and store.fact(key) is None:
         store.set_fact(key, related(np.asarray(matrix, np.float64)))
 

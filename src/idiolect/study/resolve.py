@@ -14,6 +14,7 @@ import numpy as np
 
 from idiolect.algorithms import registry as methods
 from idiolect.algorithms.base import Algorithm
+from idiolect.algorithms.optional import remarks_of
 from idiolect.client.objective import objective_of
 from idiolect.core.errors import ConfigError, require, unknown
 from idiolect.core.random import model_key
@@ -168,7 +169,7 @@ class Workbench:
         algorithm = methods.build(method.spec)
         make = partial(self.make_model, cell, data, 0)
         model = self.model if self.model is not None else eqx.filter_eval_shape(make)
-        return [*small_clients(algorithm, data), *algorithm.remarks(eqx.filter(model, is_parameter))]
+        return [*small_clients(algorithm, data), *remarks_of(algorithm, eqx.filter(model, is_parameter))]
 
     def row(self, cell: Cell, method: Method, data: FederatedData, seed: int) -> RunRow:
         """Build the store's row of a run that has not started."""

@@ -8,6 +8,7 @@ import pytest
 from idiolect.algorithms.fedavg import FedAvg
 from idiolect.algorithms.fedper import FedPer, LGFedAvg
 from idiolect.algorithms.fedrep import FedRep
+from idiolect.algorithms.optional import remarks_of
 from idiolect.algorithms.parts.body_head import train_head
 from idiolect.algorithms.parts.solvers import sgd
 from idiolect.algorithms.pflego import PFLEGO
@@ -119,7 +120,7 @@ def test_features_are_kept_where_samples_come_again_and_change_nothing(options, 
 def test_a_model_that_makes_the_method_another_one_is_told():
     models = MLP(3, (4,), 3, key=jax.random.key(2)), MultinomialLogistic(3, 3, key=jax.random.key(2))
     deep, linear = (eqx.filter(model, eqx.is_inexact_array) for model in models)
-    assert FedPer().remarks(deep) == LGFedAvg().remarks(deep) == FedAvg().remarks(linear) == ()
+    assert FedPer().remarks(deep) == LGFedAvg().remarks(deep) == remarks_of(FedAvg(), linear) == ()
     assert "trains alone" in FedPer().remarks(linear)[0]
     assert "all shared" in LGFedAvg().remarks(linear)[0]
     assert "all shared" in FedPer(head="none").remarks(deep)[0]

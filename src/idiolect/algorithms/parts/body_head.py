@@ -44,7 +44,7 @@ class Parted(Algorithm):
         return separate(params, self.head, setting=f"{self.name}: head")
 
     def remarks(self, params: PyTree) -> tuple[str, ...]:
-        """Told if one of the two parts is empty, so that the method is another one."""
+        """Say that one of the two parts is empty, so that the method is another one."""
         shared, private = (len(jax.tree.leaves(part)) for part in jax.eval_shape(self.part, params))
         if not shared:
             return (
@@ -100,7 +100,8 @@ class OneStart(Parted, Averaging):
 
     def whole(self, sent: Params, kept: PyTree, view: Params) -> Params:
         """The body that a client sends, with the announced head."""
-        return Averaging.whole(self, sent, kept, view)
+        del kept
+        return tree.merged(sent, view)
 
     def aggregate(self, shared: PyTree, cohort: Cohort, messages: Params) -> PyTree:
         """The mean of the cohort's bodies; the head stays."""

@@ -11,6 +11,7 @@ import numpy as np
 from jaxtyping import PyTree
 
 from idiolect.algorithms.base import Algorithm
+from idiolect.algorithms.optional import diagnostics_of
 from idiolect.algorithms.registry import ALGORITHMS
 from idiolect.client.samples import to_device
 from idiolect.core import tree
@@ -116,7 +117,7 @@ class Server:
 
     def diagnostics(self, shared: PyTree) -> dict[str, float]:
         """What the method says of itself."""
-        return {name: float(value) for name, value in self.algorithm.diagnostics(shared).items()}
+        return diagnostics_of(self.algorithm, shared)
 
 
 def _edges(graph: Any, client: int) -> list[tuple[int, float]]:
