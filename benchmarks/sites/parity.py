@@ -55,14 +55,14 @@ def compared(
 ) -> dict[str, dict[str, float]]:
     """Method -> the largest difference of scores, of the shared state, and of private states to the simulation."""
     bench, cell = Workbench(data=data), experiment.cells[0]
-    model = bench.make_model(cell, data, 0)
+    problem = bench.problem(cell, data)
     found: dict[str, dict[str, float]] = {}
     with Store(place.hub, create=False) as real, Store(simulated, create=False) as store:
         for method in cell.methods:
             run = run_id(method.title)
             row = store.run(run)
             assert row is not None
-            simulation = bench.simulation(cell, method, data, model)
+            simulation = bench.simulation(cell, method, problem)
             like = simulation.init(0, eqx.filter(model, eqx.is_inexact_array))
             point = load_checkpoint(store.checkpoint_path(run), like, digest(row.config_hash, row.data_hash))
             assert point is not None

@@ -14,7 +14,7 @@ def traffic(name, **settings):
     cell = experiment_of({"name": "toy", "cells": [cell]}, "toy").cells[0]
     bench = Workbench()
     data = bench.load(cell)
-    return bytes_a_round(bench.simulation(cell, cell.methods[0], data, bench.make_model(cell, data, 0)))
+    return bytes_a_round(bench.simulation(cell, cell.methods[0], bench.problem(cell, data)))
 
 
 def test_bytes_are_those_of_view_and_message():

@@ -73,7 +73,7 @@ def test_what_a_method_sends_and_its_graph(tmp_path):
     cell, bench, store = exp.cells[0], Workbench(), Store(tmp_path)
     data = bench.load(cell)
     for method in cell.methods:
-        simulation = bench.simulation(cell, method, data, bench.make_model(cell, data, 0))
+        simulation = bench.simulation(cell, method, bench.problem(cell, data))
         recorded.record_method(store, bench.row(cell, method, data, 0), simulation)
     assert store.fact(traffic_key("c", "fedu")) == [2440, 2440]
     assert store.fact(graph_key("c", "fedu"))["count"] == 3

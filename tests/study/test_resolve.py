@@ -54,7 +54,7 @@ def test_cohorts_are_the_same_for_every_method_with_one_seed():
     data = bench.load(cell)
     drawn = []
     for method in cell.methods:
-        simulation = bench.simulation(cell, method, data, bench.make_model(cell, data, 0))
+        simulation = bench.simulation(cell, method, bench.problem(cell, data))
         seed = simulation.init(3).seed
         drawn.append([simulation.sampling.draw(seed, t, 2)[0].tolist() for t in range(6)])
     assert drawn[0] == drawn[1]

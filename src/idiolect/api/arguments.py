@@ -11,13 +11,10 @@ from idiolect.algorithms.base import Algorithm
 from idiolect.algorithms.registry import ALGORITHMS, register, specification
 from idiolect.algorithms.registry import build as build_method
 from idiolect.core.errors import ConfigError, DataError, kind_of, unknown
-from idiolect.core.losses import SampleLoss
-from idiolect.core.random import MOST_SEED, model_key
+from idiolect.core.random import MOST_SEED
 from idiolect.core.settings import whole
 from idiolect.data.federated import SPLITS, FederatedData
 from idiolect.data.sets.registry import SOURCES
-from idiolect.models import build, check_model, l2_of
-from idiolect.models.class_weights import loss_for
 from idiolect.models.foreign import refuse_model
 
 ModelSpec: TypeAlias = eqx.Module | Mapping[str, Any] | str
@@ -110,17 +107,6 @@ def check_model_argument(model: Any) -> None:
     """Raise `ConfigError` unless this is an Equinox module, a name or a specification; it says what to do."""
     if not isinstance(model, eqx.Module | Mapping | str) or isinstance(model, Algorithm):
         refuse_model(model)
-
-
-def model_of(model: ModelSpec, data: FederatedData, seed: int) -> tuple[eqx.Module, float, SampleLoss | None]:
-    """(module, weight of the L2 term, loss of one sample if the specification names one)."""
-    check_model_argument(model)
-    if isinstance(model, eqx.Module):
-        check_model(model, data.feature_shape, data.num_outputs)
-        return model, 0.0, None
-    spec = model if isinstance(model, str) else dict(model)
-    shape = (data.feature_shape, data.num_outputs, data.task, model_key(seed), data.modalities)
-    return build(spec, *shape), l2_of(spec), loss_for(spec, data)
 
 
 def seed_of(value: Any) -> int:

@@ -25,7 +25,7 @@ except ImportError as error:
 
 from idiolect.algorithms.base import Algorithm
 from idiolect.algorithms.parts.body_head import Parted
-from idiolect.api.arguments import method_of, model_of, whole
+from idiolect.api.arguments import check_model_argument, method_of, whole
 from idiolect.api.groups import clients_of, column_of, rows_of
 from idiolect.api.models import ClientModels
 from idiolect.client.objective import objective_of
@@ -39,7 +39,7 @@ from idiolect.models import build
 from idiolect.runtime.compiled import use_compilation_cache
 from idiolect.runtime.evaluate import Evaluator
 from idiolect.runtime.predict import outputs_of
-from idiolect.runtime.simulate import Simulation
+from idiolect.study.assemble import problem_of
 
 SHARED = "global"
 _EVERYONE = "all"
@@ -107,14 +107,12 @@ class _Personalized(BaseEstimator):
             classes or 1,
             seed,
         )  # whatever set_params says later
-        module, l2, loss = model_of(self._built[0], data, seed)
-        params = eqx.filter(module, eqx.is_inexact_array)
+        check_model_argument(self._built[0])
+        problem = problem_of(data, self._built[0], seed)
         cohort = checked(float | None, self.cohort, "cohort")
         cohort = None if cohort is None else min(cohort, data.num_clients)
         use_compilation_cache()
-        simulation = Simulation(
-            data, objective_of(module, self._task, l2, loss), params, algorithm, cohort=cohort, rounds=rounds
-        )
+        simulation, params = problem.simulation(algorithm, cohort=cohort, rounds=rounds), problem.params
         state = simulation.advance(simulation.init(seed), rounds)
         own = algorithm.model_names[0]
         models = Evaluator(simulation).client_models(state, sorted({own, SHARED} & {*simulation.offered}))

@@ -2,7 +2,7 @@
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Literal
 
@@ -11,9 +11,17 @@ import pandas as pd
 from rich.console import Console
 from rich.table import Table
 
-from idiolect.api.arguments import Method, ModelSpec, check_data, method_of, model_of, seed_of, splits_of, whole
+from idiolect.api.arguments import (
+    Method,
+    ModelSpec,
+    check_data,
+    check_model_argument,
+    method_of,
+    seed_of,
+    splits_of,
+    whole,
+)
 from idiolect.api.models import ClientModels
-from idiolect.client.objective import objective_of
 from idiolect.core.errors import unknown
 from idiolect.core.losses import SampleLoss
 from idiolect.core.settings import checked
@@ -25,7 +33,7 @@ from idiolect.runtime.client_model import client_model
 from idiolect.runtime.compiled import use_compilation_cache
 from idiolect.runtime.evaluate import ClientScores, Evaluator
 from idiolect.runtime.plan import State
-from idiolect.runtime.simulate import Simulation
+from idiolect.study.assemble import problem_of
 from idiolect.study.loop import fit
 from idiolect.study.personalized import Finished, Personalized
 from idiolect.study.recording import Evaluated, Memory
@@ -160,15 +168,13 @@ def run(
     splits = splits_of(splits)
     metrics = measured(data.task, names_in(metric))
     use_compilation_cache()
-    module, spec_l2, spec_loss = model_of(model, data, seed)
-    params = eqx.filter(module, eqx.is_inexact_array)
-    objective = objective_of(module, data.task, spec_l2 if l2 is None else l2, loss or spec_loss)
-    simulation = Simulation(
-        data, objective, params, method, cohort=cohort, sampling=sampling, rounds=rounds, block=block, debug=debug
-    )
+    check_model_argument(model)
+    problem = problem_of(data, model, seed)
+    problem = replace(problem, l2=problem.l2 if l2 is None else l2, loss=loss or problem.loss)
+    simulation = problem.simulation(method, cohort=cohort, sampling=sampling, rounds=rounds, block=block, debug=debug)
     program, memory = Program([simulation], clients=eval_clients, metrics=metrics), Memory()
     nonempty = tuple(split for split in splits if data.split(split).count)
     schedule = Schedule(rounds, eval_every, splits=nonempty)
     file = None if private is None else Path(private)
     state = fit(program, schedule, seed=seed, recorder=memory, file=file)
-    return Run(data, module, memory.history, state, program.evaluator)
+    return Run(data, problem.module, memory.history, state, program.evaluator)

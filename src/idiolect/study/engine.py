@@ -5,7 +5,6 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-import equinox as eqx
 from jaxtyping import PyTree
 
 from idiolect.core.errors import ConfigError, DivergedError, StoreError
@@ -70,10 +69,10 @@ class Engine:
             describe(self.store, data, cell.eval_clients)
             run = self.store.start(self.bench.row(cell, method, data, seed))
             if not self.is_finished(run):
-                model = self.bench.make_model(cell, data, seed)
+                problem = self.bench.problem(cell, data, seed)
                 if program is None or program.like.data is not data:
-                    program = self.bench.program(cell, method, data, model)
-                run = self._run(cell, run, program, model, on_progress)
+                    program = self.bench.program(cell, method, problem)
+                run = self._run(cell, run, program, problem.params, on_progress)
             yield run
 
     def _run(
@@ -81,7 +80,7 @@ class Engine:
         cell: Cell,
         run: RunRow,
         program: Program,
-        model: eqx.Module,
+        params: PyTree,
         on_progress: Callable[[str, Progress], None],
     ) -> RunRow:
         schedule = schedule_of(cell, program.like.data)
@@ -97,7 +96,7 @@ class Engine:
                 program,
                 schedule,
                 seed=run.seed,
-                params=eqx.filter(model, eqx.is_inexact_array),
+                params=params,
                 recorder=Together(recorder),
                 file=self._rows(cell, run),
                 on_progress=report,
@@ -108,7 +107,6 @@ class Engine:
             if run.seed in self.save_models:
                 self._save(cell, recorder, program, state)
             states = {name: recorder.chosen(name, state) for name in program.like.offered}
-            params = eqx.filter(model, eqx.is_inexact_array)
             record_relations(self.store, run, program.like, state)
             score_held_out(self.store, run, program.like, params, program.metrics, states)
             self.store.finish(run.id, "done")
@@ -163,13 +161,12 @@ def follow(bench: Workbench, experiment: Experiment, work: Sequence[Group], save
         program: Program | None = None
         for seed in group.seeds:
             data = bench.load(cell, seed)
-            model = bench.make_model(cell, data, seed)
+            problem = bench.problem(cell, data, seed)
             if program is None or program.like.data is not data:
-                program = bench.program(cell, method, data, model)
-            params = eqx.filter(model, eqx.is_inexact_array)
+                program = bench.program(cell, method, problem)
             try:
                 schedule = schedule_of(cell, data)
-                state = fit(program, schedule, seed=seed, params=params, recorder=Together(None))
+                state = fit(program, schedule, seed=seed, params=problem.params, recorder=Together(None))
             except DivergedError:
                 continue
             for name in program.like.offered if seed in save_models else ():

@@ -4,8 +4,6 @@ import os
 from dataclasses import dataclass
 from pathlib import Path
 
-import equinox as eqx
-
 from idiolect.core.errors import ConfigError, StoreError, require
 from idiolect.data.federated import FederatedData
 from idiolect.runtime.checkpoint import load_checkpoint
@@ -48,9 +46,9 @@ def load_finished(
     require(the_cell.private == "memory", f"run {row.id} has private = 'file', which new clients do not go with")
     data = bench.load(the_cell, row.seed)
     store.check(bench.row(the_cell, the_method, data, row.seed))
-    model = bench.make_model(the_cell, data, row.seed)
-    simulation = bench.simulation(the_cell, the_method, data, model)
-    metrics, params = metrics_of(the_cell, data.task), eqx.filter(model, eqx.is_inexact_array)
+    problem = bench.problem(the_cell, data, row.seed)
+    simulation = bench.simulation(the_cell, the_method, problem)
+    metrics, params = metrics_of(the_cell, data.task), problem.params
     like = simulation.init(row.seed, params)
     path = store.checkpoint_path(row.id)
     checkpoint = load_checkpoint(path, like, digest(row.config_hash, row.data_hash))

@@ -4,7 +4,6 @@ import hashlib
 import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from functools import partial
 from inspect import Parameter, signature
 from typing import Any
 
@@ -15,18 +14,13 @@ import numpy as np
 from idiolect.algorithms import registry as methods
 from idiolect.algorithms.base import Algorithm
 from idiolect.algorithms.optional import remarks_of
-from idiolect.client.objective import objective_of
 from idiolect.core.errors import ConfigError, require, unknown
-from idiolect.core.random import model_key
-from idiolect.core.tree import is_parameter
 from idiolect.data.federated import FederatedData
 from idiolect.data.sets import registry as sources
-from idiolect.models import build as build_model
-from idiolect.models import check_model, l2_of
-from idiolect.models.class_weights import loss_for
 from idiolect.runtime.batched import Program
 from idiolect.runtime.evaluate import evaluated_clients
 from idiolect.runtime.simulate import Simulation
+from idiolect.study.assemble import Problem, problem_of
 from idiolect.study.constant import constant_scores
 from idiolect.study.experiment import Cell, Experiment, Method, digest
 from idiolect.study.measuring import check_metrics, metrics_of
@@ -72,26 +66,21 @@ class Workbench:
         takes_folder = source is not None and "folder" in signature(source).parameters and "folder" not in spec
         return {"folder": self.folder} if self.folder is not None and takes_folder else {}
 
-    def make_model(self, cell: Cell, data: FederatedData, seed: int) -> eqx.Module:
-        """Build the initial model of a run; with `shared_init` it is the same for all seeds."""
-        if self.model is not None:
-            return self.model
-        key = model_key(0 if cell.shared_init else seed)
-        shape = (data.feature_shape, data.num_outputs, data.task, key, data.modalities)
-        return build_model(cell.model, *shape)
+    def problem(self, cell: Cell, data: FederatedData, seed: int = 0, shapes: bool = False) -> Problem:
+        """Build what a run's method is given; with `shared_init` the model is the same for all seeds.
 
-    def simulation(self, cell: Cell, method: Method, data: FederatedData, model: eqx.Module) -> Simulation:
-        """Build the simulation of one method on one federation. Raises `ConfigError` for settings that do not fit."""
-        if cell.select == "best-validation" and data.validation.count == 0:
+        shapes: of the model only the shapes of its parameters. Raises `ConfigError` if the model does not fit.
+        """
+        model = cell.model if self.model is None else self.model
+        return problem_of(data, model, 0 if cell.shared_init else seed, shapes)
+
+    def simulation(self, cell: Cell, method: Method, problem: Problem) -> Simulation:
+        """Build the simulation of one method. Raises `ConfigError` for settings that do not fit."""
+        if cell.select == "best-validation" and problem.data.validation.count == 0:
             raise ConfigError(
                 "select = 'best-validation', but the data have no validation split; set data.validation=0.15, say"
             )
-        l2, loss = (l2_of(cell.model), loss_for(cell.model, data)) if self.model is None else (0.0, None)
-        objective = objective_of(model, data.task, l2, loss)
-        return Simulation(
-            data,
-            objective,
-            eqx.filter(model, is_parameter),
+        return problem.simulation(
             methods.build(method.spec),
             cohort=cell.cohort,
             sampling=cell.sampling,
@@ -99,10 +88,10 @@ class Workbench:
             debug=self.debug,
         )
 
-    def program(self, cell: Cell, method: Method, data: FederatedData, model: eqx.Module) -> Program:
+    def program(self, cell: Cell, method: Method, problem: Problem) -> Program:
         """Build the program of a single run, evaluated on the cell's clients with its metrics."""
-        simulation = self.simulation(cell, method, data, model)
-        return Program([simulation], clients=cell.eval_clients, metrics=metrics_of(cell, data.task))
+        simulation = self.simulation(cell, method, problem)
+        return Program([simulation], clients=cell.eval_clients, metrics=metrics_of(cell, problem.data.task))
 
     def check(self, experiment: Experiment) -> list[RunRow]:
         """Validate an experiment before training; returns the store's rows of all its runs.
@@ -129,12 +118,9 @@ class Workbench:
             try:
                 evaluated_clients(data.num_clients, cell.eval_clients)
                 check_metrics(cell, data)
-                make = partial(self.make_model, cell, data, 0)
-                model = self.model if self.model is not None else eqx.filter_eval_shape(make)
-                if self.model is not None:
-                    check_model(self.model, data.feature_shape, data.num_outputs)
+                problem = self.problem(cell, data, shapes=True)
                 for method in cell.methods:
-                    offered = self.simulation(cell, method, data, model).offered
+                    offered = self.simulation(cell, method, problem).offered
                     model_names |= set(offered)
                     for value in method.published:
                         if value.model not in offered:
@@ -167,9 +153,8 @@ class Workbench:
     def _remarks(self, cell: Cell, method: Method, data: FederatedData) -> list[str]:
         """What a reader must know of a method on these data with this model."""
         algorithm = methods.build(method.spec)
-        make = partial(self.make_model, cell, data, 0)
-        model = self.model if self.model is not None else eqx.filter_eval_shape(make)
-        return [*small_clients(algorithm, data), *remarks_of(algorithm, eqx.filter(model, is_parameter))]
+        problem = self.problem(cell, data, shapes=True)
+        return [*small_clients(algorithm, data), *remarks_of(algorithm, problem.params)]
 
     def row(self, cell: Cell, method: Method, data: FederatedData, seed: int) -> RunRow:
         """Build the store's row of a run that has not started."""

@@ -4,7 +4,6 @@ from collections.abc import Mapping, Sequence
 from functools import cached_property
 from typing import Any
 
-import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -33,11 +32,11 @@ class Server:
     def __init__(self, cell: Cell, method: Method, seed: int, data: FederatedData) -> None:
         check_runs_at_sites(cell, method)
         bench = Workbench(data=data)
-        model = bench.make_model(cell, data, seed)
-        self.simulation: Simulation = bench.simulation(cell, method, data, model)
+        problem = bench.problem(cell, data, seed)
+        self.simulation: Simulation = bench.simulation(cell, method, problem)
         self.algorithm = self.simulation.algorithm
         self.seed, self.key = seed, jax.random.key(seed)
-        self.params = eqx.filter(model, eqx.is_inexact_array)
+        self.params = problem.params
         self.offered = self.simulation.offered
         self.capacity = self.simulation.sampling.capacity(self.key, cell.rounds)
         graph = self.algorithm.peers(self.simulation.start)

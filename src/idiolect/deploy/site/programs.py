@@ -16,23 +16,19 @@ from idiolect.algorithms import registry as methods
 from idiolect.algorithms.base import Algorithm
 from idiolect.algorithms.start import Graphs, Start, start_of
 from idiolect.client.client import Client, Federation
-from idiolect.client.objective import Objective, objective_of
+from idiolect.client.objective import Objective
 from idiolect.client.predictor import Models, unshared
 from idiolect.client.samples import Samples, to_device
 from idiolect.client.tiles import Tiles, most_rows, tiles_of
-from idiolect.core import tree
-from idiolect.core.random import model_key
 from idiolect.data.federated import FederatedData
 from idiolect.deploy.terms import Place, Terms
 from idiolect.graphs import Graph, complete
 from idiolect.metrics.base import Metric
 from idiolect.metrics.registry import measured, names_in
-from idiolect.models import build as build_model
-from idiolect.models import l2_of
-from idiolect.models.registry import loss_of
 from idiolect.runtime.compiled import once
 from idiolect.runtime.round import client_of, client_step, first_private, first_shared, models_of
 from idiolect.runtime.scoring import Each, Pool, score_tiles
+from idiolect.study.assemble import problem_of
 
 
 @dataclass(frozen=True, eq=False)
@@ -184,14 +180,9 @@ def programs_of(terms: Terms, place: Place, data: FederatedData) -> Programs:
 
 def _programs(terms: Terms, place: Place, data: FederatedData) -> Programs:
     algorithm = methods.build(terms.method)
-    # Its shapes alone: the parameters come from the hub, and to draw others would be compiled for nothing.
-    model = eqx.filter_eval_shape(
-        lambda: build_model(
-            terms.model, data.feature_shape, data.num_outputs, data.task, model_key(0), data.modalities
-        )
-    )
-    params = eqx.filter(model, tree.is_parameter)
-    objective = objective_of(model, data.task, l2_of(terms.model), loss_of(terms.model))
+    # Only shapes: the parameters come from the hub, and to draw others would be compiled for nothing.
+    problem = problem_of(data, terms.model, shapes=True)
+    params, objective = problem.params, problem.objective
     own = start_of(data, params)
     # The other sites' sizes are not told; whatever runs at a client has no use for them.
     sizes = np.zeros(place.clients, np.int32)

@@ -105,7 +105,7 @@ def advise(
     question = {
         "data": digest(*(each.fingerprint for each in draws.data)),
         "model": type(model).__name__ if isinstance(model, eqx.Module) else model,
-        "parameters": bytes_of(field.model),
+        "parameters": bytes_of(field.problem.module),
         "methods": {one.name: one.settings for one in chosen},
         "splits": splits,
         "rounds": rounds,

@@ -12,15 +12,11 @@ import numpy as np
 from jaxtyping import Array, Bool, Float, Int, PyTree
 
 from idiolect.algorithms import registry
-from idiolect.client.objective import Objective, objective_of
 from idiolect.client.predictor import unshared
 from idiolect.client.samples import Arrays
 from idiolect.client.tiles import Tiles
-from idiolect.core.losses import SampleLoss
-from idiolect.core.random import model_key
 from idiolect.metrics.registry import METRICS
-from idiolect.models import LinearRegression, MultinomialLogistic, build, l2_of
-from idiolect.models.class_weights import loss_for
+from idiolect.models import LinearRegression, MultinomialLogistic
 from idiolect.runtime.batched import Member, Program
 from idiolect.runtime.blocks import map_blocks
 from idiolect.runtime.devices import Devices
@@ -30,6 +26,7 @@ from idiolect.runtime.simulate import Simulation
 from idiolect.runtime.traffic import bytes_a_round
 from idiolect.study.advice.contestants import L2, Contestant, Kind, looked_at
 from idiolect.study.advice.draws import Draws
+from idiolect.study.assemble import Problem, problem_of
 
 CHOSEN_BY: Mapping[str, str] = {"classification": "log-loss", "regression": "mse"}
 """The loss that chooses and decides. It is proper: accuracy says little where one label is rare."""
@@ -71,45 +68,33 @@ class Raced:
 
 @dataclass(frozen=True)
 class Field:
-    """What all contestants run on. model: the initial model; l2, loss: of its objective; own: the user's module."""
+    """What all contestants run on. problem: the model on the data of the first division."""
 
     draws: Draws
-    model: eqx.Module
-    l2: float
-    loss: SampleLoss | None
-
-    def objective(self, l2: float) -> Objective:
-        """The objective with an L2 weight."""
-        return objective_of(self.model, self.draws.first.task, l2, self.loss)
+    problem: Problem
 
     @property
     def linear(self) -> bool:
         """Whether the model is one of the zoo's linear models."""
-        return isinstance(self.model, LinearRegression | MultinomialLogistic)
-
-    @property
-    def params(self) -> PyTree:
-        """The initial parameters."""
-        return eqx.filter(self.model, eqx.is_inexact_array)
+        return isinstance(self.problem.module, LinearRegression | MultinomialLogistic)
 
 
 def field_of(draws: Draws, model: eqx.Module | Mapping[str, Any] | str | None) -> Field:
     """What the contestants run on. model: None stands for the linear model of the task, from zero.
 
     From zero, gradient descent never leaves the span of a client's rows, and stopped early it is much like ridge
-    regression: so training alone on few rows is no straw man.
+    regression. So local training on few rows is a fair bar.
     """
     data = draws.first
     if isinstance(model, eqx.Module):
-        return Field(draws, model, 0.0, None)
+        return Field(draws, problem_of(data, model))
     linear = "linear" if data.task == "regression" else "mlr"
     spec: dict[str, Any] = (
         {"name": linear} if model is None else {"name": model} if isinstance(model, str) else {**model}
     )
     if spec["name"] in ("linear", "mlr"):
         spec.setdefault("init", "zeros")
-    built = build(spec, data.feature_shape, data.num_outputs, data.task, model_key(0))
-    return Field(draws, built, l2_of(spec), loss_for(spec, data))
+    return Field(draws, problem_of(data, spec))
 
 
 def race(field: Field, contestant: Contestant, rounds: int) -> Raced:
@@ -126,7 +111,7 @@ def race(field: Field, contestant: Contestant, rounds: int) -> Raced:
     program = Program(everyone, members, devices=Devices(rows=len(members)), metrics=(metric,))
     rows, size, seeds = list(range(len(members))), len(settings), [0] * len(members)
     capacity = program.capacity(seeds, rounds)
-    states = program.start(everyone, seeds, [field.params] * len(members))
+    states = program.start(everyone, seeds, [field.problem.params] * len(members))
     kept: State | None = None
     best, chosen = np.full(draws.count, np.inf), np.zeros((draws.count, 2), int)
     for round in looked_at(rounds):
@@ -175,8 +160,8 @@ def _kept(kept: State, states: State, places: Int[Array, "draws"], better: Bool[
 def _simulation(field: Field, contestant: Contestant, setting: Mapping[str, Any]) -> Simulation:
     spec = {key: value for key, value in setting.items() if key != L2}
     algorithm = registry.build({"name": contestant.name, **spec})
-    objective = field.objective(setting.get(L2, 0.0) or field.l2)
-    return Simulation(field.draws.first, objective, field.params, algorithm, devices=_one_device())
+    problem = replace(field.problem, l2=setting.get(L2, 0.0) or field.problem.l2)
+    return problem.simulation(algorithm, devices=_one_device())
 
 
 @cache
@@ -204,7 +189,7 @@ def _outputs(
     starts = jnp.stack([draws.arrays(draw, "train").starts for draw in range(draws.count)])
     models = _models(plans, states, train, starts, name)
     found: list[dict[str, Float[np.ndarray, "_ ..."]]] = []
-    objective = field.objective(0.0)
+    objective = field.problem.objective
     for part in ("validation", "test"):
         owners = np.concatenate([draw * clients + draws.owners(part) for draw in range(draws.count)])
         x = np.concatenate([data.stored(part).x for data in draws.data])

@@ -5,8 +5,6 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-import equinox as eqx
-
 from idiolect.algorithms.registry import ALGORITHMS
 from idiolect.data.federated import FederatedData
 from idiolect.metrics.base import Metric
@@ -123,8 +121,7 @@ class Sweeper:
 
     def _simulation_and_member(self, entry: Entry) -> tuple[Simulation, Member]:
         cell, data = entry.setting.cell, self._fold(entry.fold)
-        model = self.bench.make_model(cell, data, entry.seed)
-        simulation = self.bench.simulation(cell, cell.methods[0], data, model)
+        simulation = self.bench.simulation(cell, cell.methods[0], self.bench.problem(cell, data, entry.seed))
         if self.folds is not None and entry.fold is not None:
             return simulation, self.folds.member(simulation, entry.fold)
         return simulation, member_of(simulation)
@@ -186,8 +183,7 @@ class Sweeper:
             self.store.finish(run.recorder.run.id, "diverged" if error else "done", str(error) if error else "")
 
     def _params(self, entry: Entry) -> Any:
-        model = self.bench.make_model(entry.setting.cell, self.data, entry.seed)
-        return eqx.filter(model, eqx.is_inexact_array)
+        return self.bench.problem(entry.setting.cell, self.data, entry.seed).params
 
     def _is_finished(self, row: RunRow, round: int, splits: Sequence[str]) -> bool:
         """Whether a run is finished: it has its score in this round, and the state of this round is saved."""
