@@ -4,11 +4,12 @@ from collections.abc import Sequence
 from inspect import cleandoc
 
 from idiolect.core.errors import ConfigError, unknown
+from idiolect.core.plugins import provided
 from idiolect.data.federated import TaskKind
 from idiolect.metrics.accuracy import Accuracy
 from idiolect.metrics.auroc import AUROC
 from idiolect.metrics.balanced_accuracy import BalancedAccuracy
-from idiolect.metrics.base import Metric
+from idiolect.metrics.base import Metric, OfSamples, OfSums
 from idiolect.metrics.brier import Brier
 from idiolect.metrics.ece import ECE
 from idiolect.metrics.log_loss import LogLoss
@@ -75,3 +76,17 @@ def describe_metrics() -> dict[str, str]:
     return {
         name: f"{metric.task}: {cleandoc(metric.__doc__ or '').splitlines()[0]}" for name, metric in METRICS.items()
     }
+
+
+def _provided(name: str, metric: object) -> Metric:
+    """A metric from another package: an instance, or a class that is made without arguments."""
+    made = metric() if isinstance(metric, type) else metric
+    if not isinstance(made, OfSums | OfSamples):
+        raise ConfigError("it is neither an OfSums nor an OfSamples of idiolect.metrics.base")
+    if made.name != name:
+        raise ConfigError(f"the metric has the name {made.name!r}")
+    return made
+
+
+# At the end: a package that provides metrics may import this module.
+METRICS.update(provided("idiolect.metrics", frozenset(METRICS), _provided))

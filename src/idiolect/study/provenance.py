@@ -12,6 +12,7 @@ from typing import Any
 
 import jax
 
+from idiolect.core import plugins
 from idiolect.core.memory import machine_memory
 
 _CPUINFO = Path("/proc/cpuinfo")
@@ -32,7 +33,7 @@ def provenance() -> dict[str, Any]:
         "cores": os.cpu_count(),
         "memory_gb": None if (memory := machine_memory()) is None else round(memory / 1e9),
         "device": f"{jax.device_count()} x {jax.devices()[0].device_kind}",
-        "packages": {name: _version(name) for name in PACKAGES},
+        "packages": {**{name: _version(name) for name in PACKAGES}, **plugins.PACKAGES},
         "git": _git(),
     }
 

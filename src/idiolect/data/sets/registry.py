@@ -3,9 +3,10 @@
 import json
 from collections.abc import Callable, Mapping
 from inspect import getdoc
-from typing import Any
+from typing import Any, cast
 
 from idiolect.core.errors import ConfigError, require, unknown
+from idiolect.core.plugins import provided
 from idiolect.core.settings import settings_of, validated
 from idiolect.data.divide.held_out import hold_out
 from idiolect.data.federated import FederatedData
@@ -82,3 +83,16 @@ def load(spec: Mapping[str, Any]) -> FederatedData:
 def describe_data() -> dict[str, str]:
     """Each data set's name and one line about it."""
     return {name: (getdoc(source) or "").split("\n")[0] for name, source in sorted(SOURCES.items())}
+
+
+def _provided(name: str, source: object) -> Callable[..., FederatedData]:
+    """A data set from another package: a function that returns `FederatedData`."""
+    del name
+    if not callable(source):
+        raise ConfigError("it is not a function that returns FederatedData")
+    settings_of(source)  # its arguments must have types that a file or the command line can give
+    return cast("Callable[..., FederatedData]", source)
+
+
+# At the end: a package that provides data sets may import this module.
+SOURCES.update(provided("idiolect.data", frozenset(SOURCES), _provided))

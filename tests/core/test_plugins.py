@@ -1,0 +1,158 @@
+"""Another package brings a method, a metric and a data set: usable by name, everywhere."""
+
+import json
+import os
+import subprocess
+import sys
+from importlib.metadata import Distribution, EntryPoint
+from pathlib import Path
+
+import pytest
+
+from idiolect.core import plugins
+from idiolect.core.errors import ConfigError
+from idiolect.core.plugins import PluginWarning, provided
+
+ROOT = Path(__file__).parents[2]
+PACKAGE = '''
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+import idiolect
+from idiolect.data import FederatedData, from_arrays
+from idiolect.metrics.base import OfSums
+
+
+class Halfway(idiolect.Algorithm):
+    """The server moves by half of the mean step; one full gradient step per client."""
+
+    name = "halfway"
+    title = "Halfway"
+    summary = "half of a step"
+    source = "a test"
+    rate: float = 0.5
+
+    def local(self, view, private, client, key):
+        return jax.tree.map(lambda p, g: p - self.rate * g, view, client.grad(view, None)), private
+
+    def aggregate(self, shared, cohort, messages):
+        mean = jax.tree.map(lambda leaf: jnp.mean(leaf, axis=0), messages)
+        return jax.tree.map(lambda old, new: (old + new) / 2, shared, mean)
+
+
+class Misses(OfSums):
+    """The share of wrong labels."""
+
+    name, column, task, higher = "misses", "misses", "classification", False
+    is_mean = True
+
+    def sample(self, outputs, label):
+        return (jnp.argmax(outputs) != label).astype(outputs.dtype)
+
+    def finish(self, sums, count):
+        return sums, count
+
+
+def clouds(clients: int = 3, seed: int = 0) -> FederatedData:
+    """Two clouds of points per client."""
+    rng, parts = np.random.default_rng(seed), {}
+    for i in range(clients):
+        y = np.arange(40) % 2
+        parts[f"c{i}"] = (rng.normal(size=(40, 2)) + 2 * y[:, None]).astype("f4"), y
+    return from_arrays(parts)
+'''
+ENTRIES = """[idiolect.methods]
+halfway = brought:Halfway
+broken = brought:Nothing
+
+[idiolect.metrics]
+misses = brought:Misses
+
+[idiolect.data]
+clouds = brought:clouds
+"""
+PYTHON = """
+import json
+from pathlib import Path
+import idiolect
+from idiolect.deploy.hub.run import run_hub
+from idiolect.deploy.in_process import InProcess
+from tests.deploy.federation import data_of, experiment_of, hub_of, scores_of, sites_of
+
+data, folder = data_of(), Path("real")
+run_hub(hub_of(folder / "hub", experiment_of(["halfway"], metric="misses"), data), InProcess(sites_of(folder, data)))
+scores = scores_of(folder / "hub", "t/halfway/seed0")
+print(json.dumps({"sites": len(scores), "misses": [s.pooled["misses"] for s in scores.values()][-1]}))
+"""
+
+
+@pytest.fixture
+def environment(tmp_path: Path) -> dict[str, str]:
+    """With a package that is installed: its module, and the file with its entry points."""
+    (tmp_path / "installed" / "brought-1.5.dist-info").mkdir(parents=True)
+    (tmp_path / "installed" / "brought.py").write_text(PACKAGE)
+    about = tmp_path / "installed" / "brought-1.5.dist-info"
+    (about / "METADATA").write_text("Metadata-Version: 2.1\nName: brought\nVersion: 1.5\n")
+    (about / "entry_points.txt").write_text(ENTRIES)
+    path = os.pathsep.join([str(ROOT / "src"), str(tmp_path / "installed"), str(ROOT)])
+    return {**os.environ, "PYTHONPATH": path, "JAX_NUM_CPU_DEVICES": "1"}
+
+
+def call(environment: dict[str, str], folder: Path, *words: str) -> subprocess.CompletedProcess[str]:
+    done = subprocess.run(
+        [sys.executable, *words], cwd=folder, env=environment, capture_output=True, text=True, check=False
+    )
+    assert done.returncode == 0, done.stderr[-2000:]
+    return done
+
+
+def test_a_package_s_method_metric_and_data_are_used_by_name_in_a_comparison_and_at_sites(tmp_path, environment):
+    words = "-m idiolect compare --data clouds --set data.clients=2 --methods halfway,local --metric misses --seeds 1"
+    done = call(environment, tmp_path, *words.split(), "--rounds", "2", "--out", "out")
+    assert "idiolect.methods 'broken' of brought is left out: AttributeError" in done.stderr
+    table = (tmp_path / "out" / "table.csv").read_text()
+    assert "misses" in table.splitlines()[0]
+    assert "halfway" in table
+    shown = call(environment, tmp_path, "-m", "idiolect", "list", "methods", "halfway")
+    assert "half of the mean step" in shown.stdout
+    real = json.loads(call(environment, tmp_path, "-c", PYTHON).stdout.splitlines()[-1])
+    assert real["sites"] > 0
+    assert 0 <= real["misses"] <= 1
+
+
+class Fake(Distribution):
+    """A package that is installed, with this name and version."""
+
+    def read_text(self, filename: str) -> str | None:
+        return "Name: fake\nVersion: 2.0\n" if filename == "METADATA" else None
+
+    def locate_file(self, path: object) -> Path:
+        return Path(str(path))
+
+
+def entry(name: str, value: str) -> EntryPoint:
+    return EntryPoint(name, value, "g")._for(Fake())  # pyright: ignore[reportAttributeAccessIssue]
+
+
+def test_what_cannot_be_used_is_left_out_with_its_package_and_the_reason(monkeypatch):
+    entries = [entry("pi", "math:pi"), entry("pi", "math:tau"), entry("fedavg", "math:e"), entry("no", "math:none")]
+    monkeypatch.setattr(plugins, "entry_points", lambda group: entries if group == "g" else [])
+    monkeypatch.setattr(plugins, "version", lambda name: "2.0")
+    monkeypatch.setattr(plugins, "PACKAGES", {})
+
+    def taken(name: str, value: object) -> object:
+        if name == "no":
+            raise ConfigError("never")
+        return value
+
+    with pytest.warns(PluginWarning) as warned:
+        found = provided("g", {"fedavg"}, taken)
+    assert found == {"pi": 3.141592653589793}
+    assert plugins.PACKAGES == {"fake": "2.0"}
+    assert [str(one.message) for one in warned] == [
+        "g 'fedavg' of fake is left out: this name is in use already",
+        "g 'no' of fake is left out: AttributeError: module 'math' has no attribute 'none'",
+        "g 'pi' of fake is left out: this name is in use already",
+    ]
+    assert provided("other", (), taken) == {}
