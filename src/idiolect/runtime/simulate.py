@@ -27,7 +27,7 @@ from idiolect.runtime.devices import Devices
 from idiolect.runtime.memory import check_batches
 from idiolect.runtime.plan import Plan, State
 from idiolect.runtime.private_rows import PrivateRows
-from idiolect.runtime.round import first_private, first_shared
+from idiolect.runtime.round import cohort_of, first_private, first_shared, server_step
 from idiolect.runtime.sampling import Sampling
 
 _ONLY_IN_MEMORY = "private states in a file go with one process, without debug, and with train = 'cohort' alone"
@@ -75,6 +75,28 @@ class Rounds:
             return self.skeleton.filled(settings).cohort_round(state, arrays, ids, present, ids, private)
 
         return jax.jit(one, donate_argnums=(1, 5), out_shardings=self._everywhere)
+
+    @cached_property
+    def view(self) -> Callable[[list[Any], PyTree, Array], PyTree]:
+        """(settings, shared state, client number) -> what this client receives; for a hub."""
+
+        def view(settings: list[Any], shared: PyTree, client_id: Array) -> PyTree:
+            return self.skeleton.filled(settings).algorithm.view(shared, client_id)
+
+        return jax.jit(view)
+
+    @cached_property
+    def server_step(self) -> Callable[[list[Any], PyTree, Samples, Array, Array, PyTree], PyTree]:
+        """(settings, shared state, announced samples, cohort, present, messages) -> the shared state; for a hub."""
+
+        def step(
+            settings: list[Any], shared: PyTree, arrays: Samples, ids: Array, present: Array, messages: PyTree
+        ) -> PyTree:
+            plan: Plan = self.skeleton.filled(settings)
+            cohort = cohort_of(arrays, ids, present, plan.population, plan.sampling.size)
+            return server_step(plan.algorithm, shared, cohort, messages)
+
+        return jax.jit(step)
 
 
 class Simulation:

@@ -19,7 +19,6 @@ from idiolect.data.federated import FederatedData
 from idiolect.deploy.messages import Vectors
 from idiolect.deploy.trees import named, restored
 from idiolect.models.registry import complete_spec
-from idiolect.runtime.round import cohort_of, server_step
 from idiolect.runtime.simulate import Simulation
 from idiolect.runtime.traffic import shapes_of_a_round
 from idiolect.study.experiment import Cell, Method
@@ -67,13 +66,13 @@ class Server:
     def views(self, shared: PyTree, clients: Sequence[int]) -> dict[int, dict[str, Any]]:
         """What each client receives, as vectors `view/...`; made once where all receive the same."""
         if not self._is_own_row:
-            alike = named({"view": self._view(shared, jnp.asarray(0, jnp.int32))})
+            alike = named({"view": self._view(shared, 0)})
             return dict.fromkeys(clients, alike)
-        return {client: named({"view": self._view(shared, jnp.asarray(client, jnp.int32))}) for client in clients}
+        return {client: named({"view": self._view(shared, client)}) for client in clients}
 
-    @cached_property
-    def _view(self) -> Any:
-        return jax.jit(self.algorithm.view)
+    def _view(self, shared: PyTree, client: int) -> PyTree:
+        sim = self.simulation
+        return sim.compiled.view(sim.settings, shared, jnp.asarray(client, jnp.int32))
 
     @cached_property
     def _is_own_row(self) -> bool:
@@ -97,22 +96,13 @@ class Server:
         nothing = jax.tree.map(lambda leaf: jnp.zeros(leaf.shape, leaf.dtype), self.message)
         chosen = [messages.get(client, nothing) for client in rows]
         stacked = jax.tree.map(lambda *leaves: jnp.stack(leaves), *chosen)
-        after = self._aggregate(shared, jnp.asarray(rows, jnp.int32), present, stacked)
+        sim = self.simulation
+        ids, announced = jnp.asarray(rows, jnp.int32), to_device(sim.training.train)
+        after = sim.compiled.server_step(sim.settings, shared, announced, ids, present, stacked)
         if not bool(tree.all_finite(after)):
             told = f"{self.algorithm.name} diverged (NaN or infinity) in the aggregation; lower the learning rates"
             raise DivergedError(told, round=0, client=None, stage="aggregation")
         return after
-
-    @cached_property
-    def _aggregate(self) -> Any:
-        sim = self.simulation
-        arrays = to_device(sim.training.train)
-
-        def aggregate(shared: PyTree, ids: Any, present: Any, messages: PyTree) -> PyTree:
-            cohort = cohort_of(arrays, ids, present, sim.training.num_clients, sim.sampling.size)
-            return server_step(self.algorithm, shared, cohort, messages)
-
-        return jax.jit(aggregate)
 
     def diagnostics(self, shared: PyTree) -> dict[str, float]:
         """What the method says of itself."""
