@@ -1,5 +1,6 @@
 # Everything sets itself up: `make demo`, `make check` and `make test` work in a fresh clone.
 PYTHON ?= python3
+SECOND ?= none
 PYTEST_ARGS ?= -n auto --dist loadfile --no-loadscope-reorder
 # The versions that were tested; empty for the newest ones that pyproject.toml allows.
 CONSTRAINTS ?= constraints.txt
@@ -7,7 +8,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 STAMP := $(VENV)/.installed
 
-.PHONY: demo sites docs check test lint types format clean
+.PHONY: demo sites docs check test test-all lint types format clean
 
 demo: $(STAMP)  ## Compare methods on a small synthetic federation; results in demo/
 	$(BIN)/idiolect demo --out demo
@@ -18,10 +19,13 @@ sites: $(STAMP)  ## A hub and four sites as real processes with mutual TLS; resu
 docs: $(STAMP)  ## The documentation as a site in site/, to be opened as files
 	NO_MKDOCS_2_WARNING=1 $(BIN)/python -m mkdocs build --strict --quiet
 
-check: $(STAMP)  ## The fast tests, for every save: about six minutes on two cores
-	$(BIN)/python -m pytest -m "not slow" $(PYTEST_ARGS)
+check: $(STAMP)  ## The tests of what has changed since the last commit, for every save
+	$(BIN)/python -m pytest --second none $$($(BIN)/python -m tests.changed)
 
-test: $(STAMP)  ## All tests
+test: $(STAMP)  ## The first tier of the tests; SECOND=K/N adds a share of the second
+	$(BIN)/python -m pytest --second $(SECOND) $(PYTEST_ARGS)
+
+test-all: $(STAMP)  ## All tests
 	$(BIN)/python -m pytest $(PYTEST_ARGS)
 
 lint: $(STAMP)

@@ -47,6 +47,7 @@ import pytest  # noqa: E402
 from jaxtyping import install_import_hook  # noqa: E402
 
 import tests.checking  # noqa: E402, F401  the hook below looks it up by name
+from tests.tiers import LONG, share  # noqa: E402
 
 install_import_hook("idiolect", "tests.checking.checked")
 
@@ -160,15 +161,7 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
         config.hook.pytest_deselected(items=dropped)
         left_out = {id(item) for item in dropped}
         items[:] = [item for item in items if id(item) not in left_out]
-    items.sort(key=lambda item: item.get_closest_marker("long") is None)
-
-
-def share(files: list[str], which: str) -> set[str]:
-    """The files that `--second` names: "all", "none", or "K/N", every N-th from the K-th on."""
-    if which in ("all", "none"):
-        return set(files) if which == "all" else set()
-    first, every = (int(part) for part in which.split("/"))
-    return set(files[first % every :: every])
+    items.sort(key=lambda item: item.nodeid.partition("::")[0].removeprefix("tests/") not in LONG)
 
 
 def pytest_runtest_teardown(item: pytest.Item, nextitem: pytest.Item | None) -> None:

@@ -167,17 +167,6 @@ ALSO = [
 ]
 
 
-def test_what_is_slow_is_there() -> None:
-    """No line of slow.txt is left from a test that was renamed."""
-    gone: list[str] = []
-    for line in (TESTS / "slow.txt").read_text().splitlines()[1:]:
-        file, _, test = line.partition("::")
-        path = TESTS.parent / file
-        if not path.is_file() or (test and f"def {test}(" not in path.read_text()):
-            gone.append(line)
-    assert not gone
-
-
 def test_files_are_short() -> None:
     assets = [path for kind in ("css", "js") for path in PACKAGE.rglob(f"{kind}/*.{kind}")]
     lengths = {path: len(path.read_text().splitlines()) for path in (*MODULES, *assets, *TESTS.rglob("*.py"))}

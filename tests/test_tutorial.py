@@ -50,6 +50,7 @@ def run(text: str, folder: Path) -> dict[str, str]:
     return printed
 
 
+@pytest.mark.second
 def test_penguins(tmp_path: Path) -> None:
     for name in ("penguins.csv", "colonies.py"):
         shutil.copy(FILES / name, tmp_path)
@@ -77,6 +78,7 @@ def test_penguins(tmp_path: Path) -> None:
         assert arrays["linear.weight"].shape == (2, 4)
 
 
+@pytest.mark.second
 def test_school(tmp_path: Path) -> None:
     beside = ROOT.parent / "shared" / "data"
     folder = os.environ.get("IDIOLECT_DATA") or str(beside)

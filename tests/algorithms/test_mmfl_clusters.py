@@ -96,6 +96,7 @@ def test_a_modality_that_no_client_of_the_cohort_has_stays_as_it_is():
     assert not np.array_equal(jax.tree.leaves(after["acc"])[0], jax.tree.leaves(start["acc"])[0])
 
 
+@pytest.mark.second
 def test_every_named_model_is_evaluated_where_it_has_something_to_say():
     given, simulation = held()
     each = tuple(f"{kind}{name}" for name in NAMES for kind in ("", "personal "))

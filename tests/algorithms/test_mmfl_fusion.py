@@ -21,6 +21,7 @@ OPTIONS = {"rates": (0.3, 0.03), "local_steps": 2, "batch_size": 4}
 FUSED = MmFLFusion(head_rate=0.2, head_steps=3, **OPTIONS)
 
 
+@pytest.mark.second
 def test_mmfl_is_unchanged_and_the_head_takes_sgd_steps_on_held_encoders():
     given = problem(data_of(HELD), l2=0.1, fusion="attention", **FLAT)
     simulation = given.simulation(FUSED)

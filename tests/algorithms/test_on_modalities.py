@@ -21,6 +21,7 @@ METHODS = [
 ]
 
 
+@pytest.mark.second
 @pytest.mark.parametrize("spec", METHODS, ids=lambda spec: spec["name"])
 def test_two_rounds_train_what_is_there_and_leave_the_absent_decoder_alone(spec):
     given = problem(data_of(HELD), **FLAT)

@@ -34,6 +34,7 @@ def fitted():
     return PersonalizedClassifier(**ASKED, random_state=3).fit(X, Y, groups=GROUPS)
 
 
+@pytest.mark.second
 @parametrize_with_checks(
     [
         PersonalizedClassifier("fedavg", settings={"rate": 0.5}, rounds=5, random_state=0),

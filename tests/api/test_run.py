@@ -136,6 +136,7 @@ def test_a_diverging_run_names_round_and_client(data):
         idiolect.run(data, {"name": "mlr", "l2": 10.0}, idiolect.FedAvg(rate=1e30, batch_size=4), rounds=5)
 
 
+@pytest.mark.second
 def test_the_models_of_each_modality_are_compared_kept_and_loaded(tmp_path):
     """mmFL's models depend on the data and the model: the table, the figures and the files have them all."""
     data = data_of((("acc",), ("text",), ("acc", "text")), sizes=(5, 4, 6))

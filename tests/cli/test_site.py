@@ -110,6 +110,7 @@ def kits(tmp_path):
         stop(kit)
 
 
+@pytest.mark.second
 def test_the_whole_sequence(tmp_path, kits, table):
     environment = {**os.environ, "PYTHONPATH": str(SOURCE), "HOME": str(tmp_path)}
 

@@ -15,13 +15,14 @@ from idiolect.study.store import Store
 from tests import modalities
 from tests.deploy import leaves
 from tests.deploy.federation import data_of, experiment_of, hub_of, scores_of, sites_of
+from tests.tiers import by_method
 
 CANNOT = {"global": "pools all clients' samples"}
 """Methods that cannot run at sites, and what the user is told."""
 METHODS = sorted(ALGORITHMS.keys() - CANNOT.keys() - leaves.MODALITIES)
 
 
-@pytest.mark.parametrize("name", METHODS)
+@pytest.mark.parametrize("name", by_method(METHODS))
 def test_sites_compute_what_the_simulation_computes(name, tmp_path):
     """And what has left the sites is the line of docs/what-leaves.md."""
     model = {"name": "mlr"} if name in leaves.LINEAR else {"name": "mlp", "hidden": [3]}
@@ -34,6 +35,7 @@ def test_sites_compute_what_the_simulation_computes(name, tmp_path):
     assert leaves.row(name, tmp_path) == next(line for line in leaves.written().splitlines() if f"`{name}`" in line)
 
 
+@pytest.mark.second
 @pytest.mark.parametrize("name", sorted(leaves.MODALITIES))
 def test_sites_with_different_modalities(name, tmp_path):
     held = (("acc",), ("text",))

@@ -108,6 +108,7 @@ def test_commands_can_begin(
             assert code == (0 if plain[0] == "list" else BEGUN), f"{words}\n{error}"
 
 
+@pytest.mark.second
 @pytest.mark.parametrize("page", TRAINED)
 def test_commands_that_train_run_in_order(
     page: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, commandline: Callable[..., tuple[int, str, str]]

@@ -9,6 +9,7 @@ import pytest
 from docs.make.notebook import FILE, cells, images, page
 
 
+@pytest.mark.second
 def test_its_code_runs_in_order(monkeypatch: pytest.MonkeyPatch) -> None:
     """With fewer rounds and one division of the rows; every name that it prints is there."""
     import matplotlib.pyplot as plt

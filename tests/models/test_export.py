@@ -46,7 +46,7 @@ def test_plain_arrays_compute_the_same(model, tmp_path, form):
     assert tuple(said["feature_shape"]) == model.feature_shape
 
 
-@pytest.mark.slow
+@pytest.mark.second
 def test_onnx_computes_the_same_for_any_number_of_rows(model, tmp_path):
     runtime = pytest.importorskip("onnxruntime")
     pytest.importorskip("jax2onnx")

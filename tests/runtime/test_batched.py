@@ -87,8 +87,11 @@ def assert_same(state, other, exactly=False):
     assert int(state.round) == int(other.round)
 
 
+MEMBERS = [("pfedme", 4), ("fedu", 4), ("pflego", 2), ("scaffold", 1), ("mocha", 1)]
+
+
 @pytest.mark.parametrize(
-    ("name", "block"), [("pfedme", 4), ("fedu", 4), ("pflego", 2), ("scaffold", 1), ("mocha", 1)]
+    ("name", "block"), [MEMBERS[0], *(pytest.param(*member, marks=pytest.mark.second) for member in MEMBERS[1:])]
 )
 def test_each_member_is_the_run_with_its_seed_and_hyper_parameters(data, name, block):
     l2 = (0.0, 0.05) if name == "pfedme" else 0.01

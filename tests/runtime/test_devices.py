@@ -49,6 +49,7 @@ def assert_same(found, alone):
         np.testing.assert_allclose(found[name], alone[name], rtol=1e-5, atol=2e-6, err_msg=name)
 
 
+@pytest.mark.second
 def test_exact_steps_are_in_the_span_of_the_samples(alone, monkeypatch):
     monkeypatch.setattr(span, "SMALLEST", 10**12)
     plain = exact()
@@ -64,6 +65,7 @@ def test_eight_devices_are_one(tmp_path, alone):
     assert_same(found, alone)
 
 
+@pytest.mark.second
 def test_two_processes_are_one(tmp_path, alone):
     address = f"127.0.0.1:{free_port()}"
     both = [

@@ -115,6 +115,7 @@ def scores(report):
     return {(line["method"], line["model"]): line["pooled"]["mean"] for line in lines}
 
 
+@pytest.mark.second
 def test_two_processes_report_what_one_reports(tmp_path, whole):
     both = ["launch", "-n", "2", "--"]
     found = compared(["compare", *FEDERATION, *ROUNDS], tmp_path / "run", *both)
@@ -124,6 +125,7 @@ def test_two_processes_report_what_one_reports(tmp_path, whole):
     assert (tmp_path / "run" / "models").is_dir()
 
 
+@pytest.mark.second
 def test_a_run_that_lost_a_process_goes_on_with_another_number_of_devices(tmp_path, whole):
     out = tmp_path / "run"
     running = subprocess.Popen(

@@ -44,6 +44,7 @@ def test_killed_again_and_again_and_resumed_is_bit_identical(undisturbed, tmp_pa
     assert leftovers(out) == []
 
 
+@pytest.mark.second
 @pytest.mark.parametrize("instant", [ROWS, POPULATION])
 def test_killed_between_rounds_that_changed_private_states_in_a_file(tmp_path, instant):
     """Resumed to an undisturbed run, to the last bit; with all of them in memory it is another program."""

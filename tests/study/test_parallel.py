@@ -61,6 +61,7 @@ def wait_until(condition, seconds=120):
         time.sleep(0.02)
 
 
+@pytest.mark.second
 def test_killed_with_two_processes_and_resumed_with_two_is_bit_identical_to_one_process(tmp_path):
     out, whole = tmp_path / "out", tmp_path / "whole"
     process = start(out, tmp_path / "program.py")

@@ -205,6 +205,7 @@ METHODS = {
 }
 
 
+@pytest.mark.second
 @pytest.mark.parametrize(("name", "block"), [*((name, 2) for name in METHODS), ("fedavg", 1), ("scaffold", 1)])
 def test_a_method_gives_the_same_federation(x64, plainly, name, block):
     data, objective, params = problem_of("wide", l2=0.01)

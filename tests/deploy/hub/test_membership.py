@@ -45,6 +45,7 @@ def change(hub, **values):
     HubConfig.load(hub).model_copy(update=values).save(hub)
 
 
+@pytest.mark.second
 @pytest.mark.parametrize("method", ["pfedme", "ditto"])
 def test_a_site_that_joins_is_one_that_was_silent_before(method, tmp_path):
     experiment = experiment_of([method], eval_every=4)
@@ -71,6 +72,7 @@ def vectors_of(folder, run):
     return found
 
 
+@pytest.mark.second
 @pytest.mark.parametrize("method", ["l2gd", "pflego"])
 def test_a_retried_round_is_answered_for_the_federation_that_asks_again(method, tmp_path):
     """A site joins between the hub's death and the retry: what the sites have answered was for one site less."""

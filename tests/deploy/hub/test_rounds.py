@@ -65,6 +65,7 @@ def expected(tmp_path_factory):
     return undisturbed(tmp_path_factory.mktemp("undisturbed"))
 
 
+@pytest.mark.second
 @pytest.mark.parametrize("sent", [True, False])
 def test_a_hub_that_dies_in_any_call_goes_on_to_the_same_bits(expected, sent, tmp_path):
     calls = 3 + 4 + 3 + 1  # hello, join, begin; four evaluations; three rounds; the end
@@ -82,6 +83,7 @@ def test_a_hub_that_dies_in_any_call_goes_on_to_the_same_bits(expected, sent, tm
     assert last.calls == calls  # all have been tried
 
 
+@pytest.mark.second
 def test_a_hub_that_dies_after_each_write_goes_on_to_the_same_bits(expected, tmp_path, monkeypatch):
     from idiolect.deploy.hub import journal
 

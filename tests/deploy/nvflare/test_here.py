@@ -36,6 +36,7 @@ def trainers(out):
     return found
 
 
+@pytest.mark.second
 def test_star_and_ring_with_a_trainer_killed_are_the_simulation(tmp_path, monkeypatch):
     """And nobody but their owners may read any file, also of the engine, whatever the umask is."""
     out, killed, told, kept = tmp_path / "out", list[int](), list[str](), dict[str, list[str]]()

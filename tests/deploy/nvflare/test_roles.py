@@ -58,6 +58,7 @@ def test_a_site_looks_for_garbage_once_in_so_many_answers(monkeypatch: pytest.Mo
     assert len(collected) == 2
 
 
+@pytest.mark.second
 def test_a_federation(federation: Federation, tmp_path: Path) -> None:
     """Star and ring are exact, slow and failing sites are missing, other jobs are refused, all is stopped."""
     kits, sites = federation.kits, list(federation.kits.sites)

@@ -72,6 +72,7 @@ def test_a_killed_grid_of_settings_and_seeds_goes_on_to_the_same_table(tmp_path,
     assert len(said["settings"]) == 3
 
 
+@pytest.mark.second
 def test_killed_halving_goes_on_in_the_middle_of_a_rung(tmp_path, whole):
     _, rounds = whole(HALVING, tmp_path / "whole")
     assert rounds == 6 * 2 + 2 * 2

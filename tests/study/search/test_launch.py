@@ -56,6 +56,7 @@ def test_the_chosen_setting_has_the_scores_of_a_comparison_with_it(halved, three
     assert result.best.test.std == pytest.approx(line.pooled.std, abs=1e-6)
 
 
+@pytest.mark.second
 def test_a_budget_too_small_for_two_runs_gives_the_same_numbers_one_run_at_a_time(three_clients, monkeypatch):
     at_once, advance = [], batched.Program.advance
 

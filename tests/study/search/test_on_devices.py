@@ -3,6 +3,7 @@
 import json
 
 import numpy as np
+import pytest
 
 from tests.engine import devices_flags, python
 
@@ -14,6 +15,7 @@ def table(file, devices):
     return json.loads(file.read_text())
 
 
+@pytest.mark.second
 def test_eight_devices_give_the_table_of_one(tmp_path):
     eight, one = (table(tmp_path / f"{count}.json", count) for count in (8, 1))
     # Nine runs are compiled and done, then three have their test scores left: no more devices than shorten the work.
@@ -26,6 +28,7 @@ def test_eight_devices_give_the_table_of_one(tmp_path):
         )
 
 
+@pytest.mark.second
 def test_a_sweep_in_several_processes_ends_with_one_line_and_no_folder(tmp_path):
     sweep = ["sweep", "--data", "synthetic", "--methods", "fedavg", "--set", "fedavg.rate=0.1,0.2"]
     ended = python("-m", "idiolect", "launch", "-n", "2", "--", *sweep, "--out", tmp_path / "out")

@@ -101,6 +101,7 @@ def test_a_batch_is_one_program_and_the_next_one_uses_it(three_clients, monkeypa
     assert sum(call[2] for call in seen) == 2 * 2 * 2  # two new settings, and nothing again
 
 
+@pytest.mark.second
 def test_whole_numbers_divide_a_batch_into_programs_and_a_stopped_sweep_asks_for_the_same(
     three_clients, monkeypatch, tmp_path
 ):
@@ -126,6 +127,7 @@ SWEEP = ["sweep", "--data", "synthetic", "--rounds", "1", "--set", "data.clients
          "--set", "data.validation=0.2", "--search", "optuna"]  # fmt: skip
 
 
+@pytest.mark.second
 def test_the_command_gives_each_method_the_same_budget(commandline, tmp_path):
     both = ["--methods", "fedavg,local", "--set", "fedavg.rate=loguniform(0.01,1)", "--set", "local.rate=0.1,0.2,0.3",
             "--set", "fedavg.local_steps=2", "--set", "local.local_steps=2"]  # fmt: skip

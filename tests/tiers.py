@@ -1,0 +1,40 @@
+"""The two tiers of the tests: `make test` runs the first, `make test-all` both.
+
+`.ci/run` runs the first tier and a tenth of the second, the next tenth with each commit. The second tier
+(`pytest.mark.second`) has what takes long and repeats a proof of the first on more methods, processes or devices.
+"""
+
+from collections.abc import Iterable, Sequence
+from typing import Any
+
+import pytest
+
+REPRESENTATIVE = ("fedavg", "fedu", "pfedme", "pflego", "scaffold")
+"""No private state; a graph; personal models; private heads; a server with a state of each client."""
+LONG = (
+    "deploy/test_in_process.py",
+    "runtime/test_devices.py",
+    "study/test_engine.py",
+    "cli/test_many_bad_inputs.py",
+    "study/search/test_engine.py",
+    "docs/test_blocks.py",
+    "runtime/test_batched.py",
+    "api/test_run.py",
+    "cli/test_main.py",
+    "deploy/nvflare/test_published.py",
+    "report/html/test_page_in_browser.py",
+)
+"""Files that begin first, so that no worker ends long after the others."""
+
+
+def by_method(names: Iterable[str]) -> list[Any]:
+    """Parameters of a test of every method: the representative ones in the first tier, all others in the second."""
+    return [name if name in REPRESENTATIVE else pytest.param(name, marks=pytest.mark.second) for name in names]
+
+
+def share(files: Sequence[str], which: str) -> set[str]:
+    """The files of the second tier that `--second` names: "all", "none", or "K/N", every N-th from the K-th on."""
+    if which in ("all", "none"):
+        return set(files) if which == "all" else set()
+    first, every = (int(part) for part in which.split("/"))
+    return set(sorted(files)[first % every :: every])
