@@ -20,7 +20,8 @@ from results.scores import rows_of
 
 FOLDER = Path(__file__).parent
 METHODS = {"regression": ("ditto", "mocha"), "classification": ("ditto", "fedavg-ft")}  # beside local, fedavg
-TRUTHS = ("alike", "worlds", "groups", "small", "few")
+TRUTHS = ("alike", "worlds", "groups", "small", "few", "mixed")
+OUTSIDERS = 5  # of the clients of "mixed"
 CLIENTS, ROWS, FEATURES = 20, 40, 12
 ROUNDS = 30
 COLUMNS: tuple[str, ...] = (
@@ -40,11 +41,11 @@ COLUMNS: tuple[str, ...] = (
 
 
 def federation(truth: str, draw: int, task: str) -> FederatedData:
-    """A federation of linear clients, x ~ N(0, I), |w_i| = 2.
+    """Draw a federation of linear clients, x ~ N(0, I), |w_i| = 2.
 
     alike: one w for all. worlds: each its own, little noise. groups: two w, at right angles, half of the clients
-    each. small: alike,
-    and the first client has 5 rows. few: alike, 4 clients of 12 rows.
+    each. small: alike, and the first client has 5 rows. few: alike, 4 clients of 12 rows. mixed: one w for 15
+    clients, -w for the last 5, so that the shared model helps the 15 and harms the 5.
     Regression: y = w_i x + noise, deviation 1.5 (worlds: 0.7). Classification: the sign of w_i x + logistic noise.
     """
     rng = np.random.default_rng([draw, TRUTHS.index(truth)])
@@ -58,6 +59,7 @@ def federation(truth: str, draw: int, task: str) -> FederatedData:
     clients: dict[str, tuple[np.ndarray, np.ndarray]] = {}
     for i in range(count):
         w = weights()[0] if truth == "worlds" else common[i % 2 if truth == "groups" else 0]
+        w = -w if truth == "mixed" and i >= CLIENTS - OUTSIDERS else w
         n = 5 if truth == "small" and i == 0 else rows
         x = rng.normal(size=(n, FEATURES))
         if task == "regression":
@@ -69,10 +71,18 @@ def federation(truth: str, draw: int, task: str) -> FederatedData:
 
 
 def is_right(truth: str, advice: Advice) -> bool:
-    """Whether the advice says what is true; of the small client it must say that it cannot be told."""
+    """Whether the advice says what is true; of the small client it must say that it cannot be told.
+
+    mixed: a model for each is right. So is the shared model for those whom it helps, if the advice names at least one
+    of the others as losing. No client of either kind may be named as the opposite.
+    """
     outcome, calls = advice.decision.outcome, [client.call for client in advice.decision.clients]
     if truth == "small":
         return outcome == "shared" and calls[0] == "cannot be told"
+    if truth == "mixed":
+        many, others = calls[:-OUTSIDERS], calls[-OUTSIDERS:]
+        warned = outcome == "personal" or (outcome == "shared" and "loses" in others)
+        return warned and "loses" not in many and "gains" not in others
     return outcome == {"alike": "shared", "worlds": "alone", "groups": "personal", "few": "unclear"}[truth]
 
 
