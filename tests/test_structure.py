@@ -37,6 +37,7 @@ TESTED_IN = {
     "cli/export": "models/test_export.py",
     "cli/inspect": "data/test_inspection.py",
     "cli/predict": "api/test_predict.py",
+    "cli/printed": "cli/test_terminal.py",
     "cli/show": "cli/test_main.py",
     "data/schema/fit_table": "data/schema/test_schema.py",
     "cli/federation": "cli/test_federate.py",

@@ -7,8 +7,9 @@ from typing import Any
 import jax
 
 from idiolect.cli.outputs import check_output, inputs_of
+from idiolect.cli.printed import print_results
 from idiolect.cli.stopping import stoppable, this_command
-from idiolect.cli.terminal import print_results, resume_command
+from idiolect.cli.terminal import resume_command
 from idiolect.core.errors import StoreError
 from idiolect.report.launch import launch
 from idiolect.report.trackers.tracking import tracked, trackers_of

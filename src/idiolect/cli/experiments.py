@@ -89,7 +89,7 @@ def resume(
     tensorboard: TensorBoardTo = None,
     as_json: Json = False,
 ) -> None:
-    """Go on with a stopped run, to the result it would have had.
+    """Resume an interrupted run; the result is identical to an uninterrupted one.
 
     idiolect resume runs/penguins-1a2b3c
     """

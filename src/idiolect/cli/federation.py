@@ -4,7 +4,7 @@ from collections.abc import Generator
 from contextlib import contextmanager
 from pathlib import Path
 
-from idiolect.cli.terminal import print_results
+from idiolect.cli.printed import print_results
 from idiolect.core.errors import ConfigError
 from idiolect.core.repeating import repeating
 from idiolect.deploy.hub.journal import Participation

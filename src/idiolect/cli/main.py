@@ -7,30 +7,102 @@ from typing import Annotated
 
 import typer
 
-from idiolect.cli.advise import advise
-from idiolect.cli.compare import compare
 from idiolect.cli.completion import Shell, completes, show_completion
-from idiolect.cli.experiments import demo, reproduce, resume, run
-from idiolect.cli.export import export
-from idiolect.cli.federate import federate
-from idiolect.cli.figure import figure
-from idiolect.cli.hub import app as hub
-from idiolect.cli.inspect import inspect
-from idiolect.cli.personalize import personalize
-from idiolect.cli.predict import predict
-from idiolect.cli.report import report
-from idiolect.cli.show import list_, show
-from idiolect.cli.site import app as site
+from idiolect.cli.lazy import Place, lazy_group
 from idiolect.cli.stopping import STOPPED, this_command
-from idiolect.cli.sweep import sweep
 from idiolect.cli.terminal import UsageError, fail, unreadable
-from idiolect.cli.track import track
-from idiolect.cli.watch import watch
 from idiolect.core.errors import ConfigError, DivergedError, IdiolectError
-from idiolect.runtime.devices import use_cores
-from idiolect.runtime.distributed import join, start
+
+COMMANDS = {
+    "demo": Place(
+        "idiolect.cli.experiments",
+        "demo",
+        "Compare methods on a small synthetic federation: two minutes, no download.",
+    ),
+    "advise": Place(
+        "idiolect.cli.advise",
+        "advise",
+        "Should these clients federate, with what, and who gains or loses: one page, with its uncertainty.",
+    ),
+    "compare": Place(
+        "idiolect.cli.compare",
+        "compare",
+        "Compare methods on one federation: one table, curves, and every client's model as a file.",
+    ),
+    "sweep": Place(
+        "idiolect.cli.sweep",
+        "sweep",
+        "Try settings of methods as few compiled programs; choose on validation data, then show the test score.",
+    ),
+    "run": Place(
+        "idiolect.cli.experiments", "run", "Run an experiment file; what the folder already has is not run again."
+    ),
+    "resume": Place(
+        "idiolect.cli.experiments",
+        "resume",
+        "Resume an interrupted run; the result is identical to an uninterrupted one.",
+    ),
+    "reproduce": Place(
+        "idiolect.cli.experiments",
+        "reproduce",
+        "Run a paper's table or figure and set it beside the published values.",
+    ),
+    "report": Place(
+        "idiolect.cli.report",
+        "report",
+        "Write one self-contained HTML page: the answer, the table, every client, how it was made.",
+    ),
+    "show": Place("idiolect.cli.show", "show", "Show what a folder holds: results, and runs that are not finished."),
+    "watch": Place(
+        "idiolect.cli.watch", "watch", "Watch runs while another process is at work on them; nothing is written."
+    ),
+    "figure": Place(
+        "idiolect.cli.figure",
+        "figure",
+        "Draw a figure of a run for a paper, or write its table in LaTeX; its caption is printed for LaTeX.",
+    ),
+    "inspect": Place(
+        "idiolect.cli.inspect",
+        "inspect",
+        "Look at a table: clients, labels, columns, gaps, suspected identifiers and leaks, and the command to run.",
+    ),
+    "predict": Place(
+        "idiolect.cli.predict",
+        "predict",
+        "Predict raw rows: labels in the table's words, numbers in its units, and each class's probability.",
+    ),
+    "export": Place(
+        "idiolect.cli.export",
+        "export",
+        "Write a model as plain arrays or as ONNX, beside a JSON with its schema, classes and shapes.",
+    ),
+    "track": Place(
+        "idiolect.cli.track",
+        "track",
+        "Send runs to MLflow or TensorBoard: every number by round, the settings, and the files of finished runs.",
+    ),
+    "personalize": Place(
+        "idiolect.cli.personalize",
+        "personalize",
+        "Give new clients their models by a finished run's method; nothing of the run changes.",
+    ),
+    "federate": Place(
+        "idiolect.cli.federate",
+        "federate",
+        "Run an experiment between real processes on this machine: a hub, and sites that keep their samples.",
+    ),
+    "list": Place(
+        "idiolect.cli.show",
+        "list_",
+        "List what can be named: methods, data, models, metrics, experiments; with a name, its page.",
+    ),
+    "hub": Place("idiolect.cli.hub", "app", "The hub of a federation: it sees no row."),
+    "site": Place("idiolect.cli.site", "app", "A site of a federation: its data stay here."),
+}
+"""Every command. `launch` is made here."""
 
 app = typer.Typer(
+    cls=lazy_group(COMMANDS),
     help="Personalized federated learning: every client ends with its own model.",
     no_args_is_help=True,
     add_completion=False,
@@ -65,6 +137,9 @@ def _top(  # pyright: ignore[reportUnusedFunction]
     ] = None,
 ) -> None:
     """Personalized federated learning: every client ends with its own model."""
+    from idiolect.runtime.devices import use_cores  # imported here: it imports JAX, and --help must not
+    from idiolect.runtime.distributed import join
+
     if not join(distributed):
         with suppress(ConfigError):  # a program that has computed with JAX keeps its devices
             use_cores()
@@ -83,34 +158,11 @@ def launch_(
     """
     if not command:
         raise typer.BadParameter("name the command to run: idiolect launch -n 2 -- compare --data DATA")
+    from idiolect.runtime.distributed import start
+
     code = start(processes, command)
     if code:
         raise typer.Exit(code)
-
-
-for command in (
-    demo,
-    advise,
-    compare,
-    sweep,
-    run,
-    resume,
-    reproduce,
-    report,
-    show,
-    watch,
-    figure,
-    inspect,
-    predict,
-    export,
-    track,
-    personalize,
-    federate,
-):
-    app.command()(command)
-app.command(name="list")(list_)
-app.add_typer(hub, name="hub")
-app.add_typer(site, name="site")
 
 
 def main() -> None:

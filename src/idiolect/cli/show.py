@@ -8,7 +8,8 @@ import typer
 from idiolect.cli import pages
 from idiolect.cli.advise import print_advice
 from idiolect.cli.options import Json
-from idiolect.cli.terminal import print_entries, print_json, print_page, print_results
+from idiolect.cli.printed import print_page, print_results
+from idiolect.cli.terminal import print_entries, print_json
 from idiolect.core.errors import unknown
 from idiolect.study.advice.stored import is_advice, stored_advice
 from idiolect.study.engine import stored_experiment

@@ -12,9 +12,6 @@ from types import FrameType
 
 import typer
 
-from idiolect.study.advice.pieces import has_pieces
-from idiolect.study.store import DATABASE
-
 STOPPED = 130
 """The exit code of a command that was stopped by Ctrl-C, as shells have it."""
 AGAIN = 0.3
@@ -36,10 +33,19 @@ def stoppable(out: Path | None = None, goes_on: Callable[[], str] = this_command
         with _heard():
             yield
     except KeyboardInterrupt:
-        kept = out is not None and ((out / DATABASE).is_file() or has_pieces(out))
+        kept = out is not None and _is_kept(out)
         told = f"go on with: {goes_on()}" if kept else f"nothing was kept; begin again with: {this_command()}"
         print(f"stopped; {told}", file=sys.stderr)
         raise typer.Abort from None
+
+
+def _is_kept(out: Path) -> bool:
+    """Whether the folder has finished work to continue from."""
+    # Imported here: it takes seconds, and a command that prints its help must not wait for it.
+    from idiolect.study.advice.pieces import has_pieces
+    from idiolect.study.store import DATABASE
+
+    return (out / DATABASE).is_file() or has_pieces(out)
 
 
 @contextmanager

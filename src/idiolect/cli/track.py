@@ -18,7 +18,7 @@ def track(
     tensorboard: TensorBoardTo = None,
     as_json: Json = False,
 ) -> None:
-    """Send runs to MLflow or TensorBoard: every number by round, settings, and the files of those that have ended.
+    """Send runs to MLflow or TensorBoard: every number by round, the settings, and the files of finished runs.
 
     What is there already is not sent twice. With the same options demo, compare, run, resume, reproduce, sweep,
     federate and hub run send as they go.

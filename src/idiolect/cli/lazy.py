@@ -1,0 +1,89 @@
+"""Commands whose modules are imported when they are used: `idiolect --help` imports no JAX."""
+
+from collections.abc import Mapping
+from importlib import import_module
+from typing import Any, NamedTuple, cast
+
+import typer
+from typer.core import TyperCommand, TyperGroup
+
+from idiolect.core.loading import loading
+
+
+class Place(NamedTuple):
+    """Where a command is defined. object: a function, or a `Typer` with commands of its own; help: its first line."""
+
+    module: str
+    object: str
+    help: str
+
+
+class _Commands(dict[str, Any]):
+    """Commands by name; one that is given as a `Place` is made when it is read."""
+
+    def __getitem__(self, name: str) -> Any:
+        value = super().__getitem__(name)
+        if isinstance(value, Place):
+            value = self[name] = made(name, value)
+        return value
+
+    def get(self, name: str, default: Any = None) -> Any:
+        try:
+            return self[name]
+        except KeyError:
+            return default
+
+    def values(self) -> Any:
+        return [self[name] for name in self]
+
+    def items(self) -> Any:
+        return [(name, self[name]) for name in self]
+
+    def help_of(self, name: str) -> Any:
+        """A command to be listed in the group's help, without its module."""
+        value = super().__getitem__(name)
+        return TyperCommand(name, help=value.help) if isinstance(value, Place) else value
+
+
+def made(name: str, place: Place) -> Any:
+    """Import a command's module and make the command (click's)."""
+    with loading():
+        found = getattr(import_module(place.module), place.object)
+    if isinstance(found, typer.Typer):
+        command: Any = typer.main.get_command(found)
+    else:
+        alone = typer.Typer(add_completion=False, pretty_exceptions_enable=False, rich_markup_mode="rich")
+        alone.command(name=name)(found)
+        command = typer.main.get_command(alone)
+    command.name = name
+    return command
+
+
+def lazy_group(places: Mapping[str, Place]) -> type[TyperGroup]:
+    """A class of groups with these commands, in this order, after those that are registered."""
+
+    class Lazy(TyperGroup):
+        """A group of commands whose modules are imported when they are used."""
+
+        def __init__(self, **options: Any) -> None:
+            super().__init__(**options)
+            self.commands = cast("Any", _Commands({**places, **self.commands}))
+            self._lists = False
+
+        def list_commands(self, ctx: Any) -> list[str]:
+            return list(self.commands)
+
+        def get_command(self, ctx: Any, cmd_name: str) -> Any:
+            commands = cast("_Commands", self.commands)
+            if self._lists and cmd_name in commands:
+                return commands.help_of(cmd_name)
+            return commands.get(cmd_name)
+
+        def format_help(self, ctx: Any, formatter: Any) -> None:
+            self._lists = True
+            try:
+                super().format_help(ctx, formatter)
+            finally:
+                self._lists = False
+
+    return Lazy
