@@ -54,6 +54,7 @@ def test_a_place_is_a_function_or_a_group():
     function = made("show", Place("idiolect.cli.show", "show", ""))
     group = made("site", Place("idiolect.cli.site", "app", ""))
     assert (function.name, group.name) == ("show", "site")
+    assert [p.name for p in group.params if "completion" in str(p.name)] == []
     assert hasattr(group, "commands")
     assert not hasattr(function, "commands")
     assert issubclass(lazy_group({}), typer.core.TyperGroup)

@@ -49,14 +49,18 @@ def made(name: str, place: Place) -> Any:
     """Import a command's module and make the command (click's)."""
     with loading():
         found = getattr(import_module(place.module), place.object)
+    outer = typer.Typer(add_completion=False, pretty_exceptions_enable=False, rich_markup_mode="rich")
+    outer.callback()(_nothing)  # with it, `outer` stays a group, also of one command
     if isinstance(found, typer.Typer):
-        command: Any = typer.main.get_command(found)
+        outer.add_typer(found, name=name)
     else:
-        alone = typer.Typer(add_completion=False, pretty_exceptions_enable=False, rich_markup_mode="rich")
-        alone.command(name=name)(found)
-        command = typer.main.get_command(alone)
-    command.name = name
-    return command
+        outer.command(name=name)(found)
+    group: Any = typer.main.get_command(outer)
+    return group.commands[name]
+
+
+def _nothing() -> None:
+    """Do nothing before the command."""
 
 
 def lazy_group(places: Mapping[str, Place]) -> type[TyperGroup]:
