@@ -11,7 +11,7 @@ import pytest
 
 from idiolect.core import plugins
 from idiolect.core.errors import ConfigError
-from idiolect.core.plugins import PluginWarning, provided
+from idiolect.core.plugins import PluginWarning, Registry, provided
 
 ROOT = Path(__file__).parents[2]
 PACKAGE = '''
@@ -119,6 +119,41 @@ def test_a_package_s_method_metric_and_data_are_used_by_name_in_a_comparison_and
     real = json.loads(call(environment, tmp_path, "-c", PYTHON).stdout.splitlines()[-1])
     assert real["sites"] > 0
     assert 0 <= real["misses"] <= 1
+
+
+@pytest.mark.parametrize("first", ["algorithms.base", "data", "api", "metrics.registry"])
+def test_the_package_may_import_idiolect_whichever_part_was_imported_first(first, tmp_path, environment):
+    code = f"import idiolect.{first}; from idiolect.data import load; print(load({{'name': 'clouds'}}).num_clients)"
+    assert call(environment, tmp_path, "-c", code).stdout.split() == ["3"]
+
+
+def test_a_registry_reads_its_group_at_the_first_look(monkeypatch):
+    read: list[str] = []
+
+    def reader(group: str, known: object, taken: object) -> dict[str, int]:
+        read.append(group)
+        return {"theirs": 2}
+
+    monkeypatch.setattr(plugins, "provided", reader)
+    looks = (
+        lambda r: "theirs" in r,
+        lambda r: r["theirs"] == 2,
+        lambda r: list(r) == ["own", "theirs"],
+        lambda r: len(r) == 2,
+        lambda r: r.get("theirs") == 2,
+        lambda r: {*r.keys()} == {"own", "theirs"},
+        lambda r: [*r.values()] == [1, 2],
+        lambda r: dict(r.items()) == {**r} == dict(r) == {"own": 1, "theirs": 2},
+    )
+    for count, look in enumerate(looks):
+        registry = Registry("g", {"own": 1}, lambda _, value: 0)
+        registry["own"] = 1
+        assert len(read) == count
+        assert look(registry)
+        assert look(registry)
+        assert len(read) == count + 1
+    registry = Registry("g", {"own": 1}, lambda _, value: 0)
+    assert {**registry} == {"own": 1, "theirs": 2}
 
 
 class Fake(Distribution):

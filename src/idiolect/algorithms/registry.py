@@ -37,10 +37,20 @@ from idiolect.algorithms.pflego import PFLEGO
 from idiolect.algorithms.reptile import Reptile
 from idiolect.algorithms.scaffold import Scaffold
 from idiolect.core.errors import ConfigError, require, unknown
-from idiolect.core.plugins import provided
+from idiolect.core.plugins import Registry
 from idiolect.core.settings import settings_of, validated
 
-ALGORITHMS: dict[str, type[Algorithm]] = {
+
+def _provided(name: str, cls: object) -> type[Algorithm]:
+    """A method's class from another package."""
+    if not isinstance(cls, type) or not issubclass(cls, Algorithm):
+        raise ConfigError("it is not a subclass of idiolect.Algorithm")
+    require(getattr(cls, "name", None) == name, f"the class has the name {getattr(cls, 'name', None)!r}")
+    register(cls)
+    return cls
+
+
+_OWN: dict[str, type[Algorithm]] = {
     cls.name: cls
     for cls in (
         PFedMe,
@@ -75,6 +85,7 @@ ALGORITHMS: dict[str, type[Algorithm]] = {
         Global,
     )
 }
+ALGORITHMS: dict[str, type[Algorithm]] = Registry("idiolect.methods", _OWN, _provided)
 _OBJECTS: dict[str, Any] = {}
 """The settings of a user's methods that are no plain values, by the text that stands for each."""
 
@@ -176,16 +187,6 @@ def describe_methods() -> dict[str, str]:
     return {name: f"{cls.summary} ({cls.source})" for name, cls in ALGORITHMS.items()}
 
 
-def _provided(name: str, cls: object) -> type[Algorithm]:
-    """A method's class from another package."""
-    if not isinstance(cls, type) or not issubclass(cls, Algorithm):
-        raise ConfigError("it is not a subclass of idiolect.Algorithm")
-    require(getattr(cls, "name", None) == name, f"the class has the name {getattr(cls, 'name', None)!r}")
-    register(cls)
-    return cls
-
-
-# At the end: a package that provides methods may import this module.
-provided("idiolect.methods", frozenset(ALGORITHMS), _provided)
-MODEL_NAMES = frozenset(name for cls in ALGORITHMS.values() for name in cls.model_names)
-"""The names of models that any method has, whatever its settings."""
+def model_names() -> frozenset[str]:
+    """The names of models that any method has, whatever its settings."""
+    return frozenset(name for cls in ALGORITHMS.values() for name in cls.model_names)

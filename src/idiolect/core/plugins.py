@@ -3,14 +3,15 @@
     [project.entry-points."idiolect.methods"]    # a method's class
     fedmedian = "their_package.fedmedian:FedMedian"
 
-The groups are `idiolect.methods`, `idiolect.metrics` and `idiolect.data`. Each registry reads its group once, when
-it is imported. An object that cannot be used is left out with a warning, so a broken package never stops idiolect.
+The groups are `idiolect.methods`, `idiolect.metrics` and `idiolect.data`. A registry reads its group when a name is
+first looked up or listed. By then idiolect is loaded, so the package may import any part of it. An object that cannot
+be used is left out with a warning, so a broken package never stops idiolect.
 """
 
 import warnings
-from collections.abc import Callable, Collection
+from collections.abc import Callable, Collection, Iterator, Mapping
 from importlib.metadata import entry_points, version
-from typing import TypeVar
+from typing import Any, TypeVar
 
 from idiolect.core.errors import ConfigError
 
@@ -21,6 +22,58 @@ PACKAGES: dict[str, str] = {}
 
 class PluginWarning(UserWarning):
     """Something that an installed package provides cannot be used."""
+
+
+class Registry(dict[str, T]):
+    """Objects by name: idiolect's own, and, from the first look on, those that other packages provide.
+
+    group, taken: see `provided`.
+    """
+
+    def __init__(self, group: str, own: Mapping[str, T], taken: Callable[[str, object], T]) -> None:
+        super().__init__(own)
+        self._pending: tuple[str, Callable[[str, object], T]] | None = group, taken
+
+    def _load(self) -> None:
+        if self._pending is not None:
+            (group, taken), self._pending = self._pending, None  # first: what is loaded may look here, too
+            self.update(provided(group, frozenset(super().keys()), taken))
+
+    def __contains__(self, name: object) -> bool:
+        self._load()
+        return super().__contains__(name)
+
+    def __getitem__(self, name: str) -> T:
+        self._load()
+        return super().__getitem__(name)
+
+    def __iter__(self) -> Iterator[str]:
+        self._load()
+        return super().__iter__()
+
+    def __len__(self) -> int:
+        self._load()
+        return super().__len__()
+
+    def get(self, name: str, default: Any = None) -> Any:
+        """See `dict.get`."""
+        self._load()
+        return super().get(name, default)
+
+    def keys(self) -> Any:
+        """See `dict.keys`."""
+        self._load()
+        return super().keys()
+
+    def values(self) -> Any:
+        """See `dict.values`."""
+        self._load()
+        return super().values()
+
+    def items(self) -> Any:
+        """See `dict.items`."""
+        self._load()
+        return super().items()
 
 
 def provided(group: str, known: Collection[str], taken: Callable[[str, object], T]) -> dict[str, T]:

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from inspect import cleandoc
 
 from idiolect.core.errors import ConfigError, unknown
-from idiolect.core.plugins import provided
+from idiolect.core.plugins import Registry
 from idiolect.data.federated import TaskKind
 from idiolect.metrics.accuracy import Accuracy
 from idiolect.metrics.auroc import AUROC
@@ -19,7 +19,18 @@ from idiolect.metrics.mse import MSE
 from idiolect.metrics.r2 import R2
 from idiolect.metrics.rmse import RMSE
 
-METRICS: dict[str, Metric] = {
+
+def _provided(name: str, metric: object) -> Metric:
+    """A metric from another package: an instance, or a class that is made without arguments."""
+    made = metric() if isinstance(metric, type) else metric
+    if not isinstance(made, OfSums | OfSamples):
+        raise ConfigError("it is neither an OfSums nor an OfSamples of idiolect.metrics.base")
+    if made.name != name:
+        raise ConfigError(f"the metric has the name {made.name!r}")
+    return made
+
+
+_OWN: dict[str, Metric] = {
     metric.name: metric
     for metric in (
         Accuracy(),
@@ -35,6 +46,7 @@ METRICS: dict[str, Metric] = {
         R2(),
     )
 }
+METRICS: dict[str, Metric] = Registry("idiolect.metrics", _OWN, _provided)
 ALWAYS: dict[TaskKind, tuple[str, ...]] = {"classification": ("accuracy", "macro-f1"), "regression": ("mse",)}
 """What every evaluation measures; the first one is what is compared where no other is chosen."""
 
@@ -76,17 +88,3 @@ def describe_metrics() -> dict[str, str]:
     return {
         name: f"{metric.task}: {cleandoc(metric.__doc__ or '').splitlines()[0]}" for name, metric in METRICS.items()
     }
-
-
-def _provided(name: str, metric: object) -> Metric:
-    """A metric from another package: an instance, or a class that is made without arguments."""
-    made = metric() if isinstance(metric, type) else metric
-    if not isinstance(made, OfSums | OfSamples):
-        raise ConfigError("it is neither an OfSums nor an OfSamples of idiolect.metrics.base")
-    if made.name != name:
-        raise ConfigError(f"the metric has the name {made.name!r}")
-    return made
-
-
-# At the end: a package that provides metrics may import this module.
-METRICS.update(provided("idiolect.metrics", frozenset(METRICS), _provided))

@@ -126,7 +126,7 @@ class Workbench:
                         if value.model not in offered:
                             raise unknown(f"model of {method.name}", value.model, offered)
                 for name in cell.draw:
-                    if name not in model_names | methods.MODEL_NAMES:  # --only may have left out its method
+                    if name not in model_names | methods.model_names():  # --only may have left out its method
                         raise unknown("model to draw", name, model_names)
             except ConfigError as error:
                 raise ConfigError(f"cell '{cell.id}': {error}") from None

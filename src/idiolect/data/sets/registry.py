@@ -6,7 +6,7 @@ from inspect import getdoc
 from typing import Any, cast
 
 from idiolect.core.errors import ConfigError, require, unknown
-from idiolect.core.plugins import provided
+from idiolect.core.plugins import Registry
 from idiolect.core.settings import settings_of, validated
 from idiolect.data.divide.held_out import hold_out
 from idiolect.data.federated import FederatedData
@@ -26,7 +26,17 @@ from idiolect.data.sets.synthetic import synthetic
 from idiolect.data.sets.table import from_table
 from idiolect.data.sets.vehicle import vehicle
 
-SOURCES: dict[str, Callable[..., FederatedData]] = {
+
+def _provided(name: str, source: object) -> Callable[..., FederatedData]:
+    """A data set from another package: a function that returns `FederatedData`."""
+    del name
+    if not callable(source):
+        raise ConfigError("it is not a function that returns FederatedData")
+    settings_of(source)  # its arguments must have types that a file or the command line can give
+    return cast("Callable[..., FederatedData]", source)
+
+
+_OWN: dict[str, Callable[..., FederatedData]] = {
     "synthetic": synthetic,
     "synthetic-population": synthetic_population,
     "mnist": mnist,
@@ -44,6 +54,7 @@ SOURCES: dict[str, Callable[..., FederatedData]] = {
     "landmine": landmine,
     "table": from_table,
 }
+SOURCES: dict[str, Callable[..., FederatedData]] = Registry("idiolect.data", _OWN, _provided)
 
 
 def load(spec: Mapping[str, Any]) -> FederatedData:
@@ -83,16 +94,3 @@ def load(spec: Mapping[str, Any]) -> FederatedData:
 def describe_data() -> dict[str, str]:
     """Each data set's name and one line about it."""
     return {name: (getdoc(source) or "").split("\n")[0] for name, source in sorted(SOURCES.items())}
-
-
-def _provided(name: str, source: object) -> Callable[..., FederatedData]:
-    """A data set from another package: a function that returns `FederatedData`."""
-    del name
-    if not callable(source):
-        raise ConfigError("it is not a function that returns FederatedData")
-    settings_of(source)  # its arguments must have types that a file or the command line can give
-    return cast("Callable[..., FederatedData]", source)
-
-
-# At the end: a package that provides data sets may import this module.
-SOURCES.update(provided("idiolect.data", frozenset(SOURCES), _provided))
