@@ -152,6 +152,8 @@ def test_a_registry_reads_its_group_at_the_first_look(monkeypatch):
         assert look(registry)
         assert look(registry)
         assert len(read) == count + 1
+    assert registry.get(3) is None
+    assert 3 not in registry
     registry = Registry("g", {"own": 1}, lambda _, value: 0)
     assert {**registry} == {"own": 1, "theirs": 2}
 

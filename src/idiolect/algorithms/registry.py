@@ -4,7 +4,7 @@ import hashlib
 import json
 import pickle
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, MutableMapping
 from dataclasses import fields, is_dataclass
 from typing import Any
 
@@ -85,7 +85,7 @@ _OWN: dict[str, type[Algorithm]] = {
         Global,
     )
 }
-ALGORITHMS: dict[str, type[Algorithm]] = Registry("idiolect.methods", _OWN, _provided)
+ALGORITHMS: MutableMapping[str, type[Algorithm]] = Registry("idiolect.methods", _OWN, _provided)
 _OBJECTS: dict[str, Any] = {}
 """The settings of a user's methods that are no plain values, by the text that stands for each."""
 

@@ -9,7 +9,7 @@ be used is left out with a warning, so a broken package never stops idiolect.
 """
 
 import warnings
-from collections.abc import Callable, Collection, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping, MutableMapping
 from importlib.metadata import entry_points, version
 from typing import Any, TypeVar
 
@@ -24,56 +24,36 @@ class PluginWarning(UserWarning):
     """Something that an installed package provides cannot be used."""
 
 
-class Registry(dict[str, T]):
+class Registry(MutableMapping[str, T]):
     """Objects by name: idiolect's own, and, from the first look on, those that other packages provide.
 
     group, taken: see `provided`.
     """
 
     def __init__(self, group: str, own: Mapping[str, T], taken: Callable[[str, object], T]) -> None:
-        super().__init__(own)
+        self._known = dict(own)
         self._pending: tuple[str, Callable[[str, object], T]] | None = group, taken
 
-    def _load(self) -> None:
+    def _all(self) -> dict[str, T]:
         if self._pending is not None:
             (group, taken), self._pending = self._pending, None  # first: what is loaded may look here, too
-            self.update(provided(group, frozenset(super().keys()), taken))
+            self._known |= provided(group, frozenset(self._known), taken)
+        return self._known
 
-    def __contains__(self, name: object) -> bool:
-        self._load()
-        return super().__contains__(name)
+    def __getitem__(self, name: Any) -> T:  # whatever a user has written; only texts are found
+        return self._all()[name]
 
-    def __getitem__(self, name: str) -> T:
-        self._load()
-        return super().__getitem__(name)
+    def __setitem__(self, name: str, value: T) -> None:
+        self._known[name] = value  # does not need to look
+
+    def __delitem__(self, name: str) -> None:
+        del self._all()[name]
 
     def __iter__(self) -> Iterator[str]:
-        self._load()
-        return super().__iter__()
+        return iter(self._all())
 
     def __len__(self) -> int:
-        self._load()
-        return super().__len__()
-
-    def get(self, name: str, default: Any = None) -> Any:
-        """See `dict.get`."""
-        self._load()
-        return super().get(name, default)
-
-    def keys(self) -> Any:
-        """See `dict.keys`."""
-        self._load()
-        return super().keys()
-
-    def values(self) -> Any:
-        """See `dict.values`."""
-        self._load()
-        return super().values()
-
-    def items(self) -> Any:
-        """See `dict.items`."""
-        self._load()
-        return super().items()
+        return len(self._all())
 
 
 def provided(group: str, known: Collection[str], taken: Callable[[str, object], T]) -> dict[str, T]:

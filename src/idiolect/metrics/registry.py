@@ -1,6 +1,6 @@
 """The metrics by name, and which of them an evaluation measures."""
 
-from collections.abc import Sequence
+from collections.abc import MutableMapping, Sequence
 from inspect import cleandoc
 
 from idiolect.core.errors import ConfigError, unknown
@@ -46,7 +46,7 @@ _OWN: dict[str, Metric] = {
         R2(),
     )
 }
-METRICS: dict[str, Metric] = Registry("idiolect.metrics", _OWN, _provided)
+METRICS: MutableMapping[str, Metric] = Registry("idiolect.metrics", _OWN, _provided)
 ALWAYS: dict[TaskKind, tuple[str, ...]] = {"classification": ("accuracy", "macro-f1"), "regression": ("mse",)}
 """What every evaluation measures; the first one is what is compared where no other is chosen."""
 

@@ -1,7 +1,7 @@
 """Data sets by name, for the command line and experiment files."""
 
 import json
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, MutableMapping
 from inspect import getdoc
 from typing import Any, cast
 
@@ -32,7 +32,7 @@ def _provided(name: str, source: object) -> Callable[..., FederatedData]:
     del name
     if not callable(source):
         raise ConfigError("it is not a function that returns FederatedData")
-    settings_of(source)  # its arguments must have types that a file or the command line can give
+    settings_of(source)  # raises for a function whose arguments Python cannot list
     return cast("Callable[..., FederatedData]", source)
 
 
@@ -54,7 +54,7 @@ _OWN: dict[str, Callable[..., FederatedData]] = {
     "landmine": landmine,
     "table": from_table,
 }
-SOURCES: dict[str, Callable[..., FederatedData]] = Registry("idiolect.data", _OWN, _provided)
+SOURCES: MutableMapping[str, Callable[..., FederatedData]] = Registry("idiolect.data", _OWN, _provided)
 
 
 def load(spec: Mapping[str, Any]) -> FederatedData:
