@@ -5,10 +5,14 @@ import pytest
 
 from idiolect.algorithms.registry import ALGORITHMS
 from idiolect.core.errors import ConfigError
+from idiolect.core.losses import cross_entropy
 from idiolect.data import from_arrays, number_own_labels
 from idiolect.deploy.hub.journal import Participation
 from idiolect.deploy.hub.run import run_hub
 from idiolect.deploy.in_process import InProcess
+from idiolect.deploy.kind import Kind
+from idiolect.deploy.site.programs import programs_of
+from idiolect.deploy.terms import Place, Terms
 from idiolect.study.launch import launch
 from idiolect.study.recorded import traffic_key
 from idiolect.study.store import Store
@@ -97,3 +101,24 @@ def test_a_method_that_needs_all_samples_in_one_place_is_refused(name, tmp_path)
 
 def test_each_method_is_in_one_list():
     assert {*METHODS, *CANNOT, *leaves.MODALITIES} == ALGORITHMS.keys()
+
+
+def test_a_site_weighs_no_classes_by_its_own_labels():
+    """A hub refuses class weights; a hub that asks for them all the same gets the plain loss."""
+    data = data_of(sites=1)
+    plain, balanced = (
+        programs_of(
+            Terms(
+                run="r",
+                method={"name": "fedavg"},
+                model={"name": "mlr", "class_weights": weights},
+                kind=Kind.of(data).to_dict(),
+                seed=0,
+                rounds=1,
+            ),
+            Place(id=0, clients=2, samples=40, cohort=2),
+            data,
+        )
+        for weights in ("none", "balanced")
+    )
+    assert balanced.objective.sample_loss is plain.objective.sample_loss is cross_entropy

@@ -25,6 +25,7 @@ from idiolect.deploy.terms import Place, Terms
 from idiolect.graphs import Graph, complete
 from idiolect.metrics.base import Metric
 from idiolect.metrics.registry import measured, names_in
+from idiolect.models.registry import loss_of
 from idiolect.runtime.compiled import once
 from idiolect.runtime.round import client_of, client_step, first_private, first_shared, models_of
 from idiolect.runtime.scoring import Each, Pool, score_tiles
@@ -181,7 +182,8 @@ def programs_of(terms: Terms, place: Place, data: FederatedData) -> Programs:
 def _programs(terms: Terms, place: Place, data: FederatedData) -> Programs:
     algorithm = methods.build(terms.method)
     # Only shapes: the parameters come from the hub, and to draw others would be compiled for nothing.
-    problem = problem_of(data, terms.model, shapes=True)
+    # The plain loss: class weights count the labels of all clients, which no site sees (the hub refuses them).
+    problem = replace(problem_of(data, terms.model, shapes=True), loss=loss_of(terms.model))
     params, objective = problem.params, problem.objective
     own = start_of(data, params)
     # The other sites' sizes are not told; whatever runs at a client has no use for them.
