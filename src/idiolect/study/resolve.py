@@ -17,6 +17,7 @@ from idiolect.algorithms.optional import remarks_of
 from idiolect.core.errors import ConfigError, require, unknown
 from idiolect.data.federated import FederatedData
 from idiolect.data.sets import registry as sources
+from idiolect.models import check_model
 from idiolect.runtime.batched import Program
 from idiolect.runtime.evaluate import evaluated_clients
 from idiolect.runtime.simulate import Simulation
@@ -69,10 +70,12 @@ class Workbench:
     def problem(self, cell: Cell, data: FederatedData, seed: int = 0, shapes: bool = False) -> Problem:
         """Build what a run's method is given; with `shared_init` the model is the same for all seeds.
 
-        shapes: of the model only the shapes of its parameters. Raises `ConfigError` if the model does not fit.
+        shapes: of the model only the shapes of its parameters. Raises `ConfigError` if a specification does not fit;
+        the user's own model is checked once, by `check`.
         """
-        model = cell.model if self.model is None else self.model
-        return problem_of(data, model, 0 if cell.shared_init else seed, shapes)
+        if self.model is not None:
+            return Problem(data, self.model)
+        return problem_of(data, cell.model, 0 if cell.shared_init else seed, shapes)
 
     def simulation(self, cell: Cell, method: Method, problem: Problem) -> Simulation:
         """Build the simulation of one method. Raises `ConfigError` for settings that do not fit."""
@@ -118,6 +121,8 @@ class Workbench:
             try:
                 evaluated_clients(data.num_clients, cell.eval_clients)
                 check_metrics(cell, data)
+                if self.model is not None:
+                    check_model(self.model, data.feature_shape, data.num_outputs)
                 problem = self.problem(cell, data, shapes=True)
                 for method in cell.methods:
                     offered = self.simulation(cell, method, problem).offered
