@@ -1,5 +1,6 @@
 """Commands whose modules are imported when they are used: `idiolect --help` imports no JAX."""
 
+from collections import UserDict
 from collections.abc import Mapping
 from importlib import import_module
 from typing import Any, NamedTuple, cast
@@ -18,30 +19,18 @@ class Place(NamedTuple):
     help: str
 
 
-class _Commands(dict[str, Any]):
+class _Commands(UserDict[str, Any]):
     """Commands by name; one that is given as a `Place` is made when it is read."""
 
-    def __getitem__(self, name: str) -> Any:
-        value = super().__getitem__(name)
+    def __getitem__(self, key: str) -> Any:
+        value = self.data[key]
         if isinstance(value, Place):
-            value = self[name] = made(name, value)
+            value = self.data[key] = made(key, value)
         return value
-
-    def get(self, name: str, default: Any = None) -> Any:
-        try:
-            return self[name]
-        except KeyError:
-            return default
-
-    def values(self) -> Any:
-        return [self[name] for name in self]
-
-    def items(self) -> Any:
-        return [(name, self[name]) for name in self]
 
     def help_of(self, name: str) -> Any:
         """A command to be listed in the group's help, without its module."""
-        value = super().__getitem__(name)
+        value = self.data[name]
         return TyperCommand(name, help=value.help) if isinstance(value, Place) else value
 
 
@@ -64,7 +53,7 @@ def _nothing() -> None:
 
 
 def lazy_group(places: Mapping[str, Place]) -> type[TyperGroup]:
-    """A class of groups with these commands, in this order, after those that are registered."""
+    """Make a class of groups with these commands, in this order, before those that are registered."""
 
     class Lazy(TyperGroup):
         """A group of commands whose modules are imported when they are used."""
