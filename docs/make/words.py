@@ -1,6 +1,6 @@
 """Check the wording of the pages: `python -m docs.make.words` prints each place and what to write instead.
 
-Code, quoted text and link targets are skipped. A page in `pending.txt` is not checked until it has been rewritten.
+Code, quoted text and link targets are skipped.
 """
 
 import re
@@ -11,7 +11,6 @@ from pathlib import Path
 
 ROOT = Path(__file__).parents[2]
 LONGEST = 40  # words of a sentence
-PENDING = frozenset((Path(__file__).parent / "pending.txt").read_text(encoding="utf-8").splitlines()[1:])
 
 _UNIT = "category|class|client|column|hospital|line|method|model|patient|person|pupil|round|row|sample|seed|site"
 _COUNTED = (
@@ -112,10 +111,7 @@ def main() -> int:
     wrong: list[str] = []
     for page in pages():
         found = findings((ROOT / page).read_text(encoding="utf-8"))
-        if page.as_posix() not in PENDING:
-            wrong += [f'{page}:{one.line}: "{one.words}": write: {one.instead}' for one in found]
-        elif not found:
-            wrong.append(f"{page}: passes now; remove it from docs/make/pending.txt")
+        wrong += [f'{page}:{one.line}: "{one.words}": write: {one.instead}' for one in found]
     print("\n".join(wrong), end="\n" if wrong else "")
     return int(bool(wrong))
 

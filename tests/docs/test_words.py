@@ -5,7 +5,7 @@ import re
 import pytest
 
 from docs.make import words
-from docs.make.words import LONGEST, PATTERNS, PENDING, ROOT, findings, pages
+from docs.make.words import LONGEST, PATTERNS, ROOT, findings
 
 EXAMPLES = {
     "training alone": "Compare it with training alone.",
@@ -88,18 +88,8 @@ def test_a_long_sentence_is_found_and_two_short_ones_are_not() -> None:
     assert [(one.line, one.instead) for one in found] == [(2, f"divide this sentence of {LONGEST + 1} words")]
 
 
-def test_every_page_passes_or_is_pending(capsys: pytest.CaptureFixture[str]) -> None:
+def test_every_page_passes(capsys: pytest.CaptureFixture[str]) -> None:
     assert words.main() == 0, capsys.readouterr().out
-
-
-def test_a_pending_page_that_passes_must_leave_the_list(
-    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
-    assert set(PENDING) <= {page.as_posix() for page in pages()}
-    assert (ROOT / "docs" / "cite.md").is_file()
-    monkeypatch.setattr(words, "PENDING", PENDING | {"docs/cite.md"})
-    assert words.main() == 1
-    assert capsys.readouterr().out == "docs/cite.md: passes now; remove it from docs/make/pending.txt\n"
 
 
 def test_a_page_that_breaks_a_rule_is_printed_with_its_line(
