@@ -3,7 +3,7 @@
 import subprocess
 from pathlib import Path
 
-from tests.test_structure import TESTED_IN, TESTS
+from tests.test_structure import TESTED_IN, TESTS, name_of, own_test
 
 ROOT = TESTS.parent
 
@@ -14,9 +14,8 @@ def mirror_of(path: Path) -> Path | None:
         return path if path.name.startswith("test_") else None
     if path.parts[:2] != ("src", "idiolect") or path.suffix != ".py":
         return Path("tests/docs/test_words.py") if path.suffix == ".md" else None
-    name = path.relative_to("src/idiolect").with_suffix("").as_posix()
-    folder, _, last = name.rpartition("/")
-    return Path("tests", TESTED_IN.get(name, f"{folder}/test_{last}.py".lstrip("/")))
+    name = name_of(ROOT / path)
+    return Path("tests", TESTED_IN.get(name) or own_test(name))
 
 
 def changed() -> list[Path]:

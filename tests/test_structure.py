@@ -120,12 +120,17 @@ def own_code(path: Path) -> bool:
     return not all(isinstance(node, plain) for node in ast.parse(path.read_text()).body)
 
 
+def own_test(name: str) -> str:
+    """The test file of a module: that of core/tree is core/test_tree.py."""
+    folder, _, last = name.rpartition("/")
+    return f"{folder}/test_{last}.py".lstrip("/")
+
+
 def test_every_module_has_a_test_file_of_its_own() -> None:
     missing: list[str] = []
     for path in MODULES:
         name = name_of(path)
-        folder, _, last = name.rpartition("/")
-        if (path.name == "__init__.py" and not own_code(path)) or (TESTS / folder / f"test_{last}.py").is_file():
+        if (path.name == "__init__.py" and not own_code(path)) or (TESTS / own_test(name)).is_file():
             assert name not in TESTED_IN, f"{name} has a test of its own: strike it off the list"
         elif not (name in TESTED_IN and (TESTS / TESTED_IN[name]).is_file()):
             missing.append(name)

@@ -1,7 +1,10 @@
 """Every file of the second tier is in one of the shares that `.ci/run` runs in turn."""
 
+from types import SimpleNamespace
+
 import pytest
 
+from tests.conftest import pytest_collection_modifyitems
 from tests.test_structure import TESTS
 from tests.tiers import LONG, REPRESENTATIVE, by_method, share
 
@@ -25,6 +28,27 @@ def test_the_long_files_exist():
     assert all((TESTS / file).is_file() for file in LONG)
 
 
-@pytest.mark.second
-def test_this_one_is_of_the_second_tier():
-    """So a run of the first tier never has it, whatever else changes."""
+class Item:
+    """A test as pytest collects it."""
+
+    def __init__(self, file, second):
+        self.path, self.nodeid, self.second = TESTS / file, f"tests/{file}::test", second
+
+    def get_closest_marker(self, name):
+        return "mark" if name == "second" and self.second else None
+
+
+@pytest.mark.parametrize(
+    ("second", "expected"),
+    [("none", ["b", "a"]), ("all", ["b", "a", "c", "d"]), ("0/2", ["b", "a", "c"]), ("13/2", ["b", "a", "d"])],
+)
+def test_a_run_has_the_first_tier_with_its_long_files_first_and_the_share_of_the_second(second, expected):
+    files = {"a": "core/test_tree.py", "b": LONG[0], "c": "runtime/test_a.py", "d": "runtime/test_b.py"}
+    items = [Item(file, name in "cd") for name, file in files.items()]
+    names = {item.nodeid: name for item, name in zip(items, files, strict=True)}
+    dropped = []
+    hook = SimpleNamespace(pytest_deselected=lambda items: dropped.extend(items))
+    config = SimpleNamespace(getoption=lambda name: second, hook=hook)
+    pytest_collection_modifyitems(config, items)
+    assert [names[item.nodeid] for item in items] == expected
+    assert sorted(names[item.nodeid] for item in dropped) == sorted({*"abcd"} - {*expected})
