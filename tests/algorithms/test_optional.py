@@ -40,3 +40,16 @@ def test_the_graph_is_the_method_s_own_or_that_of_its_neighbours():
         assert graph is not None
         assert graph.num_clients == 5
         assert len(graph.neighbours) == 10
+
+
+def test_a_method_for_neighbours_has_the_graph_of_its_neighbours():
+    problem = classification()
+    start = start_of(problem.data, problem.params)
+
+    class Neighbours(FedAvg):
+        def peers(self, start):
+            return start.graph("ring")
+
+    graph = client_graph_of(Neighbours(), start)
+    assert graph is not None
+    assert len(graph.neighbours) == 10

@@ -2,6 +2,8 @@
 
 from dataclasses import replace
 
+import equinox as eqx
+import jax
 import numpy as np
 import pytest
 
@@ -103,3 +105,9 @@ def test_new_splits_that_are_all_the_same_are_refused(monkeypatch):
     with pytest.raises(ConfigError, match="split_seed changes nothing: these data are not divided at random"):
         bench.check(spec)
     assert len(bench.check(spec.model_copy(update={"seeds": 1}))) == 1
+
+
+def test_the_user_s_own_model_must_fit_the_data():
+    bench = Workbench(data=classification().data, model=eqx.nn.Linear(4, 3, key=jax.random.key(0)))
+    with pytest.raises(ConfigError, match=r"cell 'cell': Linear cannot take one sample of shape \(3,\)"):
+        bench.check(experiment(FEDAVG))

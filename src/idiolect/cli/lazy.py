@@ -38,7 +38,7 @@ def made(name: str, place: Place) -> Any:
     """Import a command's module and make the command (click's)."""
     with loading():
         found = getattr(import_module(place.module), place.object)
-    outer = typer.Typer(add_completion=False, pretty_exceptions_enable=False, rich_markup_mode="rich")
+    outer = typer.Typer(rich_markup_mode="rich")
     outer.callback()(_nothing)  # with it, `outer` stays a group, also of one command
     if isinstance(found, typer.Typer):
         outer.add_typer(found, name=name)
