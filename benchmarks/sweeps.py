@@ -17,7 +17,7 @@ from rich.console import Console
 from rich.table import Table
 
 from benchmarks.timing import simulation
-from idiolect.runtime.batched import Program, member_of
+from idiolect.runtime.program import Program, member_of
 
 RATES, SEEDS = (0.01, 0.03, 0.1, 0.3), (0, 1)
 MODELS: dict[str, Any] = {"MLR 32-10": "mlr", "MLP 32-200-10": {"name": "mlp", "hidden": [200]}}

@@ -16,7 +16,7 @@ from idiolect.core.aligned import aligned_empty
 from idiolect.core.random import model_key
 from idiolect.data.federated import FederatedData, Split
 from idiolect.models import build as build_model
-from idiolect.runtime.plan import State
+from idiolect.runtime.round import State
 from idiolect.runtime.simulate import Simulation
 
 

@@ -13,7 +13,7 @@ from idiolect.client.client import Client, Federation
 from idiolect.client.objective import Objective, objective_of
 from idiolect.client.samples import to_device
 from idiolect.data.federated import FederatedData, Split
-from idiolect.runtime.plan import State
+from idiolect.runtime.round import State
 from idiolect.runtime.simulate import Simulation
 
 DIM = 5

@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from idiolect.cli import main as cli
-from idiolect.runtime.batched import Program
+from idiolect.runtime.program import Program
 from idiolect.study import recorder
 from idiolect.study.store import Store
 from tests import engine

@@ -9,7 +9,7 @@ import numpy as np
 from idiolect.client.client import Client
 from idiolect.core import tree
 from idiolect.models.parts import separate
-from idiolect.runtime.plan import State
+from idiolect.runtime.round import State
 from idiolect.runtime.simulate import Simulation
 from tests.federations import Problem, classification
 

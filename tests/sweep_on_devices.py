@@ -11,7 +11,7 @@ import numpy as np
 
 from idiolect import sweep
 from idiolect.data import from_arrays
-from idiolect.runtime.batched import Program
+from idiolect.runtime.program import Program
 
 
 def table() -> dict[str, Any]:

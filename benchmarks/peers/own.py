@@ -13,7 +13,7 @@ from idiolect.algorithms.fedu import Coupled
 from idiolect.core.errors import ConfigError
 from idiolect.runtime.devices import use_cores
 from idiolect.runtime.evaluate import Evaluator
-from idiolect.runtime.plan import State
+from idiolect.runtime.round import State
 
 
 class Rounds:

@@ -76,8 +76,7 @@ def runner(simulation):
     def go(state, rate, coupling, rounds):
         plan = simulation.plan
         changed = eqx.tree_at(lambda p: (p.algorithm.rate, p.algorithm.coupling), plan, (rate, coupling))
-        everyone = plan.population
-        return jax.lax.fori_loop(0, rounds, lambda _, s: changed.one_round(s, simulation.arrays, everyone), state)
+        return changed.rounds_until(state, simulation.arrays, state.round + rounds, plan.population)
 
     return go
 

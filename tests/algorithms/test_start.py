@@ -14,7 +14,7 @@ from idiolect.algorithms.fedu import FedU
 from idiolect.algorithms.start import start_of
 from idiolect.core.errors import ConfigError
 from idiolect.graphs import GraphWarning
-from idiolect.runtime.batched import Program, member_of, signature
+from idiolect.runtime.program import Program, member_of, signature
 from tests.federations import classification, federation, quadratics, split_of
 
 

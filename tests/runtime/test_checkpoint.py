@@ -7,7 +7,7 @@ import pytest
 
 from idiolect.core.errors import StoreError
 from idiolect.runtime.checkpoint import Checkpoint, load_checkpoint, save_checkpoint
-from idiolect.runtime.plan import State
+from idiolect.runtime.round import State
 
 
 def state(value: float = 1.5, round: int = 4, width: int = 3) -> State:

@@ -10,8 +10,8 @@ import pytest
 from idiolect.algorithms.ditto import Ditto
 from idiolect.algorithms.pfedme import PFedMe
 from idiolect.core.errors import ConfigError
-from idiolect.runtime.batched import Program, member_of
 from idiolect.runtime.memory import MEMORY, at_once, default_memory
+from idiolect.runtime.program import Program, member_of
 from tests.federations import classification
 
 METHODS = {"ditto": Ditto(local_steps=3, batch_size=4), "pfedme": PFedMe(local_steps=3, batch_size=4, inner_steps=2)}

@@ -100,7 +100,7 @@ def test_three_rounds_and_four_are_seven(simulation):
 def test_seeds_batched_are_seeds_apart(simulation):
     seeds = (0, 1, 2)
     batch = jax.tree.map(lambda *leaves: jnp.stack(leaves), *(simulation.init(seed) for seed in seeds))
-    advance = jax.jit(jax.vmap(lambda s: simulation.plan.one_round(s, simulation.arrays, 3)))
+    advance = jax.jit(jax.vmap(lambda s: simulation.plan.rounds_until(s, simulation.arrays, s.round + 1, 3)))
     batch = advance(advance(batch))
     for row, seed in enumerate(seeds):
         close(jax.tree.map(lambda leaf, row=row: leaf[row], batch), run(simulation, 2, seed))

@@ -7,8 +7,8 @@ import pytest
 
 from idiolect import FedAvg
 from idiolect.core.errors import DivergedError
-from idiolect.runtime.batched import Program, member_of
 from idiolect.runtime.evaluate import Evaluator
+from idiolect.runtime.program import Program, member_of
 from idiolect.study import loop
 from idiolect.study.loop import Run, fit, run_together
 from idiolect.study.recording import Memory, Progress

@@ -12,8 +12,8 @@ from idiolect.core.errors import StoreError
 from idiolect.metrics.registry import METRICS
 from idiolect.runtime.checkpoint import Checkpoint, load_checkpoint, plain, save_checkpoint
 from idiolect.runtime.evaluate import ClientScores
-from idiolect.runtime.plan import State
 from idiolect.runtime.private_rows import PrivateRows
+from idiolect.runtime.round import State
 from idiolect.study import recorder as module
 from idiolect.study.recorder import StoreRecorder, Together, everywhere
 from idiolect.study.recording import Evaluated

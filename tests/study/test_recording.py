@@ -7,8 +7,8 @@ import numpy as np
 import pytest
 
 from idiolect.metrics.registry import METRICS
-from idiolect.runtime.plan import State
 from idiolect.runtime.private_rows import PrivateRows
+from idiolect.runtime.round import State
 from idiolect.study.recorder import StoreRecorder, Together
 from idiolect.study.recording import Evaluated, Memory, Progress, Recorder
 from idiolect.study.summary import summarise

@@ -12,8 +12,8 @@ import jax.numpy as jnp
 
 from idiolect.core.errors import StoreError
 from idiolect.core.files import atomic_write
-from idiolect.runtime.plan import State
 from idiolect.runtime.private_rows import PrivateRows
+from idiolect.runtime.round import State
 
 FORMAT, VERSION = "idiolect-checkpoint", 1
 

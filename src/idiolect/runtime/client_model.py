@@ -6,7 +6,7 @@ from idiolect.core import tree
 from idiolect.core.errors import ConfigError, unknown
 from idiolect.models.client_model import ClientModel
 from idiolect.runtime.evaluate import Evaluator
-from idiolect.runtime.plan import State
+from idiolect.runtime.round import State
 
 
 def client_model(evaluator: Evaluator, state: State, model: str, client: str | int) -> ClientModel:

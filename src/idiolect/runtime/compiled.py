@@ -1,8 +1,7 @@
-"""Programs that are compiled once in a process, and shared by all settings, seeds and data.
+"""Functions that are compiled once in a process, and shared by all settings, seeds and data.
 
-Settings that are floats are arguments of a program, like arrays. So another rate, another seed, or other data of the
-same shapes reuse the compiled program. A Python 0 stays a constant, so that what it switches off costs nothing
-(`tree.is_off`).
+Settings that are floats are arguments of what is compiled, like arrays. So another rate, another seed, or other data
+of the same shapes reuse it. A Python 0 stays a constant, so that what it switches off costs nothing (`tree.is_off`).
 """
 
 import os

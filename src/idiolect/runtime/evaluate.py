@@ -1,15 +1,13 @@
 """Evaluation of named models on splits: every client's loss and metrics, and the metrics over all samples."""
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from functools import cached_property
 from typing import Any
 
-import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
-from jaxtyping import Array, ArrayLike, Float, Int, PyTree
+from jaxtyping import Float, Int, PyTree
 
 from idiolect.client.predictor import Models, unshared
 from idiolect.client.samples import Samples, to_device
@@ -19,11 +17,10 @@ from idiolect.core.errors import DataError, require, unknown
 from idiolect.core.random import permuted
 from idiolect.metrics.base import Metric, Quotient
 from idiolect.metrics.registry import measured
-from idiolect.runtime.blocks import map_blocks
-from idiolect.runtime.compiled import Skeleton, once
-from idiolect.runtime.plan import Plan, State
+from idiolect.runtime.members import Arguments, Compiled, Member, alone
 from idiolect.runtime.private_rows import PrivateRows
-from idiolect.runtime.scoring import Each, Pool, Values, divided, finished, score_tiles
+from idiolect.runtime.round import State
+from idiolect.runtime.scoring import Each, Pool, Values, divided, finished
 from idiolect.runtime.simulate import Simulation
 
 PORTION_BYTES = 2**28  # of models made at a time, if private states lie in a file
@@ -153,25 +150,21 @@ class Evaluator:
         """Make named models of the clients `ids` (default: evaluated) from training data only, leaves (n, ...)."""
         self._check(names)
         numbers = self.ids if ids is None else ids.astype(np.int32)
-        clients, core, train = len(numbers), replace(state, private=None), self._train
-        portions = self._portions(state, numbers, self._portion(state, names, clients))
-        settings = self.simulation.settings
-        models = [
-            self.compiled.models(settings, core, ids, private, train, tuple(names)) for _, ids, private in portions
-        ]
+        clients, core = len(numbers), replace(state, private=None)
+        models: list[Models] = []
+        for _, portion, private in self._portions(state, numbers, self._portion(state, names, clients)):
+            compiled, arguments = self._of(portion)
+            models.append(compiled.models(arguments, (core, private), None, tuple(names)))
         if len(models) == 1:
             return models[0]
         return jax.tree.map(lambda *parts: np.concatenate([np.asarray(p) for p in parts])[:clients], *models)
 
-    @property
-    def _train(self) -> Samples:
-        """The samples from which each client makes its models."""
-        return self._split("train")[0]
-
-    @cached_property
-    def compiled(self) -> "Scoring":
-        """The compiled evaluation, shared with other simulations of the same plan."""
-        return Scoring.of(self.simulation.plan, self.simulation.skeleton, self.metrics)
+    def _of(
+        self, ids: Int[np.ndarray, "n"], scored: Mapping[str, tuple[Samples, Tiles]] | None = None
+    ) -> tuple[Compiled, Arguments]:
+        """The compiled evaluation of some clients, and its arguments."""
+        plan, train = self.simulation.member.plan, self._split("train")[0]
+        return alone(Member(plan, None, train, ids, dict(scored or {})), self.metrics)
 
     def __call__(
         self, state: State, names: Sequence[str] | None = None, splits: Sequence[str] = ("test",)
@@ -179,97 +172,37 @@ class Evaluator:
         """Score every evaluated client with each named model (all by default) on each split."""
         model_names = tuple(names or self.simulation.offered)
         self._check(model_names)
-        data = {split: self._split(split) for split in splits}
+        data, core = {split: self._split(split) for split in splits}, replace(state, private=None)
         clients, devices = len(self.ids), len(self.simulation.devices)
         each = -(-self._portion(state, model_names, clients) // devices)  # clients of one device at a time
         edges = [min(edge, clients) for edge in range(0, clients + each * devices, each)]
-        flat = {split: samples for split, (samples, _) in data.items()}
         lengths = {split: tiles.most(edges) for split, (_, tiles) in data.items()}
         parts: list[PyTree] = []
         for begin, ids, private in self._portions(state, self.ids, each * devices):
             bounds = edges[begin // each : begin // each + devices + 1]
-            tile_parts = {split: tiles.parts(bounds, lengths[split]) for split, (_, tiles) in data.items()}
-            arguments = replace(state, private=None), ids, private, self._train, flat, tile_parts
-            part = self.compiled.parts(self.simulation.settings, model_names, *arguments)
+            scored = {split: (held, tiles.parts(bounds, lengths[split])) for split, (held, tiles) in data.items()}
+            compiled, arguments = self._of(ids, scored)
+            part = compiled.score(arguments, (core, private), None, model_names, tuple(splits))
             parts.append(jax.tree.map(np.asarray, part))
         found = parts[0] if len(parts) == 1 else jax.tree.map(lambda *rows: np.concatenate(rows), *parts)
-        by_model: dict[str, dict[str, Measured]] = {name: {} for name in model_names}
-        for name in model_names:
-            for split in splits:
-                values, pooled = finished(self.metrics, *found[name][split])
-                # Rows beyond the number of clients are the padding of the last portion.
-                by_model[name][split] = (values.first(clients), pooled)
-        return client_scores(by_model, self.metrics, self.simulation.data.label_scale)
+        # Rows beyond the number of clients are the padding of the last portion.
+        ordered = in_order(found, model_names, splits)
+        scale = self.simulation.data.label_scale
+        return client_scores(measured_of(self.metrics, ordered, clients), self.metrics, scale)
 
 
-class Scoring:
-    """The compiled evaluation of plans that differ only in their numbers; see `compiled`."""
-
-    def __init__(self, plan: Plan, skeleton: Skeleton, metrics: Sequence[Metric]) -> None:
-        self._skeleton, self._everywhere, self._metrics = skeleton, plan.devices.everywhere, tuple(metrics)
-
-    @classmethod
-    def of(cls, plan: Plan, skeleton: Skeleton, metrics: Sequence[Metric]) -> "Scoring":
-        """Return the evaluation of an equal plan and equal metrics, or make one. skeleton: the plan's."""
-        return once((cls, skeleton.key, tuple(metrics)), lambda: cls(plan, skeleton, metrics))
-
-    @cached_property
-    def models(self) -> Callable[[list[Any], State, ArrayLike, PyTree, Samples, tuple[str, ...]], dict[str, PyTree]]:
-        """(settings, state, ids, private states, training samples, names) -> the models, leaves (n, ...)."""
-
-        def models(
-            settings: list[Any], state: State, ids: Array, private: PyTree, train: Samples, names: tuple[str, ...]
-        ) -> dict[str, PyTree]:
-            def one(plan: Plan, seen: tuple[State, Samples], *client: PyTree) -> dict[str, PyTree]:
-                return plan.models(names, seen, *client)
-
-            return self._skeleton.filled(settings).map(one, (state, train), ids, private)
-
-        return jax.jit(models, static_argnums=5, out_shardings=self._everywhere)
-
-    @cached_property
-    def parts(self) -> Callable[..., PyTree]:
-        """(settings, names, ...) -> what `sums` returns."""
-
-        def compiled(settings: list[Any], names: tuple[str, ...], *given: PyTree) -> PyTree:
-            return sums(self._skeleton.filled(settings), self._metrics, names, *given)
-
-        return jax.jit(compiled, static_argnums=1, out_shardings=self._everywhere)
+def in_order(found: Mapping[str, Mapping[str, Any]], names: Sequence[str], splits: Sequence[str]) -> Any:
+    """What was found by model and split, in this order; JAX sorts the keys of what it returns."""
+    return {name: {split: found[name][split] for split in splits} for name in names}
 
 
-def sums(
-    plan: Plan,
-    metrics: Sequence[Metric],
-    names: tuple[str, ...],
-    state: State,
-    ids: Array,
-    private: PyTree,
-    train: Samples,
-    samples: dict[str, Samples],
-    tiles: dict[str, Tiles],
-) -> dict[str, dict[str, tuple[Each, Pool]]]:
-    """Score the clients `ids`, with these private states, with each named model on each split.
+def measured_of(
+    metrics: Sequence[Metric], found: Mapping[str, Mapping[str, tuple[Each, Pool]]], clients: int
+) -> dict[str, dict[str, Measured]]:
+    """Finish what devices returned for the first `clients` clients: by model and split."""
 
-    train: samples from which models are made. samples, tiles: of each split; tiles have leaves (devices, ...), one
-    for each device's clients. A device makes and scores its own clients' models: no model is sent to another device.
-    """
-    arrays, rest = eqx.partition(plan, eqx.is_array)
+    def of(each: Each, pool: Pool) -> Measured:
+        values, pooled = finished(metrics, each, pool)
+        return values.first(clients), pooled
 
-    def mapped(seen: PyTree, *part: PyTree) -> dict[str, dict[str, tuple[Each, Pool]]]:
-        arrays, state, train, samples = seen
-        plan: Plan = eqx.combine(arrays, rest)
-        ids, private, tiles = tree.gather(part, 0)
-        params = map_blocks(lambda *client: plan.models(names, (state, train), *client), plan.block, ids, private)
-        params = unshared(params)
-        scores = {
-            name: {
-                split: score_tiles(plan.objective, metrics, params[name], samples[split], ids, tiles[split])
-                for split in samples
-            }
-            for name in names
-        }
-        return jax.tree.map(lambda a: a[None], scores)
-
-    by_device = jax.tree.map(lambda a: a.reshape(len(plan.devices), -1, *a.shape[1:]), (ids, private))
-    scores = plan.devices.map(mapped, (arrays, state, train, samples), *by_device, tiles)
-    return {n: {s: (each.flat(), pool) for s, (each, pool) in by_split.items()} for n, by_split in scores.items()}
+    return {name: {split: of(*part) for split, part in by_split.items()} for name, by_split in found.items()}

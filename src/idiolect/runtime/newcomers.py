@@ -21,8 +21,7 @@ from idiolect.data.federated import FederatedData
 from idiolect.data.generated import GeneratedSplit
 from idiolect.metrics.base import Metric
 from idiolect.runtime.evaluate import ClientScores, Evaluator
-from idiolect.runtime.plan import State
-from idiolect.runtime.round import draws, first_draws
+from idiolect.runtime.round import State, draws, first_draws
 from idiolect.runtime.simulate import Simulation
 
 

@@ -140,6 +140,21 @@ def score_tiles(
     return each, pool
 
 
+def score_models(
+    objective: Objective,
+    metrics: Sequence[Metric],
+    models: Mapping[str, PyTree],
+    samples: Mapping[str, Samples],
+    ids: Int[Array, "clients"],
+    tiles: Mapping[str, Tiles],
+) -> dict[str, dict[str, tuple[Each, Pool]]]:
+    """Score the clients `ids` with each named model, leaves (clients, ...), on each split; see `score_tiles`."""
+    return {
+        name: {split: score_tiles(objective, metrics, params, samples[split], ids, tiles[split]) for split in samples}
+        for name, params in models.items()
+    }
+
+
 def finished(metrics: Sequence[Metric], each: Each, pool: Pool) -> tuple[Values, dict[str, Quotient]]:
     """Finish metrics on the host, in double precision: (each client's, those over all samples).
 

@@ -1,10 +1,9 @@
 """One method on one federation: its data on the devices, its first state, and its compiled rounds."""
 
-from collections.abc import Callable
 from dataclasses import replace
 from functools import cached_property
 from pathlib import Path
-from typing import Any, Literal
+from typing import Literal
 
 import equinox as eqx
 import jax
@@ -17,86 +16,19 @@ from idiolect.algorithms.start import start_of
 from idiolect.client.objective import Objective
 from idiolect.client.samples import Samples, to_device
 from idiolect.client.tiles import capacities, most_rows
-from idiolect.core import tree
 from idiolect.core.errors import DivergedError, require
 from idiolect.core.random import check_seed
 from idiolect.data.federated import FederatedData
 from idiolect.runtime.blocks import default_block
-from idiolect.runtime.compiled import Skeleton, once
 from idiolect.runtime.devices import Devices
+from idiolect.runtime.members import Arguments, Compiled, Member, alone
 from idiolect.runtime.memory import check_batches
-from idiolect.runtime.plan import Plan, State
 from idiolect.runtime.private_rows import PrivateRows
-from idiolect.runtime.round import cohort_of, first_private, first_shared, server_step
+from idiolect.runtime.round import Plan, State, first_private, first_shared
 from idiolect.runtime.sampling import Sampling
 
 _ONLY_IN_MEMORY = "private states in a file go with one process, without debug, and with train = 'cohort' alone"
 STAGES = {1: "local training", 2: "aggregation"}
-
-
-class Rounds:
-    """The compiled rounds of plans that differ only in their numbers; see `compiled`. States are consumed."""
-
-    def __init__(self, plan: Plan, skeleton: Skeleton) -> None:
-        self.skeleton, self._everywhere = skeleton, plan.devices.everywhere
-
-    @classmethod
-    def of(cls, plan: Plan, skeleton: Skeleton) -> "Rounds":
-        """Return the rounds of an equal plan, or make them. skeleton: the plan's."""
-        return once((cls, skeleton.key), lambda: cls(plan, skeleton))
-
-    @cached_property
-    def advance(self) -> Callable[[list[Any], State, Samples, Array, int], State]:
-        """(settings, state, training samples, end, rows of a cohort) -> the state in round `end`, or at a fault."""
-
-        def advance(settings: list[Any], state: State, arrays: Samples, end: Array, capacity: int) -> State:
-            return self.skeleton.filled(settings).rounds_until(state, arrays, end, capacity)
-
-        return jax.jit(advance, static_argnums=4, donate_argnums=1, out_shardings=self._everywhere)
-
-    @cached_property
-    def draw(self) -> Callable[[list[Any], State, int], tuple[Array, Array]]:
-        """(settings, state, rows of a cohort) -> the round's cohort, see `Sampling.draw`."""
-
-        def draw(settings: list[Any], state: State, capacity: int) -> tuple[Array, Array]:
-            return self.skeleton.filled(settings).sampling.draw(state.seed, state.round, capacity)
-
-        return jax.jit(draw, static_argnums=2)
-
-    @cached_property
-    def one_from_rows(
-        self,
-    ) -> Callable[[list[Any], State, Samples, Array, Array, PyTree], tuple[State, PyTree]]:
-        """(settings, state, training samples, cohort, present, private states) -> one round, see `cohort_round`."""
-
-        def one(
-            settings: list[Any], state: State, arrays: Samples, ids: Array, present: Array, private: PyTree
-        ) -> tuple[State, PyTree]:
-            return self.skeleton.filled(settings).cohort_round(state, arrays, ids, present, ids, private)
-
-        return jax.jit(one, donate_argnums=(1, 5), out_shardings=self._everywhere)
-
-    @cached_property
-    def view(self) -> Callable[[list[Any], PyTree, Array], PyTree]:
-        """(settings, shared state, client number) -> what this client receives; for a hub."""
-
-        def view(settings: list[Any], shared: PyTree, client_id: Array) -> PyTree:
-            return self.skeleton.filled(settings).algorithm.view(shared, client_id)
-
-        return jax.jit(view)
-
-    @cached_property
-    def server_step(self) -> Callable[[list[Any], PyTree, Samples, Array, Array, PyTree], PyTree]:
-        """(settings, shared state, announced samples, cohort, present, messages) -> the shared state; for a hub."""
-
-        def step(
-            settings: list[Any], shared: PyTree, arrays: Samples, ids: Array, present: Array, messages: PyTree
-        ) -> PyTree:
-            plan: Plan = self.skeleton.filled(settings)
-            cohort = cohort_of(arrays, ids, present, plan.population, plan.sampling.size)
-            return server_step(plan.algorithm, shared, cohort, messages)
-
-        return jax.jit(step)
 
 
 class Simulation:
@@ -213,57 +145,24 @@ class Simulation:
         )
 
     @cached_property
-    def skeleton(self) -> Skeleton:
-        """The plan without its numbers, made once for the rounds and the evaluation."""
-        return Skeleton(self.plan)
+    def member(self) -> Member:
+        """The plan and the training samples, on the devices."""
+        return Member(self.devices.share(self.plan), self.arrays)
 
     @cached_property
-    def compiled(self) -> Rounds:
-        """The compiled rounds, shared with other simulations of the same plan."""
-        return Rounds.of(self.plan, self.skeleton)
-
-    @cached_property
-    def settings(self) -> list[Any]:
-        """The numbers of the method and the objective, which are arguments of the compiled program."""
-        return self.devices.share(self.skeleton.leaves(self.plan))
+    def compiled(self) -> tuple[Compiled, Arguments]:
+        """The compiled rounds, shared with other simulations of an equal plan, and the arguments of this one."""
+        return alone(self.member)
 
     def advance(self, state: State, rounds: int) -> State:
         """Run `rounds` more rounds. The given state's buffers are consumed.
 
         Raises `DivergedError` naming round, client and stage at the first NaN or infinity.
         """
-        state = self.run_until(state, int(state.round) + rounds)
+        end, (compiled, arguments) = int(state.round) + rounds, self.compiled
+        state = compiled.until(arguments, state, end, self.sampling.capacity(state.seed, max(self.rounds, end)))
         self.raise_fault(state)
         return state
-
-    def run_until(self, state: State, end: int, capacity: int | None = None) -> State:
-        """Run rounds until `end` are done, or the state has a fault. The given state's buffers are consumed.
-
-        capacity: rows that hold any cohort of the run; computed if not given.
-        """
-        capacity = self.sampling.capacity(state.seed, max(self.rounds, end)) if capacity is None else capacity
-        if isinstance(state.private, PrivateRows):
-            return self._run_by_rows(state, end, capacity)
-        if self.debug:
-            with jax.disable_jit():
-                while int(state.round) < end and int(state.fault[2]) == 0:
-                    state = self.plan.one_round(state, self.arrays, capacity)
-            return state
-        last = self.devices.place(jnp.asarray(end, jnp.int32))
-        return self.compiled.advance(self.settings, state, self.arrays, last, capacity)
-
-    def _run_by_rows(self, state: State, end: int, capacity: int) -> State:
-        """As `run_until`, but read and write the private states of each round's cohort in the file."""
-        program, rows, state = self.compiled, state.private, replace(state, private=None)
-        while int(state.round) < end:
-            ids, present = program.draw(self.settings, state, capacity)
-            before = self.devices.place(rows.read(np.asarray(ids)))
-            state, after = program.one_from_rows(self.settings, state, self.arrays, ids, present, before)
-            if int(state.fault[2]) != 0:
-                break
-            members = np.flatnonzero(np.asarray(present))
-            rows.write(np.asarray(ids)[members], tree.gather(jax.device_get(after), members))
-        return replace(state, private=rows)
 
     def raise_fault(self, state: State) -> None:
         """Raise `DivergedError` if the state carries a fault."""

@@ -9,8 +9,8 @@ from jaxtyping import PyTree
 
 from idiolect.core.errors import ConfigError, DivergedError, StoreError
 from idiolect.data.federated import FederatedData
-from idiolect.runtime.batched import Program
-from idiolect.runtime.plan import State
+from idiolect.runtime.program import Program
+from idiolect.runtime.round import State
 from idiolect.study.experiment import Cell, Experiment, experiment_of
 from idiolect.study.held_out import score_held_out
 from idiolect.study.loop import fit

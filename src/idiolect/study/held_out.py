@@ -7,7 +7,7 @@ from jaxtyping import PyTree
 
 from idiolect.core.errors import ConfigError, DivergedError
 from idiolect.metrics.base import Metric
-from idiolect.runtime.plan import State
+from idiolect.runtime.round import State
 from idiolect.runtime.simulate import Simulation
 from idiolect.study.personalized import Finished
 from idiolect.study.store import RunRow, Store

@@ -16,10 +16,10 @@ from jaxtyping import Int, PyTree
 
 from idiolect.algorithms.optional import diagnostics_of
 from idiolect.core.errors import DivergedError
-from idiolect.runtime.batched import Program
 from idiolect.runtime.devices import agreed
 from idiolect.runtime.evaluate import ClientScores
-from idiolect.runtime.plan import State
+from idiolect.runtime.program import Program
+from idiolect.runtime.round import State
 from idiolect.runtime.simulate import Simulation
 from idiolect.study.recording import Evaluated, Progress, Recorder
 from idiolect.study.schedule import Schedule
@@ -73,7 +73,6 @@ class _Loop:
                 state_of[runs[place]], self.seconds[place], self.compile_seconds[place] = restored
         if any(restored is not None for restored in checkpoints.values()):
             states = program.joined([state_of[run] for run in runs])
-            states = program.like.devices.place(states) if program.alone else states
         return states
 
     def compile(self, states: State) -> State:
@@ -156,7 +155,7 @@ def run_together(
     if schedule.is_due(done):
         loop.evaluate(states, done)
     # A single run begins with one round, to show progress early; a sweep shows the progress of all its runs together.
-    rounds_a_call, begun = (1 if program.alone else schedule.rounds), (done, time.perf_counter())
+    rounds_a_call, begun = (1 if len(runs) == 1 else schedule.rounds), (done, time.perf_counter())
     while done < schedule.rounds and loop.working:
         due = schedule.next_due(done)
         rounds = int(agreed(np.asarray(min(rounds_a_call, due - done))))  # processes differ in speed, not in rounds

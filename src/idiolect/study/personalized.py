@@ -17,7 +17,7 @@ from idiolect.models.client_model import ClientModel
 from idiolect.runtime.client_model import client_model
 from idiolect.runtime.evaluate import ClientScores
 from idiolect.runtime.newcomers import Newcomers, personalize
-from idiolect.runtime.plan import State
+from idiolect.runtime.round import State
 from idiolect.runtime.simulate import Simulation
 from idiolect.study.loop import diverged
 from idiolect.study.summary import summarise

@@ -12,7 +12,7 @@ from idiolect.data.federated import SPLITS, FederatedData
 from idiolect.data.generated import GeneratedSplit
 from idiolect.graphs import Graph
 from idiolect.runtime.evaluate import evaluated_clients
-from idiolect.runtime.plan import State
+from idiolect.runtime.round import State
 from idiolect.runtime.simulate import Simulation
 from idiolect.runtime.traffic import bytes_a_round
 from idiolect.study.store import RunRow, Store

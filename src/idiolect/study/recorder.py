@@ -11,8 +11,8 @@ from idiolect.core.errors import StoreError
 from idiolect.metrics.base import Metric
 from idiolect.runtime.checkpoint import Checkpoint, load_checkpoint, plain, save_checkpoint, with_key
 from idiolect.runtime.devices import agreed
-from idiolect.runtime.plan import State
 from idiolect.runtime.private_rows import PrivateRows
+from idiolect.runtime.round import State
 from idiolect.study.experiment import digest
 from idiolect.study.recording import Evaluated, Recorder
 from idiolect.study.schedule import Schedule

@@ -5,8 +5,8 @@ from dataclasses import dataclass, field
 from typing import Protocol
 
 from idiolect.runtime.evaluate import ClientScores
-from idiolect.runtime.plan import State
 from idiolect.runtime.private_rows import PrivateRows
+from idiolect.runtime.round import State
 from idiolect.study.summary import Summary
 
 

@@ -18,8 +18,8 @@ from idiolect.core.errors import ConfigError, require, unknown
 from idiolect.data.federated import FederatedData
 from idiolect.data.sets import registry as sources
 from idiolect.models import check_model
-from idiolect.runtime.batched import Program
 from idiolect.runtime.evaluate import evaluated_clients
+from idiolect.runtime.program import Program
 from idiolect.runtime.simulate import Simulation
 from idiolect.study.assemble import Problem, problem_of
 from idiolect.study.constant import constant_scores

@@ -8,7 +8,7 @@ import jax
 import pytest
 
 from idiolect.cli import main as cli
-from idiolect.runtime.batched import Program
+from idiolect.runtime.program import Program
 from tests.engine import content, devices_flags, python
 from tests.killed_sweep import RECORDED, SAVED, counted
 

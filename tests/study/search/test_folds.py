@@ -7,8 +7,8 @@ import pytest
 from idiolect.algorithms.fedavg import FedAvg
 from idiolect.core.errors import ConfigError
 from idiolect.core.tree import gather
-from idiolect.runtime.batched import Program, signature
 from idiolect.runtime.evaluate import Evaluator
+from idiolect.runtime.program import Program, signature
 from idiolect.runtime.simulate import Simulation
 from idiolect.study.search.folds import Folds
 from tests.federations import classification

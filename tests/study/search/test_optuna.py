@@ -9,7 +9,7 @@ import pytest
 
 from idiolect import sweep
 from idiolect.core.errors import ConfigError
-from idiolect.runtime.batched import Program
+from idiolect.runtime.program import Program
 from idiolect.study.search.optuna import Study
 from idiolect.study.search.space import space_of
 from idiolect.study.store import Store
@@ -74,8 +74,7 @@ def watched(monkeypatch):
 
     def watching(self, rows, states, end, *more):
         before = dict(zip(rows, np.atleast_1d(states.round).tolist(), strict=True))
-        compiled = self.like.compiled if self.alone else self.compiled
-        seen.append((id(compiled), len(before), sum(max(0, end - r) for r in before.values())))
+        seen.append((id(self.compiled), len(before), sum(max(0, end - r) for r in before.values())))
         return advance(self, rows, states, end, *more)
 
     monkeypatch.setattr(Program, "advance", watching)

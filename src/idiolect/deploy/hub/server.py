@@ -19,6 +19,7 @@ from idiolect.data.federated import FederatedData
 from idiolect.deploy.messages import Vectors
 from idiolect.deploy.trees import named, restored
 from idiolect.models.registry import complete_spec
+from idiolect.runtime.members import Arguments, Compiled, Member, alone
 from idiolect.runtime.simulate import Simulation
 from idiolect.runtime.traffic import shapes_of_a_round
 from idiolect.study.experiment import Cell, Method
@@ -71,8 +72,13 @@ class Server:
         return {client: named({"view": self._view(shared, client)}) for client in clients}
 
     def _view(self, shared: PyTree, client: int) -> PyTree:
+        compiled, arguments = self._compiled
+        return compiled.view(arguments, shared, jnp.asarray(client, jnp.int32))
+
+    @cached_property
+    def _compiled(self) -> tuple[Compiled, Arguments]:
         sim = self.simulation
-        return sim.compiled.view(sim.settings, shared, jnp.asarray(client, jnp.int32))
+        return alone(Member(sim.plan, to_device(sim.training.train)))
 
     @cached_property
     def _is_own_row(self) -> bool:
@@ -96,9 +102,8 @@ class Server:
         nothing = jax.tree.map(lambda leaf: jnp.zeros(leaf.shape, leaf.dtype), self.message)
         chosen = [messages.get(client, nothing) for client in rows]
         stacked = jax.tree.map(lambda *leaves: jnp.stack(leaves), *chosen)
-        sim = self.simulation
-        ids, announced = jnp.asarray(rows, jnp.int32), to_device(sim.training.train)
-        after = sim.compiled.server_step(sim.settings, shared, announced, ids, present, stacked)
+        compiled, arguments = self._compiled
+        after = compiled.server_step(arguments, (shared, stacked), (jnp.asarray(rows, jnp.int32), present))
         if not bool(tree.all_finite(after)):
             told = f"{self.algorithm.name} diverged (NaN or infinity) in the aggregation; lower the learning rates"
             raise DivergedError(told, round=0, client=None, stage="aggregation")

@@ -28,7 +28,7 @@ from idiolect.metrics.registry import measured, names_in
 from idiolect.models.registry import loss_of
 from idiolect.runtime.compiled import once
 from idiolect.runtime.round import client_of, client_step, first_private, first_shared, models_of
-from idiolect.runtime.scoring import Each, Pool, score_tiles
+from idiolect.runtime.scoring import Each, Pool, score_models
 from idiolect.study.assemble import problem_of
 
 
@@ -117,22 +117,9 @@ class Programs:
             private: PyTree,
             *where: Any,
         ) -> dict[str, dict[str, tuple[Each, Pool]]]:
-            models = unshared(self.models(view, private, train, *where))
-            ids = jnp.zeros(1, jnp.int32)
-            return {
-                name: {
-                    split: score_tiles(
-                        self.objective,
-                        self.metrics,
-                        jax.tree.map(lambda leaf: jnp.asarray(leaf)[None], models[name]),
-                        splits[split],
-                        ids,
-                        tiles[split],
-                    )
-                    for split in splits
-                }
-                for name in names
-            }
+            made = unshared(self.models(view, private, train, *where))
+            models = {name: jax.tree.map(lambda leaf: jnp.asarray(leaf)[None], made[name]) for name in names}
+            return score_models(self.objective, self.metrics, models, splits, jnp.zeros(1, jnp.int32), tiles)
 
         return jax.jit(score, static_argnums=0)
 

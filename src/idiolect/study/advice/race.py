@@ -1,6 +1,6 @@
 """Run a contestant: all its settings on all divisions in one compiled program; choose on validation data alone."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from functools import cache
 from typing import Any
@@ -12,16 +12,14 @@ import numpy as np
 from jaxtyping import Array, Bool, Float, Int, PyTree
 
 from idiolect.algorithms import registry
-from idiolect.client.predictor import unshared
-from idiolect.client.samples import Arrays
 from idiolect.client.tiles import Tiles
 from idiolect.metrics.registry import METRICS
 from idiolect.models import LinearRegression, MultinomialLogistic
-from idiolect.runtime.batched import Member, Program
-from idiolect.runtime.blocks import map_blocks
 from idiolect.runtime.devices import Devices
-from idiolect.runtime.plan import Plan, State
+from idiolect.runtime.members import Member, of_all_clients
 from idiolect.runtime.predict import outputs_of
+from idiolect.runtime.program import Program
+from idiolect.runtime.round import State
 from idiolect.runtime.simulate import Simulation
 from idiolect.runtime.traffic import bytes_a_round
 from idiolect.study.advice.contestants import L2, Contestant, Kind, looked_at
@@ -131,7 +129,7 @@ def race(field: Field, contestant: Contestant, rounds: int) -> Raced:
             jnp.asarray(better),
         )
     assert kept is not None
-    frozen = [members[draw * size + place] for draw, place in enumerate(chosen[:, 0].tolist())]
+    frozen = [draw * size + place for draw, place in enumerate(chosen[:, 0].tolist())]
     choice = Choice(
         contestant.name,
         contestant.title,
@@ -142,7 +140,8 @@ def race(field: Field, contestant: Contestant, rounds: int) -> Raced:
         bytes_a_round(simulations[0]),
         int((np.asarray(states.fault)[:, 2] != 0).sum()),
     )
-    return Raced(choice, _outputs(field, contestant.model, frozen, kept))
+    models = program.models(frozen, kept, (contestant.model,))[contestant.model]
+    return Raced(choice, _outputs(field, models))
 
 
 @eqx.filter_jit
@@ -174,20 +173,13 @@ def _member(draws: Draws, simulation: Simulation, draw: int) -> Member:
     training, held = draws.arrays(draw, "train"), draws.arrays(draw, "validation")
     sizes = draws.first.validation.sizes
     tiles = Tiles.cut(draws.starts(draw, "validation"), sizes, min(simulation.tile, max(int(sizes.max()), 1)))
-    return Member(simulation.plan, training, training, {"validation": (held, tiles)})
+    return of_all_clients(simulation.plan, training, training, {"validation": (held, tiles)})
 
 
-def _outputs(
-    field: Field, name: str, frozen: Sequence[Member], states: State
-) -> tuple[dict[str, Float[np.ndarray, "_ ..."]], ...]:
-    """The outputs of the chosen models for the validation and test rows of each division."""
+def _outputs(field: Field, models: PyTree[Array]) -> tuple[dict[str, Float[np.ndarray, "_ ..."]], ...]:
+    """The outputs of models, leaves (draws, clients, ...), for the validation and test rows of each division."""
     draws, clients = field.draws, field.draws.first.num_clients
-    plans = jax.tree.map(lambda *leaves: jnp.stack([jnp.asarray(leaf) for leaf in leaves]), *(m.plan for m in frozen))
-    states = jax.device_put(states, jax.local_devices()[0])
-    train = frozen[0].training
-    assert isinstance(train, Arrays)
-    starts = jnp.stack([draws.arrays(draw, "train").starts for draw in range(draws.count)])
-    models = _models(plans, states, train, starts, name)
+    models = jax.tree.map(lambda leaf: np.asarray(leaf).reshape(-1, *leaf.shape[2:]), models)
     found: list[dict[str, Float[np.ndarray, "_ ..."]]] = []
     objective = field.problem.objective
     for part in ("validation", "test"):
@@ -196,22 +188,3 @@ def _outputs(
         outputs = np.asarray(outputs_of(objective, models, owners, x)[0], np.float64)
         found += [{part: each} for each in np.split(outputs, draws.count)]
     return tuple({**found[draw], **found[draws.count + draw]} for draw in range(draws.count))
-
-
-@eqx.filter_jit
-def _models(
-    plans: Plan, states: State, train: Arrays, starts: Int[Array, "draws clients"], name: str
-) -> PyTree[Array]:
-    """The named model of every client in every division, leaves (draws * clients, ...)."""
-    ids = jnp.arange(starts.shape[1], dtype=jnp.int32)
-
-    def draw(given: tuple[Plan, State, Array]) -> PyTree[Array]:
-        plan, state, starts = given
-        seen = replace(state, private=None), train._replace(starts=starts)
-        made = map_blocks(
-            lambda client, private: plan.models((name,), seen, client, private), plan.block, ids, state.private
-        )
-        return unshared(made)[name]
-
-    models = jax.lax.map(draw, (plans, states, starts))
-    return jax.tree.map(lambda leaf: leaf.reshape(-1, *leaf.shape[2:]), models)

@@ -8,10 +8,11 @@ from typing import Any
 from idiolect.algorithms.registry import ALGORITHMS
 from idiolect.data.federated import FederatedData
 from idiolect.metrics.base import Metric
-from idiolect.runtime.batched import Member, Program, member_of, signature
 from idiolect.runtime.checkpoint import saved_round
 from idiolect.runtime.devices import Devices
+from idiolect.runtime.members import Member
 from idiolect.runtime.memory import at_once
+from idiolect.runtime.program import Program, member_of, signature
 from idiolect.runtime.simulate import Simulation
 from idiolect.study.experiment import Cell
 from idiolect.study.loop import Run, run_together

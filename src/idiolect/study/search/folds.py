@@ -16,7 +16,8 @@ from idiolect.client.samples import Arrays, Samples, total_of
 from idiolect.client.tiles import Tiles
 from idiolect.core.errors import require
 from idiolect.data.federated import FederatedData, Split
-from idiolect.runtime.batched import Member, member_of, plan_of_member
+from idiolect.runtime.members import Member, of_all_clients
+from idiolect.runtime.program import member_of, plan_of_member
 from idiolect.runtime.simulate import Simulation
 
 MOST = 100  # every setting and seed runs once for each fold
@@ -96,4 +97,4 @@ class Folds:
         rows = min(simulation.tile, int(self.sizes.max()))
         tiles = Tiles.cut(*self.held(fold), rows, self.sizes.max(axis=1))
         scored: dict[str, tuple[Samples, Tiles]] = {"validation": (self._arrays(*self.held(fold)), tiles)}
-        return Member(plan_of_member(simulation), training, training, scored)
+        return of_all_clients(plan_of_member(simulation), training, training, scored)

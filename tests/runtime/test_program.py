@@ -18,8 +18,8 @@ from idiolect.core.random import model_key
 from idiolect.core.tree import gather
 from idiolect.data import from_arrays
 from idiolect.models import build
-from idiolect.runtime.batched import Program, member_of, signature
 from idiolect.runtime.evaluate import Evaluator
+from idiolect.runtime.program import Program, member_of, signature
 from idiolect.runtime.simulate import Simulation
 
 SEEDS = (0, 3)

@@ -1,0 +1,111 @@
+"""Members: one alone has no axis, several share what does not differ, equal ones share what is compiled."""
+
+from dataclasses import replace
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+from idiolect.algorithms.fedavg import FedAvg
+from idiolect.client.tiles import tiles_of
+from idiolect.core import tree
+from idiolect.runtime.devices import Devices
+from idiolect.runtime.members import Axis, Member, alone, together
+from idiolect.runtime.program import member_of
+from tests.federations import bits, classification, run
+
+
+@pytest.fixture(scope="module")
+def problem():
+    return classification()
+
+
+def simulation(problem, rate=0.1, **options):
+    return problem.simulation(FedAvg(rate=rate), cohort=3, **options)
+
+
+def pair(problem, rates=(0.1, 0.2), block=2):
+    """Two runs that differ in nothing but their rates, and their compiled functions."""
+    runs = [simulation(problem, rate) for rate in rates]
+    members = [member_of(one, ("test",)) for one in runs]
+    return runs, *together(members, members[0], (), Axis(block, Devices(jax.local_devices()[:1])))
+
+
+def test_one_member_alone_has_no_axis_and_two_have_one(problem):
+    one = simulation(problem)
+    compiled, given = one.compiled
+    state = one.init(0)
+    ids, present = compiled.draw(given, state, None, 3)
+    assert (ids.shape, present.shape, given.own) == ((3,), (3,), [])
+    assert compiled.one(compiled.joined([state]), 0).round.shape == ()
+    runs, both, arguments = pair(problem)
+    states = both.joined([sim.first_state(0) for sim in runs])
+    assert both.draw(arguments, states, None, 3)[0].shape == (2, 3)
+    assert states.round.shape == (2,)
+    assert bits(both.one(states, 1)) == bits(runs[1].init(0))
+
+
+def test_only_what_differs_between_members_is_stacked(problem):
+    _, _, given = pair(problem)
+    np.testing.assert_array_equal(given.own, [np.asarray([0.1, 0.2], "f4")])
+    _, _, equal = pair(problem, rates=(0.1, 0.1))
+    assert equal.own == []
+    assert len(equal.common) == len(given.common) + 1
+
+
+@pytest.mark.parametrize("block", [1, 2])
+def test_each_of_two_members_is_its_own_run(problem, block):
+    runs, both, given = pair(problem, block=block)
+    states = both.until(given, both.joined([sim.first_state(0) for sim in runs]), 4, 3)
+    for place, sim in enumerate(runs):
+        for got, expected in zip(jax.tree.leaves(both.one(states, place)), jax.tree.leaves(run(sim, 4)), strict=True):
+            if not jnp.issubdtype(got.dtype, jax.dtypes.prng_key):
+                np.testing.assert_allclose(got, expected, rtol=2e-5, atol=1e-6)
+
+
+def test_equal_plans_share_what_is_compiled_and_other_ones_do_not(problem):
+    first = simulation(problem).compiled[0]
+    assert simulation(problem, rate=0.7).compiled[0] is first  # a number is an argument
+    assert simulation(problem, block=2).compiled[0] is not first
+    runs, both, _ = pair(problem)
+    assert pair(problem, rates=(0.3, 0.4))[1] is both
+    assert pair(problem, block=1)[1] is not both
+    assert runs[0].compiled[0] is first
+
+
+def test_a_state_is_consumed_by_rounds_and_not_by_what_only_reads(problem):
+    one = simulation(problem)
+    compiled, given = one.compiled
+    state = one.init(0)
+    compiled.draw(given, state, None, 3)
+    after = compiled.until(given, state, 1, 3)
+    assert all(leaf.is_deleted() for leaf in jax.tree.leaves(state.shared))
+    assert not any(leaf.is_deleted() for leaf in jax.tree.leaves(after.shared))
+
+
+def test_a_client_is_scored_with_its_own_models_wherever_it_stands(problem):
+    """Sums of a subset of clients, in any order, are those of these clients among all."""
+    sim = simulation(problem)
+    state = run(sim, 2)
+    member = member_of(sim, ("test",))
+
+    def losses(ids):
+        held, numbers = member.scored["test"][0], np.asarray(ids, np.int32)
+        tiles = jax.tree.map(lambda part: part[None], tiles_of(problem.data.test, sim.tile, numbers))
+        part = replace(member, ids=numbers, scored={"test": (held, tiles)})
+        compiled, given = alone(part)
+        of = replace(state, private=None), tree.gather(state.private, numbers)
+        found = compiled.score(given, of, None, ("global",), ("test",))
+        return np.asarray(found["global"]["test"][0].loss)
+
+    everyone = losses(range(problem.data.num_clients))
+    np.testing.assert_allclose(losses([3, 1]), everyone[[3, 1]], rtol=1e-6)
+
+
+def test_a_hub_needs_no_samples_to_make_a_view(problem):
+    sim = simulation(problem)
+    compiled, given = alone(Member(sim.plan))
+    shared = sim.first_state(0).shared
+    view = compiled.view(given, shared, jnp.asarray(2, jnp.int32))
+    assert [leaf.tolist() for leaf in jax.tree.leaves(view)] == [leaf.tolist() for leaf in jax.tree.leaves(shared)]
