@@ -6,7 +6,7 @@ import pytest
 from idiolect import compare, sweep
 from idiolect.core.errors import ConfigError
 from idiolect.data import from_arrays
-from idiolect.runtime import batched
+from idiolect.runtime import program
 from idiolect.study.resolve import Workbench
 from idiolect.study.search.launch import launch_sweep
 from tests.engine import FEDAVG, experiment
@@ -43,7 +43,7 @@ def test_halving_drops_settings_and_records_what_it_spent(halved):
 
 def test_a_finished_sweep_runs_no_round_again(halved, three_clients, monkeypatch):
     options, result, out = halved
-    monkeypatch.setattr(batched.Program, "advance", None)
+    monkeypatch.setattr(program.Program, "advance", None)
     again = sweep(three_clients, "mlr", SMALL, out=out, **options)
     assert again.table().equals(result.table())
 
@@ -58,13 +58,13 @@ def test_the_chosen_setting_has_the_scores_of_a_comparison_with_it(halved, three
 
 @pytest.mark.second
 def test_a_budget_too_small_for_two_runs_gives_the_same_numbers_one_run_at_a_time(three_clients, monkeypatch):
-    at_once, advance = [], batched.Program.advance
+    at_once, advance = [], program.Program.advance
 
     def watched(self, rows, *more):
         at_once.append(len(rows))
         return advance(self, rows, *more)
 
-    monkeypatch.setattr(batched.Program, "advance", watched)
+    monkeypatch.setattr(program.Program, "advance", watched)
     options = {"space": {"rate": [0.3, 0.01]}, "seeds": 2, "rounds": 3, "eval_every": 3}
     together = sweep(three_clients, "mlr", SMALL, **options).table()
     assert at_once == [
