@@ -11,7 +11,7 @@ from rich.table import Table
 
 from benchmarks.peers import BEFORE, OWN
 from benchmarks.runner import Comparison, Measured
-from idiolect.study.provenance import provenance
+from idiolect.study.store.provenance import provenance
 
 PACKAGES = ("torch", "fedjax", "pfl", "flwr", "ray")
 MANY_PROCESSES = ("flower",)  # one process's seconds say nothing of them

@@ -2,7 +2,7 @@
 
 targets.csv holds the published numbers. The packaged experiments say which cell, method and model stands for which of
 them; the folders here hold what was measured; cells.toml says which folder counts where several measure the same
-number, and why the others were not run. The verdicts are those of `idiolect.study.verdict`.
+number, and why the others were not run. The verdicts are those of `idiolect.study.analyse.outcomes`.
 """
 
 import csv
@@ -14,11 +14,11 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from idiolect.experiments import packaged
-from idiolect.study.experiment import Cell, Experiment
-from idiolect.study.outcomes import GapLine
-from idiolect.study.published import Published, published_metric
-from idiolect.study.summary import OverSeeds, over_seeds
-from idiolect.study.verdict import in_words, interval_of, verdict_of
+from idiolect.study.spec.experiment import Cell, Experiment
+from idiolect.study.analyse.outcomes import GapLine
+from idiolect.study.spec.published import Published, published_metric
+from idiolect.study.store.summary import OverSeeds, over_seeds
+from idiolect.study.analyse.outcomes import in_words, interval_of, verdict_of
 from results.scores import HERE, pooled, rows_of
 
 TARGETS, CELLS, PLAN = (HERE / name for name in ("targets.csv", "cells.csv", "cells.toml"))

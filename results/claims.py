@@ -8,8 +8,8 @@ from statistics import fmean
 import numpy as np
 
 from idiolect.report.text import MISSING, p_value
-from idiolect.study.intervals import Difference, holm, paired
-from idiolect.study.ranks import average_ranks, critical_difference
+from idiolect.study.analyse.intervals import Difference, holm, paired
+from idiolect.study.analyse.ranks import average_ranks, critical_difference
 from results.scores import HERE, pooled, step
 
 

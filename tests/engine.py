@@ -9,9 +9,9 @@ from pathlib import Path
 from typing import Any
 
 from idiolect.report.launch import launch
-from idiolect.study.experiment import Experiment, experiment_of
-from idiolect.study.results import Results
-from idiolect.study.store import DATABASE
+from idiolect.study.analyse.results import Results
+from idiolect.study.spec.experiment import Experiment, experiment_of
+from idiolect.study.store.store import DATABASE
 
 ROOT = Path(__file__).parents[1]
 DATA = {"name": "synthetic", "clients": 5, "max_size": 40, "validation": 0.2}

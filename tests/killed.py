@@ -10,9 +10,10 @@ from typing import Any
 
 from idiolect.runtime import checkpoint
 from idiolect.runtime.private_rows import PrivateRows
-from idiolect.study import engine as experiment
-from idiolect.study import model_files, recorder
-from idiolect.study.store import Store
+from idiolect.study.run import engine as experiment
+from idiolect.study.run import recorder
+from idiolect.study.store import model_files
+from idiolect.study.store.store import Store
 from tests import engine
 
 INSTANTS = ("after the second commit", "while the third checkpoint is written", "while client models are written")

@@ -13,8 +13,8 @@ import numpy as np
 
 from idiolect.cli import main as cli
 from idiolect.runtime.program import Program
-from idiolect.study import recorder
-from idiolect.study.store import Store
+from idiolect.study.run import recorder
+from idiolect.study.store.store import Store
 from tests import engine
 from tests.killed import kill
 

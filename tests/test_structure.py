@@ -54,10 +54,11 @@ TESTED_IN = {
     "deploy/site/open": "deploy/site/test_child.py",
     "deploy/site/programs": "deploy/test_in_process.py",
     "deploy/site/trainer": "deploy/site/test_site.py",
+    "study/store/claim": "study/run/test_engine.py",
     "deploy/transport": "deploy/hub/test_rounds.py",
     "models/client_model": "api/test_predict.py",
     "__init__": "api/test_estimators.py",  # loads the estimators when they are asked for
-    "__main__": "study/test_engine.py",  # starts `python -m idiolect`
+    "__main__": "study/run/test_engine.py",  # starts `python -m idiolect`
     "experiments/__init__": "experiments/test_packaged.py",
 }
 

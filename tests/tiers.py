@@ -14,11 +14,11 @@ REPRESENTATIVE = ("fedavg", "fedu", "pfedme", "pflego", "scaffold")
 LONG = (
     "deploy/test_in_process.py",
     "runtime/test_devices.py",
-    "study/test_engine.py",
+    "study/run/test_engine.py",
     "cli/test_many_bad_inputs.py",
     "study/search/test_engine.py",
     "docs/test_blocks.py",
-    "runtime/test_batched.py",
+    "runtime/test_program.py",
     "api/test_run.py",
     "cli/test_main.py",
     "deploy/nvflare/test_published.py",

@@ -11,7 +11,7 @@ from benchmarks.sites.federation import Place, processes
 from idiolect.data.federated import FederatedData
 from idiolect.deploy.hub.journal import Participation
 from idiolect.deploy.nvflare.provision import Kits
-from idiolect.study.experiment import Experiment
+from idiolect.study.spec.experiment import Experiment
 
 PATIENCE = 120.0
 """Seconds after which what is waited for will not happen."""

@@ -22,7 +22,7 @@ from idiolect.deploy.nvflare.processes import free_port, running, start, stop
 from idiolect.deploy.nvflare.provision import provision
 from idiolect.deploy.nvflare.session import session
 from idiolect.deploy.this_machine import prepare
-from idiolect.study.experiment import Experiment
+from idiolect.study.spec.experiment import Experiment
 
 RUN = run_id("scaffold")
 CUT = 10.0

@@ -11,9 +11,9 @@ from idiolect.core.random import model_key
 from idiolect.metrics.registry import METRICS
 from idiolect.models import build
 from idiolect.report.sweeps import frame
-from idiolect.study.comparison import comparison_of
 from idiolect.study.search.choose import NONE, Swept, Tried, setting_of
-from idiolect.study.summary import over_seeds
+from idiolect.study.spec.experiment import comparison_of
+from idiolect.study.store.summary import over_seeds
 
 module = importlib.import_module("idiolect.api.sweep")  # the package's `sweep` is the function
 SMALL = {"name": "fedavg", "local_steps": 2, "batch_size": 5}

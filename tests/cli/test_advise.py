@@ -8,7 +8,7 @@ import pytest
 
 from idiolect.cli import main
 from idiolect.cli.advise import division_of
-from idiolect.study.resolve import Workbench
+from idiolect.study.run.resolve import Workbench
 from tests.conftest import Call
 
 

@@ -202,7 +202,7 @@ def test_what_is_found_only_while_running_leaves_no_new_folder(idiolect, tmp_pat
     def refuse(*_, **__):
         raise error("found late")
 
-    monkeypatch.setattr("idiolect.study.engine.fit", refuse)
+    monkeypatch.setattr("idiolect.study.run.engine.fit", refuse)
     monkeypatch.setattr("idiolect.study.search.engine.run_together", refuse)
     last = [*command, "--out", "new/here", *(["--jobs", "1"] if command is COMPARE else [])]
     ended = idiolect(*last)

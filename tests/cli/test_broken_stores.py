@@ -7,9 +7,9 @@ import numpy as np
 import pytest
 
 from idiolect.runtime.evaluate import ClientScores
-from idiolect.study.comparison import comparison_of
-from idiolect.study.resolve import Workbench
-from idiolect.study.store import DATABASE, Store
+from idiolect.study.run.resolve import Workbench
+from idiolect.study.spec.experiment import comparison_of
+from idiolect.study.store.store import DATABASE, Store
 
 SQL = {
     "bad JSON in facts": "UPDATE facts SET value = '{'",

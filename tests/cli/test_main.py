@@ -7,7 +7,7 @@ import pytest
 
 from idiolect import load_model
 from idiolect.cli import main as cli
-from idiolect.study.store import DATABASE, Store
+from idiolect.study.store.store import DATABASE, Store
 
 SMALL = [
     "--set", "data.clients=5", "--set", "data.max_size=40", "--rounds", "4", "--eval-every", "2", "--jobs", "1",
@@ -203,7 +203,7 @@ def test_json_is_one_document_and_progress_goes_to_stderr(idiolect, folder):
 
 
 def test_a_finished_comparison_is_shown_without_running_again(idiolect, folder, monkeypatch):
-    monkeypatch.setattr("idiolect.study.engine.fit", None)
+    monkeypatch.setattr("idiolect.study.run.engine.fit", None)
     code, out, err = idiolect(*COMPARE, "--out", folder)
     assert code == 0
     assert "[100%] synthetic/local/seed0" in err

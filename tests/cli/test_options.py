@@ -10,8 +10,8 @@ from scipy.io import savemat
 from idiolect.cli.options import assignments, auto_model, data_spec, default_folder, seeding, with_auto_model
 from idiolect.core.errors import ConfigError
 from idiolect.data.sets import registry as sources
-from idiolect.study.comparison import comparison_of
-from idiolect.study.resolve import Workbench
+from idiolect.study.run.resolve import Workbench
+from idiolect.study.spec.experiment import comparison_of
 
 
 @pytest.mark.parametrize(

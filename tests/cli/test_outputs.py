@@ -13,8 +13,8 @@ from idiolect.cli.main import app
 from idiolect.cli.outputs import FEDERATED, WRITTEN, check_output
 from idiolect.core.errors import ConfigError
 from idiolect.report.trackers.records import REPORT
-from idiolect.study.comparison import comparison_of
-from idiolect.study.store import DATABASE
+from idiolect.study.spec.experiment import comparison_of
+from idiolect.study.store.store import DATABASE
 
 FILES = (
     *("model.safetensors", "new.csv", "hospitals.toml", "models/index.json", "models/a.safetensors"),

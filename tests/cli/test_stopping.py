@@ -16,7 +16,7 @@ import typer
 
 from idiolect.cli.stopping import stoppable, this_command
 from idiolect.study.advice.pieces import RACE, has_pieces
-from idiolect.study.store import DATABASE, Store
+from idiolect.study.store.store import DATABASE, Store
 from tests.engine import ROOT
 
 SMALL = [

@@ -7,9 +7,9 @@ import pytest
 from idiolect.cli.sweep import divided
 from idiolect.report.html.payload import payload_of
 from idiolect.report.html.read import whole_of_folder
-from idiolect.study.experiment import load_experiment
-from idiolect.study.recorded import traffic_key
-from idiolect.study.store import Store
+from idiolect.study.spec.experiment import load_experiment
+from idiolect.study.store.recorded import traffic_key
+from idiolect.study.store.store import Store
 from tests.report.trackers.made import Made
 
 SMALL = ["sweep", "--data", "synthetic", "--methods", "fedavg", "--rounds", "2", "--set", "data.clients=4",

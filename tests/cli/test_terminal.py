@@ -10,8 +10,8 @@ import typer
 from idiolect.cli import printed, terminal
 from idiolect.cli.pages import REQUIRED, Page
 from idiolect.report.to_json import to_dict
-from idiolect.study.results import Results
-from idiolect.study.store import Store
+from idiolect.study.analyse.results import Results
+from idiolect.study.store.store import Store
 from tests.report import stores
 
 

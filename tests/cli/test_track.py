@@ -5,7 +5,7 @@ import json
 import pytest
 
 from idiolect.core.errors import StoreError
-from idiolect.study.store import Store
+from idiolect.study.store.store import Store
 from tests.report import stores
 
 

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from idiolect.study.store import Store
+from idiolect.study.store.store import Store
 from tests.engine import ROOT
 from tests.report import stores
 

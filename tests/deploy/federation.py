@@ -18,9 +18,8 @@ from idiolect.deploy.site.open import Inline
 from idiolect.deploy.site.site import Site
 from idiolect.deploy.site.trainer import Trainer
 from idiolect.deploy.transport import Replies
-from idiolect.study.comparison import comparison_of
-from idiolect.study.experiment import Experiment
-from idiolect.study.store import Store
+from idiolect.study.spec.experiment import Experiment, comparison_of
+from idiolect.study.store.store import Store
 
 
 def data_of(sites: int = 3, seed: int = 0, classes: int = 2) -> FederatedData:

@@ -13,9 +13,9 @@ from idiolect.deploy.in_process import InProcess
 from idiolect.deploy.kind import Kind
 from idiolect.deploy.site.programs import programs_of
 from idiolect.deploy.terms import Place, Terms
-from idiolect.study.launch import launch
-from idiolect.study.recorded import traffic_key
-from idiolect.study.store import Store
+from idiolect.study.run.launch import launch
+from idiolect.study.store.recorded import traffic_key
+from idiolect.study.store.store import Store
 from tests import modalities
 from tests.deploy import leaves
 from tests.deploy.federation import data_of, experiment_of, hub_of, scores_of, sites_of

@@ -9,7 +9,7 @@ from idiolect.deploy.kind import Kind
 from idiolect.deploy.site.config import SiteConfig
 from idiolect.deploy.site.data import OwnData, own_data
 from idiolect.deploy.this_machine import ARRAYS, divided, forget_samples, make_site, prepare, site_names
-from idiolect.study.resolve import Workbench
+from idiolect.study.run.resolve import Workbench
 from tests.deploy.federation import data_of, experiment_of
 
 DATA, ONE = data_of(sites=4), experiment_of(["fedavg"])

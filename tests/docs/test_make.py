@@ -12,7 +12,7 @@ from docs.make import cards, commands, fields, measured, public, repository
 from docs.make.cards import FAMILIES, NOTES, ROOT, card, documented, explained, hyperparameters, text_of
 from docs.make.notation import display, inline, latex, rows, typeset
 from idiolect.algorithms.registry import ALGORITHMS
-from idiolect.study.verdict import RULE
+from idiolect.study.analyse.outcomes import RULE
 from tests.test_structure import PUBLIC
 
 NAV = (ROOT / "mkdocs.yml").read_text()

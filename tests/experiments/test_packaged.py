@@ -6,7 +6,7 @@ import pytest
 
 from idiolect.core.errors import ConfigError
 from idiolect.experiments import _all, names, packaged
-from idiolect.study.experiment import Experiment
+from idiolect.study.spec.experiment import Experiment
 from results.cells import DATA
 
 ROOT = Path(__file__).parents[2]

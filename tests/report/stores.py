@@ -7,11 +7,10 @@ import numpy as np
 
 from idiolect import graphs
 from idiolect.runtime.evaluate import ClientScores
-from idiolect.study.engine import run_id
-from idiolect.study.experiment import Experiment, experiment_of
-from idiolect.study.recorded import graph_key, graph_of, related
-from idiolect.study.results import Results
-from idiolect.study.store import RunRow, Store
+from idiolect.study.analyse.results import Results
+from idiolect.study.spec.experiment import Experiment, experiment_of, run_id
+from idiolect.study.store.recorded import graph_key, graph_of, related
+from idiolect.study.store.store import RunRow, Store
 
 NAN = float("nan")
 CLIENTS = ("north", "south", "east", "west")

@@ -4,8 +4,8 @@ import pytest
 from idiolect.core.errors import ConfigError
 from idiolect.report.across import across_figure
 from idiolect.report.page import ACROSS, write_report
-from idiolect.study.results import Results
-from idiolect.study.store import Store
+from idiolect.study.analyse.results import Results
+from idiolect.study.store.store import Store
 from tests.report.stores import experiment, finished
 
 RATES = (0.5, 0.0, 0.25)

@@ -7,7 +7,7 @@ import pandas as pd
 from idiolect.report.advice import answer, page, write_advice
 from idiolect.study.advice.advise import Advice
 from idiolect.study.advice.stored import stored_advice
-from idiolect.study.intervals import Difference
+from idiolect.study.analyse.intervals import Difference
 
 
 def test_each_outcome_has_its_sentence(advice: Advice) -> None:

@@ -1,9 +1,9 @@
 import pytest
 
 from idiolect.report.comparison import statuses, table_of
-from idiolect.study.experiment import Cell
-from idiolect.study.results import Results
-from idiolect.study.store import Store
+from idiolect.study.analyse.results import Results
+from idiolect.study.spec.experiment import Cell
+from idiolect.study.store.store import Store
 from tests.report.stores import NAN, PUBLISHED, TRAINED, experiment, finished, local, record, start
 
 

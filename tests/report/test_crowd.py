@@ -3,7 +3,7 @@ import numpy as np
 from idiolect.metrics.registry import METRICS
 from idiolect.report.crowd import thinned
 from idiolect.report.looks import COLOURS
-from idiolect.study.outcomes import Curve
+from idiolect.study.analyse.outcomes import Curve
 
 ACCURACY = METRICS["accuracy"]
 

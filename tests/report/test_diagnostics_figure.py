@@ -3,9 +3,9 @@ import pytest
 
 from idiolect.core.errors import ConfigError
 from idiolect.report.diagnostics_figure import diagnostics_figure
-from idiolect.study.results import Results
-from idiolect.study.store import Store
-from idiolect.study.summary import over_seeds
+from idiolect.study.analyse.results import Results
+from idiolect.study.store.store import Store
+from idiolect.study.store.summary import over_seeds
 from tests.report.stores import TRAINED, experiment, record, start
 
 

@@ -4,9 +4,9 @@ from idiolect.core.errors import ConfigError
 from idiolect.metrics.registry import METRICS
 from idiolect.report.extras import extras, few_seeds, markdown_extra
 from idiolect.report.text import some
-from idiolect.study.pairs import pairs_of
-from idiolect.study.results import Results
-from idiolect.study.store import Store
+from idiolect.study.analyse.pairs import pairs_of
+from idiolect.study.analyse.results import Results
+from idiolect.study.store.store import Store
 from tests.report.stores import NAN, experiment, finished
 
 

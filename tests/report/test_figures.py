@@ -5,9 +5,9 @@ from idiolect.core.errors import ConfigError
 from idiolect.report.figures import Window, curves_figure, panels_figure
 from idiolect.report.looks import COLOURS
 from idiolect.report.style import PALE
-from idiolect.study.outcomes import Curve
-from idiolect.study.results import Results
-from idiolect.study.store import Store
+from idiolect.study.analyse.outcomes import Curve
+from idiolect.study.analyse.results import Results
+from idiolect.study.store.store import Store
 from tests.report.stores import NAN, experiment, finished
 
 

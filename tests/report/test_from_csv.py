@@ -15,8 +15,8 @@ from idiolect.report.latex import latex_table
 from idiolect.report.raw import clients_csv, write_csv
 from idiolect.report.strips import strip
 from idiolect.report.text import published as published_text
-from idiolect.study.results import Results
-from idiolect.study.store import Store
+from idiolect.study.analyse.results import Results
+from idiolect.study.store.store import Store
 from tests.report.stores import csv_of_ranks, experiment, finished
 
 RESULTS = Path(__file__).parents[2] / "results"

@@ -5,8 +5,8 @@ from idiolect.core.errors import ConfigError
 from idiolect.report.board import board_of
 from idiolect.report.gain_figure import gain_figure
 from idiolect.report.style import HIT, MISS, paper
-from idiolect.study.results import Results
-from idiolect.study.store import Store
+from idiolect.study.analyse.results import Results
+from idiolect.study.store.store import Store
 from tests.report.stores import NAN, experiment, finished
 
 

@@ -9,7 +9,7 @@ import pytest
 
 import idiolect
 from idiolect.report.hints import all_hints, diverging, hints, local_ahead, not_learning
-from idiolect.study.following import Followed, Point
+from idiolect.study.run.following import Followed, Point
 
 NAN = math.nan
 MSE = "mse"

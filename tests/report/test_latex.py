@@ -10,8 +10,8 @@ import pytest
 from idiolect.core.errors import ConfigError
 from idiolect.report.board import board_of
 from idiolect.report.latex import document, escaped, latex_table
-from idiolect.study.results import Results
-from idiolect.study.store import Store
+from idiolect.study.analyse.results import Results
+from idiolect.study.store.store import Store
 from tests.report.stores import experiment, finished
 
 HOSTILE = r"50% & $x$ #1 _a^b ~ {\bf c} <s> “q” \end{table}"

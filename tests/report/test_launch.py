@@ -2,9 +2,9 @@ import numpy as np
 import pytest
 
 from idiolect.report.launch import launch
-from idiolect.study.launch import stored_options
-from idiolect.study.resolve import Workbench
-from idiolect.study.store import Store
+from idiolect.study.run.launch import stored_options
+from idiolect.study.run.resolve import Workbench
+from idiolect.study.store.store import Store
 from tests.engine import LOCAL, experiment
 from tests.report.stores import record
 

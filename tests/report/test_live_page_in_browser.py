@@ -10,8 +10,8 @@ import pytest
 
 from idiolect.report.live_page import LivePage
 from idiolect.report.watching import Watching
-from idiolect.study.pulse import Pulse, end_pulse
-from idiolect.study.store import Store
+from idiolect.study.run.following import Pulse, end_pulse
+from idiolect.study.store.store import Store
 from tests.report import stores
 from tests.report.html.payloads import HOSTILE
 from tests.report.test_standing import standing

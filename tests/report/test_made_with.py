@@ -1,6 +1,6 @@
 from idiolect.report.made_with import expected_runs, made_with
-from idiolect.study.results import Results
-from idiolect.study.store import Store
+from idiolect.study.analyse.results import Results
+from idiolect.study.store.store import Store
 from tests.report.stores import TRAINED, experiment, finished
 
 

@@ -10,9 +10,9 @@ from idiolect.core.errors import StoreError
 from idiolect.metrics.registry import METRICS
 from idiolect.report.extras import extras
 from idiolect.report.newcomers import check_new, own_samples_figure
-from idiolect.study.held_out import NEW
-from idiolect.study.results import Results
-from idiolect.study.store import Store
+from idiolect.study.analyse.results import Results
+from idiolect.study.run.newcomers import NEW
+from idiolect.study.store.store import Store
 from tests.report.stores import NAN, experiment, finished, record
 
 

@@ -4,8 +4,8 @@ import pytest
 
 from idiolect.core.errors import StoreError
 from idiolect.report.page import CHOSEN, report_text, stems, write_report
-from idiolect.study.results import Results
-from idiolect.study.store import Store
+from idiolect.study.analyse.results import Results
+from idiolect.study.store.store import Store
 from tests.report.stores import PROVENANCE, TRAINED, experiment, finished, local, start
 
 COMMAND = "idiolect compare --data toy"

@@ -6,10 +6,10 @@ from rich.console import Console, Group
 from rich.text import Text
 
 from idiolect.report.progress import Display, SweepDisplay
-from idiolect.study.pulse import read_pulse
-from idiolect.study.recording import Progress
-from idiolect.study.resolve import Workbench
-from idiolect.study.store import DATABASE, Store
+from idiolect.study.run.following import read_pulse
+from idiolect.study.run.recording import Progress
+from idiolect.study.run.resolve import Workbench
+from idiolect.study.store.store import DATABASE, Store
 from tests.engine import LOCAL, experiment
 from tests.report import stores
 

@@ -1,8 +1,8 @@
 from dataclasses import replace
 
 from idiolect.report.ranks import explanation, heading, ranks_text
-from idiolect.study.ranks import Ranks, critical_difference
-from tests.study.test_ranks import CELLS, measured
+from idiolect.study.analyse.ranks import Ranks, critical_difference
+from tests.study.analyse.test_ranks import CELLS, measured
 
 
 def test_the_section_has_each_method_and_says_where_cells_are_no_trials_of_their_own(tmp_path):

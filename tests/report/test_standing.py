@@ -6,8 +6,7 @@ from dataclasses import replace
 import pytest
 
 from idiolect.report.standing import LONGEST, standing_of, thinned
-from idiolect.study.following import Followed, Point, Snapshot
-from idiolect.study.pulse import Pulse
+from idiolect.study.run.following import Followed, Point, Pulse, Snapshot
 
 LOW = tuple(Point(round, 0.5, 1.0, 1000) for round in (0, 10, 20, 30))
 HIGH = tuple(Point(round, 0.5 + round / 100, 1.0, 1000) for round in (0, 10, 20, 30))

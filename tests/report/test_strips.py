@@ -4,8 +4,8 @@ from matplotlib.colors import to_hex
 from idiolect.report.board import board_of
 from idiolect.report.strips import clients_figure, ends, spread, strip
 from idiolect.report.style import GREY, HIT, MISS, PALE, save
-from idiolect.study.results import Results
-from idiolect.study.store import Store
+from idiolect.study.analyse.results import Results
+from idiolect.study.store.store import Store
 from tests.report.stores import TRAINED, experiment, finished
 
 

@@ -6,9 +6,9 @@ import pytest
 from idiolect.metrics.registry import METRICS
 from idiolect.report.style import HIT, MISS, PALE
 from idiolect.report.sweep_figure import sweep_figure
-from idiolect.study.comparison import comparison_of
 from idiolect.study.search.choose import NONE, Swept, Tried, setting_of
-from idiolect.study.summary import over_seeds
+from idiolect.study.spec.experiment import comparison_of
+from idiolect.study.store.summary import over_seeds
 
 
 def swept(settings, chosen=0, diverged=(), seeds=2, scores=None, task="classification"):

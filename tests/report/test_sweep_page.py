@@ -2,7 +2,7 @@
 
 from idiolect.report.sweep_page import sweep_text, write_sweep
 from idiolect.study.search.choose import NONE
-from idiolect.study.summary import over_seeds
+from idiolect.study.store.summary import over_seeds
 from tests.report.test_sweeps import made, scored
 
 FAILED = {"validation": NONE, "rounds": 8, "failures": ("fedavg rate=9: NaN | *",)}

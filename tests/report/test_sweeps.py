@@ -8,10 +8,9 @@ from rich.console import Console
 from idiolect.metrics.registry import METRICS
 from idiolect.report.sweep_page import write_sweep
 from idiolect.report.sweeps import experiment_file, frame, read_swept, rich_sweep, to_dict
-from idiolect.study.comparison import comparison_of
-from idiolect.study.experiment import load_experiment
 from idiolect.study.search.choose import NONE, Swept, Tried, setting_of
-from idiolect.study.summary import over_seeds
+from idiolect.study.spec.experiment import comparison_of, load_experiment
+from idiolect.study.store.summary import over_seeds
 
 BUDGET = {"fedavg": {"settings": 3, "rounds x runs": 48}, "ditto": {"settings": 1, "rounds x runs": 16}}
 FILES = ["chosen.toml", "report.md", "sweep.csv", "sweep.png", "sweep.svg"]

@@ -10,9 +10,9 @@ from idiolect.report.figures import curves_figure
 from idiolect.report.latex import latex_table
 from idiolect.report.page import report_text
 from idiolect.report.raw import write_csv
-from idiolect.study.intervals import Difference
-from idiolect.study.published import Published
-from idiolect.study.summary import OverSeeds, over_seeds
+from idiolect.study.analyse.intervals import Difference
+from idiolect.study.spec.published import Published
+from idiolect.study.store.summary import OverSeeds, over_seeds
 from tests.report.html.made import compared, data_of
 
 NAN = math.nan

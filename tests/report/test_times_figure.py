@@ -2,8 +2,8 @@ import numpy as np
 
 from idiolect.report.page import write_report
 from idiolect.report.times_figure import times_figure
-from idiolect.study.results import Results
-from idiolect.study.store import Store
+from idiolect.study.analyse.results import Results
+from idiolect.study.store.store import Store
 from tests.report.stores import experiment
 
 

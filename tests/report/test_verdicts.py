@@ -1,8 +1,8 @@
 import pytest
 
 from idiolect.report.verdicts import verdict_sentence, verdict_summary
-from idiolect.study.results import Results
-from idiolect.study.store import Store
+from idiolect.study.analyse.results import Results
+from idiolect.study.store.store import Store
 from tests.report.stores import MACRO_F1, TRAINED, experiment, finished, start
 
 

@@ -2,8 +2,8 @@ import os
 import time
 
 from idiolect.report.watching import GRACE, Watching
-from idiolect.study.pulse import Pulse, end_pulse
-from idiolect.study.store import DATABASE, Store
+from idiolect.study.run.following import Pulse, end_pulse
+from idiolect.study.store.store import DATABASE, Store
 from tests.report import stores
 
 

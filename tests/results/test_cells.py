@@ -6,8 +6,8 @@ from collections import Counter
 
 import pytest
 
-from idiolect.study.published import Published
-from idiolect.study.summary import over_seeds
+from idiolect.study.spec.published import Published
+from idiolect.study.store.summary import over_seeds
 from results import cells
 from tests.experiments.test_packaged import PAPERS
 

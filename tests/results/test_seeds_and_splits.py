@@ -4,7 +4,7 @@ import re
 
 import pytest
 
-from idiolect.study.intervals import paired
+from idiolect.study.analyse.intervals import paired
 from results.scores import HERE, pooled
 
 PAGE = (HERE / "seeds-and-splits" / "README.md").read_text(encoding="utf-8")

@@ -12,8 +12,8 @@ import pytest
 
 from idiolect.core.errors import ConfigError, IdiolectError
 from idiolect.runtime.distributed import COORDINATOR, PROCESS, PROCESSES, join, start, watch
-from idiolect.study.recorded import traffic_key
-from idiolect.study.store import Store
+from idiolect.study.store.recorded import traffic_key
+from idiolect.study.store.store import Store
 from tests.engine import devices_flags
 
 ROOT = Path(__file__).parents[2]

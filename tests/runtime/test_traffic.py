@@ -1,6 +1,6 @@
 from idiolect.runtime.traffic import bytes_a_round
-from idiolect.study.experiment import experiment_of
-from idiolect.study.resolve import Workbench
+from idiolect.study.run.resolve import Workbench
+from idiolect.study.spec.experiment import experiment_of
 
 
 def traffic(name, **settings):

@@ -12,10 +12,10 @@ from idiolect.api.arguments import Method, ModelSpec, check_data, check_model_ar
 from idiolect.data.federated import FederatedData
 from idiolect.report.launch import launch
 from idiolect.report.table import rich_table
-from idiolect.study.comparison import comparison_of, own_or_named
-from idiolect.study.launch import raise_diverged
-from idiolect.study.outcomes import Line
-from idiolect.study.results import Results
+from idiolect.study.analyse.outcomes import Line
+from idiolect.study.analyse.results import Results
+from idiolect.study.run.launch import raise_diverged
+from idiolect.study.spec.experiment import comparison_of, own_or_named
 
 
 @dataclass(frozen=True)

@@ -39,7 +39,7 @@ from idiolect.models import build
 from idiolect.runtime.compiled import use_compilation_cache
 from idiolect.runtime.evaluate import Evaluator
 from idiolect.runtime.predict import outputs_of
-from idiolect.study.assemble import problem_of
+from idiolect.study.spec.assemble import problem_of
 
 SHARED = "global"
 _EVERYONE = "all"

@@ -33,12 +33,11 @@ from idiolect.runtime.compiled import use_compilation_cache
 from idiolect.runtime.evaluate import ClientScores, Evaluator
 from idiolect.runtime.program import Program
 from idiolect.runtime.round import State
-from idiolect.study.assemble import problem_of
-from idiolect.study.loop import fit
-from idiolect.study.personalized import Finished, Personalized
-from idiolect.study.recording import Evaluated, Memory
-from idiolect.study.schedule import Schedule
-from idiolect.study.summary import Summary, summarise
+from idiolect.study.run.loop import fit
+from idiolect.study.run.personalized import Finished, Personalized
+from idiolect.study.run.recording import Evaluated, Memory, Schedule
+from idiolect.study.spec.assemble import problem_of
+from idiolect.study.store.summary import Summary, summarise
 
 
 @dataclass(frozen=True)

@@ -13,10 +13,10 @@ from rich.console import Console
 from idiolect.api.arguments import Method, check_data, check_model_argument, methods_named
 from idiolect.core.errors import require
 from idiolect.data.federated import FederatedData
-from idiolect.study.comparison import comparison_of, own_or_named
-from idiolect.study.resolve import Workbench
+from idiolect.study.run.resolve import Workbench
 from idiolect.study.search.choose import Swept, Tried
 from idiolect.study.search.launch import Search, launch_sweep
+from idiolect.study.spec.experiment import comparison_of, own_or_named
 
 
 @dataclass(frozen=True)

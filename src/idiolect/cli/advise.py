@@ -25,8 +25,8 @@ from idiolect.study.advice.advise import Advice
 from idiolect.study.advice.advise import advise as ask
 from idiolect.study.advice.baselines import check_installed
 from idiolect.study.advice.draws import TEST, VALIDATION, again
-from idiolect.study.experiment import digest
-from idiolect.study.resolve import Workbench
+from idiolect.study.run.resolve import Workbench
+from idiolect.study.spec.experiment import digest
 
 _DIVISION = {"test": TEST, "validation": VALIDATION}
 

@@ -35,10 +35,9 @@ from idiolect.cli.options import (
     with_auto_model,
 )
 from idiolect.cli.outputs import check_output
-from idiolect.study.comparison import comparison_of
-from idiolect.study.experiment import digest
-from idiolect.study.override import override
-from idiolect.study.resolve import Workbench
+from idiolect.study.run.resolve import Workbench
+from idiolect.study.spec.change import override
+from idiolect.study.spec.experiment import comparison_of, digest
 
 
 def compare(

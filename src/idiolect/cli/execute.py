@@ -14,8 +14,8 @@ from idiolect.core.errors import StoreError
 from idiolect.report.launch import launch
 from idiolect.report.trackers.tracking import tracked, trackers_of
 from idiolect.runtime.distributed import speaks_of_a_loss
-from idiolect.study.experiment import Experiment
-from idiolect.study.launch import raise_diverged
+from idiolect.study.run.launch import raise_diverged
+from idiolect.study.spec.experiment import Experiment
 
 
 def execute(

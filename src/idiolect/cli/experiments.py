@@ -27,12 +27,11 @@ from idiolect.cli.outputs import check_output
 from idiolect.core.errors import StoreError
 from idiolect.experiments import packaged
 from idiolect.study.advice.stored import how_it_goes_on, is_advice
-from idiolect.study.engine import stored_experiment
-from idiolect.study.experiment import load_experiment
-from idiolect.study.launch import stored_options
-from idiolect.study.moved import located
-from idiolect.study.override import override
-from idiolect.study.store import Store
+from idiolect.study.run.launch import stored_options
+from idiolect.study.spec.change import located, override
+from idiolect.study.spec.experiment import load_experiment
+from idiolect.study.store.claim import stored_experiment
+from idiolect.study.store.store import Store
 
 
 def demo(

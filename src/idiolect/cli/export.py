@@ -10,7 +10,7 @@ from idiolect.cli.outputs import check_output
 from idiolect.cli.terminal import print_told
 from idiolect.models.client_model import load_model
 from idiolect.models.export import export_model, exported_files
-from idiolect.study.model_files import INDEX
+from idiolect.study.store.model_files import INDEX
 
 
 def export(

@@ -13,8 +13,8 @@ from idiolect.deploy.nvflare.here import run_here
 from idiolect.deploy.this_machine import divided, forget_samples, prepare, run_quick
 from idiolect.report.trackers.tracking import tracked, trackers_of
 from idiolect.runtime.compiled import use_compilation_cache
-from idiolect.study.override import override
-from idiolect.study.resolve import Workbench
+from idiolect.study.run.resolve import Workbench
+from idiolect.study.spec.change import override
 
 
 def federate(

@@ -10,12 +10,12 @@ from idiolect.core.repeating import repeating
 from idiolect.deploy.hub.journal import Participation
 from idiolect.experiments import names, packaged
 from idiolect.report.progress import Display
-from idiolect.study.engine import stored_experiment
-from idiolect.study.experiment import Experiment, load_experiment
-from idiolect.study.launch import raise_diverged
-from idiolect.study.recording import Progress
-from idiolect.study.results import Results
-from idiolect.study.store import Store
+from idiolect.study.analyse.results import Results
+from idiolect.study.run.launch import raise_diverged
+from idiolect.study.run.recording import Progress
+from idiolect.study.spec.experiment import Experiment, load_experiment
+from idiolect.study.store.claim import stored_experiment
+from idiolect.study.store.store import Store
 
 LOOK = 0.5
 """Seconds between two looks at the hub's folder."""

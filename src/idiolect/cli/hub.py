@@ -23,7 +23,7 @@ from idiolect.deploy.nvflare.processes import stop as stop_process
 from idiolect.deploy.nvflare.served import hub_kits, served, watch_of
 from idiolect.deploy.nvflare.session import session
 from idiolect.report.trackers.tracking import tracked, trackers_of
-from idiolect.study.override import override
+from idiolect.study.spec.change import override
 
 app = typer.Typer(no_args_is_help=True, help="The hub of a federation: it sees no row.", rich_markup_mode="rich")
 

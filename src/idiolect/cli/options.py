@@ -12,8 +12,8 @@ import typer
 
 from idiolect.core.errors import ConfigError, unknown
 from idiolect.data.sets import registry as sources
-from idiolect.study.experiment import Experiment, digest
-from idiolect.study.resolve import Workbench
+from idiolect.study.run.resolve import Workbench
+from idiolect.study.spec.experiment import Experiment, digest
 
 
 class Saved(StrEnum):

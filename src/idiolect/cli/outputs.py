@@ -5,7 +5,7 @@ from collections.abc import Collection
 from pathlib import Path
 
 from idiolect.core.errors import ConfigError
-from idiolect.study.experiment import Experiment
+from idiolect.study.spec.experiment import Experiment
 
 WRITTEN = frozenset(
     {

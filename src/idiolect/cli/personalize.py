@@ -12,10 +12,10 @@ from idiolect.cli.stopping import stoppable, this_command
 from idiolect.cli.terminal import print_json
 from idiolect.core.errors import ConfigError, require
 from idiolect.data.sets.like import encode_like
-from idiolect.study.finished import is_inside, load_finished
-from idiolect.study.personalized import COUNTS
-from idiolect.study.resolve import Workbench
-from idiolect.study.store import Store
+from idiolect.study.run.finished import is_inside, load_finished
+from idiolect.study.run.personalized import COUNTS
+from idiolect.study.run.resolve import Workbench
+from idiolect.study.store.store import Store
 
 
 def personalize(

@@ -14,7 +14,7 @@ from idiolect.report.table import rich_table
 from idiolect.report.text import MISSING
 from idiolect.report.to_json import to_dict
 from idiolect.report.verdicts import verdict_sentence
-from idiolect.study.results import Results
+from idiolect.study.analyse.results import Results
 
 
 def print_page(kind: str, name: str, page: Page, as_json: bool) -> None:

@@ -12,9 +12,9 @@ from idiolect.cli.printed import print_page, print_results
 from idiolect.cli.terminal import print_entries, print_json
 from idiolect.core.errors import unknown
 from idiolect.study.advice.stored import is_advice, stored_advice
-from idiolect.study.engine import stored_experiment
-from idiolect.study.results import Results
-from idiolect.study.store import Store
+from idiolect.study.analyse.results import Results
+from idiolect.study.store.claim import stored_experiment
+from idiolect.study.store.store import Store
 
 
 def show(

@@ -43,7 +43,7 @@ def _is_kept(out: Path) -> bool:
     """Whether the folder has finished work to continue from."""
     # Imported here: it takes seconds, and a command that prints its help must not wait for it.
     from idiolect.study.advice.pieces import has_pieces
-    from idiolect.study.store import DATABASE
+    from idiolect.study.store.store import DATABASE
 
     return (out / DATABASE).is_file() or has_pieces(out)
 

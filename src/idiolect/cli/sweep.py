@@ -36,14 +36,13 @@ from idiolect.cli.terminal import console, print_json, told_file
 from idiolect.core.errors import ConfigError, require
 from idiolect.report.progress import SweepDisplay
 from idiolect.report.trackers.tracking import tracked, trackers_of
-from idiolect.study.comparison import comparison_of
-from idiolect.study.experiment import digest
-from idiolect.study.override import override
-from idiolect.study.resolve import Workbench
+from idiolect.study.run.resolve import Workbench
 from idiolect.study.search.choose import Swept
 from idiolect.study.search.launch import launch_sweep
 from idiolect.study.search.space import L2
-from idiolect.study.store import Store
+from idiolect.study.spec.change import override
+from idiolect.study.spec.experiment import comparison_of, digest
+from idiolect.study.store.store import Store
 
 
 def divided(pairs: list[str] | None, names: list[str]) -> tuple[dict[str, dict[str, str]], list[str]]:

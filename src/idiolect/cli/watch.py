@@ -15,7 +15,7 @@ from idiolect.report.live import live
 from idiolect.report.live_page import LivePage
 from idiolect.report.watching import Watching
 from idiolect.study.advice.stored import is_advice
-from idiolect.study.following import is_run
+from idiolect.study.run.following import is_run
 
 LOOK = 1.0
 """Seconds between two looks at the folder."""

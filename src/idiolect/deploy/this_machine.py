@@ -16,8 +16,8 @@ from idiolect.deploy.site.config import FILE as SITE_FILE
 from idiolect.deploy.site.config import SiteConfig
 from idiolect.deploy.site.data import save_arrays
 from idiolect.deploy.site.open import open_site
-from idiolect.study.experiment import Experiment
-from idiolect.study.resolve import Workbench
+from idiolect.study.run.resolve import Workbench
+from idiolect.study.spec.experiment import Experiment
 
 ARRAYS = "own.data"
 SITES = "sites"

@@ -6,7 +6,7 @@ from importlib.resources.abc import Traversable
 from typing import get_args
 
 from idiolect.core.errors import unknown
-from idiolect.study.experiment import Experiment, Protocol, experiment_of
+from idiolect.study.spec.experiment import Experiment, Protocol, experiment_of
 
 
 def _all() -> dict[str, Traversable]:

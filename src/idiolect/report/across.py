@@ -12,9 +12,9 @@ from idiolect.report.limits import arrows, limits, outside_text
 from idiolect.report.looks import Looks
 from idiolect.report.names import method_names
 from idiolect.report.style import REPORT, Drawing, Style, blank, caption, plain, tidy
-from idiolect.study.experiment import Cell
-from idiolect.study.outcomes import Line
-from idiolect.study.results import Results
+from idiolect.study.analyse.outcomes import Line
+from idiolect.study.analyse.results import Results
+from idiolect.study.spec.experiment import Cell
 
 
 def across_figure(

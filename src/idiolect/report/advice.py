@@ -16,7 +16,7 @@ from idiolect.report.text import MISSING, plain_difference, size, value
 from idiolect.study.advice.advise import Advice, Line
 from idiolect.study.advice.decision import FEWEST_OF_CLIENT, MARGIN, Call
 from idiolect.study.advice.stored import store_advice
-from idiolect.study.intervals import Difference
+from idiolect.study.analyse.intervals import Difference
 
 _MOST = 12  # clients named in a sentence
 _KINDS = {"alone": "training alone", "shared": "one shared model", "personal": "a model for each client"}

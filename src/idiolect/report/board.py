@@ -12,11 +12,11 @@ from idiolect.metrics.base import Metric
 from idiolect.report.comparison import SELECTIONS, cell_title
 from idiolect.report.names import method_names, not_chosen
 from idiolect.runtime.evaluate import ClientScores
-from idiolect.study import resolution
-from idiolect.study.experiment import Cell
-from idiolect.study.outcomes import Line
-from idiolect.study.results import Results
-from idiolect.study.summary import OverSeeds, over_seeds, summarise
+from idiolect.study.analyse import resolution
+from idiolect.study.analyse.outcomes import Line
+from idiolect.study.analyse.results import Results
+from idiolect.study.spec.experiment import Cell
+from idiolect.study.store.summary import OverSeeds, over_seeds, summarise
 
 MEAN, WORST = "client mean", "worst 10 %"
 """The columns of a table that are not a metric over all samples."""

@@ -3,8 +3,8 @@
 from collections.abc import Iterable, Sequence
 
 from idiolect.report.text import SPREAD
-from idiolect.study.experiment import Cell
-from idiolect.study.results import Results
+from idiolect.study.analyse.results import Results
+from idiolect.study.spec.experiment import Cell
 
 
 def seed_counts(results: Results, cells: Iterable[Cell]) -> list[int]:

@@ -8,12 +8,10 @@ from dataclasses import dataclass
 from idiolect.metrics.base import Metric
 from idiolect.metrics.registry import METRICS
 from idiolect.report import text
-from idiolect.study.engine import run_id
-from idiolect.study.experiment import Cell, Method
-from idiolect.study.outcomes import FEDAVG, OWN, Line
-from idiolect.study.published import published_metric
-from idiolect.study.results import Results
-from idiolect.study.verdict import in_words
+from idiolect.study.analyse.outcomes import FEDAVG, OWN, Line, in_words
+from idiolect.study.analyse.results import Results
+from idiolect.study.spec.experiment import Cell, Method, run_id
+from idiolect.study.spec.published import published_metric
 
 SELECTIONS = {
     "last": "last round",

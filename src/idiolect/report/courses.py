@@ -11,7 +11,7 @@ from matplotlib.lines import Line2D
 from idiolect.metrics.base import Metric
 from idiolect.report.looks import Looks
 from idiolect.report.style import PALE, REPORT, stripes
-from idiolect.study.outcomes import Curve
+from idiolect.study.analyse.outcomes import Curve
 
 _NEAR = 0.005  # of the axis: about half a line's width
 _MOST = 0.8  # of the rounds that the axis shows

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from idiolect.metrics.base import Metric
 from idiolect.report.looks import COLOURS
 from idiolect.report.style import NOT_CHOSEN, OTHERS
-from idiolect.study.outcomes import Curve
+from idiolect.study.analyse.outcomes import Curve
 
 
 @dataclass(frozen=True)

@@ -10,9 +10,9 @@ from idiolect.report.limits import limits
 from idiolect.report.looks import Looks
 from idiolect.report.names import method_names
 from idiolect.report.style import REPORT, Drawing, Style, blank, caption, plain, tidy
-from idiolect.study.experiment import Cell
-from idiolect.study.results import Results
-from idiolect.study.summary import half_widths
+from idiolect.study.analyse.results import Results
+from idiolect.study.spec.experiment import Cell
+from idiolect.study.store.summary import half_widths
 
 _NARROW = 5.0  # inches, below which there is one panel in a row, else two
 

@@ -11,14 +11,12 @@ from idiolect.metrics.registry import METRICS
 from idiolect.report import text
 from idiolect.report.table import escaped
 from idiolect.report.times import Times, is_timed
-from idiolect.study.experiment import Cell
-from idiolect.study.newcomers import new_lines, refusals
-from idiolect.study.outcomes import Line
-from idiolect.study.pairs import Pair, pairs_of, reference_of
-from idiolect.study.published import published_metric
-from idiolect.study.results import Results
-from idiolect.study.tuning import chosen
-from idiolect.study.verdict import in_words
+from idiolect.study.analyse.outcomes import Line, in_words
+from idiolect.study.analyse.pairs import Pair, pairs_of, reference_of
+from idiolect.study.analyse.results import Results, chosen
+from idiolect.study.run.newcomers import new_lines, refusals
+from idiolect.study.spec.experiment import Cell
+from idiolect.study.spec.published import published_metric
 
 FEW = 5  # seeds, below which a table of differences warns
 NAMED = 5  # clients that a table names

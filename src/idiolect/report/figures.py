@@ -19,9 +19,9 @@ from idiolect.report.looks import Looks
 from idiolect.report.names import method_names, not_chosen
 from idiolect.report.strips import clients_figure
 from idiolect.report.style import REPORT, Drawing, Style, blank, caption, plain, save, tidy
-from idiolect.study.experiment import Cell
-from idiolect.study.outcomes import Curve
-from idiolect.study.results import Results
+from idiolect.study.analyse.outcomes import Curve
+from idiolect.study.analyse.results import Results
+from idiolect.study.spec.experiment import Cell
 
 __all__ = ["WHOLE", "Window", "clients_figure", "curves_figure", "panels_figure", "save"]
 

@@ -21,10 +21,10 @@ from idiolect.metrics.registry import METRICS
 from idiolect.report.board import Board, columns_of
 from idiolect.report.raw import OVER_SEEDS
 from idiolect.runtime.evaluate import ClientScores
-from idiolect.study.outcomes import Line
-from idiolect.study.pairs import Scores
-from idiolect.study.published import Published
-from idiolect.study.summary import OverSeeds
+from idiolect.study.analyse.outcomes import Line
+from idiolect.study.analyse.pairs import Scores
+from idiolect.study.spec.published import Published
+from idiolect.study.store.summary import OverSeeds
 
 TABLE, CLIENTS = "table.csv", "clients.csv"
 PACKED = f"{CLIENTS}.gz"

@@ -11,7 +11,7 @@ from itertools import pairwise
 from typing import Literal
 
 from idiolect.metrics.base import Metric
-from idiolect.study.following import Followed, Point
+from idiolect.study.run.following import Followed, Point
 
 Kind = Literal["diverging", "not learning", "local ahead"]
 RISES = 3

@@ -9,8 +9,8 @@ from idiolect.metrics.base import Metric
 from idiolect.report import text
 from idiolect.report.board import MEAN, WORST, Board, Key
 from idiolect.report.captions import seeds_text
-from idiolect.study.best import best_of
-from idiolect.study.summary import OverSeeds
+from idiolect.study.analyse.intervals import best_of
+from idiolect.study.store.summary import OverSeeds
 
 Columns = Literal["cells", "metrics"]
 Spread = Literal["interval", "std"]

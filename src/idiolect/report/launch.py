@@ -4,9 +4,9 @@ from pathlib import Path
 from typing import Any
 
 from idiolect.report.progress import Display
-from idiolect.study import launch as study
-from idiolect.study.experiment import Experiment
-from idiolect.study.results import Results
+from idiolect.study.analyse.results import Results
+from idiolect.study.run import launch as study
+from idiolect.study.spec.experiment import Experiment
 
 
 def launch(

@@ -3,8 +3,8 @@
 from collections.abc import Sequence
 from typing import Any
 
-from idiolect.study.results import Results
-from idiolect.study.store import RunRow
+from idiolect.study.analyse.results import Results
+from idiolect.study.store.store import RunRow
 
 
 def expected_runs(results: Results) -> list[RunRow]:

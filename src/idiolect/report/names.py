@@ -4,9 +4,8 @@ from collections import Counter
 from collections.abc import Iterable
 
 from idiolect.algorithms.registry import ALGORITHMS
-from idiolect.study.experiment import Cell
-from idiolect.study.results import Results
-from idiolect.study.tuning import chosen
+from idiolect.study.analyse.results import Results, chosen
+from idiolect.study.spec.experiment import Cell
 
 
 def method_names(cells: Iterable[Cell]) -> dict[str, str]:

@@ -20,9 +20,9 @@ from idiolect.report.courses import Course, draw
 from idiolect.report.looks import Looks
 from idiolect.report.style import REPORT, Drawing, Style, blank, caption, save, tidy
 from idiolect.report.table import escaped
-from idiolect.study.finished import Loaded
-from idiolect.study.model_files import save_client_models
-from idiolect.study.personalized import Personalized
+from idiolect.study.run.finished import Loaded
+from idiolect.study.run.personalized import Personalized
+from idiolect.study.store.model_files import save_client_models
 
 CURVE = "figures/own-samples.png"
 

@@ -21,9 +21,9 @@ from idiolect.report.texts import CHOSEN, columns_text, settings_of
 from idiolect.report.times import is_timed
 from idiolect.report.times_figure import times_figure
 from idiolect.report.verdicts import verdict_sentence, verdicts_of
-from idiolect.study.experiment import Cell
-from idiolect.study.results import Results
-from idiolect.study.verdict import RULE
+from idiolect.study.analyse.outcomes import RULE
+from idiolect.study.analyse.results import Results
+from idiolect.study.spec.experiment import Cell
 
 ACROSS = "figures/across.png"
 

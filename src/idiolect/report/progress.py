@@ -27,12 +27,10 @@ from idiolect.core.errors import StoreError
 from idiolect.core.repeating import repeating
 from idiolect.report.live import live
 from idiolect.report.standing import standing_of
-from idiolect.study.experiment import Experiment
-from idiolect.study.following import Follower
-from idiolect.study.pulse import FRESH, Pulse, end_pulse
-from idiolect.study.recording import Progress as RunProgress
-from idiolect.study.resolve import run_id
-from idiolect.study.store import RunRow
+from idiolect.study.run.following import FRESH, Follower, Pulse, end_pulse
+from idiolect.study.run.recording import Progress as RunProgress
+from idiolect.study.spec.experiment import Experiment, run_id
+from idiolect.study.store.store import RunRow
 
 _MEMORY = 600.0
 """The speed is an average over this many seconds."""

@@ -3,8 +3,8 @@
 import math
 
 from idiolect.report import text
-from idiolect.study.ranks import Ranks, ranks_of
-from idiolect.study.results import Results
+from idiolect.study.analyse.ranks import Ranks, ranks_of
+from idiolect.study.analyse.results import Results
 
 
 def ranks_text(results: Results) -> str:

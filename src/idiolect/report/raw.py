@@ -10,9 +10,9 @@ import numpy as np
 
 from idiolect.core.files import atomic_write
 from idiolect.metrics.registry import METRICS
-from idiolect.study.outcomes import Line
-from idiolect.study.results import Results
-from idiolect.study.summary import OverSeeds
+from idiolect.study.analyse.outcomes import Line
+from idiolect.study.analyse.results import Results
+from idiolect.study.store.summary import OverSeeds
 
 OVER_SEEDS = (
     *("pooled", "mean", "spread", "worst10", "worst", "loss"),

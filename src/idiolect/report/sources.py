@@ -10,10 +10,10 @@ from idiolect.core.errors import ConfigError, StoreError, unknown
 from idiolect.report.board import Board, board_of
 from idiolect.report.from_csv import TABLE, boards_in
 from idiolect.study.advice.stored import is_advice
-from idiolect.study.engine import stored_experiment
-from idiolect.study.experiment import Cell
-from idiolect.study.results import Results
-from idiolect.study.store import DATABASE, Store
+from idiolect.study.analyse.results import Results
+from idiolect.study.spec.experiment import Cell
+from idiolect.study.store.claim import stored_experiment
+from idiolect.study.store.store import DATABASE, Store
 
 SWEEP, SAMPLES = "sweep.csv", "own-samples.csv"
 

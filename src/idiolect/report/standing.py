@@ -7,8 +7,8 @@ from typing import Any
 from idiolect.report.hints import Hint, all_hints
 from idiolect.report.to_json import plain
 from idiolect.report.trend import arrow
-from idiolect.study.engine import FINISHED
-from idiolect.study.following import Followed, Snapshot
+from idiolect.study.run.engine import FINISHED
+from idiolect.study.run.following import Followed, Snapshot
 
 LONGEST = 200
 """Points of a curve, at most; a longer one is thinned, its ends stay."""

@@ -26,8 +26,8 @@ from idiolect.report.style import (
     plain,
     tidy,
 )
-from idiolect.study.experiment import Cell
-from idiolect.study.results import Results
+from idiolect.study.analyse.results import Results
+from idiolect.study.spec.experiment import Cell
 
 _BINS = 70  # dots closer than this share of the axis stand beside each other
 _MANY = 2000  # above so many marks they are pixels in the SVG file, which would else be megabytes

@@ -16,12 +16,11 @@ from idiolect.data.federated import TaskKind
 from idiolect.report.style import save
 from idiolect.report.sweep_figure import sweep_figure
 from idiolect.report.text import SPREAD, score
-from idiolect.study.experiment import Experiment
-from idiolect.study.measuring import metrics_of
 from idiolect.study.search.choose import Swept, Tried
 from idiolect.study.search.engine import Setting
 from idiolect.study.search.space import shown
-from idiolect.study.summary import OverSeeds, half_width
+from idiolect.study.spec.experiment import Experiment, metrics_of
+from idiolect.study.store.summary import OverSeeds, half_width
 
 
 def _row(one: Tried) -> dict[str, Any]:

@@ -9,8 +9,8 @@ from rich.table import Table as RichTable
 from rich.text import Text
 
 from idiolect.report.comparison import HURT, WORDS, Table, table_of
-from idiolect.study.experiment import Cell
-from idiolect.study.results import Results
+from idiolect.study.analyse.results import Results
+from idiolect.study.spec.experiment import Cell
 
 DISPENSABLE = ("client mean", *HURT, "difference", "worst 10 %")
 LONGEST = 28  # characters; longer names are wrapped

@@ -4,9 +4,9 @@ import math
 from collections.abc import Sequence
 
 from idiolect.metrics.base import Metric
-from idiolect.study.intervals import Difference
-from idiolect.study.published import Published
-from idiolect.study.summary import OverSeeds
+from idiolect.study.analyse.intervals import Difference
+from idiolect.study.spec.published import Published
+from idiolect.study.store.summary import OverSeeds
 
 MISSING = "—"
 WIDTH = "half of the 95 % interval"

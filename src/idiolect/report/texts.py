@@ -8,8 +8,8 @@ from typing import Any
 from idiolect.algorithms.registry import ALGORITHMS, hyperparameters
 from idiolect.metrics.base import Metric
 from idiolect.report.text import SPREAD
-from idiolect.study.experiment import Cell, Method
-from idiolect.study.results import Results
+from idiolect.study.analyse.results import Results
+from idiolect.study.spec.experiment import Cell, Method
 
 CHOSEN = {
     "last": "The models of the last round are shown.",

@@ -7,8 +7,8 @@ from idiolect.report.looks import COLOURS
 from idiolect.report.names import method_names
 from idiolect.report.style import GREY, REPORT, Drawing, Style, blank, caption, headline, high, plain, tidy
 from idiolect.report.times import Times
-from idiolect.study.experiment import Cell
-from idiolect.study.results import Results
+from idiolect.study.analyse.results import Results
+from idiolect.study.spec.experiment import Cell
 
 
 def times_figure(results: Results, cell: Cell, style: Style = REPORT) -> Drawing:

@@ -5,9 +5,9 @@ from dataclasses import asdict
 from typing import Any
 
 from idiolect.report.verdicts import verdict_summary
-from idiolect.study.engine import run_id
-from idiolect.study.outcomes import Line
-from idiolect.study.results import Results
+from idiolect.study.analyse.outcomes import Line
+from idiolect.study.analyse.results import Results
+from idiolect.study.spec.experiment import run_id
 
 
 def to_dict(results: Results) -> dict[str, Any]:

@@ -1,7 +1,7 @@
 """How the published values of an experiment compare with the measured ones, counted."""
 
-from idiolect.study.results import Results
-from idiolect.study.verdict import VERDICTS, Verdict, sentence
+from idiolect.study.analyse.outcomes import VERDICTS, Verdict, sentence
+from idiolect.study.analyse.results import Results
 
 
 def verdicts_of(results: Results) -> list[Verdict]:

@@ -6,8 +6,8 @@ from collections.abc import Callable
 from pathlib import Path
 
 from idiolect.report.standing import Standing, standing_of
-from idiolect.study.following import Follower
-from idiolect.study.store import DATABASE
+from idiolect.study.run.following import Follower
+from idiolect.study.store.store import DATABASE
 
 GRACE = 20.0
 """Seconds that a run which has begun may be without a process at work before the watching ends."""

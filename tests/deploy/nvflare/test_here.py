@@ -13,7 +13,7 @@ from idiolect.core.errors import StoreError
 from idiolect.deploy.nvflare.here import FOLDER, hand_over, kits_here, run_here
 from idiolect.deploy.nvflare.processes import running
 from idiolect.deploy.this_machine import ARRAYS, SITES, prepare
-from idiolect.study.launch import launch
+from idiolect.study.run.launch import launch
 from tests.deploy.federation import data_of, experiment_of, participation, scores_of
 from tests.rights import loose, umask
 

@@ -36,7 +36,7 @@ from idiolect.deploy.nvflare.roles import HubRole, SiteRole
 from idiolect.deploy.nvflare.wire import decoded, encoded
 from idiolect.deploy.site.outbox import Outbox
 from idiolect.deploy.this_machine import prepare
-from idiolect.study.store import Store
+from idiolect.study.store.store import Store
 from tests.deploy.federation import data_of, experiment_of, hub_of, participation, sites_of
 
 DATA = data_of(sites=4)

@@ -9,11 +9,11 @@ from idiolect.metrics.registry import METRICS
 from idiolect.report.html.of_results import whole_of
 from idiolect.report.html.parts import Entry, Key, Part
 from idiolect.report.html.payload import payload_of
-from idiolect.study.outcomes import Line
-from idiolect.study.pairs import Pair
-from idiolect.study.results import Results
-from idiolect.study.store import Store
-from idiolect.study.summary import over_seeds
+from idiolect.study.analyse.outcomes import Line
+from idiolect.study.analyse.pairs import Pair
+from idiolect.study.analyse.results import Results
+from idiolect.study.store.store import Store
+from idiolect.study.store.summary import over_seeds
 from tests.report.stores import PROVENANCE, experiment, finished, scored
 
 HOSTILE = (

@@ -14,10 +14,10 @@ from idiolect import graphs
 from idiolect.report.html.of_results import whole_of
 from idiolect.report.html.payload import payload_of
 from idiolect.runtime.evaluate import ClientScores
-from idiolect.study.engine import run_id
-from idiolect.study.recorded import clients_key, graph_key, graph_of, traffic_key
-from idiolect.study.results import Results
-from idiolect.study.store import RunRow, Store
+from idiolect.study.analyse.results import Results
+from idiolect.study.spec.experiment import run_id
+from idiolect.study.store.recorded import clients_key, graph_key, graph_of, traffic_key
+from idiolect.study.store.store import RunRow, Store
 from tests.report.stores import PROVENANCE, experiment
 
 SIX = ("local", "fedavg", "pfedme", "ditto", "fedu", "perfedavg")

@@ -9,11 +9,11 @@ from idiolect.report.html.answers import ONE_SEED, QUESTIONS, TIMED, UNKNOWN, UN
 from idiolect.report.html.of_results import whole_of
 from idiolect.report.html.parts import Whole
 from idiolect.report.raw import clients_csv, write_csv
-from idiolect.study.client_tests import Clients
-from idiolect.study.intervals import Difference
-from idiolect.study.pairs import Pair
-from idiolect.study.results import Results
-from idiolect.study.store import Store
+from idiolect.study.analyse.client_tests import Clients
+from idiolect.study.analyse.intervals import Difference
+from idiolect.study.analyse.pairs import Pair
+from idiolect.study.analyse.results import Results
+from idiolect.study.store.store import Store
 from tests.report.html.made import compared, data_of, part_of
 from tests.report.stores import experiment, finished
 

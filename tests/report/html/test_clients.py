@@ -3,7 +3,7 @@ import numpy as np
 from idiolect.report.html.clients import clients_json, skew
 from idiolect.report.html.of_results import whole_of
 from idiolect.report.html.parts import Census
-from idiolect.study.recorded import clients_key
+from idiolect.study.store.recorded import clients_key
 from tests.report.html.made import compared
 
 

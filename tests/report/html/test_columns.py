@@ -8,11 +8,11 @@ from idiolect.report.html.of_results import whole_of
 from idiolect.report.html.parts import Traffic
 from idiolect.report.html.payload import payload_of
 from idiolect.report.html.target import Target
-from idiolect.study.pairs import Clients, Pair
-from idiolect.study.recorded import traffic_key
-from idiolect.study.results import Results
-from idiolect.study.store import Store
-from idiolect.study.summary import over_seeds
+from idiolect.study.analyse.pairs import Clients, Pair
+from idiolect.study.analyse.results import Results
+from idiolect.study.store.recorded import traffic_key
+from idiolect.study.store.store import Store
+from idiolect.study.store.summary import over_seeds
 from tests.report.html.made import compared, part_of
 from tests.report.stores import experiment, finished
 

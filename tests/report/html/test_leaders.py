@@ -1,7 +1,7 @@
 from idiolect.report.html.leaders import leaders_of
 from idiolect.report.html.of_results import whole_of
-from idiolect.study.results import Results
-from idiolect.study.store import Store
+from idiolect.study.analyse.results import Results
+from idiolect.study.store.store import Store
 from tests.report.html.made import compared
 from tests.report.stores import experiment, finished
 

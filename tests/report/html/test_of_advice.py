@@ -6,7 +6,7 @@ from idiolect.report.html.make import folders_page, folders_payload
 from idiolect.report.html.of_advice import advice_payload
 from idiolect.report.html.render import page_html
 from idiolect.study.advice.stored import store_advice
-from idiolect.study.intervals import Difference
+from idiolect.study.analyse.intervals import Difference
 from tests.report.html.made import compared, data_of
 
 

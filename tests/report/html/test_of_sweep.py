@@ -3,7 +3,7 @@ import pytest
 from idiolect.report.html.payload import payload_of
 from idiolect.report.html.read import whole_of_folder
 from idiolect.study.search.launch import SWEPT
-from idiolect.study.store import Store
+from idiolect.study.store.store import Store
 from tests.report.stores import experiment, finished
 
 NAN = float("nan")

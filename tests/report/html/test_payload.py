@@ -3,7 +3,7 @@ import json
 import pytest
 
 from idiolect.report.html.numbers import script_json
-from idiolect.study.summary import over_seeds
+from idiolect.study.store.summary import over_seeds
 from tests.report.html.made import HOSTILE, compared, data_of
 from tests.report.html.stores import large
 

@@ -6,8 +6,8 @@ from idiolect.deploy.hub.journal import Participation
 from idiolect.report.html.of_results import part_of
 from idiolect.report.html.parts import Traffic
 from idiolect.report.html.recorded import census_of, recorded_graphs, recorded_predicted, recorded_traffic
-from idiolect.study.predicted import predicted_key
-from idiolect.study.recorded import graph_key, graph_of, related, traffic_key
+from idiolect.study.store.predicted import predicted_key
+from idiolect.study.store.recorded import graph_key, graph_of, related, traffic_key
 from tests.report.html.made import compared
 
 

@@ -5,7 +5,7 @@ import math
 import pytest
 from PIL import Image
 
-from idiolect.study.store import Store
+from idiolect.study.store.store import Store
 from tests.report import stores
 
 CONFIG = {"rounds": 20, "data": {"name": "table", "path": "/home/somebody/own.csv", "test": 0.25}, "seen": None}

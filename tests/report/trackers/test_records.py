@@ -1,5 +1,5 @@
 from idiolect.report.trackers.records import Sent, flat, measured_of, pictures, records
-from idiolect.study.store import Store
+from idiolect.study.store.store import Store
 
 
 def test_settings_are_named_with_dots_and_what_is_not_set_is_left_out():

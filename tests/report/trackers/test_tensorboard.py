@@ -6,7 +6,7 @@ import pytest
 
 from idiolect.core.errors import ConfigError, StoreError
 from idiolect.report.trackers.tracking import export, trackers_of
-from idiolect.study.store import Store
+from idiolect.study.store.store import Store
 from tests.report import stores
 
 pytest.importorskip("tensorboardX")

@@ -6,7 +6,7 @@ import pytest
 
 from idiolect.study.advice.decision import FEWEST_OF_CLIENT, MARGIN, Decision, best_by_validation, calls, decide, gap
 from idiolect.study.advice.scored import Candidate
-from idiolect.study.intervals import resampled
+from idiolect.study.analyse.intervals import resampled
 
 CLIENTS, ROWS, DRAWS = 4, 10, 8
 OWNERS = np.repeat(np.arange(CLIENTS), ROWS)

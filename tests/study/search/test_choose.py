@@ -10,8 +10,7 @@ from idiolect.algorithms.registry import ALGORITHMS
 from idiolect.core.errors import ConfigError
 from idiolect.metrics.registry import METRICS
 from idiolect.runtime.evaluate import ClientScores
-from idiolect.study.comparison import comparison_of
-from idiolect.study.resolve import Workbench
+from idiolect.study.run.resolve import Workbench
 from idiolect.study.search.choose import (
     NONE,
     Swept,
@@ -27,8 +26,9 @@ from idiolect.study.search.choose import (
 )
 from idiolect.study.search.engine import Entry, Sweeper
 from idiolect.study.search.folds import Folds
-from idiolect.study.store import Store
-from idiolect.study.summary import OverSeeds, over_seeds
+from idiolect.study.spec.experiment import comparison_of
+from idiolect.study.store.store import Store
+from idiolect.study.store.summary import OverSeeds, over_seeds
 from tests.federations import classification
 
 NAN = math.nan

@@ -7,7 +7,7 @@ from idiolect import compare, sweep
 from idiolect.core.errors import ConfigError
 from idiolect.data import from_arrays
 from idiolect.runtime import program
-from idiolect.study.resolve import Workbench
+from idiolect.study.run.resolve import Workbench
 from idiolect.study.search.launch import launch_sweep
 from tests.engine import FEDAVG, experiment
 

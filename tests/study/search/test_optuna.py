@@ -12,7 +12,7 @@ from idiolect.core.errors import ConfigError
 from idiolect.runtime.program import Program
 from idiolect.study.search.optuna import Study
 from idiolect.study.search.space import space_of
-from idiolect.study.store import Store
+from idiolect.study.store.store import Store
 from tests.engine import dies
 
 SMALL = {"name": "fedavg", "batch_size": 5}

@@ -13,7 +13,7 @@ from idiolect.deploy.messages import Message
 from idiolect.deploy.schema.agree import agree
 from idiolect.deploy.schema.summary import Summary
 from idiolect.deploy.transport import QuorumError
-from idiolect.study.experiment import Experiment
+from idiolect.study.spec.experiment import Experiment
 
 SCHEMA, NOTES = "schema.json", "schema-notes.txt"
 ASKED = ("client", "label", "split", "categorical", "ignore", "keep", "task")

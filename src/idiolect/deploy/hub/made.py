@@ -14,7 +14,7 @@ from idiolect.deploy.hub.config import FILE, HubConfig
 from idiolect.deploy.hub.run import experiment_for
 from idiolect.deploy.kind import Kind
 from idiolect.deploy.nvflare.provision import check_site
-from idiolect.study.experiment import Experiment
+from idiolect.study.spec.experiment import Experiment
 
 
 def make_hub(

@@ -21,8 +21,8 @@ from idiolect.deploy.transport import QuorumError, Replies
 from idiolect.deploy.trees import named
 from idiolect.metrics.base import Metric
 from idiolect.runtime.evaluate import ClientScores
-from idiolect.study.experiment import Cell, Method
-from idiolect.study.schedule import Schedule
+from idiolect.study.run.recording import Schedule
+from idiolect.study.spec.experiment import Cell, Method
 
 PAUSE = 1.0
 """Seconds before a round without quorum is called again."""

@@ -17,13 +17,13 @@ from idiolect.deploy.messages import Message
 from idiolect.deploy.terms import PROTOCOL, VERSION
 from idiolect.deploy.transport import HubTransport
 from idiolect.runtime.evaluate import ClientScores
-from idiolect.study.engine import FINISHED, claim
-from idiolect.study.experiment import Cell, Experiment, Method, digest, experiment_of
-from idiolect.study.launch import mastered
-from idiolect.study.measuring import metrics_of
-from idiolect.study.recorded import record_method
-from idiolect.study.resolve import Workbench
-from idiolect.study.store import RunRow, Store
+from idiolect.study.run.engine import FINISHED
+from idiolect.study.run.launch import mastered
+from idiolect.study.run.resolve import Workbench
+from idiolect.study.spec.experiment import Cell, Experiment, Method, digest, experiment_of, metrics_of
+from idiolect.study.store.claim import claim
+from idiolect.study.store.recorded import record_method
+from idiolect.study.store.store import RunRow, Store
 
 ENOUGH = 1_000_000
 """Samples of a site that has not said how many it has: no warning of small data is due."""

@@ -22,8 +22,8 @@ from idiolect.models.registry import complete_spec
 from idiolect.runtime.members import Arguments, Compiled, Member, alone
 from idiolect.runtime.simulate import Simulation
 from idiolect.runtime.traffic import shapes_of_a_round
-from idiolect.study.experiment import Cell, Method
-from idiolect.study.resolve import Workbench
+from idiolect.study.run.resolve import Workbench
+from idiolect.study.spec.experiment import Cell, Method
 
 
 class Server:

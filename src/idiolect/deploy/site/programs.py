@@ -29,7 +29,7 @@ from idiolect.models.registry import loss_of
 from idiolect.runtime.compiled import once
 from idiolect.runtime.round import client_of, client_step, first_private, first_shared, models_of
 from idiolect.runtime.scoring import Each, Pool, score_models
-from idiolect.study.assemble import problem_of
+from idiolect.study.spec.assemble import problem_of
 
 
 @dataclass(frozen=True, eq=False)

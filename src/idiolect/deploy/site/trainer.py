@@ -24,7 +24,7 @@ from idiolect.deploy.site.programs import Numbers, Programs, programs_of
 from idiolect.deploy.terms import place_of, terms_of
 from idiolect.deploy.trees import named, restored
 from idiolect.runtime.scoring import finished
-from idiolect.study.model_files import save_client_models, write_index
+from idiolect.study.store.model_files import save_client_models, write_index
 
 Tell = Callable[[Mapping[str, Any]], Summary]
 

@@ -12,8 +12,8 @@ from idiolect.report.html.leaks import leaks_of
 from idiolect.report.html.names import isolated
 from idiolect.report.html.parts import Key, Part, Whole
 from idiolect.report.html.several import several
-from idiolect.study.outcomes import Line
-from idiolect.study.pairs import Pair
+from idiolect.study.analyse.outcomes import Line
+from idiolect.study.analyse.pairs import Pair
 
 QUESTIONS = (
     "Which method is best, and by how much?",

@@ -7,8 +7,8 @@ import numpy as np
 
 from idiolect.report.html.numbers import number, numbers
 from idiolect.report.html.parts import Census, Key, Part
-from idiolect.study.pairs import Pair
-from idiolect.study.summary import half_widths
+from idiolect.study.analyse.pairs import Pair
+from idiolect.study.store.summary import half_widths
 
 
 def clients_json(part: Part, keys: Mapping[Key, str], pairs: Mapping[Key, Pair]) -> dict[str, Any] | None:

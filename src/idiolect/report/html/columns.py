@@ -10,11 +10,10 @@ from idiolect.report.comparison import hurt_column
 from idiolect.report.html.names import isolated
 from idiolect.report.html.parts import Key, Part
 from idiolect.report.html.target import Target
-from idiolect.study.outcomes import Line
-from idiolect.study.pairs import Pair
-from idiolect.study.published import published_metric
-from idiolect.study.summary import OverSeeds
-from idiolect.study.verdict import in_words
+from idiolect.study.analyse.outcomes import Line, in_words
+from idiolect.study.analyse.pairs import Pair
+from idiolect.study.spec.published import published_metric
+from idiolect.study.store.summary import OverSeeds
 
 Shown = tuple[str, float | str | None]
 """A cell of the table: its text, and what it is sorted by."""

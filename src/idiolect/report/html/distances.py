@@ -10,9 +10,9 @@ from safetensors import SafetensorError
 from safetensors.numpy import load_file
 
 from idiolect.report.html.parts import Key
-from idiolect.study.experiment import Cell
-from idiolect.study.model_files import INDEX
-from idiolect.study.results import Results
+from idiolect.study.analyse.results import Results
+from idiolect.study.spec.experiment import Cell
+from idiolect.study.store.model_files import INDEX
 
 MOST_BYTES = 1_000_000_000
 """Files of a cell beyond which none is read: a page should not take minutes."""

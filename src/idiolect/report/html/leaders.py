@@ -6,10 +6,10 @@ from dataclasses import dataclass
 import numpy as np
 
 from idiolect.report.html.parts import Key, Part
-from idiolect.study import resolution
-from idiolect.study.best import best_of
-from idiolect.study.outcomes import Line
-from idiolect.study.pairs import Pair, pairs_among
+from idiolect.study.analyse import resolution
+from idiolect.study.analyse.intervals import best_of
+from idiolect.study.analyse.outcomes import Line
+from idiolect.study.analyse.pairs import Pair, pairs_among
 
 REFERENCES = ("local", "global")
 """Methods that are no federation: training alone, and all samples in one place."""

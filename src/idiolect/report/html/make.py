@@ -11,7 +11,7 @@ from idiolect.report.html.payload import payload_of
 from idiolect.report.html.read import whole_of_folders
 from idiolect.report.html.render import PAGE, check_writable, write_page
 from idiolect.study.advice.stored import is_advice, stored_advice
-from idiolect.study.results import Results
+from idiolect.study.analyse.results import Results
 
 
 def results_page(results: Results, folder: Path, command: str) -> Path:

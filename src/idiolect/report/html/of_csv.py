@@ -10,8 +10,8 @@ from idiolect.report.from_csv import CLIENTS, TABLE, CsvCell, cells_in, clients_
 from idiolect.report.html.names import isolated
 from idiolect.report.html.parts import Entry, Part, Whole
 from idiolect.report.html.words import Section, told_by
-from idiolect.study.outcomes import FEDAVG, OWN
-from idiolect.study.pairs import pairs_among
+from idiolect.study.analyse.outcomes import FEDAVG, OWN
+from idiolect.study.analyse.pairs import pairs_among
 
 
 def whole_of_csv(folder: Path) -> Whole:

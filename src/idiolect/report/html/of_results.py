@@ -17,10 +17,10 @@ from idiolect.report.names import method_names, not_chosen
 from idiolect.report.texts import CHOSEN, metric_texts, settings_of, split_text
 from idiolect.report.times import is_timed
 from idiolect.report.verdicts import verdict_sentence, verdicts_of
-from idiolect.study.experiment import Cell
-from idiolect.study.outcomes import Curve
-from idiolect.study.pairs import pairs_among, reference_of, scores_of
-from idiolect.study.results import Results
+from idiolect.study.analyse.outcomes import Curve
+from idiolect.study.analyse.pairs import pairs_among, reference_of, scores_of
+from idiolect.study.analyse.results import Results
+from idiolect.study.spec.experiment import Cell
 
 NO_CONFUSION = (
     "which labels a model takes for which is recorded when models are saved, for few classes and samples: no client "

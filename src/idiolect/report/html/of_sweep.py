@@ -11,13 +11,13 @@ from idiolect.report.extras import Extra
 from idiolect.report.html.of_results import whole_of
 from idiolect.report.html.parts import Entry, Part, Whole
 from idiolect.report.html.sweeps import dimensions
-from idiolect.study.engine import stored_experiment
-from idiolect.study.experiment import Cell, Experiment, Method
-from idiolect.study.launch import stored_options
-from idiolect.study.results import Results
+from idiolect.study.analyse.results import Results
+from idiolect.study.run.launch import stored_options
 from idiolect.study.search.space import L2, shown
-from idiolect.study.store import Store
-from idiolect.study.summary import OverSeeds
+from idiolect.study.spec.experiment import Cell, Experiment, Method
+from idiolect.study.store.claim import stored_experiment
+from idiolect.study.store.store import Store
+from idiolect.study.store.summary import OverSeeds
 
 CHOSEN = (
     "Each method's setting was chosen by its score on VALIDATION data in the last round, mean over seeds; only then "

@@ -10,8 +10,8 @@ from numpy import ndarray
 from idiolect.data.federated import TaskKind
 from idiolect.metrics.base import Metric
 from idiolect.report.extras import Extra
-from idiolect.study.outcomes import Line
-from idiolect.study.pairs import Pair, Scores
+from idiolect.study.analyse.outcomes import Line
+from idiolect.study.analyse.pairs import Pair, Scores
 
 Key = tuple[str, str]
 """(method's title, model): one line of a table."""

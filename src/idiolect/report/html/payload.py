@@ -14,8 +14,7 @@ from idiolect.report.html.numbers import number, numbers
 from idiolect.report.html.parts import Key, Part, Quantity, Whole
 from idiolect.report.html.target import target_of
 from idiolect.report.text import SPREAD, WIDTH
-from idiolect.study.outcomes import Line
-from idiolect.study.verdict import RULE
+from idiolect.study.analyse.outcomes import RULE, Line
 
 NOISE = (
     "A client counts as better or worse beyond noise if the difference to training alone is more than its test "

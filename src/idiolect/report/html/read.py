@@ -9,11 +9,11 @@ from idiolect.report.html.of_csv import whole_of_csv
 from idiolect.report.html.of_results import whole_of
 from idiolect.report.html.of_sweep import whole_of_sweep
 from idiolect.report.html.parts import Part, Whole
-from idiolect.study.engine import stored_experiment
-from idiolect.study.launch import stored_options
-from idiolect.study.results import Results
+from idiolect.study.analyse.results import Results
+from idiolect.study.run.launch import stored_options
 from idiolect.study.search.launch import SWEPT
-from idiolect.study.store import DATABASE, Store
+from idiolect.study.store.claim import stored_experiment
+from idiolect.study.store.store import DATABASE, Store
 
 
 def whole_of_folder(folder: Path) -> Whole:

@@ -7,11 +7,10 @@ from idiolect.deploy.hub.journal import Traffic as Moved
 from idiolect.report.html.numbers import number, numbers
 from idiolect.report.html.parts import Census, Key, Traffic
 from idiolect.report.names import method_names
-from idiolect.study.experiment import Cell
-from idiolect.study.predicted import MOST_RESIDUALS, predicted_key
-from idiolect.study.recorded import clients_key, graph_key, traffic_key
-from idiolect.study.resolve import run_id
-from idiolect.study.results import Results
+from idiolect.study.analyse.results import Results
+from idiolect.study.spec.experiment import Cell, run_id
+from idiolect.study.store.predicted import MOST_RESIDUALS, predicted_key
+from idiolect.study.store.recorded import clients_key, graph_key, traffic_key
 
 ZERO = 1e-9
 """Of the largest eigenvalue: what is below counts as 0, since rounding leaves a little."""

@@ -5,9 +5,8 @@ from typing import Any
 
 from idiolect.algorithms.registry import ALGORITHMS, hyperparameters
 from idiolect.report.html.numbers import number
-from idiolect.study.experiment import Cell
-from idiolect.study.results import Results
-from idiolect.study.tuning import chosen, validation_score
+from idiolect.study.analyse.results import Results, chosen, validation_score
+from idiolect.study.spec.experiment import Cell
 
 _WIDE = 50  # a scale is logarithmic if the largest value is this many times the smallest
 

@@ -7,7 +7,7 @@ import numpy as np
 from idiolect.report import text
 from idiolect.report.html.names import isolated
 from idiolect.report.html.parts import Course, Key, Part
-from idiolect.study.outcomes import Line
+from idiolect.study.analyse.outcomes import Line
 
 
 @dataclass(frozen=True)

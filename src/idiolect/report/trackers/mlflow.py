@@ -14,7 +14,7 @@ from urllib.request import getproxies
 from idiolect.core.errors import ConfigError, StoreError
 from idiolect.core.rights import make_folder
 from idiolect.report.trackers.records import FIGURES, REPORT, Measured, Record, Sent
-from idiolect.study.engine import FINISHED
+from idiolect.study.run.engine import FINISHED
 
 INSTALL = "--mlflow needs the package 'mlflow'; install it: pip install 'idiolect[mlflow]'"
 KEY, ROUND = "idiolect.key", "idiolect.round"

@@ -7,8 +7,8 @@ from importlib.metadata import version
 from pathlib import Path
 from typing import Any, Protocol
 
-from idiolect.study.experiment import digest
-from idiolect.study.store import MOVED, RunRow, Store
+from idiolect.study.spec.experiment import digest
+from idiolect.study.store.store import MOVED, RunRow, Store
 
 _MEASURED = (
     "SELECT round, model, split, metric, pooled, mean, worst10, loss FROM metrics "

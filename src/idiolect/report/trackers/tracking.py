@@ -9,8 +9,8 @@ from pathlib import Path
 from idiolect.core.errors import IdiolectError, StoreError
 from idiolect.core.repeating import repeating
 from idiolect.report.trackers.records import Tracker, measured_of, records
-from idiolect.study.engine import FINISHED
-from idiolect.study.store import DATABASE, Store
+from idiolect.study.run.engine import FINISHED
+from idiolect.study.store.store import DATABASE, Store
 
 EVERY = 10.0
 """Seconds between two exports of runs at work."""

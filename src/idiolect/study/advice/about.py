@@ -6,7 +6,7 @@ import numpy as np
 
 from idiolect.data.audit import audit_lines
 from idiolect.data.federated import FederatedData, TaskKind
-from idiolect.study.recorded import census
+from idiolect.study.store.recorded import census
 
 
 @dataclass(frozen=True)

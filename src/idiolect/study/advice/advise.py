@@ -20,10 +20,10 @@ from idiolect.study.advice.pieces import pieces_in
 from idiolect.study.advice.portfolio import portfolio
 from idiolect.study.advice.race import CHOSEN_BY, Choice, Raced, field_of, race
 from idiolect.study.advice.scored import Candidate, by_client, candidate
-from idiolect.study.experiment import digest
-from idiolect.study.intervals import Difference
-from idiolect.study.provenance import provenance
-from idiolect.study.resolve import bytes_of
+from idiolect.study.analyse.intervals import Difference
+from idiolect.study.run.resolve import bytes_of
+from idiolect.study.spec.experiment import digest
+from idiolect.study.store.provenance import provenance
 
 
 @dataclass(frozen=True)

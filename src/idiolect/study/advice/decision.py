@@ -29,7 +29,7 @@ import numpy as np
 from jaxtyping import Float, Int
 
 from idiolect.study.advice.scored import Candidate, by_client, mixed
-from idiolect.study.intervals import Difference, resampled
+from idiolect.study.analyse.intervals import Difference, resampled
 
 ALPHA = 0.05
 MARGIN = 0.05  # of Local's loss: a gain below does not matter

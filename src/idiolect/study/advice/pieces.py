@@ -23,7 +23,7 @@ from idiolect.core.files import alone, atomic_write, clear_scratch, no_empty_fol
 from idiolect.core.rights import make_folder
 from idiolect.study.advice.race import Choice, Raced
 from idiolect.study.advice.scored import Candidate
-from idiolect.study.store import DATABASE, changes
+from idiolect.study.store.store import DATABASE, changes
 
 RACE = "race"
 """The folder of the pieces, inside the advice's."""

@@ -24,7 +24,7 @@ from idiolect.runtime.simulate import Simulation
 from idiolect.runtime.traffic import bytes_a_round
 from idiolect.study.advice.contestants import L2, Contestant, Kind, looked_at
 from idiolect.study.advice.draws import Draws
-from idiolect.study.assemble import Problem, problem_of
+from idiolect.study.spec.assemble import Problem, problem_of
 
 CHOSEN_BY: Mapping[str, str] = {"classification": "log-loss", "regression": "mse"}
 """The loss that chooses and decides. It is proper: accuracy says little where one label is rare."""

@@ -10,11 +10,11 @@ import numpy as np
 from idiolect.core.errors import ConfigError, require
 from idiolect.data.federated import FederatedData
 from idiolect.metrics.base import Metric
-from idiolect.study.experiment import Cell, Experiment, experiment_of
 from idiolect.study.search.engine import Entry, Setting, Sweeper
 from idiolect.study.search.folds import Folds
 from idiolect.study.search.space import L2, check_l2, drawn, grid, shown, space_of
-from idiolect.study.summary import OverSeeds, over_seeds
+from idiolect.study.spec.experiment import Cell, Experiment, experiment_of
+from idiolect.study.store.summary import OverSeeds, over_seeds
 
 NONE = OverSeeds(math.nan, math.nan, math.nan, 0)
 

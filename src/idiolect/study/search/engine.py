@@ -14,15 +14,14 @@ from idiolect.runtime.members import Member
 from idiolect.runtime.memory import at_once
 from idiolect.runtime.program import Program, member_of, signature
 from idiolect.runtime.simulate import Simulation
-from idiolect.study.experiment import Cell
-from idiolect.study.loop import Run, run_together
-from idiolect.study.recorded import record_method
-from idiolect.study.recorder import StoreRecorder
-from idiolect.study.recording import Progress
-from idiolect.study.resolve import Workbench
-from idiolect.study.schedule import Schedule
+from idiolect.study.run.loop import Run, run_together
+from idiolect.study.run.recorder import StoreRecorder
+from idiolect.study.run.recording import Progress, Schedule
+from idiolect.study.run.resolve import Workbench
 from idiolect.study.search.folds import Folds
-from idiolect.study.store import RunRow, Store
+from idiolect.study.spec.experiment import Cell
+from idiolect.study.store.recorded import record_method
+from idiolect.study.store.store import RunRow, Store
 
 
 @dataclass(frozen=True)

@@ -9,16 +9,15 @@ import jax
 from idiolect.core.errors import require, unknown
 from idiolect.runtime.compiled import use_compilation_cache
 from idiolect.runtime.memory import default_memory
-from idiolect.study.engine import claim
-from idiolect.study.experiment import Cell, Experiment
-from idiolect.study.launch import mastered
-from idiolect.study.measuring import check_metrics, metrics_of
-from idiolect.study.recorded import describe
-from idiolect.study.resolve import Workbench
+from idiolect.study.run.launch import mastered
+from idiolect.study.run.resolve import Workbench
 from idiolect.study.search.choose import Swept, all_of, check_choosable, settings_of, tune
 from idiolect.study.search.engine import Sweeper
 from idiolect.study.search.folds import Folds
 from idiolect.study.search.optuna import BATCH, Trials, check_installed
+from idiolect.study.spec.experiment import Cell, Experiment, check_metrics, metrics_of
+from idiolect.study.store.claim import claim
+from idiolect.study.store.recorded import describe
 
 SWEPT = "swept"
 """The fact that holds what a sweep tried, a record a setting; empty before its end. Only sweeps have it."""

@@ -14,10 +14,10 @@ import numpy as np
 
 from idiolect.core.errors import require
 from idiolect.metrics.base import Metric
-from idiolect.study.experiment import Cell, Method
 from idiolect.study.search.choose import Tried, check_swept, setting_of
 from idiolect.study.search.engine import Setting
 from idiolect.study.search.space import Axis, check_budget, grid, space_of
+from idiolect.study.spec.experiment import Cell, Method
 
 if TYPE_CHECKING:
     from optuna.distributions import BaseDistribution

@@ -1,0 +1,1 @@
+"""Results of a store: summaries over seeds, intervals, tests and comparisons with published values."""

@@ -1,0 +1,1 @@
+"""Experiments: their files, settings and published values, and how a problem is assembled."""

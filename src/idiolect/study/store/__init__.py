@@ -1,0 +1,1 @@
+"""What a run leaves on disk: scores, facts, models, and where they came from."""

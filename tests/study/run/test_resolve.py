@@ -1,0 +1,113 @@
+"""What an experiment's cells become: runs that fit their data, notes on them, and cohorts in common."""
+
+from dataclasses import replace
+
+import equinox as eqx
+import jax
+import numpy as np
+import pytest
+
+from idiolect.core.errors import ConfigError
+from idiolect.study.analyse.results import Results
+from idiolect.study.run.resolve import Workbench, check_new_splits
+from idiolect.study.store.store import Store
+from tests.engine import DATA, FEDAVG, LOCAL, experiment
+from tests.federations import classification
+
+
+def test_a_published_macro_f1_needs_classes_in_common():
+    data, spec = (
+        classification().data,
+        experiment(
+            {**LOCAL, "published": [{"model": "local", "value": 50.0, "metric": "macro-f1"}]}, splits=["test"]
+        ),
+    )
+    own = {name: replace(data.split(name), outputs=np.full(5, 3)) for name in ("train", "validation", "test")}
+    assert len(Workbench(data=data).check(spec)) == 1
+    with pytest.raises(ConfigError, match=r"cell 'cell': local: a published macro-f1 .* leave metric out"):
+        Workbench(data=replace(data, **own)).check(spec)
+
+
+def test_small_batches_are_said(tmp_path):
+    fits, many = {**FEDAVG, "batch_size": 5}, {**LOCAL, "batch_size": 30}
+    bench, spec = Workbench(), experiment(fits, many)
+    few, small = (row.provenance["notes"] for row in bench.check(spec))
+    sizes = bench.load(spec.cells[0]).train.sizes
+    assert 5 < sizes.max() < 30
+    assert [note for note in small if note not in few] == [
+        f"batch_size = 30 is larger than the training data of 5 of 5 clients (the smallest has {min(sizes)}): "
+        "their mini-batches hold all the samples that they have"
+    ]
+    store = Store(tmp_path)
+    for row in bench.check(spec):
+        store.start(row)
+        store.finish(row.id, "done")
+    assert Results(store, spec).notes(spec.cells[0]) == small
+
+
+def test_a_model_without_a_body_is_said_of_a_method_that_shares_one():
+    (row,) = Workbench().check(experiment({"name": "fedper"}))
+    assert any("trains alone" in note for note in row.provenance["notes"])
+
+
+def test_cohorts_are_the_same_for_every_method_with_one_seed():
+    spec, bench = experiment(FEDAVG, LOCAL), Workbench()
+    cell = spec.cells[0]
+    data = bench.load(cell)
+    drawn = []
+    for method in cell.methods:
+        simulation = bench.simulation(cell, method, bench.problem(cell, data))
+        seed = simulation.init(3).seed
+        drawn.append([simulation.sampling.draw(seed, t, 2)[0].tolist() for t in range(6)])
+    assert drawn[0] == drawn[1]
+    assert len({tuple(ids) for ids in drawn[0]}) > 1
+
+
+def test_with_new_splits_each_seed_draws_its_own_samples_and_the_rest_stays():
+    once, anew = (experiment(LOCAL, seeds=2, new_splits=new, splits=["test"]) for new in (False, True))
+    bench = Workbench()
+    first, second = (bench.load(anew.cells[0], seed) for seed in (0, 1))
+    assert first.fingerprint == bench.load(once.cells[0], 1).fingerprint
+    assert first.fingerprint != second.fingerprint
+    assert first.clients == second.clients
+    named = experiment(LOCAL, data={**DATA, "split_seed": 1}).cells[0]
+    assert second.fingerprint == bench.load(named).fingerprint
+    assert [row.data_hash for row in bench.check(anew)] == [first.fingerprint, second.fingerprint]
+    moved = experiment(LOCAL, data={**DATA, "split_seed": 1}, new_splits=True).cells[0]
+    assert (
+        bench.load(moved, 4).fingerprint
+        == bench.load(experiment(LOCAL, data={**DATA, "split_seed": 5}).cells[0]).fingerprint
+    )
+
+
+def test_new_splits_need_data_with_a_split_and_the_same_clients(monkeypatch):
+    with pytest.raises(ConfigError, match="new_splits needs data with a split_seed; data made in Python have none"):
+        Workbench(data=classification().data).check(experiment(LOCAL, new_splits=True))
+    with pytest.raises(ConfigError, match="'synthetic-population' have none"):
+        Workbench().check(experiment(LOCAL, data={"name": "synthetic-population"}, new_splits=True))
+    check_new_splits(experiment(LOCAL, data={"name": "mnist"}, new_splits=True).cells[0], None)
+    bench, spec = Workbench(), experiment(LOCAL, seeds=3, new_splits=True, splits=["test"])
+    load = bench.load
+    monkeypatch.setattr(
+        bench,
+        "load",
+        lambda cell, seed=0: replace(load(cell, seed), clients=(f"new {seed // 2}", "b", "c", "d", "e")),
+    )
+    with pytest.raises(ConfigError, match="with seed 2 the split has other clients than with seed 0"):
+        bench.check(spec)
+
+
+def test_new_splits_that_are_all_the_same_are_refused(monkeypatch):
+    """As windows that are divided by time are: no seed draws them."""
+    bench, spec = Workbench(), experiment(LOCAL, seeds=2, new_splits=True, splits=["test"])
+    load = bench.load
+    monkeypatch.setattr(bench, "load", lambda cell, seed=0: load(cell, 0))
+    with pytest.raises(ConfigError, match="split_seed changes nothing: these data are not divided at random"):
+        bench.check(spec)
+    assert len(bench.check(spec.model_copy(update={"seeds": 1}))) == 1
+
+
+def test_the_user_s_own_model_must_fit_the_data():
+    bench = Workbench(data=classification().data, model=eqx.nn.Linear(4, 3, key=jax.random.key(0)))
+    with pytest.raises(ConfigError, match=r"cell 'cell': Linear cannot take one sample of shape \(3,\)"):
+        bench.check(experiment(FEDAVG))
