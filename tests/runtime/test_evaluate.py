@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 from sklearn.metrics import accuracy_score, f1_score
 
+import idiolect
 from idiolect.algorithms.fedavg import FedAvg, FedAvgFineTuned
 from idiolect.algorithms.local import Local
 from idiolect.client.objective import objective_of
@@ -19,9 +20,9 @@ from idiolect.data.federated import Split
 from idiolect.data.sets.registry import load
 from idiolect.models import build
 from idiolect.runtime import evaluate
-from idiolect.runtime.evaluate import Evaluator, evaluated_clients
+from idiolect.runtime.evaluate import Evaluator, client_model, evaluated_clients
 from idiolect.runtime.simulate import Simulation
-from tests.federations import bits, classification, federation, labelled, rows, run, split_of
+from tests.federations import bits, classification, federation, flat, labelled, quadratics, rows, run, split_of
 from tests.modalities import FLAT, data_of
 from tests.modalities import problem as modal
 
@@ -277,3 +278,18 @@ def test_an_empty_split_and_an_unknown_model_are_named(problem):
     for ask in (evaluator, evaluator.client_params):
         with pytest.raises(ConfigError, match="unknown model of local 'locl'; did you mean 'local'"):
             ask(state, ("locl",))
+
+
+def test_it_is_the_client_s_own_by_name_or_number():
+    simulation = quadratics().simulation(idiolect.Local(rate=0.1, batch_size=0))
+    state, evaluator = run(simulation, 2), Evaluator(simulation)
+    for client in (2, "c2"):
+        np.testing.assert_array_equal(flat(client_model(evaluator, state, "local", client)), rows(state.private)[2])
+    for model, client, message in (
+        ("lokal", 0, "did you mean 'local'"),
+        ("local", "c9", "unknown client 'c9'"),
+        ("local", 4, "client 4 is not one of 0..3"),
+        ("local", -1, "client -1 is not one of 0..3"),
+    ):
+        with pytest.raises(ConfigError, match=message):
+            client_model(evaluator, state, model, client)

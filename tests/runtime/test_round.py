@@ -376,7 +376,7 @@ class Traced(FedAvg):
 
 
 # How a function is mapped over clients and members is no step of a round.
-MAPS = {"devices.py", "blocks.py"}
+MAPS = {"devices.py"}
 MAPPED = {"map", "mapped", "<lambda>", "one", "advance", "next_round"}
 
 

@@ -10,7 +10,7 @@ from idiolect.algorithms.fedavg import FedAvg
 from idiolect.algorithms.pfedme import PFedMe
 from idiolect.core.errors import ConfigError, DivergedError
 from idiolect.data.federated import Split
-from idiolect.runtime.blocks import default_block, map_blocks
+from idiolect.runtime.devices import default_block, map_blocks
 from idiolect.runtime.simulate import Simulation
 from tests.federations import bits, classification, flat, quadratics, run, split_of
 

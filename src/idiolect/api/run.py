@@ -28,9 +28,8 @@ from idiolect.core.settings import checked
 from idiolect.data.federated import FederatedData
 from idiolect.metrics.registry import measured, names_in
 from idiolect.models.client_model import ClientModel
-from idiolect.runtime.client_model import client_model
 from idiolect.runtime.compiled import use_compilation_cache
-from idiolect.runtime.evaluate import ClientScores, Evaluator
+from idiolect.runtime.evaluate import ClientScores, Evaluator, client_model
 from idiolect.runtime.program import Program
 from idiolect.runtime.round import State
 from idiolect.study.run.loop import fit

@@ -13,10 +13,11 @@ from idiolect.client.predictor import Models, unshared
 from idiolect.client.samples import Samples, to_device
 from idiolect.client.tiles import Tiles, tiles_of
 from idiolect.core import tree
-from idiolect.core.errors import DataError, require, unknown
+from idiolect.core.errors import ConfigError, DataError, require, unknown
 from idiolect.core.random import permuted
 from idiolect.metrics.base import Metric, Quotient
 from idiolect.metrics.registry import measured
+from idiolect.models.client_model import ClientModel
 from idiolect.runtime.members import Arguments, Compiled, Member, alone
 from idiolect.runtime.private_rows import PrivateRows
 from idiolect.runtime.round import State
@@ -206,3 +207,27 @@ def measured_of(
         return values.first(clients), pooled
 
     return {name: {split: of(*part) for split, part in by_split.items()} for name, by_split in found.items()}
+
+
+def client_model(evaluator: Evaluator, state: State, model: str, client: str | int) -> ClientModel:
+    """Build one client's named model. client: its name or number. Raises `ConfigError` for an unknown one."""
+    simulation = evaluator.simulation
+    data = simulation.data
+    if model not in simulation.offered:
+        raise unknown("model", model, simulation.offered)
+    if isinstance(client, str):
+        if client not in data.clients:
+            raise unknown("client", client, data.clients)
+        client = data.clients.index(client)
+    elif not 0 <= client < data.num_clients:
+        raise ConfigError(f"client {client} is not one of 0..{data.num_clients - 1}")
+    params = tree.gather(evaluator.client_params(state, [model], np.array([client]))[model], 0)
+    return ClientModel(
+        simulation.objective.model(params),
+        data.task,
+        data.feature_shape,
+        data.classes_of(client),
+        data.schema,
+        data.target,
+        {"model": model, "client": data.clients[client], "method": simulation.algorithm.name},
+    )

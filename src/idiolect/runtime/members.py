@@ -23,9 +23,8 @@ from idiolect.client.samples import Samples
 from idiolect.client.tiles import Tiles
 from idiolect.core import tree
 from idiolect.metrics.base import Metric
-from idiolect.runtime.blocks import map_blocks
 from idiolect.runtime.compiled import Skeleton, is_argument, once
-from idiolect.runtime.devices import Devices
+from idiolect.runtime.devices import Devices, map_blocks
 from idiolect.runtime.private_rows import PrivateRows
 from idiolect.runtime.round import Plan, State, cohort_of, server_step
 from idiolect.runtime.scoring import Each, Pool, score_models

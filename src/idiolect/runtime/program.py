@@ -23,9 +23,8 @@ from idiolect.client.tiles import tiles_of
 from idiolect.core import tree
 from idiolect.core.errors import require
 from idiolect.metrics.base import Metric
-from idiolect.runtime.blocks import default_block
 from idiolect.runtime.compiled import Skeleton, is_argument, is_number
-from idiolect.runtime.devices import Devices
+from idiolect.runtime.devices import Devices, default_block
 from idiolect.runtime.evaluate import ClientScores, Evaluator, client_scores, in_order, measured_of
 from idiolect.runtime.members import Arguments, Axis, Member, of_all_clients, together
 from idiolect.runtime.round import Plan, State

@@ -27,8 +27,7 @@ from idiolect.client.predictor import Models
 from idiolect.client.samples import Samples
 from idiolect.core import tree
 from idiolect.core.random import stream
-from idiolect.runtime.blocks import map_blocks
-from idiolect.runtime.devices import Devices
+from idiolect.runtime.devices import Devices, map_blocks
 from idiolect.runtime.sampling import Sampling
 
 

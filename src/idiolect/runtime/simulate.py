@@ -19,8 +19,7 @@ from idiolect.client.tiles import capacities, most_rows
 from idiolect.core.errors import DivergedError, require
 from idiolect.core.random import check_seed
 from idiolect.data.federated import FederatedData
-from idiolect.runtime.blocks import default_block
-from idiolect.runtime.devices import Devices
+from idiolect.runtime.devices import Devices, default_block
 from idiolect.runtime.members import Arguments, Compiled, Member, alone
 from idiolect.runtime.memory import check_batches
 from idiolect.runtime.private_rows import PrivateRows

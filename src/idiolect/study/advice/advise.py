@@ -17,9 +17,8 @@ from idiolect.study.advice.contestants import BUDGET, DEFAULT, STEPS, contestant
 from idiolect.study.advice.decision import Decision, calls, decide, gap, pooled
 from idiolect.study.advice.draws import Draws, Make, again
 from idiolect.study.advice.pieces import pieces_in
-from idiolect.study.advice.portfolio import portfolio
 from idiolect.study.advice.race import CHOSEN_BY, Choice, Raced, field_of, race
-from idiolect.study.advice.scored import Candidate, by_client, candidate
+from idiolect.study.advice.scored import Candidate, by_client, candidate, portfolio
 from idiolect.study.analyse.intervals import Difference
 from idiolect.study.run.resolve import bytes_of
 from idiolect.study.spec.experiment import digest

@@ -14,8 +14,7 @@ from idiolect.data.divide.division import stream
 from idiolect.data.federated import FederatedData, Split
 from idiolect.metrics.base import Metric
 from idiolect.models.client_model import ClientModel
-from idiolect.runtime.client_model import client_model
-from idiolect.runtime.evaluate import ClientScores
+from idiolect.runtime.evaluate import ClientScores, client_model
 from idiolect.runtime.newcomers import Newcomers, personalize
 from idiolect.runtime.round import State
 from idiolect.runtime.simulate import Simulation
