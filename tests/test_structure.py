@@ -39,7 +39,6 @@ TESTED_IN = {
     "cli/predict": "api/test_predict.py",
     "cli/printed": "cli/test_terminal.py",
     "cli/show": "cli/test_main.py",
-    "data/schema/fit_table": "data/schema/test_schema.py",
     "cli/federation": "cli/test_federate.py",
     "deploy/hub/call": "deploy/hub/test_rounds.py",
     "deploy/hub/made": "cli/test_hub.py",

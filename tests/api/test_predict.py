@@ -12,7 +12,7 @@ import pytest
 import idiolect
 from idiolect.api.predict import predict
 from idiolect.core.errors import ConfigError, DataError, StoreError
-from idiolect.data.divide.own_labels import number_own_labels
+from idiolect.data.encode.labels import number_own_labels
 from tests.tables import wards
 
 

@@ -11,7 +11,7 @@ from idiolect.algorithms.registry import build
 from idiolect.client.objective import objective_of
 from idiolect.client.samples import to_device
 from idiolect.data.federated import FederatedData, Split
-from idiolect.data.sets.population import synthetic_population
+from idiolect.data.sets.synthetic import synthetic_population
 from idiolect.models import build as build_model
 from idiolect.runtime.evaluate import Evaluator
 from idiolect.runtime.simulate import Simulation

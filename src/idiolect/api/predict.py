@@ -63,14 +63,14 @@ def predict(
     rows, where = schema.read_file(table)
     owners = schema.clients(rows)
     if everybody is not None:
-        of_model: list[tuple[ClientModel, Int[np.ndarray, "m"]]] = [(everybody, np.arange(len(rows)))]
+        of_model: list[tuple[ClientModel, Int[np.ndarray, m]]] = [(everybody, np.arange(len(rows)))]
     else:
         of_model = _by_client(models, owners, where, schema.client)
     outputs = np.zeros((len(rows), max(len(one.classes) for one, _ in of_model) or 1), np.float32)
     outputs.fill(-np.inf if first.task == "classification" else 0)
     encoding = schema.read(rows, where)
-    said: Shaped[np.ndarray, "n"] = np.empty(len(rows), dtype=object if first.task == "classification" else float)
-    columns: dict[str, Shaped[np.ndarray, "n"]] = {}
+    said: Shaped[np.ndarray, n] = np.empty(len(rows), dtype=object if first.task == "classification" else float)
+    columns: dict[str, Shaped[np.ndarray, n]] = {}
     for one, places in of_model:
         x = encoding.x if len(places) == len(rows) else encoding.x[places]
         found = one.outputs(x)

@@ -10,8 +10,7 @@ import numpy as np
 from jaxtyping import Array, Float, Int, Shaped
 
 from idiolect.core.aligned import is_aligned
-from idiolect.data.federated import Split
-from idiolect.data.generated import GeneratedSplit, Maker
+from idiolect.data.federated import GeneratedSplit, Maker, Split
 
 Rows = tuple[Shaped[Array, "n ..."], Shaped[Array, "n"], Int[Array, ""]]
 

@@ -14,8 +14,7 @@ from jaxtyping import Array, Int, PyTree
 from idiolect.client.objective import Objective
 from idiolect.core.jaxpr import Traced
 from idiolect.core.tree import Params
-from idiolect.data.federated import Split
-from idiolect.data.generated import GeneratedSplit
+from idiolect.data.federated import GeneratedSplit, Split
 from idiolect.models.conv_product import correlate_p, patch_size
 
 TILE = 256  # the most rows of a tile

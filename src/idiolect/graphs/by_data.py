@@ -58,7 +58,7 @@ def nearest(
     neighbours = whole("graph nearest: neighbours", neighbours, least=1, most=max(count - 1, 1))
     check_weight(weight)
     require(bool(np.isfinite(points).all()), "graph nearest: the points must be finite numbers")
-    pairs: list[Int[np.ndarray, "_"]] = []
+    pairs: list[Int[np.ndarray, _]] = []
     from scipy.spatial.distance import cdist  # here: it loads slowly, and most commands never need it
 
     block = max(1, DISTANCES // count)

@@ -17,8 +17,7 @@ from idiolect.client.client import Client
 from idiolect.client.predictor import Models
 from idiolect.core.errors import ConfigError, DataError, require
 from idiolect.core.random import MOST_SEED
-from idiolect.data.federated import FederatedData
-from idiolect.data.generated import GeneratedSplit
+from idiolect.data.federated import FederatedData, GeneratedSplit
 from idiolect.metrics.base import Metric
 from idiolect.runtime.evaluate import ClientScores, Evaluator
 from idiolect.runtime.plan import State

@@ -8,8 +8,7 @@ from jaxtyping import Float, Int
 
 from idiolect.algorithms.optional import client_graph_of, relations_of
 from idiolect.data.audit import audit_lines
-from idiolect.data.federated import SPLITS, FederatedData
-from idiolect.data.generated import GeneratedSplit
+from idiolect.data.federated import SPLITS, FederatedData, GeneratedSplit
 from idiolect.graphs import Graph
 from idiolect.runtime.evaluate import evaluated_clients
 from idiolect.runtime.plan import State

@@ -190,7 +190,7 @@ class ModalityClusters(LocalSteps):
     def aggregate(self, shared: Clusters, cohort: Cohort, messages: dict[str, Trained]) -> Clusters:
         """The mean over each modality's clients; without any of them in the cohort, what it was."""
         params: dict[str, Params] = {}
-        chosen: dict[str, Float[Array, "rates"]] = {}
+        chosen: dict[str, Float[Array, rates]] = {}
         for m, sent in messages.items():
             members = cohort.present & (sent.samples > 0)
             weights = jnp.where(members, sent.samples if self.weighting == "size" else 1.0, 0.0)

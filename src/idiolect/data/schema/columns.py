@@ -10,8 +10,7 @@ from jaxtyping import Float32
 from pydantic import AfterValidator, AliasChoices, BaseModel, ConfigDict, Field, model_validator
 
 from idiolect.core.errors import DataError
-from idiolect.data.schema.numbers import ReadAs, numbers_of
-from idiolect.data.schema.words import words_of
+from idiolect.data.schema.values import ReadAs, numbers_of, words_of
 
 MISSING = "(missing)"
 LARGEST = 1e30

@@ -18,7 +18,7 @@ from idiolect.core.reading import json_of, path_of
 from idiolect.data.files.table import check_column, column_of, read_table
 from idiolect.data.schema.columns import Category, Column, LeftOut
 from idiolect.data.schema.label import Label
-from idiolect.data.schema.words import text_of
+from idiolect.data.schema.values import text_of
 
 
 class Encoding(NamedTuple):

@@ -8,8 +8,7 @@ import numpy as np
 from jaxtyping import Array, Int, Shaped
 
 from idiolect.core.errors import DataError
-from idiolect.data.federated import SPLITS, FederatedData
-from idiolect.data.generated import GeneratedSplit, Maker
+from idiolect.data.federated import SPLITS, FederatedData, GeneratedSplit, Maker
 from idiolect.data.modalities import Modalities
 from idiolect.data.schema.label import Target
 from idiolect.data.schema.schema import Schema

@@ -4,8 +4,7 @@ from collections.abc import Mapping, Sequence
 
 from idiolect.core.errors import ConfigError, DataError
 from idiolect.data.schema.columns import Column
-from idiolect.data.schema.decide import Fitted, category, empty_numbers, number, unfit_numbers
-from idiolect.data.schema.identifiers import Whole
+from idiolect.data.schema.fit import Fitted, Whole, category, empty_numbers, number, unfit_numbers
 from idiolect.data.schema.schema import Schema, check_features
 from idiolect.deploy.schema.agree_label import agree_label
 from idiolect.deploy.schema.moments import pooled

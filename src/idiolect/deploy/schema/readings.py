@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from typing import cast, get_args
 
 from idiolect.core.errors import DataError
-from idiolect.data.schema.numbers import ReadAs
+from idiolect.data.schema.values import ReadAs
 from idiolect.deploy.schema.summary import ColumnSummary
 
 NUMBERS = ("number", "decimal comma")

@@ -13,9 +13,8 @@ from idiolect.data.encode.labels import FEW, MANY, check_task
 from idiolect.data.encode.rows import check_labels, split_of_rows
 from idiolect.data.files.table import check_column, column_of, read_table
 from idiolect.data.schema.columns import check_range
-from idiolect.data.schema.identifiers import suspect_words, whole_of
-from idiolect.data.schema.numbers import ReadAs, numbered, numbers_of, possible_readings
-from idiolect.data.schema.words import is_numeric, words_of
+from idiolect.data.schema.fit import suspect_words, whole_of
+from idiolect.data.schema.values import ReadAs, is_numeric, numbered, numbers_of, possible_readings, words_of
 from idiolect.data.sets.like import divide_alone
 from idiolect.deploy.schema.moments import Moments
 from idiolect.deploy.schema.summary import (

@@ -67,7 +67,7 @@ def save_arrays(path: str | Path, data: FederatedData, client: int) -> None:
     """
     require(0 <= client < data.num_clients, f"client = {client} must lie between 0 and {data.num_clients - 1}")
     one = data.select(lambda index: index == client)
-    vectors: dict[str, Shaped[np.ndarray, "..."]] = {}
+    vectors: dict[str, Shaped[np.ndarray, ...]] = {}
     for name in SPLITS:
         split = one.stored(name)
         vectors |= {f"{name}.x": split.x, f"{name}.y": split.y}

@@ -31,7 +31,7 @@ def portfolio(
 ) -> tuple[Candidate, list[Int[np.ndarray, "clients"]]]:
     """The portfolio of these candidates, the first shared one among them, and its choices in each division."""
     shared = next(i for i, one in enumerate(candidates) if one.kind == "shared")
-    choices: list[Int[np.ndarray, "clients"]] = []
+    choices: list[Int[np.ndarray, clients]] = []
     for draw in range(len(candidates[0].test)):
         losses = np.stack([one.validation[draw] for one in candidates])
         choices.append(np.asarray([preferred(losses[:, owners[0] == i], shared) for i in range(clients)]))
