@@ -86,7 +86,7 @@ ALLOWED = {
     "runtime/xla_flags.py": "what XLA knows is no secret, and the module imports nothing of the package",
     "data/partition.py": "an index file is public",
     "deploy/site/child.py": "the kernel's file about the process",
-    "deploy/site/fence.py": "a lock with a mode",
+    "deploy/site/state.py": "a lock with a mode",
     "report/live_page.py": "no file: the page's own method",
 }
 

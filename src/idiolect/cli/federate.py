@@ -9,7 +9,7 @@ from idiolect.cli.federation import experiment_of, recorded, shown
 from idiolect.cli.options import DataDir, Json, MLflowTo, Out, Settings, TensorBoardTo, assignments
 from idiolect.cli.outputs import FEDERATED, check_output, inputs_of
 from idiolect.cli.stopping import stoppable, this_command
-from idiolect.deploy.nvflare.here import run_here
+from idiolect.deploy.nvflare.local_federation import run_here
 from idiolect.deploy.this_machine import divided, forget_samples, prepare, run_quick
 from idiolect.report.trackers.tracking import tracked, trackers_of
 from idiolect.runtime.compiled import use_compilation_cache

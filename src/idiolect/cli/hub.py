@@ -14,14 +14,13 @@ from idiolect.cli.stopping import stoppable, this_command
 from idiolect.cli.terminal import console, print_json, print_told
 from idiolect.core.errors import require
 from idiolect.deploy.hub.config import HubConfig
+from idiolect.deploy.hub.create import add_site, make_hub, remove_site
 from idiolect.deploy.hub.journal import Participation
-from idiolect.deploy.hub.made import add_site, make_hub, remove_site
 from idiolect.deploy.hub.run import experiment_for, progress
-from idiolect.deploy.nvflare.harden import allow_list_lines
-from idiolect.deploy.nvflare.kits import read_kit, require_kind
+from idiolect.deploy.nvflare.kits import allow_list_lines, read_kit, require_kind
 from idiolect.deploy.nvflare.processes import stop as stop_process
-from idiolect.deploy.nvflare.served import hub_kits, served, watch_of
 from idiolect.deploy.nvflare.session import session
+from idiolect.deploy.nvflare.supervisor import hub_kits, served, watch_of
 from idiolect.report.trackers.tracking import tracked, trackers_of
 from idiolect.study.override import override
 

@@ -10,12 +10,12 @@ from idiolect.data.federated import FederatedData
 from idiolect.deploy.hub.config import FILE as HUB_FILE
 from idiolect.deploy.hub.config import HubConfig
 from idiolect.deploy.hub.run import experiment_for, run_hub
-from idiolect.deploy.in_process import InProcess
 from idiolect.deploy.kind import Kind
 from idiolect.deploy.site.config import FILE as SITE_FILE
 from idiolect.deploy.site.config import SiteConfig
 from idiolect.deploy.site.data import save_arrays
-from idiolect.deploy.site.open import open_site
+from idiolect.deploy.site.site import open_site
+from idiolect.deploy.transport import InProcess
 from idiolect.study.experiment import Experiment
 from idiolect.study.resolve import Workbench
 

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from idiolect.core.errors import StoreError
-from idiolect.deploy.nvflare.segment import End
+from idiolect.deploy.nvflare.jobs import End
 from idiolect.deploy.nvflare.session import LostError, Status
 from idiolect.deploy.nvflare.supervisor import DONE, Watch
 

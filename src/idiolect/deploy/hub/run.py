@@ -7,12 +7,11 @@ from typing import Any
 from idiolect.core.errors import ConfigError, DivergedError
 from idiolect.data.federated import SPLITS
 from idiolect.deploy.hub.agreement import agreed_config
-from idiolect.deploy.hub.call import Call
+from idiolect.deploy.hub.calls import Call
 from idiolect.deploy.hub.config import HubConfig, next_job
 from idiolect.deploy.hub.journal import Participation
 from idiolect.deploy.hub.rounds import HubRun
-from idiolect.deploy.hub.server import check_runs_at_sites
-from idiolect.deploy.hub.unseen import unseen_data
+from idiolect.deploy.hub.server import check_runs_at_sites, unseen_data
 from idiolect.deploy.messages import Message
 from idiolect.deploy.terms import PROTOCOL, VERSION
 from idiolect.deploy.transport import HubTransport

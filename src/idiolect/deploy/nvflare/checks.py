@@ -10,7 +10,7 @@ from idiolect.core.errors import ConfigError, DataError, IdiolectError, StoreErr
 from idiolect.deploy.messages import Message
 from idiolect.deploy.nvflare.kits import Kit, certificate
 from idiolect.deploy.site.config import SiteConfig
-from idiolect.deploy.site.open import child_of
+from idiolect.deploy.site.site import child_of
 
 LEAST_DISK = 500_000_000
 LEAST_MEMORY = 300_000_000

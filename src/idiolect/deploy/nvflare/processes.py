@@ -13,8 +13,7 @@ from typing import BinaryIO
 
 from idiolect.core.errors import StoreError
 from idiolect.core.rights import PRIVATE_UMASK, make_folder, private
-from idiolect.deploy.nvflare.kits import Kit, certificate, read_json, require_kind, write_json
-from idiolect.deploy.nvflare.names import check_installed
+from idiolect.deploy.nvflare.kits import Kit, certificate, check_installed, read_json, require_kind, write_json
 
 _PID = "process.json"
 

@@ -15,8 +15,7 @@ from typing import Any, TypeVar
 
 from idiolect.core.errors import ConfigError, StoreError
 from idiolect.core.rights import restrict
-from idiolect.deploy.nvflare.kits import Kit, certificate, require_kind
-from idiolect.deploy.nvflare.names import check_installed
+from idiolect.deploy.nvflare.kits import Kit, certificate, check_installed, require_kind
 
 SILENT = 30.0  # seconds without a heartbeat after which a site counts as gone; the engine waits for 600
 _LOOK = 0.1  # seconds between two looks at whether the hub listens

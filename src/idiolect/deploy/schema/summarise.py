@@ -1,4 +1,4 @@
-"""Summarise a site's own table: what `agree` needs, and nothing else."""
+"""Summarise a site's own rows of a table: what `agree` needs, and nothing else."""
 
 from collections.abc import Sequence
 from pathlib import Path
@@ -10,23 +10,44 @@ from jaxtyping import Float, Int, Shaped
 
 from idiolect.core.errors import DataError, require
 from idiolect.data.encode.labels import FEW, MANY, check_task
-from idiolect.data.encode.rows import check_labels, split_of_rows
+from idiolect.data.encode.rows import check_labels, client_names, split_of_rows
 from idiolect.data.files.table import check_column, column_of, read_table
-from idiolect.data.schema.columns import check_range
+from idiolect.data.schema.columns import check_range, some
 from idiolect.data.schema.fit import suspect_words, whole_of
 from idiolect.data.schema.values import ReadAs, is_numeric, numbered, numbers_of, possible_readings, words_of
 from idiolect.data.sets.like import divide_alone
-from idiolect.deploy.schema.moments import Moments
 from idiolect.deploy.schema.summary import (
     ColumnSummary,
     LabelSummary,
+    Moments,
     Reading,
     Stored,
     Summary,
     WholeNumbers,
     WordCounts,
 )
-from idiolect.deploy.site.rows import rows_of_site
+
+
+def rows_of_site(
+    table: pd.DataFrame, client: str, site: str, where: str, *, optional: str = "client"
+) -> pd.DataFrame:
+    """The rows whose client is the site, their index as in the table.
+
+    client: the client column; "" for a table that is the site's own as a whole, as is one without the column
+    `optional`. Raises `DataError` if the site has no row.
+    """
+    if not client or (client == optional and client not in table.columns):
+        return table
+    check_column(table, client, "client column", where)
+    owners, _ = client_names(column_of(table, client), where)
+    own = np.flatnonzero(owners == site)
+    if len(own) == 0:
+        held = some(sorted(set(owners.tolist())))
+        raise DataError(
+            f"{where}: no row of column '{client}' has the client '{site}', it has {held}; name the site so, or give "
+            "client = '' if all rows are the site's"
+        )
+    return table.iloc[own]
 
 
 def summarise(

@@ -204,7 +204,7 @@ def main(descriptor: int) -> None:
     try:
         settings = receive(connection).header
         with loading():
-            from idiolect.deploy.site.build import trainer_of
+            from idiolect.deploy.site.trainer import trainer_of
 
         try:
             trainer = trainer_of(settings)

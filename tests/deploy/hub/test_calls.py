@@ -3,7 +3,7 @@
 import pytest
 
 from idiolect.core.errors import DataError
-from idiolect.deploy.hub.roster import Roster
+from idiolect.deploy.hub.calls import Roster
 
 
 def test_counts_are_kept_and_may_not_change():

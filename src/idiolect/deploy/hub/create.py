@@ -1,4 +1,4 @@
-"""A hub's folder: made, and its list of sites changed."""
+"""Create a hub's folder, and change its list of sites."""
 
 from collections.abc import Sequence
 from pathlib import Path

@@ -10,7 +10,7 @@ import psutil
 import pytest
 
 from idiolect.core.errors import StoreError
-from idiolect.deploy.nvflare.here import FOLDER, hand_over, kits_here, run_here
+from idiolect.deploy.nvflare.local_federation import FOLDER, hand_over, kits_here, run_here
 from idiolect.deploy.nvflare.processes import running
 from idiolect.deploy.this_machine import ARRAYS, SITES, prepare
 from idiolect.study.launch import launch
@@ -47,7 +47,7 @@ def test_star_and_ring_with_a_trainer_killed_are_the_simulation(tmp_path, monkey
         kept["keys"] = [path.read_text() for path in folder.rglob("*") if path.is_file() and b"PRIVATE" in read(path)]
         hand_over(kits, folder)
 
-    monkeypatch.setattr("idiolect.deploy.nvflare.here.hand_over", looked)
+    monkeypatch.setattr("idiolect.deploy.nvflare.local_federation.hand_over", looked)
     methods = ["scaffold", {"name": "dfedu", "graph": "ring"}]
     experiment = experiment_of(methods, rounds=6, eval_every=3)
     with umask(0):

@@ -1,10 +1,11 @@
-"""Who is called: the sites of a run with their counts, and those that have been silent too often."""
+"""A hub's calls of one job: which sites are called, and calls numbered so that a site obeys only the newest."""
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from idiolect.core.errors import DataError
 from idiolect.deploy.messages import Message
+from idiolect.deploy.transport import HubTransport, Replies
 
 AGAIN = 10
 """A silent site is asked again in every tenth round."""
@@ -59,3 +60,27 @@ def counts_of(answer: Message) -> Counts:
     if not isinstance(samples, dict) or not all(isinstance(n, int) and n >= 0 for n in samples.values()):
         raise DataError("its numbers of samples cannot be read")
     return {str(split): count for split, count in samples.items()}
+
+
+MARGIN = 0.9
+"""The share of a deadline that a site may compute: the answer must travel, too."""
+
+
+@dataclass
+class Call:
+    """A way to call sites. job, number: of the newest call; refused: sites that are never called, and why."""
+
+    transport: HubTransport
+    job: int
+    number: int = 0
+    refused: dict[str, str] = field(default_factory=dict[str, str])
+
+    def __call__(self, messages: Mapping[str, Message], *, round: int, deadline: float) -> Replies:
+        """Send each site its message with this job's next number."""
+        self.number += 1
+        ticket = {"job": self.job, "call": self.number, "round": round, "seconds": MARGIN * deadline}
+        reached = {*self.transport.sites} - {*self.refused}
+        sent = {s: Message({**m.header, **ticket}, m.vectors) for s, m in messages.items() if s in reached}
+        absent = {s: self.refused.get(s, "not connected") for s in messages if s not in reached}
+        got = self.transport.call(round, sent, deadline=deadline) if sent else Replies()
+        return Replies(got.replies, {**absent, **got.missing}, frozenset(sent))

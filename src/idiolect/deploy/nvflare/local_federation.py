@@ -9,11 +9,10 @@ from idiolect.core.errors import StoreError
 from idiolect.core.rights import make_folder
 from idiolect.data.federated import FederatedData
 from idiolect.deploy.hub.run import progress
-from idiolect.deploy.nvflare.jobs import write_job
-from idiolect.deploy.nvflare.names import HUB_FOLDER
+from idiolect.deploy.nvflare.jobs import obstacle, read_end, write_job
+from idiolect.deploy.nvflare.kits import HUB_FOLDER
 from idiolect.deploy.nvflare.processes import free_port, start, stop
 from idiolect.deploy.nvflare.provision import Kits, load_kits, provision
-from idiolect.deploy.nvflare.segment import obstacle, read_end
 from idiolect.deploy.nvflare.session import open_session
 from idiolect.deploy.nvflare.supervisor import Watch
 from idiolect.deploy.this_machine import ARRAYS, SITES, make_site

@@ -1,4 +1,4 @@
-"""Make a site's configuration: where its data are, and what it allows. No data are copied."""
+"""Create a site's configuration: where its data are, and what it allows. No data are copied."""
 
 import os
 from collections.abc import Mapping

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from idiolect.core.errors import DataError
-from idiolect.deploy.hub.unseen import unseen_data
+from idiolect.deploy.hub.server import unseen_data
 from idiolect.deploy.kind import Kind
 from tests import modalities
 from tests.deploy.federation import data_of
