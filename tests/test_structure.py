@@ -31,15 +31,9 @@ TO_BE_SPLIT: set[str] = set()
 
 # Modules whose tests lie elsewhere, and where; none better.
 TESTED_IN = {
-    "cli/compare": "cli/test_main.py",
-    "cli/execute": "cli/test_main.py",
     "cli/experiments": "cli/test_main.py",
-    "cli/export": "models/test_export.py",
     "cli/inspect": "data/test_inspection.py",
-    "cli/predict": "api/test_predict.py",
-    "cli/printed": "cli/test_terminal.py",
-    "cli/show": "cli/test_main.py",
-    "cli/federation": "cli/test_federate.py",
+    "cli/results": "cli/test_terminal.py",
     "deploy/hub/create": "cli/test_hub.py",
     "deploy/hub/run": "deploy/test_transport.py",
     "deploy/nvflare/checks": "cli/test_site.py",

@@ -10,8 +10,7 @@ from typing import Annotated, Any
 import typer
 from rich.markdown import Markdown
 
-from idiolect.cli.options import ClientColumn, DataDir, Json, LabelColumn, Out, assignments, data_spec
-from idiolect.cli.outputs import check_output
+from idiolect.cli.options import ClientColumn, DataDir, Json, LabelColumn, Out, assignments, check_output, data_spec
 from idiolect.cli.stopping import stoppable, this_command
 from idiolect.cli.terminal import console, print_json, told_file
 from idiolect.core.errors import ConfigError

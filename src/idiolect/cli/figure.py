@@ -9,8 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from idiolect.cli.options import Json, file_path
-from idiolect.cli.outputs import check_output
+from idiolect.cli.options import Json, check_output, file_path
 from idiolect.cli.terminal import print_json
 from idiolect.core.errors import ConfigError, IdiolectError, require
 

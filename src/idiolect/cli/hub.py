@@ -7,9 +7,17 @@ from typing import Annotated, Any
 import typer
 from rich.text import Text
 
-from idiolect.cli.federation import experiment_of, recorded, shown
-from idiolect.cli.options import Json, MLflowTo, Settings, TensorBoardTo, assignments, file_path, folder_path
-from idiolect.cli.outputs import check_output
+from idiolect.cli.federate import experiment_of, recorded, shown
+from idiolect.cli.options import (
+    Json,
+    MLflowTo,
+    Settings,
+    TensorBoardTo,
+    assignments,
+    check_output,
+    file_path,
+    folder_path,
+)
 from idiolect.cli.stopping import stoppable, this_command
 from idiolect.cli.terminal import console, print_json, print_told
 from idiolect.core.errors import require

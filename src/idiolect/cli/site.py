@@ -12,8 +12,7 @@ from rich.table import Table
 from rich.text import Text
 
 from idiolect.algorithms.registry import ALGORITHMS
-from idiolect.cli.options import Json, file_path, folder_path
-from idiolect.cli.outputs import check_output
+from idiolect.cli.options import Json, check_output, file_path, folder_path
 from idiolect.cli.terminal import console, print_json, print_told
 from idiolect.core.errors import StoreError, require, unknown
 from idiolect.core.rights import restrict

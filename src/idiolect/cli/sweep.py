@@ -27,10 +27,11 @@ from idiolect.cli.options import (
     Seeds,
     TensorBoardTo,
     assignments,
+    check_output,
     data_spec,
+    inputs_of,
     with_auto_model,
 )
-from idiolect.cli.outputs import check_output, inputs_of
 from idiolect.cli.stopping import stoppable, this_command
 from idiolect.cli.terminal import console, print_json, told_file
 from idiolect.core.errors import ConfigError, require

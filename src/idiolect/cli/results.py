@@ -1,46 +1,15 @@
-"""What commands print of a name's page and of results. It imports the report, which `terminal` must not."""
+"""Print results. This module imports the report, which `terminal` must not."""
 
-import json
 from pathlib import Path
-from typing import Any
 
-from rich.table import Table
 from rich.text import Text
 
-from idiolect.cli.pages import REQUIRED, Page
 from idiolect.cli.terminal import console, print_json, resume_command
 from idiolect.report.extras import extras, rich_extra
 from idiolect.report.table import rich_table
-from idiolect.report.text import MISSING
 from idiolect.report.to_json import to_dict
 from idiolect.report.verdicts import verdict_sentence
 from idiolect.study.results import Results
-
-
-def print_page(kind: str, name: str, page: Page, as_json: bool) -> None:
-    """Print the page of a name: its text, its settings with their defaults, and how to set one."""
-    if as_json:
-        print_json({"name": name, "text": page.text, "settings": page.settings})
-        return
-    screen = console()
-    screen.print(Text(page.text), soft_wrap=True)
-    if not page.settings:
-        return
-    table = Table("setting", "default", box=None)
-    for key, default in page.settings.items():
-        table.add_row(Text(key, style="bold"), Text(_typed(default)))
-    screen.print("\n", table)
-    prefix = {"data": "data", "models": "model"}.get(kind, name)
-    typed = {key: value for key, value in page.settings.items() if value not in (None, REQUIRED)} or page.settings
-    key, value = next(iter(typed.items()))
-    screen.print(Text(f"\nset one with, for example: --set {prefix}.{key}={_typed(value)}"))
-
-
-def _typed(value: Any) -> str:
-    """Format a value as it is typed after --set; a dash for None."""
-    if value is None:
-        return MISSING
-    return value if isinstance(value, str) else json.dumps(value)
 
 
 def print_results(results: Results, as_json: bool, out: Path, told: int = 0) -> None:

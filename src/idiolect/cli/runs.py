@@ -1,4 +1,4 @@
-"""The command watch: a run as it happens, from another terminal or in a browser."""
+"""The commands report, watch and track: one page of runs, runs as they happen, runs sent to MLflow or TensorBoard."""
 
 import shlex
 import time
@@ -8,14 +8,49 @@ from typing import Annotated
 import typer
 from rich.live import Live
 
-from idiolect.cli.options import Json
-from idiolect.cli.terminal import console, print_json, resume_command
+from idiolect.cli.options import Json, MLflowTo, TensorBoardTo, check_output, file_path, folder_path
+from idiolect.cli.terminal import console, print_json, print_told, resume_command, told_file
 from idiolect.core.errors import ConfigError, StoreError
 from idiolect.report.live import live
 from idiolect.report.live_page import LivePage
+from idiolect.report.trackers.tracking import export, trackers_of
 from idiolect.report.watching import Watching
 from idiolect.study.advice.stored import is_advice
 from idiolect.study.following import is_run
+
+
+def report(
+    runs: Annotated[
+        list[Path],
+        typer.Argument(
+            metavar="RUN...",
+            parser=folder_path,
+            help="Folders of runs, an advice's, or folders that hold table.csv and clients.csv alone.",
+        ),
+    ],
+    out: Annotated[
+        Path | None,
+        typer.Option("-o", "--out", parser=file_path, help="The page (default: report.html in the first folder)."),
+    ] = None,
+    as_json: Json = False,
+) -> None:
+    """Write one self-contained HTML page: the answer, the table, every client, how it was made.
+
+    The page makes no request: it can be sent, printed and kept. Several folders of runs become one page.
+
+    Example: idiolect report runs/mnist-1a2b3c -o report.html
+    """
+    from idiolect.report.html.make import PAGE, folders_page  # here: the other commands need nothing of it
+
+    target = out or runs[0] / PAGE
+    if not target.is_dir():
+        check_output(target, *runs, unread=(".html",))
+    page = folders_page(runs, out)
+    if as_json:
+        print_json({"page": str(page)})
+    else:
+        told_file("page", page)
+
 
 LOOK = 1.0
 """Seconds between two looks at the folder."""
@@ -89,3 +124,34 @@ def _serve(watching: Watching, port: int, linger: float) -> None:
         while not (page.idle > linger and watching.ended()):
             time.sleep(min(LOOK, max(linger, 0.05)))
             watching.look()
+
+
+def track(
+    folder: Annotated[Path, typer.Argument(metavar="RUN", help="A folder of runs, also while they are at work.")],
+    mlflow: MLflowTo = None,
+    tensorboard: TensorBoardTo = None,
+    as_json: Json = False,
+) -> None:
+    """Send runs to MLflow or TensorBoard: every number by round, the settings, and the files of finished runs.
+
+    What is there already is not sent twice. With the same options demo, compare, run, resume, reproduce, sweep,
+    federate and hub run send as they go.
+
+    idiolect track runs/penguins-1a2b3c --mlflow tracked
+
+    idiolect track runs/penguins-1a2b3c --tensorboard tracked --json
+    """
+    if not mlflow and not tensorboard:
+        raise ConfigError("name where to: --mlflow FOLDER or an address, or --tensorboard FOLDER")
+    for option, place in (("--mlflow", mlflow), ("--tensorboard", tensorboard)):
+        if place and "://" not in place:
+            check_output(Path(place), folder, option=option)
+    trackers = trackers_of(mlflow, tensorboard)
+    try:
+        count = export(folder, trackers, final=True)
+    finally:
+        for tracker in trackers:
+            tracker.close()
+    places = [tracker.where for tracker in trackers]
+    runs = "1 run" if count == 1 else f"{count} runs"
+    print_told({"runs": count, "see": places}, [f"{runs} sent; see: {place}" for place in places], as_json)
