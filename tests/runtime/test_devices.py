@@ -9,7 +9,7 @@ import jax
 import numpy as np
 import pytest
 
-from idiolect.client.exact import span
+from idiolect.client import span
 from idiolect.runtime import devices
 from idiolect.runtime.devices import Devices
 from idiolect.runtime.distributed import COORDINATOR, PROCESS, PROCESSES, free_port

@@ -5,10 +5,9 @@ from typing import ClassVar
 import equinox as eqx
 from jaxtyping import Array, Int, PRNGKeyArray, PyTree
 
-from idiolect.algorithms.base import Algorithm, Cohort, Weighting, check
+from idiolect.algorithms.base import Algorithm, Cohort, Start, Weighting, check
 from idiolect.algorithms.parts.averaging import Server
 from idiolect.algorithms.parts.solvers import MakeOptimizer, check_optimizer, optimizer
-from idiolect.algorithms.start import Start
 from idiolect.client.client import Client
 from idiolect.core import tree
 from idiolect.core.tree import Params, Scalar

@@ -9,9 +9,8 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float, Int, PRNGKeyArray, PyTree
 
-from idiolect.algorithms.base import Cohort, check
-from idiolect.algorithms.parts.local_sgd import Trainer
-from idiolect.algorithms.start import Start
+from idiolect.algorithms.base import Cohort, Start, check
+from idiolect.algorithms.parts.solvers import Trainer
 from idiolect.client.client import Client
 from idiolect.client.predictor import Models
 from idiolect.core import tree

@@ -6,9 +6,8 @@ import equinox as eqx
 import jax
 from jaxtyping import Array, Bool, Int, PRNGKeyArray, UInt32
 
-from idiolect.algorithms.base import Algorithm, Cohort, check
+from idiolect.algorithms.base import Algorithm, Cohort, Start, check
 from idiolect.algorithms.parts.solvers import sgd
-from idiolect.algorithms.start import Start
 from idiolect.client.client import Client
 from idiolect.client.predictor import Models, Shared
 from idiolect.core import tree

@@ -4,10 +4,9 @@ from typing import ClassVar
 
 from jaxtyping import PRNGKeyArray, PyTree
 
-from idiolect.algorithms.base import Cohort
+from idiolect.algorithms.base import Cohort, Start
 from idiolect.algorithms.parts.averaging import Averaging
-from idiolect.algorithms.parts.local_sgd import Trainer
-from idiolect.algorithms.start import Start
+from idiolect.algorithms.parts.solvers import Trainer
 from idiolect.client.client import Client
 from idiolect.client.predictor import Models
 from idiolect.core.tree import Params

@@ -7,10 +7,9 @@ import equinox as eqx
 import jax
 from jaxtyping import PRNGKeyArray, PyTree
 
-from idiolect.algorithms.base import check
+from idiolect.algorithms.base import Start, check
 from idiolect.algorithms.parts.body_head import train_head
 from idiolect.algorithms.parts.modality_clusters import ModalityClusters, Trained
-from idiolect.algorithms.start import Start
 from idiolect.client.client import Client
 from idiolect.client.predictor import Models, Predictor
 from idiolect.core import tree

@@ -8,10 +8,8 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, ArrayLike, Bool, Float, Int, PRNGKeyArray
 
-from idiolect.algorithms.base import Algorithm, Cohort, check
-from idiolect.algorithms.parts.conjugates import LOSSES
-from idiolect.algorithms.parts.dual import Duals, Subproblem, matrix_of, params_of, require_linear
-from idiolect.algorithms.start import Start
+from idiolect.algorithms.base import Algorithm, Cohort, Start, check
+from idiolect.algorithms.parts.dual import LOSSES, Duals, Subproblem, matrix_of, params_of, require_linear
 from idiolect.client.client import Client
 from idiolect.client.predictor import Models
 from idiolect.core import tree

@@ -5,7 +5,7 @@ from typing import ClassVar
 import equinox as eqx
 
 from idiolect.algorithms.base import Weighting
-from idiolect.algorithms.parts.fine_tuning import FineTuned
+from idiolect.algorithms.parts.averaging import FineTuned
 from idiolect.algorithms.parts.solvers import MakeOptimizer
 from idiolect.core.errors import require
 from idiolect.core.tree import Scalar

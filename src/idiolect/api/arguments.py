@@ -15,7 +15,7 @@ from idiolect.core.random import MOST_SEED
 from idiolect.core.settings import whole
 from idiolect.data.federated import SPLITS, FederatedData
 from idiolect.data.sets.registry import SOURCES
-from idiolect.models.foreign import refuse_model
+from idiolect.models.adapt import refuse_model
 
 ModelSpec: TypeAlias = eqx.Module | Mapping[str, Any] | str
 Method: TypeAlias = Algorithm | type[Algorithm] | Mapping[str, Any] | str

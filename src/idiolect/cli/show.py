@@ -25,10 +25,9 @@ from idiolect.core.settings import settings_of
 from idiolect.data.sets import registry as sources
 from idiolect.metrics import registry as metrics
 from idiolect.models import registry as zoo
-from idiolect.models.fusion import FUSIONS
+from idiolect.models.dense import ACTIVATIONS
 from idiolect.models.init import INITIALISATIONS
-from idiolect.models.mlp import ACTIVATIONS
-from idiolect.models.packed import ENCODERS
+from idiolect.models.multimodal import ENCODERS, FUSIONS
 from idiolect.report.text import MISSING
 from idiolect.study.advice.stored import is_advice, stored_advice
 from idiolect.study.engine import stored_experiment

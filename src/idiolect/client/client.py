@@ -10,7 +10,7 @@ import jax.numpy as jnp
 from jaxtyping import Array, ArrayLike, Float, Int, PRNGKeyArray, PyTree, Shaped
 
 from idiolect.client.objective import Batch, Objective
-from idiolect.client.tiles import TILE, equal_tiles
+from idiolect.client.samples import TILE, equal_tiles
 from idiolect.core import tree
 from idiolect.core.random import permuted
 from idiolect.core.tree import Params

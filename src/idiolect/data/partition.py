@@ -19,9 +19,9 @@ from typing import Any
 import numpy as np
 from jaxtyping import Float, Int, Shaped
 
-from idiolect.core.aligned import aligned_empty
 from idiolect.core.errors import ConfigError, DataError, unknown
-from idiolect.core.reading import json_of, path_of
+from idiolect.core.files import json_of, path_of
+from idiolect.core.memory import aligned_empty
 from idiolect.data.federated import SPLITS, FederatedData, Split, TaskKind
 from idiolect.data.modalities import Modalities
 from idiolect.data.schema.label import Target

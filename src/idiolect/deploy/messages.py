@@ -17,8 +17,7 @@ from safetensors import SafetensorError
 from safetensors.numpy import load, save
 
 from idiolect.core.errors import StoreError
-from idiolect.core.files import atomic_write
-from idiolect.core.reading import json_of
+from idiolect.core.files import atomic_write, json_of
 from idiolect.core.rights import private
 
 Vector = Shaped[np.ndarray, "..."]

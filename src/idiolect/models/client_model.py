@@ -15,8 +15,7 @@ from idiolect.core.errors import ConfigError, DataError
 from idiolect.data.federated import TaskKind
 from idiolect.data.schema.label import Classes, Target
 from idiolect.data.schema.schema import Schema
-from idiolect.models.files import read_model
-from idiolect.models.header import classes_in, schema_in, target_in
+from idiolect.models.files import classes_in, read_model, schema_in, target_in
 
 BATCH = 2**15
 """Rows whose outputs are computed at a time."""

@@ -20,8 +20,7 @@ import numpy as np
 from jax.stages import Wrapped
 from jaxtyping import Array, Int, PyTree
 
-from idiolect.client.samples import Samples, to_device
-from idiolect.client.tiles import Tiles, tiles_of
+from idiolect.client.samples import Samples, Tiles, tiles_of, to_device
 from idiolect.core import tree
 from idiolect.core.errors import require
 from idiolect.metrics.base import Metric

@@ -11,8 +11,7 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Int, PRNGKeyArray, PyTree, UInt32
 
-from idiolect.algorithms.base import Algorithm, Cohort
-from idiolect.algorithms.start import Start
+from idiolect.algorithms.base import Algorithm, Cohort, Start
 from idiolect.client.client import Client
 from idiolect.client.predictor import Models
 from idiolect.core.errors import ConfigError, DataError, require

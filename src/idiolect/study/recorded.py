@@ -6,7 +6,7 @@ import jax
 import numpy as np
 from jaxtyping import Float, Int
 
-from idiolect.algorithms.optional import client_graph_of, relations_of
+from idiolect.algorithms.base import client_graph_of, relations_of
 from idiolect.data.audit import audit_lines
 from idiolect.data.federated import SPLITS, FederatedData, GeneratedSplit
 from idiolect.graphs import Graph

@@ -7,12 +7,11 @@ import equinox as eqx
 import jax
 from jaxtyping import PRNGKeyArray, PyTree
 
-from idiolect.algorithms.base import Algorithm, Cohort, check
+from idiolect.algorithms.base import Algorithm, Cohort, Start, check
 from idiolect.algorithms.parts.averaging import Averaging, Server
 from idiolect.algorithms.parts.solvers import sgd
-from idiolect.algorithms.start import Start
 from idiolect.client.client import BatchOrder, Client
-from idiolect.client.exact.features import on_features
+from idiolect.client.features import on_features
 from idiolect.client.predictor import Models
 from idiolect.core import tree
 from idiolect.core.tree import Params, Scalar

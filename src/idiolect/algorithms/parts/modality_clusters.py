@@ -8,10 +8,8 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Bool, Float, Int, PRNGKeyArray, PyTree
 
-from idiolect.algorithms.base import Cohort, Weighting, check
-from idiolect.algorithms.parts.local_sgd import LocalSteps
-from idiolect.algorithms.parts.solvers import over_batches
-from idiolect.algorithms.start import Start
+from idiolect.algorithms.base import Cohort, Start, Weighting, check
+from idiolect.algorithms.parts.solvers import LocalSteps, over_batches
 from idiolect.client.client import Client
 from idiolect.client.objective import Batch
 from idiolect.client.predictor import Models, Shared

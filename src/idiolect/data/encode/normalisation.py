@@ -6,8 +6,8 @@ from typing import Any, Literal, get_args
 import numpy as np
 from jaxtyping import Bool, Float, Float32, Int, UInt8
 
-from idiolect.core.aligned import aligned_empty
 from idiolect.core.errors import require, unknown
+from idiolect.core.memory import aligned_empty
 from idiolect.data.modalities import Modalities
 from idiolect.data.partition import as_float32
 

@@ -16,7 +16,7 @@ from typing import Any, NamedTuple, cast
 import pandas as pd
 
 from idiolect.core.errors import DataError, kind_of
-from idiolect.core.reading import json_of
+from idiolect.core.files import json_of
 
 Read = tuple[pd.DataFrame, list[str]]
 """The rows of a file, and notes on how it was read."""

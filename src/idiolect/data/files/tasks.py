@@ -11,7 +11,7 @@ import numpy as np
 from jaxtyping import Float32, Float64
 
 from idiolect.core.errors import DataError
-from idiolect.core.reading import json_of
+from idiolect.core.files import json_of
 from idiolect.data.files.archive import AGAIN, read_gz
 
 KEYS = (("X", "Y"), ("feature", "label"))

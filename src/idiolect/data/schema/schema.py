@@ -11,10 +11,9 @@ import pandas as pd
 from jaxtyping import Float32, Shaped
 from pydantic import BaseModel, ConfigDict, ValidationError, model_validator
 
-from idiolect.core.aligned import aligned_empty
 from idiolect.core.errors import DataError, StoreError
-from idiolect.core.files import atomic_write
-from idiolect.core.reading import json_of, path_of
+from idiolect.core.files import atomic_write, json_of, path_of
+from idiolect.core.memory import aligned_empty
 from idiolect.data.files.table import check_column, column_of, read_table
 from idiolect.data.schema.columns import Category, Column, LeftOut
 from idiolect.data.schema.label import Label

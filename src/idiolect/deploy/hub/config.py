@@ -8,8 +8,7 @@ from typing import Any
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from idiolect.core.errors import ConfigError, StoreError, first_of
-from idiolect.core.files import atomic_write
-from idiolect.core.reading import json_of
+from idiolect.core.files import atomic_write, json_of
 from idiolect.deploy.kind import Kind
 
 FILE = "hub.json"

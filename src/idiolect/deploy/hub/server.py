@@ -13,8 +13,7 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Int, PyTree, Shaped
 
-from idiolect.algorithms.base import Algorithm
-from idiolect.algorithms.optional import diagnostics_of
+from idiolect.algorithms.base import Algorithm, diagnostics_of
 from idiolect.algorithms.registry import ALGORITHMS
 from idiolect.client.samples import to_device
 from idiolect.core import tree

@@ -17,7 +17,7 @@ from typing import Any
 import numpy as np
 
 from idiolect.core.errors import StoreError
-from idiolect.core.reading import json_of
+from idiolect.core.files import json_of
 from idiolect.deploy.messages import Bytes, Message, Vectors, packed, unpacked
 from idiolect.deploy.transport import Inbox, Replies, split_errors
 

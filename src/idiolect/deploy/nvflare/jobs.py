@@ -13,8 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from idiolect.core.errors import ConfigError, DataError, DivergedError, StoreError, require
-from idiolect.core.files import atomic_write
-from idiolect.core.reading import json_of
+from idiolect.core.files import atomic_write, json_of
 from idiolect.core.rights import make_folder
 from idiolect.deploy.nvflare.kits import CONTROLLER, EXECUTOR, HUB, HUB_FOLDER, SITE, Kit, require_kind, write_json
 

@@ -12,8 +12,7 @@ from pathlib import Path
 from typing import Any, Literal
 
 from idiolect.core.errors import StoreError, require
-from idiolect.core.files import atomic_write
-from idiolect.core.reading import json_of
+from idiolect.core.files import atomic_write, json_of
 from idiolect.core.rights import make_folder, restrict
 
 CONTROLLER = "nvflare.collab.runtime.controller.CollabController"

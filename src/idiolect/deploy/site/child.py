@@ -19,8 +19,8 @@ from pathlib import Path
 from typing import Any, Protocol
 
 from idiolect.core.errors import IdiolectError, StoreError
+from idiolect.core.files import json_of
 from idiolect.core.loading import loading
-from idiolect.core.reading import json_of
 from idiolect.core.rights import PRIVATE_UMASK
 from idiolect.deploy.messages import Message, packed, unpacked
 

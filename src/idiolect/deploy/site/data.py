@@ -11,8 +11,8 @@ from jaxtyping import Shaped
 from pydantic import ConfigDict
 from pydantic.dataclasses import dataclass
 
-from idiolect.core.aligned import aligned_empty
 from idiolect.core.errors import DataError, require
+from idiolect.core.memory import aligned_empty
 from idiolect.data.federated import SPLITS, FederatedData, Split
 from idiolect.data.modalities import Modalities
 from idiolect.data.schema.label import Target

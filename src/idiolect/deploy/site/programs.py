@@ -13,13 +13,11 @@ import numpy as np
 from jaxtyping import Array, Int, PRNGKeyArray, PyTree
 
 from idiolect.algorithms import registry as methods
-from idiolect.algorithms.base import Algorithm
-from idiolect.algorithms.start import Graphs, Start, start_of
+from idiolect.algorithms.base import Algorithm, Graphs, Start, start_of
 from idiolect.client.client import Client, Federation
 from idiolect.client.objective import Objective
 from idiolect.client.predictor import Models, unshared
-from idiolect.client.samples import Samples, to_device
-from idiolect.client.tiles import Tiles, most_rows, tiles_of
+from idiolect.client.samples import Samples, Tiles, most_rows, tiles_of, to_device
 from idiolect.data.federated import FederatedData
 from idiolect.deploy.terms import Place, Terms
 from idiolect.graphs import Graph, complete

@@ -26,8 +26,7 @@ from pathlib import Path
 from filelock import FileLock, Timeout
 
 from idiolect.core.errors import StoreError
-from idiolect.core.files import atomic_write, file_name
-from idiolect.core.reading import json_of
+from idiolect.core.files import atomic_write, file_name, json_of
 from idiolect.core.rights import make_folder
 from idiolect.deploy.messages import Message, Vector, Vectors, part_of, read_message, write_message
 

@@ -13,8 +13,7 @@ from jaxtyping import Array, Bool, Float, Int, PyTree
 
 from idiolect.algorithms import registry
 from idiolect.client.predictor import unshared
-from idiolect.client.samples import Arrays
-from idiolect.client.tiles import Tiles
+from idiolect.client.samples import Arrays, Tiles
 from idiolect.metrics.registry import METRICS
 from idiolect.models import LinearRegression, MultinomialLogistic
 from idiolect.runtime.batched import Member, Program

@@ -1,9 +1,38 @@
 import numpy as np
 import pytest
 from sklearn.calibration import calibration_curve
+from sklearn.metrics import brier_score_loss, log_loss
 
-from idiolect.metrics.ece import BINS, ECE
+from idiolect.metrics.probabilities import BINS, ECE, Brier, LogLoss
 from tests.metrics.scored import check, classes, scored, softmax
+
+
+@pytest.mark.parametrize("count", [2, 5])
+def test_it_is_scikit_learns(count):
+    check(LogLoss(), classes(count), lambda z, y: log_loss(y, softmax(z), labels=range(count)))
+
+
+def test_a_probability_that_rounds_to_nothing_has_a_loss():
+    logits = np.array([[0.0, 200.0]], np.float32)
+    assert scored(LogLoss(), [(logits, np.array([0], np.int32))])[1] == pytest.approx(200)
+
+
+def by_sklearn(logits, labels):
+    count, probabilities = logits.shape[1], softmax(logits)
+    if count == 2:
+        return brier_score_loss(labels, probabilities[:, 1], labels=[0, 1])
+    return brier_score_loss(labels, probabilities, labels=range(count))
+
+
+@pytest.mark.parametrize("count", [2, 5])
+def test_it_is_scikit_learns_brier(count):
+    check(Brier(), classes(count), by_sklearn)
+
+
+def test_of_a_client_with_two_classes_of_its_own_it_is_that_of_two():
+    parts = classes(2)
+    wide = [(np.pad(z, [(0, 0), (0, 3)], constant_values=9), y) for z, y in parts]
+    np.testing.assert_allclose(scored(Brier(), wide, own=[2] * len(wide))[0], scored(Brier(), parts)[0], rtol=1e-6)
 
 
 def by_definition(logits, labels):

@@ -11,11 +11,10 @@ import pytest
 
 from idiolect import FedAvg, FedProx, PFedMe, Scaffold
 from idiolect.algorithms.parts.solvers import LINEAR, minimise, sgd
-from idiolect.client.exact import span
+from idiolect.client import span
 from idiolect.client.objective import objective_of
 from idiolect.core import tree
-from idiolect.models.linear import MultinomialLogistic
-from idiolect.models.mlp import MLP
+from idiolect.models.dense import MLP, MultinomialLogistic
 from idiolect.runtime.simulate import Simulation
 from tests.federations import bits, client_of, federation, flat, run, split_of
 

@@ -7,8 +7,7 @@ other points such as a proximal one, never leaves
     W = sum_m a_m B_m + C V,        B_m: the start and those points.
 
 In the coordinates (a, C) the outputs are sum_m a_m (B_m v_i) + C (V v_i): a step costs 2 n^2 h operations instead of
-4 n d h, once B_m V' and V V' are computed. Exact; faster if n is well below d or there are many steps.
-"""
+4 n d h, once B_m V' and V V' are computed. Exact; faster if n is well below d or there are many steps."""
 
 from collections.abc import Callable, Sequence
 from dataclasses import replace
