@@ -322,7 +322,7 @@ def test_an_unfinished_folder_says_how_to_go_on(idiolect, folder, tmp_path):
     try:
         code, out, _ = idiolect("show", folder)
         assert code == 0
-        assert f"not finished: synthetic/local/seed0 at round 2; go on with: idiolect resume {folder}" in out
+        assert f"not finished: synthetic/local/seed0 at round 2; resume with: idiolect resume {folder}" in out
     finally:
         store.finish(run.id, "done")
         store._db.execute("UPDATE runs SET round = 4")

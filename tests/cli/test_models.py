@@ -55,7 +55,7 @@ def test_new_clients_of_a_finished_folder(idiolect, monkeypatch, tmp_path):
 
     assert "holds several methods (fedavg-ft, fedavg)" in " ".join(refused().split()).replace("known/", "")
     assert "no finished run of method fedprox" in refused("--method", "fedprox")
-    assert "lies in the run's folder" in refused("--method", "fedavg", "--out", "run/new")
+    assert "is in the run's folder" in refused("--method", "fedavg", "--out", "run/new")
     assert "no label column 'result'" in refused("--method", "fedavg", "--label", "result")
     for rounds in ("0", "-1"):
         assert f"rounds = {rounds} must be at least 1" in refused("--method", "fedavg", "--rounds", rounds)

@@ -125,7 +125,7 @@ def test_one_that_was_stopped_says_how_to_go_on(commandline, tmp_path, monkeypat
     code, out, _ = commandline("watch", tmp_path / "run")
     assert code == 0
     assert "stopped" in out
-    assert out.endswith(f"no process works on it; go on with: idiolect resume {tmp_path / 'run'}\n")
+    assert out.endswith(f"no process works on it; resume with: idiolect resume {tmp_path / 'run'}\n")
 
 
 def test_the_page_of_a_run_that_has_ended_ends_when_nobody_reads(ended):

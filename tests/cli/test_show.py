@@ -27,7 +27,7 @@ def test_a_page_has_the_settings_that_are_taken_and_their_defaults():
     page = show.method("fedrep")
     assert build({"name": "fedrep", **page.settings}) == build("fedrep")
     assert "FedRep: min over a representation" in page.text
-    assert "Averaging: A method whose clients send what they trained" in page.text
+    assert "Averaging: A method in which clients send what they trained" in page.text
     assert complete_spec({"name": "cnn", **show.model("cnn").settings}) == complete_spec("cnn")
     given, few = show.data("synthetic").settings, {"clients": 3, "max_size": 30}
     assert (given["clients"], given["max_size"]) == (100, None)

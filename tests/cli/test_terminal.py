@@ -126,7 +126,7 @@ def test_unfinished_runs_are_named_with_the_command_that_goes_on(tmp_path, capsy
         stores.record(store, stores.start(store, spec, "cell0", "local", seed), 10 + seed, stores.local(0)[0])
     out = shown(capsys, results.print_results, Results(store, spec), False, store.folder)
     names = ", ".join(f"cell0/local/seed{seed} at round {10 + seed}" for seed in range(min(runs, 4)))
-    assert f"not finished: {names}{told}; go on with: idiolect resume '{store.folder}'\n" in out
+    assert f"not finished: {names}{told}; resume with: idiolect resume '{store.folder}'\n" in out
 
 
 def test_the_places_of_what_was_written_are_told_where_they_are(toy, tmp_path, capsys):

@@ -65,7 +65,7 @@ def test_the_audit_tells_it():
     found = audit(from_table(table, "ward"))
     assert not found.clean
     assert found.telling == ("outcome",)
-    assert "Column 'outcome' alone tells the label of every row" in " ".join(found.lines())
+    assert "Column 'outcome' gives the label of every row by itself" in " ".join(found.lines())
     assert """--set 'data.ignore=["outcome"]' leaves it out""" in " ".join(found.lines())
 
 

@@ -22,7 +22,7 @@ def test_columns_and_copies_are_named() -> None:
     owners = np.array(["a", "b", "c"] * 10)
     found = suspicions_of(table, ["x", "id", "copy"], "label", owners, columns, ["x"])
     assert found == [
-        "column 'x' alone tells the label of every row: is it the label under another name?",
+        "column 'x' gives the label of every row by itself: is it the label under another name?",
         "column 'copy' repeats 'x'",
         "column 'id' is an identifier: a running number",
     ]
@@ -70,7 +70,7 @@ def test_what_is_found(table):
     assert columns["sex"].distinct == 2
     assert columns["patient"].done.startswith("left out: an identifier")
     told = " ".join(found.suspicions)
-    assert "'outcome' alone tells the label" in told
+    assert "'outcome' gives the label" in told
     assert "'age2' repeats 'age'" in told
     assert "'patient' is an identifier" in told
     assert json.loads(json.dumps(found.to_dict()))["rows"] == 60
@@ -112,7 +112,7 @@ def test_the_command_is_one_that_runs(commandline, table, tmp_path):
     assert """data.ignore=["outcome"]""" in words
     code, out, err = commandline("inspect", path, "--client", "ward")
     assert (code, err) == (0, "")
-    assert "look at: column 'outcome' alone" in out
+    assert "check: column 'outcome' gives" in out
     assert "idiolect compare --data" in out
     assert "data.task" not in out
     code, out, err = commandline("inspect", path, "--client", "ward", "--label", "age", "--task", "regression")
@@ -204,7 +204,7 @@ def test_a_table_without_features_and_one_with_a_wrong_split_are_shown():
 def test_suspicions_are_of_the_usable_rows():
     made = gapped(label={3: None})
     made["outcome"] = made["label"]
-    assert "column 'outcome' alone tells the label" in " ".join(inspect_table(made, "ward").suspicions)
+    assert "column 'outcome' gives the label" in " ".join(inspect_table(made, "ward").suspicions)
 
 
 def test_the_command_shows_what_has_to_be_mended(commandline, tmp_path):

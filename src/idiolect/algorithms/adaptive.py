@@ -62,7 +62,7 @@ class Adaptive(Trainer):
         return Moments(start.params, jax.tree.map(jnp.zeros_like, start.params), tau)
 
     def view(self, shared: Moments, client_id: Int[Array, ""]) -> Params:
-        """Clients receive the model alone."""
+        """Clients receive only the model."""
         del client_id
         return shared.params
 

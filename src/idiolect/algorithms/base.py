@@ -94,7 +94,7 @@ class Start(eqx.Module):
 
 
 def start_of(data: FederatedData, params: PyTree) -> Start:
-    """The start of a run on a federation: its training split alone is looked at."""
+    """The start of a run on a federation: only its training split is used."""
     sizes = data.train.sizes
     return Start(
         params,
@@ -116,7 +116,7 @@ class Cohort(NamedTuple):
 
     ids: (S,) client numbers; sizes: (S,) their training samples; present: (S,) False for padding (binomial
     sampling draws a different number each round); population: N; total_size: training samples of all N;
-    expected: S, the expected number of clients a round, so that a client takes part with probability S / N.
+    expected: S, the expected number of clients per round, so that a client takes part with probability S / N.
     """
 
     ids: Int[Array, "clients"]

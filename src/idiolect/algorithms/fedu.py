@@ -79,7 +79,7 @@ class GraphTrainer(Trainer):
         return self.step
 
     def check_start(self, start: Start) -> None:
-        """Refuse a graph of other clients; warn if mixing alone drives the models apart."""
+        """Refuse a graph of other clients; warn if the mixing step drives the models apart."""
         graph = start.graph(self.graph)
         if problem := self.beyond(graph):
             warnings.warn(f"{self.name}: {problem}", GraphWarning, stacklevel=2)
@@ -192,7 +192,7 @@ class FedU(GraphTrainer):
 
     Model: `personal` is w_k.
 
-    Warns (`GraphWarning`) if mixing alone drives the models apart: mu R eta rho >= 2, rho = ||L||.
+    Warns (`GraphWarning`) if the mixing step drives the models apart: mu R eta rho >= 2, rho = ||L||.
 
     Source: Dinh, Vu, Tran, Dao, Zhang, "A New Look and Convergence Rate of Federated Multi-Task Learning with
     Laplacian Regularization", IEEE TNNLS 2022, Algorithm 1.

@@ -32,7 +32,7 @@ class L2GD(Algorithm):
     the second needs the network, p (1 - p) of all rounds in expectation; between two aggregations xbar does not move.
 
     All clients take part in every round: xbar is the mean of all of them. The coin is a function of the run's seed
-    and the round alone.
+    and the round.
 
     rate: alpha; the paper wants alpha lambda / (n p) <= 1/2. coupling: lambda. probability: p, 0 < p < 1.
     batch_size: 0 takes exact gradients, as published; otherwise one mini-batch, as in the paper's local SGD variant.

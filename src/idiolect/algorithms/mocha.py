@@ -32,7 +32,7 @@ class Tasks(eqx.Module):
 
     image: v_t of all clients, leaves (N, ...). params: w_t. conjugate: (N,) each client's sum of l*(-alpha).
     round: rounds done. primal, dual: P(W(alpha)) and -D(alpha) before the last round; primal only if all clients
-    took part in it (`complete`), which alone know it.
+    took part in it (`complete`), which are the only ones that know it.
     """
 
     image: Params

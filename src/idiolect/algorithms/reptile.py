@@ -1,4 +1,4 @@
-"""Reptile: FedAvg whose server goes a part of the way, and whose model is made to be fine-tuned."""
+"""Reptile: FedAvg with a server that goes a part of the way, and a model that is made to be fine-tuned."""
 
 from typing import ClassVar
 

@@ -118,7 +118,7 @@ class Scaffold(Trainer):
         )
 
     def new_round(self, view: Controlled, private: Params, client: Client, key: PRNGKeyArray) -> Params:
-        """Nothing: a control variate serves training alone, and the model is the server's."""
+        """Nothing: a control variate serves only training, and the model is the server's."""
         del view, client, key
         return private
 

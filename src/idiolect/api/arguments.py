@@ -72,7 +72,7 @@ def methods_named(methods: Any) -> list[str | Mapping[str, Any]]:
 
 
 def names_of(methods: Any) -> list[str]:
-    """The names of methods whose settings are tried anyway. Raises `ConfigError` for one that sets something."""
+    """The names of methods of which settings are tried anyway. Raises `ConfigError` for one that sets something."""
     named = methods_named(methods)
     for spec in named:
         if not isinstance(spec, str) and spec.keys() - {"name", "label"}:

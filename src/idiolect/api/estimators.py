@@ -194,7 +194,7 @@ class _Personalized(BaseEstimator):
         return rows
 
     def _features(self, x: Any) -> Float[np.ndarray, "n d"]:
-        with np.errstate(over="ignore"):  # told below
+        with np.errstate(over="ignore"):  # reported below
             features = (x if self.scaler_ is None else self.scaler_.transform(x)).astype(np.float32)
         require(
             bool(np.isfinite(features).all()),
@@ -209,7 +209,7 @@ class _Personalized(BaseEstimator):
         )
         if not settings:
             return method_of(self.method)
-        require(isinstance(self.method, str), "settings go with the name of a method; give the method alone")
+        require(isinstance(self.method, str), "settings go with the name of a method; give only the method")
         return method_of({"name": self.method, **settings})
 
     def _model(self, algorithm: Algorithm) -> Any:
@@ -245,8 +245,8 @@ class PersonalizedClassifier(ClassifierMixin, _Personalized):
 
     method: a name ("pfedme"), a specification, or a method such as `idiolect.PFedMe(...)`. settings: of a method
     given by name, {"rate": 0.05}. model: "auto" (`mlr` or `linear`; `mlp` for a method with body and head), a name or
-    specification of the zoo, or an Equinox module for (d,) features. rounds; cohort: clients a round, at most those
-    that there are, all by default. standardise: features to mean 0 and deviation 1, fitted on the rows of `fit`;
+    specification of the zoo, or an Equinox module for (d,) features. rounds; cohort: clients per round, all by
+    default. standardise: features to mean 0 and deviation 1, fitted on the rows of `fit`;
     without it features of large scale diverge. random_state: a seed 0 to 2^31 - 1 is that of `idiolect.run`.
 
     After fit: classes_, clients_ (the groups, sorted), models_ (a mapping from client to Equinox module), scaler_.

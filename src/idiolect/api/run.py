@@ -129,7 +129,7 @@ class Run:
         """Give clients that took no part in training their models, by the method's own rule; the run stays as it is.
 
         data: the new clients', encoded as the run's: same features, labels and classes; a client may have a single
-        training sample, one class, and no test samples. rounds: of each new client alone, if the method keeps a
+        training sample, one class, and no test samples. rounds: of each new client by itself, if the method keeps a
         private state; by default as many as a known client has taken part in, in expectation.
         Raises as `runtime.newcomers.personalize`.
         """
@@ -188,7 +188,7 @@ def run(
 
     model: any Equinox module that maps one sample to outputs, or a name or specification of the zoo ("mlr").
     algorithm: a method, `idiolect.PFedMe(rate=0.01)`, or as in `compare`: "pfedme", {"name": "pfedme", "rate": 0.01}.
-    cohort: clients a round, all by default. loss: of one sample, (output, label) -> scalar; by default the
+    cohort: clients per round, all by default. loss: of one sample, (output, label) -> scalar; by default the
     specification's, else cross-entropy or half squared error. l2: weight of the L2 term. block, debug: see
     `Simulation`. private: a file for the clients' private states, if they are too large for memory. eval_clients:
     evaluate only this many clients, drawn once (`run.evaluator.ids`). metric: used by `show` and `summary`, accuracy

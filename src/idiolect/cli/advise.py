@@ -36,7 +36,7 @@ def advise(
     label: LabelColumn = "label",
     model: Annotated[str, typer.Option("--model", help="See 'idiolect list models'.")] = "auto",
     methods: Annotated[
-        str, typer.Option("--methods", help="Comma-separated, beside local and fedavg, which always run.")
+        str, typer.Option("--methods", help="Comma-separated, in addition to local and fedavg, which always run.")
     ] = "",
     splits: Annotated[int, typer.Option("--splits", help="Random divisions of each client's rows.")] = 8,
     rounds: Annotated[int, typer.Option("--rounds", help="Rounds at most; validation data choose.")] = 60,
@@ -50,7 +50,7 @@ def advise(
 ) -> None:
     """Should these clients federate, with what, and who gains or loses: one page, with its uncertainty.
 
-    Stopped, the same command goes on.
+    If it is stopped, the same command resumes it.
 
     idiolect advise patients.csv --client hospital --label outcome
 

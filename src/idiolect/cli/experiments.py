@@ -85,7 +85,7 @@ def execute(
         if not speaks_of_a_loss(error):
             raise
         reason = f"another process of this run was lost ({str(error).splitlines()[0][:200]})"
-        raise StoreError(f"{reason}; go on, with any number of devices: {goes_on()}") from error
+        raise StoreError(f"{reason}; resume, with any number of devices, with: {goes_on()}") from error
     print_results(results, as_json, out, told=1)
     raise_diverged(results)
 
@@ -177,7 +177,7 @@ def reproduce(
     tensorboard: TensorBoardTo = None,
     as_json: Json = False,
 ) -> None:
-    """Run a paper's table or figure and set it beside the published values.
+    """Run a paper's table or figure and compare it with the published values.
 
     idiolect reproduce pfedme/table1 --only mnist-clean-mlr --seeds 3
     """

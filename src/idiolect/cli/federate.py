@@ -40,7 +40,7 @@ from idiolect.study.results import Results
 from idiolect.study.store import Store
 
 LOOK = 0.5
-"""Seconds between two looks at the hub's folder."""
+"""Seconds between two reads of the hub's folder."""
 LAST = 10
 """Rounds of which the speed is the mean."""
 
@@ -106,7 +106,7 @@ def federate(
 ) -> None:
     """Run an experiment between real processes on this machine: a hub, and sites that keep their samples.
 
-    Every message goes over mutual TLS; the same command again goes on after a stop.
+    Every message is sent over mutual TLS; the same command again resumes after a stop.
 
     idiolect federate sites
 

@@ -1,4 +1,4 @@
-"""The commands of a hub: made, run, looked at and stopped, and its sites changed."""
+"""The commands of a hub: create, run, show and stop it, and change its sites."""
 
 import shlex
 from pathlib import Path
@@ -42,7 +42,7 @@ AdminKit = Annotated[
     Path, typer.Option("--admin", parser=folder_path, metavar="KIT", help="The kit of who submits jobs.")
 ]
 LAST = 5
-"""Rounds of which the status tells who was missing."""
+"""Rounds of which the status names the missing sites."""
 
 
 @app.command()
@@ -95,7 +95,7 @@ def run(
     tensorboard: TensorBoardTo = None,
     as_json: Json = False,
 ) -> None:
-    """Start the hub if it does not run, and train until the last round; the same command goes on after a stop.
+    """Start the hub if it does not run, and train until the last round; the same command resumes after a stop.
 
     idiolect hub run study --kit kits/hub.example.org --admin kits/lead@example.org
     """
@@ -145,7 +145,7 @@ def _word(registered: bool) -> str:
 
 @app.command()
 def stop(kit: HubKit, as_json: Json = False) -> None:
-    """Stop the hub's process; 'idiolect hub run' goes on where it was.
+    """Stop the hub's process; 'idiolect hub run' resumes it.
 
     idiolect hub stop --kit kits/hub.example.org
     """

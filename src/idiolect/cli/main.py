@@ -148,7 +148,7 @@ COMMANDS = {
     "reproduce": Place(
         "idiolect.cli.experiments",
         "reproduce",
-        "Run a paper's table or figure and set it beside the published values.",
+        "Run a paper's table or figure and compare it with the published values.",
     ),
     "report": Place(
         "idiolect.cli.runs",
@@ -177,7 +177,7 @@ COMMANDS = {
     "export": Place(
         "idiolect.cli.models",
         "export",
-        "Write a model as plain arrays or as ONNX, beside a JSON with its schema, classes and shapes.",
+        "Write a model as plain arrays or as ONNX, and a JSON file with its schema, classes and shapes.",
     ),
     "track": Place(
         "idiolect.cli.runs",
@@ -276,7 +276,7 @@ def main() -> None:
     completes()
     try:
         code = app(sys.argv[1:] or ["--help"], prog_name="idiolect", standalone_mode=False)
-    except typer.Abort:  # Ctrl-C of which `stoppable` has told
+    except typer.Abort:  # Ctrl-C that `stoppable` has reported
         sys.exit(STOPPED)
     except UsageError as error:
         fail(*unreadable(error))

@@ -101,7 +101,7 @@ def export(
     ] = None,
     as_json: Json = False,
 ) -> None:
-    """Write a model as plain arrays or as ONNX, beside a JSON with its schema, classes and shapes.
+    """Write a model as plain arrays or as ONNX, and a JSON file with its schema, classes and shapes.
 
     idiolect export models/penguins/ditto/seed0/personal-torgersen.safetensors --format onnx --out torgersen
     """
@@ -121,7 +121,7 @@ def personalize(
     seed: Annotated[int | None, typer.Option("--seed", help="The run's seed (default: the first).")] = None,
     rounds: Annotated[
         int | None,
-        typer.Option("--rounds", help="Rounds of each new client alone (default: as many as a known one had)."),
+        typer.Option("--rounds", help="Rounds of each new client by itself (default: as many as a known one had)."),
     ] = None,
     client: Annotated[str, typer.Option("--client", help="The client column (default: the run's).")] = "",
     label: Annotated[str, typer.Option("--label", help="The label column (default: the run's).")] = "",
@@ -142,7 +142,7 @@ def personalize(
     )
 
     target = out or Path(f"{Path(os.path.abspath(folder)).name}-{Path(data).stem}")
-    require(not is_inside(target, folder), f"--out {target} lies in the run's folder, which stays as it is")
+    require(not is_inside(target, folder), f"--out {target} is in the run's folder, which does not change")
     check_output(target, Path(data))
     if not Path(data).is_file():
         raise ConfigError(f"--data {data}: no such file")

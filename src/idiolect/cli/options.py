@@ -23,7 +23,7 @@ WRITTEN = frozenset(
         *("race", "idiolect.sqlite", "progress.json", "participation.jsonl"),
     }
 )
-"""What commands write into the folder that --out names: files, and folders whose files may be replaced."""
+"""What commands write into the folder that --out names: files, and folders with files that may be replaced."""
 FEDERATED = WRITTEN | {"hub.json", "hub-jobs.json", "federation", "sites"}
 """The same of a federation of real processes, which also removes folders."""
 

@@ -32,7 +32,7 @@ def print_results(results: Results, as_json: bool, out: Path, told: int = 0) -> 
     if unfinished := results.unfinished():
         names = ", ".join(f"{row.id} at round {row.round}" for row in unfinished[:4])
         more = f" and {len(unfinished) - 4} more" if len(unfinished) > 4 else ""
-        screen.print(Text(f"not finished: {names}{more}; go on with: {resume_command(out)}"), soft_wrap=True)
+        screen.print(Text(f"not finished: {names}{more}; resume with: {resume_command(out)}"), soft_wrap=True)
     for row in results.diverged()[told:]:
         screen.print(Text(f"{row.id}: {row.message}", style="red"), soft_wrap=True)
     places = {"report, figures, CSV": out / "report.md", "client models": out / "models", "page": out / "report.html"}

@@ -25,7 +25,7 @@ def report(
         typer.Argument(
             metavar="RUN...",
             parser=folder_path,
-            help="Folders of runs, an advice's, or folders that hold table.csv and clients.csv alone.",
+            help="Folders of runs, an advice's, or folders that hold only table.csv and clients.csv.",
         ),
     ],
     out: Annotated[
@@ -53,7 +53,7 @@ def report(
 
 
 LOOK = 1.0
-"""Seconds between two looks at the folder."""
+"""Seconds between two reads of the folder."""
 
 
 def watch(
@@ -67,7 +67,7 @@ def watch(
 ) -> None:
     """Watch runs while another process is at work on them; nothing is written.
 
-    It ends when the runs do, or with Ctrl-C, which stops the watching alone.
+    It ends when the runs do, or with Ctrl-C, which stops only the watching.
 
     idiolect watch runs/penguins-1a2b3c
 
@@ -98,13 +98,13 @@ def watch(
         return
     standing = watching.standing
     if standing.begun and not standing.over:
-        print(f"no process works on it; go on with: {resume_command(folder)}")
+        print(f"no process works on it; resume with: {resume_command(folder)}")
 
 
 def _show(watching: Watching, folder: Path) -> None:
     """Show the folder until its runs end."""
     screen = console()
-    if not watching.look().begun and not screen.is_terminal:  # what comes is drawn on terminals alone
+    if not watching.look().begun and not screen.is_terminal:  # progress is drawn only on terminals
         print(f"waiting for the first round of a run in '{folder}'", flush=True)
     if watching.ended():
         screen.print(live(watching.standing, screen, room=10_000))

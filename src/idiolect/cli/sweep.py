@@ -102,7 +102,7 @@ def sweep(
         float | None, typer.Option("--memory", help="GB that the runs at work at once may use (or IDIOLECT_MEMORY).")
     ] = None,
     show_test: Annotated[
-        bool, typer.Option("--show-test", help="Test scores of all settings; they have no say in the choice.")
+        bool, typer.Option("--show-test", help="Test scores of all settings; they are not used for the choice.")
     ] = False,
     client: ClientColumn = "client",
     label: LabelColumn = "label",

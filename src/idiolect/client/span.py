@@ -78,7 +78,7 @@ def _side(traced: Traced, product: Step) -> int:
 
 
 def first_layer(objective: Objective, params: Params, fixed: Params | None, x: PyTree) -> FirstLayer | None:
-    """The largest weight matrix that is only used in one product W v, with v computed from the sample alone, or None.
+    """The largest weight matrix that is only used in one product W v, with v computed only from the sample, or None.
 
     x: one sample, or its shapes.
     """

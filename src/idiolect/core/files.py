@@ -29,8 +29,8 @@ def atomic_write(path: str | os.PathLike[str], *, shared: bool = False) -> Gener
     """Write a binary file atomically: it is complete and durable at `path` when the block ends without an error.
 
     The bytes go to a temporary file in the same folder, which then replaces `path`; on any error the temporary
-    file is removed and `path` is unchanged. shared: others may read it, as far as the umask and the folder say; else
-    its owner only. Raises `StoreError` when it cannot be written (full disk, missing or read-only folder).
+    file is removed and `path` is unchanged. shared: others may read it, as far as the umask and the folder say;
+    otherwise only its owner. Raises `StoreError` when it cannot be written (full disk, missing or read-only folder).
     """
     target = Path(path)
     scratch = target.with_name(f".{target.name}.{secrets.token_hex(6)}.tmp")

@@ -16,13 +16,13 @@ from idiolect.data.schema.schema import Schema
 from idiolect.data.schema.values import words_of
 
 FEWEST = 20
-"""Rows below which nothing is said: a few rows are told apart by chance."""
+"""Rows below which nothing is reported: a column can separate a few rows by chance."""
 
 
 def telling_columns(
     schema: Schema, x: Float[np.ndarray, "n features"], y: Shaped[np.ndarray, "n"]
 ) -> tuple[str, ...]:
-    """The columns that tell the label of every row by themselves: perhaps the label under another name.
+    """The columns that give the label of every row by themselves: perhaps the label under another name.
 
     x, y: encoded rows. Of a classification: equal values always have the same class, and along the sorted values the
     class changes less than twice as often as there are classes (categories: there are at most twice as many). A mark
@@ -93,7 +93,7 @@ class Audit:
     *_in_own_train: samples with a copy in the training data of the same client;
     *_in_other_train: samples with a copy in the training data of another client;
     normalisation, fitted_on: its name and what it was fitted on ('train', 'all', 'nothing', 'unknown');
-    leaks: known leaks by design. telling: columns of a table that tell every row's label by themselves.
+    leaks: known leaks by design. telling: columns of a table that give every row's label by themselves.
     """
 
     samples: int
@@ -151,7 +151,7 @@ class Audit:
         sentences.append(f"Normalisation '{self.normalisation}': {_FITTED.get(self.fitted_on, self.fitted_on)}.")
         sentences += [f"Known leak: {leak}." for leak in self.leaks]
         sentences += [
-            f"Column '{name}' alone tells the label of every row: is it the label under another name? "
+            f"Column '{name}' gives the label of every row by itself: is it the label under another name? "
             f"--set 'data.ignore=[\"{name}\"]' leaves it out."
             for name in self.telling
         ]

@@ -33,12 +33,13 @@ def suspicions_of(
     columns: Sequence[Column],
     telling: Sequence[str],
 ) -> list[str]:
-    """Columns that tell the label, repeat another or identify a row; rows that are there twice.
+    """Columns that give the label, repeat another or identify a row; rows that occur twice.
 
-    owners: each row's client. columns: what the feature columns mean. telling: those that tell every label.
+    owners: each row's client. columns: what the feature columns mean. telling: those that give every label.
     """
     found = [
-        f"column '{name}' alone tells the label of every row: is it the label under another name?" for name in telling
+        f"column '{name}' gives the label of every row by itself: is it the label under another name?"
+        for name in telling
     ]
     found += [f"column '{name}' repeats '{other}'" for name, other in repeated_columns(table, features)]
     left_out = [column for column in columns if isinstance(column, LeftOut)]
@@ -115,8 +116,8 @@ class InspectedClient:
 class Inspection:
     """What a table holds.
 
-    faults: what must be mended before anything can be trained on it. suspicions: what a person should look at first;
-    command: how to go on.
+    faults: what must be corrected before training. suspicions: what a person should check first;
+    command: the next command.
     """
 
     where: str
@@ -265,7 +266,7 @@ def _fitted(
 def _telling(
     look: _Look, schema: Schema, notes: Sequence[str], rows: pd.DataFrame, labels: _Labels
 ) -> tuple[str, ...]:
-    """The columns that tell the label of every row. That there is no feature is a fault."""
+    """The columns that give the label of every row. A table without a feature is a fault."""
     look.tried(check_features, schema, notes)
     if labels.label is None or not schema.features:
         return ()

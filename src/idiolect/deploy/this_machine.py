@@ -51,7 +51,7 @@ def site_names(data: FederatedData) -> list[str]:
 def prepare(out: Path, experiment: Experiment, data: FederatedData, **settings: object) -> list[str]:
     """Write out/hub.json; returns the sites' names. settings: of `HubConfig`.
 
-    A folder that is there already goes on, if it is the same experiment and data.
+    An existing folder is resumed if it is of the same experiment and data.
     """
     names, kind = site_names(data), Kind.of(data)
     values = {"experiment": experiment.model_dump(mode="json"), "kind": kind.to_dict(), "sites": names, **settings}

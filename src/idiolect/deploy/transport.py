@@ -140,7 +140,7 @@ class Inbox:
 
 
 HUB = "hub"
-_AGAIN = 0.02  # seconds between two looks at whether a neighbour takes a message
+_AGAIN = 0.02  # seconds between two checks whether a neighbour takes a message
 
 
 class Answers(Protocol):

@@ -189,7 +189,7 @@ def from_networkx(
         number = {node: k for k, node in enumerate(nodes)}
     except TypeError:
         raise ConfigError(f"graph: clients must be a list of the graph's nodes, not {shortened(clients)}") from None
-    require(len(number) == len(nodes), "graph: a node stands in clients more than once")
+    require(len(number) == len(nodes), "graph: clients names a node more than once")
     unknown_nodes = [node for node in graph if node not in number]
     if unknown_nodes:
         raise ConfigError(

@@ -33,10 +33,11 @@ class Metric(ABC):
     name: as in settings and JSON. column: the heading of tables. task: the kind of labels. higher: whether higher is
     better. percent: whether people read it in per cent. by_class: whether it compares classes across samples, so that
     it has no value over all clients where each client numbers its own labels. degree: by which power of the labels'
-    scale a value grows, so that a regression on scaled labels is told in the user's units. is_mean: whether the value
-    of several samples is the mean over samples, so that the clients' values, weighted by samples, give the value over
-    all samples. steps: in which steps a value goes: "samples" if each of n samples changes it by 1 / n or not at all;
-    "classes" if samples of a rare class change it by more; "none" if any small change of the outputs changes it.
+    scale a value grows, so that a regression on scaled labels is reported in the user's units. is_mean: whether the
+    value of several samples is the mean over samples, so that the clients' values, weighted by samples, give the
+    value over all samples. steps: in which steps a value goes: "samples" if each of n samples changes it by 1 / n or
+    not at all; "classes" if samples of a rare class change it by more; "none" if any small change of the outputs
+    changes it.
     """
 
     name: ClassVar[str]

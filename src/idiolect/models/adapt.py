@@ -123,7 +123,7 @@ class Adapted(eqx.Module):
     """A model of parameters and a function: x -> apply(params, x), for one sample x.
 
     head: the path of the last layer, which methods with body and head take ("params.dense2"); None: unknown, and such
-    a method must be told by its own setting `head`. See `models.parts.separate`.
+    a method needs its setting `head`. See `models.parts.separate`.
     """
 
     params: PyTree
@@ -167,7 +167,7 @@ def from_flax(module: Any, *, head: str | None = None) -> Adapted:
     attribute or path such as "out" or "layers.2"; by default the attribute that was set last, which in most networks
     is the last layer. What the network holds is copied: the module itself is not trained.
 
-    Raises `ConfigError` if Flax is not installed, for a module of another kind, and for state beside the parameters:
+    Raises `ConfigError` if Flax is not installed, for a module of another kind, and for state that is no parameter:
     the running statistics of BatchNorm, random streams (dropout that is on), caches.
     """
     try:

@@ -159,11 +159,10 @@ def save_model(
     spec: how the zoo builds it, or None for a user's own module, which is then loaded with `like`.
     modalities: how the features are made of several, if they are. A model that holds a part of the arrays, as the
     model of one modality does, is written and loaded as that part.
-    schema: what the features mean, so that the file alone predicts raw rows. target: how a regression's labels were
-    scaled.
-    extra: more metadata, anything JSON can hold (class names, client, method).
-    Raises `ConfigError` if the model is not what `spec` builds, if safetensors cannot hold its arrays or JSON cannot
-    hold `extra`; `StoreError` if the file cannot be written.
+    schema: what the features mean, so that the file by itself predicts raw rows. target: how a regression's labels
+    were scaled. extra: more metadata, anything JSON can hold (class names, client, method). Raises `ConfigError` if
+    the model is not what `spec` builds, if safetensors cannot hold its arrays or JSON cannot hold `extra`;
+    `StoreError` if the file cannot be written.
     """
     complete = None if spec is None else complete_spec(spec)
     absent: list[str] = []
@@ -205,7 +204,7 @@ def save_model(
 
 
 def load_module(path: _PathLike, like: eqx.Module | None = None) -> eqx.Module:
-    """Read the module alone, see `read_model`."""
+    """Read only the module, see `read_model`."""
     return read_model(path, like)[0]
 
 
@@ -345,7 +344,7 @@ def _skeleton(
 
 
 def _name(place: Any) -> str:
-    """A leaf's name: where it lies in the module."""
+    """A leaf's name: its place in the module."""
     return jax.tree_util.keystr(place, simple=True, separator=".")
 
 

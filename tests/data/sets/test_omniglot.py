@@ -159,7 +159,7 @@ def test_as_published_leaks_and_says_so(omniglot_folder):
         assert np.bincount(data.train.client(i)[1]).tolist() == [60] * count
         assert np.bincount(data.test.client(i)[1]).tolist() == [20] * count
     found = audit(data)
-    assert found.leaks == ("rotations of one drawing lie in training and in test data",)
+    assert found.leaks == ("rotations of one drawing are in training and in test data",)
     assert not found.clean
     share = np.average([shared_drawings(data, i) for i in range(3)], weights=data.test.sizes)
     assert share > 0.9

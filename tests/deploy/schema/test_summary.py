@@ -99,5 +99,5 @@ def test_every_number_and_every_word_is_listed(label):
 
 def test_what_is_withheld_is_said():
     lines = listing(summaries(hospitals(), minimum=200)["west"])
-    assert any("'age'" in line and "too few values: nothing else is told" in line for line in lines)
-    assert any("'sex'" in line and "no word is told; not told: 2 rare words in" in line for line in lines)
+    assert any("'age'" in line and "too few values: nothing else is reported" in line for line in lines)
+    assert any("'sex'" in line and "no word is reported; not reported: 2 rare words in" in line for line in lines)

@@ -33,7 +33,7 @@ class Server(eqx.Module):
 
 
 class Averaging(Algorithm):
-    """A method whose clients send what they trained, and whose server averages it.
+    """A method in which clients send what they trained, and the server averages it.
 
     weighting: by training samples ("size") or equal ("uniform"). server_optimizer: None averages; a name or
     `rate -> optax transformation` treats w_t - mean as a gradient and steps with server_rate ("sgd" with rate 1

@@ -199,7 +199,7 @@ def minimise(
 
 
 class LocalSteps(Algorithm):
-    """A method whose clients make `local_steps` steps a round, or, if epochs > 0, that many passes.
+    """A method in which clients make `local_steps` steps per round, or, if epochs > 0, that many passes.
 
     local_steps: mini-batch steps of a client in a round. epochs: passes over its samples instead, if > 0.
     batch_size: samples of a mini-batch; 0: all the client's samples, exact gradient descent (an epoch is then one
@@ -234,7 +234,7 @@ class Rated(Algorithm):
 
 
 class Trainer(LocalSteps, Rated):
-    """A method whose clients run SGD with the learning rate `rate`, see `LocalSteps`."""
+    """A method in which clients run SGD with the learning rate `rate`, see `LocalSteps`."""
 
     def train(
         self,

@@ -19,7 +19,7 @@ def hold_out(
 
     held_out: a share of the clients, drawn from the seed (rounded, at least one, and one at least stays), or their
     names. fitted: whether what encodes the samples was fitted on the training rows of the held-out clients, too; by
-    default as the data's normalisation says. A note of every report tells both. Raises `ConfigError` for a share
+    default as the data's normalisation says. A note of every report states both. Raises `ConfigError` for a share
     beyond (0, 1), an unknown name, or nobody left.
     """
     count = data.num_clients

@@ -22,8 +22,8 @@ LOPSIDED = 0.98
 def guess_task(labels: Shaped[np.ndarray, "n"], *, whole_floats: bool = False) -> TaskKind:
     """Regression for floats, classification for everything else.
 
-    whole_floats: for tables, whose files do not tell 1 from 1.0: floats with at most 20 distinct, whole values are
-    classes, and integers with more than 100 distinct values are targets of a regression.
+    whole_floats: for tables, since their files do not distinguish 1 from 1.0: floats with at most 20 distinct, whole
+    values are classes, and integers with more than 100 distinct values are targets of a regression.
     """
     if np.issubdtype(labels.dtype, np.floating):
         distinct = np.unique(labels)
@@ -36,7 +36,7 @@ def guess_task(labels: Shaped[np.ndarray, "n"], *, whole_floats: bool = False) -
 
 
 def many_classes(name: str, distinct: int) -> list[str]:
-    """A note, if whole numbers with many distinct values were taken for classes by `guess_task` alone."""
+    """A note, if whole numbers with many distinct values were taken for classes only by `guess_task`."""
     if distinct <= FEW:
         return []
     return [

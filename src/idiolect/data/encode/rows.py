@@ -41,7 +41,9 @@ def client_names(column: pd.Series, where: str) -> tuple[Shaped[np.ndarray, "n"]
         )
     folded = Counter(name.casefold() for name in names)
     if alike := [name for name, count in folded.items() if count > 1]:
-        notes.append(f"column '{column.name}': clients that differ in capitals alone stay apart: {some(alike)}")
+        notes.append(
+            f"column '{column.name}': names that differ only in capitals are different clients: {some(alike)}"
+        )
     return names[words.code], tuple(notes)
 
 

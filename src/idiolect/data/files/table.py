@@ -25,7 +25,7 @@ _OLD = b"\xd0\xcf\x11\xe0"  # how Excel 97 to 2003 and every workbook with a pas
 
 
 def read_parquet(path: Path, as_text: Sequence[str] = ()) -> Read:
-    """Read a Parquet file, whose columns have types of their own. Raises `ValueError` if it is damaged."""
+    """Read a Parquet file; its columns have types. Raises `ValueError` if it is damaged."""
     del as_text
     damaged = "it is damaged or not a Parquet file; copy or write it again"
     return _by_library(lambda: pd.read_parquet(path), damaged), []

@@ -176,7 +176,7 @@ def fit_column(
 
     categorical: the column's values are categories even if they are numbers. keep: never taken for an identifier.
     standardise: numbers are scaled to mean 0 and deviation 1. missing: what of the training values stands where a
-    number is missing. A column that tells nothing (constant, empty, an
+    number is missing. A column without information (constant, empty, an
     identifier) is left out. Raises `DataError` for values that are no single numbers or words.
     """
     training = column.iloc[np.flatnonzero(train)]
@@ -246,7 +246,7 @@ def fit_schema(
 ) -> tuple[Schema, tuple[str, ...]]:
     """(the schema, notes for the reader) of a table's columns `features`; other arguments: see `fit_column`.
 
-    Raises `DataError` if no column tells anything.
+    Raises `DataError` if no column has information.
     """
     columns: list[Column] = []
     notes: list[str] = []

@@ -51,7 +51,7 @@ class Schema(BaseModel):
         return self
 
     def named(self, client: str, label: str, split: str | None) -> "Schema":
-        """The schema for a table whose client, label and split columns have these names.
+        """The schema for a table with these names of the client, label and split columns.
 
         Raises `DataError` if one of them is named twice or is a column of features.
         """

@@ -95,13 +95,13 @@ def guess_reading(column: pd.Series, *, comma_likely: bool = False) -> ReadAs | 
     """How the column becomes numbers, or None if it holds categories.
 
     Text is read as numbers if all its words are, but for at most `EXACT` words without a digit. A word such as 007 or
-    4+ makes it a column of categories. comma_likely: 1,234 alone, which may mean both, then is 1.234.
+    4+ makes it a column of categories. comma_likely: 1,234, which is ambiguous by itself, then is 1.234.
     """
     return next(possible_readings(column, comma_likely=comma_likely), None)
 
 
 def possible_readings(column: pd.Series, *, comma_likely: bool = False) -> Iterator[ReadAs]:
-    """All ways in which the column becomes numbers, the likeliest first: 1,234 alone may mean two, 1/2/1970 too."""
+    """All ways in which the column becomes numbers, the likeliest first: 1,234 and 1/2/1970 are ambiguous."""
     kind = column.dtype.kind if isinstance(column.dtype, np.dtype) else ""
     if kind == "c":
         raise DataError(f"column '{column.name}' holds complex numbers; split it into two columns")

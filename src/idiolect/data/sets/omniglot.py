@@ -102,7 +102,7 @@ def _resized(ink: Bool[np.ndarray, "n 105 105"], size: int, antialias: bool) -> 
     return np.rint(255 * images).astype(np.uint8)
 
 
-LEAK = "rotations of one drawing lie in training and in test data"
+LEAK = "rotations of one drawing are in training and in test data"
 ROTATIONS = 4
 
 

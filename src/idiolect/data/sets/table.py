@@ -130,7 +130,7 @@ def read_pool(
     not_features = {client, label, *ignore, *((split,) if has_split else ())}
     features = [str(column) for column in table.columns if column not in not_features]
     if not features:
-        raise DataError(f"{where}: no feature column beside the client and label columns")
+        raise DataError(f"{where}: no feature column apart from the client and label columns")
     try:
         identity = hash_pandas_object(table, index=False).to_numpy()  # pyright: ignore[reportCallIssue]
     except TypeError:
@@ -227,7 +227,7 @@ def from_table(
     are one-hot encoded, missing values are filled (by the training rows' median, or mean: `missing`) and marked.
     Columns that identify a row are left out unless named in `keep`, as are constant ones and those named in
     `ignore`. A regression's labels are scaled, too. All of this
-    is fitted on training rows, told in the notes, and kept as the data's `schema`.
+    is fitted on training rows, reported in the notes, and kept as the data's `schema`.
     split: a column with train, validation or test for each row; without such a column rows are divided at random.
     partition: a saved `table_partition` in place of both; `DataError` if it was made for another table.
     minimum: drop clients with fewer rows than this, and say so in the notes.

@@ -136,7 +136,7 @@ class HubRun:
     def _join(self) -> None:
         """Learn every site's counts; a site that is absent but has joined before keeps its own.
 
-        A run begins with all sites; one that has begun goes on without a new site that does not answer.
+        A run begins with all sites; one that has begun continues without a new site that does not respond.
         """
         wanted = self.config.present
         got = self.call(

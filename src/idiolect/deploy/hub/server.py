@@ -135,7 +135,7 @@ class Server:
 
     @cached_property
     def _is_own_row(self) -> bool:
-        """Whether a view depends on whose it is."""
+        """Whether a view depends on the client that receives it."""
         shared = jax.eval_shape(self.first)
         return self.algorithm.reads_client(shared)
 

@@ -30,7 +30,7 @@ class Collector:
 
     The engine leaves a call's buffers in cycles of objects, which only Python's collector frees; by itself it looks
     through all of them too rarely here, and a site's worker grew by 8 KB a round (`python -m benchmarks.sites soak`).
-    What the first call has loaded stays, so it is frozen: a later collection looks at some thousand objects only.
+    What the first call has loaded stays, so it is frozen: a later collection visits only some thousand objects.
     """
 
     def __init__(self) -> None:
@@ -85,7 +85,7 @@ def decoded(parts: Any) -> Message:
 
 _SOON = 0.005
 _UNTAKEN = "takes no message of this run now"
-_AGAIN = 0.5  # seconds between two looks at whether a message to a neighbour must be sent again
+_AGAIN = 0.5  # seconds between two checks whether a message to a neighbour must be sent again
 
 
 class CollabHub:
@@ -121,7 +121,7 @@ class CollabHub:
                 missing[site] = reason(failure, deadline)
         self._collect()
         if self._collab.is_aborted:
-            raise StoreError("the engine has ended this job; the run goes on from its checkpoint with the next one")
+            raise StoreError("the engine has ended this job; the run continues from its checkpoint with the next one")
         return split_errors(answers, missing | dict.fromkeys(waiting, _late(deadline)))
 
 

@@ -51,7 +51,7 @@ def run_here(out: Path, names: Sequence[str], data: FederatedData, tell: Callabl
     """Run a prepared federation (`this_machine.prepare`) to its end; the number of jobs that it took.
 
     tell: gets a line for each event. What the sites own is in out/sites afterwards, and the kits with their keys are
-    removed. Raises `StoreError` if it cannot go on; the same call again then does.
+    removed. Raises `StoreError` if it cannot continue; the same call again resumes.
     """
     kits = kits_here(out, names, data)
     with started(kits, out):

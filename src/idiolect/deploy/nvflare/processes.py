@@ -112,7 +112,7 @@ def _begin(kit: Kit, more: Mapping[str, str] | None, console: BinaryIO | None = 
 
 
 def run(kit: Kit, more: Mapping[str, str] | None = None) -> int:
-    """Run the kit's process until it ends or this one is told to end (SIGTERM, Ctrl-C); its exit status."""
+    """Run the kit's process until it ends or this one is stopped (SIGTERM, Ctrl-C); its exit status."""
     check_start(kit)
     process = _begin(kit, more)
     _remember(kit, process.pid)
@@ -174,7 +174,7 @@ def stop(kit: Kit, limit: float = 10.0) -> bool:
         parent = psutil.Process(pid)
         children = parent.children(recursive=True)
         parent.terminate()
-        for child in children:  # a worker would go on for 15 s
+        for child in children:  # a worker would continue for 15 s
             with contextlib.suppress(psutil.Error):
                 child.kill()
         _, left = psutil.wait_procs([parent, *children], timeout=limit)

@@ -59,7 +59,7 @@ class Limits:
     poll: float = 0.5
     lost: float = 120.0  # without an answer of the hub
     register: float = 60.0  # for all wanted sites to register, before a job starts without the late ones
-    ending: float = 30.0  # for a job to end that was told to, or whose rounds are done
+    ending: float = 30.0  # for a job to end that was stopped, or that has done its rounds
     fruitless: int = 3
 
 
@@ -103,7 +103,7 @@ class Watch:
                 fruitless = 0 if self.progress() > before else fruitless + 1
                 if fruitless >= self.limits.fruitless:
                     raise StoreError(f"{fruitless} jobs in a row have ended without a new round; the last: {reason}")
-                self.tell(f"{reason}; a new job goes on from round {self.progress()}")
+                self.tell(f"{reason}; a new job continues from round {self.progress()}")
         finally:
             self._close()
 
@@ -215,7 +215,7 @@ class HubKits:
 
 
 def hub_kits(hub: Path, admin: Path) -> HubKits:
-    """The two kits, looked at. Raises `ConfigError` for kits of others, `StoreError` for damaged ones."""
+    """The two kits, checked. Raises `ConfigError` for kits of others, `StoreError` for damaged ones."""
     kits = HubKits(read_kit(hub), read_kit(admin))
     require_kind(kits.hub, "server")
     require_kind(kits.lead, "admin")

@@ -44,7 +44,7 @@ def choose(name: str, held: Mapping[str, ColumnSummary], commas: Mapping[str, bo
 
 
 def possible(column: ColumnSummary) -> set[str]:
-    """How a site can read its column: in any way if it has no values, or too few to tell of."""
+    """How a site can read its column: in any way if it has no values, or too few to report."""
     if column.words is not None:
         return {*ORDER} if column.count == 0 else {"words"}
     if not column.readings:
@@ -74,7 +74,7 @@ def _ordered(name: str, held: Mapping[str, ColumnSummary], commas: Mapping[str, 
 
 
 def _foreign_words(held: Mapping[str, ColumnSummary]) -> bool:
-    """Whether truth values stand beside other words."""
+    """Whether the column has truth values and other words."""
     words = [column.words for column in held.values() if column.words is not None]
     other = any({*one.named} - {"False", "True"} or one.withheld_words > 2 for one in words)
     return other and any(column.stored == "boolean" and column.readings for column in held.values())
@@ -143,7 +143,7 @@ def _classes(name: str, labels: Mapping[str, LabelSummary]) -> tuple[Classes, li
         ordered = sorted(names, key=int) if integer else sorted(names)
     except ValueError:
         raise DataError(
-            f"label '{name}': a site tells classes that are no whole numbers; make its summary anew"
+            f"label '{name}': a site reports classes that are no whole numbers; make its summary again"
         ) from None
     if len(ordered) < 2:
         raise DataError(f"label '{name}': all labels of all sites are {ordered}; classification needs two classes")
@@ -172,7 +172,7 @@ def _target(name: str, summaries: Mapping[str, Summary]) -> tuple[Target, list[s
         if not held[site].readings
     ]
     if not parts:
-        raise DataError(f"label '{name}': no site has enough training rows to tell its mean; lower minimum=")
+        raise DataError(f"label '{name}': no site has enough training rows to report its mean; lower minimum=")
     moments = pooled(parts)
     deviation = (moments.m2 / moments.count) ** 0.5
     scale = deviation if deviation > 0 else 1.0
@@ -190,9 +190,9 @@ def agree(summaries: Mapping[str, Summary], *, standardise: bool = True) -> tupl
     categories stand as in the pooled fit, the first site's order of columns first. Where sums cannot say what a
     pooled fit sees, the rule is: words that no site has named (see `summarise`) have no feature; distinct words and
     numbers are at most the sites' sum (and, of whole numbers, the width of their range), and this bound decides what
-    is an identifier; for the 200 most frequent categories only rows that sites have told count; each site by itself
-    may have three words without digit among numbers; truth values count as numbers beside numbers. If no site names
-    the task, a label that one site alone would not take for classes is a number.
+    is an identifier; for the 200 most frequent categories only rows that sites have reported count; each site by
+    itself may have three words without digit among numbers; truth values count as numbers among numbers. If no site
+    names the task, a label that one site by itself would not take for classes is a number.
 
     Raises `DataError`, one line with site, column and remedy, where sites disagree: a column that is missing, read as
     something else, another label.
@@ -315,7 +315,7 @@ def _category(name: str, held: Of, keep: bool) -> Fitted:
         name, ordered, others=others, distinct=distinct, missing=missing > 0, numbers=numbers, keep=keep
     )
     if others:
-        told = (*told, f"column '{name}': {others} rows have words too rare to be told; such words have no feature")
+        told = (*told, f"column '{name}': {others} rows have words too rare to report; such words have no feature")
     return fitted, told
 
 

@@ -31,7 +31,7 @@ from idiolect.deploy.schema.summary import (
 def rows_of_site(
     table: pd.DataFrame, client: str, site: str, where: str, *, optional: str = "client"
 ) -> pd.DataFrame:
-    """The rows whose client is the site, their index as in the table.
+    """The rows of the site, their index as in the table.
 
     client: the client column; "" for a table that is the site's own as a whole, as is one without the column
     `optional`. Raises `DataError` if the site has no row.
@@ -66,7 +66,7 @@ def summarise(
     validation: float = 0.1,
     split_seed: int = 0,
 ) -> Summary:
-    """What this site tells of its training rows so that a schema can be agreed on; arguments: see `from_table`.
+    """Summarise this site's training rows so that a schema can be agreed on; arguments: see `from_table`.
 
     site: its name. If the table has the client column, only rows of this client are the site's. The rows are divided
     as `own_data` divides them. Words, and numbers of columns, that fewer than `minimum` training rows have are not
@@ -153,7 +153,7 @@ def _stored(column: pd.Series) -> Stored:
 
 
 def _words(distinct: Shaped[np.ndarray, "words"], count: Int[np.ndarray, "words"], minimum: int) -> WordCounts:
-    """The words of at least `minimum` rows, and how many others there are."""
+    """The words of at least `minimum` rows, and the number of others."""
     held = {str(word): int(rows) for word, rows in zip(distinct, count, strict=True) if rows > 0}
     named = {word: rows for word, rows in held.items() if rows >= minimum}
     rare = sum(held.values()) - sum(named.values())
@@ -161,7 +161,7 @@ def _words(distinct: Shaped[np.ndarray, "words"], count: Int[np.ndarray, "words"
 
 
 def _reading(values: Float[np.ndarray, "n"]) -> Reading:
-    """The moments of some numbers, in double precision and two passes, and what tells an identifier."""
+    """The moments of some numbers, in double precision and two passes, and what identifies an identifier."""
     if np.ptp(values) == 0:
         moments = Moments(count=len(values), mean=float(values[0]), m2=0.0, constant=True)
     else:

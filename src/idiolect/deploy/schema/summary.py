@@ -64,7 +64,7 @@ class Reading(_Plain):
 
 
 class WordCounts(_Plain):
-    """A column's words that enough rows have, with the number of rows; of the others only how many there are."""
+    """A column's words that enough rows have, with the number of rows; of the others only their number."""
 
     named: dict[str, Count]
     withheld_words: Count = 0
@@ -104,7 +104,7 @@ class LabelSummary(_Plain):
 class Summary(_Plain):
     """All that leaves a site before a schema is agreed on.
 
-    rows: its training rows. minimum: nothing that fewer rows have is told. comma_likely: the file's values are
+    rows: its training rows. minimum: nothing that fewer rows have is reported. comma_likely: the file's values are
     separated by semicolons, so its numbers may have a decimal comma. split: its column of splits, if it has one.
     """
 
@@ -153,7 +153,7 @@ def _column(column: ColumnSummary) -> str:
     parts += _readings(column.readings)
     parts += _words(column.words) if column.words is not None else []
     if not column.readings and column.words is None and column.count:
-        parts.append("too few values: nothing else is told")
+        parts.append("too few values: nothing else is reported")
     return "; ".join(parts)
 
 
@@ -187,9 +187,11 @@ def _readings(readings: Mapping[str, Reading]) -> list[str]:
 
 def _words(words: WordCounts) -> list[str]:
     told = ", ".join(f"'{word}' {count}" for word, count in words.named.items())
-    parts = [f"words with their rows: {told}" if told else "no word is told"]
+    parts = [f"words with their rows: {told}" if told else "no word is reported"]
     if words.withheld_words or words.withheld_rows:
-        parts.append(f"not told: {_count(words.withheld_words, 'rare word')} in {_count(words.withheld_rows, 'row')}")
+        parts.append(
+            f"not reported: {_count(words.withheld_words, 'rare word')} in {_count(words.withheld_rows, 'row')}"
+        )
     return parts
 
 

@@ -30,7 +30,7 @@ FORMAT = "idiolect-arrays"
 class OwnData:
     """Where a site's data lie. name: the site's, which is its client's; either `table` or `arrays`.
 
-    table: a file with one row a sample; arrays: a file that `save_arrays` wrote. schema: a schema's file, if it was
+    table: a file with one row per sample; arrays: a file that `save_arrays` wrote. schema: a schema's file, if it was
     not agreed on. label, split, client: the table's columns, by default those of the schema; client = "": all rows
     are the site's. test, validation, split_seed: how the site divides its rows if it has no column of splits.
     """
@@ -166,7 +166,7 @@ _LISTS = ("categorical", "ignore", "keep")
 
 def own_summary(settings: OwnData, asked: Mapping[str, Any], rarest: int) -> Summary:
     """The summary of a site's table. asked: how the hub reads all tables (client, label, split, categorical, ignore,
-    keep, task); the site's own names of columns are told by the hub's. rarest: see `Allowed`.
+    keep, task); the site's own names of columns are replaced by the hub's. rarest: see `Allowed`.
 
     Raises `DataError` for a table that cannot be read so, or for requests that are none.
     """
@@ -207,7 +207,7 @@ def described(settings: OwnData, rarest: int) -> str:
     if settings.table is not None and settings.schema is None:
         told = own_summary(settings, {}, rarest)
         classes = f", classes {', '.join(told.label.classes)}" if told.label.classes else ""
-        columns = f"{len(told.columns)} columns besides the label '{told.label.name}'{classes}"
+        columns = f"{len(told.columns)} columns in addition to the label '{told.label.name}'{classes}"
         return f"{told.rows} training rows, {columns}; the schema is to be agreed on"
     data = own_data(settings)
     counts = [f"{data.split(name).count} {name}" for name in SPLITS]

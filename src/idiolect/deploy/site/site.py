@@ -138,7 +138,7 @@ class Site:
         return Message({}, part_of("message", trained.vectors)), under("private", trained.vectors)
 
     def _met(self, call: "_Call", trained: Message) -> tuple[Message, Vectors]:
-        """Exchange with the neighbours and mix: (what the hub is told, the state after the round)."""
+        """Exchange with the neighbours and mix: (what the hub receives, the state after the round)."""
         neighbours = call.place.neighbours or {}
         for name in neighbours:
             self.config.allow.check_neighbour(name)
@@ -217,7 +217,7 @@ class _Call:
 
     @property
     def left(self) -> float:
-        """Seconds until the hub goes on without this answer."""
+        """Seconds until the hub continues without this answer."""
         return max(self._end - time.monotonic(), 0.0)
 
     @property

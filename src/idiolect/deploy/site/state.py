@@ -10,10 +10,10 @@ that round and becomes the kept one, by one rename; or the hub continued without
 that is retried is answered again and never applied twice, whatever process died when.
 
 Fence: of several processes that work for one site, only the one with the newest call may change its state. An
-engine's old worker lives on for seconds beside the new job's, and a call that was given up runs on. Calls are ordered
-by (job, number): a hub numbers its jobs by the time (`hub.config.next_job`), and counts its calls in a job. A number
-that lies more than a day ahead of this machine's clock is refused and changes nothing: a hub with a clock that is
-wrong for an hour must not lock out every later job.
+engine's old worker lives on for seconds next to the new job's, and a call that was given up runs on. Calls are
+ordered by (job, number): a hub numbers its jobs by the time (`hub.config.next_job`), and counts its calls in a job. A
+number that lies more than a day ahead of this machine's clock is refused and changes nothing: a hub with a clock that
+is wrong for an hour must not lock out every later job.
 """
 
 import json
@@ -163,5 +163,5 @@ class RunState:
 
 
 def state_of(message: Message) -> dict[str, Vector]:
-    """The vectors of a kept state alone: an answer that was prepared with it is not part of it."""
+    """Only the vectors of a kept state: an answer that was prepared with it is not part of it."""
     return {name: vector for name, vector in message.vectors.items() if not name.startswith("answer/")}

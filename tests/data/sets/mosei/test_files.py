@@ -82,7 +82,7 @@ def _minus_infinity(values):
         (_set("train", "text", _nan), r"train, text has NaN or infinity in row 4 \(1 in all\)"),
         (_set("train", "audio", _nan), r"train, audio has NaN or infinity in row 4"),
         (_set("train", "vision", _minus_infinity), r"train, vision has NaN or infinity in row 6"),
-        (_set("train", "labels", lambda v: v + 4), "train, labels: row 1 is .*; sentiment lies in -3..3"),
+        (_set("train", "labels", lambda v: v + 4), "train, labels: row 1 is .*; sentiment is -3 to 3"),
         (_set("train", "labels", lambda v: v * np.nan), "train, labels: row 1 is nan"),
         (_set("train", "labels", lambda v: v.astype(str)), "there must be a number for each utterance"),
         (

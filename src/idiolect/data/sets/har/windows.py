@@ -37,7 +37,7 @@ class Windows:
     """All windows, the official training files before the test files, each subject's in the order of time.
 
     x: (n, 561), (n, 265) or (n, 128, channels); y: activities 0, 1, ...; classes: their names.
-    held: whether the window is of the official test files, whose people are not in the training files.
+    held: whether the window is of the official test files; their people are not in the training files.
     overlaps: whether a window's first half equals the second half of the window before it.
     measured: whether `overlaps` was computed from the signals; without them all consecutive windows of the same
         subject and activity count as overlapping.

@@ -121,7 +121,7 @@ def _sentiment(entries: Mapping[Any, Any], where: str) -> Float32[np.ndarray, "n
         raise DataError(f"{where}, {key}: there must be a number for each utterance, it is {numbers.dtype}; {AGAIN}")
     values = numbers.reshape(len(numbers), -1)[:, 0].astype(np.float32)
     if len(bad := np.flatnonzero(~(np.abs(values) <= 3))):
-        raise DataError(f"{where}, {key}: row {bad[0] + 1} is {values[bad[0]]:g}; sentiment lies in -3..3; {AGAIN}")
+        raise DataError(f"{where}, {key}: row {bad[0] + 1} is {values[bad[0]]:g}; sentiment is -3 to 3; {AGAIN}")
     return values
 
 

@@ -60,7 +60,7 @@ def mosei(
         by default the environment variable IDIOLECT_DATA.
     modalities: any of text, audio and video (called vision in the files).
     labels: 'two' (negative or not), 'three' (negative, neutral, positive), 'value' (sentiment from -3 to 3, a
-        regression); with CMU_MOSEI_Labels.csv beside the features also 'seven' (grades of sentiment) and 'emotion'
+        regression); with CMU_MOSEI_Labels.csv next to the features also 'seven' (grades of sentiment) and 'emotion'
         (the strongest of six), which leave out utterances without a row there.
     times: each modality's features as their 'mean' over an utterance, or the 'series' of shape (50, features), which
         needs some 10 GB of memory for the complete data set.
