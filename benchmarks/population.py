@@ -24,7 +24,7 @@ from rich.table import Table
 from idiolect.algorithms.registry import build
 from idiolect.client.objective import objective_of
 from idiolect.core.random import model_key
-from idiolect.data.sets.population import synthetic_population
+from idiolect.data.sets.synthetic import synthetic_population
 from idiolect.models import build as build_model
 from idiolect.runtime.devices import use_cores
 from idiolect.runtime.private_rows import PrivateRows

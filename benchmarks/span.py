@@ -12,7 +12,7 @@ from rich.console import Console
 from rich.table import Table
 
 from benchmarks.timing import medians, simulation
-from idiolect.client.exact import span
+from idiolect.client import span
 from idiolect.runtime.simulate import Simulation
 
 PFEDME = {"name": "pfedme", "rate": 0.01, "inner_rate": 0.02}

@@ -12,7 +12,7 @@ import numpy as np
 from benchmarks.samples import samples as draw
 from idiolect.algorithms.registry import build
 from idiolect.client.objective import objective_of
-from idiolect.core.aligned import aligned_empty
+from idiolect.core.memory import aligned_empty
 from idiolect.core.random import model_key
 from idiolect.data.federated import FederatedData, Split
 from idiolect.models import build as build_model

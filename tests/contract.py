@@ -7,8 +7,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from idiolect.algorithms.base import Algorithm, Cohort
-from idiolect.algorithms.start import start_of
+from idiolect.algorithms.base import Algorithm, Cohort, start_of
 from idiolect.client.client import Client
 from tests.federations import quadratics, rows, run
 

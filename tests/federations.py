@@ -8,7 +8,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from idiolect.algorithms.start import Start, start_of
+from idiolect.algorithms.base import Start, start_of
 from idiolect.client.client import Client, Federation
 from idiolect.client.objective import Objective, objective_of
 from idiolect.client.samples import to_device

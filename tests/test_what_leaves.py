@@ -1,4 +1,4 @@
-"""The page's table: its form. That each line is what sites log is tested in deploy/test_in_process.py."""
+"""The page's table: its form. That each line is what sites log is tested in deploy/test_transport.py."""
 
 from idiolect.algorithms.registry import ALGORITHMS
 from tests.deploy.leaves import CANNOT, HEAD, MODALITIES, parts, written

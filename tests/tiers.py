@@ -12,7 +12,7 @@ import pytest
 REPRESENTATIVE = ("fedavg", "fedu", "pfedme", "pflego", "scaffold")
 """No private state; a graph; personal models; private heads; a server with a state of each client."""
 LONG = (
-    "deploy/test_in_process.py",
+    "deploy/test_transport.py",
     "runtime/test_devices.py",
     "study/run/test_engine.py",
     "cli/test_many_bad_inputs.py",
@@ -21,7 +21,7 @@ LONG = (
     "runtime/test_program.py",
     "api/test_run.py",
     "cli/test_main.py",
-    "deploy/nvflare/test_published.py",
+    "deploy/nvflare/test_roles.py",
     "report/html/test_page_in_browser.py",
 )
 """Files that begin first, so that no worker ends long after the others."""

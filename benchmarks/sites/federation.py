@@ -14,7 +14,7 @@ from idiolect.data.federated import FederatedData
 from idiolect.deploy.hub.journal import Participation
 from idiolect.deploy.hub.run import run_hub
 from idiolect.deploy.messages import Message, Vectors, read_message
-from idiolect.deploy.nvflare.here import OWN, kits_here, started, supervised
+from idiolect.deploy.nvflare.local_federation import OWN, kits_here, started, supervised
 from idiolect.deploy.nvflare.provision import Kits
 from idiolect.deploy.site.state import state_of
 from idiolect.deploy.this_machine import SITES, prepare, quick

@@ -14,8 +14,7 @@ from benchmarks.sites.federation import Place, data_of, experiment_of, processes
 from benchmarks.sites.parity import largest, same_states
 from benchmarks.sites.who import members
 from idiolect.deploy.hub.journal import Participation
-from idiolect.deploy.nvflare.kits import Kit
-from idiolect.deploy.nvflare.names import HUB_FOLDER
+from idiolect.deploy.nvflare.kits import HUB_FOLDER, Kit
 from idiolect.deploy.nvflare.processes import start
 from idiolect.deploy.nvflare.provision import Kits
 

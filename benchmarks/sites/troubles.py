@@ -16,8 +16,8 @@ from benchmarks.sites.parity import same_states
 from benchmarks.sites.who import member
 from idiolect.core.errors import ConfigError, StoreError
 from idiolect.deploy.hub.config import HubConfig
-from idiolect.deploy.nvflare.here import FOLDER, PROJECT, kits_here
 from idiolect.deploy.nvflare.kits import certificate
+from idiolect.deploy.nvflare.local_federation import FOLDER, PROJECT, kits_here
 from idiolect.deploy.nvflare.processes import free_port, running, start, stop
 from idiolect.deploy.nvflare.provision import provision
 from idiolect.deploy.nvflare.session import session

@@ -1,5 +1,6 @@
-"""The contract's defaults, a cohort's weights, and the ranges of hyper-parameters."""
+"""What a method is given before the first round, and when it can refuse."""
 
+import warnings
 from typing import Any, ClassVar
 
 import jax
@@ -7,9 +8,112 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from idiolect.algorithms.base import Algorithm, Cohort, check
+from idiolect import graphs
+from idiolect.algorithms.base import (
+    Algorithm,
+    Cohort,
+    check,
+    client_graph_of,
+    diagnostics_of,
+    relations_of,
+    remarks_of,
+    start_of,
+)
+from idiolect.algorithms.fedavg import FedAvg
+from idiolect.algorithms.fedper import FedPer
+from idiolect.algorithms.fedu import DFedU, FedU
+from idiolect.algorithms.mocha import Mocha, Tasks
 from idiolect.algorithms.parts.averaging import Averaging
 from idiolect.core.errors import ConfigError
+from idiolect.graphs import GraphWarning
+from idiolect.runtime.program import Program, member_of, signature
+from tests.federations import classification, federation, quadratics, split_of
+
+
+class Announced(Algorithm):
+    """A method whose server's state is what it was told; it refuses what it is asked to."""
+
+    name: ClassVar[str] = "announced"
+    refuse: str = "nothing"
+
+    def check_start(self, start):
+        if self.refuse == "check":
+            raise ConfigError("refused by check_start")
+
+    def init(self, start, key):
+        if self.refuse == "init":
+            raise ConfigError("refused by init")
+        return {"sizes": jnp.asarray(start.sizes), "params": start.params}
+
+    def init_private(self, start, key):
+        if self.refuse == "private":
+            raise ConfigError("refused by init_private")
+
+    def local(self, view, private, client, key):
+        return jnp.zeros(()), private
+
+    def aggregate(self, shared, cohort, messages):
+        return shared
+
+
+def test_it_holds_what_the_federation_announces():
+    problem = classification((9, 1, 30))
+    start = start_of(problem.data, problem.params)
+    np.testing.assert_array_equal(start.sizes, [9, 1, 30])
+    assert (start.clients, start.capacity, start.num_outputs) == (3, 30, 3)
+    assert (start.task, start.feature_shape) == ("classification", (3,))
+    assert start.params is problem.params
+
+
+@pytest.mark.parametrize(("refuse", "by"), [("check", "check_start"), ("init", "init"), ("private", "init_private")])
+def test_whatever_a_method_refuses_is_refused_before_a_run(refuse, by):
+    problem = classification()
+    with pytest.raises(ConfigError, match=rf"refused by {by}(\n|$)"):
+        problem.simulation(Announced(refuse=refuse))
+    shapes = jax.eval_shape(lambda: problem.params)
+    assert type(problem)(problem.data, problem.objective, shapes).simulation(Announced()).offered == ("global",)
+
+
+def test_a_graph_is_built_once_and_warns_once():
+    data = quadratics().data
+    start, apart = start_of(data, None), graphs.from_edges([(0, 1, 1.0)], 4)
+    with pytest.warns(GraphWarning, match="3 components"):
+        assert start.graph(apart) is apart
+    with warnings.catch_warnings(action="error"):
+        assert start.graph(apart) is apart
+        assert start.graph("ring") is start.graph("ring")
+    with pytest.raises(ConfigError, match="the graph has 7 clients, small has 4"):
+        start.graph(graphs.ring(7))
+
+
+def labelled(*labels):
+    return federation(
+        split_of([(np.zeros((3, 2), "f4"), np.asarray(y, "i4")) for y in labels]), task="classification"
+    )
+
+
+def test_runs_on_different_graphs_share_no_program():
+    """The graph is an array of the state that `init` makes, so a program belongs to the graphs it was made for."""
+
+    def signed(*labels):
+        problem = classification()
+        data = type(problem.data)(**vars(labelled(*labels)) | {"classes": ("a", "b", "c")})
+        params = jax.tree.map(lambda leaf: leaf[:, :2] if leaf.shape == (4, 3) else leaf, problem.params)
+        simulation = type(problem)(data, problem.objective, params).simulation(FedU(graph="by_labels"))
+        return signature(simulation, member_of(simulation, ()))[-1]  # what the graphs say of it
+
+    first, second = [0, 0, 1], [1, 1, 2]
+    one, same, other = (signed(first, second, third) for third in ([2, 2, 0], [0, 2, 2], [2, 2, 2]))
+    assert one == same
+    assert one != other
+
+
+def test_each_member_of_a_program_starts_from_its_own_sizes():
+    problems = [classification(sizes) for sizes in ((9, 1, 5), (4, 5, 6))]
+    simulations = [p.simulation(Announced()) for p in problems]
+    program = Program(simulations, [member_of(s, ()) for s in simulations])
+    states = program.start(simulations, [0, 0], [p.params for p in problems])
+    np.testing.assert_array_equal(states.shared["sizes"], [[9, 1, 5], [4, 5, 6]])
 
 
 def cohort(present: list[bool]) -> Cohort:
@@ -123,3 +227,46 @@ def test_all_fields_are_checked_and_traced_values_are_left_to_who_made_them() ->
         return value
 
     assert traced(-1.0) == -1
+
+
+def test_a_method_without_the_functions_has_nothing_to_add():
+    problem = classification()
+    start = start_of(problem.data, problem.params)
+    assert remarks_of(FedAvg(), problem.params) == ()
+    assert diagnostics_of(FedAvg(), problem.params) == {}
+    assert relations_of(FedAvg(), problem.params) is None
+    assert client_graph_of(FedAvg(), start) is None
+
+
+def test_a_method_with_them_is_asked():
+    problem = classification()
+    start = start_of(problem.data, problem.params)
+    assert remarks_of(FedPer(head="all"), problem.params) == FedPer(head="all").remarks(problem.params) != ()
+    shared = Mocha(relationship="learned").init(start, jnp.zeros(2, jnp.uint32))
+    assert isinstance(shared, Tasks)
+    assert {*diagnostics_of(Mocha(), shared)} == {*Mocha().diagnostics(shared)} != set()
+    assert all(type(value) is float for value in diagnostics_of(Mocha(), shared).values())
+    np.testing.assert_allclose(relations_of(Mocha(relationship="learned"), shared), np.eye(5), rtol=1e-6)
+
+
+def test_the_graph_is_the_method_s_own_or_that_of_its_neighbours():
+    problem = classification()
+    start = start_of(problem.data, problem.params)
+    for method in (FedU(graph="ring"), DFedU(graph="ring")):
+        graph = client_graph_of(method, start)
+        assert graph is not None
+        assert graph.num_clients == 5
+        assert len(graph.neighbours) == 10
+
+
+def test_a_method_for_neighbours_has_the_graph_of_its_neighbours():
+    problem = classification()
+    start = start_of(problem.data, problem.params)
+
+    class Neighbours(FedAvg):
+        def peers(self, start):
+            return start.graph("ring")
+
+    graph = client_graph_of(Neighbours(), start)
+    assert graph is not None
+    assert len(graph.neighbours) == 10

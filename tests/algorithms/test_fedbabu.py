@@ -10,7 +10,7 @@ from idiolect.client.objective import objective_of
 from idiolect.core import tree
 from idiolect.core.errors import ConfigError
 from idiolect.core.random import stream
-from idiolect.models.mlp import MLP
+from idiolect.models.dense import MLP
 from idiolect.runtime.evaluate import Evaluator
 from idiolect.runtime.simulate import Simulation
 from tests import parted

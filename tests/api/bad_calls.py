@@ -36,7 +36,7 @@ from idiolect.graphs import (
     ring,
     star,
 )
-from idiolect.graphs.spec import parse_graph
+from idiolect.graphs.generators import parse_graph
 
 Bad = tuple[Callable[[], Any], str]
 
@@ -157,7 +157,7 @@ def of_graphs() -> Iterator[Bad]:
         )
     yield lambda: from_networkx(path, clients=3), "graph: clients must be a list of the graph's nodes, not 3"
     yield lambda: from_networkx(path, clients=[[0], [1], [2]]), "graph: clients must be a list of the graph's nodes"
-    yield lambda: from_networkx(path, clients=[0, 1, 2, 2]), "graph: a node stands in clients more than once"
+    yield lambda: from_networkx(path, clients=[0, 1, 2, 2]), "graph: clients names a node more than once"
     for matrix in ([["a", "b"], ["c", "d"]], [[1, 2], [3]], None, np.eye(2) * 1j):
         yield lambda matrix=matrix: from_dense(matrix), "graph: the matrix must be of numbers, not "
     yield lambda: from_scipy(coo_array(np.eye(2) * 1j)), "graph: the weights must be numbers, they are complex128"

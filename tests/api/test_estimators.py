@@ -7,6 +7,7 @@ from dataclasses import replace
 
 import jax
 import numpy as np
+import pandas as pd
 import pytest
 from scipy.special import softmax
 from sklearn import config_context
@@ -18,6 +19,7 @@ from sklearn.utils.estimator_checks import parametrize_with_checks
 
 import idiolect
 from idiolect import PersonalizedClassifier, PersonalizedRegressor
+from idiolect.api.estimators import clients_of, column_of, rows_of
 from idiolect.core.errors import ConfigError
 from idiolect.data.federated import Split
 
@@ -143,3 +145,29 @@ def test_scikit_learn_is_imported_by_the_estimators_alone_and_missed_in_one_line
     )
     shown = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout
     assert "pip install 'idiolect[sklearn]'" in shown
+
+
+def test_each_row_has_its_clients_number_and_an_unknown_one_has_none():
+    names = column_of(pd.Series(["b", "a", "b"], index=[7, 8, 9]), 3)
+    assert clients_of(names).tolist() == ["a", "b"]
+    assert rows_of(["b", "c", "a"], clients_of(names)).tolist() == [1, -1, 0]
+    assert rows_of([2.0, 1], np.array([1, 2])).tolist() == [1, 0]  # a column with gaps elsewhere is read as floats
+
+
+@pytest.mark.parametrize(
+    ("make", "message"),
+    [
+        (lambda: column_of(["a"], 2), r"of each of 2 rows; their shape is \(1,\)"),
+        (lambda: column_of([["a", "b"]], 2), r"shape is \(1, 2\)"),
+        (lambda: column_of(["a", None], 2), "row 1 has no client"),
+        (lambda: column_of([1.0, np.nan], 2), "row 1 has no client"),
+        (lambda: clients_of(np.array(["a", 1], dtype=object)), "all numbers or all texts"),
+        (
+            lambda: rows_of(["1"], np.array([1, 2])),
+            "groups hold '1', but the clients that fit has seen are such as 1",
+        ),
+    ],
+)
+def test_what_names_no_clients_is_told(make, message):
+    with pytest.raises(ConfigError, match=message):
+        make()

@@ -12,7 +12,7 @@ import pytest
 import idiolect
 from idiolect.api.predict import predict
 from idiolect.core.errors import ConfigError, DataError, StoreError
-from idiolect.data.divide.own_labels import number_own_labels
+from idiolect.data.encode.labels import number_own_labels
 from tests.tables import wards
 
 
@@ -185,7 +185,7 @@ def test_the_command_writes_what_python_says(compared, commandline, tmp_path: Pa
     said = [row["prediction"] for row in told["predictions"]]
     values = written["prediction"].tolist()
     assert said == (pytest.approx(values) if isinstance(values[0], float) else values)
-    monkeypatch.setattr("idiolect.cli.predict.LONG", 1)
+    monkeypatch.setattr("idiolect.cli.models.LONG", 1)
     code, out, err = commandline("predict", file, tmp_path / "new.csv", "--out", tmp_path / "long.csv")
     pd.testing.assert_frame_equal(pd.read_csv(tmp_path / "long.csv"), written)
     code, out, err = commandline("predict", file, tmp_path / "none.csv", "--out", tmp_path / "q.csv")

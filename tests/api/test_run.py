@@ -1,19 +1,40 @@
-"""idiolect from Python: one method, several methods, own data and own models."""
+"""Every client's model by name."""
 
 from dataclasses import replace
 
+import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
 
 import idiolect
+from idiolect.api.run import ClientModels
 from idiolect.core.errors import ConfigError, DivergedError
 from idiolect.core.files import file_name
 from idiolect.core.random import model_key
 from idiolect.data import from_arrays
 from idiolect.data.federated import Split
 from tests.modalities import FLAT, MODEL, data_of
+
+
+def test_it_is_a_mapping_that_builds_only_what_is_asked_for():
+    built = []
+
+    def build(client):
+        built.append(client)
+        return eqx.nn.Linear(1, 1, key=jax.random.key(len(built)))
+
+    models = ClientModels(["a", "b", "c"], build)
+    assert (list(models), len(models), built) == (["a", "b", "c"], 3, [])
+    assert isinstance(models["b"], eqx.nn.Linear)
+    assert "c" in models
+    assert built == ["b"]
+    assert models.get("d") is None
+    assert "3 clients" in repr(models)
+    with pytest.raises(ConfigError, match=r"^unknown client 'd'; there are 3, such as 'a'$"):
+        models["d"]
+
 
 METHODS = [
     {"name": "fedavg", "local_steps": 2, "batch_size": 4},

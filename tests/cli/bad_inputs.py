@@ -11,8 +11,7 @@ from typing import Any
 
 from idiolect.algorithms.registry import ALGORITHMS, hyperparameters
 from idiolect.core.settings import settings_of
-from idiolect.data.sets.population import synthetic_population
-from idiolect.data.sets.synthetic import synthetic
+from idiolect.data.sets.synthetic import synthetic, synthetic_population
 from idiolect.models.registry import MODELS, complete_spec
 
 

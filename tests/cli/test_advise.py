@@ -83,7 +83,7 @@ def test_ctrl_c_keeps_what_is_finished_and_the_same_command_goes_on(
     def interrupted(*_: object) -> None:
         raise KeyboardInterrupt
 
-    for name, code in (("race", "nothing was kept; begin again"), ("baselines", "go on")):
+    for name, code in (("race", "nothing was kept; begin again"), ("baselines", "resume")):
         with monkeypatch.context() as patched:
             patched.setattr(f"idiolect.study.advice.advise.{name}", interrupted)
             stopped = commandline(*typed)

@@ -1,13 +1,112 @@
+"""Commands are imported when they are used, and are the same as if they had been from the start."""
+
 import json
 import os
+import shutil
+import subprocess
 import sys
+from importlib import import_module
+from inspect import cleandoc
 from pathlib import Path
+from typing import Any
 
 import pytest
+import typer
 
 from idiolect import load_model
 from idiolect.cli import main as cli
+from idiolect.cli.main import COMMANDS, Place, Shell, app, lazy_group, made
 from idiolect.study.store.store import DATABASE, Store
+
+CODE = """
+import sys
+from idiolect.cli.main import main
+sys.argv = ["idiolect", *sys.argv[1:]]
+try:
+    main()
+finally:
+    print(*(name for name in ("jax", "pandas", "matplotlib", "sqlite3") if name in sys.modules), file=sys.stderr)
+"""
+
+
+@pytest.mark.parametrize("word", ["--help", "--version"])
+def test_the_list_of_commands_imports_nothing_heavy(word):
+    done = subprocess.run([sys.executable, "-c", CODE, word], capture_output=True, text=True, check=True)
+    assert done.stderr.split() == []
+    if word == "--help":
+        assert all(name in done.stdout for name in (*COMMANDS, "launch"))
+
+
+@pytest.mark.parametrize("name", COMMANDS)
+def test_the_line_of_a_command_is_the_first_sentence_of_its_own_help(name):
+    place = COMMANDS[name]
+    found = getattr(import_module(place.module), place.object)
+    text = found.info.help if isinstance(found, typer.Typer) else cleandoc(found.__doc__)
+    assert place.help == " ".join(text.split("\n\n")[0].split())
+
+
+def test_a_command_is_made_once_with_its_own_options_and_an_unknown_one_is_none():
+    group: Any = typer.main.get_command(app)
+    assert group.get_command(None, "compare") is group.commands["compare"]
+    assert {"--data", "--methods"} <= {option for p in group.commands["compare"].params for option in p.opts}
+    assert "run" in group.commands["hub"].commands
+    assert group.get_command(None, "nothing") is None
+    assert group.commands.get("nothing", 3) == 3
+    assert [command.name for command in group.commands.values()] == [name for name, _ in group.commands.items()]
+    assert group.list_commands(None) == [*COMMANDS, "launch"]
+
+
+def test_a_place_is_a_function_or_a_group():
+    function = made("show", Place("idiolect.cli.show", "show", ""))
+    group = made("site", Place("idiolect.cli.site", "app", ""))
+    assert (function.name, group.name) == ("show", "site")
+    assert [p.name for p in group.params if "completion" in str(p.name)] == []
+    assert hasattr(group, "commands")
+    assert not hasattr(function, "commands")
+    assert issubclass(lazy_group({}), typer.core.TyperGroup)
+
+
+@pytest.mark.parametrize("shell", Shell)
+def test_the_script_of_each_shell_asks_idiolect(commandline, shell):
+    code, out, err = commandline("--show-completion", shell)
+    assert (code, err) == (0, "")
+    assert "_IDIOLECT_COMPLETE" in out
+
+
+@pytest.mark.skipif(shutil.which("bash") is None, reason="needs bash")
+def test_bash_accepts_the_script(commandline):
+    _, out, _ = commandline("--show-completion", "bash")
+    check = f"{out}\ncomplete -p idiolect"
+    ended = subprocess.run(["bash", "-c", check], capture_output=True, text=True, check=False)
+    assert (ended.returncode, ended.stderr) == (0, "")
+    assert "idiolect" in ended.stdout
+
+
+@pytest.mark.parametrize(
+    ("typed", "answers"),
+    [
+        ("idiolect res", {"resume"}),
+        ("idiolect wa", {"watch"}),
+        ("idiolect tr", {"track"}),
+        ("idiolect watch --p", {"--page", "--port"}),
+        ("idiolect compare --ml", {"--mlflow"}),
+        ("idiolect site su", {"summary"}),
+    ],
+)
+def test_what_may_follow_is_answered(commandline, monkeypatch, typed, answers):
+    monkeypatch.setenv("_IDIOLECT_COMPLETE", "complete_bash")
+    monkeypatch.setenv("COMP_WORDS", typed)
+    monkeypatch.setenv("COMP_CWORD", str(typed.count(" ")))
+    code, out, _ = commandline()
+    assert code == 0
+    assert {*out.split()} == answers
+
+
+def test_other_shells_are_refused_and_nothing_is_installed(commandline):
+    code, _, err = commandline("--show-completion", "dos")
+    assert (code, err.count("\n")) == (2, 1)
+    assert "--install-completion" not in commandline("--help")[1]
+
 
 SMALL = [
     "--set", "data.clients=5", "--set", "data.max_size=40", "--rounds", "4", "--eval-every", "2", "--jobs", "1",
@@ -223,7 +322,7 @@ def test_an_unfinished_folder_says_how_to_go_on(idiolect, folder, tmp_path):
     try:
         code, out, _ = idiolect("show", folder)
         assert code == 0
-        assert f"not finished: synthetic/local/seed0 at round 2; go on with: idiolect resume {folder}" in out
+        assert f"not finished: synthetic/local/seed0 at round 2; resume with: idiolect resume {folder}" in out
     finally:
         store.finish(run.id, "done")
         store._db.execute("UPDATE runs SET round = 4")

@@ -1,6 +1,6 @@
 """Models, private states and predictions that a command writes are for its user only, also with an umask of 0."""
 
-from tests.cli.test_personalize import RUN, table
+from tests.cli.test_models import RUN, table
 from tests.rights import loose, mode, umask
 
 

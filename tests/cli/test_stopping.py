@@ -60,7 +60,7 @@ def test_ctrl_c_leaves_a_run_and_says_the_command_that_goes_on(tmp_path, name):
     typed = [name, *SMALL, *COMMANDS[name], "--out", str(out)]
     goes_on = f"idiolect resume '{out}'" if name == "compare" else shlex.join(["idiolect", *typed])
     stopped = ctrl_c(typed, lambda: any((out / "checkpoints").glob("*.eqx")))
-    assert stopped == (130, "", f"stopped; go on with: {goes_on}\n")
+    assert stopped == (130, "", f"stopped; resume with: {goes_on}\n")
     assert {row.status for row in Store(out, create=False).runs()} == {"running"}
     assert not (out / "progress.json").exists()
 
@@ -75,7 +75,7 @@ def test_ctrl_c_leaves_the_finished_methods_of_an_advice(tmp_path):
     typed = ["advise", str(tmp_path / "t.csv"), "--methods", "ditto", "--rounds", "1000", "--out", str(out)]
     code, stdout, stderr = ctrl_c(typed, lambda: has_pieces(out))
     assert (code, stdout) == (130, "")
-    assert stderr.splitlines()[-1] == f"stopped; go on with: {shlex.join(['idiolect', *typed])}"
+    assert stderr.splitlines()[-1] == f"stopped; resume with: {shlex.join(['idiolect', *typed])}"
     assert "Traceback" not in stderr
     assert has_pieces(out)
     assert {path.name for path in out.iterdir()} == {RACE}
@@ -93,8 +93,8 @@ def test_a_folder_with_runs_goes_on_and_without_one_the_command_begins_again(tmp
     again = "stopped; nothing was kept; begin again with: idiolect advise 'my own.csv'\n"
     assert stopped(capsys) == stopped(capsys, tmp_path) == again
     (tmp_path / DATABASE).touch()
-    assert stopped(capsys, tmp_path) == "stopped; go on with: idiolect advise 'my own.csv'\n"
-    assert stopped(capsys, tmp_path, goes_on=lambda: "that") == "stopped; go on with: that\n"
+    assert stopped(capsys, tmp_path) == "stopped; resume with: idiolect advise 'my own.csv'\n"
+    assert stopped(capsys, tmp_path, goes_on=lambda: "that") == "stopped; resume with: that\n"
 
 
 @pytest.fixture

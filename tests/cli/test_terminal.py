@@ -7,8 +7,8 @@ from pathlib import Path
 import pytest
 import typer
 
-from idiolect.cli import printed, terminal
-from idiolect.cli.pages import REQUIRED, Page
+from idiolect.cli import results, show, terminal
+from idiolect.cli.show import REQUIRED, Page
 from idiolect.report.to_json import to_dict
 from idiolect.study.analyse.results import Results
 from idiolect.study.store.store import Store
@@ -58,7 +58,7 @@ def test_entries_are_lines_of_a_name_and_what_is_said_of_it(capsys):
 
 
 def page_lines(capsys, kind, name, settings):
-    out = shown(capsys, printed.print_page, kind, name, Page("What [it] is.", settings), False)
+    out = shown(capsys, show.print_page, kind, name, Page("What [it] is.", settings), False)
     text, _, rest = out.partition("\n")
     assert text == "What [it] is."
     assert rest == "" or rest.startswith("\n")
@@ -88,21 +88,21 @@ def test_a_page_has_its_settings_as_they_are_typed_and_says_how_to_set_one(capsy
 
 def test_a_long_text_is_not_broken(capsys):
     text = "word " * 100 + "end"
-    assert text in shown(capsys, printed.print_page, "models", "x", Page(text, {}), False)
+    assert text in shown(capsys, show.print_page, "models", "x", Page(text, {}), False)
 
 
 def test_a_page_as_json_is_its_name_text_and_settings(capsys):
-    out = shown(capsys, printed.print_page, "models", "mlp", Page("text", {"hidden": [100], "cap": None}), True)
+    out = shown(capsys, show.print_page, "models", "mlp", Page("text", {"hidden": [100], "cap": None}), True)
     assert json.loads(out) == {"name": "mlp", "text": "text", "settings": {"hidden": [100], "cap": None}}
 
 
 def test_results_as_json_are_that_alone(toy, capsys):
-    assert json.loads(shown(capsys, printed.print_results, toy, True, toy.store.folder)) == to_dict(toy)
+    assert json.loads(shown(capsys, results.print_results, toy, True, toy.store.folder)) == to_dict(toy)
 
 
 def test_results_are_a_table_its_notes_the_verdicts_and_what_diverged(toy, capsys):
     toy.store.set_fact("audit d", ["two clients share a sample"])
-    lines = shown(capsys, printed.print_results, toy, False, toy.store.folder).splitlines()
+    lines = shown(capsys, results.print_results, toy, False, toy.store.folder).splitlines()
     assert any(line.split()[:3] == ["fedavg", "global", "72.50"] for line in lines)
     assert lines[-4:] == [
         "note: the toy data leak on purpose",
@@ -113,7 +113,7 @@ def test_results_are_a_table_its_notes_the_verdicts_and_what_diverged(toy, capsy
 
 
 def test_small_tables_are_beside_the_main_one(tmp_path, capsys):
-    out = shown(capsys, printed.print_results, stores.timed(tmp_path), False, tmp_path)
+    out = shown(capsys, results.print_results, stores.timed(tmp_path), False, tmp_path)
     assert "Seconds a round, without compiling" in out
     assert "note: the toy data leak on purpose" in out
     assert "published value" not in out
@@ -124,9 +124,9 @@ def test_unfinished_runs_are_named_with_the_command_that_goes_on(tmp_path, capsy
     store, spec = Store(tmp_path / "my out"), stores.experiment([{"name": "local"}], seeds=runs)
     for seed in range(runs):
         stores.record(store, stores.start(store, spec, "cell0", "local", seed), 10 + seed, stores.local(0)[0])
-    out = shown(capsys, printed.print_results, Results(store, spec), False, store.folder)
+    out = shown(capsys, results.print_results, Results(store, spec), False, store.folder)
     names = ", ".join(f"cell0/local/seed{seed} at round {10 + seed}" for seed in range(min(runs, 4)))
-    assert f"not finished: {names}{told}; go on with: idiolect resume '{store.folder}'\n" in out
+    assert f"not finished: {names}{told}; resume with: idiolect resume '{store.folder}'\n" in out
 
 
 def test_the_places_of_what_was_written_are_told_where_they_are(toy, tmp_path, capsys):
@@ -134,7 +134,7 @@ def test_the_places_of_what_was_written_are_told_where_they_are(toy, tmp_path, c
     last = []
     for make in (Path.touch, Path.mkdir, shutil.rmtree):
         make(tmp_path / ("report.md" if make is Path.touch else "models"))
-        last.append(shown(capsys, printed.print_results, toy, False, tmp_path).splitlines()[-1])
+        last.append(shown(capsys, results.print_results, toy, False, tmp_path).splitlines()[-1])
     assert last == [report, f"{report}   {models}", report]
 
 

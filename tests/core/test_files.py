@@ -2,12 +2,23 @@ import errno
 import os
 import subprocess
 import sys
+import tomllib
 from pathlib import Path
 
 import pytest
 
-from idiolect.core.errors import DivergedError, StoreError
-from idiolect.core.files import alone, atomic_write, cache_folder, file_name, file_names, no_empty_folders
+from idiolect.core.errors import ConfigError, DivergedError, StoreError
+from idiolect.core.files import (
+    alone,
+    atomic_write,
+    cache_folder,
+    file_name,
+    file_names,
+    json_of,
+    no_empty_folders,
+    path_of,
+    toml_of,
+)
 
 
 def test_atomic_write_replaces_and_leaves_no_other_file(tmp_path):
@@ -195,3 +206,34 @@ def test_the_cache_folder_is_the_users_unless_a_variable_names_another_or_none(t
     assert cache_folder() == tmp_path / "own"
     monkeypatch.setenv("IDIOLECT_CACHE", "")
     assert cache_folder() is None
+
+
+DEEP = "[" * 100_000 + "]" * 100_000
+
+
+@pytest.mark.parametrize("content", ["", "{", "1" * 5000, b"\xff", DEEP, DEEP.encode()])
+def test_every_fault_of_json_is_a_value_error(content) -> None:
+    with pytest.raises(ValueError, match=r"."):
+        json_of(content)
+    assert json_of('{"a": [1]}') == {"a": [1]}
+
+
+@pytest.mark.parametrize("content", ["a", "a = ", f"a = {DEEP}"])
+def test_every_fault_of_toml_is_of_one_kind(content: str) -> None:
+    with pytest.raises(tomllib.TOMLDecodeError, match=r"."):
+        toml_of(content)
+    assert toml_of("a = [1]") == {"a": [1]}
+
+
+def test_a_nesting_that_is_too_deep_is_named() -> None:
+    with pytest.raises(ValueError, match="nested too deeply"):
+        json_of(DEEP)
+    with pytest.raises(tomllib.TOMLDecodeError, match="nested too deeply"):
+        toml_of(f"a = {DEEP}")
+
+
+@pytest.mark.parametrize(("value", "shown"), [(None, "None"), (3, "an int"), (b"x", "a bytes"), ([], "a list")])
+def test_what_is_no_path_is_named(value, shown: str) -> None:
+    with pytest.raises(ConfigError, match=f"^a model is the path of its file, not {shown}$"):
+        path_of(value, "a model is the path of its file")
+    assert path_of("a/b", "") == path_of(Path("a/b"), "") == Path("a/b")

@@ -77,7 +77,7 @@ import json
 from pathlib import Path
 import idiolect
 from idiolect.deploy.hub.run import run_hub
-from idiolect.deploy.in_process import InProcess
+from idiolect.deploy.transport import InProcess
 from tests.deploy.federation import data_of, experiment_of, hub_of, scores_of, sites_of
 
 data, folder = data_of(), Path("real")

@@ -84,9 +84,9 @@ ALLOWED = {
     "core/rights.py": "the one place",
     "core/files.py": "the same",
     "runtime/xla_flags.py": "what XLA knows is no secret, and the module imports nothing of the package",
-    "data/partition_file.py": "an index file is public",
+    "data/partition.py": "an index file is public",
     "deploy/site/child.py": "the kernel's file about the process",
-    "deploy/site/fence.py": "a lock with a mode",
+    "deploy/site/state.py": "a lock with a mode",
     "report/live_page.py": "no file: the page's own method",
 }
 

@@ -1,13 +1,76 @@
-"""Federated data: what a split and a federation refuse, and what pooling, merging and selecting keep."""
+"""Splits whose samples are made when they are used."""
 
 from dataclasses import replace
 from typing import Any
 
+import equinox as eqx
+import jax.numpy as jnp
 import numpy as np
 import pytest
+from jaxtyping import Array
 
+from idiolect.algorithms.registry import build
 from idiolect.core.errors import ConfigError, DataError
-from idiolect.data.federated import SPLITS, FederatedData, Split
+from idiolect.data.audit import audit_lines
+from idiolect.data.federated import SPLITS, FederatedData, GeneratedSplit, Maker, Split
+from idiolect.graphs.generators import graph_for
+
+
+class Counted(Maker):
+    """Client i has i, i + step, i + 2 step, ... and labels 0, 1, 0, 1, ..."""
+
+    step: float
+    capacity: int = eqx.field(static=True, default=4)
+
+    def samples(self, client_id: Array) -> tuple[Array, Array]:
+        rows = jnp.arange(self.capacity)
+        return (client_id + self.step * rows)[:, None] * jnp.ones(2), rows % 2
+
+
+def federation(step: float = 0.5, sizes: tuple[int, ...] = (3, 1, 4)) -> FederatedData:
+    split = GeneratedSplit(Counted(step), np.asarray(sizes))
+    names = tuple(f"c{i}" for i in range(len(sizes)))
+    return FederatedData("made", split, split, split, names, "classification", ("0", "1"))
+
+
+def test_a_client_has_its_own_rows_and_no_more() -> None:
+    split = federation().test
+    x, y = split.client(2)
+    np.testing.assert_array_equal(x, np.repeat([[2], [2.5], [3], [3.5]], 2, axis=1))
+    np.testing.assert_array_equal(y, [0, 1, 0, 1])
+    assert [len(split.client(i)[1]) for i in range(3)] == [3, 1, 4]
+    assert (split.count, split.feature_shape) == (8, (2,))
+
+
+def test_the_fingerprint_tells_what_is_made_apart() -> None:
+    prints = {federation().fingerprint, federation(0.25).fingerprint, federation(sizes=(3, 1, 3)).fingerprint}
+    assert len(prints) == 3
+    assert federation().fingerprint in prints
+
+
+def test_what_needs_all_samples_is_refused_in_one_line() -> None:
+    data = federation()
+    for action in (
+        data.pooled,
+        lambda: data.select(lambda _: True),
+        lambda: data.train.x,
+        lambda: data.train.y,
+        lambda: data.train.owners,
+        lambda: data.train.offsets,
+        lambda: build({"name": "global"}).training_data(data),
+        lambda: graph_for("by_labels", data),
+    ):
+        with pytest.raises(DataError, match="never stored together"):
+            action()
+    assert "Not audited" in audit_lines(data)[0]
+
+
+def test_sizes_beyond_what_is_made_are_refused() -> None:
+    with pytest.raises(DataError, match="from 0 to 4 samples"):
+        federation(sizes=(5,))
+    with pytest.raises(DataError, match="client 'c1' has no training samples"):
+        federation(sizes=(1, 0))
+
 
 SIZES = {"train": (2, 3, 1, 4), "validation": (0, 1, 2, 0), "test": (1, 2, 1, 3)}
 
@@ -19,7 +82,7 @@ def split_of(sizes: tuple[int, ...], start: int, **changes: Any) -> Split:
     return Split(np.stack([rows, -rows], axis=1).astype("f4"), (rows % 3).astype("i4"), offsets, **changes)
 
 
-def federation(**changes: Any) -> FederatedData:
+def small_federation(**changes: Any) -> FederatedData:
     splits = {name: split_of(sizes, 100 * k) for k, (name, sizes) in enumerate(SIZES.items())}
     given = {
         "name": "small",
@@ -32,7 +95,7 @@ def federation(**changes: Any) -> FederatedData:
     return FederatedData(**given | splits | changes)
 
 
-DATA = federation()
+DATA = small_federation()
 
 
 def first(split: Split) -> list[list[int]]:
@@ -93,11 +156,11 @@ def test_own_labels_lie_below_the_clients_number_of_classes() -> None:
 )
 def test_every_client_has_training_and_test_samples(changes: dict[str, Any], message: str) -> None:
     with pytest.raises(DataError, match=message):
-        federation(**changes)
+        small_federation(**changes)
 
 
 def test_a_federation_without_any_test_sample_is_for_training_alone() -> None:
-    data = federation(test=split_of((0, 0, 0, 0), 0))
+    data = small_federation(test=split_of((0, 0, 0, 0), 0))
     assert (data.test.count, data.pooled().test.count, data.merged(2).num_clients) == (0, 0, 2)
     assert repr(data).startswith(
         "<FederatedData small: 4 clients, 10 train, 3 validation, 0 test samples; 2 features"
@@ -112,37 +175,37 @@ def test_the_client_of_a_value_that_is_not_finite_is_named(name: str, value: flo
     x, y = split.x.copy(), split.y.astype("f4")
     x[row, 1] = value
     with pytest.raises(DataError, match=f"small: NaN or infinity in the {name} features of client 'b'"):
-        federation(**{name: replace(split, x=x)})
+        small_federation(**{name: replace(split, x=x)})
     y[row] = value
     with pytest.raises(DataError, match=f"in the {name} labels of client 'b'"):
-        federation(task="regression", classes=(), **{name: replace(split, y=y)})
+        small_federation(task="regression", classes=(), **{name: replace(split, y=y)})
 
 
 def test_what_is_derived_from_the_fields() -> None:
     assert [DATA.split(name).count for name in SPLITS] == [10, 3, 7]
     assert DATA.split("test") is DATA.test is DATA.stored("test")
     assert (DATA.num_clients, DATA.num_outputs, DATA.feature_shape) == (4, 3, (2,))
-    assert federation(task="regression").num_outputs == 1
+    assert small_federation(task="regression").num_outputs == 1
     assert not DATA.own_labels
-    assert federation(train=split_of(SIZES["train"], 0, outputs=np.full(4, 3))).own_labels
+    assert small_federation(train=split_of(SIZES["train"], 0, outputs=np.full(4, 3))).own_labels
     with pytest.raises(ConfigError, match="unknown split 'tests'; did you mean 'test'"):
         DATA.split("tests")
 
 
 def test_the_fingerprint_tells_every_number_and_name_and_nothing_else() -> None:
-    assert federation().fingerprint == DATA.fingerprint
-    assert federation(name="other", notes=(), provenance={}).fingerprint == DATA.fingerprint
+    assert small_federation().fingerprint == DATA.fingerprint
+    assert small_federation(name="other", notes=(), provenance={}).fingerprint == DATA.fingerprint
     moved = DATA.train.x.copy()
     moved[3, 1] = np.nextafter(moved[3, 1], np.float32(np.inf))
     others = [
-        federation(train=replace(DATA.train, x=moved)),
-        federation(test=replace(DATA.test, y=DATA.test.y[::-1])),
-        federation(validation=replace(DATA.validation, offsets=np.array([0, 1, 1, 3, 3]))),
-        federation(validation=replace(DATA.validation, outputs=np.full(4, 3))),
-        federation(clients=("a", "b", "c", "e")),
-        federation(classes=("x", "y", "w")),
-        federation(train=replace(DATA.train, y=DATA.train.y.astype("i8"))),
-        federation(task="regression"),
+        small_federation(train=replace(DATA.train, x=moved)),
+        small_federation(test=replace(DATA.test, y=DATA.test.y[::-1])),
+        small_federation(validation=replace(DATA.validation, offsets=np.array([0, 1, 1, 3, 3]))),
+        small_federation(validation=replace(DATA.validation, outputs=np.full(4, 3))),
+        small_federation(clients=("a", "b", "c", "e")),
+        small_federation(classes=("x", "y", "w")),
+        small_federation(train=replace(DATA.train, y=DATA.train.y.astype("i8"))),
+        small_federation(task="regression"),
     ]
     assert len({DATA.fingerprint, *(other.fingerprint for other in others)}) == len(others) + 1
 
@@ -177,13 +240,13 @@ def test_merging_joins_neighbours(count: int, names: tuple[str, ...], trained: l
 
 
 def test_clients_with_own_labels_are_not_merged() -> None:
-    own = federation(**{name: split_of(SIZES[name], 0, outputs=np.full(4, 3)) for name in SPLITS})
+    own = small_federation(**{name: split_of(SIZES[name], 0, outputs=np.full(4, 3)) for name in SPLITS})
     with pytest.raises(ConfigError, match="with the same classes for all"):
         own.merged(2)
 
 
 def test_selecting_keeps_whole_clients() -> None:
-    own = federation(**{name: split_of(SIZES[name], 0, outputs=np.arange(3, 7)) for name in SPLITS})
+    own = small_federation(**{name: split_of(SIZES[name], 0, outputs=np.arange(3, 7)) for name in SPLITS})
     chosen = own.select(lambda i: i in (1, 3))
     assert chosen.clients == ("b", "d")
     assert first(chosen.train) == [[2, 3, 4], [6, 7, 8, 9]]

@@ -1,3 +1,5 @@
+"""What a person should look at: columns, copies, clients and classes."""
+
 import json
 import shlex
 import warnings
@@ -7,8 +9,43 @@ import pandas as pd
 import pytest
 
 from idiolect.core.errors import DataError
-from idiolect.data.inspection import inspect_table
+from idiolect.data.inspection import inspect_table, of_classes, of_clients, suspicions_of
+from idiolect.data.schema.columns import LeftOut, Number
 from tests.tables import wards
+
+
+def test_columns_and_copies_are_named() -> None:
+    rng = np.random.default_rng(0)
+    table = pd.DataFrame({"x": rng.normal(size=30), "id": np.arange(30), "label": rng.integers(0, 2, 30)})
+    table["copy"] = table["x"]
+    columns = (Number(name="x", fill=0.0), LeftOut(name="id", why="an identifier: a running number"))
+    owners = np.array(["a", "b", "c"] * 10)
+    found = suspicions_of(table, ["x", "id", "copy"], "label", owners, columns, ["x"])
+    assert found == [
+        "column 'x' gives the label of every row by itself: is it the label under another name?",
+        "column 'copy' repeats 'x'",
+        "column 'id' is an identifier: a running number",
+    ]
+    twice = pd.concat([table, table.iloc[:2]])
+    moved = suspicions_of(twice, ["x"], "label", np.append(owners, ["a", "a"]), (), ())
+    assert moved == ["2 rows stand at more than one client", "1 rows repeat another row of their client"]
+    assert suspicions_of(table.iloc[:0], ["x"], "label", owners[:0], (), ()) == []
+
+
+def test_small_clients_and_single_ones() -> None:
+    assert of_clients({"a": 10, "b": 12}) == []
+    assert of_clients({"a": 9, "b": 12}) == ["1 of 2 clients have fewer than 10 rows: a"]
+    assert of_clients({"a": 30}) == ["there is a single client: nothing to federate"]
+
+
+def test_classes_that_nearly_all_labels_have() -> None:
+    y = np.array([0] * 49 + [1])
+    counts = {"a": {"n": 25, "y": 0}, "b": {"n": 24, "y": 1}}
+    assert of_classes(y, ("n", "y"), counts) == [
+        "98.0% of the labels are 'n': accuracy says little, compare by balanced-accuracy or auroc",
+        "1 of 2 clients have one class only: a",
+    ]
+    assert of_classes(np.array([0, 1]), ("n", "y"), {"a": {"n": 1, "y": 1}}) == []
 
 
 @pytest.fixture
@@ -33,7 +70,7 @@ def test_what_is_found(table):
     assert columns["sex"].distinct == 2
     assert columns["patient"].done.startswith("left out: an identifier")
     told = " ".join(found.suspicions)
-    assert "'outcome' alone tells the label" in told
+    assert "'outcome' gives the label" in told
     assert "'age2' repeats 'age'" in told
     assert "'patient' is an identifier" in told
     assert json.loads(json.dumps(found.to_dict()))["rows"] == 60
@@ -75,7 +112,7 @@ def test_the_command_is_one_that_runs(commandline, table, tmp_path):
     assert """data.ignore=["outcome"]""" in words
     code, out, err = commandline("inspect", path, "--client", "ward")
     assert (code, err) == (0, "")
-    assert "look at: column 'outcome' alone" in out
+    assert "check: column 'outcome' gives" in out
     assert "idiolect compare --data" in out
     assert "data.task" not in out
     code, out, err = commandline("inspect", path, "--client", "ward", "--label", "age", "--task", "regression")
@@ -167,7 +204,7 @@ def test_a_table_without_features_and_one_with_a_wrong_split_are_shown():
 def test_suspicions_are_of_the_usable_rows():
     made = gapped(label={3: None})
     made["outcome"] = made["label"]
-    assert "column 'outcome' alone tells the label" in " ".join(inspect_table(made, "ward").suspicions)
+    assert "column 'outcome' gives the label" in " ".join(inspect_table(made, "ward").suspicions)
 
 
 def test_the_command_shows_what_has_to_be_mended(commandline, tmp_path):

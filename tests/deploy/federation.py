@@ -10,14 +10,12 @@ from idiolect.data import from_arrays
 from idiolect.data.federated import FederatedData
 from idiolect.deploy.hub.config import HubConfig
 from idiolect.deploy.hub.journal import Participation
-from idiolect.deploy.in_process import InProcess
 from idiolect.deploy.kind import Kind
 from idiolect.deploy.messages import Message
 from idiolect.deploy.site.config import Allowed, SiteConfig
-from idiolect.deploy.site.open import Inline
-from idiolect.deploy.site.site import Site
+from idiolect.deploy.site.site import Inline, Site
 from idiolect.deploy.site.trainer import Trainer
-from idiolect.deploy.transport import Replies
+from idiolect.deploy.transport import InProcess, Replies
 from idiolect.study.spec.experiment import Experiment, comparison_of
 from idiolect.study.store.store import Store
 

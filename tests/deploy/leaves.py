@@ -8,9 +8,9 @@ from pathlib import Path
 
 from idiolect.algorithms.registry import ALGORITHMS
 from idiolect.deploy.hub.run import run_hub
-from idiolect.deploy.in_process import InProcess
 from idiolect.deploy.messages import Message, part_of, read_message
 from idiolect.deploy.site.outbox import Outbox
+from idiolect.deploy.transport import InProcess
 from tests import modalities
 from tests.deploy.federation import data_of, experiment_of, hub_of, sites_of
 

@@ -4,9 +4,9 @@ import pytest
 
 from idiolect.core.errors import DataError
 from idiolect.deploy.hub.run import run_hub
-from idiolect.deploy.in_process import InProcess
 from idiolect.deploy.messages import Message, digest_of_request
 from idiolect.deploy.terms import TRANSPORT, Place, Terms, place_of, terms_of
+from idiolect.deploy.transport import InProcess
 from tests.deploy.federation import data_of, experiment_of, hub_of, sites_of
 
 TERMS = {

@@ -48,7 +48,8 @@ def stubs(monkeypatch: pytest.MonkeyPatch) -> None:
     def begun(*_: Any, **__: Any) -> None:
         raise typer.Exit(BEGUN)
 
-    places = {"launch": ("cli.execute", "report.launch"), "launch_sweep": ("cli.sweep", "study.search.launch")}
+    importlib.import_module("idiolect.api")  # first, so that no module keeps a name that is replaced below
+    places = {"launch": ("cli.experiments", "report.launch"), "launch_sweep": ("cli.sweep", "study.search.launch")}
     for name, homes in {**places, "ask": ("cli.advise",), "advise": ("study.advice.advise",)}.items():
         for home in homes:
             module = importlib.import_module(f"idiolect.{home}")

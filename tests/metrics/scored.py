@@ -10,11 +10,9 @@ import jax.numpy as jnp
 import numpy as np
 
 from idiolect.client.objective import objective_of
-from idiolect.client.samples import to_device
-from idiolect.client.tiles import tiles_of
+from idiolect.client.samples import tiles_of, to_device
 from idiolect.data.federated import Split
-from idiolect.metrics.base import Metric
-from idiolect.metrics.of_rows import measure_rows
+from idiolect.metrics.base import Metric, measure_rows
 from idiolect.runtime.scoring import divided, finished, score_tiles
 from tests.federations import split_of
 

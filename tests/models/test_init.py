@@ -9,9 +9,8 @@ from jax.example_libraries import stax
 from idiolect.core.errors import ConfigError
 from idiolect.models.cnn import CNN
 from idiolect.models.conv import Conv2d
+from idiolect.models.dense import MLP, MultinomialLogistic
 from idiolect.models.init import INITIALISATIONS, initialise
-from idiolect.models.linear import MultinomialLogistic
-from idiolect.models.mlp import MLP
 
 KEY = jax.random.key(3)
 

@@ -7,8 +7,7 @@ import pytest
 from idiolect.core import tree
 from idiolect.core.errors import ConfigError
 from idiolect.models.cnn import CNN
-from idiolect.models.linear import LinearRegression, MultinomialLogistic
-from idiolect.models.mlp import MLP
+from idiolect.models.dense import MLP, LinearRegression, MultinomialLogistic
 from idiolect.models.parts import separate
 
 KEY = jax.random.key(0)

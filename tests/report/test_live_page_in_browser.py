@@ -50,7 +50,7 @@ class Runs:
 
 @pytest.fixture
 def runs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Runs]:
-    monkeypatch.setattr("idiolect.study.pulse.FRESH", 1e9)  # however long a test takes
+    monkeypatch.setattr("idiolect.study.run.following.FRESH", 1e9)  # however long a test takes
     made = Runs(tmp_path / "toy")
     yield made
     made.store.close()

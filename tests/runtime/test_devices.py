@@ -10,7 +10,7 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from idiolect.client.exact import span
+from idiolect.client import span
 from idiolect.runtime import devices
 from idiolect.runtime.devices import Devices, default_block, map_blocks
 from idiolect.runtime.distributed import COORDINATOR, PROCESS, PROCESSES, free_port

@@ -13,8 +13,7 @@ import idiolect
 from idiolect.algorithms.fedavg import FedAvg, FedAvgFineTuned
 from idiolect.algorithms.local import Local
 from idiolect.client.objective import objective_of
-from idiolect.client.samples import to_device
-from idiolect.client.tiles import TILE
+from idiolect.client.samples import TILE, to_device
 from idiolect.core.errors import ConfigError, DataError
 from idiolect.data.federated import Split
 from idiolect.data.sets.registry import load

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from idiolect.algorithms.fedavg import FedAvg
-from idiolect.client.tiles import tiles_of
+from idiolect.client.samples import tiles_of
 from idiolect.core import tree
 from idiolect.runtime.devices import Devices
 from idiolect.runtime.members import Axis, Member, alone, together

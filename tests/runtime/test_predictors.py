@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from idiolect.algorithms.parts.averaging import Averaging
-from idiolect.algorithms.parts.local_sgd import Trainer
+from idiolect.algorithms.parts.solvers import Trainer
 from idiolect.api.run import run
 from idiolect.client.predictor import Predictor, Shared
 from idiolect.runtime.evaluate import Evaluator

@@ -6,8 +6,7 @@ import numpy as np
 import pytest
 
 from idiolect.client.objective import objective_of
-from idiolect.client.samples import to_device
-from idiolect.client.tiles import tiles_of
+from idiolect.client.samples import tiles_of, to_device
 from idiolect.metrics.registry import METRICS, measured
 from idiolect.runtime.scoring import Each, Pool, Sums, Values, divided, finished, over_all, score_tiles
 from tests.federations import split_of

@@ -8,9 +8,8 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Float, Int, PRNGKeyArray, PyTree
 
-from idiolect.algorithms.base import Cohort, Weighting, check
-from idiolect.algorithms.parts.local_sgd import Trainer
-from idiolect.algorithms.start import Start
+from idiolect.algorithms.base import Cohort, Start, Weighting, check
+from idiolect.algorithms.parts.solvers import Trainer
 from idiolect.client.client import Client
 from idiolect.core import tree
 from idiolect.core.tree import Params, Scalar
@@ -63,7 +62,7 @@ class Adaptive(Trainer):
         return Moments(start.params, jax.tree.map(jnp.zeros_like, start.params), tau)
 
     def view(self, shared: Moments, client_id: Int[Array, ""]) -> Params:
-        """Clients receive the model alone."""
+        """Clients receive only the model."""
         del client_id
         return shared.params
 

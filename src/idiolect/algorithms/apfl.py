@@ -6,11 +6,9 @@ import equinox as eqx
 import jax.numpy as jnp
 from jaxtyping import Array, ArrayLike, Float, PRNGKeyArray
 
-from idiolect.algorithms.base import Weighting, check
+from idiolect.algorithms.base import Start, Weighting, check
 from idiolect.algorithms.parts.averaging import Averaging
-from idiolect.algorithms.parts.local_sgd import Trainer
-from idiolect.algorithms.parts.solvers import over_batches
-from idiolect.algorithms.start import Start
+from idiolect.algorithms.parts.solvers import Trainer, over_batches
 from idiolect.client.client import Client
 from idiolect.client.objective import Batch
 from idiolect.client.predictor import Models, Shared

@@ -1,8 +1,8 @@
 """The contract of a method: pure functions for ONE client, and one for the server.
 
-A method is an `equinox.Module`: a frozen dataclass that is also a pytree. Its float hyper-parameters are leaves
-(a grid of them is one more batch axis); its integers and names are static. It never sees a batch of clients,
-never keeps state in Python, and never sees validation or test data.
+A method is an `equinox.Module`: a frozen dataclass that is also a pytree. Its float hyper-parameters are leaves (a
+grid of them is one more batch axis); its integers and names are static. It never sees a batch of clients, never keeps
+state in Python, and never sees validation or test data.
 
     shared  = init(start, key)                           the server's state
     private = init_private(start, key)                   one client's own state; never sent
@@ -15,18 +15,21 @@ A method that neighbours can run without a server names its graph in `peers`, an
 
     view = mix(message, the neighbours' messages, weights of the edges)
 
-`optional.py` has what a method may add for readers of its results: remarks, diagnostics, relations, its graph.
+For the readers of its results a method may add remarks, diagnostics, relations and its graph; training does not need
+them. It has one by defining the function; nothing is inherited or registered. Reports call `remarks_of`,
+`diagnostics_of`, `relations_of` and `client_graph_of`, which also work for methods without it.
 
 Four more say what a client gets that joins after training: new_view, new_private, new_round, new_models. Their
 defaults are the method's own functions with the shared state held fixed.
 
-The message and the private state are separate values: what a method does not put into its message never leaves
-the client. docs/contract.md shows how eight very different methods fit.
+The message and the private state are separate values: what a method does not put into its message never leaves the
+client. docs/contract.md shows how eight very different methods fit.
 """
 
 from abc import abstractmethod
+from collections.abc import Hashable
 from inspect import Parameter, signature
-from typing import Any, ClassVar, Literal, NamedTuple
+from typing import Any, ClassVar, Literal, NamedTuple, Protocol, runtime_checkable
 
 import equinox as eqx
 import jax
@@ -35,13 +38,75 @@ import numpy as np
 from jax.core import Tracer
 from jaxtyping import Array, Bool, Float, Int, PRNGKeyArray, PyTree
 
-from idiolect.algorithms.start import Start
 from idiolect.client.client import Client
 from idiolect.client.predictor import Models, Shared
 from idiolect.core.errors import require, unknown
 from idiolect.core.settings import LARGEST, MOST
-from idiolect.data.federated import FederatedData
-from idiolect.graphs import Graph
+from idiolect.data.federated import FederatedData, TaskKind
+from idiolect.graphs import Graph, graph_for
+
+
+class Graphs:
+    """The graphs that a method has asked for on one federation, each built once."""
+
+    def __init__(self, data: FederatedData) -> None:
+        self._data = data
+        self._built: dict[Graph | str, Graph] = {}
+
+    def __call__(self, graph: Graph | str) -> Graph:
+        """See `Start.graph`."""
+        if graph not in self._built:
+            self._built[graph] = graph_for(graph, self._data)
+        return self._built[graph]
+
+    @property
+    def contents(self) -> Hashable:
+        """Equal for equal graphs, by their arrays."""
+        arrays = ((g.offsets, g.neighbours, g.weights, g.hub) for g in self._built.values())
+        return tuple(tuple(None if a is None else (a.dtype.str, a.tobytes()) for a in graph) for graph in arrays)
+
+
+class Start(eqx.Module):
+    """What a server knows before the first round: the model, and of the federation what its clients announce.
+
+    params: the initial model. sizes: (N,) training samples of each client. Inside a compiled program both may be
+    traced; where the method is only checked, params are shapes. All else is known at any time:
+    clients: N. capacity: training samples of the largest client. task, num_outputs, feature_shape: see
+    `FederatedData`.
+    """
+
+    params: PyTree
+    sizes: Int[Array | np.ndarray, "clients"]
+    clients: int = eqx.field(static=True)
+    capacity: int = eqx.field(static=True)
+    task: TaskKind = eqx.field(static=True)
+    num_outputs: int = eqx.field(static=True)
+    feature_shape: tuple[int, ...] = eqx.field(static=True)
+    graphs: Graphs = eqx.field(static=True, repr=False)
+
+    def graph(self, graph: Graph | str) -> Graph:
+        """The graph of these clients that has this name, or the user's own, checked; see `graphs.graph_for`.
+
+        The first call warns (`GraphWarning`) of a graph that falls apart. It is no array of a compiled program: keep
+        what the rounds need of it, `graphs.mixing.links`, in the server's state.
+        """
+        return self.graphs(graph)
+
+
+def start_of(data: FederatedData, params: PyTree) -> Start:
+    """The start of a run on a federation: only its training split is used."""
+    sizes = data.train.sizes
+    return Start(
+        params,
+        sizes,
+        clients=data.num_clients,
+        capacity=int(sizes.max()),
+        task=data.task,
+        num_outputs=data.num_outputs,
+        feature_shape=data.feature_shape,
+        graphs=Graphs(data),
+    )
+
 
 Weighting = Literal["uniform", "size"]
 
@@ -51,7 +116,7 @@ class Cohort(NamedTuple):
 
     ids: (S,) client numbers; sizes: (S,) their training samples; present: (S,) False for padding (binomial
     sampling draws a different number each round); population: N; total_size: training samples of all N;
-    expected: S, the expected number of clients a round, so that a client takes part with probability S / N.
+    expected: S, the expected number of clients per round, so that a client takes part with probability S / N.
     """
 
     ids: Int[Array, "clients"]
@@ -220,3 +285,60 @@ def check(owner: Algorithm, **bounds: Any) -> None:
                 require(bool((np.asarray(value) <= 1).all()), f"{label} must not be greater than 1")
             if bound == "decay":
                 require(bool((np.asarray(value) < 1).all()), f"{label} must be less than 1")
+
+
+@runtime_checkable
+class Remarks(Protocol):
+    """A method with remarks that readers of its results need."""
+
+    def remarks(self, params: PyTree) -> tuple[str, ...]:
+        """Sentences about this method with this model; `params` may be shapes."""
+        ...
+
+
+@runtime_checkable
+class Diagnosed(Protocol):
+    """A method with numbers on its progress, such as MOCHA's duality gap."""
+
+    def diagnostics(self, shared: PyTree) -> dict[str, Float[Array, ""]]:
+        """Scalars by name. They are recorded at every evaluation."""
+        ...
+
+
+@runtime_checkable
+class Related(Protocol):
+    """A method that learns how clients are related."""
+
+    def relations(self, shared: PyTree) -> Float[Array, "clients clients"] | None:
+        """The learned relation matrix, symmetric; None if this run's settings learn none."""
+        ...
+
+
+@runtime_checkable
+class OnGraph(Protocol):
+    """A method that relates clients by a graph, also where a server does the mixing."""
+
+    def graph_used(self, start: Start) -> Graph | None:
+        """The graph of the clients."""
+        ...
+
+
+def remarks_of(algorithm: Algorithm, params: PyTree) -> tuple[str, ...]:
+    """The method's remarks with this model; none for most methods."""
+    return algorithm.remarks(params) if isinstance(algorithm, Remarks) else ()
+
+
+def diagnostics_of(algorithm: Algorithm, shared: PyTree) -> dict[str, float]:
+    """The method's diagnostics of a server state, by name; none for most methods."""
+    values = algorithm.diagnostics(shared) if isinstance(algorithm, Diagnosed) else {}
+    return {name: float(value) for name, value in values.items()}
+
+
+def relations_of(algorithm: Algorithm, shared: PyTree) -> Float[Array, "clients clients"] | None:
+    """The relation matrix that the method has learned; None for most methods."""
+    return algorithm.relations(shared) if isinstance(algorithm, Related) else None
+
+
+def client_graph_of(algorithm: Algorithm, start: Start) -> Graph | None:
+    """The graph by which the method relates clients: its own, or that of its neighbours; None if it has none."""
+    return algorithm.graph_used(start) if isinstance(algorithm, OnGraph) else algorithm.peers(start)

@@ -4,9 +4,8 @@ from typing import ClassVar
 
 from jaxtyping import PRNGKeyArray, PyTree
 
-from idiolect.algorithms.parts.averaging import Averaging
-from idiolect.algorithms.parts.fine_tuning import FineTuned
-from idiolect.algorithms.parts.local_sgd import Trainer
+from idiolect.algorithms.parts.averaging import Averaging, FineTuned
+from idiolect.algorithms.parts.solvers import Trainer
 from idiolect.client.client import Client
 from idiolect.core.tree import Params
 

@@ -6,11 +6,9 @@ from typing import ClassVar, Literal, get_args
 import equinox as eqx
 from jaxtyping import PRNGKeyArray, PyTree
 
-from idiolect.algorithms.base import check
+from idiolect.algorithms.base import Start, check
 from idiolect.algorithms.parts.body_head import Announced, OneStart, train_head
-from idiolect.algorithms.parts.local_sgd import Trainer
-from idiolect.algorithms.parts.solvers import sgd
-from idiolect.algorithms.start import Start
+from idiolect.algorithms.parts.solvers import Trainer, sgd
 from idiolect.client.client import Client
 from idiolect.client.predictor import Models, Shared
 from idiolect.core import tree

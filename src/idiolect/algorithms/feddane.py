@@ -7,9 +7,8 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Int, PRNGKeyArray, PyTree
 
-from idiolect.algorithms.base import Cohort, Weighting, check
-from idiolect.algorithms.parts.local_sgd import Trainer
-from idiolect.algorithms.start import Start
+from idiolect.algorithms.base import Cohort, Start, Weighting, check
+from idiolect.algorithms.parts.solvers import Trainer
 from idiolect.client.client import Client
 from idiolect.client.predictor import Models, Shared
 from idiolect.core import tree

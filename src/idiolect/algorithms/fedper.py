@@ -6,7 +6,7 @@ from jaxtyping import PRNGKeyArray
 
 from idiolect.algorithms.parts.averaging import Averaging
 from idiolect.algorithms.parts.body_head import Parted
-from idiolect.algorithms.parts.local_sgd import Trainer
+from idiolect.algorithms.parts.solvers import Trainer
 from idiolect.client.client import Client
 from idiolect.core import tree
 from idiolect.core.tree import Params
@@ -22,7 +22,7 @@ class FedPer(Parted, Averaging, Trainer):
     clients' SGD, see `Trainer`. weighting, server_optimizer, server_rate: see `Averaging`. With an empty head it is
     FedAvg; with nothing but a head, Local.
 
-    Model: `personal` is B with the client's P_i. A new client trains P_i alone, B held, since no
+    Model: `personal` is B with the client's P_i. A new client trains only P_i, with B held, since no
     server would follow what its steps do to B.
 
     Source: Arivazhagan et al., "Federated Learning with Personalization Layers", 2019, Algorithms 1 and 2.
@@ -55,7 +55,7 @@ class LGFedAvg(Parted, Averaging, Trainer):
     The paper's experiments start from a model that FedAvg has trained, and its optional auxiliary and adversarial
     losses are not part of the method here.
 
-    Model: `personal` is the client's l_i under g. A new client trains l_i alone, g held.
+    Model: `personal` is the client's l_i under g. A new client trains only l_i, with g held.
 
     Source: Liang et al., "Think Locally, Act Globally: Federated Learning with Local and Global Representations",
     2020, Algorithm 1.

@@ -6,7 +6,7 @@ from jaxtyping import PRNGKeyArray, PyTree
 
 from idiolect.algorithms.base import check
 from idiolect.algorithms.parts.averaging import Averaging
-from idiolect.algorithms.parts.local_sgd import Trainer
+from idiolect.algorithms.parts.solvers import Trainer
 from idiolect.client.client import Client
 from idiolect.core import tree
 from idiolect.core.tree import Params, Scalar

@@ -7,10 +7,9 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, PRNGKeyArray, PyTree
 
-from idiolect.algorithms.base import Cohort, check
+from idiolect.algorithms.base import Cohort, Start, check
 from idiolect.algorithms.parts.body_head import OneStart, Parted, train_head
-from idiolect.algorithms.parts.local_sgd import Trainer
-from idiolect.algorithms.start import Start
+from idiolect.algorithms.parts.solvers import Trainer
 from idiolect.client.client import Client
 from idiolect.client.predictor import Models
 from idiolect.core import tree

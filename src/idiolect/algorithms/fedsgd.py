@@ -5,10 +5,9 @@ from typing import ClassVar
 import equinox as eqx
 from jaxtyping import Array, Int, PRNGKeyArray, PyTree
 
-from idiolect.algorithms.base import Algorithm, Cohort, Weighting, check
+from idiolect.algorithms.base import Algorithm, Cohort, Start, Weighting, check
 from idiolect.algorithms.parts.averaging import Server
 from idiolect.algorithms.parts.solvers import MakeOptimizer, check_optimizer, optimizer
-from idiolect.algorithms.start import Start
 from idiolect.client.client import Client
 from idiolect.core import tree
 from idiolect.core.tree import Params, Scalar
@@ -17,7 +16,7 @@ from idiolect.core.tree import Params, Scalar
 class FedSGD(Algorithm):
     """FedSGD: w_{t+1} = w_t - eta sum_{i in S} p_i g_i, g_i = grad f_i(w_t).
 
-    batch_size: 0 takes all the client's samples, so that with all clients a round is one step of gradient descent
+    batch_size: 0 takes all the client's samples, so that a round with all clients is one step of gradient descent
     on sum_i p_i f_i; otherwise g_i is the gradient on one mini-batch, without replacement: distributed mini-batch
     SGD, whose step is that of gradient descent in expectation.
     weighting: p_i = n_i / sum_{j in S} n_j ("size", as published: of all samples alike) or 1 / |S| ("uniform": of

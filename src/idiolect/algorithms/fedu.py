@@ -9,9 +9,8 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float, Int, PRNGKeyArray, PyTree
 
-from idiolect.algorithms.base import Cohort, check
-from idiolect.algorithms.parts.local_sgd import Trainer
-from idiolect.algorithms.start import Start
+from idiolect.algorithms.base import Cohort, Start, check
+from idiolect.algorithms.parts.solvers import Trainer
 from idiolect.client.client import Client
 from idiolect.client.predictor import Models
 from idiolect.core import tree
@@ -80,7 +79,7 @@ class GraphTrainer(Trainer):
         return self.step
 
     def check_start(self, start: Start) -> None:
-        """Refuse a graph of other clients; warn if mixing alone drives the models apart."""
+        """Refuse a graph of other clients; warn if the mixing step drives the models apart."""
         graph = start.graph(self.graph)
         if problem := self.beyond(graph):
             warnings.warn(f"{self.name}: {problem}", GraphWarning, stacklevel=2)
@@ -193,7 +192,7 @@ class FedU(GraphTrainer):
 
     Model: `personal` is w_k.
 
-    Warns (`GraphWarning`) if mixing alone drives the models apart: mu R eta rho >= 2, rho = ||L||.
+    Warns (`GraphWarning`) if the mixing step drives the models apart: mu R eta rho >= 2, rho = ||L||.
 
     Source: Dinh, Vu, Tran, Dao, Zhang, "A New Look and Convergence Rate of Federated Multi-Task Learning with
     Laplacian Regularization", IEEE TNNLS 2022, Algorithm 1.

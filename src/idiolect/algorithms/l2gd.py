@@ -6,9 +6,8 @@ import equinox as eqx
 import jax
 from jaxtyping import Array, Bool, Int, PRNGKeyArray, UInt32
 
-from idiolect.algorithms.base import Algorithm, Cohort, check
+from idiolect.algorithms.base import Algorithm, Cohort, Start, check
 from idiolect.algorithms.parts.solvers import sgd
-from idiolect.algorithms.start import Start
 from idiolect.client.client import Client
 from idiolect.client.predictor import Models, Shared
 from idiolect.core import tree
@@ -33,7 +32,7 @@ class L2GD(Algorithm):
     the second needs the network, p (1 - p) of all rounds in expectation; between two aggregations xbar does not move.
 
     All clients take part in every round: xbar is the mean of all of them. The coin is a function of the run's seed
-    and the round alone.
+    and the round.
 
     rate: alpha; the paper wants alpha lambda / (n p) <= 1/2. coupling: lambda. probability: p, 0 < p < 1.
     batch_size: 0 takes exact gradients, as published; otherwise one mini-batch, as in the paper's local SGD variant.

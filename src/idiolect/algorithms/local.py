@@ -4,10 +4,9 @@ from typing import ClassVar
 
 from jaxtyping import PRNGKeyArray, PyTree
 
-from idiolect.algorithms.base import Cohort
+from idiolect.algorithms.base import Cohort, Start
 from idiolect.algorithms.parts.averaging import Averaging
-from idiolect.algorithms.parts.local_sgd import Trainer
-from idiolect.algorithms.start import Start
+from idiolect.algorithms.parts.solvers import Trainer
 from idiolect.client.client import Client
 from idiolect.client.predictor import Models
 from idiolect.core.tree import Params
@@ -15,7 +14,7 @@ from idiolect.data.federated import FederatedData
 
 
 class Local(Trainer):
-    """Local: each client trains alone, min f_i(w_i); nothing is sent.
+    """Local training: each client minimises its own f_i(w_i); nothing is sent.
 
     A client trains in the rounds in which it is sampled, `local_steps` mini-batch steps each (or `epochs` passes),
     so that it computes exactly as much as under FedAvg with the same cohort. Model: `local` is w_i.
@@ -23,7 +22,7 @@ class Local(Trainer):
 
     name: ClassVar[str] = "local"
     title: ClassVar[str] = "Local"
-    summary: ClassVar[str] = "every client alone: no communication"
+    summary: ClassVar[str] = "local training: every client by itself, no communication"
     source: ClassVar[str] = "baseline"
     model_names: ClassVar[tuple[str, ...]] = ("local",)
 

@@ -7,10 +7,9 @@ import equinox as eqx
 import jax
 from jaxtyping import PRNGKeyArray, PyTree
 
-from idiolect.algorithms.base import check
+from idiolect.algorithms.base import Start, check
 from idiolect.algorithms.parts.body_head import train_head
 from idiolect.algorithms.parts.modality_clusters import ModalityClusters, Trained
-from idiolect.algorithms.start import Start
 from idiolect.client.client import Client
 from idiolect.client.predictor import Models, Predictor
 from idiolect.core import tree
@@ -19,7 +18,7 @@ from idiolect.core.tree import Params, Scalar
 from idiolect.models.multimodal import Multimodal, joined
 from idiolect.models.parts import separate
 
-_HEAD = 0x68  # the purpose of the head's mini-batches, beside the others' draws
+_HEAD = 0x68  # the purpose of the head's mini-batches: draws of their own
 
 
 class Fused(Predictor):
@@ -34,7 +33,7 @@ class Fused(Predictor):
 
 
 class MmFLFusion(ModalityClusters):
-    """mmFL, and beside it a fusion head h_n of each client, over whichever modalities a sample has.
+    """mmFL, and in addition a fusion head h_n of each client, over whichever modalities a sample has.
 
     A round of client n: mmFL's, and, with the encoders phi as they came from the server and held,
         head_steps times, on a mini-batch: h_n <- h_n - beta grad_h F(h_n(phi_1(x_1), .., phi_M(x_M)))

@@ -8,10 +8,8 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, ArrayLike, Bool, Float, Int, PRNGKeyArray
 
-from idiolect.algorithms.base import Algorithm, Cohort, check
-from idiolect.algorithms.parts.conjugates import LOSSES
-from idiolect.algorithms.parts.dual import Duals, Subproblem, matrix_of, params_of, require_linear
-from idiolect.algorithms.start import Start
+from idiolect.algorithms.base import Algorithm, Cohort, Start, check
+from idiolect.algorithms.parts.dual import LOSSES, Duals, Subproblem, matrix_of, params_of, require_linear
 from idiolect.client.client import Client
 from idiolect.client.predictor import Models
 from idiolect.core import tree
@@ -34,7 +32,7 @@ class Tasks(eqx.Module):
 
     image: v_t of all clients, leaves (N, ...). params: w_t. conjugate: (N,) each client's sum of l*(-alpha).
     round: rounds done. primal, dual: P(W(alpha)) and -D(alpha) before the last round; primal only if all clients
-    took part in it (`complete`), which alone know it.
+    took part in it (`complete`), which are the only ones that know it.
     """
 
     image: Params

@@ -1,4 +1,4 @@
-"""One-shot averaging: every client trains alone, and their models are averaged at the end."""
+"""One-shot averaging: local training, and one average of all models at the end."""
 
 from typing import ClassVar, NamedTuple
 
@@ -7,9 +7,8 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Bool, Float, PRNGKeyArray
 
-from idiolect.algorithms.base import Cohort, Weighting, check
-from idiolect.algorithms.parts.local_sgd import Trainer
-from idiolect.algorithms.start import Start
+from idiolect.algorithms.base import Cohort, Start, Weighting, check
+from idiolect.algorithms.parts.solvers import Trainer
 from idiolect.client.client import Client
 from idiolect.client.predictor import Models, Shared
 from idiolect.core import tree
@@ -38,13 +37,13 @@ class Report(NamedTuple):
 
 
 class OneShot(Trainer):
-    """One-shot averaging: w = sum_i p_i w_i, where w_i is what client i reaches alone on f_i.
+    """One-shot averaging: w = sum_i p_i w_i, where w_i is what client i reaches by local training on f_i.
 
-    A client trains as under `Local`, with `local_steps` or `epochs` a round, and goes on from its own model. Nothing
-    that the server computes enters the training: sending the models once, after the last round, gives the same
-    average. They are reported in every round only so that the average can be evaluated at any time.
-    What is averaged are the latest models of ALL clients that have reported so far, not only of the last cohort. A
-    client reports the change of its model, so that the server keeps one mean and one number, no row for a client.
+    A client trains as under `Local`, with `local_steps` or `epochs` per round, and continues from its own model.
+    Nothing that the server computes enters the training: sending the models once, after the last round, gives the
+    same average. They are reported in every round only so that the average can be evaluated at any time. What is
+    averaged are the latest models of ALL clients that have reported so far, not only of the last cohort. A client
+    reports the change of its model, so that the server keeps one mean and one number, no row for a client.
 
     rate, local_steps, epochs, batch_size, batches: see `Trainer`.
     weighting: p_i equal ("uniform", as published) or by training samples ("size").
@@ -57,7 +56,7 @@ class OneShot(Trainer):
 
     name: ClassVar[str] = "one-shot"
     title: ClassVar[str] = "One-shot averaging"
-    summary: ClassVar[str] = "every client alone, then one average of all models"
+    summary: ClassVar[str] = "local training, then one average of all models"
     source: ClassVar[str] = "Zhang, Duchi, Wainwright, JMLR 2013, AVGM"
     model_names: ClassVar[tuple[str, ...]] = ("global", "local")
 

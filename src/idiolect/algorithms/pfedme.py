@@ -8,9 +8,9 @@ from jaxtyping import ArrayLike, PRNGKeyArray, PyTree
 from idiolect.algorithms.base import Algorithm, Cohort, Weighting, check
 from idiolect.algorithms.parts.solvers import MakeOptimizer, check_optimizer, is_linear, minimise, over_batches
 from idiolect.client.client import BATCH_ORDERS, BatchOrder, Client
-from idiolect.client.exact.span import problem
 from idiolect.client.objective import Batch
 from idiolect.client.predictor import Models, Shared
+from idiolect.client.span import problem
 from idiolect.core import tree
 from idiolect.core.tree import Params, Scalar
 

@@ -6,11 +6,10 @@ import equinox as eqx
 import jax
 from jaxtyping import PRNGKeyArray, PyTree
 
-from idiolect.algorithms.base import Cohort, check
+from idiolect.algorithms.base import Cohort, Start, check
 from idiolect.algorithms.parts.averaging import Server
 from idiolect.algorithms.parts.body_head import Parted, train_head
 from idiolect.algorithms.parts.solvers import MakeOptimizer, check_optimizer, optimizer
-from idiolect.algorithms.start import Start
 from idiolect.client.client import Client
 from idiolect.client.predictor import Models
 from idiolect.core import tree

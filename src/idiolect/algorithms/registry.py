@@ -133,7 +133,7 @@ def specification(method: Algorithm) -> dict[str, Any]:
     """The specification from which `build` makes an equal method in this process.
 
     It has the settings that differ from their defaults. One that is not a plain value, such as a graph or a function,
-    is kept for this process and stands in the specification as a text made of its content.
+    is kept for this process and is in the specification as a text made of its content.
     """
     spec: dict[str, Any] = {"name": register(type(method))}
     for field in fields(method):
@@ -178,7 +178,7 @@ def hyperparameters(cls: type[Algorithm]) -> dict[str, Any]:
 
 
 def offers_more(cls: type[Algorithm]) -> bool:
-    """Whether the method can have models beside `model_names`, which its settings, the data or the model decide."""
+    """Whether the method can have other models than `model_names`, by its settings, the data or the model."""
     return cls.offered is not Algorithm.offered
 
 

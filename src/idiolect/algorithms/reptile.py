@@ -1,11 +1,11 @@
-"""Reptile: FedAvg whose server goes a part of the way, and whose model is made to be fine-tuned."""
+"""Reptile: FedAvg with a server that goes a part of the way, and a model that is made to be fine-tuned."""
 
 from typing import ClassVar
 
 import equinox as eqx
 
 from idiolect.algorithms.base import Weighting
-from idiolect.algorithms.parts.fine_tuning import FineTuned
+from idiolect.algorithms.parts.averaging import FineTuned
 from idiolect.algorithms.parts.solvers import MakeOptimizer
 from idiolect.core.errors import require
 from idiolect.core.tree import Scalar

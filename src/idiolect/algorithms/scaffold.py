@@ -7,9 +7,8 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import PRNGKeyArray
 
-from idiolect.algorithms.base import Cohort, Weighting, check
-from idiolect.algorithms.parts.local_sgd import Trainer
-from idiolect.algorithms.start import Start
+from idiolect.algorithms.base import Cohort, Start, Weighting, check
+from idiolect.algorithms.parts.solvers import Trainer
 from idiolect.client.client import Client
 from idiolect.client.predictor import Models, Shared
 from idiolect.core import tree
@@ -119,7 +118,7 @@ class Scaffold(Trainer):
         )
 
     def new_round(self, view: Controlled, private: Params, client: Client, key: PRNGKeyArray) -> Params:
-        """Nothing: a control variate serves training alone, and the model is the server's."""
+        """Nothing: a control variate serves only training, and the model is the server's."""
         del view, client, key
         return private
 

@@ -25,13 +25,13 @@ def advise(
     out: str | Path | None = None,
     quiet: bool = False,
 ) -> Advice:
-    """Advise on a federation: train alone, share a model, or give each client its own, and who gains by it.
+    """Advise on a federation: local training, a shared model, or a model per client; and who gains.
 
     data: a federation, whose rows are divided anew, or a function that makes the division of a seed, such as
     `lambda seed: from_table(path, validation=0.2, split_seed=seed)`, so that features are scaled by each division's
     training rows. model: by default the linear model of the task, from zero. methods: names or classes of methods, in
     addition to `local` and `fedavg`, which always run. splits: random divisions. rounds: at most; validation data
-    choose. out: a folder for the page, tables and a figure; the same call goes on there if it was stopped. quiet: do
+    choose. out: a folder for the page, tables and a figure; the same call resumes there if it was stopped. quiet: do
     not print the page.
 
     Raises `ConfigError` for settings out of range and without scikit-learn, `DataError` for data that cannot be

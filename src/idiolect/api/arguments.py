@@ -15,7 +15,7 @@ from idiolect.core.random import MOST_SEED
 from idiolect.core.settings import whole
 from idiolect.data.federated import SPLITS, FederatedData
 from idiolect.data.sets.registry import SOURCES
-from idiolect.models.foreign import refuse_model
+from idiolect.models.adapt import refuse_model
 
 ModelSpec: TypeAlias = eqx.Module | Mapping[str, Any] | str
 Method: TypeAlias = Algorithm | type[Algorithm] | Mapping[str, Any] | str
@@ -72,7 +72,7 @@ def methods_named(methods: Any) -> list[str | Mapping[str, Any]]:
 
 
 def names_of(methods: Any) -> list[str]:
-    """The names of methods whose settings are tried anyway. Raises `ConfigError` for one that sets something."""
+    """The names of methods of which settings are tried anyway. Raises `ConfigError` for one that sets something."""
     named = methods_named(methods)
     for spec in named:
         if not isinstance(spec, str) and spec.keys() - {"name", "label"}:

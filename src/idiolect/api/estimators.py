@@ -1,11 +1,12 @@
 """scikit-learn estimators: every group of rows is a client and gets a model of its own."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any, cast
 
 import equinox as eqx
 import jax
 import numpy as np
+import pandas as pd
 from jaxtyping import Float, Int, PyTree, Shaped
 from scipy.special import softmax
 
@@ -26,8 +27,7 @@ except ImportError as error:
 from idiolect.algorithms.base import Algorithm
 from idiolect.algorithms.parts.body_head import Parted
 from idiolect.api.arguments import check_model_argument, method_of, whole
-from idiolect.api.groups import clients_of, column_of, rows_of
-from idiolect.api.models import ClientModels
+from idiolect.api.run import ClientModels
 from idiolect.client.objective import objective_of
 from idiolect.client.predictor import Shared
 from idiolect.core import tree
@@ -43,6 +43,39 @@ from idiolect.study.spec.assemble import problem_of
 
 SHARED = "global"
 _EVERYONE = "all"
+
+
+def column_of(groups: Any, rows: int) -> Shaped[np.ndarray, "n"]:
+    """The client of each row; raises `ConfigError` on another shape and on missing names."""
+    names = np.asarray(groups)
+    require(
+        names.shape == (rows,), f"groups must name the client of each of {rows} rows; their shape is {names.shape}"
+    )
+    missing = np.flatnonzero(pd.isna(names))
+    if len(missing):
+        raise ConfigError(f"groups: row {missing[0]} has no client; name it, or leave the row out")
+    return names
+
+
+def clients_of(names: Shaped[np.ndarray, "n"]) -> Shaped[np.ndarray, "clients"]:
+    """The distinct clients, sorted; raises `ConfigError` if numbers and texts are mixed."""
+    try:
+        return np.unique(names)
+    except TypeError as error:
+        raise ConfigError(f"groups must be all numbers or all texts: {error}") from error
+
+
+def rows_of(names: Any, clients: Shaped[np.ndarray, "clients"]) -> Int[np.ndarray, "n"]:
+    """The number of each row's client, -1 if it is none of `clients`.
+
+    Raises `ConfigError` for texts where clients are numbers, and the reverse: none could ever be known.
+    """
+    known: Sequence[Any] = clients.tolist()
+    number = {name: index for index, name in enumerate(known)}
+    asked: Sequence[Any] = np.asarray(names).tolist()
+    if asked and isinstance(asked[0], str) != isinstance(known[0], str):
+        raise ConfigError(f"groups hold {asked[0]!r}, but the clients that fit has seen are such as {known[0]!r}")
+    return np.array([number.get(name, -1) for name in asked], int)
 
 
 class _Personalized(BaseEstimator):
@@ -161,7 +194,7 @@ class _Personalized(BaseEstimator):
         return rows
 
     def _features(self, x: Any) -> Float[np.ndarray, "n d"]:
-        with np.errstate(over="ignore"):  # told below
+        with np.errstate(over="ignore"):  # reported below
             features = (x if self.scaler_ is None else self.scaler_.transform(x)).astype(np.float32)
         require(
             bool(np.isfinite(features).all()),
@@ -176,7 +209,7 @@ class _Personalized(BaseEstimator):
         )
         if not settings:
             return method_of(self.method)
-        require(isinstance(self.method, str), "settings go with the name of a method; give the method alone")
+        require(isinstance(self.method, str), "settings go with the name of a method; give only the method")
         return method_of({"name": self.method, **settings})
 
     def _model(self, algorithm: Algorithm) -> Any:
@@ -212,8 +245,8 @@ class PersonalizedClassifier(ClassifierMixin, _Personalized):
 
     method: a name ("pfedme"), a specification, or a method such as `idiolect.PFedMe(...)`. settings: of a method
     given by name, {"rate": 0.05}. model: "auto" (`mlr` or `linear`; `mlp` for a method with body and head), a name or
-    specification of the zoo, or an Equinox module for (d,) features. rounds; cohort: clients a round, at most those
-    that there are, all by default. standardise: features to mean 0 and deviation 1, fitted on the rows of `fit`;
+    specification of the zoo, or an Equinox module for (d,) features. rounds; cohort: clients per round, all by
+    default. standardise: features to mean 0 and deviation 1, fitted on the rows of `fit`;
     without it features of large scale diverge. random_state: a seed 0 to 2^31 - 1 is that of `idiolect.run`.
 
     After fit: classes_, clients_ (the groups, sorted), models_ (a mapping from client to Equinox module), scaler_.

@@ -10,13 +10,13 @@ import pandas as pd
 from jaxtyping import Int, Shaped
 
 from idiolect.core.errors import DataError, StoreError
-from idiolect.core.reading import path_of
+from idiolect.core.files import path_of
 from idiolect.data.federated import TaskKind
 from idiolect.data.files.table import column_of
 from idiolect.data.schema.columns import some
 from idiolect.data.schema.label import Target
 from idiolect.data.schema.schema import Schema
-from idiolect.metrics.of_rows import measure_rows
+from idiolect.metrics.base import measure_rows
 from idiolect.metrics.registry import measured
 from idiolect.models.client_model import ClientModel, load_model
 from idiolect.models.files import SUFFIX

@@ -1,10 +1,10 @@
 """`run`: one method on one federation, everything in memory."""
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Literal
+from typing import Any, Generic, Literal, TypeVar
 
 import equinox as eqx
 import pandas as pd
@@ -21,8 +21,7 @@ from idiolect.api.arguments import (
     splits_of,
     whole,
 )
-from idiolect.api.models import ClientModels
-from idiolect.core.errors import unknown
+from idiolect.core.errors import ConfigError, unknown
 from idiolect.core.losses import SampleLoss
 from idiolect.core.settings import checked
 from idiolect.data.federated import FederatedData
@@ -37,6 +36,43 @@ from idiolect.study.run.personalized import Finished, Personalized
 from idiolect.study.run.recording import Evaluated, Memory, Schedule
 from idiolect.study.spec.assemble import problem_of
 from idiolect.study.store.summary import Summary, summarise
+
+Model = TypeVar("Model", bound=eqx.Module)
+
+
+class ClientModels(Mapping[Any, Model], Generic[Model]):
+    """A mapping from each client's name to its model, which is built when it is asked for.
+
+    Raises `ConfigError`, which is a `KeyError` here, for a client that there is none of.
+    """
+
+    def __init__(self, clients: Sequence[Any], build: Callable[[Any], Model]) -> None:
+        self._clients, self._build = tuple(clients), build
+
+    def __getitem__(self, client: Any) -> Model:
+        if client not in self:
+            raise UnknownClientError(
+                f"unknown client {client!r}; there are {len(self)}, such as {self._clients[0]!r}"
+            )
+        return self._build(client)
+
+    def __contains__(self, client: object) -> bool:
+        return client in self._clients
+
+    def __iter__(self) -> Iterator[Any]:
+        return iter(self._clients)
+
+    def __len__(self) -> int:
+        return len(self._clients)
+
+    def __repr__(self) -> str:
+        return f"<models of {len(self)} clients, each built when it is asked for>"
+
+
+class UnknownClientError(ConfigError, KeyError):
+    """A client's model was asked for that there is none of; a `KeyError` too, so that `get` has its default."""
+
+    __str__ = Exception.__str__
 
 
 @dataclass(frozen=True)
@@ -91,7 +127,7 @@ class Run:
         """Give clients that took no part in training their models, by the method's own rule; the run stays as it is.
 
         data: the new clients', encoded as the run's: same features, labels and classes; a client may have a single
-        training sample, one class, and no test samples. rounds: of each new client alone, if the method keeps a
+        training sample, one class, and no test samples. rounds: of each new client by itself, if the method keeps a
         private state; by default as many as a known client has taken part in, in expectation.
         Raises as `runtime.newcomers.personalize`.
         """
@@ -150,7 +186,7 @@ def run(
 
     model: any Equinox module that maps one sample to outputs, or a name or specification of the zoo ("mlr").
     algorithm: a method, `idiolect.PFedMe(rate=0.01)`, or as in `compare`: "pfedme", {"name": "pfedme", "rate": 0.01}.
-    cohort: clients a round, all by default. loss: of one sample, (output, label) -> scalar; by default the
+    cohort: clients per round, all by default. loss: of one sample, (output, label) -> scalar; by default the
     specification's, else cross-entropy or half squared error. l2: weight of the L2 term. block, debug: see
     `Simulation`. private: a file for the clients' private states, if they are too large for memory. eval_clients:
     evaluate only this many clients, drawn once (`run.evaluator.ids`). metric: used by `show` and `summary`, accuracy

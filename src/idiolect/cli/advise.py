@@ -10,8 +10,7 @@ from typing import Annotated, Any
 import typer
 from rich.markdown import Markdown
 
-from idiolect.cli.options import ClientColumn, DataDir, Json, LabelColumn, Out, assignments, data_spec
-from idiolect.cli.outputs import check_output
+from idiolect.cli.options import ClientColumn, DataDir, Json, LabelColumn, Out, assignments, check_output, data_spec
 from idiolect.cli.stopping import stoppable, this_command
 from idiolect.cli.terminal import console, print_json, told_file
 from idiolect.core.errors import ConfigError
@@ -37,7 +36,7 @@ def advise(
     label: LabelColumn = "label",
     model: Annotated[str, typer.Option("--model", help="See 'idiolect list models'.")] = "auto",
     methods: Annotated[
-        str, typer.Option("--methods", help="Comma-separated, beside local and fedavg, which always run.")
+        str, typer.Option("--methods", help="Comma-separated, in addition to local and fedavg, which always run.")
     ] = "",
     splits: Annotated[int, typer.Option("--splits", help="Random divisions of each client's rows.")] = 8,
     rounds: Annotated[int, typer.Option("--rounds", help="Rounds at most; validation data choose.")] = 60,
@@ -51,7 +50,7 @@ def advise(
 ) -> None:
     """Should these clients federate, with what, and who gains or loses: one page, with its uncertainty.
 
-    Stopped, the same command goes on.
+    If it is stopped, the same command resumes it.
 
     idiolect advise patients.csv --client hospital --label outcome
 

@@ -9,8 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from idiolect.cli.options import Json, file_path
-from idiolect.cli.outputs import check_output
+from idiolect.cli.options import Json, check_output, file_path
 from idiolect.cli.terminal import print_json
 from idiolect.core.errors import ConfigError, IdiolectError, require
 
@@ -110,8 +109,8 @@ def figure(
     ] = "single",
     font: Annotated[Font, typer.Option("--font", help="Of a paper's figure; serif looks like Times.")] = Font.sans,
     cell: Annotated[str, typer.Option("--cell", help="The cell, if the run has several.")] = "",
-    methods: Annotated[str, typer.Option("--methods", help="Draw these alone: labels or names, after commas.")] = "",
-    models: Annotated[str, typer.Option("--models", help="Draw these named models alone, after commas.")] = "",
+    methods: Annotated[str, typer.Option("--methods", help="Draw only these labels or names, by commas.")] = "",
+    models: Annotated[str, typer.Option("--models", help="Draw only these named models, comma-separated.")] = "",
     metric: Annotated[
         str, typer.Option("--metric", help="Draw this metric of those that were measured; curves: also loss.")
     ] = "",

@@ -1,4 +1,4 @@
-"""The commands of a hub: made, run, looked at and stopped, and its sites changed."""
+"""The commands of a hub: create, run, show and stop it, and change its sites."""
 
 import shlex
 from pathlib import Path
@@ -7,21 +7,28 @@ from typing import Annotated, Any
 import typer
 from rich.text import Text
 
-from idiolect.cli.federation import experiment_of, recorded, shown
-from idiolect.cli.options import Json, MLflowTo, Settings, TensorBoardTo, assignments, file_path, folder_path
-from idiolect.cli.outputs import check_output
+from idiolect.cli.federate import experiment_of, recorded, shown
+from idiolect.cli.options import (
+    Json,
+    MLflowTo,
+    Settings,
+    TensorBoardTo,
+    assignments,
+    check_output,
+    file_path,
+    folder_path,
+)
 from idiolect.cli.stopping import stoppable, this_command
 from idiolect.cli.terminal import console, print_json, print_told
 from idiolect.core.errors import require
 from idiolect.deploy.hub.config import HubConfig
+from idiolect.deploy.hub.create import add_site, make_hub, remove_site
 from idiolect.deploy.hub.journal import Participation
-from idiolect.deploy.hub.made import add_site, make_hub, remove_site
 from idiolect.deploy.hub.run import experiment_for, progress
-from idiolect.deploy.nvflare.harden import allow_list_lines
-from idiolect.deploy.nvflare.kits import read_kit, require_kind
+from idiolect.deploy.nvflare.kits import allow_list_lines, read_kit, require_kind
 from idiolect.deploy.nvflare.processes import stop as stop_process
-from idiolect.deploy.nvflare.served import hub_kits, served, watch_of
 from idiolect.deploy.nvflare.session import session
+from idiolect.deploy.nvflare.supervisor import hub_kits, served, watch_of
 from idiolect.report.trackers.tracking import tracked, trackers_of
 from idiolect.study.spec.change import override
 
@@ -35,7 +42,7 @@ AdminKit = Annotated[
     Path, typer.Option("--admin", parser=folder_path, metavar="KIT", help="The kit of who submits jobs.")
 ]
 LAST = 5
-"""Rounds of which the status tells who was missing."""
+"""Rounds of which the status names the missing sites."""
 
 
 @app.command()
@@ -88,7 +95,7 @@ def run(
     tensorboard: TensorBoardTo = None,
     as_json: Json = False,
 ) -> None:
-    """Start the hub if it does not run, and train until the last round; the same command goes on after a stop.
+    """Start the hub if it does not run, and train until the last round; the same command resumes after a stop.
 
     idiolect hub run study --kit kits/hub.example.org --admin kits/lead@example.org
     """
@@ -138,7 +145,7 @@ def _word(registered: bool) -> str:
 
 @app.command()
 def stop(kit: HubKit, as_json: Json = False) -> None:
-    """Stop the hub's process; 'idiolect hub run' goes on where it was.
+    """Stop the hub's process; 'idiolect hub run' resumes it.
 
     idiolect hub stop --kit kits/hub.example.org
     """

@@ -41,7 +41,7 @@ def inspect(
     for line in found.notes:
         out.print(Text(f"note: {line}"), soft_wrap=True)
     for line in found.suspicions:
-        out.print(Text(f"look at: {line}", style="yellow"), soft_wrap=True)
+        out.print(Text(f"check: {line}", style="yellow"), soft_wrap=True)
     then = "to compare methods, once the table is mended" if found.faults else "to compare methods"
     out.print(Text(f"{then}: {found.command}"), soft_wrap=True)
 

@@ -1,17 +1,120 @@
-"""The command line; each command has a module of its own."""
+"""The command line: a command's module is imported when the command is used, so `idiolect --help` imports no JAX."""
 
 import sys
+from collections import UserDict
+from collections.abc import Mapping
 from contextlib import suppress
+from enum import StrEnum
+from importlib import import_module
 from importlib.metadata import version
-from typing import Annotated
+from typing import Annotated, Any, NamedTuple, cast
 
 import typer
+from typer.completion import (
+    completion_init,  # pyright: ignore[reportPrivateImportUsage]
+    get_completion_script,  # pyright: ignore[reportPrivateImportUsage]
+)
+from typer.core import TyperCommand, TyperGroup
 
-from idiolect.cli.completion import Shell, completes, show_completion
-from idiolect.cli.lazy import Place, lazy_group
 from idiolect.cli.stopping import STOPPED, this_command
 from idiolect.cli.terminal import UsageError, fail, unreadable
 from idiolect.core.errors import ConfigError, DivergedError, IdiolectError
+from idiolect.core.loading import loading
+
+
+class Place(NamedTuple):
+    """Where a command is defined. object: a function, or a `Typer` with commands of its own; help: its first line."""
+
+    module: str
+    object: str
+    help: str
+
+
+class _Commands(UserDict[str, Any]):
+    """Commands by name; one that is given as a `Place` is made when it is read."""
+
+    def __getitem__(self, key: str) -> Any:
+        value = self.data[key]
+        if isinstance(value, Place):
+            value = self.data[key] = made(key, value)
+        return value
+
+    def help_of(self, name: str) -> Any:
+        """A command to be listed in the group's help, without its module."""
+        value = self.data[name]
+        return TyperCommand(name, help=value.help) if isinstance(value, Place) else value
+
+
+def made(name: str, place: Place) -> Any:
+    """Import a command's module and make the command (click's)."""
+    with loading():
+        found = getattr(import_module(place.module), place.object)
+    outer = typer.Typer(rich_markup_mode="rich")
+    outer.callback()(_nothing)  # with it, `outer` stays a group, also of one command
+    if isinstance(found, typer.Typer):
+        outer.add_typer(found, name=name)
+    else:
+        outer.command(name=name)(found)
+    group: Any = typer.main.get_command(outer)
+    return group.commands[name]
+
+
+def _nothing() -> None:
+    """Do nothing before the command."""
+
+
+def lazy_group(places: Mapping[str, Place]) -> type[TyperGroup]:
+    """Make a class of groups with these commands, in this order, before those that are registered."""
+
+    class Lazy(TyperGroup):
+        """A group of commands whose modules are imported when they are used."""
+
+        def __init__(self, **options: Any) -> None:
+            super().__init__(**options)
+            self.commands = cast("Any", _Commands({**places, **self.commands}))
+            self._lists = False
+
+        def list_commands(self, ctx: Any) -> list[str]:
+            return list(self.commands)
+
+        def get_command(self, ctx: Any, cmd_name: str) -> Any:
+            commands = cast("_Commands", self.commands)
+            if self._lists and cmd_name in commands:
+                return commands.help_of(cmd_name)
+            return commands.get(cmd_name)
+
+        def format_help(self, ctx: Any, formatter: Any) -> None:
+            self._lists = True
+            try:
+                super().format_help(ctx, formatter)
+            finally:
+                self._lists = False
+
+    return Lazy
+
+
+class Shell(StrEnum):
+    """The shells that typer has a script for."""
+
+    bash = "bash"
+    zsh = "zsh"
+    fish = "fish"
+    powershell = "powershell"
+    pwsh = "pwsh"
+
+
+def completes() -> None:
+    """Let this process answer when a shell asks what may follow (the variable _IDIOLECT_COMPLETE)."""
+    completion_init()
+
+
+def show_completion(shell: Shell | None) -> Shell | None:
+    """Print the script of a shell, which its user sources or saves, and end."""
+    if shell is not None:
+        print(get_completion_script(prog_name="idiolect", complete_var="_IDIOLECT_COMPLETE", shell=shell.value))
+        raise typer.Exit
+    return shell
+
 
 COMMANDS = {
     "demo": Place(
@@ -25,7 +128,7 @@ COMMANDS = {
         "Should these clients federate, with what, and who gains or loses: one page, with its uncertainty.",
     ),
     "compare": Place(
-        "idiolect.cli.compare",
+        "idiolect.cli.experiments",
         "compare",
         "Compare methods on one federation: one table, curves, and every client's model as a file.",
     ),
@@ -45,16 +148,16 @@ COMMANDS = {
     "reproduce": Place(
         "idiolect.cli.experiments",
         "reproduce",
-        "Run a paper's table or figure and set it beside the published values.",
+        "Run a paper's table or figure and compare it with the published values.",
     ),
     "report": Place(
-        "idiolect.cli.report",
+        "idiolect.cli.runs",
         "report",
         "Write one self-contained HTML page: the answer, the table, every client, how it was made.",
     ),
     "show": Place("idiolect.cli.show", "show", "Show what a folder holds: results, and runs that are not finished."),
     "watch": Place(
-        "idiolect.cli.watch", "watch", "Watch runs while another process is at work on them; nothing is written."
+        "idiolect.cli.runs", "watch", "Watch runs while another process is at work on them; nothing is written."
     ),
     "figure": Place(
         "idiolect.cli.figure",
@@ -67,22 +170,22 @@ COMMANDS = {
         "Look at a table: clients, labels, columns, gaps, suspected identifiers and leaks, and the command to run.",
     ),
     "predict": Place(
-        "idiolect.cli.predict",
+        "idiolect.cli.models",
         "predict",
         "Predict raw rows: labels in the table's words, numbers in its units, and each class's probability.",
     ),
     "export": Place(
-        "idiolect.cli.export",
+        "idiolect.cli.models",
         "export",
-        "Write a model as plain arrays or as ONNX, beside a JSON with its schema, classes and shapes.",
+        "Write a model as plain arrays or as ONNX, and a JSON file with its schema, classes and shapes.",
     ),
     "track": Place(
-        "idiolect.cli.track",
+        "idiolect.cli.runs",
         "track",
         "Send runs to MLflow or TensorBoard: every number by round, the settings, and the files of finished runs.",
     ),
     "personalize": Place(
-        "idiolect.cli.personalize",
+        "idiolect.cli.models",
         "personalize",
         "Give new clients their models by a finished run's method; nothing of the run changes.",
     ),
@@ -173,7 +276,7 @@ def main() -> None:
     completes()
     try:
         code = app(sys.argv[1:] or ["--help"], prog_name="idiolect", standalone_mode=False)
-    except typer.Abort:  # Ctrl-C of which `stoppable` has told
+    except typer.Abort:  # Ctrl-C that `stoppable` has reported
         sys.exit(STOPPED)
     except UsageError as error:
         fail(*unreadable(error))

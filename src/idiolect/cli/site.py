@@ -12,22 +12,20 @@ from rich.table import Table
 from rich.text import Text
 
 from idiolect.algorithms.registry import ALGORITHMS
-from idiolect.cli.options import Json, file_path, folder_path
-from idiolect.cli.outputs import check_output
+from idiolect.cli.options import Json, check_output, file_path, folder_path
 from idiolect.cli.terminal import console, print_json, print_told
 from idiolect.core.errors import StoreError, require, unknown
 from idiolect.core.rights import restrict
 from idiolect.deploy.nvflare.checks import site_checks
-from idiolect.deploy.nvflare.harden import harden
 from idiolect.deploy.nvflare.jobs import clean_jobs
-from idiolect.deploy.nvflare.kits import Kit, read_kit, require_kind
+from idiolect.deploy.nvflare.kits import Kit, harden, read_kit, require_kind
 from idiolect.deploy.nvflare.processes import run as run_process
-from idiolect.deploy.schema.listing import listing
-from idiolect.deploy.site.build import own_of
+from idiolect.deploy.schema.summary import listing
 from idiolect.deploy.site.config import SiteConfig
-from idiolect.deploy.site.made import site_config, write_site
+from idiolect.deploy.site.create import site_config, write_site
+from idiolect.deploy.site.data import own_summary
 from idiolect.deploy.site.outbox import Outbox
-from idiolect.deploy.site.own_summary import own_summary
+from idiolect.deploy.site.trainer import own_of
 
 app = typer.Typer(no_args_is_help=True, help="A site of a federation: its data stay here.", rich_markup_mode="rich")
 

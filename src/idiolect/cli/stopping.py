@@ -1,4 +1,4 @@
-"""Ctrl-C: one line that says the command that goes on, and exit code 130."""
+"""Ctrl-C: one line with the command that resumes, and exit code 130."""
 
 import gc
 import shlex
@@ -27,14 +27,14 @@ def this_command() -> str:
 def stoppable(out: Path | None = None, goes_on: Callable[[], str] = this_command) -> Generator[None]:
     """Turn Ctrl-C inside the block into a line, and `typer.Abort`, which `main` turns into the exit code.
 
-    out: the folder that a stopped command leaves; None: it leaves nothing. goes_on: the command that goes on from it.
+    out: the folder that a stopped command leaves; None: it leaves nothing. goes_on: the command that resumes it.
     """
     try:
         with _heard():
             yield
     except KeyboardInterrupt:
         kept = out is not None and _is_kept(out)
-        told = f"go on with: {goes_on()}" if kept else f"nothing was kept; begin again with: {this_command()}"
+        told = f"resume with: {goes_on()}" if kept else f"nothing was kept; begin again with: {this_command()}"
         print(f"stopped; {told}", file=sys.stderr)
         raise typer.Abort from None
 

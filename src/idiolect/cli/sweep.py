@@ -27,10 +27,11 @@ from idiolect.cli.options import (
     Seeds,
     TensorBoardTo,
     assignments,
+    check_output,
     data_spec,
+    inputs_of,
     with_auto_model,
 )
-from idiolect.cli.outputs import check_output, inputs_of
 from idiolect.cli.stopping import stoppable, this_command
 from idiolect.cli.terminal import console, print_json, told_file
 from idiolect.core.errors import ConfigError, require
@@ -100,7 +101,7 @@ def sweep(
         float | None, typer.Option("--memory", help="GB that the runs at work at once may use (or IDIOLECT_MEMORY).")
     ] = None,
     show_test: Annotated[
-        bool, typer.Option("--show-test", help="Test scores of all settings; they have no say in the choice.")
+        bool, typer.Option("--show-test", help="Test scores of all settings; they are not used for the choice.")
     ] = False,
     client: ClientColumn = "client",
     label: LabelColumn = "label",

@@ -13,7 +13,7 @@ from rich.table import Table
 from rich.text import Text
 
 UsageError = cast("type[Exception]", typer.BadParameter.__bases__[0])
-"""Click's error for a command that cannot be read; typer exports its sub-class alone."""
+"""Click's error for a command that cannot be read; typer exports only its sub-class."""
 
 
 def console() -> Console:

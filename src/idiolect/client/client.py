@@ -10,7 +10,7 @@ import jax.numpy as jnp
 from jaxtyping import Array, ArrayLike, Float, Int, PRNGKeyArray, PyTree, Shaped
 
 from idiolect.client.objective import Batch, Objective
-from idiolect.client.tiles import TILE, equal_tiles
+from idiolect.client.samples import TILE, equal_tiles
 from idiolect.core import tree
 from idiolect.core.random import permuted
 from idiolect.core.tree import Params
@@ -22,7 +22,7 @@ BATCH_ORDERS: tuple[BatchOrder, ...] = ("fresh", "epoch", "cyclic")
 class Federation(eqx.Module):
     """What the server announces to all clients.
 
-    clients: N; samples: training samples of all clients; cohort: S, the expected number of clients a round.
+    clients: N; samples: training samples of all clients; cohort: S, the expected number of clients per round.
     capacity: an upper bound of any client's training samples. tile: the most rows of one gradient computation.
     sizes: ascending capacities, each large enough for a larger share of the clients, for which `span.by_size`
     compiles separate programs; empty if clients are batched (vmap) in one program.
@@ -40,7 +40,7 @@ class Client(eqx.Module):
     """One client in one round. Rows `start : start + size` of the flat arrays are its training samples.
 
     In a simulation the arrays hold all clients' samples and only (start, size, id) differ between clients; on a real
-    client they hold its own and start = 0. A method uses only the functions below and cannot tell which.
+    client they hold its own and start = 0. A method uses only the functions below and does not depend on which.
     outputs: K_i, the client's number of classes if clients number their own classes, else None.
     """
 

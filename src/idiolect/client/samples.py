@@ -1,5 +1,7 @@
-"""Samples on the device: all clients' stored samples, or the generator that computes a client's when used."""
+"""Samples on the device, stored or generated when used; and tiles, which compute a fixed number of rows at a time."""
 
+from collections.abc import Sequence
+from itertools import pairwise
 from typing import NamedTuple
 from weakref import WeakKeyDictionary
 
@@ -7,11 +9,14 @@ import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
-from jaxtyping import Array, Float, Int, Shaped
+from jaxtyping import Array, Float, Int, PyTree, Shaped
 
-from idiolect.core.aligned import is_aligned
-from idiolect.data.federated import Split
-from idiolect.data.generated import GeneratedSplit, Maker
+from idiolect.client.objective import Objective
+from idiolect.core.jaxpr import Traced
+from idiolect.core.memory import is_aligned
+from idiolect.core.tree import Params
+from idiolect.data.federated import GeneratedSplit, Maker, Split
+from idiolect.models.conv import correlate_p, patch_size
 
 Rows = tuple[Shaped[Array, "n ..."], Shaped[Array, "n"], Int[Array, ""]]
 
@@ -89,3 +94,101 @@ def _moved(split: Split | GeneratedSplit) -> Samples:
             array.flags.writeable = False
     x, y, starts, sizes, outputs = jax.device_put((split.x, split.y, starts, sizes, outputs), may_alias=True)
     return Arrays(x, y, starts, sizes, total, outputs)
+
+
+TILE = 256  # the most rows of a tile
+CACHE = 2**22
+"""The most bytes of a tile's largest intermediate value on a CPU.
+
+Measured on one core of an EPYC with 32 MB of cache and PFLEGO's network for Omniglot, whose patches take 0.45 MB a
+sample: an exact gradient over 64 samples takes 99 ms in one tile, 83 in tiles of 32 samples, 71 of 16, 68 of 8,
+73 of 4.
+"""
+
+
+def most_rows(objective: Objective, params: PyTree, sample: PyTree) -> int:
+    """The most rows of a tile whose largest intermediate value still fits in a CPU's cache; `TILE` on other devices.
+
+    params: the parameters, and sample: one sample's arrays; or their shapes.
+    """
+    if jax.default_backend() != "cpu":
+        return TILE
+
+    def outputs(params: Params, _: None, x: PyTree) -> Array:
+        return eqx.combine(params, objective.static)(x)
+
+    traced = Traced(outputs, params, None, sample)
+    sizes = [aval.size * aval.dtype.itemsize for aval in traced.avals.values()]
+    for step in traced.steps:
+        if step.primitive is correlate_p and isinstance(images := step.inputs[0], int) and images in traced.varies:
+            made = traced.avals[step.outputs[0]]  # its patches are made and used inside
+            sizes.append(patch_size(traced.avals[images].shape, made.shape) * made.dtype.itemsize)
+    widest = max(sizes)
+    return min(max(CACHE // max(widest, 1), 1), TILE)
+
+
+def equal_tiles(rows: int, most: int) -> int:
+    """The tile size that divides so many rows into equal tiles: as few as possible, of at most `most` rows."""
+    rows = max(rows, 1)
+    return -(-rows // -(-rows // most))
+
+
+class Tiles(eqx.Module):
+    """A split in tiles of at most `rows` rows of one client: each tile's client, first row and number of rows."""
+
+    owner: Int[Array | np.ndarray, "tiles"]
+    first: Int[Array | np.ndarray, "tiles"]
+    size: Int[Array | np.ndarray, "tiles"]
+    rows: int = eqx.field(static=True)
+
+    @classmethod
+    def cut(
+        cls,
+        starts: Int[np.ndarray, "clients"],
+        sizes: Int[np.ndarray, "clients"],
+        rows: int,
+        most: Int[np.ndarray, "clients"] | None = None,
+    ) -> "Tiles":
+        """Tiles of at most `rows` rows, padded with empty ones to the number that clients of `most` samples need."""
+        counts = -(-sizes // rows)
+        owner = np.repeat(np.arange(len(counts)), counts)
+        nth = np.arange(len(owner)) - np.repeat(np.cumsum(counts) - counts, counts)
+        first, size = starts[owner] + nth * rows, np.minimum(rows, sizes[owner] - nth * rows)
+        extra = 0 if most is None else int((-(-most // rows)).sum()) - len(owner)
+        owner, first, size = (np.pad(part, (0, extra)).astype(np.int32) for part in (owner, first, size))
+        return cls(owner, first, size, rows)
+
+    def of(self, begin: int, end: int, length: int) -> "Tiles":
+        """The tiles of the clients begin..end-1, renumbered from 0 and padded with empty ones to `length`."""
+        low, high = np.searchsorted(self.owner, [begin, end])
+        owner, first, size = (np.zeros(length, np.int32) for _ in range(3))
+        owner[: high - low] = self.owner[low:high] - begin
+        first[: high - low], size[: high - low] = self.first[low:high], self.size[low:high]
+        return Tiles(owner, first, size, self.rows)
+
+    def parts(self, edges: Sequence[int], length: int) -> "Tiles":
+        """The tiles of each group of clients edges[i]..edges[i + 1] - 1, see `of`; leaves (groups, length)."""
+        parts = [self.of(a, b, length) for a, b in pairwise(edges)]
+        return jax.tree.map(lambda *leaves: np.stack(leaves), *parts)
+
+    def most(self, edges: Sequence[int]) -> int:
+        """The largest number of tiles of any group of clients, see `parts`."""
+        return int(np.diff(np.searchsorted(self.owner, edges)).max())
+
+
+def capacities(sizes: Int[np.ndarray, "clients"]) -> tuple[int, ...]:
+    """Ascending capacities for the smallest quarter, half, three quarters and all clients; near ones are left out."""
+    ascending: list[int] = [int(sizes.max())]
+    for share in (0.75, 0.5, 0.25):
+        rows = -(-int(np.quantile(sizes, share, method="higher")) // 8) * 8
+        if 0 < rows < 0.95 * ascending[0]:
+            ascending.insert(0, rows)
+    return tuple(ascending)
+
+
+def tiles_of(
+    split: Split | GeneratedSplit, tile: int, clients: Int[np.ndarray, "chosen"] | slice = slice(None)
+) -> Tiles:
+    """The tiles of a split's clients (all by default), of at most `tile` rows and at most the largest client's."""
+    sizes = split.sizes[clients]
+    return Tiles.cut(split.starts[clients], sizes, min(tile, max(int(sizes.max()), 1)))

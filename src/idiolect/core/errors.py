@@ -8,7 +8,7 @@ from pydantic_core import ValidationError
 
 
 class IdiolectError(Exception):
-    """Base of every error that idiolect raises on purpose; the command line prints its message alone."""
+    """Base of every error that idiolect raises on purpose; the command line prints only its message."""
 
 
 class DataError(IdiolectError):

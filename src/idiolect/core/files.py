@@ -1,21 +1,23 @@
-"""Atomic writes (complete or absent, even if the writer is killed), locks, the cache folder, and safe file names."""
+"""Files: atomic writes, locks, the cache folder, safe names; paths, JSON and TOML read with errors of one kind."""
 
 import errno
 import hashlib
+import json
 import os
 import re
 import secrets
 import sys
+import tomllib
 import unicodedata
 from collections import Counter
 from collections.abc import Generator, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
-from typing import BinaryIO
+from typing import Any, BinaryIO
 
 from filelock import FileLock, Timeout
 
-from idiolect.core.errors import StoreError
+from idiolect.core.errors import ConfigError, StoreError, kind_of
 from idiolect.core.rights import as_its_folder, private
 
 _BYTES = 160  # of a name; most file systems take 255, and a hash and a suffix follow
@@ -27,8 +29,8 @@ def atomic_write(path: str | os.PathLike[str], *, shared: bool = False) -> Gener
     """Write a binary file atomically: it is complete and durable at `path` when the block ends without an error.
 
     The bytes go to a temporary file in the same folder, which then replaces `path`; on any error the temporary
-    file is removed and `path` is unchanged. shared: others may read it, as far as the umask and the folder say; else
-    its owner only. Raises `StoreError` when it cannot be written (full disk, missing or read-only folder).
+    file is removed and `path` is unchanged. shared: others may read it, as far as the umask and the folder say;
+    otherwise only its owner. Raises `StoreError` when it cannot be written (full disk, missing or read-only folder).
     """
     target = Path(path)
     scratch = target.with_name(f".{target.name}.{secrets.token_hex(6)}.tmp")
@@ -144,3 +146,32 @@ def _plain(text: str) -> str:
 
 def _short(text: str, digits: int = 8) -> str:
     return hashlib.sha256(text.encode()).hexdigest()[:digits]
+
+
+_DEEP = "its lists or tables are nested too deeply"
+
+
+def path_of(value: Any, wanted: str) -> Path:
+    """Return the path that was given. Raises `ConfigError` unless it is a text or a path.
+
+    wanted: what the argument must be, the beginning of the message: "a model is the path of its file".
+    """
+    if not isinstance(value, str | os.PathLike) or not isinstance(os.fspath(value), str):
+        raise ConfigError(f"{wanted}, not {kind_of(value)}")
+    return Path(value)
+
+
+def json_of(content: str | bytes | bytearray) -> Any:
+    """Parse JSON. Every fault is a `ValueError`, also a nesting deeper than Python can read."""
+    try:
+        return json.loads(content)
+    except RecursionError:
+        raise ValueError(_DEEP) from None
+
+
+def toml_of(text: str) -> dict[str, Any]:
+    """Parse TOML. Every fault is a `tomllib.TOMLDecodeError`, also a nesting deeper than Python can read."""
+    try:
+        return tomllib.loads(text)
+    except RecursionError:
+        raise tomllib.TOMLDecodeError(_DEEP) from None

@@ -1,4 +1,4 @@
-"""A traced function as a list of equations, any part of which can be evaluated alone.
+"""A traced function as a list of equations, any part of which can be evaluated by itself.
 
 The function can be any that JAX can trace.
 

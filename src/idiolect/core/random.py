@@ -1,6 +1,6 @@
 """Random streams derived from one seed by purpose, round and client, and permutations that store nothing.
 
-A draw depends on (seed, purpose, round, client) alone: never on the order of clients, the block size, the
+A draw depends only on (seed, purpose, round, client): never on the order of clients, the block size, the
 number of devices or the runtime. `permuted` gives any entry of a random permutation without storing the
 permutation, so sampling a batch from 25,810 samples, or a cohort from a million clients, costs its own size.
 """

@@ -1,4 +1,4 @@
-"""Something done again and again beside a block of work."""
+"""Call a function repeatedly in a thread while a block of work runs."""
 
 import threading
 from collections.abc import Callable, Generator

@@ -1,8 +1,9 @@
 """Settings that come from a file or the command line, checked against the signature of what takes them.
 
-One validator for methods, models, data sets, partitions and graphs: a signature says which settings there are, their
+One validator for methods, models, data sets, partitions and graphs: a signature names the settings, their
 types and their defaults; pydantic checks the values. Only plain values are settings (numbers, texts, true and false,
-null, lists and tables of them): what else an annotation allows, an array or a function, is for Python alone.
+null, lists and tables of them): what else an annotation allows, an array or a function, can be given only from
+Python.
 """
 
 import inspect
@@ -156,7 +157,7 @@ def _plain_member(member: Any) -> Any:
 
 
 def _members(annotation: Any) -> list[Any]:
-    """The types of a union, or the type alone; of those, the ones whose values are plain."""
+    """The types of a union, or the type itself; of those, the ones whose values are plain."""
     union = get_origin(annotation) in (Union, types.UnionType)
     members = [one for part in get_args(annotation) for one in _members(part)] if union else [annotation]
     plain = [member for member in members if _is_plain(member)]

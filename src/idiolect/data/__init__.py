@@ -4,35 +4,37 @@ Public is what `__all__` lists; the modules below this package are internal and 
 """
 
 from idiolect.data.audit import Audit, audit
-from idiolect.data.divide.division import make_partition
-from idiolect.data.divide.downsample import downsample
-from idiolect.data.divide.held_out import hold_out
+from idiolect.data.divide.division import downsample, make_partition
 from idiolect.data.divide.missing import MissingPattern, drop_modalities
-from idiolect.data.divide.own_labels import number_own_labels
+from idiolect.data.divide.newcomers import hold_out
 from idiolect.data.divide.partitioners import PARTITIONERS
+from idiolect.data.encode.labels import number_own_labels
 from idiolect.data.federated import SPLITS, FederatedData, Split
 from idiolect.data.modalities import Modalities
 from idiolect.data.partition import Partition, apply_partition
 from idiolect.data.schema.schema import Schema
 from idiolect.data.sets.arrays import from_arrays
 from idiolect.data.sets.cifar10 import cifar10, read_cifar10
-from idiolect.data.sets.emnist import emnist, read_emnist
-from idiolect.data.sets.fashion_mnist import fashion_mnist, read_fashion_mnist
 from idiolect.data.sets.har.fedmultimodal import har_fedmultimodal
-from idiolect.data.sets.har.har import har
-from idiolect.data.sets.har.modalities import har_modalities
+from idiolect.data.sets.har.har import har, har_modalities
 from idiolect.data.sets.image_set import ImageSet
 from idiolect.data.sets.images import from_images, partition_images
 from idiolect.data.sets.like import encode_like
-from idiolect.data.sets.mnist import mnist, mnist_partition, read_mnist
-from idiolect.data.sets.mosei.mosei import mosei
-from idiolect.data.sets.mosei.mosi import mosi
-from idiolect.data.sets.mtl import landmine, school
+from idiolect.data.sets.mnist import (
+    emnist,
+    fashion_mnist,
+    mnist,
+    mnist_partition,
+    read_emnist,
+    read_fashion_mnist,
+    read_mnist,
+)
+from idiolect.data.sets.mosei.mosei import mosei, mosi
 from idiolect.data.sets.omniglot import omniglot, omniglot_partition
 from idiolect.data.sets.registry import SOURCES, describe_data, load
 from idiolect.data.sets.synthetic import synthetic
 from idiolect.data.sets.table import from_table, table_partition
-from idiolect.data.sets.vehicle import vehicle
+from idiolect.data.sets.tasks import landmine, school, vehicle
 
 __all__ = [
     "PARTITIONERS",

@@ -1,4 +1,4 @@
-"""What a table holds and what would be done to it, before anything is trained."""
+"""Inspect a table before training: its columns and clients, how they would be encoded, and what looks wrong."""
 
 import shlex
 from collections.abc import Callable, Mapping, Sequence
@@ -11,17 +11,82 @@ import pandas as pd
 from jaxtyping import Bool, Shaped
 
 from idiolect.core.errors import DataError
-from idiolect.data.encode.labels import FEW
+from idiolect.data.audit import repeated_columns, telling_columns
+from idiolect.data.encode.labels import FEW, lopsided
 from idiolect.data.encode.rows import check_labels, client_names, is_given, rows_of_clients, split_of_rows
 from idiolect.data.files.table import Table, check_column, column_name, column_of, read_table
-from idiolect.data.schema.columns import LARGEST, Column, some
+from idiolect.data.schema.columns import LARGEST, Column, LeftOut, some
 from idiolect.data.schema.fit import fit_column
 from idiolect.data.schema.label import Label, fit_classes, fit_target
-from idiolect.data.schema.leaks import telling_columns
 from idiolect.data.schema.schema import Schema, check_features, describe
-from idiolect.data.schema.words import is_numeric
-from idiolect.data.sets.table_pool import check_roles, codes_of, task_of
-from idiolect.data.suspicions import of_classes, of_clients, suspicions_of
+from idiolect.data.schema.values import is_numeric
+from idiolect.data.sets.table import check_roles, codes_of, task_of
+
+FEW_ROWS = 10
+
+
+def suspicions_of(
+    table: pd.DataFrame,
+    features: list[str],
+    label: str,
+    owners: Shaped[np.ndarray, "n"],
+    columns: Sequence[Column],
+    telling: Sequence[str],
+) -> list[str]:
+    """Columns that give the label, repeat another or identify a row; rows that occur twice.
+
+    owners: each row's client. columns: what the feature columns mean. telling: those that give every label.
+    """
+    found = [
+        f"column '{name}' gives the label of every row by itself: is it the label under another name?"
+        for name in telling
+    ]
+    found += [f"column '{name}' repeats '{other}'" for name, other in repeated_columns(table, features)]
+    left_out = [column for column in columns if isinstance(column, LeftOut)]
+    found += [f"column '{column.name}' is {column.why}" for column in left_out if "identifier" in column.why]
+    return found + _copies(table.loc[:, [*features, label]], owners)
+
+
+def of_clients(rows: Mapping[str, int]) -> list[str]:
+    """Clients with few rows, and a federation of one. rows: of each client."""
+    small = [name for name, count in rows.items() if count < FEW_ROWS]
+    found = [f"{len(small)} of {len(rows)} clients have fewer than {FEW_ROWS} rows: {some(small)}"] if small else []
+    return found + (["there is a single client: nothing to federate"] if len(rows) == 1 else [])
+
+
+def of_classes(
+    y: Shaped[np.ndarray, "n"], classes: tuple[str, ...], counts: Mapping[str, Mapping[str, float]]
+) -> list[str]:
+    """Classes of which nearly all labels are, at all clients or at some. counts: each client's rows of each class."""
+    found: list[str] = []
+    if (most := lopsided(y, classes)) is not None:
+        name, share = most
+        found.append(
+            f"{share:.1%} of the labels are '{name}': accuracy says little, compare by balanced-accuracy or auroc"
+        )
+    single = [name for name, held in counts.items() if sum(count > 0 for count in held.values()) == 1]
+    if single:
+        found.append(f"{len(single)} of {len(counts)} clients have one class only: {some(single)}")
+    return found
+
+
+def _copies(table: pd.DataFrame, owners: Shaped[np.ndarray, "n"]) -> list[str]:
+    """Rows with equal features and label at several clients, and more than once at one.
+
+    Rows of few columns with few values repeat by chance, so this speaks only where most rows are distinct.
+    """
+    if len(table) == 0:
+        return []
+    rows = table.astype(str)
+    number = rows.groupby(list(rows.columns), sort=False, dropna=False).ngroup().to_numpy()
+    if len(np.unique(number)) < 0.9 * len(number):
+        return []
+    held = np.unique(np.stack([number, np.unique(owners, return_inverse=True)[1]]), axis=1)
+    clients = np.bincount(held[0])
+    shared, repeated = int((clients[number] > 1).sum()), len(number) - held.shape[1]
+    found = [f"{shared} rows stand at more than one client"] if shared else []
+    return found + ([f"{repeated} rows repeat another row of their client"] if repeated else [])
+
 
 SPLIT = "split"
 _Result = TypeVar("_Result")
@@ -51,8 +116,8 @@ class InspectedClient:
 class Inspection:
     """What a table holds.
 
-    faults: what must be mended before anything can be trained on it. suspicions: what a person should look at first;
-    command: how to go on.
+    faults: what must be corrected before training. suspicions: what a person should check first;
+    command: the next command.
     """
 
     where: str
@@ -201,7 +266,7 @@ def _fitted(
 def _telling(
     look: _Look, schema: Schema, notes: Sequence[str], rows: pd.DataFrame, labels: _Labels
 ) -> tuple[str, ...]:
-    """The columns that tell the label of every row. That there is no feature is a fault."""
+    """The columns that give the label of every row. A table without a feature is a fault."""
     look.tried(check_features, schema, notes)
     if labels.label is None or not schema.features:
         return ()

@@ -8,8 +8,8 @@ import numpy as np
 from jax import Array as JaxArray
 from jaxtyping import Bool, Float
 
-from idiolect.core.aligned import aligned_empty
 from idiolect.core.errors import DataError, require, unknown
+from idiolect.core.memory import aligned_empty
 
 Samples = Float[np.ndarray, "..."] | JaxArray
 

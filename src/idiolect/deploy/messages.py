@@ -1,11 +1,12 @@
-"""What travels and what is stored: a header of JSON values and named vectors, as bytes that nothing executes.
+"""Messages, sent and stored: a header of JSON values and named vectors, as bytes that nothing executes.
 
-This module needs NumPy alone, so that the process which talks to the network holds no JAX.
+This module needs only NumPy, so that the process which talks to the network holds no JAX.
 """
 
 import hashlib
 import json
-from collections.abc import Collection, Mapping
+import os
+from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -16,8 +17,8 @@ from safetensors import SafetensorError
 from safetensors.numpy import load, save
 
 from idiolect.core.errors import StoreError
-from idiolect.core.files import atomic_write
-from idiolect.core.reading import json_of
+from idiolect.core.files import atomic_write, json_of
+from idiolect.core.rights import private
 
 Vector = Shaped[np.ndarray, "..."]
 Vectors = Mapping[str, Vector]
@@ -118,3 +119,25 @@ def read_message(path: Path) -> Message | None:
     if known != hashlib.sha256(body).hexdigest() or not isinstance(header, dict):
         raise StoreError(f"{path} is damaged: its content does not match its hash; restore it from a backup")
     return Message(header, unpacked(body))
+
+
+def append_line(path: Path, line: Mapping[str, Any]) -> None:
+    """Add a line, durably, to a file that only its owner may read. Raises `OSError` if it cannot be written."""
+    with open(path, "a+b", opener=private) as file:
+        if file.tell() and (file.seek(-1, os.SEEK_END), file.read(1))[1] != b"\n":
+            file.write(b"\n")  # a crash has cut off the last line: it must not swallow this one
+        file.write(json.dumps(line).encode() + b"\n")
+        file.flush()
+        os.fsync(file.fileno())
+
+
+def lines_of(path: Path) -> Iterator[dict[str, Any]]:
+    """All lines, in their order; none without a file. A line that a crash has cut off is left out."""
+    if not path.is_file():
+        return
+    with path.open("rb") as file:
+        for line in file:
+            try:
+                yield json_of(line)
+            except ValueError:
+                continue

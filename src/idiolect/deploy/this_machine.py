@@ -10,12 +10,12 @@ from idiolect.data.federated import FederatedData
 from idiolect.deploy.hub.config import FILE as HUB_FILE
 from idiolect.deploy.hub.config import HubConfig
 from idiolect.deploy.hub.run import experiment_for, run_hub
-from idiolect.deploy.in_process import InProcess
 from idiolect.deploy.kind import Kind
 from idiolect.deploy.site.config import FILE as SITE_FILE
 from idiolect.deploy.site.config import SiteConfig
 from idiolect.deploy.site.data import save_arrays
-from idiolect.deploy.site.open import open_site
+from idiolect.deploy.site.site import open_site
+from idiolect.deploy.transport import InProcess
 from idiolect.study.run.resolve import Workbench
 from idiolect.study.spec.experiment import Experiment
 
@@ -51,7 +51,7 @@ def site_names(data: FederatedData) -> list[str]:
 def prepare(out: Path, experiment: Experiment, data: FederatedData, **settings: object) -> list[str]:
     """Write out/hub.json; returns the sites' names. settings: of `HubConfig`.
 
-    A folder that is there already goes on, if it is the same experiment and data.
+    An existing folder is resumed if it is of the same experiment and data.
     """
     names, kind = site_names(data), Kind.of(data)
     values = {"experiment": experiment.model_dump(mode="json"), "kind": kind.to_dict(), "sites": names, **settings}

@@ -3,12 +3,24 @@
 Public is what `__all__` lists; the modules below this package are internal and may change.
 """
 
-from idiolect.graphs.by_data import by_labels, by_size, label_counts, label_shares, nearest
 from idiolect.graphs.convert import from_dense, from_edges, from_networkx, from_scipy
+from idiolect.graphs.generators import (
+    GRAPHS,
+    by_labels,
+    by_size,
+    complete,
+    graph_for,
+    label_counts,
+    label_shares,
+    nearest,
+    parse_graph,
+    random,
+    random_normal,
+    ring,
+    star,
+)
 from idiolect.graphs.graph import Graph, GraphWarning, MixingLimit
-from idiolect.graphs.kinds import complete, random, random_normal, ring, star
 from idiolect.graphs.mixing import mix, mixed
-from idiolect.graphs.spec import GRAPHS, graph_for, parse_graph
 
 __all__ = [
     "GRAPHS",

@@ -3,8 +3,7 @@
 import numpy as np
 from jaxtyping import Array, Float, Int
 
-from idiolect.metrics.base import OfSamples, Quotient
-from idiolect.metrics.segments import segment_sum, wins
+from idiolect.metrics.base import OfSamples, Quotient, segment_sum, wins
 
 ROWS = 2**16  # whose log-odds are computed at a time
 

@@ -6,18 +6,11 @@ from inspect import cleandoc
 from idiolect.core.errors import ConfigError, unknown
 from idiolect.core.plugins import Registry
 from idiolect.data.federated import TaskKind
-from idiolect.metrics.accuracy import Accuracy
+from idiolect.metrics.accuracy import Accuracy, BalancedAccuracy, MacroF1
 from idiolect.metrics.auroc import AUROC
-from idiolect.metrics.balanced_accuracy import BalancedAccuracy
 from idiolect.metrics.base import Metric, OfSamples, OfSums
-from idiolect.metrics.brier import Brier
-from idiolect.metrics.ece import ECE
-from idiolect.metrics.log_loss import LogLoss
-from idiolect.metrics.macro_f1 import MacroF1
-from idiolect.metrics.mae import MAE
-from idiolect.metrics.mse import MSE
-from idiolect.metrics.r2 import R2
-from idiolect.metrics.rmse import RMSE
+from idiolect.metrics.probabilities import ECE, Brier, LogLoss
+from idiolect.metrics.regression import MAE, MSE, R2, RMSE
 
 
 def _provided(name: str, metric: object) -> Metric:

@@ -3,15 +3,13 @@
 Public is what `__all__` lists; the modules below this package are internal and may change.
 """
 
-from idiolect.models.adapt import from_flax, from_functions
-from idiolect.models.check import check_model
+from idiolect.models.adapt import check_model, from_flax, from_functions
 from idiolect.models.client_model import ClientModel, load_model
 from idiolect.models.cnn import CNN
 from idiolect.models.conv import Conv2d, convolve, max_pool
+from idiolect.models.dense import MLP, LinearRegression, MultinomialLogistic
 from idiolect.models.files import read_header, save_model
 from idiolect.models.init import INITIALISATIONS, initialise
-from idiolect.models.linear import LinearRegression, MultinomialLogistic
-from idiolect.models.mlp import MLP
 from idiolect.models.multimodal import Multimodal
 from idiolect.models.registry import MODELS, build, complete_spec, describe_models, l2_of, loss_of
 

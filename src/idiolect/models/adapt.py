@@ -1,8 +1,11 @@
-"""Adapters: a Flax network, or any parameters with a function, as an Equinox module that the methods train."""
+"""Adapters: a Flax network, or any parameters with a function, as an Equinox module that the methods train.
+
+`check_model` checks a user's module before anything is compiled with it.
+"""
 
 from collections import OrderedDict
 from collections.abc import Callable, Iterator, Mapping
-from typing import Any, cast
+from typing import Any, NoReturn, cast
 
 import equinox as eqx
 import jax
@@ -11,7 +14,107 @@ import numpy as np
 from jaxtyping import Array, Float, PyTree
 
 from idiolect.core.errors import ConfigError
-from idiolect.models.foreign import refuse_model
+
+_LIBRARIES = {
+    "flax.nnx": "wrap it: idiolect.models.from_flax(model)",
+    "flax.linen": "a linen module holds no parameters: idiolect.models.from_functions(model.init(key, x)['params'], "
+    "lambda params, x: model.apply({'params': params}, x[None])[0], head=...)",
+    "torch.nn": "PyTorch's operations cannot be traced by JAX: write it as an Equinox or Flax module",
+    "haiku": "idiolect.models.from_functions(transformed.init(key, x), lambda params, x: "
+    "transformed.apply(params, None, x), head=...)",
+    "keras": "take its stateless call: idiolect.models.from_functions(weights, lambda weights, x: "
+    "model.stateless_call(weights, [], x[None])[0][0])",
+    "tensorflow": "TensorFlow's operations cannot be traced by JAX: write it as an Equinox or Flax module",
+    "sklearn": "scikit-learn's estimators are not trained by gradients: take 'mlr' or 'linear' for a linear model, "
+    "'mlp' for a network",
+}
+
+
+def refuse_model(model: Any) -> NoReturn:
+    """Raise the `ConfigError` that says what is missing for this to be a model, and what to write."""
+    kind = model if isinstance(model, type) else type(model)
+    start = "a model must be an equinox.Module, or a name or specification such as 'mlr'"
+    if isinstance(model, type):
+        raise ConfigError(f"{start}, not the class {kind.__name__}; make one of it first: {kind.__name__}(...)")
+    for library, advice in _LIBRARIES.items():
+        if any(f"{ancestor.__module__}.".startswith(f"{library}.") for ancestor in kind.__mro__):
+            raise ConfigError(f"{start}, not a {kind.__name__} of {library}; {advice}")
+    if isinstance(model, tuple | list) and len(model) == 2 and callable(model[1]):
+        raise ConfigError(f"{start}, not a pair; idiolect.models.from_functions(params, apply) makes one of it")
+    if callable(model):
+        raise ConfigError(
+            f"{start}, not a {kind.__name__}: a function has no parameters to train; "
+            "idiolect.models.from_functions(params, apply) makes a model of both"
+        )
+    raise ConfigError(f"{start}, not a {kind.__name__}")
+
+
+def check_model(model: Any, feature_shape: tuple[int, ...], num_outputs: int) -> None:
+    """Raise `ConfigError` unless `model` can be trained on features of this shape.
+
+    model: an `equinox.Module` with float32 parameters (float64 too where JAX has x64 enabled) that maps ONE
+    sample, (*feature_shape,) float32, to (num_outputs,) floats; for a single output also to a scalar (). Nothing is
+    computed: shapes are inferred.
+    """
+    name = type(model).__name__
+    if not isinstance(model, eqx.Module):
+        refuse_model(model)
+    if not callable(model):
+        raise ConfigError(f"a model must be an equinox.Module with a __call__(x) for one sample, not {name}")
+    _check_state(model)
+    _check_parameters(model, name)
+    sample = jax.ShapeDtypeStruct(feature_shape, jnp.float32)
+    try:
+        output = eqx.filter_eval_shape(model, sample)
+    except Exception as error:
+        reason = next(iter(str(error).strip().splitlines()), "no message")
+        raise ConfigError(
+            f"{name} cannot take one sample of shape {feature_shape}: {type(error).__name__}: {reason}"
+        ) from error
+    expected = f"{(num_outputs,)}" + (" or ()" if num_outputs == 1 else "")
+    if not isinstance(output, jax.ShapeDtypeStruct):
+        raise ConfigError(f"{name} must return one array of shape {expected}, but returns a {type(output).__name__}")
+    accepted = {(num_outputs,), ()} if num_outputs == 1 else {(num_outputs,)}
+    if output.shape not in accepted:
+        raise ConfigError(
+            f"{name} must map one sample of shape {feature_shape} to outputs of shape {expected}, "
+            f"but gives {output.shape}"
+        )
+    if not jnp.issubdtype(output.dtype, jnp.floating):
+        raise ConfigError(f"{name} must return floats, but returns {output.dtype}")
+
+
+def _check_state(model: eqx.Module) -> None:
+    """Refuse what needs more than one sample and the parameters: running statistics, random keys."""
+
+    def needs_more(node: Any) -> bool:
+        stateful = isinstance(node, eqx.nn.StatefulLayer) and not isinstance(node, eqx.nn.Sequential)
+        return stateful or isinstance(node, eqx.nn.Dropout)
+
+    for path, layer in jax.tree_util.tree_leaves_with_path(model, is_leaf=needs_more):
+        where = f"{type(model).__name__}{jax.tree_util.keystr(path)} is a {type(layer).__name__}"
+        if isinstance(layer, eqx.nn.StatefulLayer):
+            raise ConfigError(
+                f"{where}, whose running state is no parameter and would not be kept; use GroupNorm or LayerNorm"
+            )
+        if isinstance(layer, eqx.nn.Dropout) and not layer.inference and layer.p != 0:
+            raise ConfigError(
+                f"{where}, which draws at random in each call, and a model here has no random key; leave it out, or "
+                "switch it off: equinox.nn.inference_mode(model)"
+            )
+
+
+def _check_parameters(model: eqx.Module, name: str) -> None:
+    trainable = jax.tree_util.tree_leaves_with_path(eqx.filter(model, eqx.is_inexact_array))
+    if sum(np.size(leaf) for _, leaf in trainable) == 0:
+        raise ConfigError(f"{name} has no trainable array: nothing in it is a floating-point JAX array")
+    allowed = sorted({"float32", str(jnp.result_type(float))})
+    for path, leaf in trainable:
+        if str(leaf.dtype) not in allowed:
+            raise ConfigError(
+                f"{name}{jax.tree_util.keystr(path)} is {leaf.dtype}; parameters must be {' or '.join(allowed)}"
+            )
+
 
 Apply = Callable[[Any, Array], Array]
 
@@ -20,7 +123,7 @@ class Adapted(eqx.Module):
     """A model of parameters and a function: x -> apply(params, x), for one sample x.
 
     head: the path of the last layer, which methods with body and head take ("params.dense2"); None: unknown, and such
-    a method must be told by its own setting `head`. See `models.parts.separate`.
+    a method needs its setting `head`. See `models.parts.separate`.
     """
 
     params: PyTree
@@ -64,7 +167,7 @@ def from_flax(module: Any, *, head: str | None = None) -> Adapted:
     attribute or path such as "out" or "layers.2"; by default the attribute that was set last, which in most networks
     is the last layer. What the network holds is copied: the module itself is not trained.
 
-    Raises `ConfigError` if Flax is not installed, for a module of another kind, and for state beside the parameters:
+    Raises `ConfigError` if Flax is not installed, for a module of another kind, and for state that is no parameter:
     the running statistics of BatchNorm, random streams (dropout that is on), caches.
     """
     try:

@@ -15,8 +15,7 @@ from idiolect.core.errors import ConfigError, DataError
 from idiolect.data.federated import TaskKind
 from idiolect.data.schema.label import Classes, Target
 from idiolect.data.schema.schema import Schema
-from idiolect.models.files import read_model
-from idiolect.models.header import classes_in, schema_in, target_in
+from idiolect.models.files import classes_in, read_model, schema_in, target_in
 
 BATCH = 2**15
 """Rows whose outputs are computed at a time."""
@@ -30,7 +29,7 @@ class ClientModel(eqx.Module):
     module: maps one encoded sample, `feature_shape` float32, to its outputs. classes: the words of the outputs; where
     the client numbers its own classes, those of this client, and outputs beyond them do not count. schema: encodes
     rows of a table; None for models of arrays. target: how a regression's labels were scaled. about:
-    what its file says besides (client, method, model, seed).
+    what else its file says (client, method, model, seed).
     """
 
     module: eqx.Module
@@ -137,7 +136,7 @@ def _apply(module: Any, x: Float[Array, "n ..."]) -> Float[Array, "n ..."]:
 
 
 def load_model(path: str | PathLike[str], like: eqx.Module | None = None) -> ClientModel:
-    """Read a model file, which alone is enough to predict raw rows.
+    """Read a model file, which is self-contained: it predicts raw rows.
 
     like: a module of the same structure (values do not matter); needed for a user's own module only. Raises
     `StoreError` if the file is missing, truncated, damaged, no model file, or does not fit `like`.

@@ -1,4 +1,4 @@
-"""Export a client's model for other programs: safetensors, NumPy or ONNX, each beside a JSON that says what it is."""
+"""Export a client's model for other programs: safetensors, NumPy or ONNX, each with a JSON file that describes it."""
 
 import json
 from io import BytesIO

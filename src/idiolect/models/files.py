@@ -3,31 +3,136 @@
 The format is that of huggingface.co/docs/safetensors. A tensor is named by its place in the module
 ("layers.0.weight"); each value of the metadata is a text of JSON. A hash of metadata and tensors is among them, so
 that a damaged or foreign file is recognised.
+
+What a file says about itself is checked before anything is built from it (`header_of`).
 """
 
 import hashlib
 import json
 import os
 from collections.abc import Collection, Mapping, Sequence
-from typing import Any
+from math import prod
+from typing import Annotated, Any
 
 import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
+from annotated_types import Gt, Le
+from pydantic import BaseModel, ConfigDict, Field, ValidationError
 from safetensors import SafetensorError, safe_open
 from safetensors.numpy import save
 
-from idiolect.core.errors import ConfigError, IdiolectError, StoreError
-from idiolect.core.files import atomic_write
-from idiolect.core.reading import path_of
+from idiolect.core.errors import ConfigError, IdiolectError, StoreError, first_of
+from idiolect.core.files import atomic_write, json_of, path_of
+from idiolect.core.settings import MOST
 from idiolect.data.federated import TaskKind
 from idiolect.data.modalities import Modalities
-from idiolect.data.schema.label import Target
+from idiolect.data.schema.columns import some
+from idiolect.data.schema.label import Classes, Target
 from idiolect.data.schema.schema import Schema
-from idiolect.models.header import header_of
 from idiolect.models.registry import build, complete_spec
 from idiolect.models.spec import Spec
+
+_Size = Annotated[int, Gt(0), Le(MOST)]
+_Name = str | int
+
+
+class _Header(BaseModel):
+    """The entries that every file has, and those that idiolect's own files have; a user's own may be anything."""
+
+    model_config = ConfigDict(frozen=True, extra="allow", strict=True)
+    spec: dict[str, Any] | None
+    feature_shape: list[_Size]
+    num_outputs: _Size
+    task: TaskKind
+    modalities: Annotated[list[list[Any]], Field(min_length=2, max_length=2)] | None = None
+    absent: list[str] = Field(default_factory=list[str])
+    schema_: dict[str, Any] | None = Field(default=None, alias="schema")
+    target: dict[str, Any] | None = None
+    classes: list[_Name] | None = None
+    client: _Name | None = None
+    clients: list[_Name] | None = None
+
+
+class _Layout(BaseModel):
+    """The modalities' names and shapes."""
+
+    model_config = ConfigDict(strict=True)
+    names: list[str]
+    shapes: list[list[_Size]]
+
+
+def header_of(metadata: Mapping[str, str], path: object) -> dict[str, Any]:
+    """Parse the metadata of a model file, each value a text of JSON.
+
+    Raises `StoreError` for a value that is not JSON, a needed entry that is absent or of another kind, and more
+    classes than outputs.
+    """
+    header: dict[str, Any] = {}
+    for key, text in metadata.items():
+        try:
+            header[key] = json_of(text)
+        except ValueError as error:
+            raise StoreError(f"{path} is damaged: its metadata '{key}' is not JSON ({error})") from None
+    try:
+        checked = _Header.model_validate(header)
+        if checked.modalities is not None:
+            _Layout.model_validate(dict(zip(("names", "shapes"), checked.modalities, strict=True)))
+    except ValidationError as error:
+        raise StoreError(f"{path} does not say what the model is: its metadata {first_of(error)}") from None
+    names = [str(name) for name in checked.classes or ()]
+    most = checked.num_outputs if checked.task == "classification" else 0
+    if len({*names}) < len(names) or len(names) > most:
+        raise StoreError(
+            f"{path} contradicts itself: it names {len(names)} classes; they must differ, and as a {checked.task} "
+            f"with {checked.num_outputs} outputs it can have {most}"
+        )
+    return {"modalities": None, "absent": [], **header}
+
+
+def classes_in(header: Mapping[str, Any], schema: Schema | None) -> tuple[str, ...]:
+    """The names of the outputs that count: those that the header names, else the schema's, else numbers from 0."""
+    if header["task"] == "regression":
+        return ()
+    if header.get("classes"):
+        return tuple(map(str, header["classes"]))
+    if schema is not None and isinstance(schema.label, Classes):
+        return schema.label.classes
+    return tuple(map(str, range(header["num_outputs"])))
+
+
+def schema_in(header: Mapping[str, Any], path: object) -> Schema | None:
+    """The schema in a header, None if there is none. Raises `StoreError` if it is wrong or does not fit the model."""
+    if header.get("schema") is None:
+        return None
+    schema = Schema.from_dict(header["schema"], str(path))
+    width, shape = len(schema.features), header["feature_shape"]
+    if len(shape) != 1 or width != prod(shape):
+        taken = " x ".join(map(str, shape))
+        raise StoreError(f"{path} contradicts itself: its schema has {width} features, its model takes {taken}")
+    label = schema.label
+    if isinstance(label, Classes) != (header["task"] == "classification"):
+        raise StoreError(f"{path} contradicts itself: it is a {header['task']}, its schema's label is not")
+    if isinstance(label, Classes):
+        strange = {str(name) for name in header.get("classes") or ()} - {*label.classes}
+        if len(label.classes) != header["num_outputs"] or strange:
+            raise StoreError(
+                f"{path} contradicts itself: its schema's label has the classes {some(label.classes)}, its model "
+                f"{header['num_outputs']} outputs and the classes {some(header.get('classes') or ())}"
+            )
+    return schema
+
+
+def target_in(header: Mapping[str, Any], path: object) -> Target | None:
+    """How a regression's labels were scaled; None if the header does not say. Raises `StoreError` if it is wrong."""
+    if header.get("target") is None:
+        return None
+    try:
+        return Target.model_validate(header["target"])
+    except ValidationError as error:
+        raise StoreError(f"{path} does not say how labels were scaled: target {first_of(error)}") from None
+
 
 FORMAT = "idiolect-model"
 VERSION = 1
@@ -54,11 +159,10 @@ def save_model(
     spec: how the zoo builds it, or None for a user's own module, which is then loaded with `like`.
     modalities: how the features are made of several, if they are. A model that holds a part of the arrays, as the
     model of one modality does, is written and loaded as that part.
-    schema: what the features mean, so that the file alone predicts raw rows. target: how a regression's labels were
-    scaled.
-    extra: more metadata, anything JSON can hold (class names, client, method).
-    Raises `ConfigError` if the model is not what `spec` builds, if safetensors cannot hold its arrays or JSON cannot
-    hold `extra`; `StoreError` if the file cannot be written.
+    schema: what the features mean, so that the file by itself predicts raw rows. target: how a regression's labels
+    were scaled. extra: more metadata, anything JSON can hold (class names, client, method). Raises `ConfigError` if
+    the model is not what `spec` builds, if safetensors cannot hold its arrays or JSON cannot hold `extra`;
+    `StoreError` if the file cannot be written.
     """
     complete = None if spec is None else complete_spec(spec)
     absent: list[str] = []
@@ -100,7 +204,7 @@ def save_model(
 
 
 def load_module(path: _PathLike, like: eqx.Module | None = None) -> eqx.Module:
-    """Read the module alone, see `read_model`."""
+    """Read only the module, see `read_model`."""
     return read_model(path, like)[0]
 
 
@@ -240,7 +344,7 @@ def _skeleton(
 
 
 def _name(place: Any) -> str:
-    """A leaf's name: where it lies in the module."""
+    """A leaf's name: its place in the module."""
     return jax.tree_util.keystr(place, simple=True, separator=".")
 
 

@@ -24,7 +24,7 @@ def separate(
     "output", "layers[1]" or "layers.1.bias", with all leaves below it; or a function of (path, leaf) that returns
     whether a leaf is in the head. setting: what the user calls the head, and also: further names that it may have,
     for errors. Leaves may be arrays, shapes or traced values. Raises `ConfigError` on a path that
-    is not in the model, and on "last" for a model whose last layer is unknown.
+    is not in the model, and on "last" for a model with an unknown last layer.
     """
     leaves = jax.tree_util.tree_leaves_with_path(params)
     if head == "last" and isinstance(params, Adapted):

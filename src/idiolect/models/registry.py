@@ -1,4 +1,4 @@
-"""The model zoo: builds a model by name from a specification and the data's shapes."""
+"""The model zoo: builds a model by name from a specification and the data's shapes; and the loss that it names."""
 
 import json
 from collections.abc import Callable, Mapping
@@ -8,19 +8,19 @@ from typing import Any, TypeAlias, get_args
 
 import equinox as eqx
 import jax
+import numpy as np
 from jaxtyping import PRNGKeyArray
 
 from idiolect.core.errors import ConfigError, require, unknown
-from idiolect.core.losses import LOSSES, SampleLoss
+from idiolect.core.losses import LOSSES, SampleLoss, Weighted, cross_entropy
 from idiolect.core.memory import check_fits
 from idiolect.core.settings import Setting, validated
-from idiolect.data.federated import TaskKind
+from idiolect.data.federated import FederatedData, TaskKind
 from idiolect.data.modalities import Modalities
 from idiolect.models.cnn import CNN
+from idiolect.models.dense import ACTIVATIONS, MLP, LinearRegression, MultinomialLogistic
 from idiolect.models.init import initialise
-from idiolect.models.linear import LinearRegression, MultinomialLogistic
-from idiolect.models.mlp import ACTIVATIONS, MLP
-from idiolect.models.packed import LSTM_KEYS, MULTIMODAL_KEYS, lstm, multimodal
+from idiolect.models.multimodal import LSTM_KEYS, MULTIMODAL_KEYS, lstm, multimodal
 from idiolect.models.parts import separate
 from idiolect.models.spec import (
     Activation,
@@ -208,3 +208,19 @@ def loss_of(spec: Spec | str) -> SampleLoss | None:
 def describe_models() -> dict[str, str]:
     """Each model's name and one line about it."""
     return {name: entry.description for name, entry in MODELS.items()}
+
+
+def loss_for(spec: Spec | str, data: FederatedData) -> SampleLoss | None:
+    """As `loss_of`, and with class_weights = "balanced" weighted by w_k = n / (K n_k).
+
+    n_k: training samples of class k at all clients, n: of all classes, K: the number of classes. (scikit-learn's
+    "balanced".) Raises `ConfigError` for a regression and where clients number their own classes.
+    """
+    loss = loss_of(spec)
+    if complete_spec(spec)["class_weights"] == "none":
+        return loss
+    alike = data.task == "classification" and not data.own_labels
+    require(alike, "model.class_weights = 'balanced' needs classes that mean the same at all clients")
+    count = np.bincount(data.stored("train").y, minlength=data.num_outputs)
+    weights = np.where(count > 0, count.sum() / (len(count) * np.maximum(count, 1)), 0.0)
+    return Weighted(loss or cross_entropy, tuple(weights.tolist()))

@@ -13,8 +13,8 @@ from idiolect.core.errors import unknown
 from idiolect.core.losses import LOSSES
 from idiolect.core.settings import MOST, Number, Words
 from idiolect.models.conv import PADDINGS
+from idiolect.models.dense import ACTIVATIONS
 from idiolect.models.init import INITIALISATIONS
-from idiolect.models.mlp import ACTIVATIONS
 
 Spec: TypeAlias = Mapping[str, Any]
 

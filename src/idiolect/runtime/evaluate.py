@@ -10,8 +10,7 @@ import numpy as np
 from jaxtyping import Float, Int, PyTree
 
 from idiolect.client.predictor import Models, unshared
-from idiolect.client.samples import Samples, to_device
-from idiolect.client.tiles import Tiles, tiles_of
+from idiolect.client.samples import Samples, Tiles, tiles_of, to_device
 from idiolect.core import tree
 from idiolect.core.errors import ConfigError, DataError, require, unknown
 from idiolect.core.random import permuted

@@ -19,8 +19,7 @@ from jax.stages import Wrapped
 from jaxtyping import Array, Int, PyTree
 
 from idiolect.client.predictor import unshared
-from idiolect.client.samples import Samples
-from idiolect.client.tiles import Tiles
+from idiolect.client.samples import Samples, Tiles
 from idiolect.core import tree
 from idiolect.metrics.base import Metric
 from idiolect.runtime.compiled import Skeleton, is_argument, once

@@ -6,8 +6,7 @@ from collections.abc import Callable
 
 import jax
 
-from idiolect.algorithms.base import Algorithm
-from idiolect.algorithms.start import Start
+from idiolect.algorithms.base import Algorithm, Start
 from idiolect.core.errors import require
 from idiolect.core.memory import check_fits, machine_memory
 from idiolect.core.settings import settings_of

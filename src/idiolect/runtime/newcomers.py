@@ -11,14 +11,12 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Int, PRNGKeyArray, PyTree, UInt32
 
-from idiolect.algorithms.base import Algorithm, Cohort
-from idiolect.algorithms.start import Start
+from idiolect.algorithms.base import Algorithm, Cohort, Start
 from idiolect.client.client import Client
 from idiolect.client.predictor import Models
 from idiolect.core.errors import ConfigError, DataError, require
 from idiolect.core.random import MOST_SEED
-from idiolect.data.federated import FederatedData
-from idiolect.data.generated import GeneratedSplit
+from idiolect.data.federated import FederatedData, GeneratedSplit
 from idiolect.metrics.base import Metric
 from idiolect.runtime.evaluate import ClientScores, Evaluator
 from idiolect.runtime.round import State, draws, first_draws

@@ -7,7 +7,7 @@ import numpy as np
 from jaxtyping import Array, Float, Int, PyTree
 
 from idiolect.client.objective import Objective
-from idiolect.client.tiles import Tiles
+from idiolect.client.samples import Tiles
 from idiolect.core import tree
 
 ROWS = 32

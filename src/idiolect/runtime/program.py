@@ -18,8 +18,7 @@ import numpy as np
 from jaxtyping import Array, Int, PyTree
 
 from idiolect.client.predictor import unshared
-from idiolect.client.samples import to_device
-from idiolect.client.tiles import tiles_of
+from idiolect.client.samples import tiles_of, to_device
 from idiolect.core import tree
 from idiolect.core.errors import require
 from idiolect.metrics.base import Metric

@@ -19,8 +19,7 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Bool, Int, PRNGKeyArray, PyTree
 
-from idiolect.algorithms.base import Algorithm, Cohort
-from idiolect.algorithms.start import Start
+from idiolect.algorithms.base import Algorithm, Cohort, Start
 from idiolect.client.client import Client, Federation
 from idiolect.client.objective import Objective
 from idiolect.client.predictor import Models

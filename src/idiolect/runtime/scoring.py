@@ -9,8 +9,7 @@ import numpy as np
 from jaxtyping import Array, Bool, Float, Int, PyTree
 
 from idiolect.client.objective import Batch, Objective, Scores
-from idiolect.client.samples import Samples
-from idiolect.client.tiles import Tiles
+from idiolect.client.samples import Samples, Tiles
 from idiolect.core import tree
 from idiolect.metrics.base import Metric, OfSamples, OfSums, Quotient, wide
 

@@ -11,11 +11,9 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Int, PRNGKeyArray, PyTree
 
-from idiolect.algorithms.base import Algorithm
-from idiolect.algorithms.start import start_of
+from idiolect.algorithms.base import Algorithm, start_of
 from idiolect.client.objective import Objective
-from idiolect.client.samples import Samples, to_device
-from idiolect.client.tiles import capacities, most_rows
+from idiolect.client.samples import Samples, capacities, most_rows, to_device
 from idiolect.core.errors import DivergedError, require
 from idiolect.core.random import check_seed
 from idiolect.data.federated import FederatedData

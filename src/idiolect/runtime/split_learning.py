@@ -16,7 +16,7 @@ from jaxtyping import Array, Float, PRNGKeyArray, PyTree, Shaped
 
 from idiolect.algorithms.parts.modality_clusters import Update
 from idiolect.client.client import BatchOrder, Client
-from idiolect.client.exact.partial_eval import Staged
+from idiolect.client.features import Staged
 from idiolect.client.objective import Batch, Objective
 from idiolect.core import tree
 from idiolect.core.errors import require

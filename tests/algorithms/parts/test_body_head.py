@@ -5,19 +5,18 @@ import jax
 import numpy as np
 import pytest
 
+from idiolect.algorithms.base import remarks_of
 from idiolect.algorithms.fedavg import FedAvg
 from idiolect.algorithms.fedper import FedPer, LGFedAvg
 from idiolect.algorithms.fedrep import FedRep
-from idiolect.algorithms.optional import remarks_of
 from idiolect.algorithms.parts.body_head import train_head
 from idiolect.algorithms.parts.solvers import sgd
 from idiolect.algorithms.pflego import PFLEGO
-from idiolect.client.exact.features import on_features
+from idiolect.client.features import on_features
 from idiolect.client.objective import objective_of
 from idiolect.core.errors import ConfigError
 from idiolect.core.random import stream
-from idiolect.models.linear import MultinomialLogistic
-from idiolect.models.mlp import MLP
+from idiolect.models.dense import MLP, MultinomialLogistic
 from idiolect.runtime.simulate import Simulation
 from tests import parted
 from tests.federations import flat, rows, start_with

@@ -1,11 +1,13 @@
+import math
+
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from idiolect.core.errors import ConfigError, DataError
-from idiolect.data import make_partition
-from idiolect.data.divide.division import check_fractions, counts, divide, smallest
+from idiolect.data import Partition, apply_partition, downsample, make_partition, mnist, mnist_partition
+from idiolect.data.divide.division import by_time, check_fractions, counts, divide, overlapping, smallest
 
 X = np.arange(200, dtype=np.float32).reshape(100, 2)
 Y = np.resize(np.arange(4, dtype=np.int32), 100)
@@ -109,3 +111,174 @@ def test_without_a_test_fraction_all_samples_train_even_a_single_one():
     check_fractions(0.0, 0.1, untested=True)
     with pytest.raises(ConfigError, match="test fraction"):
         check_fractions(0.0, 0.1)
+
+
+def pool(bouts):
+    """Windows of two units, one unit apart in a bout: their starts, and which overlap the one before."""
+    starts, overlaps, clock = [], [], 0
+    for length in bouts:
+        starts += [clock + i for i in range(length)]
+        overlaps += [False] + [True] * (length - 1)
+        clock += length + 1
+    return np.array(starts), np.array(overlaps)
+
+
+@settings(max_examples=200, deadline=None, derandomize=True)
+@given(
+    st.lists(st.integers(1, 9), min_size=1, max_size=8),
+    st.integers(1, 3),
+    st.floats(0.05, 0.6),
+    st.floats(0.0, 0.3),
+)
+def test_no_two_splits_share_a_moment(bouts, activities, test, validation):
+    starts, overlaps = pool(bouts)
+    owner = np.repeat(np.arange(len(bouts)) % activities, bouts)
+    series = [np.flatnonzero(owner == k) for k in np.unique(owner)]
+    parts = by_time(series, overlaps, test, validation)
+    moments = [{t for row in part for t in (starts[row], starts[row] + 1)} for part in parts]
+    assert not moments[0] & moments[1]
+    assert not moments[0] & moments[2]
+    assert not moments[1] & moments[2]
+    # One window a cut at most is lost, and none of the test windows.
+    dropped = len(starts) - sum(map(len, parts))
+    assert dropped <= 2 * len(series)
+    assert len(parts[2]) == sum(counts(len(rows), test, validation)[2] for rows in series)
+
+
+def test_a_cut_inside_a_bout_costs_one_window_and_between_bouts_none():
+    _, inside = pool([8])
+    assert [part.tolist() for part in by_time([np.arange(8)], inside, 0.25, 0.0)] == [[0, 1, 2, 3, 4], [], [6, 7]]
+    _, between = pool([6, 2])
+    assert [part.tolist() for part in by_time([np.arange(8)], between, 0.25, 0.0)] == [[0, 1, 2, 3, 4, 5], [], [6, 7]]
+
+
+def test_the_first_train_and_the_last_test():
+    _, overlaps = pool([20])
+    train, validation, test = by_time([np.arange(20)], overlaps, 0.25, 0.2)
+    assert train.tolist() == list(range(10))
+    assert validation.tolist() == [11, 12, 13]
+    assert test.tolist() == list(range(15, 20))
+
+
+def test_a_vanishing_validation_part_does_not_open_a_leak():
+    _, overlaps = pool([8])
+    train, validation, test = by_time([np.arange(8)], overlaps, 0.25, 0.125)
+    assert (train.tolist(), validation.tolist(), test.tolist()) == ([0, 1, 2, 3, 4], [], [6, 7])
+
+
+def test_overlap_across_two_series_is_seen():
+    """Window 3 ends one activity's training part, window 4 is another activity's test part."""
+    overlaps = np.array([False, True, True, True, True, True])
+    train, _, test = by_time([np.array([0, 1, 5]), np.array([2, 3, 4])], overlaps, 0.3, 0.0)
+    assert not overlapping(train, test, overlaps).any()
+    assert test.tolist() == [4, 5]
+    assert train.tolist() == [0, 1, 2]
+
+
+def test_overlapping_looks_both_ways():
+    _, overlaps = pool([3, 3])
+    rows = np.arange(6)
+    assert overlapping(rows, np.array([1]), overlaps).tolist() == [True, False, True, False, False, False]
+    assert overlapping(rows, np.array([2, 5]), overlaps).tolist() == [False, True, False, False, True, False]
+
+
+RNG = np.random.default_rng(0)
+FEATURES = RNG.normal(size=(700, 3)).astype(np.float32)
+LABELS = RNG.integers(0, 3, 700).astype(np.int32)
+
+
+@pytest.fixture(scope="module")
+def whole():
+    return make_partition(FEATURES, LABELS, "lognormal_sizes", clients=7, sigma=0.5, minimum=20)
+
+
+def cut(whole, part):
+    """Which clients have fewer training samples than before."""
+    return [i for i in range(7) if part.train.sizes[i] < whole.train.sizes[i]]
+
+
+def test_half_of_the_clients_keep_a_fifth(whole):
+    part = downsample(whole, LABELS, 0.2)
+    chosen = cut(whole, part)
+    assert len(chosen) == 3
+    for i in range(7):
+        for split in ("train", "validation"):
+            before, after = whole.rows(split).client(i), part.rows(split).client(i)
+            assert np.isin(after, before).all()
+            size = len(before)
+            assert len(after) == (size - math.floor(size * 0.8 + 1e-9) if i in chosen else size)
+        np.testing.assert_array_equal(part.test.client(i), whole.test.client(i))
+
+
+def test_the_test_samples_are_cut_only_by_name(whole):
+    part = downsample(whole, LABELS, 0.2, test=0.4)
+    for i in range(7):
+        size = len(whole.test.client(i))
+        expected = size - math.floor(size * 0.6 + 1e-9) if i in cut(whole, part) else size
+        assert len(part.test.client(i)) == expected
+    assert cut(whole, part) == cut(whole, downsample(whole, LABELS, 0.2))
+    assert "0.4 of their test samples" in part.notes[-1]
+    assert "test samples are all kept" in downsample(whole, LABELS, 0.2).notes[-1]
+
+
+def test_it_is_part_of_the_partition(whole, tmp_path):
+    part = downsample(whole, LABELS, 0.2, seed=3)
+    assert part.fingerprint == downsample(whole, LABELS, 0.2, seed=3).fingerprint
+    assert part.fingerprint != downsample(whole, LABELS, 0.2, seed=4).fingerprint != whole.fingerprint
+    assert part.parameters["downsample"] == 0.2
+    assert part.parameters["downsample_seed"] == 3
+    sizes = part.statistics["sizes"]
+    assert sizes["train"] == part.train.sizes.tolist()
+    assert part.statistics["distinct"] + part.statistics["unused"] == 700
+    named = part.notes[-1].split(": ")[-1].split(", ")
+    assert named == [whole.clients[i] for i in cut(whole, part)]
+    part.save(tmp_path / "p.npz")
+    loaded = Partition.load(tmp_path / "p.npz")
+    data = [
+        apply_partition(p, FEATURES, LABELS, name="d", task="classification", classes="abc") for p in (part, loaded)
+    ]
+    assert data[0].fingerprint == data[1].fingerprint
+    assert data[1].notes[-1] == part.notes[-1]
+    assert data[1].provenance["partition"]["parameters"]["downsample"] == 0.2
+
+
+def test_mnist_by_name(tiny_mnist, tmp_path):
+    whole, less = (mnist(tiny_mnist, verify=False, downsample=keep) for keep in (None, 0.2))
+    assert (less.train.sizes < whole.train.sizes).sum() == 10
+    np.testing.assert_array_equal(less.test.y, whole.test.y)
+    mnist_partition(tiny_mnist, verify=False, downsample=0.2).save(tmp_path / "p.npz")
+    assert mnist(tiny_mnist, str(tmp_path / "p.npz"), verify=False).fingerprint == less.fingerprint
+    with pytest.raises(ConfigError, match="leave out downsample"):
+        mnist(tiny_mnist, str(tmp_path / "p.npz"), verify=False, downsample=0.2)
+
+
+def test_other_seeds_choose_other_clients(whole):
+    assert len({tuple(cut(whole, downsample(whole, LABELS, 0.2, seed=seed))) for seed in range(20)}) > 5
+
+
+def test_every_client_keeps_a_sample(whole):
+    part = downsample(whole, LABELS, 0.001, test=0.001)
+    assert part.train.sizes.min() == part.test.sizes.min() == 1
+
+
+def test_nothing_asked_nothing_done(whole):
+    assert downsample(whole, LABELS, None) is whole
+
+
+@pytest.mark.parametrize(
+    ("keep", "test", "message"),
+    [
+        (0.0, None, "downsample must lie between 0 and 1, it is 0.0"),
+        (1.5, None, "downsample must lie"),
+        (0.2, 1.0, "downsample_test must lie"),
+        (None, 0.4, "downsample_test needs downsample"),
+    ],
+)
+def test_refuses(whole, keep, test, message):
+    with pytest.raises(ConfigError, match=message):
+        downsample(whole, LABELS, keep, test=test)
+
+
+def test_one_client_has_no_half():
+    with pytest.raises(ConfigError, match="two at least"):
+        downsample(make_partition(FEATURES, LABELS, "iid", clients=1), LABELS, 0.2)

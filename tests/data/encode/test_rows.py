@@ -30,7 +30,7 @@ def test_spellings_that_look_alike_are_one_client_and_told() -> None:
     names, notes = client_names(series(["ward 0", "ward 0 ", "\u00e9", "e\u0301", "Ward 0"]), "t")
     assert names.tolist() == ["ward 0", "ward 0", "\u00e9", "\u00e9", "Ward 0"]
     assert "5 spellings of 3 clients" in notes[0]
-    assert "capitals alone stay apart: ward 0" in notes[1]
+    assert "only in capitals are different clients: ward 0" in notes[1]
 
 
 def test_the_rows_of_clients_in_natural_order() -> None:

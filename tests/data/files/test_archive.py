@@ -1,3 +1,4 @@
+import gzip
 import io
 import zipfile
 
@@ -5,7 +6,61 @@ import numpy as np
 import pytest
 
 from idiolect.core.errors import DataError
-from idiolect.data.files.archive import find_members, read_numbers
+from idiolect.data.files.archive import data_folder, find_gz, find_members, read_gz, read_numbers, require_gz
+
+
+def test_argument_wins_over_the_environment(tmp_path, monkeypatch):
+    for name in ("a", "b"):
+        (tmp_path / name / "mnist").mkdir(parents=True)
+    monkeypatch.setenv("IDIOLECT_DATA", str(tmp_path / "a"))
+    assert data_folder(None, "mnist", "") == tmp_path / "a" / "mnist"
+    assert data_folder(tmp_path / "b", "mnist", "") == tmp_path / "b" / "mnist"
+
+
+def test_another_name_of_the_folder(tmp_path):
+    (tmp_path / "mtl-small").mkdir()
+    assert data_folder(tmp_path, "school", "", also="mtl-small") == tmp_path / "mtl-small"
+    (tmp_path / "school").mkdir()
+    assert data_folder(tmp_path, "school", "", also="mtl-small") == tmp_path / "school"
+
+
+def test_says_what_to_set(tmp_path, monkeypatch):
+    monkeypatch.delenv("IDIOLECT_DATA", raising=False)
+    with pytest.raises(DataError, match=r"set IDIOLECT_DATA.*published there"):
+        data_folder(None, "mnist", "published there")
+    with pytest.raises(DataError, match=r"no folder .*mnist; published there"):
+        data_folder(tmp_path, "mnist", "published there")
+
+
+CONTENT = bytes(range(256)) * 4
+
+
+@pytest.mark.parametrize("name", ["a.txt", "a.txt.gz"])
+def test_reads_raw_and_gzip_by_the_same_name(tmp_path, name):
+    path = tmp_path / name
+    path.write_bytes(gzip.compress(CONTENT) if name.endswith(".gz") else CONTENT)
+    assert require_gz(tmp_path, "a.txt", "") == find_gz(tmp_path, "a.txt") == path
+    assert read_gz(path) == CONTENT
+
+
+def test_refuses_broken_gzip(tmp_path):
+    path = tmp_path / "x.gz"
+    for broken in (gzip.compress(CONTENT)[:-9], gzip.compress(CONTENT)[:12] + bytes(30)):
+        path.write_bytes(broken)
+        with pytest.raises(DataError, match=r"x\.gz is truncated or damaged"):
+            read_gz(path)
+    path.write_bytes(CONTENT)
+    with pytest.raises(DataError, match=r"not a gzip file.*remove \.gz"):
+        read_gz(path)
+
+
+def test_missing_file_says_where_it_is_published(tmp_path):
+    assert find_gz(tmp_path, "a.txt") is None
+    with pytest.raises(DataError, match=r"missing file .*a\.txt.*published at somewhere"):
+        require_gz(tmp_path, "a.txt", "published at somewhere")
+    with pytest.raises(DataError, match="cannot read"):
+        read_gz(tmp_path / "none")
+
 
 FILES = {"set/a.txt": b"1 2\n3 4\n", "set/deep/b.txt": b"hello"}
 

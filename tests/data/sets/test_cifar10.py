@@ -10,7 +10,7 @@ import pytest
 from idiolect.core.errors import ConfigError, DataError
 from idiolect.data import audit, cifar10, load, read_cifar10
 from idiolect.data.sets.cifar10 import ARCHIVE, BATCHES, FOLDER, META
-from idiolect.data.sets.papers.fedu import fedu_cifar
+from idiolect.data.sets.published import fedu_cifar
 from tests.data.conftest import total_sizes
 from tests.data.pickles import python2_pickle
 

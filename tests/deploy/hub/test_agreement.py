@@ -11,12 +11,10 @@ from idiolect.data.schema.schema import Schema
 from idiolect.deploy.hub.agreement import SCHEMA, table_of
 from idiolect.deploy.hub.config import HubConfig
 from idiolect.deploy.hub.run import run_hub
-from idiolect.deploy.in_process import InProcess
-from idiolect.deploy.site.build import trainer_of
 from idiolect.deploy.site.config import SiteConfig
-from idiolect.deploy.site.open import Inline
-from idiolect.deploy.site.site import Site
-from idiolect.deploy.transport import QuorumError
+from idiolect.deploy.site.site import Inline, Site
+from idiolect.deploy.site.trainer import trainer_of
+from idiolect.deploy.transport import InProcess, QuorumError
 from tests.deploy.federation import experiment_of, participation, scores_of
 from tests.deploy.schema.tables import hospitals
 

@@ -6,8 +6,8 @@ import pytest
 from idiolect.core.errors import StoreError
 from idiolect.deploy.hub.config import HubConfig
 from idiolect.deploy.hub.run import run_hub
-from idiolect.deploy.in_process import InProcess
 from idiolect.deploy.messages import read_message
+from idiolect.deploy.transport import InProcess
 from tests.deploy.federation import Silent, data_of, experiment_of, hub_of, participation, scores_of, sites_of
 
 DATA = data_of(4)

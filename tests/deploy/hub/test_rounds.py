@@ -5,9 +5,8 @@ import pytest
 
 from idiolect.deploy.hub.journal import Participation
 from idiolect.deploy.hub.run import progress, run_hub
-from idiolect.deploy.in_process import InProcess
 from idiolect.deploy.messages import Message, read_message
-from idiolect.deploy.transport import QuorumError, Replies
+from idiolect.deploy.transport import InProcess, QuorumError, Replies
 from idiolect.study.store.store import Store
 from tests.deploy.federation import Silent, data_of, experiment_of, hub_of, participation, scores_of, sites_of
 

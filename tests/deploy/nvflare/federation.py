@@ -73,7 +73,7 @@ class Site:
         pass
 
 
-for name, what in {"idiolect.deploy.hub.run": run_hub, "idiolect.deploy.site.open": lambda folder: Site()}.items():
+for name, what in {"idiolect.deploy.hub.run": run_hub, "idiolect.deploy.site.site": lambda folder: Site()}.items():
     module = types.ModuleType(name)
     setattr(module, "run_hub" if what is run_hub else "open_site", what)
     sys.modules[name] = module

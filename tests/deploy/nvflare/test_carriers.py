@@ -1,20 +1,107 @@
-"""The transports over a Collab of a few lines."""
+"""A worker's memory does not grow with its calls: cycles are freed, what was loaded is looked at once."""
 
+import gc
+import json
 import queue
 import threading
 import time
-from collections.abc import Callable
+import weakref
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import numpy as np
 import pytest
 
 from idiolect.core.errors import StoreError
-from idiolect.deploy.inbox import Inbox
 from idiolect.deploy.messages import Message
-from idiolect.deploy.nvflare.carriers import CollabHub, CollabPeers, reason
-from idiolect.deploy.nvflare.garbage import EVERY
-from idiolect.deploy.nvflare.wire import decoded, encoded
+from idiolect.deploy.nvflare.carriers import (
+    EVERY,
+    INSIDE,
+    CollabHub,
+    CollabPeers,
+    Collector,
+    decoded,
+    encoded,
+    packed_once,
+    reason,
+)
+from idiolect.deploy.transport import Inbox
+
+
+class Cycle:
+    def __init__(self) -> None:
+        self.itself = self
+
+
+@pytest.fixture(autouse=True)
+def by_hand() -> Iterator[None]:
+    gc.disable()
+    yield
+    gc.unfreeze()
+    gc.enable()
+
+
+def left(cycles: "list[weakref.ref[Cycle]]") -> int:
+    return sum(cycle() is not None for cycle in cycles)
+
+
+def test_at_most_the_cycles_of_the_last_calls_are_kept() -> None:
+    collect, cycles = Collector(), []
+    most = 0
+    for _ in range(5 * EVERY):
+        cycles.append(weakref.ref(Cycle()))
+        collect()
+        most = max(most, left(cycles))
+    assert most == EVERY - 1
+    assert left(cycles[: 4 * EVERY + 1]) == 0
+
+
+def test_what_the_first_call_loaded_is_frozen_and_its_garbage_is_not() -> None:
+    garbage, before = weakref.ref(Cycle()), gc.get_freeze_count()
+    Collector()()
+    assert garbage() is None
+    assert gc.get_freeze_count() > before
+    assert len(gc.get_objects()) < 1000  # frozen objects are not among them
+
+
+@pytest.mark.parametrize("size", [0, 3, INSIDE // 4 - 100, INSIDE // 4 + 100])
+def test_a_message_comes_back_bit_for_bit(size: int) -> None:
+    sent = Message({"run": "r", "round": 3}, {"w": np.arange(size, dtype="f4"), "n": np.int64(7) * np.ones((), "i8")})
+    came = decoded(encoded(sent))
+    assert came.header == sent.header
+    assert came.vectors["w"].tobytes() == sent.vectors["w"].tobytes()
+    assert came.vectors["n"].shape == ()
+
+
+def test_small_bodies_go_inside_the_call_and_large_ones_beside_it() -> None:
+    assert isinstance(encoded(Message({}, {"w": np.zeros(10)}))[1], bytes)
+    assert isinstance(encoded(Message({}, {"w": np.zeros(INSIDE)}))[1], np.ndarray)
+
+
+@pytest.mark.parametrize(
+    "parts",
+    [
+        None,
+        3,
+        (),
+        ("{}",),
+        ("{", b""),
+        ("[]", b""),
+        ("{}", "text"),
+        ("{}", np.zeros(4)),
+        ("{}", b"no vectors"),
+        (b"\xff", b""),
+        ("[" * 100_000, b""),
+    ],
+)
+def test_what_is_no_message_is_a_message_with_an_error(parts: object) -> None:
+    assert decoded(parts).error.startswith("sent something that is no message")
+
+
+def test_vectors_in_common_are_packed_once() -> None:
+    pack, vectors = packed_once(), {"w": np.zeros(3)}
+    assert pack(vectors) is pack(vectors)
+    assert json.loads(encoded(Message({"a": 1}, vectors), pack)[0]) == {"a": 1}
 
 
 class Stream:
@@ -98,7 +185,7 @@ def test_every_site_gets_its_own_message_encrypted() -> None:
 
 def test_garbage_is_looked_for_once_in_so_many_calls(monkeypatch: pytest.MonkeyPatch) -> None:
     collected: list[int] = []
-    monkeypatch.setattr("idiolect.deploy.nvflare.garbage.gc.collect", lambda: collected.append(1))
+    monkeypatch.setattr("idiolect.deploy.nvflare.carriers.gc.collect", lambda: collected.append(1))
     hub = CollabHub(Fake({"a": doubled}))
     for round in range(EVERY + 1):
         hub.call(round, {"a": to("a")}, deadline=5)

@@ -5,11 +5,27 @@ import pytest
 
 pytest.importorskip("nvflare")
 
+import json
+
 from cryptography.hazmat.primitives.asymmetric import ec
 
+import idiolect.deploy.nvflare.kits as names
 from idiolect.core.errors import ConfigError, StoreError
-from idiolect.deploy.nvflare.kits import certificate, read_kit, require_kind
+from idiolect.deploy.nvflare.kits import ALLOWED, allow_list_lines, certificate, harden, read_kit, require_kind
 from tests.deploy.nvflare.made import NOW, signed, site_kit, write_key
+
+
+def test_without_the_engine_there_is_one_line(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(names, "find_spec", lambda name: None)
+    with pytest.raises(ConfigError, match=r"needs nvflare: pip install 'idiolect\[sites\]'"):
+        names.check_installed()
+
+
+def test_the_classes_a_job_may_name_exist() -> None:
+    pytest.importorskip("nvflare")
+    from pydoc import locate
+
+    assert all(locate(name) is not None for name in names.ALLOWED)
 
 
 def test_a_kit_says_who_it_is_and_where_the_hub_is(tmp_path: Path) -> None:
@@ -76,3 +92,44 @@ def test_another_s_key_root_or_certificate_is_refused(tmp_path: Path) -> None:
     (startup / "fed_client.json").write_text(text)
     with pytest.raises(StoreError, match="is the certificate of 'site-1', but the kit is of 'site-2'"):
         certificate(read_kit(tmp_path / "k"), NOW)
+
+
+def read(kit: Path, name: str) -> dict[str, object]:
+    return json.loads((kit / "local" / name).read_text())
+
+
+def test_a_hardened_kit_permits_four_classes_and_no_code_to_anybody(tmp_path: Path) -> None:
+    kit = site_kit(tmp_path / "k")
+    assert harden(kit) == ["resources.json", "authorization.json", "log_config.json"]
+    assert read(kit, "resources.json")["class_allow_list"] == list(ALLOWED)
+    assert read(kit, "resources.json")["allow_log_streaming"] is False
+    roles = json.loads((kit / "local" / "authorization.json").read_text())["permissions"]
+    assert {name: (role["byoc"], role["submit_job"]) for name, role in roles.items()} == {
+        "project_admin": ("none", "any"),
+        "lead": ("none", "any"),
+    }
+    assert '"WARNING"' in (kit / "local" / "log_config.json").read_text()
+
+
+def test_hardening_again_changes_nothing_and_keeps_what_was_set_by_hand(tmp_path: Path) -> None:
+    kit = site_kit(tmp_path / "k")
+    harden(kit)
+    content = read(kit, "resources.json") | {"own": 1}
+    (kit / "local" / "resources.json").write_text(json.dumps(content))
+    assert harden(kit) == ["resources.json"]  # as it formats it
+    assert harden(kit) == []
+    assert read(kit, "resources.json")["own"] == 1
+
+
+@pytest.mark.parametrize("text", ["{", "{}", "[]"])
+def test_a_damaged_file_is_named(tmp_path: Path, text: str) -> None:
+    kit = site_kit(tmp_path / "k")
+    (kit / "local" / "authorization.json.default").write_text(text)
+    with pytest.raises(StoreError, match=r"authorization\.json\.default is"):
+        harden(kit)
+    assert not (kit / "local" / "authorization.json").exists()
+
+
+def test_the_lines_for_administrators_are_the_setting() -> None:
+    text = "{" + "".join(allow_list_lines()).removesuffix(",") + "}"
+    assert json.loads(text) == {"class_list_enforcement_mode": "enforce", "class_allow_list": list(ALLOWED)}

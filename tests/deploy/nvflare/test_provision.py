@@ -5,8 +5,7 @@ import pytest
 pytest.importorskip("nvflare")
 
 from idiolect.core.errors import ConfigError
-from idiolect.deploy.nvflare.harden import harden
-from idiolect.deploy.nvflare.kits import certificate
+from idiolect.deploy.nvflare.kits import certificate, harden
 from idiolect.deploy.nvflare.provision import LEAD, load_kits, provision
 
 

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from idiolect.core.errors import StoreError
-from idiolect.deploy.nvflare.segment import End
+from idiolect.deploy.nvflare.jobs import End
 from idiolect.deploy.nvflare.session import LostError, Status
 from idiolect.deploy.nvflare.supervisor import DONE, Watch
 
@@ -119,13 +119,13 @@ def test_an_undisturbed_run_takes_one_job_and_closes_its_session() -> None:
 def test_a_dead_worker_ends_the_job_and_another_goes_on() -> None:
     world = World({5.5: lambda w: w.finish("FINISHED:EXECUTION_EXCEPTION")})
     assert world.watch().run() == 2
-    assert world.told[1] == "the job has ended as FINISHED:EXECUTION_EXCEPTION; a new job goes on from round 5"
+    assert world.told[1] == "the job has ended as FINISHED:EXECUTION_EXCEPTION; a new job continues from round 5"
 
 
 def test_a_job_that_could_not_say_why_it_ended_is_told_by_the_obstacle() -> None:
     world = World({3: lambda w: w.finish("FINISHED:EXECUTION_EXCEPTION")})
     assert world.watch(obstacle=lambda: "the disk is full").run() == 2
-    assert any(line.startswith("the disk is full; a new job goes on from round") for line in world.told)
+    assert any(line.startswith("the disk is full; a new job continues from round") for line in world.told)
 
 
 def test_a_dead_hub_leaves_a_job_that_says_running_for_ever_and_it_is_forgotten() -> None:

@@ -1,4 +1,4 @@
-"""What sites agree on without pooling rows is what a fit on the pooled rows gives."""
+"""A reading that is possible at every site."""
 
 import numpy as np
 import pandas as pd
@@ -6,9 +6,101 @@ import pytest
 
 from idiolect.core.errors import ConfigError, DataError
 from idiolect.data import from_table
-from idiolect.deploy.schema.agree import agree
-from idiolect.deploy.schema.summary import Summary
+from idiolect.deploy.schema.agree import agree, agree_label, choose, possible, the_same
+from idiolect.deploy.schema.summarise import summarise
+from idiolect.deploy.schema.summary import ColumnSummary, Moments, Reading, Summary, WordCounts
 from tests.deploy.schema.tables import hospitals, summaries
+
+
+def text(*readings):
+    held = {name: Reading(moments=Moments(count=5, mean=float(k), m2=1.0)) for k, name in enumerate(readings)}
+    return ColumnSummary(name="c", stored="text", count=5, missing=0, readings=held)
+
+
+EMPTY = ColumnSummary(name="c", stored="number", count=0, missing=5)
+WORDS = ColumnSummary(name="c", stored="text", count=5, missing=0, words=WordCounts(named={"a": 5}))
+DAYS = ColumnSummary(name="c", stored="date", count=5, missing=0, readings=text("date").readings)
+
+
+@pytest.mark.parametrize(
+    ("columns", "found"),
+    [
+        ([text("number", "decimal comma"), text("decimal comma")], "decimal comma"),
+        ([text("date d/m/y", "date m/d/y"), text("date m/d/y")], "date m/d/y"),
+        ([text("date d/m/y"), DAYS], "date d/m/y"),
+        ([DAYS, EMPTY], "date"),
+        ([WORDS, EMPTY], None),
+        ([EMPTY, EMPTY], "number"),
+    ],
+)
+def test_the_first_that_all_can(columns, found):
+    held = dict(zip("abc", columns, strict=False))
+    assert choose("c", held, dict.fromkeys(held, False)) == found
+
+
+def test_semicolons_decide_what_a_comma_means():
+    held = {"a": text("number", "decimal comma"), "b": text("number", "decimal comma")}
+    assert choose("c", held, {"a": True, "b": True}) == "decimal comma"
+    assert choose("c", held, {"a": False, "b": False}) == "number"
+
+
+def test_three_that_agree_by_pairs_only_are_refused():
+    held = {"a": text("date d/m/y", "date m/d/y"), "b": text("date d/m/y"), "c": text("date m/d/y")}
+    with pytest.raises(DataError, match="as date d/m/y at site 'b' but as date m/d/y at site 'c'; write dates as"):
+        choose("x", held, dict.fromkeys(held, False))
+
+
+def test_empty_fits_all():
+    assert possible(EMPTY) == possible(EMPTY.model_copy(update={"stored": "text"}))
+
+
+def test_one_value_for_all():
+    assert the_same("label", {"a": "y", "b": "y"}, "label=") == "y"
+    with pytest.raises(DataError, match="the label is 'y' at site 'a' but 'z' at site 'b'"):
+        the_same("label", {"a": "y", "b": "z"}, "label=")
+
+
+def told(task=None, **labels):
+    """Summaries of sites with these labels, all of training rows."""
+    return {
+        site: summarise(
+            pd.DataFrame({"x": range(len(y)), "label": y, "split": "train"}), site=site, task=task, minimum=1
+        )
+        for site, y in labels.items()
+    }
+
+
+def test_classes_are_the_union_in_order_of_value_and_a_site_without_one_is_noted():
+    label, notes = agree_label(told(b=[10, 2, 2], a=[1, 2]))
+    assert (label.classes, label.type) == (("1", "2", "10"), "integer")
+    assert notes[0] == "label 'label': site 'b' has no training row of '1'"
+    assert agree_label(told(a=["b", "a"], b=["c", "a"]))[0].classes == ("a", "b", "c")
+    assert agree_label(told(a=[True, False], b=[True, True]))[0].type == "boolean"
+
+
+def test_the_number_of_distinct_values_of_all_sites_decides_the_task():
+    assert agree_label(told(a=[*range(60)] * 2, b=[*range(100)] * 2))[0].kind == "classes"
+    assert agree_label(told(a=[*range(60)] * 2, b=[*range(60, 120)] * 2))[0].kind == "target"
+    assert agree_label(told(a=[0.0, 1.0, 1.0], b=[2.0, 2.0]))[0].classes == ("0", "1", "2")
+    assert agree_label(told(a=[0.0, 1.0, 1.0], b=[2.5, 2.0]))[0].kind == "target"
+
+
+def test_whole_numbers_with_many_values_are_asked_about_unless_the_task_is_named():
+    asked = "label 'label' has 30 different whole numbers, read as classes"
+    many = {"a": [*range(30)] * 2, "b": [*range(20)] * 2}
+    assert any(note.startswith(asked) for note in agree_label(told(**many))[1])
+    assert not any("amount" in note for note in agree_label(told(task="classification", **many))[1])
+    assert not any("amount" in note for note in agree_label(told(a=[*range(20)] * 2))[1])
+
+
+def test_one_class_alone_is_refused():
+    with pytest.raises(DataError, match="classification needs two classes"):
+        agree_label(told(a=["x", "x"], b=["x"]))
+
+
+def test_a_constant_target_keeps_its_units():
+    label, _ = agree_label(told(task="regression", a=[0.1] * 3, b=[0.1] * 4))
+    assert (label.mean, label.scale) == (0.1, 1.0)
 
 
 def same(value, other):

@@ -12,11 +12,11 @@ import pytest
 from idiolect.core.errors import ConfigError
 from idiolect.deploy.kind import Kind
 from idiolect.deploy.messages import Message
-from idiolect.deploy.site.build import placed, trainer_of
 from idiolect.deploy.site.child import Child
 from idiolect.deploy.site.config import SiteConfig
 from idiolect.deploy.site.data import save_arrays
-from idiolect.deploy.site.open import open_site
+from idiolect.deploy.site.site import open_site
+from idiolect.deploy.site.trainer import placed, trainer_of
 from tests.deploy.federation import data_of
 
 

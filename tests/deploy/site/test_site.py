@@ -7,12 +7,11 @@ import numpy as np
 import pytest
 
 from idiolect.algorithms.fedu import DFedU
-from idiolect.deploy.in_process import InProcess
 from idiolect.deploy.kind import Kind
 from idiolect.deploy.messages import Message, read_message
 from idiolect.deploy.site.outbox import Outbox
 from idiolect.deploy.terms import PROTOCOL, VERSION
-from idiolect.deploy.transport import Replies
+from idiolect.deploy.transport import InProcess, Replies
 from tests.deploy.federation import data_of, site_of
 
 DATA = data_of()

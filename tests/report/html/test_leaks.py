@@ -21,7 +21,7 @@ def test_no_leak_is_no_severe_finding(toy):
         ("Normalisation 'z': FITTED ON TEST SAMPLES TOO, so test data shape the features.", True),
         ("Normalisation 'z': fitted on training samples only.", False),
         ("Known leak: windows overlap.", True),
-        ("Column 'y2' alone tells the label of every row: is it the label under another name? ...", True),
+        ("Column 'y2' gives the label of every row by itself: is it the label under another name? ...", True),
         ("9 samples, 8 of them distinct; 1 distinct samples are held by more than one client; 0 repeat ...", False),
     ],
 )

@@ -8,7 +8,7 @@ import pytest
 
 from idiolect.client.objective import objective_of
 from idiolect.data import from_arrays
-from idiolect.data.sets.population import synthetic_population
+from idiolect.data.sets.synthetic import synthetic_population
 from idiolect.study.store import predicted
 from idiolect.study.store.predicted import is_recorded, predicted_key, predicted_of, record_predicted
 from idiolect.study.store.store import RunRow, Store

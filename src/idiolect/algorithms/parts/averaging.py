@@ -1,17 +1,19 @@
-"""The server of methods that average: the model, and an optional optimiser that treats the average as a gradient."""
+"""The server of methods that average: the model, and an optional optimiser that treats the average as a gradient.
 
-from typing import Any
+`FineTuned` methods train one shared model, which each client fine-tunes before it is evaluated.
+"""
+
+from typing import Any, ClassVar
 
 import equinox as eqx
 import jax.numpy as jnp
 import optax
 from jaxtyping import PRNGKeyArray, PyTree
 
-from idiolect.algorithms.base import Algorithm, Cohort, Weighting, check
-from idiolect.algorithms.parts.solvers import MakeOptimizer, check_optimizer, optimizer
-from idiolect.algorithms.start import Start
+from idiolect.algorithms.base import Algorithm, Cohort, Start, Weighting, check
+from idiolect.algorithms.parts.solvers import MakeOptimizer, Trainer, check_optimizer, optimizer, sgd
 from idiolect.client.client import Client
-from idiolect.client.predictor import Models
+from idiolect.client.predictor import Models, Shared
 from idiolect.core import tree
 from idiolect.core.tree import Params, Scalar
 
@@ -31,7 +33,7 @@ class Server(eqx.Module):
 
 
 class Averaging(Algorithm):
-    """A method whose clients send what they trained, and whose server averages it.
+    """A method in which clients send what they trained, and the server averages it.
 
     weighting: by training samples ("size") or equal ("uniform"). server_optimizer: None averages; a name or
     `rate -> optax transformation` treats w_t - mean as a gradient and steps with server_rate ("sgd" with rate 1
@@ -87,3 +89,42 @@ class Averaging(Algorithm):
             return Server(mean, None)
         solver = optimizer(self.server_optimizer, self.server_rate)
         return shared.descend(solver, tree.subtract(shared.params, mean))
+
+
+class FineTuned(Averaging, Trainer):
+    """A method that trains as FedAvg does, and whose clients fine-tune the shared model on their own training data.
+
+    finetune_steps: mini-batch SGD steps from w, with the batch_size and the batches of training; finetune_rate: their
+    learning rate (None: `rate`).
+
+    Models: `adapted` is w after these steps; `global` is w.
+    """
+
+    model_names: ClassVar[tuple[str, ...]] = ("adapted", "global")
+
+    finetune_rate: Scalar | None = None
+    finetune_steps: int = eqx.field(static=True, default=100)
+
+    def __check_init__(self) -> None:
+        """Raise `ConfigError` naming the hyper-parameter that is out of range."""
+        check(self, finetune_steps="count")
+        if self.finetune_rate is not None:
+            check(self, finetune_rate="positive")
+
+    def local(self, view: Params, private: PyTree, client: Client, key: PRNGKeyArray) -> tuple[Params, PyTree]:
+        """Message: the locally trained model w_i."""
+        return self.train(view, client, key), private
+
+    def models(self, view: Params, private: PyTree, client: Client, key: PRNGKeyArray) -> Models:
+        """adapted: w after finetune_steps local steps; global: w."""
+        del private
+        adapted = sgd(
+            client,
+            view,
+            key,
+            rate=self.rate if self.finetune_rate is None else self.finetune_rate,
+            steps=self.finetune_steps,
+            batch_size=self.batch_size,
+            order=self.batches,
+        )
+        return {"adapted": adapted, "global": Shared(view)}

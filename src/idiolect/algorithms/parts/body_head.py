@@ -7,12 +7,11 @@ import equinox as eqx
 import jax
 from jaxtyping import PRNGKeyArray, PyTree
 
-from idiolect.algorithms.base import Algorithm, Cohort, check
+from idiolect.algorithms.base import Algorithm, Cohort, Start, check
 from idiolect.algorithms.parts.averaging import Averaging, Server
 from idiolect.algorithms.parts.solvers import sgd
-from idiolect.algorithms.start import Start
 from idiolect.client.client import BatchOrder, Client
-from idiolect.client.exact.features import on_features
+from idiolect.client.features import on_features
 from idiolect.client.predictor import Models
 from idiolect.core import tree
 from idiolect.core.tree import Params, Scalar
@@ -21,7 +20,7 @@ from idiolect.models.parts import Head, separate
 
 
 class Parted(Algorithm):
-    """A method whose shared state and messages hold the body, and each client's private state its own head.
+    """A method in which shared state and messages hold the body, and each client's private state its own head.
 
     head: which part that is, see `models.parts.separate`. head_init: how a client's head starts: "model",
     as the initial model has it, equal on all clients; or by a named initialisation ("uniform", "zeros", "pytorch",
@@ -47,9 +46,7 @@ class Parted(Algorithm):
         """Say that one of the two parts is empty, so that the method is another one."""
         shared, private = (len(jax.tree.leaves(part)) for part in jax.eval_shape(self.part, params))
         if not shared:
-            return (
-                f"{self.name}: the model has no body, it is all head; nothing is shared, each client trains alone",
-            )
+            return (f"{self.name}: the model has no body, it is all head; nothing is shared, this is local training",)
         if not private:
             return (f"{self.name}: the model is all shared; no client has a part of its own, as under fedavg",)
         return ()
@@ -84,7 +81,7 @@ class Announced(eqx.Module):
 
 
 class OneStart(Parted, Averaging):
-    """A method whose server announces the same head to all, beside the body that it averages; nothing is private."""
+    """A method in which the server averages the body and sends all clients the same head; nothing is private."""
 
     def init(self, start: Start, key: PRNGKeyArray) -> PyTree:
         """The body, and the initial model's head."""

@@ -8,10 +8,8 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Bool, Float, Int, PRNGKeyArray, PyTree
 
-from idiolect.algorithms.base import Cohort, Weighting, check
-from idiolect.algorithms.parts.local_sgd import LocalSteps
-from idiolect.algorithms.parts.solvers import over_batches
-from idiolect.algorithms.start import Start
+from idiolect.algorithms.base import Cohort, Start, Weighting, check
+from idiolect.algorithms.parts.solvers import LocalSteps, over_batches
 from idiolect.client.client import Client
 from idiolect.client.objective import Batch
 from idiolect.client.predictor import Models, Shared
@@ -25,7 +23,7 @@ from idiolect.models.parts import Head, separate
 SelectOn = Literal["same", "held-out"]
 Update = Literal["sequential", "simultaneous"]
 WHOLE = ""  # the one cluster of a model that is not made of modalities
-_DRAW = 0x64  # the purpose of d, beside the mini-batches' draws
+_DRAW = 0x64  # the purpose of d, apart from the mini-batches' draws
 
 
 class Trained(NamedTuple):
@@ -64,8 +62,8 @@ class ModalityClusters(LocalSteps):
     modalities: those that are trained, all of the model's by default.
 
     A client is in the cluster of m if any of its training samples has m; samples without m count for nothing. The
-    clusters do not meet: each modality trains as it would alone. A modality that no client of a cohort has stays as
-    it is. A model that is not multimodal is one cluster of all clients. The equations are those of `MmFL`.
+    clusters do not meet: each modality trains as it would by itself. A modality that no client of a cohort has stays
+    as it is. A model that is not multimodal is one cluster of all clients. The equations are those of `MmFL`.
     """
 
     rates: tuple[Scalar, ...] = eqx.field(default=(0.01, 0.001, 0.0001), converter=_several)

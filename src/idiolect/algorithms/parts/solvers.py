@@ -1,17 +1,19 @@
-"""Local solvers: the first-order steps that methods take on one client."""
+"""Local solvers: the first-order steps that methods take on one client; most methods share local SGD."""
 
 from collections.abc import Callable, Sequence
 from functools import partial
 from typing import Any, TypeVar
 
+import equinox as eqx
 import jax
 import jax.numpy as jnp
 import optax
 from jaxtyping import Array, ArrayLike, Int, PRNGKeyArray, PyTree
 
-from idiolect.client.client import BatchOrder, Client
-from idiolect.client.exact.span import by_size, problem
+from idiolect.algorithms.base import Algorithm, check
+from idiolect.client.client import BATCH_ORDERS, BatchOrder, Client
 from idiolect.client.objective import Batch
+from idiolect.client.span import by_size, problem
 from idiolect.core import tree
 from idiolect.core.errors import ConfigError, kind_of, unknown
 from idiolect.core.tree import Params, Scalar
@@ -124,7 +126,7 @@ def sgd(
     momentum: m of heavy-ball steps, v <- m v + grad, params <- params - rate v, in the place of `which`.
     adjust: (gradient, params, *anchors) -> the gradient to descend (FedProx's and SCAFFOLD's terms). With anchors it
     must be a sum of multiples of its arguments and see no other point: steps on all the samples may be taken in
-    other coordinates, see `idiolect.client.exact.span`.
+    other coordinates, see `idiolect.client.span`.
     fixed: the rest of the model where `params` is a part of it (a head, a body); it is not trained.
     """
     heavy = not tree.is_off(momentum)
@@ -194,3 +196,71 @@ def minimise(
         return params, state, gradient(params), step + 1
 
     return jax.lax.while_loop(unfinished, body, (start, solver.init(start), gradient(start), jnp.asarray(0)))[0]
+
+
+class LocalSteps(Algorithm):
+    """A method in which clients make `local_steps` steps per round, or, if epochs > 0, that many passes.
+
+    local_steps: mini-batch steps of a client in a round. epochs: passes over its samples instead, if > 0.
+    batch_size: samples of a mini-batch; 0: all the client's samples, exact gradient descent (an epoch is then one
+    step). batches: "fresh" draws, passes by "epoch", or "cyclic" order, see `Client.batch`.
+    """
+
+    local_steps: int = eqx.field(static=True, default=20)
+    epochs: int = eqx.field(static=True, default=0)
+    batch_size: int = eqx.field(static=True, default=20)
+    batches: BatchOrder = eqx.field(static=True, default="fresh")
+
+    def __check_init__(self) -> None:
+        """Raise `ConfigError` naming the hyper-parameter that is out of range."""
+        check(self, local_steps="count", epochs="whole", batch_size="whole", batches=BATCH_ORDERS)
+
+    def step_count(self, client: Client) -> Int[Array, ""] | int:
+        """K_i, the number of a round's steps on a client."""
+        return step_count(client, steps=self.local_steps, batch_size=self.batch_size, epochs=self.epochs)
+
+
+class Rated(Algorithm):
+    """A method with one learning rate: its first setting, wherever settings are listed.
+
+    rate: of the clients' steps.
+    """
+
+    rate: Scalar = 0.02
+
+    def __check_init__(self) -> None:
+        """Raise `ConfigError` naming the hyper-parameter that is out of range."""
+        check(self, rate="positive")
+
+
+class Trainer(LocalSteps, Rated):
+    """A method in which clients run SGD with the learning rate `rate`, see `LocalSteps`."""
+
+    def train(
+        self,
+        params: Params,
+        client: Client,
+        key: PRNGKeyArray,
+        *,
+        rate: Scalar | None = None,
+        steps: int | None = None,
+        momentum: Scalar = 0.0,
+        adjust: Adjust | None = None,
+        anchors: Sequence[Params] = (),
+        fixed: Params | None = None,
+    ) -> Params:
+        """SGD from `params`, see `sgd`. rate: instead of `rate`; steps: instead of local_steps or epochs."""
+        return sgd(
+            client,
+            params,
+            key,
+            rate=self.rate if rate is None else rate,
+            steps=self.local_steps if steps is None else steps,
+            batch_size=self.batch_size,
+            order=self.batches,
+            epochs=self.epochs if steps is None else 0,
+            momentum=momentum,
+            adjust=adjust,
+            anchors=anchors,
+            fixed=fixed,
+        )

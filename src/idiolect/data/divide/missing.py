@@ -9,8 +9,8 @@ import numpy as np
 from jaxtyping import Float
 from typing_extensions import TypedDict
 
-from idiolect.core.aligned import aligned_empty
 from idiolect.core.errors import DataError, require, unknown
+from idiolect.core.memory import aligned_empty
 from idiolect.data.divide.division import stream
 from idiolect.data.federated import SPLITS, FederatedData, Split
 from idiolect.data.modalities import Modalities

@@ -1,6 +1,7 @@
-"""Encode labels (names, integers, numbers) as classes or regression targets."""
+"""Encode labels (names, integers, numbers) as classes or regression targets, for all clients or for each client."""
 
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import Any, cast, get_args
 
 import numpy as np
@@ -8,7 +9,7 @@ import pandas as pd
 from jaxtyping import Shaped
 
 from idiolect.core.errors import ConfigError, DataError, kind_of, unknown
-from idiolect.data.federated import TaskKind
+from idiolect.data.federated import SPLITS, FederatedData, Split, TaskKind
 from idiolect.data.schema.columns import LARGEST
 from idiolect.data.schema.label import EXACT
 
@@ -21,8 +22,8 @@ LOPSIDED = 0.98
 def guess_task(labels: Shaped[np.ndarray, "n"], *, whole_floats: bool = False) -> TaskKind:
     """Regression for floats, classification for everything else.
 
-    whole_floats: for tables, whose files do not tell 1 from 1.0: floats with at most 20 distinct, whole values are
-    classes, and integers with more than 100 distinct values are targets of a regression.
+    whole_floats: for tables, since their files do not distinguish 1 from 1.0: floats with at most 20 distinct, whole
+    values are classes, and integers with more than 100 distinct values are targets of a regression.
     """
     if np.issubdtype(labels.dtype, np.floating):
         distinct = np.unique(labels)
@@ -35,7 +36,7 @@ def guess_task(labels: Shaped[np.ndarray, "n"], *, whole_floats: bool = False) -
 
 
 def many_classes(name: str, distinct: int) -> list[str]:
-    """A note, if whole numbers with many distinct values were taken for classes by `guess_task` alone."""
+    """A note, if whole numbers with many distinct values were taken for classes only by `guess_task`."""
     if distinct <= FEW:
         return []
     return [
@@ -128,3 +129,37 @@ def lopsided(y: Shaped[np.ndarray, "n"], classes: Sequence[str]) -> tuple[str, f
     count = np.bincount(y, minlength=len(classes))
     share = float(count.max()) / len(y)
     return (classes[int(count.argmax())], share) if share >= LOPSIDED else None
+
+
+def number_own_labels(data: FederatedData) -> FederatedData:
+    """The same samples, where client i numbers its K_i classes 0..K_i - 1, in the order of `data.classes`.
+
+    A client's classes are those of its training, validation and test samples together. Raises `DataError` for a
+    regression and for data that are numbered so already.
+    """
+    if data.task != "classification" or data.own_labels:
+        raise DataError(f"{data.name}: only classes that all clients number alike can be numbered by each client")
+    held = np.zeros((data.num_clients, len(data.classes)), dtype=bool)
+    for name in SPLITS:
+        split = data.split(name)
+        held[split.owners, split.y] = True
+    number = np.cumsum(held, axis=1) - 1
+    outputs = held.sum(axis=1)
+    least, most = int(outputs.min()), int(outputs.max())
+    notes = data.notes if held.all() else (*data.notes, _note(least, most))
+
+    def numbered(split: Split) -> Split:
+        return Split(split.x, number[split.owners, split.y].astype(np.int32), split.offsets, outputs)
+
+    return replace(
+        data,
+        classes=tuple(str(k) for k in range(most)),
+        notes=notes,
+        own_classes=tuple(tuple(np.array(data.classes)[own].tolist()) for own in held),
+        **{name: numbered(data.stored(name)) for name in SPLITS},
+    )
+
+
+def _note(least: int, most: int) -> str:
+    count = f"{most}" if least == most else f"{least} to {most}"
+    return f"each client numbers its {count} classes from 0: label k means another class at another client"

@@ -15,8 +15,7 @@ from idiolect.data.federated import SPLITS
 from idiolect.data.partition import Indices
 from idiolect.data.schema.columns import check_range, some
 from idiolect.data.schema.label import Read, read_labels
-from idiolect.data.schema.numbers import ReadAs
-from idiolect.data.schema.words import is_numeric, words_of
+from idiolect.data.schema.values import ReadAs, is_numeric, words_of
 
 
 def client_names(column: pd.Series, where: str) -> tuple[Shaped[np.ndarray, "n"], tuple[str, ...]]:
@@ -42,7 +41,9 @@ def client_names(column: pd.Series, where: str) -> tuple[Shaped[np.ndarray, "n"]
         )
     folded = Counter(name.casefold() for name in names)
     if alike := [name for name, count in folded.items() if count > 1]:
-        notes.append(f"column '{column.name}': clients that differ in capitals alone stay apart: {some(alike)}")
+        notes.append(
+            f"column '{column.name}': names that differ only in capitals are different clients: {some(alike)}"
+        )
     return names[words.code], tuple(notes)
 
 

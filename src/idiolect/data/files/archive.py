@@ -1,6 +1,8 @@
-"""Read the files of a data set that is published as a zip, from the zip or from its extracted folder."""
+"""Find and read the published files of a data set: plain, compressed by gzip, or in a zip or its extracted folder."""
 
+import gzip
 import io
+import os
 import zipfile
 import zlib
 from collections.abc import Iterator, Sequence
@@ -12,7 +14,60 @@ import pandas as pd
 from jaxtyping import Float64
 
 from idiolect.core.errors import DataError
-from idiolect.data.files.gz import AGAIN
+
+VARIABLE = "IDIOLECT_DATA"
+
+
+def data_folder(folder: str | Path | None, data_set: str, published: str, *, also: str | None = None) -> Path:
+    """The sub-folder `data_set` of `folder` (by default of the environment variable IDIOLECT_DATA).
+
+    published: where the original files are published, for the message of the `DataError` if there is no such folder.
+    also: another name that the sub-folder may have.
+    """
+    named = folder if folder is not None else os.environ.get(VARIABLE)
+    if not named:
+        raise DataError(
+            f"{data_set}: no data folder; give --data-dir (folder=) or set {VARIABLE} to a folder that holds "
+            f"'{data_set}/'; {published}"
+        )
+    path = Path(named).expanduser() / data_set
+    if not path.is_dir() and also is not None and (path.parent / also).is_dir():
+        return path.parent / also
+    if not path.is_dir():
+        raise DataError(f"{data_set}: there is no folder {path}; {published}")
+    return path
+
+
+AGAIN = "download it again"
+
+
+def find_gz(folder: Path, name: str) -> Path | None:
+    """The path of `name.gz` or `name` in the folder, or None."""
+    return next((path for path in (folder / f"{name}.gz", folder / name) if path.is_file()), None)
+
+
+def require_gz(folder: Path, name: str, published: str) -> Path:
+    """The path of `name.gz` or `name` in the folder; raises `DataError` (`published` ends it) if neither exists."""
+    path = find_gz(folder, name)
+    if path is None:
+        raise DataError(f"missing file {folder / name}.gz (or without .gz); {published}")
+    return path
+
+
+def read_gz(path: Path) -> bytes:
+    """The file's content, decompressed if its name ends in .gz. Raises `DataError` if it is missing or damaged."""
+    try:
+        raw = path.read_bytes()
+    except OSError as error:
+        raise DataError(f"cannot read {path}: {error.strerror or error}") from error
+    if path.suffix != ".gz":
+        return raw
+    if raw[:2] != b"\x1f\x8b":
+        raise DataError(f"{path} is not a gzip file; {AGAIN}, or remove .gz from its name if it is not compressed")
+    try:
+        return gzip.decompress(raw)
+    except (OSError, EOFError, zlib.error) as error:
+        raise DataError(f"{path} is truncated or damaged ({error}); {AGAIN}") from error
 
 
 @dataclass(frozen=True)

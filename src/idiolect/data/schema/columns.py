@@ -10,8 +10,7 @@ from jaxtyping import Float32
 from pydantic import AfterValidator, AliasChoices, BaseModel, ConfigDict, Field, model_validator
 
 from idiolect.core.errors import DataError
-from idiolect.data.schema.numbers import ReadAs, numbers_of
-from idiolect.data.schema.words import words_of
+from idiolect.data.schema.values import ReadAs, numbers_of, words_of
 
 MISSING = "(missing)"
 LARGEST = 1e30
@@ -48,7 +47,7 @@ class Number(_Kind):
     """Numbers, truth values (0, 1), dates or durations (days): (x - mean) / scale, in double precision.
 
     Missing values are `fill`, the training median or mean (`missing`; older files have `median`); where training rows
-    have some, a second feature marks them with 1. A column whose present values are all equal in training is
+    have some, a second feature marks them with 1. A column with equal values in all training rows that have one is
     `constant`: only the mark remains.
     """
 
@@ -101,7 +100,7 @@ class Number(_Kind):
 
 
 class Category(_Kind):
-    """Text or named categories: one feature a category of the training rows, 1 where the row has it.
+    """Text or named categories: one feature per category of the training rows, 1 where the row has it.
 
     Missing is a category where training rows lack values. Categories that training never saw are all zeros, as are
     all but the most frequent `MOST` of them. numbers: the table held numbers, so a file is read so again.
@@ -183,6 +182,6 @@ def scaled(values: np.ndarray, mean: float, scale: float, rows: Sequence[int] | 
 
 
 def some(names: Sequence[str], limit: int = 5) -> str:
-    """The first names, and how many more there are."""
+    """The first names, and the number of further ones."""
     shown = ", ".join(names[:limit])
     return shown if len(names) <= limit else f"{shown} and {len(names) - limit} more"

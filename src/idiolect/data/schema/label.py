@@ -11,8 +11,7 @@ from pydantic import AfterValidator, BaseModel, ConfigDict, Field, model_validat
 
 from idiolect.core.errors import DataError
 from idiolect.data.schema.columns import Deviation, Held, each_once, scaled, some
-from idiolect.data.schema.numbers import ReadAs, guess_reading, numbers_of
-from idiolect.data.schema.words import is_numeric, text_of
+from idiolect.data.schema.values import ReadAs, guess_reading, is_numeric, numbers_of, text_of
 
 Read = Shaped[np.ndarray, "n"]
 

@@ -11,14 +11,13 @@ import pandas as pd
 from jaxtyping import Float32, Shaped
 from pydantic import BaseModel, ConfigDict, ValidationError, model_validator
 
-from idiolect.core.aligned import aligned_empty
 from idiolect.core.errors import DataError, StoreError
-from idiolect.core.files import atomic_write
-from idiolect.core.reading import json_of, path_of
+from idiolect.core.files import atomic_write, json_of, path_of
+from idiolect.core.memory import aligned_empty
 from idiolect.data.files.table import check_column, column_of, read_table
 from idiolect.data.schema.columns import Category, Column, LeftOut
 from idiolect.data.schema.label import Label
-from idiolect.data.schema.words import text_of
+from idiolect.data.schema.values import text_of
 
 
 class Encoding(NamedTuple):
@@ -52,7 +51,7 @@ class Schema(BaseModel):
         return self
 
     def named(self, client: str, label: str, split: str | None) -> "Schema":
-        """The schema for a table whose client, label and split columns have these names.
+        """The schema for a table with these names of the client, label and split columns.
 
         Raises `DataError` if one of them is named twice or is a column of features.
         """

@@ -34,7 +34,7 @@ def from_arrays(
     classes: the names of the labels 0, 1, ...; by default the classes are the sorted distinct labels.
     minimum: drop clients with fewer samples than this, and say so in the notes.
     scale_labels: a regression's labels are scaled to mean 0 and deviation 1 of the training samples; scores and
-    predictions are in the units before. Features stay as they are, in single precision; lost digits are told.
+    predictions are in the units before. Features stay as they are, in single precision; a note reports lost digits.
     """
     if not isinstance(clients, Mapping):  # pyright: ignore[reportUnnecessaryIsInstance]
         raise DataError(
@@ -132,7 +132,7 @@ def lost_digits(x: Shaped[np.ndarray, "n ..."]) -> tuple[str, ...]:
     flat = x.reshape(len(x), -1).astype(np.float64)
     error = np.abs(flat - flat.astype(np.float32)).max(axis=0)
     lost = np.flatnonzero(error > 1e-3 * flat.std(axis=0))
-    lost = lost[(error[lost] > 0) & (np.ptp(flat[:, lost], axis=0) > 0)]  # a constant tells nothing apart
+    lost = lost[(error[lost] > 0) & (np.ptp(flat[:, lost], axis=0) > 0)]  # a constant distinguishes nothing
     if len(lost) == 0:
         return ()
     return (

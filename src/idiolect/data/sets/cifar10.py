@@ -10,12 +10,11 @@ from jaxtyping import Int32, UInt8
 
 from idiolect.core.errors import DataError, require, unknown
 from idiolect.data.federated import INCOMPLETE, FederatedData
-from idiolect.data.files.folder import data_folder
-from idiolect.data.files.gz import AGAIN, find_gz, read_gz
+from idiolect.data.files.archive import AGAIN, data_folder, find_gz, read_gz
 from idiolect.data.files.safe_pickle import load_dictionary
 from idiolect.data.sets.image_set import ImageSet, PartitionOptions
 from idiolect.data.sets.images import fixed, from_images
-from idiolect.data.sets.papers.fedu import CIFAR_CLIENTS, CIFAR_USED, SEED, fedu_cifar, fedu_note
+from idiolect.data.sets.published import CIFAR_CLIENTS, CIFAR_USED, SEED, fedu_cifar, fedu_note
 
 PUBLISHED = "cifar-10-python.tar.gz is published at https://www.cs.toronto.edu/~kriz/cifar.html"
 FOLDER, ARCHIVE, META = "cifar-10-batches-py", "cifar-10-python.tar.gz", "batches.meta"

@@ -11,14 +11,14 @@ from jaxtyping import Float, Int32, UInt8
 from idiolect.core.errors import require, unknown
 from idiolect.core.settings import settings_of, validated
 from idiolect.data.divide.division import divide, make_partition
-from idiolect.data.divide.downsample import downsample as downsampled
-from idiolect.data.divide.own_labels import number_own_labels
+from idiolect.data.divide.division import downsample as downsampled
 from idiolect.data.divide.partitioners import PARTITIONERS
-from idiolect.data.encode.pixels import FITTED_ON, normalise
+from idiolect.data.encode.labels import number_own_labels
+from idiolect.data.encode.normalisation import IMAGES_FITTED_ON, normalise
 from idiolect.data.federated import SPLITS, FederatedData
 from idiolect.data.partition import Indices, Partition, apply_partition
 from idiolect.data.sets.image_set import ImagePartitioner, ImageSet
-from idiolect.data.sets.papers.pflego import NAME, PFLEGO
+from idiolect.data.sets.published import NAME, PFLEGO
 
 SHAPES = ("flat", "image")
 LABELS = ("global", "client")
@@ -105,7 +105,7 @@ def from_images(
                 "labels": labels,
                 **options,
             },
-            "normalisation": {"name": normalisation, "fitted_on": FITTED_ON.get(normalisation)},
+            "normalisation": {"name": normalisation, "fitted_on": IMAGES_FITTED_ON.get(normalisation)},
             "leaks": [pool.leaks[divided.name]] if divided.name in pool.leaks else [],
         },
     )

@@ -57,7 +57,7 @@ def encode_rows(
     validation: float = 0.0,
     split_seed: int = 0,
 ) -> FederatedData:
-    """Rows of the given clients as data, encoded by a schema and divided for each client alone: see `encode_like`.
+    """Rows of the given clients as data, encoded by a schema and divided within each client: see `encode_like`.
 
     where: the table's name. The schema's split column, if the table has it, decides; else the fractions.
     """
@@ -97,7 +97,7 @@ def divide_alone(
     validation: float,
     split_seed: int,
 ) -> tuple[Indices, Indices, Indices]:
-    """(train, validation, test) of one client's rows, whoever else there is.
+    """(train, validation, test) of one client's rows, independent of other clients.
 
     splits: of every row of the table, as its own column has them; None: drawn from the seed and the client's name. A
     client that is too small for the fractions has training rows only.

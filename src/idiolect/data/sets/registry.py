@@ -8,23 +8,17 @@ from typing import Any, cast
 from idiolect.core.errors import ConfigError, require, unknown
 from idiolect.core.plugins import Registry
 from idiolect.core.settings import settings_of, validated
-from idiolect.data.divide.held_out import hold_out
+from idiolect.data.divide.newcomers import hold_out
 from idiolect.data.federated import FederatedData
 from idiolect.data.sets.cifar10 import cifar10
-from idiolect.data.sets.emnist import emnist
-from idiolect.data.sets.fashion_mnist import fashion_mnist
 from idiolect.data.sets.har.fedmultimodal import har_fedmultimodal
-from idiolect.data.sets.har.har import har
-from idiolect.data.sets.har.modalities import har_modalities
-from idiolect.data.sets.mnist import mnist
-from idiolect.data.sets.mosei.mosei import mosei
-from idiolect.data.sets.mosei.mosi import mosi
-from idiolect.data.sets.mtl import landmine, school
+from idiolect.data.sets.har.har import har, har_modalities
+from idiolect.data.sets.mnist import emnist, fashion_mnist, mnist
+from idiolect.data.sets.mosei.mosei import mosei, mosi
 from idiolect.data.sets.omniglot import omniglot
-from idiolect.data.sets.population import synthetic_population
-from idiolect.data.sets.synthetic import synthetic
+from idiolect.data.sets.synthetic import synthetic, synthetic_population
 from idiolect.data.sets.table import from_table
-from idiolect.data.sets.vehicle import vehicle
+from idiolect.data.sets.tasks import landmine, school, vehicle
 
 
 def _provided(name: str, source: object) -> Callable[..., FederatedData]:

@@ -1,16 +1,17 @@
-"""Federated data from multi-task data: each task is a client."""
+"""Data sets of multi-task learning, of which each task is a client: exam scores, land mines, vehicle sensors."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
+from pathlib import Path
 
 import numpy as np
 
 from idiolect.core.errors import DataError
-from idiolect.data.divide.division import divide, large_enough
-from idiolect.data.divide.downsample import downsample
-from idiolect.data.encode.scaling import check_scaling, provenance_of, standardise
-from idiolect.data.federated import FederatedData
-from idiolect.data.files.matlab import Task
+from idiolect.data.divide.division import divide, downsample, large_enough
+from idiolect.data.encode.normalisation import check_scaling, provenance_of, standardise
+from idiolect.data.federated import INCOMPLETE, FederatedData
+from idiolect.data.files.archive import data_folder, find_gz
+from idiolect.data.files.tasks import Task, read_leaf, read_tasks
 from idiolect.data.partition import apply_partition
 
 SIGNS = ((-1, 1), (0, 1))
@@ -94,3 +95,152 @@ def from_tasks(
             "normalisation": provenance_of(options.normalisation, *published),
         },
     )
+
+
+SCHOOL = "school.mat is published with MALSAR, https://github.com/jiayuzhou/MALSAR (data/school.mat)"
+LANDMINE = (
+    "LandmineData.mat was published at http://www.ee.duke.edu/~lcarin/LandmineData.zip, a small set of the same form "
+    "is data/small.mat at https://github.com/gingsmith/fmtl"
+)
+_LANDMINE_FILES = ("LandmineData.mat", "landmine.mat", "landmine_small.mat")
+
+
+def school(
+    folder: str | Path | None = None,
+    *,
+    normalisation: str = "zscore-train",
+    minimum: int | None = None,
+    test: float = 0.25,
+    validation: float = 0.1,
+    split_seed: int = 0,
+    downsample: float | None = None,
+    downsample_test: float | None = None,
+) -> FederatedData:
+    """School: exam scores of 15,362 pupils in 139 London schools, a regression on 28 features.
+
+    folder: contains `school/` (or `mtl-small/`) with school.mat; by default the environment variable IDIOLECT_DATA.
+    normalisation, minimum, downsample: as for `vehicle`. The constant feature becomes 0: models have a bias.
+    """
+    path = _file(folder, "school", ("school.mat",), SCHOOL)
+    tasks = {f"school {number:03d}": task for number, task in enumerate(read_tasks(path), 1)}
+    options = Options(normalisation, minimum, test, validation, split_seed, downsample, downsample_test)
+    note = "features and scores are few whole numbers: different pupils can have equal rows, in training and in test"
+    return from_tasks(tasks, options, source="school", file=path.name, notes=[note])
+
+
+def landmine(
+    folder: str | Path | None = None,
+    *,
+    normalisation: str = "zscore-train",
+    minimum: int | None = None,
+    test: float = 0.25,
+    validation: float = 0.1,
+    split_seed: int = 0,
+    downsample: float | None = None,
+    downsample_test: float | None = None,
+) -> FederatedData:
+    """Landmine: radar images of 29 fields, mine or clutter, 9 features.
+
+    folder: contains `landmine/` (or `mtl-small/`) with LandmineData.mat, landmine.mat or landmine_small.mat; by
+        default the environment variable IDIOLECT_DATA.
+    normalisation, minimum, downsample: as for `vehicle`.
+    (Y. Xue et al., "Multi-Task Learning for Classification with Dirichlet Process Priors", JMLR 2007.)
+    """
+    path = _file(folder, "landmine", _LANDMINE_FILES, LANDMINE)
+    tasks = {f"field {number:02d}": task for number, task in enumerate(read_tasks(path), 1)}
+    tasks, classes = binary(tasks, str(path))
+    samples = sum(len(y) for _, y in tasks.values())
+    mines = int(sum(y.sum() for _, y in tasks.values()))
+    none = sum(1 for _, y in tasks.values() if y.sum() == 0)
+    majority = max(mines, samples - mines) / samples
+    note = (
+        f"{path.name}: {mines:,} of {samples:,} samples are of class {classes[1]}, none in {none} of {len(tasks)} "
+        f"fields; always to answer the larger class gives an accuracy of {majority:.1%}"
+    )
+    options = Options(normalisation, minimum, test, validation, split_seed, downsample, downsample_test)
+    return from_tasks(tasks, options, source="landmine", file=path.name, classes=classes, notes=[note])
+
+
+def _file(folder: str | Path | None, data_set: str, names: tuple[str, ...], published: str) -> Path:
+    where = data_folder(folder, data_set, published, also="mtl-small")
+    for name in names:
+        if (where / name).is_file():
+            return where / name
+    raise DataError(f"{data_set}: {where} has no {' or '.join(names)}; {published}")
+
+
+VEHICLE_PUBLISHED = (
+    "mytrain.json and mytest.json are published with Ditto, https://github.com/litian96/ditto (data/vehicle); "
+    "vehicle.mat, the file of MOCHA's authors, is not published with their code"
+)
+VEHICLE_COMPLETE = 40_000  # the full set has more than this, however it was cut: 48,303 samples in FedU's Table II
+MATLAB = "vehicle.mat"
+TRAIN, TEST = "mytrain.json", "mytest.json"
+
+
+def vehicle(
+    folder: str | Path | None = None,
+    *,
+    normalisation: str = "none",
+    minimum: int | None = None,
+    test: float = 0.25,
+    validation: float = 0.1,
+    split_seed: int = 0,
+    downsample: float | None = None,
+    downsample_test: float | None = None,
+) -> FederatedData:
+    """Vehicle sensors: 23 sensors, two types of vehicles, 50 acoustic and 50 seismic features.
+
+    folder: contains `vehicle/` with vehicle.mat, or with mytrain.json and mytest.json (plain or .gz), which are
+        merged and divided again; by default the environment variable IDIOLECT_DATA.
+    normalisation: 'none', or 'zscore-train', each feature by its mean and deviation in training.
+    minimum: drop sensors with fewer samples. downsample: see `downsample`; the clients are drawn by split_seed.
+    """
+    where = data_folder(folder, "vehicle", VEHICLE_PUBLISHED)
+    notes: list[str] = []
+    published = ("as published", "unknown")
+    if (path := where / MATLAB).is_file():
+        tasks = {f"sensor {number:02d}": task for number, task in enumerate(read_tasks(path), 1)}
+    elif (path := find_gz(where, TRAIN) or find_gz(where / "train", TRAIN)) is not None:
+        tasks, note = _leaf(path, find_gz(where, TEST) or find_gz(where / "test", TEST))
+        notes.append(note)
+        published = ("z-score of each sensor by the publisher", "all")
+    else:
+        raise DataError(f"vehicle: {where} has neither {MATLAB} nor {TRAIN} (or {TRAIN}.gz); {VEHICLE_PUBLISHED}")
+    tasks, classes = binary(tasks, str(path))
+    if (count := sum(len(y) for _, y in tasks.values())) < VEHICLE_COMPLETE:
+        sizes = [len(y) for _, y in tasks.values()]
+        notes.append(
+            f"{INCOMPLETE}a reduced set: {count:,} samples of {len(sizes)} sensors, {min(sizes)} to {max(sizes)} "
+            "each; FedU's paper has 48,303"
+        )
+    notes.append("classes are named by the file's labels: which vehicle is +1 is not documented")
+    options = Options(normalisation, minimum, test, validation, split_seed, downsample, downsample_test)
+    return from_tasks(
+        tasks,
+        options,
+        source="vehicle",
+        file=path.name,
+        classes=classes,
+        published=published,
+        notes=notes,
+    )
+
+
+def _leaf(train: Path, test: Path | None) -> tuple[Mapping[str, Task], str]:
+    """Each user's samples of both files, merged, and a note."""
+    first = read_leaf(train)
+    if test is None:
+        return first, f"only {train.name} is there, without {TEST}; its samples are divided"
+    second = read_leaf(test)
+    if first.keys() != second.keys():
+        unmatched = sorted(first.keys() ^ second.keys())[0]
+        raise DataError(f"user '{unmatched}' is in only one of {train} and {test}; the files do not belong together")
+    widths = [next(iter(part.values()))[0].shape[1] for part in (first, second)]
+    if widths[0] != widths[1]:
+        raise DataError(f"{train} has {widths[0]} features, {test} has {widths[1]}; the files do not belong together")
+    merged = {
+        user: (np.concatenate([x, second[user][0]]), np.concatenate([y, second[user][1]]))
+        for user, (x, y) in first.items()
+    }
+    return merged, f"{train.name} and {test.name} are merged and divided again"

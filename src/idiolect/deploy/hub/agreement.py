@@ -6,7 +6,7 @@ from typing import Any
 
 from idiolect.core.errors import DataError
 from idiolect.core.files import atomic_write
-from idiolect.deploy.hub.call import Call
+from idiolect.deploy.hub.calls import Call
 from idiolect.deploy.hub.config import HubConfig
 from idiolect.deploy.kind import Kind
 from idiolect.deploy.messages import Message

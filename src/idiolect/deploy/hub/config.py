@@ -8,8 +8,7 @@ from typing import Any
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from idiolect.core.errors import ConfigError, StoreError, first_of
-from idiolect.core.files import atomic_write
-from idiolect.core.reading import json_of
+from idiolect.core.files import atomic_write, json_of
 from idiolect.deploy.kind import Kind
 
 FILE = "hub.json"
@@ -23,7 +22,8 @@ class HubConfig(BaseModel):
     have agreed on a schema, by `table`: how they read their tables, see `agreement`. deadline: seconds of a
     round; starting: seconds that a site may take to load its data and to compile. quorum: answers that a round needs
     at least (None: half of the cohort, rounded up). tries: how often a round without quorum is called. patience:
-    after so many silent calls in a row a site is asked only every tenth round. left: sites that have left for good.
+    after so many silent calls in a row a site is called only in every tenth round. left: sites that have left for
+    good.
     """
 
     model_config = ConfigDict(frozen=True, extra="forbid")

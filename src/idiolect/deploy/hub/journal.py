@@ -6,9 +6,8 @@ from pathlib import Path
 from typing import Any
 
 from idiolect.core.errors import StoreError
-from idiolect.deploy.hub.roster import Counts
-from idiolect.deploy.lines import append_line, lines_of
-from idiolect.deploy.messages import Message, Vectors, read_message, write_message
+from idiolect.deploy.hub.calls import Counts
+from idiolect.deploy.messages import Message, Vectors, append_line, lines_of, read_message, write_message
 
 VERSION = 1
 PARTICIPATION = "participation.jsonl"

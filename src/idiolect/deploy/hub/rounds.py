@@ -8,13 +8,11 @@ from typing import Any
 from jaxtyping import PyTree
 
 from idiolect.core.errors import ConfigError, DataError
-from idiolect.deploy.hub.call import Call
+from idiolect.deploy.hub.calls import Call, Counts, Roster, counts_of
 from idiolect.deploy.hub.config import HubConfig
 from idiolect.deploy.hub.journal import Participation, Standing, exchanged, round_to_ms
-from idiolect.deploy.hub.roster import Counts, Roster, counts_of
 from idiolect.deploy.hub.scores import readable_scores
-from idiolect.deploy.hub.server import Server
-from idiolect.deploy.hub.unseen import unseen_data
+from idiolect.deploy.hub.server import Server, unseen_data
 from idiolect.deploy.messages import Message
 from idiolect.deploy.terms import Terms
 from idiolect.deploy.transport import QuorumError, Replies
@@ -138,7 +136,7 @@ class HubRun:
     def _join(self) -> None:
         """Learn every site's counts; a site that is absent but has joined before keeps its own.
 
-        A run begins with all sites; one that has begun goes on without a new site that does not answer.
+        A run begins with all sites; one that has begun continues without a new site that does not respond.
         """
         wanted = self.config.present
         got = self.call(

@@ -7,12 +7,11 @@ from typing import Any
 from idiolect.core.errors import ConfigError, DivergedError
 from idiolect.data.federated import SPLITS
 from idiolect.deploy.hub.agreement import agreed_config
-from idiolect.deploy.hub.call import Call
+from idiolect.deploy.hub.calls import Call
 from idiolect.deploy.hub.config import HubConfig, next_job
 from idiolect.deploy.hub.journal import Participation
 from idiolect.deploy.hub.rounds import HubRun
-from idiolect.deploy.hub.server import check_runs_at_sites
-from idiolect.deploy.hub.unseen import unseen_data
+from idiolect.deploy.hub.server import check_runs_at_sites, unseen_data
 from idiolect.deploy.messages import Message
 from idiolect.deploy.terms import PROTOCOL, VERSION
 from idiolect.deploy.transport import HubTransport
@@ -61,13 +60,13 @@ def rows_of(config: HubConfig, experiment: Experiment) -> list[RunRow]:
 def run_hub(folder: Path, transport: HubTransport) -> None:
     """Run what the folder does not have yet, with the sites that the transport reaches.
 
-    Raises `QuorumError` if too few sites answer: what was done is kept, and the next job goes on. A run that diverges
-    is recorded, and the next one follows.
+    Raises `QuorumError` if too few sites answer: what was done is kept, and the next job continues. A run that
+    diverges is recorded, and the next one follows.
     """
     config = HubConfig.load(folder)
     experiment = experiment_for(config)
     with mastered(folder) as store:
-        if config.kind is not None:  # what does not fit the folder is told before any call
+        if config.kind is not None:  # what does not fit the folder is reported before any call
             claim(store, experiment, rows_of(config, experiment))
         call = Call(transport, next_job(folder))
         _greet(call, config)

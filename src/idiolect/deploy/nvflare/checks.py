@@ -1,4 +1,4 @@
-"""What must be right at a site before its first round, looked at in order: each finding is one line."""
+"""Check a site before its first round: kit, configuration, certificate, data, connection; one line per finding."""
 
 import shutil
 import socket
@@ -10,11 +10,11 @@ from idiolect.core.errors import ConfigError, DataError, IdiolectError, StoreErr
 from idiolect.deploy.messages import Message
 from idiolect.deploy.nvflare.kits import Kit, certificate
 from idiolect.deploy.site.config import SiteConfig
-from idiolect.deploy.site.open import child_of
+from idiolect.deploy.site.site import child_of
 
 LEAST_DISK = 500_000_000
 LEAST_MEMORY = 300_000_000
-"""Bytes that must be free: for states and models, and for the engine's worker besides the trainer."""
+"""Bytes that must be free: for states and models, and for the engine's worker in addition to the trainer."""
 WAIT = 10.0
 _HTTP = b"GET / HTTP/1.1\r\nHost: hub\r\nConnection: close\r\n\r\n"
 _HTTP2 = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n" + b"\0\0\0\4\0\0\0\0\0"
@@ -22,7 +22,7 @@ _HTTP2 = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n" + b"\0\0\0\4\0\0\0\0\0"
 
 @dataclass(frozen=True)
 class Finding:
-    """One thing that was looked at. line: what was found, or what is wrong and what to do."""
+    """One check. line: what was found, or what is wrong and what to do."""
 
     what: str
     good: bool
@@ -143,7 +143,7 @@ def _disk(kit: Kit) -> str:
     try:
         free = shutil.disk_usage(kit.folder).free
     except OSError as error:
-        raise StoreError(f"cannot look at the disk of {kit.folder}: {error.strerror or error}") from error
+        raise StoreError(f"cannot read the free space for {kit.folder}: {error.strerror or error}") from error
     if free < LEAST_DISK:
         raise StoreError(f"{free / 1e6:,.0f} MB are free: make room for {LEAST_DISK / 1e6:,.0f} MB")
     return f"{free / 1e9:,.1f} GB are free"

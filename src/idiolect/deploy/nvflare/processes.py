@@ -13,8 +13,7 @@ from typing import BinaryIO
 
 from idiolect.core.errors import StoreError
 from idiolect.core.rights import PRIVATE_UMASK, make_folder, private
-from idiolect.deploy.nvflare.kits import Kit, certificate, read_json, require_kind, write_json
-from idiolect.deploy.nvflare.names import check_installed
+from idiolect.deploy.nvflare.kits import Kit, certificate, check_installed, read_json, require_kind, write_json
 
 _PID = "process.json"
 
@@ -113,7 +112,7 @@ def _begin(kit: Kit, more: Mapping[str, str] | None, console: BinaryIO | None = 
 
 
 def run(kit: Kit, more: Mapping[str, str] | None = None) -> int:
-    """Run the kit's process until it ends or this one is told to end (SIGTERM, Ctrl-C); its exit status."""
+    """Run the kit's process until it ends or this one is stopped (SIGTERM, Ctrl-C); its exit status."""
     check_start(kit)
     process = _begin(kit, more)
     _remember(kit, process.pid)
@@ -175,7 +174,7 @@ def stop(kit: Kit, limit: float = 10.0) -> bool:
         parent = psutil.Process(pid)
         children = parent.children(recursive=True)
         parent.terminate()
-        for child in children:  # a worker would go on for 15 s
+        for child in children:  # a worker would continue for 15 s
             with contextlib.suppress(psutil.Error):
                 child.kill()
         _, left = psutil.wait_procs([parent, *children], timeout=limit)

@@ -13,9 +13,7 @@ from pathlib import Path
 from idiolect.core.errors import ConfigError, StoreError, require
 from idiolect.core.files import atomic_write
 from idiolect.core.rights import PRIVATE_UMASK, make_folder, restrict
-from idiolect.deploy.nvflare.harden import harden
-from idiolect.deploy.nvflare.kits import Kit, read_kit
-from idiolect.deploy.nvflare.names import check_installed
+from idiolect.deploy.nvflare.kits import Kit, check_installed, harden, read_kit
 
 LEAD = "lead@hub.org"
 _BUILDERS = (

@@ -15,11 +15,10 @@ from typing import Any, TypeVar
 
 from idiolect.core.errors import ConfigError, StoreError
 from idiolect.core.rights import restrict
-from idiolect.deploy.nvflare.kits import Kit, certificate, require_kind
-from idiolect.deploy.nvflare.names import check_installed
+from idiolect.deploy.nvflare.kits import Kit, certificate, check_installed, require_kind
 
 SILENT = 30.0  # seconds without a heartbeat after which a site counts as gone; the engine waits for 600
-_LOOK = 0.1  # seconds between two looks at whether the hub listens
+_LOOK = 0.1  # seconds between two checks whether the hub listens
 
 T = TypeVar("T")
 
@@ -133,7 +132,7 @@ def open_session(kit: Kit, timeout: float = 10.0) -> Session:
     from nvflare.fuel.flare_api.flare_api import new_secure_session
     from nvflare.fuel.utils.config_service import ConfigService
 
-    # Else the engine looks for its settings in everything below the current folder, and takes what it finds there.
+    # Otherwise the engine searches for its settings in everything below the current folder, and takes what it finds.
     ConfigService.initialize({}, [str(kit.folder / "startup")])
     wait_for_port(kit.host, kit.port, timeout)
     with _mapped(kit), contextlib.redirect_stdout(io.StringIO()):  # the engine prints that it connects

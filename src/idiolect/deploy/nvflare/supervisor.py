@@ -1,16 +1,22 @@
-"""Keeps a run going over the deaths of sites, hub and network: job after job, each from the run's checkpoint."""
+"""Keep a hub's run going when sites, the hub or the network fail: job after job, each from the run's checkpoint."""
 
 import contextlib
 import time
 import uuid
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Callable, Collection, Generator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Protocol, TypeVar
 
-from idiolect.core.errors import IdiolectError, StoreError
-from idiolect.deploy.nvflare.segment import End
-from idiolect.deploy.nvflare.session import LostError, Status
+from idiolect.core.errors import ConfigError, IdiolectError, StoreError
+from idiolect.core.rights import restrict
+from idiolect.deploy.hub.config import HubConfig
+from idiolect.deploy.hub.run import progress
+from idiolect.deploy.nvflare.jobs import End, clean_jobs, obstacle, read_end, write_job
+from idiolect.deploy.nvflare.kits import HUB_FOLDER, Kit, certificate, harden, read_kit, require_kind
+from idiolect.deploy.nvflare.processes import running, start
+from idiolect.deploy.nvflare.session import LostError, Status, open_session, session
 
 DONE = "FINISHED:COMPLETED"
 _SURE = 6  # looks in a row at a job that nobody runs, before it is taken for dead
@@ -53,7 +59,7 @@ class Limits:
     poll: float = 0.5
     lost: float = 120.0  # without an answer of the hub
     register: float = 60.0  # for all wanted sites to register, before a job starts without the late ones
-    ending: float = 30.0  # for a job to end that was told to, or whose rounds are done
+    ending: float = 30.0  # for a job to end that was stopped, or that has done its rounds
     fruitless: int = 3
 
 
@@ -97,7 +103,7 @@ class Watch:
                 fruitless = 0 if self.progress() > before else fruitless + 1
                 if fruitless >= self.limits.fruitless:
                     raise StoreError(f"{fruitless} jobs in a row have ended without a new round; the last: {reason}")
-                self.tell(f"{reason}; a new job goes on from round {self.progress()}")
+                self.tell(f"{reason}; a new job continues from round {self.progress()}")
         finally:
             self._close()
 
@@ -194,3 +200,91 @@ class Watch:
         if engine is not None:
             with contextlib.suppress(IdiolectError):
                 engine.close()
+
+
+FIRST = 60.0
+"""Seconds for a hub's process to answer after its start."""
+
+
+@dataclass(frozen=True)
+class HubKits:
+    """The kits on the hub's side: the hub's own, and that of who submits its jobs."""
+
+    hub: Kit
+    lead: Kit
+
+
+def hub_kits(hub: Path, admin: Path) -> HubKits:
+    """The two kits, checked. Raises `ConfigError` for kits of others, `StoreError` for damaged ones."""
+    kits = HubKits(read_kit(hub), read_kit(admin))
+    require_kind(kits.hub, "server")
+    require_kind(kits.lead, "admin")
+    certificate(kits.lead)
+    return kits
+
+
+def start_hub(kits: HubKits, folder: Path) -> bool:
+    """Harden and start the hub's process for this folder; False if it runs already.
+
+    Raises `ConfigError` if it runs for another folder, `StoreError` if it cannot run.
+    """
+    harden(kits.hub.folder)
+    restrict(kits.lead.folder)
+    pid = running(kits.hub)
+    if pid is None:
+        clean_jobs(kits.hub)
+        start(kits.hub, {HUB_FOLDER: str(folder.absolute())})
+        return True
+    import psutil
+
+    with contextlib.suppress(psutil.Error):
+        other = psutil.Process(pid).environ().get(HUB_FOLDER, "")
+        if Path(other) != folder.absolute():
+            raise ConfigError(
+                f"the hub's process {pid} works in '{other}'; end it with: idiolect hub stop --kit {kits.hub.folder}"
+            )
+    return False
+
+
+def end_jobs(kits: HubKits) -> None:
+    """End what runs at the hub: jobs of a supervisor that is gone. Raises `StoreError` if the hub never answers."""
+    end = time.monotonic() + FIRST
+    while True:
+        try:
+            with session(kits.lead) as opened:
+                for job in opened.status().running:
+                    opened.abort(job)
+                return
+        except LostError:
+            if running(kits.hub) is None or time.monotonic() > end:
+                raise
+            time.sleep(0.5)
+
+
+def watch_of(folder: Path, kits: HubKits, tell: Callable[[str], None]) -> Watch:
+    """The supervisor of a hub's folder. A job needs as many sites as a round of all sites needs answers."""
+    config = HubConfig.load(folder)
+    least = config.needed(len(config.present))
+    return Watch(
+        connect=lambda: open_session(kits.lead),
+        job=lambda number: write_job(folder / "jobs", f"job-{number}", {"folder": "."}, least),
+        wanted=config.present,
+        least=least,
+        progress=lambda: progress(folder)[0],
+        ended=lambda: read_end(folder),
+        obstacle=lambda: obstacle(folder),
+        tell=tell,
+    )
+
+
+@contextmanager
+def served(folder: Path, kits: HubKits) -> Generator[None]:
+    """The hub's process runs inside the block and after it; a job that an interrupt leaves behind is ended."""
+    if not start_hub(kits, folder):
+        end_jobs(kits)
+    try:
+        yield
+    except KeyboardInterrupt:
+        with contextlib.suppress(IdiolectError):
+            end_jobs(kits)
+        raise

@@ -1,16 +1,183 @@
-"""Agree on one schema from the summaries of all sites."""
+"""Agree on one schema from the summaries of all sites: how each column is read, and what the labels mean together."""
 
 from collections.abc import Mapping, Sequence
+from typing import Any, cast, get_args
 
 from idiolect.core.errors import ConfigError, DataError
+from idiolect.data.encode.labels import FEW, MANY, many_classes
 from idiolect.data.schema.columns import Column
-from idiolect.data.schema.decide import Fitted, category, empty_numbers, number, unfit_numbers
-from idiolect.data.schema.identifiers import Whole
+from idiolect.data.schema.fit import Fitted, Whole, category, empty_numbers, number, unfit_numbers
+from idiolect.data.schema.label import Classes, Label, Target
 from idiolect.data.schema.schema import Schema, check_features
-from idiolect.deploy.schema.agree_label import agree_label
-from idiolect.deploy.schema.moments import pooled
-from idiolect.deploy.schema.readings import choose, the_same
-from idiolect.deploy.schema.summary import ColumnSummary, Reading, Summary
+from idiolect.data.schema.values import ReadAs
+from idiolect.deploy.schema.summary import ColumnSummary, LabelSummary, Reading, Summary, pooled
+
+NUMBERS = ("number", "decimal comma")
+DATES = ("date", "date d.m.y", "date d/m/y", "date m/d/y")
+ORDER = (*NUMBERS, *DATES, "duration", "words")
+assert {*ORDER} == {*get_args(ReadAs), "words"}
+
+
+def the_same(what: str, values: Mapping[str, str], setting: str) -> str:
+    """The value that all sites have; `DataError` names two that differ."""
+    first, value = next(iter(values.items()))
+    for site, other in values.items():
+        if other != value:
+            raise DataError(
+                f"the {what} is '{value}' at site '{first}' but '{other}' at site '{site}'; name it alike ({setting})"
+            )
+    return value
+
+
+def choose(name: str, held: Mapping[str, ColumnSummary], commas: Mapping[str, bool]) -> ReadAs | None:
+    """How all sites read the column; None if it holds categories. Raises `DataError` if there is no such way."""
+    options = {site: possible(column) for site, column in held.items()}
+    both = set[str](ORDER).intersection(*options.values())
+    if "words" in both and both != {*ORDER} and _foreign_words(held):
+        both.discard("words")
+    if not both:
+        raise _disagreement(name, options)
+    if both == {*ORDER}:  # nobody has a value
+        return None if any(column.stored == "text" for column in held.values()) else "number"
+    found = _ordered(name, held, commas, both)
+    return None if found == "words" else cast(ReadAs, found)
+
+
+def possible(column: ColumnSummary) -> set[str]:
+    """How a site can read its column: in any way if it has no values, or too few to report."""
+    if column.words is not None:
+        return {*ORDER} if column.count == 0 else {"words"}
+    if not column.readings:
+        return {*ORDER}
+    own: dict[str, set[str]] = {
+        "number": {*NUMBERS},
+        "boolean": {*NUMBERS, "words"},
+        "date": {*DATES},
+        "duration": {"duration"},
+    }
+    return own.get(column.stored, {*column.readings})
+
+
+def _ordered(name: str, held: Mapping[str, ColumnSummary], commas: Mapping[str, bool], both: set[str]) -> str:
+    """The first reading that is left; where a comma may mean two things, what the files' separators say."""
+    if not {*NUMBERS} <= both:
+        return next(reading for reading in ORDER if reading in both)
+    texts = {site: column for site, column in held.items() if column.stored == "text" and column.readings}
+    matters = [site for site, c in texts.items() if c.readings[NUMBERS[0]] != c.readings[NUMBERS[1]]]
+    if len({commas[site] for site in matters}) > 1:
+        comma, point = (next(site for site in matters if commas[site] is likely) for likely in (True, False))
+        raise DataError(
+            f"column '{name}': 1,234 is 1.234 at site '{comma}' but 1234 at site '{point}', by their files' "
+            "separators; write a decimal point at all sites"
+        )
+    return NUMBERS[1] if any(commas[site] for site in (matters or texts)) else NUMBERS[0]
+
+
+def _foreign_words(held: Mapping[str, ColumnSummary]) -> bool:
+    """Whether the column has truth values and other words."""
+    words = [column.words for column in held.values() if column.words is not None]
+    other = any({*one.named} - {"False", "True"} or one.withheld_words > 2 for one in words)
+    return other and any(column.stored == "boolean" and column.readings for column in held.values())
+
+
+def _apart(told: Mapping[str, str]) -> tuple[str, str]:
+    """The first two sites that read otherwise, or just the first two."""
+    sites = list(told)
+    return sites[0], next((site for site in sites if told[site] != told[sites[0]]), sites[-1])
+
+
+def _disagreement(name: str, options: Mapping[str, set[str]]) -> DataError:
+    """Names two sites that read the column differently."""
+    told = {site: next((one for one in ORDER if one in possible), "words") for site, possible in options.items()}
+    pairs = [(a, b) for a in options for b in options if a < b and not options[a] & options[b]]
+    a, b = pairs[0] if pairs else _apart(told)
+    kinds = {told[a], told[b]}
+    if kinds <= {*DATES}:
+        remedy = "write dates as YYYY-MM-DD at all sites"
+    elif "words" in kinds:
+        remedy = f"write numbers at all sites, or name it at all: categorical=['{name}'] or ignore=['{name}']"
+    else:
+        remedy = f"write it alike at all sites, or leave it out: ignore=['{name}']"
+    return DataError(f"column '{name}' is read as {told[a]} at site '{a}' but as {told[b]} at site '{b}'; {remedy}")
+
+
+_NUMBERS = ("integer", "float")
+
+
+def agree_label(summaries: Mapping[str, Summary]) -> tuple[Label, list[str]]:
+    """(the label that the pooled rows have, notes): the sites' classes together, in the pooled order, or the pooled
+    mean and deviation. Raises `DataError` where sites disagree."""
+    labels = {site: one.label for site, one in summaries.items()}
+    name = the_same("label column", {site: one.name for site, one in labels.items()}, "label=")
+    kinds = {site: "numbers" if one.stored in _NUMBERS else "words" for site, one in labels.items()}
+    the_same(f"kind of label '{name}'", kinds, "write it alike at all sites")
+    named = {site: one.task for site, one in labels.items() if one.task is not None}
+    task = the_same("task", named, "task=") if named else _task(labels)
+    if task == "classification":
+        classes, notes = _classes(name, labels)
+        if not named and classes.type == "integer":
+            notes += many_classes(name, len(classes.classes))
+        return classes, notes
+    return _target(name, summaries)
+
+
+def _task(labels: Mapping[str, LabelSummary]) -> str:
+    """As `guess_task` of all labels together."""
+    if any(one.classes is None for one in labels.values()):
+        return "regression"
+    kinds = {one.stored for one in labels.values()}
+    if not kinds & {*_NUMBERS}:
+        return "classification"
+    distinct = {name for one in labels.values() for name in one.classes or ()}
+    return "classification" if len(distinct) <= (FEW if "float" in kinds else MANY) else "regression"
+
+
+def _classes(name: str, labels: Mapping[str, LabelSummary]) -> tuple[Classes, list[str]]:
+    kinds, notes = {one.stored for one in labels.values()}, list[str]()
+    for site, one in labels.items():
+        if one.classes is None:
+            raise DataError(f"site '{site}': its labels cannot be classes; name the task alike at all sites (task=)")
+    integer = bool(kinds & {*_NUMBERS})
+    names = {cls for one in labels.values() for cls in one.classes or ()}
+    try:
+        ordered = sorted(names, key=int) if integer else sorted(names)
+    except ValueError:
+        raise DataError(
+            f"label '{name}': a site reports classes that are no whole numbers; make its summary again"
+        ) from None
+    if len(ordered) < 2:
+        raise DataError(f"label '{name}': all labels of all sites are {ordered}; classification needs two classes")
+    for site, one in labels.items():
+        if lacking := [cls for cls in ordered if not (one.classes or {}).get(cls)]:
+            notes.append(f"label '{name}': site '{site}' has no training row of {', '.join(map(repr, lacking[:5]))}")
+    kind: Any = "integer" if integer else ("boolean" if kinds == {"boolean"} else "text")
+    return Classes(name=name, classes=tuple(ordered), type=kind), notes
+
+
+def _target(name: str, summaries: Mapping[str, Summary]) -> tuple[Target, list[str]]:
+    held: dict[str, ColumnSummary] = {}
+    for site, one in summaries.items():
+        stored = "text" if len(one.label.readings) > 1 or "number" not in one.label.readings else "number"
+        readings, count = one.label.readings, one.rows
+        held[site] = ColumnSummary(name=name, stored=stored, count=count, missing=0, readings=readings)
+    reading = choose(name, held, {site: one.comma_likely for site, one in summaries.items()}) or "number"
+    parts = [
+        (column.readings.get(reading) or next(iter(column.readings.values()))).moments
+        for column in held.values()
+        if column.readings
+    ]
+    notes = [
+        f"label '{name}': site '{site}' has too few rows and counts for nothing"
+        for site in held
+        if not held[site].readings
+    ]
+    if not parts:
+        raise DataError(f"label '{name}': no site has enough training rows to report its mean; lower minimum=")
+    moments = pooled(parts)
+    deviation = (moments.m2 / moments.count) ** 0.5
+    scale = deviation if deviation > 0 else 1.0
+    return Target(name=name, mean=moments.mean, scale=scale, read_as=cast(Any, reading)), notes
+
 
 Of = dict[str, ColumnSummary]
 """One column, by site."""
@@ -23,9 +190,9 @@ def agree(summaries: Mapping[str, Summary], *, standardise: bool = True) -> tupl
     categories stand as in the pooled fit, the first site's order of columns first. Where sums cannot say what a
     pooled fit sees, the rule is: words that no site has named (see `summarise`) have no feature; distinct words and
     numbers are at most the sites' sum (and, of whole numbers, the width of their range), and this bound decides what
-    is an identifier; for the 200 most frequent categories only rows that sites have told count; each site by itself
-    may have three words without digit among numbers; truth values count as numbers beside numbers. If no site names
-    the task, a label that one site alone would not take for classes is a number.
+    is an identifier; for the 200 most frequent categories only rows that sites have reported count; each site by
+    itself may have three words without digit among numbers; truth values count as numbers among numbers. If no site
+    names the task, a label that one site by itself would not take for classes is a number.
 
     Raises `DataError`, one line with site, column and remedy, where sites disagree: a column that is missing, read as
     something else, another label.
@@ -148,7 +315,7 @@ def _category(name: str, held: Of, keep: bool) -> Fitted:
         name, ordered, others=others, distinct=distinct, missing=missing > 0, numbers=numbers, keep=keep
     )
     if others:
-        told = (*told, f"column '{name}': {others} rows have words too rare to be told; such words have no feature")
+        told = (*told, f"column '{name}': {others} rows have words too rare to report; such words have no feature")
     return fitted, told
 
 

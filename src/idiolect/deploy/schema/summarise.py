@@ -1,4 +1,4 @@
-"""Summarise a site's own table: what `agree` needs, and nothing else."""
+"""Summarise a site's own rows of a table: what `agree` needs, and nothing else."""
 
 from collections.abc import Sequence
 from pathlib import Path
@@ -10,24 +10,44 @@ from jaxtyping import Float, Int, Shaped
 
 from idiolect.core.errors import DataError, require
 from idiolect.data.encode.labels import FEW, MANY, check_task
-from idiolect.data.encode.rows import check_labels, split_of_rows
+from idiolect.data.encode.rows import check_labels, client_names, split_of_rows
 from idiolect.data.files.table import check_column, column_of, read_table
-from idiolect.data.schema.columns import check_range
-from idiolect.data.schema.identifiers import suspect_words, whole_of
-from idiolect.data.schema.numbers import ReadAs, numbered, numbers_of, possible_readings
-from idiolect.data.schema.words import is_numeric, words_of
+from idiolect.data.schema.columns import check_range, some
+from idiolect.data.schema.fit import suspect_words, whole_of
+from idiolect.data.schema.values import ReadAs, is_numeric, numbered, numbers_of, possible_readings, words_of
 from idiolect.data.sets.like import divide_alone
-from idiolect.deploy.schema.moments import Moments
 from idiolect.deploy.schema.summary import (
     ColumnSummary,
     LabelSummary,
+    Moments,
     Reading,
     Stored,
     Summary,
     WholeNumbers,
     WordCounts,
 )
-from idiolect.deploy.site.rows import rows_of_site
+
+
+def rows_of_site(
+    table: pd.DataFrame, client: str, site: str, where: str, *, optional: str = "client"
+) -> pd.DataFrame:
+    """The rows of the site, their index as in the table.
+
+    client: the client column; "" for a table that is the site's own as a whole, as is one without the column
+    `optional`. Raises `DataError` if the site has no row.
+    """
+    if not client or (client == optional and client not in table.columns):
+        return table
+    check_column(table, client, "client column", where)
+    owners, _ = client_names(column_of(table, client), where)
+    own = np.flatnonzero(owners == site)
+    if len(own) == 0:
+        held = some(sorted(set(owners.tolist())))
+        raise DataError(
+            f"{where}: no row of column '{client}' has the client '{site}', it has {held}; name the site so, or give "
+            "client = '' if all rows are the site's"
+        )
+    return table.iloc[own]
 
 
 def summarise(
@@ -46,7 +66,7 @@ def summarise(
     validation: float = 0.1,
     split_seed: int = 0,
 ) -> Summary:
-    """What this site tells of its training rows so that a schema can be agreed on; arguments: see `from_table`.
+    """Summarise this site's training rows so that a schema can be agreed on; arguments: see `from_table`.
 
     site: its name. If the table has the client column, only rows of this client are the site's. The rows are divided
     as `own_data` divides them. Words, and numbers of columns, that fewer than `minimum` training rows have are not
@@ -133,7 +153,7 @@ def _stored(column: pd.Series) -> Stored:
 
 
 def _words(distinct: Shaped[np.ndarray, "words"], count: Int[np.ndarray, "words"], minimum: int) -> WordCounts:
-    """The words of at least `minimum` rows, and how many others there are."""
+    """The words of at least `minimum` rows, and the number of others."""
     held = {str(word): int(rows) for word, rows in zip(distinct, count, strict=True) if rows > 0}
     named = {word: rows for word, rows in held.items() if rows >= minimum}
     rare = sum(held.values()) - sum(named.values())
@@ -141,7 +161,7 @@ def _words(distinct: Shaped[np.ndarray, "words"], count: Int[np.ndarray, "words"
 
 
 def _reading(values: Float[np.ndarray, "n"]) -> Reading:
-    """The moments of some numbers, in double precision and two passes, and what tells an identifier."""
+    """The moments of some numbers, in double precision and two passes, and what identifies an identifier."""
     if np.ptp(values) == 0:
         moments = Moments(count=len(values), mean=float(values[0]), m2=0.0, constant=True)
     else:

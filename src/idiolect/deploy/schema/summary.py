@@ -1,16 +1,41 @@
-"""What one site tells of its table so that all can agree on a schema: sums and names, never a row.
+"""What one site sends about its table so that all can agree on a schema: sums and names, never a row.
 
-This module needs pydantic alone, so that the process which talks to the network can read it.
+This module needs only pydantic, so that the process which talks to the network can read it.
 """
 
 import json
-from collections.abc import Mapping
+import math
+from collections.abc import Mapping, Sequence
 from typing import Annotated, Any, Literal
 
-from pydantic import BaseModel, ConfigDict, Field, ValidationError
+from pydantic import AllowInfNan, BaseModel, ConfigDict, Field, ValidationError
 
 from idiolect.core.errors import DataError, first_of
-from idiolect.deploy.schema.moments import Finite, Moments
+
+Finite = Annotated[float, AllowInfNan(False)]
+
+
+class Moments(BaseModel):
+    """Of `count` numbers: their mean, and m2 = sum (x - mean)^2. constant: they are all the mean."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid", strict=True)
+    count: int = Field(ge=1)
+    mean: Finite
+    m2: Finite = Field(ge=0)
+    constant: bool = False
+
+
+def pooled(parts: Sequence[Moments]) -> Moments:
+    """The moments of all numbers together: mean = sum n_i mean_i / n; m2 = sum m2_i + sum n_i (mean_i - mean)^2.
+
+    Chan, Golub and LeVeque (1983). There is one part at least.
+    """
+    count, origin = sum(part.count for part in parts), parts[0].mean
+    mean = origin + math.fsum(part.count * (part.mean - origin) for part in parts) / count
+    m2 = math.fsum([part.m2 for part in parts] + [part.count * (part.mean - mean) ** 2 for part in parts])
+    constant = all(part.constant and part.mean == origin for part in parts)
+    return Moments(count=count, mean=mean, m2=0.0 if constant else m2, constant=constant)
+
 
 Count = Annotated[int, Field(ge=0)]
 Stored = Literal["number", "boolean", "date", "duration", "text"]
@@ -39,7 +64,7 @@ class Reading(_Plain):
 
 
 class WordCounts(_Plain):
-    """A column's words that enough rows have, with the number of rows; of the others only how many there are."""
+    """A column's words that enough rows have, with the number of rows; of the others only their number."""
 
     named: dict[str, Count]
     withheld_words: Count = 0
@@ -79,7 +104,7 @@ class LabelSummary(_Plain):
 class Summary(_Plain):
     """All that leaves a site before a schema is agreed on.
 
-    rows: its training rows. minimum: nothing that fewer rows have is told. comma_likely: the file's values are
+    rows: its training rows. minimum: nothing that fewer rows have is reported. comma_likely: the file's values are
     separated by semicolons, so its numbers may have a decimal comma. split: its column of splits, if it has one.
     """
 
@@ -107,3 +132,68 @@ class Summary(_Plain):
             raise DataError(f"{where} is no summary of this version: {first_of(error)}") from None
         except (TypeError, ValueError) as error:
             raise DataError(f"{where} is no summary: {error}") from None
+
+
+def listing(summary: Summary) -> list[str]:
+    """All that would leave the site, a line for each column: every number and every word of the summary."""
+    split = f"'{summary.split}' is the column of splits" if summary.split else "the site has no column of splits"
+    comma = "; its values are separated by semicolons" if summary.comma_likely else ""
+    lines = [
+        f"site '{summary.site}': {_count(summary.rows, 'training row')}, no row itself; "
+        f"words and numbers of fewer than {summary.minimum} rows are not told",
+        f"client column '{summary.client}'; {split}{comma}",
+        _label(summary.label),
+    ]
+    return lines + [_column(column) for column in summary.columns]
+
+
+def _column(column: ColumnSummary) -> str:
+    parts = [f"column '{column.name}', stored as {column.stored}: {column.count} values, {column.missing} missing"]
+    parts += ["kept even if it looks like an identifier"] if column.keep else []
+    parts += _readings(column.readings)
+    parts += _words(column.words) if column.words is not None else []
+    if not column.readings and column.words is None and column.count:
+        parts.append("too few values: nothing else is reported")
+    return "; ".join(parts)
+
+
+def _label(label: LabelSummary) -> str:
+    parts = [f"label '{label.name}', stored as {label.stored}"]
+    parts += [f"named a {label.task}"] if label.task else []
+    if label.classes is not None:
+        told = ", ".join(f"'{name}' {count}" for name, count in label.classes.items())
+        parts.append(f"every class with its training rows: {told}")
+    return "; ".join(parts + _readings(label.readings))
+
+
+def _readings(readings: Mapping[str, Reading]) -> list[str]:
+    parts: list[str] = []
+    for name, reading in readings.items():
+        moments, whole = reading.moments, reading.whole
+        parts.append(
+            f"all {moments.count} are {moments.mean!r} (read as {name})"
+            if moments.constant
+            else f"read as {name}: {moments.count} values, mean {moments.mean!r}, "
+            f"sum of squared deviations {moments.m2!r}"
+        )
+        if moments.constant and moments.m2:
+            parts.append(f"sum of squared deviations {moments.m2!r}")
+        if whole is not None:
+            parts.append(f"whole numbers, {whole.distinct} distinct" + (", all of nine digits" if whole.long else ""))
+            if whole.smallest is not None or whole.largest is not None:
+                parts.append(f"smallest {whole.smallest!r}, largest {whole.largest!r}")
+    return parts
+
+
+def _words(words: WordCounts) -> list[str]:
+    told = ", ".join(f"'{word}' {count}" for word, count in words.named.items())
+    parts = [f"words with their rows: {told}" if told else "no word is reported"]
+    if words.withheld_words or words.withheld_rows:
+        parts.append(
+            f"not reported: {_count(words.withheld_words, 'rare word')} in {_count(words.withheld_rows, 'row')}"
+        )
+    return parts
+
+
+def _count(number: int, what: str) -> str:
+    return f"{number} {what}{'' if number == 1 else 's'}"

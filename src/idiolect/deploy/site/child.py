@@ -19,8 +19,8 @@ from pathlib import Path
 from typing import Any, Protocol
 
 from idiolect.core.errors import IdiolectError, StoreError
+from idiolect.core.files import json_of
 from idiolect.core.loading import loading
-from idiolect.core.reading import json_of
 from idiolect.core.rights import PRIVATE_UMASK
 from idiolect.deploy.messages import Message, packed, unpacked
 
@@ -204,7 +204,7 @@ def main(descriptor: int) -> None:
     try:
         settings = receive(connection).header
         with loading():
-            from idiolect.deploy.site.build import trainer_of
+            from idiolect.deploy.site.trainer import trainer_of
 
         try:
             trainer = trainer_of(settings)

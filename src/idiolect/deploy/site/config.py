@@ -8,8 +8,7 @@ import tomli_w
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from idiolect.core.errors import ConfigError, DataError, first_of
-from idiolect.core.files import atomic_write
-from idiolect.core.reading import toml_of
+from idiolect.core.files import atomic_write, toml_of
 from idiolect.deploy.messages import Message
 from idiolect.deploy.terms import Terms
 

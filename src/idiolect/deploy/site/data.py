@@ -1,5 +1,6 @@
-"""A site's own data: one client, from its table or from a file of arrays; nothing of anybody else is needed."""
+"""A site's own data: one client, from its table or a file of arrays; and the summary that it sends about them."""
 
+from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
 from typing import Any, cast
@@ -10,8 +11,8 @@ from jaxtyping import Shaped
 from pydantic import ConfigDict
 from pydantic.dataclasses import dataclass
 
-from idiolect.core.aligned import aligned_empty
 from idiolect.core.errors import DataError, require
+from idiolect.core.memory import aligned_empty
 from idiolect.data.federated import SPLITS, FederatedData, Split
 from idiolect.data.modalities import Modalities
 from idiolect.data.schema.label import Target
@@ -19,7 +20,8 @@ from idiolect.data.schema.schema import Schema
 from idiolect.data.sets.like import encode_rows
 from idiolect.deploy.kind import Kind
 from idiolect.deploy.messages import Message, Vectors, read_message, write_message
-from idiolect.deploy.site.rows import rows_of_site
+from idiolect.deploy.schema.summarise import rows_of_site, summarise
+from idiolect.deploy.schema.summary import Summary
 
 FORMAT = "idiolect-arrays"
 
@@ -28,7 +30,7 @@ FORMAT = "idiolect-arrays"
 class OwnData:
     """Where a site's data lie. name: the site's, which is its client's; either `table` or `arrays`.
 
-    table: a file with one row a sample; arrays: a file that `save_arrays` wrote. schema: a schema's file, if it was
+    table: a file with one row per sample; arrays: a file that `save_arrays` wrote. schema: a schema's file, if it was
     not agreed on. label, split, client: the table's columns, by default those of the schema; client = "": all rows
     are the site's. test, validation, split_seed: how the site divides its rows if it has no column of splits.
     """
@@ -67,7 +69,7 @@ def save_arrays(path: str | Path, data: FederatedData, client: int) -> None:
     """
     require(0 <= client < data.num_clients, f"client = {client} must lie between 0 and {data.num_clients - 1}")
     one = data.select(lambda index: index == client)
-    vectors: dict[str, Shaped[np.ndarray, "..."]] = {}
+    vectors: dict[str, Shaped[np.ndarray, ...]] = {}
     for name in SPLITS:
         split = one.stored(name)
         vectors |= {f"{name}.x": split.x, f"{name}.y": split.y}
@@ -157,3 +159,57 @@ def _split(vectors: Vectors, name: str) -> Split:
     x = aligned_empty(stored.shape, stored.dtype)
     x[...] = stored
     return Split(x, y, np.array([0, len(y)], dtype=np.int64), vectors.get(f"{name}.outputs"))
+
+
+_LISTS = ("categorical", "ignore", "keep")
+
+
+def own_summary(settings: OwnData, asked: Mapping[str, Any], rarest: int) -> Summary:
+    """The summary of a site's table. asked: how the hub reads all tables (client, label, split, categorical, ignore,
+    keep, task); the site's own names of columns are replaced by the hub's. rarest: see `Allowed`.
+
+    Raises `DataError` for a table that cannot be read so, or for requests that are none.
+    """
+    for key, value in asked.items():
+        good = all(isinstance(one, str) for one in cast("list[Any]", value)) if isinstance(value, list) else False
+        if not (good if key in _LISTS else value is None or isinstance(value, str)):
+            raise DataError(f"the hub asks for a summary with {key} = {value!r}; that is none of a table's settings")
+    if settings.table is None:
+        raise DataError("the site's data are no table, so no schema can be agreed on")
+    client, label = str(asked.get("client") or "client"), str(asked.get("label") or "label")
+    split = str(asked.get("split") or "split")
+    told = summarise(
+        settings.table,
+        site=settings.name,
+        client=client if settings.client is None else settings.client,
+        label=settings.label or label,
+        split=settings.split or split,
+        categorical=tuple(asked.get("categorical") or ()),
+        ignore=tuple(asked.get("ignore") or ()),
+        keep=tuple(asked.get("keep") or ()),
+        minimum=rarest,
+        task=asked.get("task"),
+        test=settings.test,
+        validation=settings.validation,
+        split_seed=settings.split_seed,
+    )
+    named = told.label.model_copy(update={"name": label})
+    return told.model_copy(
+        update={"client": client, "label": named, "split": split if told.split is not None else None}
+    )
+
+
+def described(settings: OwnData, rarest: int) -> str:
+    """What a site's data are, for its administrator: rows of each split, and classes. Raises as `own_data`.
+
+    A table without a schema's file is read as for a summary: the schema is to be agreed on.
+    """
+    if settings.table is not None and settings.schema is None:
+        told = own_summary(settings, {}, rarest)
+        classes = f", classes {', '.join(told.label.classes)}" if told.label.classes else ""
+        columns = f"{len(told.columns)} columns in addition to the label '{told.label.name}'{classes}"
+        return f"{told.rows} training rows, {columns}; the schema is to be agreed on"
+    data = own_data(settings)
+    counts = [f"{data.split(name).count} {name}" for name in SPLITS]
+    classes = f"classes {', '.join(data.classes)}" if data.classes else "a number as label"
+    return f"rows: {', '.join(counts)}; {classes}"

@@ -11,8 +11,7 @@ from typing import Any
 
 from idiolect.core.errors import StoreError
 from idiolect.core.rights import make_folder
-from idiolect.deploy.lines import append_line, lines_of
-from idiolect.deploy.messages import Message, digest_of, digest_of_values
+from idiolect.deploy.messages import Message, append_line, digest_of, digest_of_values, lines_of
 
 
 class Outbox:

@@ -13,13 +13,11 @@ import numpy as np
 from jaxtyping import Array, Int, PRNGKeyArray, PyTree
 
 from idiolect.algorithms import registry as methods
-from idiolect.algorithms.base import Algorithm
-from idiolect.algorithms.start import Graphs, Start, start_of
+from idiolect.algorithms.base import Algorithm, Graphs, Start, start_of
 from idiolect.client.client import Client, Federation
 from idiolect.client.objective import Objective
 from idiolect.client.predictor import Models, unshared
-from idiolect.client.samples import Samples, to_device
-from idiolect.client.tiles import Tiles, most_rows, tiles_of
+from idiolect.client.samples import Samples, Tiles, most_rows, tiles_of, to_device
 from idiolect.data.federated import FederatedData
 from idiolect.deploy.terms import Place, Terms
 from idiolect.graphs import Graph, complete
@@ -48,7 +46,7 @@ class Programs:
     tile: int
 
     def client(self, samples: Samples, place: "Numbers", round: Int[Array, ""]) -> Client:
-        """The site as the method's client: the arrays hold its own samples alone."""
+        """The site as the method's client: the arrays hold only its own samples."""
         federation = Federation(place.samples, self.start.clients, self.cohort, self.start.capacity, self.tile)
         return client_of(samples, jnp.asarray(0), round, self.objective, federation, place.id)
 
@@ -173,7 +171,7 @@ def _programs(terms: Terms, place: Place, data: FederatedData) -> Programs:
     problem = replace(problem_of(data, terms.model, shapes=True), loss=loss_of(terms.model))
     params, objective = problem.params, problem.objective
     own = start_of(data, params)
-    # The other sites' sizes are not told; whatever runs at a client has no use for them.
+    # The other sites' sizes are not sent; what runs at a client has no use for them.
     sizes = np.zeros(place.clients, np.int32)
     sizes[place.id] = own.capacity
     start = Start(

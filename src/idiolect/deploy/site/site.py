@@ -13,13 +13,11 @@ import numpy as np
 
 from idiolect.core.errors import DataError, IdiolectError, StoreError
 from idiolect.deploy.messages import Message, Vectors, digest_of_request, part_of, under
-from idiolect.deploy.schema.listing import listing
-from idiolect.deploy.schema.summary import Summary
-from idiolect.deploy.site.child import Handle
+from idiolect.deploy.schema.summary import Summary, listing
+from idiolect.deploy.site.child import Child, Handle
 from idiolect.deploy.site.config import SiteConfig
-from idiolect.deploy.site.fence import Fence
 from idiolect.deploy.site.outbox import Outbox
-from idiolect.deploy.site.state import RunState, state_of
+from idiolect.deploy.site.state import Fence, RunState, state_of
 from idiolect.deploy.terms import PROTOCOL, TRANSPORT, VERSION, Place, Terms, place_of, terms_of
 from idiolect.deploy.transport import PeerTransport
 
@@ -140,7 +138,7 @@ class Site:
         return Message({}, part_of("message", trained.vectors)), under("private", trained.vectors)
 
     def _met(self, call: "_Call", trained: Message) -> tuple[Message, Vectors]:
-        """Exchange with the neighbours and mix: (what the hub is told, the state after the round)."""
+        """Exchange with the neighbours and mix: (what the hub receives, the state after the round)."""
         neighbours = call.place.neighbours or {}
         for name in neighbours:
             self.config.allow.check_neighbour(name)
@@ -219,7 +217,7 @@ class _Call:
 
     @property
     def left(self) -> float:
-        """Seconds until the hub goes on without this answer."""
+        """Seconds until the hub continues without this answer."""
         return max(self._end - time.monotonic(), 0.0)
 
     @property
@@ -250,3 +248,37 @@ def _fitting(replies: Mapping[str, Message], own: Message) -> tuple[dict[str, Me
 def _place(part: str, leaf: str) -> str:
     """The full name of a leaf of a part; see `messages.part_of`."""
     return part if leaf == "value" else f"{part}/{leaf}"
+
+
+def open_site(folder: Path) -> Site:
+    """The site of a folder, as `idiolect site init` made it; its trainer starts at once.
+
+    Raises `ConfigError` for a wrong configuration.
+    """
+    config = SiteConfig.load(folder)
+    child = child_of(folder, config)
+    child.start()
+    return Site(folder, config, child)
+
+
+def child_of(folder: Path, config: SiteConfig) -> Child:
+    """The site's trainer in a process of its own, not yet started."""
+    settings = {"folder": str(folder.absolute()), "data": config.data, "name": config.name}
+    # Compiled programs are kept in the site's own folder, as all that it writes.
+    environment = {"IDIOLECT_CACHE": str(folder.absolute() / "cache"), **config.environment}
+    return Child({**settings, "rarest": config.allow.rarest}, environment)
+
+
+class Inline:
+    """A trainer in the same process: for tests and debugging."""
+
+    def __init__(self, trainer: Any) -> None:
+        self.trainer = trainer
+
+    def call(self, message: Message, seconds: float) -> Message:
+        """As `child.Handle.call`; there is no deadline."""
+        del seconds
+        return self.trainer(message)
+
+    def close(self) -> None:
+        """Nothing is to end."""

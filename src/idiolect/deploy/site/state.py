@@ -1,20 +1,93 @@
-"""A site's private state of one run on its disk: prepared with an answer, committed when the answer was used.
+"""A site's private state of one run on its disk, and the fence that only the newest call passes.
 
-    kept.msg      the state after round `kept` (-1: before the first), of which every later round starts
+State: it is prepared with an answer, and committed when the answer was used.
+
+    kept.msg      the state after round `kept` (-1: before the first), from which every later round starts
     prepared.msg  the state after a round whose answer was sent, and that answer
 
 The hub says with every call in which round it last used an answer of this site. Then either the prepared state is of
-that round and becomes the kept one, by one rename; or the hub went on without it, and it is dropped. So a round that
-is retried is answered again and never applied twice, whatever process died when.
+that round and becomes the kept one, by one rename; or the hub continued without it, and it is dropped. So a round
+that is retried is answered again and never applied twice, whatever process died when.
+
+Fence: of several processes that work for one site, only the one with the newest call may change its state. An
+engine's old worker lives on for seconds next to the new job's, and a call that was given up runs on. Calls are
+ordered by (job, number): a hub numbers its jobs by the time (`hub.config.next_job`), and counts its calls in a job. A
+number that lies more than a day ahead of this machine's clock is refused and changes nothing: a hub with a clock that
+is wrong for an hour must not lock out every later job.
 """
 
+import json
 import os
+import time
+from collections.abc import Generator
+from contextlib import contextmanager
 from pathlib import Path
 
+from filelock import FileLock, Timeout
+
 from idiolect.core.errors import StoreError
-from idiolect.core.files import file_name
+from idiolect.core.files import atomic_write, file_name, json_of
 from idiolect.core.rights import make_folder
 from idiolect.deploy.messages import Message, Vector, Vectors, part_of, read_message, write_message
+
+Ticket = tuple[int, int]
+"""(job, number of the call in it)."""
+AHEAD = 86_400
+"""Seconds by which a job's number may lie ahead of this machine's clock."""
+
+
+class Fence:
+    """A file with the newest call, and a lock that holds across processes."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder, self._file = folder, folder / "fence.json"
+
+    @contextmanager
+    def enter(self, ticket: Ticket, seconds: float) -> Generator[None]:
+        """Hold the lock, for a call that is the newest or newer. Raises `StoreError` for an older one, and for a job
+        whose number lies far ahead.
+        """
+        if _is_ahead(ticket):
+            raise StoreError(
+                f"job {ticket[0]} has a number that no clock reaches within a day; compare the clocks of hub and site"
+            )
+        try:
+            make_folder(self.folder)
+            lock = FileLock(self.folder / "fence.lock", timeout=max(seconds, 0), mode=0o600)
+            lock.acquire()
+        except Timeout:
+            raise StoreError(f"another process works for this site and did not end within {seconds:g} s") from None
+        except OSError as error:
+            raise StoreError(f"cannot write to '{self.folder}': {error.strerror or error}") from error
+        try:
+            newest = self._newest()
+            if ticket < newest:
+                raise StoreError(f"call {_told(ticket)} is late: {_told(newest)} has been answered or begun")
+            if ticket > newest:
+                with atomic_write(self._file) as file:
+                    file.write(json.dumps({"job": ticket[0], "call": ticket[1]}).encode())
+            yield
+        finally:
+            lock.release()
+
+    def _newest(self) -> Ticket:
+        try:
+            values = json_of(self._file.read_bytes())
+            newest = int(values["job"]), int(values["call"])
+            return (-1, -1) if _is_ahead(newest) else newest
+        except FileNotFoundError:
+            return -1, -1
+        except (OSError, ValueError, KeyError, TypeError) as error:
+            raise StoreError(f"cannot read {self._file} ({error}); remove it if no job runs") from None
+
+
+def _is_ahead(ticket: Ticket) -> bool:
+    return ticket[0] > time.time() + AHEAD
+
+
+def _told(ticket: Ticket) -> str:
+    return f"{ticket[1]} of job {ticket[0]}"
+
 
 VERSION = 1
 
@@ -90,5 +163,5 @@ class RunState:
 
 
 def state_of(message: Message) -> dict[str, Vector]:
-    """The vectors of a kept state alone: an answer that was prepared with it is not part of it."""
+    """Only the vectors of a kept state: an answer that was prepared with it is not part of it."""
     return {name: vector for name, vector in message.vectors.items() if not name.startswith("answer/")}

@@ -12,17 +12,21 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 from jaxtyping import PyTree
+from pydantic import ValidationError
 
 from idiolect.client.samples import Samples, to_device
-from idiolect.core.errors import DataError, DivergedError, IdiolectError
+from idiolect.core.errors import ConfigError, DataError, DivergedError, IdiolectError, first_of
 from idiolect.core.files import file_name
 from idiolect.data.federated import SPLITS, FederatedData
 from idiolect.deploy.kind import Kind
 from idiolect.deploy.messages import Message, part_of
 from idiolect.deploy.schema.summary import Summary
+from idiolect.deploy.site.config import FILE
+from idiolect.deploy.site.data import OwnData, described, own_data, own_summary
 from idiolect.deploy.site.programs import Numbers, Programs, programs_of
 from idiolect.deploy.terms import place_of, terms_of
 from idiolect.deploy.trees import named, restored
+from idiolect.runtime.compiled import use_compilation_cache
 from idiolect.runtime.scoring import finished
 from idiolect.study.store.model_files import save_client_models, write_index
 
@@ -191,3 +195,27 @@ def resident() -> int:
         return int(Path("/proc/self/statm").read_text().split()[1]) * os.sysconf("SC_PAGE_SIZE")
     except (OSError, ValueError, IndexError):
         return 0
+
+
+def trainer_of(settings: Mapping[str, Any]) -> Trainer:
+    """The trainer that a child's settings name; its data are read now. Raises `DataError` if they cannot be."""
+    use_compilation_cache()
+    folder, own = Path(settings["folder"]), own_of(settings)
+    rarest = int(settings.get("rarest", 5))
+    tell = None if own.table is None else lambda asked: own_summary(own, asked, rarest)
+    return Trainer(lambda kind: own_data(own, kind), folder / "models", tell, lambda: described(own, rarest))
+
+
+def own_of(settings: Mapping[str, Any]) -> OwnData:
+    """Where the data lie, by a child's settings. Raises `ConfigError` if they are none."""
+    folder = Path(settings["folder"])
+    try:
+        return OwnData(name=settings["name"], **placed(settings["data"], folder))
+    except ValidationError as error:
+        raise ConfigError(f"{folder / FILE}: data: {first_of(error)}") from None
+
+
+def placed(data: Mapping[str, Any], folder: Path) -> dict[str, Any]:
+    """The settings of a site's data, with paths as seen from its folder made absolute."""
+    paths = {key: str(folder / str(data[key])) for key in ("table", "arrays", "schema") if data.get(key)}
+    return {**data, **paths}

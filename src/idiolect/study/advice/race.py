@@ -12,7 +12,7 @@ import numpy as np
 from jaxtyping import Array, Bool, Float, Int, PyTree
 
 from idiolect.algorithms import registry
-from idiolect.client.tiles import Tiles
+from idiolect.client.samples import Tiles
 from idiolect.metrics.registry import METRICS
 from idiolect.models import LinearRegression, MultinomialLogistic
 from idiolect.runtime.devices import Devices

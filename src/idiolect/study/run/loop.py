@@ -14,7 +14,7 @@ import jax
 import numpy as np
 from jaxtyping import Int, PyTree
 
-from idiolect.algorithms.optional import diagnostics_of
+from idiolect.algorithms.base import diagnostics_of
 from idiolect.core.errors import DivergedError
 from idiolect.runtime.devices import agreed
 from idiolect.runtime.evaluate import ClientScores

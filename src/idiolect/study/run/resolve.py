@@ -12,8 +12,7 @@ import jax
 import numpy as np
 
 from idiolect.algorithms import registry as methods
-from idiolect.algorithms.base import Algorithm
-from idiolect.algorithms.optional import remarks_of
+from idiolect.algorithms.base import Algorithm, remarks_of
 from idiolect.core.errors import ConfigError, require, unknown
 from idiolect.data.federated import FederatedData
 from idiolect.data.sets import registry as sources

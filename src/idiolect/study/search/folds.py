@@ -12,8 +12,7 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Int
 
-from idiolect.client.samples import Arrays, Samples, total_of
-from idiolect.client.tiles import Tiles
+from idiolect.client.samples import Arrays, Samples, Tiles, total_of
 from idiolect.core.errors import require
 from idiolect.data.federated import FederatedData, Split
 from idiolect.runtime.members import Member, of_all_clients

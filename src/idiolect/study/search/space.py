@@ -11,7 +11,7 @@ import numpy as np
 
 from idiolect.algorithms import registry as methods
 from idiolect.core.errors import ConfigError, require, unknown
-from idiolect.core.reading import json_of
+from idiolect.core.files import json_of
 from idiolect.core.settings import LARGEST
 
 L2 = "model.l2"

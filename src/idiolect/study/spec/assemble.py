@@ -13,7 +13,7 @@ from idiolect.core.random import model_key
 from idiolect.core.tree import is_parameter
 from idiolect.data.federated import FederatedData
 from idiolect.models import build, check_model, l2_of
-from idiolect.models.class_weights import loss_for
+from idiolect.models.registry import loss_for
 from idiolect.models.spec import Spec
 from idiolect.runtime.simulate import Simulation
 

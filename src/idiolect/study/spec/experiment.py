@@ -13,8 +13,8 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_valida
 
 from idiolect.algorithms import registry as methods
 from idiolect.core.errors import ConfigError, unknown
+from idiolect.core.files import toml_of
 from idiolect.core.random import MOST_SEED
-from idiolect.core.reading import toml_of
 from idiolect.core.settings import MOST, Number, Whole
 from idiolect.data.federated import FederatedData, TaskKind
 from idiolect.metrics.base import Metric

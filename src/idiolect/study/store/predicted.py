@@ -9,8 +9,7 @@ from jaxtyping import Float, Int, PyTree
 
 from idiolect.client.objective import Objective
 from idiolect.client.predictor import unshared
-from idiolect.data.federated import FederatedData
-from idiolect.data.generated import GeneratedSplit
+from idiolect.data.federated import FederatedData, GeneratedSplit
 from idiolect.runtime.predict import outputs_of
 from idiolect.study.store.store import RunRow, Store
 

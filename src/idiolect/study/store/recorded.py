@@ -6,10 +6,9 @@ import jax
 import numpy as np
 from jaxtyping import Float, Int
 
-from idiolect.algorithms.optional import client_graph_of, relations_of
+from idiolect.algorithms.base import client_graph_of, relations_of
 from idiolect.data.audit import audit_lines
-from idiolect.data.federated import SPLITS, FederatedData, Split
-from idiolect.data.generated import GeneratedSplit
+from idiolect.data.federated import SPLITS, FederatedData, GeneratedSplit, Split
 from idiolect.graphs import Graph
 from idiolect.runtime.evaluate import evaluated_clients
 from idiolect.runtime.round import State

@@ -1,22 +1,25 @@
-"""Read and check the aligned features of CMU-MOSEI, which two groups publish.
+"""Read and check the aligned features of CMU-MOSEI, which two groups publish, and its file of labels.
 
-Both files are pickled dictionaries, train / valid / test -> text, audio, vision, each (n, times, features), and the
-utterances' names. mosei_senti_data.pkl (Y.-H. H. Tsai et al., "Multimodal Transformer for Unaligned Multimodal
-Language Sequences", ACL 2019) has the sentiment in `labels`, aligned_50.pkl (MMSA, W. Yu et al., AAAI 2021) in
-`regression_labels`.
+Both files of features are pickled dictionaries, train / valid / test -> text, audio, vision, each (n, times,
+features), and the utterances' names. mosei_senti_data.pkl (Y.-H. H. Tsai et al., "Multimodal Transformer for
+Unaligned Multimodal Language Sequences", ACL 2019) has the sentiment in `labels`, aligned_50.pkl (MMSA, W. Yu et al.,
+AAAI 2021) in `regression_labels`. CMU_MOSEI_Labels.csv has one row per segment, with the columns file, index, start,
+end, label2a, label2b, label6, label7 and split (published with s3prl, S. Yang et al., "SUPERB", Interspeech 2021).
 """
 
 import re
-from collections.abc import Mapping
+from collections import defaultdict
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import numpy as np
-from jaxtyping import Float, Float32, Shaped
+import pandas as pd
+from jaxtyping import Float, Float32, Int64, Shaped
 
 from idiolect.core.errors import DataError
-from idiolect.data.files.gz import AGAIN, find_gz, read_gz
+from idiolect.data.files.archive import AGAIN, find_gz, read_gz
 from idiolect.data.files.safe_pickle import load_dictionary
 
 FILES = ("mosei_senti_data.pkl", "aligned_50.pkl")
@@ -118,7 +121,7 @@ def _sentiment(entries: Mapping[Any, Any], where: str) -> Float32[np.ndarray, "n
         raise DataError(f"{where}, {key}: there must be a number for each utterance, it is {numbers.dtype}; {AGAIN}")
     values = numbers.reshape(len(numbers), -1)[:, 0].astype(np.float32)
     if len(bad := np.flatnonzero(~(np.abs(values) <= 3))):
-        raise DataError(f"{where}, {key}: row {bad[0] + 1} is {values[bad[0]]:g}; sentiment lies in -3..3; {AGAIN}")
+        raise DataError(f"{where}, {key}: row {bad[0] + 1} is {values[bad[0]]:g}; sentiment is -3 to 3; {AGAIN}")
     return values
 
 
@@ -171,3 +174,79 @@ def _name(entry: Any, where: str) -> Name:
 
 def _text(value: Any) -> str:
     return value.decode("utf-8", "replace") if isinstance(value, bytes) else str(value)
+
+
+LABELS_FILE = "CMU_MOSEI_Labels.csv"
+LABELS_PUBLISHED = f"'{LABELS_FILE}' is published with https://github.com/s3prl/s3prl (s3prl/downstream/mosei)"
+EMOTIONS = ("happy", "sad", "anger", "surprise", "disgust", "fear")
+GRADES = tuple(f"{grade:+d}" if grade else "0" for grade in range(-3, 4))
+NEAR = 0.5  # seconds between a segment's start in one file and in the other
+
+_WHOLE = ("index", "label6", "label7")
+
+
+def read_labels(folder: Path) -> pd.DataFrame:
+    """Read and check the label file."""
+    path = folder / LABELS_FILE
+    if not path.is_file():
+        raise DataError(f"missing file {path}; {LABELS_PUBLISHED}")
+    try:
+        table = pd.read_csv(path, dtype={"file": str}, keep_default_na=False)
+    except (ValueError, OSError) as error:  # every parser error of pandas is a ValueError
+        raise DataError(f"{path} is not a table: {' '.join(str(error).split())}; {AGAIN}") from error
+    for column in ("file", "start", *_WHOLE):
+        if column not in table:
+            raise DataError(f"{path} has no column '{column}'; {LABELS_PUBLISHED}")
+    for column in ("start", *_WHOLE):
+        kinds = "iu" if column in _WHOLE else "iuf"
+        if table[column].dtype.kind not in kinds:
+            raise DataError(f"{path}: column '{column}' has an entry that is no number; {AGAIN}")
+    for column, values in (("label6", range(len(EMOTIONS))), ("label7", range(-3, 4))):
+        if len(bad := table[~table[column].isin(values)]):
+            row = bad.iloc[0]
+            raise DataError(f"{path}: {column} of {row['file']} is {row[column]}, not {values[0]}..{values[-1]}")
+    if len(twice := table[table.duplicated(["file", "index"])]):
+        raise DataError(
+            f"{path}: video {twice.iloc[0]['file']} has the index {twice.iloc[0]['index']} twice; {AGAIN}"
+        )
+    return table
+
+
+def matched(
+    table: pd.DataFrame, names: Sequence[Name], sentiment: Float32[np.ndarray, "n"], where: str
+) -> Int64[np.ndarray, "n"]:
+    """The row of each utterance in the label file, -1 if it has none.
+
+    A number matches the row's index. A video's clips, sorted as texts, match its rows if there are as many. A start
+    matches the nearest row. Raises `DataError` if the two files disagree about a sentiment: sentiment and grade must
+    have the same sign and differ by less than one.
+    """
+    videos = {str(video): clip_names.index.to_numpy() for video, clip_names in table.groupby("file")}
+    index, start = table["index"].to_numpy(), table["start"].to_numpy(dtype=np.float64)
+    clips: dict[str, set[str]] = defaultdict(set)
+    for name in names:
+        if name.clip is not None:
+            clips[name.video].add(name.clip)
+    order = {video: sorted(clip_names) for video, clip_names in clips.items()}
+    matches = np.full(len(names), -1, dtype=np.int64)
+    for place, name in enumerate(names):
+        rows = videos.get(name.video, np.empty(0, np.int64))
+        if name.number is not None:
+            rows = rows[index[rows] == name.number]
+        elif name.clip is not None:
+            same = len(order[name.video]) == len(rows)
+            rank = order[name.video].index(name.clip)
+            rows = rows[np.argsort(index[rows])][rank : rank + 1] if same else rows[:0]
+        elif len(rows):
+            rows = rows[[np.argmin(np.abs(start[rows] - name.start))]]
+            rows = rows[np.abs(start[rows] - name.start) <= NEAR]
+        matches[place] = rows[0] if len(rows) else -1
+    grade = table["label7"].to_numpy()[matches].astype(np.float64)
+    wrong = (np.sign(grade) != np.sign(sentiment)) | (np.abs(grade - sentiment) >= 1)
+    if len(bad := np.flatnonzero(wrong & (matches >= 0))):
+        first = bad[0]
+        raise DataError(
+            f"{where}: the sentiment of utterance {names[first]} is {sentiment[first]:g}, but {LABELS_FILE} grades "
+            f"it {grade[first]:+g} ({len(bad)} disagree); the files do not belong together"
+        )
+    return matches

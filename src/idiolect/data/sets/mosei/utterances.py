@@ -11,8 +11,7 @@ from idiolect.core.errors import DataError, require, unknown
 from idiolect.data.divide.division import check_fractions, divide, large_enough, of_splits, shuffled, smallest
 from idiolect.data.divide.missing import MissingPattern, drop_modalities
 from idiolect.data.divide.newcomers import assign_evenly, note_on_known, note_on_newcomers
-from idiolect.data.encode.packing import packing
-from idiolect.data.encode.scaling import check_scaling, provenance_of
+from idiolect.data.encode.normalisation import check_scaling, packing, provenance_of
 from idiolect.data.federated import FederatedData
 from idiolect.data.modalities import Modalities
 from idiolect.data.partition import Indices, Partition, apply_partition

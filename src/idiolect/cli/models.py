@@ -1,0 +1,163 @@
+"""The commands predict, export and personalize: use a run's models, and make models for clients that join later."""
+
+import os
+import sys
+from pathlib import Path
+from typing import Annotated, Any
+
+import pandas as pd
+import typer
+
+from idiolect.api.predict import predict as predicted
+from idiolect.cli.options import DataDir, Json, Out, check_output, file_path
+from idiolect.cli.stopping import stoppable, this_command
+from idiolect.cli.terminal import print_json, print_told
+from idiolect.core.errors import ConfigError, require
+from idiolect.core.files import atomic_write
+from idiolect.data.sets.like import encode_like
+from idiolect.metrics.registry import METRICS
+from idiolect.models.client_model import load_model
+from idiolect.models.export import export_model, exported_files
+from idiolect.report.to_json import plain
+from idiolect.study.run.finished import is_inside, load_finished
+from idiolect.study.run.personalized import COUNTS
+from idiolect.study.run.resolve import Workbench
+from idiolect.study.store.model_files import INDEX
+from idiolect.study.store.store import Store
+
+LONG = 100_000
+"""Rows from which on speed matters more than the fewest quotation marks."""
+
+
+def predict(
+    model: Annotated[
+        Path,
+        typer.Argument(
+            metavar="MODEL", help="A model file, or the folder of all clients' models: each row by its client's."
+        ),
+    ],
+    table: Annotated[Path, typer.Argument(metavar="NEW.csv", help="Rows with the columns of the training table.")],
+    out: Annotated[
+        Path | None,
+        typer.Option("--out", parser=file_path, metavar="FILE", help="The CSV file to write (default: print it)."),
+    ] = None,
+    with_input: Annotated[bool, typer.Option("--with-input", help="Also write the columns of the table.")] = False,
+    as_json: Json = False,
+) -> None:
+    """Predict raw rows: labels in the table's words, numbers in its units, and each class's probability.
+
+    idiolect predict runs/penguins-1a2b3c/models/penguins/ditto/seed0 new.csv --out predictions.csv
+    """
+    if out is not None:
+        check_output(out, model, table)
+    found = predicted(model, table, with_input=with_input)
+    shares = [name for name in found.frame.columns if name.startswith("P(")]
+    rounded = found.frame.round(dict.fromkeys(shares, 6))
+    if out is not None:
+        with atomic_write(out) as file:
+            file.write(_csv(rounded))
+    elif not as_json:
+        sys.stdout.write(_csv(rounded).decode())
+    if as_json:
+        rows = rounded.astype(object)
+        value = {"scores": found.scores, "notes": found.notes, "rows": len(rows)}
+        where = (
+            {"out": str(out)} if out else {"predictions": rows.where(rows.notna(), None).to_dict(orient="records")}
+        )
+        print_json(plain({**value, **where}))
+        return
+    for note in found.notes:
+        print(f"note: {note}", file=sys.stderr)
+    scores = ", ".join(
+        f"{METRICS[name].column} {value * METRICS[name].unit:.4g}{' %' if METRICS[name].percent else ''}"
+        for name, value in found.scores.items()
+    )
+    if scores:
+        print(f"on the labels of this table: {scores}", file=sys.stderr)
+    if out is not None:
+        print(f"{len(found.frame):,} predictions in {out}", file=sys.stderr)
+
+
+def _csv(frame: pd.DataFrame) -> bytes:
+    """The table as CSV; a long one by pyarrow where that is installed, which takes a ninth of pandas' time."""
+    if len(frame) >= LONG:
+        try:
+            from pyarrow import BufferOutputStream, Table, csv
+        except ImportError:
+            pass
+        else:
+            out = BufferOutputStream()
+            csv.write_csv(Table.from_pandas(frame, preserve_index=False), out)
+            return out.getvalue().to_pybytes()
+    return frame.to_csv(index=False).encode()
+
+
+def export(
+    model: Annotated[Path, typer.Argument(metavar="MODEL", help="A model file.")],
+    format_: Annotated[str, typer.Option("--format", help="safetensors, numpy or onnx.")] = "safetensors",
+    out: Annotated[
+        Path | None,
+        typer.Option("--out", parser=file_path, metavar="FILE", help="Without its suffix (default: ./MODEL's name)."),
+    ] = None,
+    as_json: Json = False,
+) -> None:
+    """Write a model as plain arrays or as ONNX, and a JSON file with its schema, classes and shapes.
+
+    idiolect export models/penguins/ditto/seed0/personal-torgersen.safetensors --format onnx --out torgersen
+    """
+    kind: Any = format_
+    target = out or Path(f"{model.stem}-exported")
+    for file in exported_files(target, kind):
+        check_output(file, model, model.parent / INDEX)
+    files = [str(file) for file in export_model(load_model(model), target, kind)]
+    print_told({"files": files}, files, as_json)
+
+
+def personalize(
+    folder: Annotated[Path, typer.Argument(metavar="RUN", help="A folder of runs.")],
+    data: Annotated[str, typer.Option("--data", help="The new clients' table: CSV, Parquet, JSON or Excel.")],
+    cell: Annotated[str, typer.Option("--cell", help="The cell, if the folder has several.")] = "",
+    method: Annotated[str, typer.Option("--method", help="The method, if the folder has several.")] = "",
+    seed: Annotated[int | None, typer.Option("--seed", help="The run's seed (default: the first).")] = None,
+    rounds: Annotated[
+        int | None,
+        typer.Option("--rounds", help="Rounds of each new client by itself (default: as many as a known one had)."),
+    ] = None,
+    client: Annotated[str, typer.Option("--client", help="The client column (default: the run's).")] = "",
+    label: Annotated[str, typer.Option("--label", help="The label column (default: the run's).")] = "",
+    test: Annotated[float, typer.Option("--test", help="The fraction of each client's rows to test on.")] = 0.25,
+    split_seed: Annotated[int, typer.Option("--split-seed", help="Draws these rows.")] = 0,
+    curve: Annotated[bool, typer.Option(help="Also score with 1, 2, 5, ... own samples.")] = True,
+    out: Out = None,
+    data_dir: DataDir = None,
+    as_json: Json = False,
+) -> None:
+    """Give new clients their models by a finished run's method; nothing of the run changes.
+
+    idiolect personalize runs/penguins-1a2b3c --data newcomers.csv --method ditto
+    """
+    from idiolect.report.newcomers import (  # here: it loads slowly, and most commands never need it
+        check_new,
+        write_newcomers,
+    )
+
+    target = out or Path(f"{Path(os.path.abspath(folder)).name}-{Path(data).stem}")
+    require(not is_inside(target, folder), f"--out {target} is in the run's folder, which does not change")
+    check_output(target, Path(data))
+    if not Path(data).is_file():
+        raise ConfigError(f"--data {data}: no such file")
+    check_new(target)
+    with Store(folder, create=False) as store:
+        loaded = load_finished(store, Workbench(data_dir), cell=cell, method=method, seed=seed)
+    new = encode_like(loaded.data, data, client=client, label=label, test=test, split_seed=split_seed)
+    with stoppable():
+        made = loaded.finished.personalize(new, rounds)
+        points = made.curve(COUNTS) if curve and new.test.count else None
+        written = write_newcomers(loaded, made, points, target, this_command())
+    if as_json:
+        rows = made.table().astype(object)
+        clients = rows.where(rows.notna(), None).to_dict(orient="records")
+        print_json({"out": str(target), "run": loaded.row.id, "clients": clients, "files": written})
+        return
+    print((target / "report.md").read_text(), end="")
+    print(f"\nreport, models: {target}")

@@ -1,0 +1,41 @@
+"""Print results. This module imports the report, which `terminal` must not."""
+
+from pathlib import Path
+
+from rich.text import Text
+
+from idiolect.cli.terminal import console, print_json, resume_command
+from idiolect.report.extras import extras, rich_extra
+from idiolect.report.table import rich_table
+from idiolect.report.to_json import to_dict
+from idiolect.report.verdicts import verdict_sentence
+from idiolect.study.analyse.results import Results
+
+
+def print_results(results: Results, as_json: bool, out: Path, told: int = 0) -> None:
+    """Print every cell's table with its notes, unfinished runs and how to resume them, and the paths of the files.
+
+    told: this many of the diverged runs are left out, the first ones, which the command's error names.
+    """
+    if as_json:
+        print_json(to_dict(results))
+        return
+    screen = console()
+    for cell in results.experiment.cells:
+        screen.print(rich_table(results, cell))
+        for extra in extras(results, cell):
+            screen.print(rich_extra(extra))
+        for note in (*results.notes(cell), *results.audit(cell)):
+            screen.print(Text.assemble(("note: ", "yellow"), note))
+    if sentence := verdict_sentence(results):
+        screen.print(sentence)
+    if unfinished := results.unfinished():
+        names = ", ".join(f"{row.id} at round {row.round}" for row in unfinished[:4])
+        more = f" and {len(unfinished) - 4} more" if len(unfinished) > 4 else ""
+        screen.print(Text(f"not finished: {names}{more}; resume with: {resume_command(out)}"), soft_wrap=True)
+    for row in results.diverged()[told:]:
+        screen.print(Text(f"{row.id}: {row.message}", style="red"), soft_wrap=True)
+    places = {"report, figures, CSV": out / "report.md", "client models": out / "models", "page": out / "report.html"}
+    existing = [f"{kind}: {path}" for kind, path in places.items() if path.exists()]
+    if existing:
+        screen.print(Text("   ".join(existing)), soft_wrap=True)

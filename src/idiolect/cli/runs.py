@@ -1,0 +1,157 @@
+"""The commands report, watch and track: one page of runs, runs as they happen, runs sent to MLflow or TensorBoard."""
+
+import shlex
+import time
+from pathlib import Path
+from typing import Annotated
+
+import typer
+from rich.live import Live
+
+from idiolect.cli.options import Json, MLflowTo, TensorBoardTo, check_output, file_path, folder_path
+from idiolect.cli.terminal import console, print_json, print_told, resume_command, told_file
+from idiolect.core.errors import ConfigError, StoreError
+from idiolect.report.live import live
+from idiolect.report.live_page import LivePage
+from idiolect.report.trackers.tracking import export, trackers_of
+from idiolect.report.watching import Watching
+from idiolect.study.advice.stored import is_advice
+from idiolect.study.run.following import is_run
+
+
+def report(
+    runs: Annotated[
+        list[Path],
+        typer.Argument(
+            metavar="RUN...",
+            parser=folder_path,
+            help="Folders of runs, an advice's, or folders that hold only table.csv and clients.csv.",
+        ),
+    ],
+    out: Annotated[
+        Path | None,
+        typer.Option("-o", "--out", parser=file_path, help="The page (default: report.html in the first folder)."),
+    ] = None,
+    as_json: Json = False,
+) -> None:
+    """Write one self-contained HTML page: the answer, the table, every client, how it was made.
+
+    The page makes no request: it can be sent, printed and kept. Several folders of runs become one page.
+
+    Example: idiolect report runs/mnist-1a2b3c -o report.html
+    """
+    from idiolect.report.html.make import PAGE, folders_page  # here: the other commands need nothing of it
+
+    target = out or runs[0] / PAGE
+    if not target.is_dir():
+        check_output(target, *runs, unread=(".html",))
+    page = folders_page(runs, out)
+    if as_json:
+        print_json({"page": str(page)})
+    else:
+        told_file("page", page)
+
+
+LOOK = 1.0
+"""Seconds between two reads of the folder."""
+
+
+def watch(
+    folder: Annotated[Path, typer.Argument(metavar="RUN", help="A folder of runs, also a hub's, or one to come.")],
+    page: Annotated[bool, typer.Option("--page", help="As a page for a browser on this machine.")] = False,
+    port: Annotated[int, typer.Option("--port", min=0, max=65535, help="Of the page.  [default: a free one]")] = 0,
+    linger: Annotated[
+        float, typer.Option("--linger", min=0, help="Seconds without a reader after which the page of a run ends.")
+    ] = 30.0,
+    as_json: Json = False,
+) -> None:
+    """Watch runs while another process is at work on them; nothing is written.
+
+    It ends when the runs do, or with Ctrl-C, which stops only the watching.
+
+    idiolect watch runs/penguins-1a2b3c
+
+    idiolect watch runs/penguins-1a2b3c --page --port 8000
+
+    idiolect watch runs/penguins-1a2b3c --json
+    """
+    if is_advice(folder):
+        raise StoreError(
+            f"'{folder}' holds an advice, which has no runs to watch; see: idiolect show {shlex.quote(str(folder))}"
+        )
+    if not is_run(folder):
+        raise StoreError(f"'{folder}' is no folder of runs; name one that 'idiolect compare' wrote with --out")
+    watching = Watching(folder)
+    if as_json:
+        if page or port:
+            raise ConfigError("--json prints how the runs stand once; leave --page and --port out")
+        print_json(watching.look().to_dict())
+        return
+    if port and not page:
+        raise ConfigError(f"--port {port} is of the page; add --page")
+    try:
+        if page:
+            _serve(watching, port, linger)
+        else:
+            _show(watching, folder)
+    except KeyboardInterrupt:
+        return
+    standing = watching.standing
+    if standing.begun and not standing.over:
+        print(f"no process works on it; resume with: {resume_command(folder)}")
+
+
+def _show(watching: Watching, folder: Path) -> None:
+    """Show the folder until its runs end."""
+    screen = console()
+    if not watching.look().begun and not screen.is_terminal:  # progress is drawn only on terminals
+        print(f"waiting for the first round of a run in '{folder}'", flush=True)
+    if watching.ended():
+        screen.print(live(watching.standing, screen, room=10_000))
+        return
+    with Live(get_renderable=lambda: live(watching.standing, screen), console=screen, transient=True) as shown:
+        while not watching.ended():
+            time.sleep(LOOK)
+            watching.look()
+            shown.refresh()
+    screen.print(live(watching.standing, screen, room=10_000))
+
+
+def _serve(watching: Watching, port: int, linger: float) -> None:
+    """Serve the page until the runs end and nobody has read it for a while."""
+    with LivePage(watching.look, port) as page:
+        print(f"{page.url}  (this machine only; Ctrl-C ends it)", flush=True)
+        while not (page.idle > linger and watching.ended()):
+            time.sleep(min(LOOK, max(linger, 0.05)))
+            watching.look()
+
+
+def track(
+    folder: Annotated[Path, typer.Argument(metavar="RUN", help="A folder of runs, also while they are at work.")],
+    mlflow: MLflowTo = None,
+    tensorboard: TensorBoardTo = None,
+    as_json: Json = False,
+) -> None:
+    """Send runs to MLflow or TensorBoard: every number by round, the settings, and the files of finished runs.
+
+    What is there already is not sent twice. With the same options demo, compare, run, resume, reproduce, sweep,
+    federate and hub run send as they go.
+
+    idiolect track runs/penguins-1a2b3c --mlflow tracked
+
+    idiolect track runs/penguins-1a2b3c --tensorboard tracked --json
+    """
+    if not mlflow and not tensorboard:
+        raise ConfigError("name where to: --mlflow FOLDER or an address, or --tensorboard FOLDER")
+    for option, place in (("--mlflow", mlflow), ("--tensorboard", tensorboard)):
+        if place and "://" not in place:
+            check_output(Path(place), folder, option=option)
+    trackers = trackers_of(mlflow, tensorboard)
+    try:
+        count = export(folder, trackers, final=True)
+    finally:
+        for tracker in trackers:
+            tracker.close()
+    places = [tracker.where for tracker in trackers]
+    runs = "1 run" if count == 1 else f"{count} runs"
+    print_told({"runs": count, "see": places}, [f"{runs} sent; see: {place}" for place in places], as_json)

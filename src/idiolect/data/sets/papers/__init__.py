@@ -1,1 +1,0 @@
-"""Internal: the partitions of the papers."""
