@@ -39,6 +39,7 @@ types: $(STAMP)
 format: $(STAMP)
 	$(BIN)/ruff format src tests benchmarks results docs examples
 	$(BIN)/ruff check --fix src tests benchmarks results docs examples
+	$(BIN)/python -m docs.make.stub
 
 clean:
 	rm -rf $(VENV) demo demo-sites site runs .pytest_cache .ruff_cache

@@ -25,11 +25,20 @@ FAMILIES = {
     "One model for all": "fedavg fedprox scaffold feddane afl fedadam fedyogi fedadagrad fedsgd one-shot",
     "The two ends": "local global",
 }
+"""The methods of each family; one that stands in none is among the others."""
 
 
 def pages() -> dict[str, str]:
     """Every card, by its path in the site."""
     return {f"methods/{name}.md": card(name) for name in ALGORITHMS}
+
+
+def navigation() -> list[dict[str, list[str]]]:
+    """The cards by family, as the site's navigation has them."""
+    families = {title: names.split() for title, names in FAMILIES.items()}
+    known = {name for names in families.values() for name in names}
+    families |= {"Others": others} if (others := [name for name in ALGORITHMS if name not in known]) else {}
+    return [{title: [f"methods/{name}.md" for name in names]} for title, names in families.items()]
 
 
 def linked(markdown: str) -> str:
@@ -47,15 +56,15 @@ def _to(name: str) -> str:
 
 def card(name: str) -> str:
     """The page of one method."""
-    cls = ALGORITHMS[name]
+    cls, note = ALGORITHMS[name], NOTES.get(name, {})
     parts = [
         f"# {cls.title}",
         f"`{name}`: {notation.plain(cls.summary)}.",
         problem(cls),
-        "## When to use it\n\n" + notation.symbols(NOTES[name]["use"].strip()),
+        *(["## When to use it\n\n" + notation.symbols(note["use"].strip())] if "use" in note else []),
         settings(cls),
         "## What travels\n\n" + travels(name),
-        "## What published code does\n\n" + notation.symbols(NOTES[name].get("code", NO_CODE).strip()),
+        "## What published code does\n\n" + notation.symbols(note.get("code", NO_CODE).strip()),
         proof(name, cls),
         "## Measured\n\n" + measured(name),
         example(name, cls),

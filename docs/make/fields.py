@@ -9,9 +9,9 @@ from pydantic_core import PydanticUndefined
 
 from docs.make import notation
 from docs.make.cards import explained, text_of
+from idiolect.study.analyse.outcomes import RULE
 from idiolect.study.spec.experiment import Cell, Experiment, Method
 from idiolect.study.spec.published import Gap, Published
-from idiolect.study.analyse.outcomes import RULE
 
 ROOT = Path(__file__).parents[2]
 TABLES: dict[str, type[BaseModel]] = {

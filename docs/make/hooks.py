@@ -20,6 +20,15 @@ def made() -> dict[str, str]:
     return {**cards.pages(), **public.pages(), "commands.md": commands.page(), "notebook.md": notebook.page()}
 
 
+def on_config(config: MkDocsConfig) -> MkDocsConfig:
+    """Put the methods' cards into the navigation, where it says `Cards`."""
+    for entry in config.nav or []:
+        for part in entry.get("Methods", []):
+            if isinstance(part, dict) and "Cards" in part:
+                part["Cards"] = cards.navigation()
+    return config
+
+
 def on_files(files: Files, config: MkDocsConfig) -> Files:
     """Add the pages that are made, and the files of the repository that pages point to."""
     pages = {f"docs/{file.src_uri}": file.content_string for file in files.documentation_pages()}

@@ -1,219 +1,53 @@
 """idiolect: personalized federated learning in JAX. Every client ends with its own model.
 
 Public is what this package, `idiolect.data`, `idiolect.graphs` and `idiolect.models` export in `__all__`, and the
-scikit-learn estimators `PersonalizedClassifier` and `PersonalizedRegressor`. Each name is loaded when it is first
-used: a process that only carries messages loads no JAX. All other modules are internal and may change.
+scikit-learn estimators `PersonalizedClassifier` and `PersonalizedRegressor`. The methods are among the names: each
+class of `idiolect/algorithms/` that has one. A name is loaded when it is first used: a process that only carries
+messages loads no JAX. All other modules are internal and may change.
+
+`__init__.pyi` tells type checkers the same; `make format` writes it.
 """
 
 from importlib import import_module
 from importlib.util import find_spec
-from typing import TYPE_CHECKING, Any
-
-if TYPE_CHECKING:
-    from idiolect import data as data
-    from idiolect import graphs as graphs
-    from idiolect import models as models
-    from idiolect.algorithms.adaptive import FedAdagrad as FedAdagrad
-    from idiolect.algorithms.adaptive import FedAdam as FedAdam
-    from idiolect.algorithms.adaptive import FedYogi as FedYogi
-    from idiolect.algorithms.afl import AFL as AFL
-    from idiolect.algorithms.apfl import APFL as APFL
-    from idiolect.algorithms.base import Algorithm as Algorithm
-    from idiolect.algorithms.base import Cohort as Cohort
-    from idiolect.algorithms.ditto import Ditto as Ditto
-    from idiolect.algorithms.fedavg import FedAvg as FedAvg
-    from idiolect.algorithms.fedavg import FedAvgFineTuned as FedAvgFineTuned
-    from idiolect.algorithms.fedbabu import FedBABU as FedBABU
-    from idiolect.algorithms.feddane import FedDANE as FedDANE
-    from idiolect.algorithms.fedper import FedPer as FedPer
-    from idiolect.algorithms.fedper import LGFedAvg as LGFedAvg
-    from idiolect.algorithms.fedprox import FedProx as FedProx
-    from idiolect.algorithms.fedrecon import FedRecon as FedRecon
-    from idiolect.algorithms.fedrep import FedRep as FedRep
-    from idiolect.algorithms.fedsgd import FedSGD as FedSGD
-    from idiolect.algorithms.fedu import DFedU as DFedU
-    from idiolect.algorithms.fedu import FedU as FedU
-    from idiolect.algorithms.l2gd import L2GD as L2GD
-    from idiolect.algorithms.local import Global as Global
-    from idiolect.algorithms.local import Local as Local
-    from idiolect.algorithms.mmfl import MmFL as MmFL
-    from idiolect.algorithms.mmfl_fusion import MmFLFusion as MmFLFusion
-    from idiolect.algorithms.mocha import Mocha as Mocha
-    from idiolect.algorithms.oneshot import OneShot as OneShot
-    from idiolect.algorithms.perfedavg import PerFedAvg as PerFedAvg
-    from idiolect.algorithms.pfedme import PFedMe as PFedMe
-    from idiolect.algorithms.pflego import PFLEGO as PFLEGO
-    from idiolect.algorithms.reptile import Reptile as Reptile
-    from idiolect.algorithms.scaffold import Scaffold as Scaffold
-    from idiolect.api import Advice as Advice
-    from idiolect.api import Comparison as Comparison
-    from idiolect.api import Run as Run
-    from idiolect.api import SweepResult as SweepResult
-    from idiolect.api import advise as advise
-    from idiolect.api import compare as compare
-    from idiolect.api import run as run
-    from idiolect.api import sweep as sweep
-    from idiolect.api.estimators import PersonalizedClassifier as PersonalizedClassifier
-    from idiolect.api.estimators import PersonalizedRegressor as PersonalizedRegressor
-    from idiolect.client.client import Client as Client
-    from idiolect.core.errors import ConfigError as ConfigError
-    from idiolect.core.errors import DataError as DataError
-    from idiolect.core.errors import DivergedError as DivergedError
-    from idiolect.core.errors import IdiolectError as IdiolectError
-    from idiolect.core.errors import StoreError as StoreError
-    from idiolect.data.federated import FederatedData as FederatedData
-    from idiolect.models import load_model as load_model
-    from idiolect.models import save_model as save_model
-    from idiolect.runtime.devices import use_cores as use_cores
-    from idiolect.runtime.split_learning import SplitRun as SplitRun
+from typing import Any
 
 __version__ = "0.1.0"
 
-__all__ = [
-    "AFL",
-    "APFL",
-    "L2GD",
-    "PFLEGO",
-    "Advice",
-    "Algorithm",
-    "Client",
-    "Cohort",
-    "Comparison",
-    "ConfigError",
-    "DFedU",
-    "DataError",
-    "Ditto",
-    "DivergedError",
-    "FedAdagrad",
-    "FedAdam",
-    "FedAvg",
-    "FedAvgFineTuned",
-    "FedBABU",
-    "FedDANE",
-    "FedPer",
-    "FedProx",
-    "FedRecon",
-    "FedRep",
-    "FedSGD",
-    "FedU",
-    "FedYogi",
-    "FederatedData",
-    "Global",
-    "IdiolectError",
-    "LGFedAvg",
-    "Local",
-    "MmFL",
-    "MmFLFusion",
-    "Mocha",
-    "OneShot",
-    "PFedMe",
-    "PerFedAvg",
-    "Reptile",
-    "Run",
-    "Scaffold",
-    "SplitRun",
-    "StoreError",
-    "SweepResult",
-    "advise",
-    "compare",
-    "data",
-    "graphs",
-    "load_model",
-    "models",
-    "run",
-    "save_model",
-    "sweep",
-    "use_cores",
-]
-
-_HOMES = {
-    "idiolect.algorithms.adaptive": (
-        "FedAdagrad",
-        "FedAdam",
-        "FedYogi",
-    ),
-    "idiolect.algorithms.afl": ("AFL",),
-    "idiolect.algorithms.apfl": ("APFL",),
-    "idiolect.algorithms.base": (
-        "Algorithm",
-        "Cohort",
-    ),
-    "idiolect.algorithms.ditto": ("Ditto",),
-    "idiolect.algorithms.fedavg": (
-        "FedAvg",
-        "FedAvgFineTuned",
-    ),
-    "idiolect.algorithms.fedbabu": ("FedBABU",),
-    "idiolect.algorithms.feddane": ("FedDANE",),
-    "idiolect.algorithms.fedper": (
-        "FedPer",
-        "LGFedAvg",
-    ),
-    "idiolect.algorithms.fedprox": ("FedProx",),
-    "idiolect.algorithms.fedrecon": ("FedRecon",),
-    "idiolect.algorithms.fedrep": ("FedRep",),
-    "idiolect.algorithms.fedsgd": ("FedSGD",),
-    "idiolect.algorithms.fedu": (
-        "DFedU",
-        "FedU",
-    ),
-    "idiolect.algorithms.l2gd": ("L2GD",),
-    "idiolect.algorithms.local": (
-        "Global",
-        "Local",
-    ),
-    "idiolect.algorithms.mmfl": ("MmFL",),
-    "idiolect.algorithms.mmfl_fusion": ("MmFLFusion",),
-    "idiolect.algorithms.mocha": ("Mocha",),
-    "idiolect.algorithms.oneshot": ("OneShot",),
-    "idiolect.algorithms.perfedavg": ("PerFedAvg",),
-    "idiolect.algorithms.pfedme": ("PFedMe",),
-    "idiolect.algorithms.pflego": ("PFLEGO",),
-    "idiolect.algorithms.reptile": ("Reptile",),
-    "idiolect.algorithms.scaffold": ("Scaffold",),
-    "idiolect.api": (
-        "Advice",
-        "Comparison",
-        "Run",
-        "SweepResult",
-        "advise",
-        "compare",
-        "run",
-        "sweep",
-    ),
-    "idiolect.api.estimators": (
-        "PersonalizedClassifier",
-        "PersonalizedRegressor",
-    ),
-    "idiolect.client.client": ("Client",),
-    "idiolect.core.errors": (
-        "ConfigError",
-        "DataError",
-        "DivergedError",
-        "IdiolectError",
-        "StoreError",
-    ),
-    "idiolect.data.federated": ("FederatedData",),
-    "idiolect.models": (
-        "load_model",
-        "save_model",
-    ),
-    "idiolect.runtime.devices": ("use_cores",),
-    "idiolect.runtime.split_learning": ("SplitRun",),
+HOMES = {
+    "idiolect.algorithms.base": "Algorithm Cohort",
+    "idiolect.api": "Advice Comparison Run SweepResult advise compare run sweep",
+    "idiolect.api.estimators": "PersonalizedClassifier PersonalizedRegressor",
+    "idiolect.client.client": "Client",
+    "idiolect.core.errors": "ConfigError DataError DivergedError IdiolectError StoreError",
+    "idiolect.data.federated": "FederatedData",
+    "idiolect.models": "load_model save_model",
+    "idiolect.runtime.devices": "use_cores",
+    "idiolect.runtime.split_learning": "SplitRun",
 }
-_HOME_OF = {name: home for home, names in _HOMES.items() for name in names}
+"""Where the public names lie that are no methods; the estimators are public, too, and need scikit-learn."""
+PACKAGES = ("data", "graphs", "models")
+EXTRA = ("PersonalizedClassifier", "PersonalizedRegressor")
+_HOME_OF = {name: home for home, names in HOMES.items() for name in names.split()}
+
+
+def _methods() -> dict[str, Any]:
+    return {cls.__name__: cls for cls in import_module("idiolect.algorithms.registry").OWN.values()}
 
 
 def __getattr__(name: str) -> Any:
     """A public name or a package, loaded now. Raises `ConfigError` for the estimators without scikit-learn."""
-    if name not in _HOME_OF:
-        if name.startswith("_") or find_spec(f"idiolect.{name}") is None:
-            raise AttributeError(f"module 'idiolect' has no attribute {name!r}")
+    if name == "__all__":
+        return sorted([*PACKAGES, *_methods(), *(one for one in _HOME_OF if one not in EXTRA)])
+    if name in _HOME_OF:
+        value = getattr(import_module(_HOME_OF[name]), name)
+    elif not name.startswith("_") and find_spec(f"idiolect.{name}") is not None:
         return import_module(f"idiolect.{name}")
-    value = getattr(import_module(_HOME_OF[name]), name)
+    elif not name[:1].isupper() or (value := _methods().get(name)) is None:
+        raise AttributeError(f"module 'idiolect' has no attribute {name!r}")
     globals()[name] = value
     return value
 
 
 def __dir__() -> list[str]:
-    return sorted([*globals(), *__all__, *_HOME_OF])
+    return sorted([*globals(), *__getattr__("__all__"), *EXTRA])

@@ -193,3 +193,99 @@ def test_what_cannot_be_used_is_left_out_with_its_package_and_the_reason(monkeyp
         "g 'pi' of fake is left out: this name is in use already",
     ]
     assert provided("other", (), taken) == {}
+
+
+METHOD = '''
+"""Halves."""
+
+import jax
+import jax.numpy as jnp
+
+from idiolect.algorithms.base import Algorithm
+
+
+class Halves(Algorithm):
+    """The server moves by half of the mean step.
+
+    rate: the length of a client's step.
+    """
+
+    name = "halves"
+    title = "Halves"
+    summary = "half of a step"
+    source = "a test"
+    rate: float = 0.5
+
+    def local(self, view, private, client, key):
+        return jax.tree.map(lambda p, g: p - self.rate * g, view, client.grad(view, None)), private
+
+    def aggregate(self, shared, cohort, messages):
+        mean = jax.tree.map(lambda leaf: jnp.mean(leaf, axis=0), messages)
+        return jax.tree.map(lambda old, new: (old + new) / 2, shared, mean)
+'''
+METRIC = '''
+"""Wrong labels."""
+
+import jax.numpy as jnp
+
+from idiolect.metrics.base import OfSums
+
+
+class Wrong(OfSums):
+    """The share of wrong labels."""
+
+    name, column, task, higher = "wrong", "wrong", "classification", False
+    is_mean = True
+
+    def sample(self, outputs, label):
+        return (jnp.argmax(outputs) != label).astype(outputs.dtype)
+
+    def finish(self, sums, count):
+        return sums, count
+'''
+FOUND = """
+import sys
+import idiolect.algorithms, idiolect.metrics
+for package, folder in ((idiolect.algorithms, sys.argv[1]), (idiolect.metrics, sys.argv[2])):
+    package.__path__.append(folder)
+import idiolect
+from docs.make import cards, stub
+from idiolect.cli.main import app
+from idiolect.metrics.registry import describe_metrics
+
+assert idiolect.Halves.name == "halves" and "Halves" in idiolect.__all__
+assert "from idiolect.algorithms.halves import Halves as Halves" in stub.stub()
+assert {"Others": ["methods/halves.md"]} in cards.navigation()
+assert "| `rate` |" in cards.settings(idiolect.Halves)
+assert "share of wrong labels" in describe_metrics()["wrong"]
+data = idiolect.data.synthetic(clients=3)
+idiolect.compare(data, "mlr", ["halves"], rounds=2, metric="wrong", out=sys.argv[3])
+app(["list", "methods", "halves"])
+"""
+
+
+def test_a_new_method_or_metric_is_one_file(tmp_path):
+    """Its file in the folder is all: exports, cards, the site's navigation, help and commands know it."""
+    for folder, name, text in (("algorithms", "halves", METHOD), ("metrics", "wrong", METRIC)):
+        (tmp_path / folder).mkdir()
+        (tmp_path / folder / f"{name}.py").write_text(text)
+    folders = [str(tmp_path / name) for name in ("algorithms", "metrics", "out")]
+    done = subprocess.run(
+        [sys.executable, "-c", FOUND, *folders],
+        env={**os.environ, "PYTHONPATH": os.pathsep.join([str(ROOT / "src"), str(ROOT)]), "JAX_NUM_CPU_DEVICES": "1"},
+        cwd=ROOT,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.returncode == 0, done.stderr
+    assert "the length of a client's step" in done.stdout
+    report = (tmp_path / "out" / "report.md").read_text()
+    assert "| wrong |" in report
+    assert "| halves |" in report
+
+
+def test_the_stub_for_type_checkers_is_that_of_today():
+    from docs.make.stub import FILE, stub
+
+    assert FILE.read_text(encoding="utf-8") == stub()

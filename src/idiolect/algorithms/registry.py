@@ -1,4 +1,7 @@
-"""The methods by name: a specification makes a checked method."""
+"""The methods by name: a specification makes a checked method.
+
+A file of this folder with a named class is a method; nothing else lists it.
+"""
 
 import hashlib
 import json
@@ -11,33 +14,10 @@ from typing import Any
 import jax
 import numpy as np
 
-from idiolect.algorithms.adaptive import FedAdagrad, FedAdam, FedYogi
-from idiolect.algorithms.afl import AFL
-from idiolect.algorithms.apfl import APFL
+import idiolect.algorithms
 from idiolect.algorithms.base import Algorithm
-from idiolect.algorithms.ditto import Ditto
-from idiolect.algorithms.fedavg import FedAvg, FedAvgFineTuned
-from idiolect.algorithms.fedbabu import FedBABU
-from idiolect.algorithms.feddane import FedDANE
-from idiolect.algorithms.fedper import FedPer, LGFedAvg
-from idiolect.algorithms.fedprox import FedProx
-from idiolect.algorithms.fedrecon import FedRecon
-from idiolect.algorithms.fedrep import FedRep
-from idiolect.algorithms.fedsgd import FedSGD
-from idiolect.algorithms.fedu import DFedU, FedU
-from idiolect.algorithms.l2gd import L2GD
-from idiolect.algorithms.local import Global, Local
-from idiolect.algorithms.mmfl import MmFL
-from idiolect.algorithms.mmfl_fusion import MmFLFusion
-from idiolect.algorithms.mocha import Mocha
-from idiolect.algorithms.oneshot import OneShot
-from idiolect.algorithms.perfedavg import PerFedAvg
-from idiolect.algorithms.pfedme import PFedMe
-from idiolect.algorithms.pflego import PFLEGO
-from idiolect.algorithms.reptile import Reptile
-from idiolect.algorithms.scaffold import Scaffold
 from idiolect.core.errors import ConfigError, require, unknown
-from idiolect.core.plugins import Registry
+from idiolect.core.plugins import Registry, named_classes
 from idiolect.core.settings import settings_of, validated
 
 
@@ -50,42 +30,9 @@ def _provided(name: str, cls: object) -> type[Algorithm]:
     return cls
 
 
-_OWN: dict[str, type[Algorithm]] = {
-    cls.name: cls
-    for cls in (
-        PFedMe,
-        PerFedAvg,
-        FedAvg,
-        FedAvgFineTuned,
-        FedProx,
-        Scaffold,
-        AFL,
-        FedDANE,
-        FedSGD,
-        OneShot,
-        FedAdagrad,
-        FedAdam,
-        FedYogi,
-        Reptile,
-        Ditto,
-        APFL,
-        L2GD,
-        FedU,
-        DFedU,
-        Mocha,
-        PFLEGO,
-        FedPer,
-        LGFedAvg,
-        FedRep,
-        FedBABU,
-        FedRecon,
-        MmFL,
-        MmFLFusion,
-        Local,
-        Global,
-    )
-}
-ALGORITHMS: MutableMapping[str, type[Algorithm]] = Registry("idiolect.methods", _OWN, _provided)
+OWN = {cls.name: cls for cls in named_classes(idiolect.algorithms, Algorithm)}
+"""The methods of idiolect itself."""
+ALGORITHMS: MutableMapping[str, type[Algorithm]] = Registry("idiolect.methods", OWN, _provided)
 _OBJECTS: dict[str, Any] = {}
 """The settings of a user's methods that are no plain values, by the text that stands for each."""
 

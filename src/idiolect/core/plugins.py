@@ -1,4 +1,7 @@
-"""Methods, metrics and data sets that other installed packages provide by entry points.
+"""What a registry holds: the classes of a package's own files, and what other installed packages provide.
+
+Methods and metrics register by being there: a file of `idiolect/algorithms/` or `idiolect/metrics/` with a named
+class is found. Methods, metrics and data sets of other packages have entry points.
 
     [project.entry-points."idiolect.methods"]    # a method's class
     fedmedian = "their_package.fedmedian:FedMedian"
@@ -10,7 +13,10 @@ be used is left out with a warning, so a broken package never stops idiolect.
 
 import warnings
 from collections.abc import Callable, Collection, Iterator, Mapping, MutableMapping
+from importlib import import_module
 from importlib.metadata import entry_points, version
+from pkgutil import iter_modules
+from types import ModuleType
 from typing import Any, TypeVar
 
 from idiolect.core.errors import ConfigError
@@ -54,6 +60,20 @@ class Registry(MutableMapping[str, T]):
 
     def __len__(self) -> int:
         return len(self._all())
+
+
+def named_classes(package: ModuleType, *bases: type[T]) -> list[type[T]]:
+    """The classes below any of `bases` that have a `name`, of all modules of a package; each in its own module."""
+    found: list[type[T]] = []
+    for file in sorted(iter_modules(package.__path__), key=lambda file: file.name):
+        if file.ispkg:
+            continue
+        module = import_module(f"{package.__name__}.{file.name}")
+        classes = [one for one in vars(module).values() if isinstance(one, type) and issubclass(one, bases)]
+        found += [
+            one for one in classes if one.__module__ == module.__name__ and isinstance(vars(one).get("name"), str)
+        ]
+    return found
 
 
 def provided(group: str, known: Collection[str], taken: Callable[[str, object], T]) -> dict[str, T]:

@@ -1,16 +1,16 @@
-"""The metrics by name, and which of them an evaluation measures."""
+"""The metrics by name, and which of them an evaluation measures.
+
+A file of this folder with a named class is a metric; nothing else lists it.
+"""
 
 from collections.abc import MutableMapping, Sequence
 from inspect import cleandoc
 
+import idiolect.metrics
 from idiolect.core.errors import ConfigError, unknown
-from idiolect.core.plugins import Registry
+from idiolect.core.plugins import Registry, named_classes
 from idiolect.data.federated import TaskKind
-from idiolect.metrics.accuracy import Accuracy, BalancedAccuracy, MacroF1
-from idiolect.metrics.auroc import AUROC
 from idiolect.metrics.base import Metric, OfSamples, OfSums
-from idiolect.metrics.probabilities import ECE, Brier, LogLoss
-from idiolect.metrics.regression import MAE, MSE, R2, RMSE
 
 
 def _provided(name: str, metric: object) -> Metric:
@@ -23,22 +23,7 @@ def _provided(name: str, metric: object) -> Metric:
     return made
 
 
-_OWN: dict[str, Metric] = {
-    metric.name: metric
-    for metric in (
-        Accuracy(),
-        MacroF1(),
-        BalancedAccuracy(),
-        AUROC(),
-        LogLoss(),
-        Brier(),
-        ECE(),
-        MSE(),
-        RMSE(),
-        MAE(),
-        R2(),
-    )
-}
+_OWN: dict[str, Metric] = {cls.name: cls() for cls in named_classes(idiolect.metrics, OfSums, OfSamples)}
 METRICS: MutableMapping[str, Metric] = Registry("idiolect.metrics", _OWN, _provided)
 ALWAYS: dict[TaskKind, tuple[str, ...]] = {"classification": ("accuracy", "macro-f1"), "regression": ("mse",)}
 """What every evaluation measures; the first one is what is compared where no other is chosen."""
