@@ -109,7 +109,7 @@ def _by_client(
 ) -> list[tuple[ClientModel, Int[np.ndarray, "m"]]]:
     """Each model with the rows that it predicts."""
     if owners is None:
-        raise DataError(f"{where}: no client column '{column}', so nothing says which client's model predicts a row")
+        raise DataError(f"{where}: no client column '{column}', so the client of a row, and its model, are unknown")
     code, names = pd.factorize(owners, use_na_sentinel=False)
     unknown = sorted({str(name) for name in names if name not in models})
     if unknown:

@@ -48,7 +48,7 @@ def advise(
     data_dir: DataDir = None,
     as_json: Json = False,
 ) -> None:
-    """Should these clients federate, with what, and who gains or loses: one page, with its uncertainty.
+    """Advise whether to federate, with which method, and who gains or loses; with the uncertainty.
 
     If it is stopped, the same command resumes it.
 

@@ -32,14 +32,14 @@ from idiolect.deploy.nvflare.supervisor import hub_kits, served, watch_of
 from idiolect.report.trackers.tracking import tracked, trackers_of
 from idiolect.study.override import override
 
-app = typer.Typer(no_args_is_help=True, help="The hub of a federation: it sees no row.", rich_markup_mode="rich")
+app = typer.Typer(no_args_is_help=True, help="The hub of a federation; it receives no rows.", rich_markup_mode="rich")
 
 HubFolder = Annotated[
     Path, typer.Argument(parser=folder_path, metavar="FOLDER", help="The hub's folder: its runs and reports.")
 ]
 HubKit = Annotated[Path, typer.Option("--kit", parser=folder_path, metavar="KIT", help="The hub's kit.")]
 AdminKit = Annotated[
-    Path, typer.Option("--admin", parser=folder_path, metavar="KIT", help="The kit of who submits jobs.")
+    Path, typer.Option("--admin", parser=folder_path, metavar="KIT", help="The kit of the person who submits jobs.")
 ]
 LAST = 5
 """Rounds of which the status names the missing sites."""
@@ -51,7 +51,8 @@ def init(
     experiment_file: Annotated[str, typer.Argument(metavar="EXPERIMENT.toml", help="A file, or a packaged name.")],
     sites: Annotated[str, typer.Option("--sites", help="The names of the sites' certificates, with commas.")],
     schema: Annotated[
-        Path | None, typer.Option("--schema", parser=file_path, metavar="FILE", help="By which all sites encode.")
+        Path | None,
+        typer.Option("--schema", parser=file_path, metavar="FILE", help="The schema by which all sites encode."),
     ] = None,
     agree: Annotated[
         bool, typer.Option("--agree", help="The sites agree on a schema before the first round.")

@@ -33,7 +33,8 @@ def predict(
     model: Annotated[
         Path,
         typer.Argument(
-            metavar="MODEL", help="A model file, or the folder of all clients' models: each row by its client's."
+            metavar="MODEL",
+            help="A model file, or the folder of all clients' models, which predicts each row by its client's.",
         ),
     ],
     table: Annotated[Path, typer.Argument(metavar="NEW.csv", help="Rows with the columns of the training table.")],

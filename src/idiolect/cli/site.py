@@ -27,7 +27,9 @@ from idiolect.deploy.site.data import own_summary
 from idiolect.deploy.site.outbox import Outbox
 from idiolect.deploy.site.trainer import own_of
 
-app = typer.Typer(no_args_is_help=True, help="A site of a federation: its data stay here.", rich_markup_mode="rich")
+app = typer.Typer(
+    no_args_is_help=True, help="A site of a federation; its data stay on this machine.", rich_markup_mode="rich"
+)
 
 KitFolder = Annotated[
     Path, typer.Argument(parser=folder_path, metavar="KIT", help="The site's kit: the folder with startup/ in it.")
@@ -52,8 +54,8 @@ def init(
     evaluation: Annotated[
         bool, typer.Option("--evaluation/--no-evaluation", help="Sums of scores may leave.")
     ] = True,
-    summaries: Annotated[bool, typer.Option("--allow-summaries", help="Sums of columns may leave.")] = False,
-    rarest: Annotated[int, typer.Option("--rarest", min=1, help="What fewer rows have is in no summary.")] = 5,
+    summaries: Annotated[bool, typer.Option("--allow-summaries", help="Allow sums of columns to be sent.")] = False,
+    rarest: Annotated[int, typer.Option("--rarest", min=1, help="Values of fewer rows are in no summary.")] = 5,
     neighbours: Annotated[str, typer.Option("--neighbours", help="Sites with which models are exchanged.")] = "all",
     as_json: Json = False,
 ) -> None:
@@ -163,7 +165,7 @@ def print_log(lines: Sequence[dict[str, Any]]) -> None:
     for task, (count, size) in totals.items():
         print(f"{task}: {count} messages, {size:,} bytes")
     if not lines:
-        print("nothing has left this site")
+        print("this site has sent nothing")
 
 
 def print_terms(terms: dict[str, dict[str, Any]], lines: Sequence[dict[str, Any]], as_json: bool) -> None:

@@ -83,7 +83,7 @@ def sweep(
         ),
     ] = None,
     seeds: Seeds = None,
-    seed: Annotated[int, typer.Option("--seed", help="The first seed; random draws and folds have it too.")] = 0,
+    seed: Annotated[int, typer.Option("--seed", help="The first seed, also of random draws and folds.")] = 0,
     rounds: Rounds = 100,
     cohort: Cohort = None,
     sampling: SamplingKind = "fixed",

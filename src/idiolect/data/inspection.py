@@ -84,7 +84,7 @@ def _copies(table: pd.DataFrame, owners: Shaped[np.ndarray, "n"]) -> list[str]:
     held = np.unique(np.stack([number, np.unique(owners, return_inverse=True)[1]]), axis=1)
     clients = np.bincount(held[0])
     shared, repeated = int((clients[number] > 1).sum()), len(number) - held.shape[1]
-    found = [f"{shared} rows stand at more than one client"] if shared else []
+    found = [f"{shared} rows are held by more than one client"] if shared else []
     return found + ([f"{repeated} rows repeat another row of their client"] if repeated else [])
 
 

@@ -48,7 +48,10 @@ def random(num_clients: int, *, density: float = 0.1, weight: float = 1.0, seed:
     """A random connected graph with the fraction `density` of all pairs (at least N - 1), all of the same weight.
 
     First a random tree: each client, in a random order, is joined to an earlier one; then pairs drawn uniformly from
-    the rest. Raises `ConfigError` on a density outside [0, 1] or a negative seed.
+    the rest.
+
+    Raises:
+        ConfigError: On a density outside [0, 1] or a negative seed.
     """
     check_weight(weight)
     num_clients, seed = number_of(num_clients), whole("graph random: seed", seed)
@@ -72,8 +75,9 @@ def random(num_clients: int, *, density: float = 0.1, weight: float = 1.0, seed:
 def random_normal(num_clients: int, *, seed: int = 0, threshold: float = 0.0, connected: bool = False) -> Graph:
     """FedU's "Random": all pairs, a_kl ~ N(0, 1), shifted and scaled to [0, 1] (section VI-C).
 
-    threshold: weights below it are set to 0; the published code takes 0.25. connected: raise `ConfigError` if this
-    disconnects the graph.
+    Args:
+        threshold: Weights below it are set to 0; the published code takes 0.25.
+        connected: Raise `ConfigError` if this disconnects the graph.
     """
     threshold = checked(float, threshold, "graph random_normal: threshold")
     require(0 <= threshold <= 1, f"graph random_normal: threshold = {threshold!r} must lie between 0 and 1")
@@ -92,8 +96,9 @@ DISTANCES = 2**22  # distances in memory at once
 def by_size(sizes: Num[np.ndarray, "clients"], *, threshold: float = 0.0, connected: bool = False) -> Graph:
     """FedU's "Weighted": a_kl = 0 between two small clients, 0.5 between a small and a large one, else 1.
 
-    threshold: a client with fewer training samples is small; 0 stands for the median. connected: raise `ConfigError`
-    if the graph is disconnected.
+    Args:
+        threshold: A client with fewer training samples is small; 0 stands for the median.
+        connected: Raise `ConfigError` if the graph is disconnected.
     """
     sizes = numbers(sizes, "sizes must be the number of training samples of each client", 1)
     threshold = checked(float, threshold, "graph by_size: threshold")
@@ -107,8 +112,10 @@ def by_size(sizes: Num[np.ndarray, "clients"], *, threshold: float = 0.0, connec
 def by_labels(counts: Num[np.ndarray, "clients classes"], *, full: int = 2, connected: bool = False) -> Graph:
     """FedU's "Similar": a_kl = 0, 0.5 or 1 for no, one, or at least two labels that both clients have.
 
-    counts: each client's number of training samples of each class. full: the number of common labels from which on
-    the weight is 1; with fewer it is their share of `full`. connected: raise `ConfigError` if it is disconnected.
+    Args:
+        counts: Each client's number of training samples of each class.
+        full: The number of common labels from which on the weight is 1; with fewer it is their share of `full`.
+        connected: Raise `ConfigError` if it is disconnected.
     """
     counts = numbers(counts, "counts must be a table of numbers (clients, classes)", 2)
     full = whole("graph by_labels: full", full, least=1)
@@ -127,8 +134,11 @@ def nearest(
 ) -> Graph:
     """k-nearest-neighbour graph: each client is joined to the `neighbours` clients nearest to it, in both directions.
 
-    points: a vector for each client, such as its shares of the labels or its model. Ties go to the lower client
-    number. connected: raise `ConfigError` if the graph is disconnected.
+    Ties go to the lower client number.
+
+    Args:
+        points: A vector for each client, such as its shares of the labels or its model.
+        connected: Raise `ConfigError` if the graph is disconnected.
     """
     points = numbers(points, "points must be a table of numbers (clients, dimensions)", 2)
     count = len(points)
@@ -203,8 +213,9 @@ GRAPHS: dict[str, Kind] = {
 def parse_graph(text: str) -> tuple[str, dict[str, Any]]:
     """Parse a named graph: (kind, options).
 
-    Raises `ConfigError` on an unknown kind or key (with the nearest known one), a value of the wrong type, and a
-    text of another form.
+    Raises:
+        ConfigError: On an unknown kind or key (with the nearest known one), a value of the wrong type, and a text of
+            another form.
     """
     wrong = ConfigError(f"graph = {text!r}: {EXAMPLE}")
     try:
@@ -234,10 +245,13 @@ def _value(node: ast.expr, wrong: ConfigError) -> Any:
 
 
 def graph_for(graph: Graph | str, data: FederatedData) -> Graph:
-    """A method's graph for this federation: a named one is built, a given one is checked.
+    """Return a method's graph for this federation: a named one is built, a given one is checked.
 
-    Only the number of clients, their training sizes and their training labels are used. Raises `ConfigError` if the
-    number of clients differs; warns (`GraphWarning`) if the graph is disconnected, naming isolated clients.
+    Only the number of clients, their training sizes and their training labels are used. Warns (`GraphWarning`) if the
+    graph is disconnected, naming isolated clients.
+
+    Raises:
+        ConfigError: If the number of clients differs.
     """
     if isinstance(graph, str):
         name, options = parse_graph(graph)

@@ -138,8 +138,11 @@ def _apply(module: Any, x: Float[Array, "n ..."]) -> Float[Array, "n ..."]:
 def load_model(path: str | PathLike[str], like: eqx.Module | None = None) -> ClientModel:
     """Read a model file, which is self-contained: it predicts raw rows.
 
-    like: a module of the same structure (values do not matter); needed for a user's own module only. Raises
-    `StoreError` if the file is missing, truncated, damaged, no model file, or does not fit `like`.
+    Args:
+        like: A module of the same structure (values do not matter); needed for a user's own module only.
+
+    Raises:
+        StoreError: If the file is missing, truncated, damaged, no model file, or does not fit `like`.
     """
     module, header = read_model(path, like)
     known, target = schema_in(header, path), target_in(header, path)

@@ -42,10 +42,13 @@ def synthetic(
 ) -> FederatedData:
     """Synthetic(alpha, beta): 60 features, 10 classes, each client with its own linear model and inputs.
 
-    y = argmax(x W_i + b_i), x ~ N(v_i, diag(j^-1.2)), W_i, b_i ~ N(u_i, 1), u_i ~ N(0, alpha²),
-    v_i ~ N(B_i, 1), B_i ~ N(0, beta²); client i has 5 (int(lognormal(4, 2)) + 50) samples.
+    y = argmax(x W_i + b_i), x ~ N(v_i, diag(j^-1.2)), W_i, b_i ~ N(u_i, 1), u_i ~ N(0, alpha²), v_i ~ N(B_i, 1), B_i
+    ~ N(0, beta²); client i has 5 (int(lognormal(4, 2)) + 50) samples.
 
-    alpha, beta: standard deviations. max_size: cap on a client's samples, for demonstrations.
+    Args:
+        alpha: The standard deviation of u_i: how much models differ.
+        beta: The standard deviation of B_i: how much inputs differ.
+        max_size: Cap on a client's samples, for demonstrations.
     """
     check_spread(alpha, beta)
     require(0 <= seed < 2**32, f"seed must lie between 0 and 2^32 - 1, it is {seed}")

@@ -217,22 +217,27 @@ def from_table(
     title: str | None = None,
     schema: Schema | str | Path | None = None,
 ) -> FederatedData:
-    """Your own table (CSV, Parquet, JSON, Excel, or a DataFrame) with a client and a label column.
+    """Make federated data from your own table (CSV, Parquet, JSON, Excel, DataFrame) with client and label columns.
 
-    path: the file, or the DataFrame; a CSV file's separator and encoding are found out. client, label: the columns.
-    task: classification or regression, by default guessed from the labels. title: the data's name in reports, by
-    default the file's name.
     All other columns are features: numbers are standardised (unless standardise is false), also where they are text
     with a decimal comma or among words such as "unknown"; dates are days; text and the columns named in `categorical`
     are one-hot encoded, missing values are filled (by the training rows' median, or mean: `missing`) and marked.
-    Columns that identify a row are left out unless named in `keep`, as are constant ones and those named in
-    `ignore`. A regression's labels are scaled, too. All of this
-    is fitted on training rows, reported in the notes, and kept as the data's `schema`.
-    split: a column with train, validation or test for each row; without such a column rows are divided at random.
-    partition: a saved `table_partition` in place of both; `DataError` if it was made for another table.
-    minimum: drop clients with fewer rows than this, and say so in the notes.
-    schema: that of other data, or its file: rows are encoded as those were and nothing is fitted; it names client,
-    label and split.
+
+    Columns that identify a row are left out unless named in `keep`, as are constant ones and those named in `ignore`.
+    A regression's labels are scaled, too. All of this is fitted on training rows, reported in the notes, and kept as
+    the data's `schema`.
+
+    Args:
+        path: The file, or the DataFrame; a CSV file's separator and encoding are detected.
+        client: The name of the client column.
+        label: The name of the label column.
+        task: Classification or regression, by default guessed from the labels.
+        title: The data's name in reports, by default the file's name.
+        split: A column with train, validation or test for each row; without such a column rows are divided at random.
+        partition: A saved `table_partition` in place of both; `DataError` if it was made for another table.
+        minimum: Drop clients with fewer rows than this, and say so in the notes.
+        schema: That of other data, or its file: rows are encoded as those were and nothing is fitted; it names
+            client, label and split.
     """
     split_options: dict[str, Any] = {
         "minimum": minimum,

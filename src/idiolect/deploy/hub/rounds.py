@@ -202,7 +202,9 @@ class HubRun:
             requests = {s: Message(self._header("round", s), views[self.roster.number(s)]) for s in asked}
             got = self.call(requests, round=round, deadline=self._deadline("round"))
             messages, refused = self._read(got, alone)
-            skipped = {site: "silent too often; asked again every tenth round" for site in here if site not in asked}
+            skipped = {
+                site: "silent too often; called again in every tenth round" for site in here if site not in asked
+            }
             missing = {**gone, **skipped, **strangers, **got.missing, **refused}
             self.roster.heard([s for s in got.replies if s not in refused], got.missing)
             if len(messages) >= self.config.needed(len(here)) or not here:

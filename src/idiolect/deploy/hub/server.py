@@ -31,7 +31,7 @@ from idiolect.runtime.traffic import shapes_of_a_round
 from idiolect.study.experiment import Cell, Method
 from idiolect.study.resolve import Workbench
 
-NOTE = "trained at real sites: scores are sums that the sites sent, and nobody has compared their samples for leaks"
+NOTE = "trained at real sites: scores are sums that the sites sent, and their samples were not compared for leaks"
 
 
 class Unseen(Maker):

@@ -109,7 +109,9 @@ def certificate(kit: Kit, now: datetime | None = None) -> Certificate:
         bad = paths[2]
         root = x509.load_pem_x509_certificate(paths[2].read_bytes())
     except (ValueError, TypeError, UnsupportedAlgorithm, OSError):
-        raise StoreError(f"{bad} cannot be read as what its name says; build the kit again") from None
+        raise StoreError(
+            f"{bad} cannot be read as the kind of file that its name says; build the kit again"
+        ) from None
 
     def subject(oid: Any) -> str:
         found = own.subject.get_attributes_for_oid(oid)

@@ -167,9 +167,7 @@ def _target(name: str, summaries: Mapping[str, Summary]) -> tuple[Target, list[s
         if column.readings
     ]
     notes = [
-        f"label '{name}': site '{site}' has too few rows and counts for nothing"
-        for site in held
-        if not held[site].readings
+        f"label '{name}': site '{site}' has too few rows and is not used" for site in held if not held[site].readings
     ]
     if not parts:
         raise DataError(f"label '{name}': no site has enough training rows to report its mean; lower minimum=")
@@ -222,7 +220,7 @@ def _names(summaries: Mapping[str, Summary], label: str) -> list[str]:
     for site, one in summaries.items():
         own = [column.name for column in one.columns]
         if len(own) != len({*own}) or label in own:
-            raise DataError(f"site '{site}': its summary names a column twice; make it anew")
+            raise DataError(f"site '{site}': its summary names a column twice; make it again")
         if lacking := [name for name in names if name not in own]:
             others = next(s for s, other in summaries.items() if lacking[0] in [c.name for c in other.columns])
             raise DataError(
@@ -239,7 +237,7 @@ def _agreed(name: str, held: Of, commas: Mapping[str, bool], standardise: bool) 
         return _category(name, held, keep)
     few = [site for site, column in held.items() if column.count and not _parts(column, reading)]
     parts = [part for column in held.values() if (part := _parts(column, reading)) is not None]
-    notes = tuple(f"column '{name}': site '{site}' has too few values and counts for nothing" for site in few)
+    notes = tuple(f"column '{name}': site '{site}' has too few values and is not used" for site in few)
     if not parts:
         fitted, told = empty_numbers(name)
         return fitted, (*notes, *told)

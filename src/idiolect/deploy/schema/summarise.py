@@ -70,7 +70,7 @@ def summarise(
 
     site: its name. If the table has the client column, only rows of this client are the site's. The rows are divided
     as `own_data` divides them. Words, and numbers of columns, that fewer than `minimum` training rows have are not
-    told; the names of all classes are, also those of test rows. Raises `DataError` as `from_table` does, and if the
+    in it; the names of all classes are, also those of test rows. Raises `DataError` as `from_table` does, and if the
     labels look like names of rows.
     """
     require(minimum >= 1, f"minimum = {minimum} must be at least 1 row")

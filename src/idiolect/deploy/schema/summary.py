@@ -135,12 +135,12 @@ class Summary(_Plain):
 
 
 def listing(summary: Summary) -> list[str]:
-    """All that would leave the site, a line for each column: every number and every word of the summary."""
+    """Return every number and every word of a summary, one line per column, before it is sent."""
     split = f"'{summary.split}' is the column of splits" if summary.split else "the site has no column of splits"
     comma = "; its values are separated by semicolons" if summary.comma_likely else ""
     lines = [
         f"site '{summary.site}': {_count(summary.rows, 'training row')}, no row itself; "
-        f"words and numbers of fewer than {summary.minimum} rows are not told",
+        f"words and numbers of fewer than {summary.minimum} rows are not reported",
         f"client column '{summary.client}'; {split}{comma}",
         _label(summary.label),
     ]

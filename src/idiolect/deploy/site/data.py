@@ -147,7 +147,7 @@ def _from_arrays(settings: OwnData) -> FederatedData:
             test=test,
         )
     except (KeyError, ValueError, IndexError) as error:
-        raise DataError(f"{path}: its arrays do not fit together ({str(error)[:100]}); write it anew") from None
+        raise DataError(f"{path}: its arrays do not fit together ({str(error)[:100]}); write it again") from None
     kind.check(data)
     return data
 

@@ -36,19 +36,19 @@ Tell = Callable[[Mapping[str, Any]], Summary]
 class Trainer:
     """Answers a site's calls.
 
-    load: the site's own data, of one client, encoded as a kind says; models: the folder for its model files; tell:
-    the summary of the site's table, given how the hub asks to read it; look: says in words what the
-    data are.
+    load: the site's own data, of one client, encoded as a kind says; models: the folder for its model files;
+    summarise: the summary of the site's table, given how the hub asks to read it; look: says in words what the data
+    are.
     """
 
     def __init__(
         self,
         load: Callable[[Kind], FederatedData],
         models: Path | None = None,
-        tell: Tell | None = None,
+        summarise: Tell | None = None,
         look: Callable[[], str] | None = None,
     ) -> None:
-        self.load, self.folder, self.tell, self.look = load, models, tell, look
+        self.load, self.folder, self.summarise, self.look = load, models, summarise, look
         self._loaded: dict[str, FederatedData] = {}
         self._tasks: dict[str, Callable[[Message], Message]] = {
             "look": self._look,
@@ -74,15 +74,15 @@ class Trainer:
         """What the data are, in words for the site's own administrator, and this process's memory in bytes."""
         del message
         if self.look is None:
-            raise DataError("nothing says where the data are")
+            raise DataError("the configuration does not name the data")
         return Message({"data": self.look(), "resident": resident()})
 
     def _summary(self, message: Message) -> Message:
         """Sums and names of the table's columns."""
-        if self.tell is None:
+        if self.summarise is None:
             raise DataError("the site's data are no table, so no schema can be agreed on")
         asked = message.header.get("table")
-        return Message({"summary": self.tell(asked if isinstance(asked, dict) else {}).to_dict()})
+        return Message({"summary": self.summarise(asked if isinstance(asked, dict) else {}).to_dict()})
 
     def _join(self, message: Message) -> Message:
         """The numbers of samples, after the kind of data has been compared."""
@@ -202,8 +202,8 @@ def trainer_of(settings: Mapping[str, Any]) -> Trainer:
     use_compilation_cache()
     folder, own = Path(settings["folder"]), own_of(settings)
     rarest = int(settings.get("rarest", 5))
-    tell = None if own.table is None else lambda asked: own_summary(own, asked, rarest)
-    return Trainer(lambda kind: own_data(own, kind), folder / "models", tell, lambda: described(own, rarest))
+    summarise = None if own.table is None else lambda asked: own_summary(own, asked, rarest)
+    return Trainer(lambda kind: own_data(own, kind), folder / "models", summarise, lambda: described(own, rarest))
 
 
 def own_of(settings: Mapping[str, Any]) -> OwnData:
