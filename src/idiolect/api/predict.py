@@ -99,8 +99,8 @@ def models_in(folder: Path) -> dict[str, ClientModel]:
     if not models:
         below = sorted({str(file.parent) for file in folder.rglob(f"*{SUFFIX}")} - {str(folder)})
         whole = sorted(str(file) for file in folder.glob(f"*{SUFFIX}"))
-        told = f"name one of {some(below + whole, 8)}" if below or whole else "it holds no model file"
-        raise StoreError(f"{folder} is no folder of clients' models: {told}")
+        hint = f"name one of {some(below + whole, 8)}" if below or whole else "it holds no model file"
+        raise StoreError(f"{folder} is no folder of clients' models: {hint}")
     return models
 
 

@@ -11,7 +11,7 @@ import typer
 from idiolect.api.predict import predict as predicted
 from idiolect.cli.options import DataDir, Json, Out, check_output, file_path
 from idiolect.cli.stopping import stoppable, this_command
-from idiolect.cli.terminal import print_json, print_told
+from idiolect.cli.terminal import print_json, print_outcome
 from idiolect.core.errors import ConfigError, require
 from idiolect.core.files import atomic_write
 from idiolect.data.sets.like import encode_like
@@ -111,7 +111,7 @@ def export(
     for file in exported_files(target, kind):
         check_output(file, model, model.parent / INDEX)
     files = [str(file) for file in export_model(load_model(model), target, kind)]
-    print_told({"files": files}, files, as_json)
+    print_outcome({"files": files}, files, as_json)
 
 
 def personalize(

@@ -9,7 +9,7 @@ import typer
 from rich.live import Live
 
 from idiolect.cli.options import Json, MLflowTo, TensorBoardTo, check_output, file_path, folder_path
-from idiolect.cli.terminal import console, print_json, print_told, resume_command, told_file
+from idiolect.cli.terminal import console, print_file, print_json, print_outcome, resume_command
 from idiolect.core.errors import ConfigError, StoreError
 from idiolect.report.live import live
 from idiolect.report.live_page import LivePage
@@ -49,7 +49,7 @@ def report(
     if as_json:
         print_json({"page": str(page)})
     else:
-        told_file("page", page)
+        print_file("page", page)
 
 
 LOOK = 1.0
@@ -158,4 +158,4 @@ def track(
             tracker.close()
     places = [tracker.where for tracker in trackers]
     runs = "1 run" if count == 1 else f"{count} runs"
-    print_told({"runs": count, "see": places}, [f"{runs} sent; see: {place}" for place in places], as_json)
+    print_outcome({"runs": count, "see": places}, [f"{runs} sent; see: {place}" for place in places], as_json)

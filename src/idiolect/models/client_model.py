@@ -102,9 +102,9 @@ class ClientModel(eqx.Module):
             return self.schema.encode(rows)
         x = np.asarray(rows)
         if x.shape[1:] != self.feature_shape or x.dtype.kind not in "fiub":
-            told = f"numbers of shape {x.shape}" if x.dtype.kind in "fiub" else f"{x.dtype}, not numbers"
+            given = f"numbers of shape {x.shape}" if x.dtype.kind in "fiub" else f"{x.dtype}, not numbers"
             raise DataError(
-                f"these rows are {told}; give shape (rows, {', '.join(map(str, self.feature_shape))})"
+                f"these rows are {given}; give shape (rows, {', '.join(map(str, self.feature_shape))})"
                 + ("" if self.schema is None else ", encoded, or a DataFrame with the table's columns")
             )
         return x.astype(np.float32)

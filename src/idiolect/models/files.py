@@ -241,8 +241,8 @@ def read_model(path: _PathLike, like: eqx.Module | None = None) -> tuple[eqx.Mod
             raise StoreError(f"{path} does not fit the structure of {type(like).__name__}: it has no '{name}'")
         expected, got = _kind(leaf), _kind(tensors[name])
         if expected != got:
-            told = f"'{name}' is {got[1]} {got[0]}, not {expected[1]} {expected[0]}"
-            raise StoreError(f"{path} does not fit the structure of {type(like).__name__}: {told}")
+            difference = f"'{name}' is {got[1]} {got[0]}, not {expected[1]} {expected[0]}"
+            raise StoreError(f"{path} does not fit the structure of {type(like).__name__}: {difference}")
     surplus = sorted(set(tensors) - set(wanted))
     if surplus:
         raise StoreError(f"{path} holds more arrays than {type(like).__name__} has: '{surplus[0]}'")

@@ -49,8 +49,8 @@ def encode_like(
     schema = _schema_of(known, client, label)
     table, where = schema.read_file(path)
     check_column(table, schema.client, "client column", where)
-    owners, told = client_names(column_of(table, schema.client), where)
-    data = encode_rows(schema, table, where, owners, notes=told, test=test, split_seed=split_seed)
+    owners, client_notes = client_names(column_of(table, schema.client), where)
+    data = encode_rows(schema, table, where, owners, notes=client_notes, test=test, split_seed=split_seed)
     return replace(data, task=known.task, classes=known.classes, target=known.target)
 
 

@@ -55,8 +55,8 @@ def synthetic(
     require(clients >= 1, f"clients must be at least 1, it is {clients}")
     check_fractions(test, validation)
     require(split_seed >= 0, f"split_seed must not be negative, it is {split_seed}")
-    told = f"max_size must lie between 10 and {MOST:,}, it is {max_size}"
-    require(max_size is None or 10 <= max_size <= MOST, told)
+    message = f"max_size must lie between 10 and {MOST:,}, it is {max_size}"
+    require(max_size is None or 10 <= max_size <= MOST, message)
     fewest = 250 if max_size is None else min(250, max_size)
     check_fits(clients * fewest * (FEATURES + 1) * 4, f"{clients:,} clients; use fewer, or synthetic-population")
     # The order of the draws defines the data set: do not change it.

@@ -138,8 +138,8 @@ def read_pool(
     if known is not None:
         kind: TaskKind = "classification" if isinstance(known.label, Classes) else "regression"
     else:
-        kind, told = task_of(labels, label, task)
-        notes = [*notes, *told]
+        kind, task_notes = task_of(labels, label, task)
+        notes = [*notes, *task_notes]
     splits = split_of_rows(column_of(table, split), where) if has_split else None
     return Pool(
         table,
@@ -259,8 +259,8 @@ def from_table(
     source = read_pool(path, client, label, split, task, categorical, ignore, keep, known)
     notes = list(source.notes)
     if partition is None:
-        division, told = make_partition(source, **split_options)
-        notes += told
+        division, division_notes = make_partition(source, **split_options)
+        notes += division_notes
     else:
         defaults = {"minimum": None, "test": 0.25, "validation": 0.1, "split_seed": 0}
         changed = [key for key, value in split_options.items() if value != defaults[key]]
@@ -275,9 +275,9 @@ def from_table(
             training = np.zeros(len(source.table), dtype=bool)
             training[division.train.index] = True
             options: dict[str, Any] = {"categorical": categorical, "keep": keep, "standardise": standardise}
-            fitted, told = source.fit(training, classes, missing=missing, **options)
+            fitted, fit_notes = source.fit(training, classes, missing=missing, **options)
         else:
-            fitted, told = known, ()
+            fitted, fit_notes = known, ()
     except DataError as error:
         raise DataError(f"{source.where}: {error}") from error
     read_as = f"{len(classes)} classes" if classes else "numbers"
@@ -292,7 +292,7 @@ def from_table(
         y = np.zeros(len(y), np.float32)
         y[used_rows] = fitted.encode_labels(used, source.where)
     notes += _unknown_columns(source.table, known)
-    notes += [*told, *encoding.notes, *_untrained(y, division, classes, label)]
+    notes += [*fit_notes, *encoding.notes, *_untrained(y, division, classes, label)]
     notes += _lopsided(y[division.train.index], classes, label)
     arguments = {
         "path": source.where,

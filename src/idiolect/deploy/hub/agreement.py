@@ -36,8 +36,8 @@ def agreed_config(folder: Path, config: HubConfig, call: Call) -> HubConfig:
     messages = {site: Message({"task": "summary", "table": asked}) for site in config.present}
     got = call(messages, round=0, deadline=config.starting)
     if got.missing:
-        told = "; ".join(f"{site}: {why}" for site, why in sorted(got.missing.items()))
-        raise QuorumError(f"a schema needs every site, and some have sent no summary ({told})")
+        reasons = "; ".join(f"{site}: {why}" for site, why in sorted(got.missing.items()))
+        raise QuorumError(f"a schema needs every site, and some have sent no summary ({reasons})")
     summaries = {site: _summary(site, got.replies[site]) for site in config.present}
     schema, notes = agree(summaries, standardise=bool(config.table.get("standardise", True)))
     schema.save(folder / SCHEMA)

@@ -92,8 +92,8 @@ class Participation:
 
 def exchanged(replies: Iterable[Message]) -> tuple[int, int]:
     """(down, up): bytes that sites say they have exchanged with neighbours; what cannot be read counts as none."""
-    told = [reply.header.get("exchanged") for reply in replies]
-    pairs = [pair for pair in told if isinstance(pair, list) and [type(n) for n in pair] == [int, int]]
+    entries = [reply.header.get("exchanged") for reply in replies]
+    pairs = [pair for pair in entries if isinstance(pair, list) and [type(n) for n in pair] == [int, int]]
     return sum(max(down, 0) for down, _ in pairs), sum(max(up, 0) for _, up in pairs)
 
 

@@ -152,9 +152,9 @@ class HubRun:
                 missing[site] = str(error)
         strangers = [site for site in wanted if site not in self.roster.counts]
         if strangers and not self.standing.counts:
-            told = "; ".join(f"{site}: {missing.get(site, 'no answer')}" for site in strangers)
+            reasons = "; ".join(f"{site}: {missing.get(site, 'no answer')}" for site in strangers)
             raise QuorumError(
-                f"{self.run}: not all sites have joined ({told}); start them, or take them out of the hub"
+                f"{self.run}: not all sites have joined ({reasons}); start them, or take them out of the hub"
             )
         # Numbers stay: the sites of a run that has begun keep their places, whoever has joined or left since.
         known = [*self.standing.counts, *(site for site in wanted if site not in self.standing.counts)]

@@ -159,8 +159,8 @@ class Server:
         ids, announced = jnp.asarray(rows, jnp.int32), to_device(sim.training.train)
         after = sim.compiled.server_step(sim.settings, shared, announced, ids, present, stacked)
         if not bool(tree.all_finite(after)):
-            told = f"{self.algorithm.name} diverged (NaN or infinity) in the aggregation; lower the learning rates"
-            raise DivergedError(told, round=0, client=None, stage="aggregation")
+            message = f"{self.algorithm.name} diverged (NaN or infinity) in the aggregation; lower the learning rates"
+            raise DivergedError(message, round=0, client=None, stage="aggregation")
         return after
 
     def diagnostics(self, shared: PyTree) -> dict[str, float]:
@@ -182,5 +182,5 @@ def check_runs_at_sites(cell: Cell, method: Method) -> None:
         raise ConfigError("model.class_weights counts the labels of all clients, which no hub sees; leave it out")
     graph = str(method.spec.get("graph", ""))
     if graph.startswith(("by_labels", "nearest")):
-        told = f"{method.title}: graph '{graph}' is made of all clients' labels, which no hub sees"
-        raise ConfigError(f"{told}; name another")
+        message = f"{method.title}: graph '{graph}' is made of all clients' labels, which no hub sees"
+        raise ConfigError(f"{message}; name another")

@@ -143,8 +143,8 @@ class Watch:
     def _why(self, state: str, end: End | None) -> str:
         if end is not None and end.final:
             raise StoreError(end.error)
-        told = end.error if end is not None else self.obstacle()
-        return told or f"the job has ended as {state}"
+        reason = end.error if end is not None else self.obstacle()
+        return reason or f"the job has ended as {state}"
 
     def _back(self, job: str, status: Status, first: Mapping[str, str]) -> list[str]:
         """Wanted sites that are registered but not in this job: they came late, or anew since it runs."""
@@ -156,7 +156,7 @@ class Watch:
 
     def _registered(self) -> list[str]:
         """Wait for the wanted sites; those registered, after `limits.register` seconds at least `least` of them."""
-        started = told = self.clock()
+        started = reported_at = self.clock()
         while True:
             here = sorted(self._ask(lambda engine: engine.status()).sites.keys() & set(self.wanted))
             if len(here) == len(set(self.wanted)):
@@ -167,8 +167,8 @@ class Watch:
             missing = ", ".join(sorted(set(self.wanted) - set(here)))
             if waited > self.limits.register + self.limits.lost:
                 raise StoreError(f"{len(here)} of the {self.least} sites needed are registered; missing: {missing}")
-            if self.clock() - told > 10:
-                told = self.clock()
+            if self.clock() - reported_at > 10:
+                reported_at = self.clock()
                 self.report(f"waiting for {missing}")
             self.sleep(self.limits.poll)
 

@@ -161,8 +161,8 @@ def _label(label: LabelSummary) -> str:
     parts = [f"label '{label.name}', stored as {label.stored}"]
     parts += [f"named a {label.task}"] if label.task else []
     if label.classes is not None:
-        told = ", ".join(f"'{name}' {count}" for name, count in label.classes.items())
-        parts.append(f"every class with its training rows: {told}")
+        counts = ", ".join(f"'{name}' {count}" for name, count in label.classes.items())
+        parts.append(f"every class with its training rows: {counts}")
     return "; ".join(parts + _readings(label.readings))
 
 
@@ -186,8 +186,8 @@ def _readings(readings: Mapping[str, Reading]) -> list[str]:
 
 
 def _words(words: WordCounts) -> list[str]:
-    told = ", ".join(f"'{word}' {count}" for word, count in words.named.items())
-    parts = [f"words with their rows: {told}" if told else "no word is reported"]
+    counts = ", ".join(f"'{word}' {count}" for word, count in words.named.items())
+    parts = [f"words with their rows: {counts}" if counts else "no word is reported"]
     if words.withheld_words or words.withheld_rows:
         parts.append(
             f"not reported: {_count(words.withheld_words, 'rare word')} in {_count(words.withheld_rows, 'row')}"

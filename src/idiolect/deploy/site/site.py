@@ -150,7 +150,7 @@ class Site:
         deadline = call.left * WAITING
         got = call.peer.exchange(call.round, dict.fromkeys(neighbours, letter), deadline=deadline)
         moved = [sum(reply.size for reply in got.replies.values()), letter.size * len(neighbours)]
-        told: dict[str, Any] = {"exchange_seconds": time.monotonic() - begun, "exchanged": moved}
+        header: dict[str, Any] = {"exchange_seconds": time.monotonic() - begun, "exchanged": moved}
         replies, refused = _fitting(got.replies, letter)
         weights = np.array([weight if name in replies else 0.0 for name, weight in neighbours.items()], np.float32)
         nothing = Message({}, {name: np.zeros_like(vector) for name, vector in letter.vectors.items()})
@@ -161,7 +161,7 @@ class Site:
             weights = np.zeros(1, np.float32)
         vectors = {**under("message", trained.vectors), **others, "weights": weights}
         mixed = self._ask(call, "mix", vectors)
-        answer = Message({**told, "missing": {**got.missing, **refused}})
+        answer = Message({**header, "missing": {**got.missing, **refused}})
         return (mixed, {}) if mixed.error else (answer, {**mixed.vectors, **under("private", trained.vectors)})
 
     def _evaluate(self, call: "_Call") -> Message:

@@ -103,9 +103,9 @@ class Trainer:
         sent, after = programs.local(view, private, self._train(message), numbers, round, seed)
         result = {"message": sent, "private": after}
         if not all(np.isfinite(leaf).all() for leaf in named(result).values() if leaf.dtype.kind == "f"):
-            told = f"{programs.algorithm.name} diverged (NaN or infinity) in round {int(round) + 1}"
+            reason = f"{programs.algorithm.name} diverged (NaN or infinity) in round {int(round) + 1}"
             raise DivergedError(
-                f"{told}; lower the learning rates", round=int(round) + 1, client=None, stage="local training"
+                f"{reason}; lower the learning rates", round=int(round) + 1, client=None, stage="local training"
             )
         return Message({}, named(result))
 
@@ -126,16 +126,16 @@ class Trainer:
         names = tuple(message.header["names"])
         splits, tiles = programs.tiles(self._data(message), terms_of(message.header["terms"]).splits)
         scores = programs.score(names, self._train(message), splits, tiles, view, private, numbers, round, seed)
-        told: dict[str, Any] = {}
+        by_model: dict[str, Any] = {}
         vectors: dict[str, Any] = {}
         for model, by_split in scores.items():
             for split, (each, pool) in by_split.items():
                 own, _ = finished(programs.metrics, each, jax.tree.map(lambda leaf: np.asarray(leaf)[None], pool))
                 values = {name: [float(part[0]) for part in quotient] for name, quotient in own.values.items()}
-                where = told.setdefault(model, {})
+                where = by_model.setdefault(model, {})
                 where[split] = {"count": int(each.count[0]), "loss": float(each.loss[0]), "values": values}
                 vectors |= named({model: {split: pool.sums}})
-        return Message({"scores": told}, vectors)
+        return Message({"scores": by_model}, vectors)
 
     def _models(self, message: Message) -> Message:
         """Write the site's models as files that predict raw rows."""
