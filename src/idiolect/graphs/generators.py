@@ -182,7 +182,7 @@ EXAMPLE = 'write a kind, or kind(key=value, ...), such as "random(density=0.3, s
 
 
 @dataclass(frozen=True)
-class Kind:
+class NamedGraph:
     """A named graph: its function, and what computes that function's first argument from the federation."""
 
     make: Callable[..., Graph]
@@ -198,15 +198,15 @@ def _number(data: FederatedData) -> int:
     return data.num_clients
 
 
-GRAPHS: dict[str, Kind] = {
-    "complete": Kind(complete, _number),
-    "star": Kind(star, _number),
-    "ring": Kind(ring, _number),
-    "random": Kind(random, _number),
-    "random_normal": Kind(random_normal, _number),
-    "by_size": Kind(by_size, lambda data: data.train.sizes),
-    "by_labels": Kind(by_labels, label_counts),
-    "nearest": Kind(nearest, label_shares),
+GRAPHS: dict[str, NamedGraph] = {
+    "complete": NamedGraph(complete, _number),
+    "star": NamedGraph(star, _number),
+    "ring": NamedGraph(ring, _number),
+    "random": NamedGraph(random, _number),
+    "random_normal": NamedGraph(random_normal, _number),
+    "by_size": NamedGraph(by_size, lambda data: data.train.sizes),
+    "by_labels": NamedGraph(by_labels, label_counts),
+    "nearest": NamedGraph(nearest, label_shares),
 }
 
 

@@ -18,7 +18,7 @@ SIGNS = ((-1, 1), (0, 1))
 
 
 @dataclass(frozen=True)
-class Options:
+class TaskOptions:
     """The settings of every multi-task data set."""
 
     normalisation: str
@@ -48,7 +48,7 @@ def binary(tasks: Mapping[str, Task], where: str) -> tuple[dict[str, Task], tupl
 
 def from_tasks(
     tasks: Mapping[str, Task],
-    options: Options,
+    options: TaskOptions,
     *,
     source: str,
     file: str,
@@ -129,7 +129,7 @@ def school(
     """
     path = _file(folder, "school", ("school.mat",), SCHOOL)
     tasks = {f"school {number:03d}": task for number, task in enumerate(read_tasks(path), 1)}
-    options = Options(normalisation, minimum, test, validation, split_seed, downsample, downsample_test)
+    options = TaskOptions(normalisation, minimum, test, validation, split_seed, downsample, downsample_test)
     note = "features and scores are few whole numbers: different pupils can have equal rows, in training and in test"
     return from_tasks(tasks, options, source="school", file=path.name, notes=[note])
 
@@ -167,7 +167,7 @@ def landmine(
         f"{path.name}: {mines:,} of {samples:,} samples are of class {classes[1]}, none in {none} of {len(tasks)} "
         f"fields; always predicting the larger class gives an accuracy of {majority:.1%}"
     )
-    options = Options(normalisation, minimum, test, validation, split_seed, downsample, downsample_test)
+    options = TaskOptions(normalisation, minimum, test, validation, split_seed, downsample, downsample_test)
     return from_tasks(tasks, options, source="landmine", file=path.name, classes=classes, notes=[note])
 
 
@@ -227,7 +227,7 @@ def vehicle(
             "each; FedU's paper has 48,303"
         )
     notes.append("classes are named by the file's labels: which vehicle is +1 is not documented")
-    options = Options(normalisation, minimum, test, validation, split_seed, downsample, downsample_test)
+    options = TaskOptions(normalisation, minimum, test, validation, split_seed, downsample, downsample_test)
     return from_tasks(
         tasks,
         options,

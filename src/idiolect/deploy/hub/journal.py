@@ -14,7 +14,7 @@ PARTICIPATION = "participation.jsonl"
 
 
 @dataclass
-class Standing:
+class HubState:
     """Where a run stands. round: rounds done; used: site -> the round in which its answer was last used.
 
     counts: each site's samples; seconds: spent on rounds; vectors: the shared state, by its leaves' names.
@@ -32,7 +32,7 @@ class Standing:
         write_message(path, Message({**header, "counts": self.counts, "seconds": self.seconds}, self.vectors))
 
     @classmethod
-    def load(cls, path: Path, run: str) -> "Standing | None":
+    def load(cls, path: Path, run: str) -> "HubState | None":
         """Read it; None if the run has not begun. Raises `StoreError` for a file of another run or version."""
         message = read_message(path)
         if message is None:

@@ -84,7 +84,7 @@ def unseen_data(kind: Kind, counts: Mapping[str, Mapping[str, int]]) -> Federate
     )
 
 
-class Server:
+class HubServer:
     """One run at a hub. data: the federation as it knows it, see `unseen_data`."""
 
     def __init__(self, cell: Cell, method: Method, seed: int, data: FederatedData) -> None:
@@ -104,7 +104,7 @@ class Server:
         """The shared state before the first round."""
         return jax.jit(lambda: self.simulation.first(self.key, self.params, jnp.arange(0))[0])()
 
-    def alike(self, other: "Server") -> bool:
+    def alike(self, other: "HubServer") -> bool:
         """Whether the shared state and a site's private one have the other's shapes."""
         return self._shapes == other._shapes
 

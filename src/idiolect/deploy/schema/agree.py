@@ -10,7 +10,7 @@ from idiolect.data.schema.fit import Fitted, Whole, category, empty_numbers, num
 from idiolect.data.schema.label import Classes, Label, Target
 from idiolect.data.schema.schema import Schema, check_features
 from idiolect.data.schema.values import ReadAs
-from idiolect.deploy.schema.summary import ColumnSummary, LabelSummary, Reading, Summary, pooled
+from idiolect.deploy.schema.summary import ColumnSummary, LabelSummary, Reading, TableSummary, pooled
 
 NUMBERS = ("number", "decimal comma")
 DATES = ("date", "date d.m.y", "date d/m/y", "date m/d/y")
@@ -106,7 +106,7 @@ def _disagreement(name: str, options: Mapping[str, set[str]]) -> DataError:
 _NUMBERS = ("integer", "float")
 
 
-def agree_label(summaries: Mapping[str, Summary]) -> tuple[Label, list[str]]:
+def agree_label(summaries: Mapping[str, TableSummary]) -> tuple[Label, list[str]]:
     """(the label that the pooled rows have, notes): the sites' classes together, in the pooled order, or the pooled
     mean and deviation. Raises `DataError` where sites disagree."""
     labels = {site: one.label for site, one in summaries.items()}
@@ -156,7 +156,7 @@ def _classes(name: str, labels: Mapping[str, LabelSummary]) -> tuple[Classes, li
     return Classes(name=name, classes=tuple(ordered), type=kind), notes
 
 
-def _target(name: str, summaries: Mapping[str, Summary]) -> tuple[Target, list[str]]:
+def _target(name: str, summaries: Mapping[str, TableSummary]) -> tuple[Target, list[str]]:
     held: dict[str, ColumnSummary] = {}
     for site, one in summaries.items():
         stored = "text" if len(one.label.readings) > 1 or "number" not in one.label.readings else "number"
@@ -183,7 +183,7 @@ Of = dict[str, ColumnSummary]
 """One column, by site."""
 
 
-def agree(summaries: Mapping[str, Summary], *, standardise: bool = True) -> tuple[Schema, tuple[str, ...]]:
+def agree(summaries: Mapping[str, TableSummary], *, standardise: bool = True) -> tuple[Schema, tuple[str, ...]]:
     """(the schema that `from_table(missing="mean")` fits on all sites' training rows together, notes).
 
     Means and deviations are pooled exactly (`pooled`); missing numbers are the mean of the present ones. Columns and
@@ -215,7 +215,7 @@ def agree(summaries: Mapping[str, Summary], *, standardise: bool = True) -> tupl
     return schema, tuple(notes)
 
 
-def _names(summaries: Mapping[str, Summary], label: str) -> list[str]:
+def _names(summaries: Mapping[str, TableSummary], label: str) -> list[str]:
     """The columns in the order of the first site; raises `DataError` if a site lacks one, has it twice, or it is the
     label."""
     names = list(dict.fromkeys(column.name for one in summaries.values() for column in one.columns))

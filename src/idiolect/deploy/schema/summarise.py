@@ -22,7 +22,7 @@ from idiolect.deploy.schema.summary import (
     Moments,
     Reading,
     Stored,
-    Summary,
+    TableSummary,
     WholeNumbers,
     WordCounts,
 )
@@ -65,7 +65,7 @@ def summarise(
     test: float = 0.25,
     validation: float = 0.1,
     split_seed: int = 0,
-) -> Summary:
+) -> TableSummary:
     """Summarise this site's training rows so that a schema can be agreed on; arguments: see `from_table`.
 
     site: its name. If the table has the client column, only rows of this client are the site's. The rows are divided
@@ -97,7 +97,7 @@ def summarise(
         )
     except DataError as error:
         raise DataError(f"{where}: {error}") from error
-    return Summary(
+    return TableSummary(
         site=site,
         client=client,
         split=split if has_split else None,

@@ -101,7 +101,7 @@ class LabelSummary(_Plain):
     readings: dict[str, Reading] = {}
 
 
-class Summary(_Plain):
+class TableSummary(_Plain):
     """All that leaves a site before a schema is agreed on.
 
     rows: its training rows. minimum: nothing that fewer rows have is reported. comma_likely: the file's values are
@@ -124,7 +124,7 @@ class Summary(_Plain):
         return {"format": self.format, "version": self.version, **self.model_dump(mode="json", exclude_defaults=True)}
 
     @classmethod
-    def from_dict(cls, values: Mapping[str, Any], where: str = "the summary") -> "Summary":
+    def from_dict(cls, values: Mapping[str, Any], where: str = "the summary") -> "TableSummary":
         """The summary of plain values. Raises `DataError`, one line, if they are none."""
         try:
             return cls.model_validate_json(json.dumps(values))
@@ -134,7 +134,7 @@ class Summary(_Plain):
             raise DataError(f"{where} is no summary: {error}") from None
 
 
-def listing(summary: Summary) -> list[str]:
+def listing(summary: TableSummary) -> list[str]:
     """Return every number and every word of a summary, one line per column, before it is sent."""
     split = f"'{summary.split}' is the column of splits" if summary.split else "the site has no column of splits"
     comma = "; its values are separated by semicolons" if summary.comma_likely else ""

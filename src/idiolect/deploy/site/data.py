@@ -21,7 +21,7 @@ from idiolect.data.sets.like import encode_rows
 from idiolect.deploy.kind import Kind
 from idiolect.deploy.messages import Message, Vectors, read_message, write_message
 from idiolect.deploy.schema.summarise import rows_of_site, summarise
-from idiolect.deploy.schema.summary import Summary
+from idiolect.deploy.schema.summary import TableSummary
 
 FORMAT = "idiolect-arrays"
 
@@ -164,7 +164,7 @@ def _split(vectors: Vectors, name: str) -> Split:
 _LISTS = ("categorical", "ignore", "keep")
 
 
-def own_summary(settings: OwnData, asked: Mapping[str, Any], rarest: int) -> Summary:
+def own_summary(settings: OwnData, asked: Mapping[str, Any], rarest: int) -> TableSummary:
     """The summary of a site's table. asked: how the hub reads all tables (client, label, split, categorical, ignore,
     keep, task); the site's own names of columns are replaced by the hub's. rarest: see `Allowed`.
 

@@ -13,7 +13,7 @@ import numpy as np
 
 from idiolect.core.errors import DataError, IdiolectError, StoreError
 from idiolect.deploy.messages import Message, Vectors, digest_of_request, part_of, under
-from idiolect.deploy.schema.summary import Summary, listing
+from idiolect.deploy.schema.summary import TableSummary, listing
 from idiolect.deploy.site.child import Child, Handle
 from idiolect.deploy.site.config import SiteConfig
 from idiolect.deploy.site.outbox import Outbox
@@ -64,7 +64,7 @@ class Site:
             about = {key: message.header[key] for key in ("run", "round", "job", "call") if key in message.header}
             about |= asked
             if "summary" in answer.header:
-                about["listing"] = listing(Summary.from_dict(answer.header["summary"]))
+                about["listing"] = listing(TableSummary.from_dict(answer.header["summary"]))
             self.outbox.write(caller, task, answer, **about)
         except (StoreError, DataError) as error:
             return self._without_paths(Message({"error": str(error)}))

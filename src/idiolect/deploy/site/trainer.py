@@ -20,20 +20,20 @@ from idiolect.core.files import file_name
 from idiolect.data.federated import SPLITS, FederatedData
 from idiolect.deploy.kind import Kind
 from idiolect.deploy.messages import Message, part_of
-from idiolect.deploy.schema.summary import Summary
+from idiolect.deploy.schema.summary import TableSummary
 from idiolect.deploy.site.config import FILE
 from idiolect.deploy.site.data import OwnData, described, own_data, own_summary
-from idiolect.deploy.site.programs import Numbers, Programs, programs_of
+from idiolect.deploy.site.programs import Programs, RoundNumbers, programs_of
 from idiolect.deploy.terms import place_of, terms_of
 from idiolect.deploy.trees import named, restored
 from idiolect.runtime.compiled import use_compilation_cache
 from idiolect.runtime.scoring import finished
 from idiolect.study.model_files import save_client_models, write_index
 
-Tell = Callable[[Mapping[str, Any]], Summary]
+Tell = Callable[[Mapping[str, Any]], TableSummary]
 
 
-class Trainer:
+class SiteTrainer:
     """Answers a site's calls.
 
     load: the site's own data, of one client, encoded as a kind says; models: the folder for its model files;
@@ -168,10 +168,10 @@ class Trainer:
             self._loaded = {kind.digest: self.load(kind)}
         return self._loaded[kind.digest]
 
-    def _of(self, message: Message) -> tuple[Programs, Numbers, Any, Any]:
+    def _of(self, message: Message) -> tuple[Programs, RoundNumbers, Any, Any]:
         header = message.header
         terms, place = terms_of(header["terms"]), place_of(header["place"])
-        numbers, round = Numbers.of(place), jnp.asarray(int(header.get("round", 0)), jnp.int32)
+        numbers, round = RoundNumbers.of(place), jnp.asarray(int(header.get("round", 0)), jnp.int32)
         data = self._data(message)
         return programs_of(terms, place, data), numbers, jax.random.key(terms.seed), round
 
@@ -197,13 +197,13 @@ def resident() -> int:
         return 0
 
 
-def trainer_of(settings: Mapping[str, Any]) -> Trainer:
+def trainer_of(settings: Mapping[str, Any]) -> SiteTrainer:
     """The trainer that a child's settings name; its data are read now. Raises `DataError` if they cannot be."""
     use_compilation_cache()
     folder, own = Path(settings["folder"]), own_of(settings)
     rarest = int(settings.get("rarest", 5))
     summarise = None if own.table is None else lambda asked: own_summary(own, asked, rarest)
-    return Trainer(lambda kind: own_data(own, kind), folder / "models", summarise, lambda: described(own, rarest))
+    return SiteTrainer(lambda kind: own_data(own, kind), folder / "models", summarise, lambda: described(own, rarest))
 
 
 def own_of(settings: Mapping[str, Any]) -> OwnData:

@@ -31,7 +31,7 @@ from idiolect.data.sets.mosei.files import (
     read_features,
     read_labels,
 )
-from idiolect.data.sets.mosei.utterances import Options, Utterances, from_utterances
+from idiolect.data.sets.mosei.utterances import Utterances, VideoOptions, from_utterances
 
 MOSEI_COMPLETE = 22_800  # both published files have a few more
 LABELS = ("two", "three", "seven", "emotion", "value")
@@ -71,14 +71,14 @@ def mosei(
             'emotion' (the strongest of six), which leave out utterances without a row there.
         times: Each modality's features as their 'mean' over an utterance, or the 'series' of shape (50, features),
             which needs some 10 GB of memory for the complete data set.
-        clients: See `Options`.
-        split: See `Options`.
-        new: See `Options`.
-        minimum: See `Options`.
+        clients: See `VideoOptions`.
+        split: See `VideoOptions`.
+        new: See `VideoOptions`.
+        minimum: See `VideoOptions`.
         normalisation: See `har`.
     """
     pattern = MissingPattern(**absence)
-    how = Options(modalities, clients, split, new, normalisation, minimum, test, validation, split_seed)
+    how = VideoOptions(modalities, clients, split, new, normalisation, minimum, test, validation, split_seed)
     for name, value, allowed in (("labels", labels, LABELS), ("times", times, TIMES)):
         if value not in allowed:
             raise unknown(name, value, allowed)
@@ -193,14 +193,15 @@ def mosi(
         folder: Contains `mosi/` with the file of utterance features; by default the environment variable
             IDIOLECT_DATA.
         modalities: Any of text (100 features), audio (73) and video (100).
-        clients: See `Options`.
-        split: See `Options`; the published split has 62 videos for training and 31, of other speakers, for testing.
-        new: See `Options`.
-        minimum: See `Options`.
+        clients: See `VideoOptions`.
+        split: See `VideoOptions`; the published split has 62 videos for training and 31, of other speakers, for
+            testing.
+        new: See `VideoOptions`.
+        minimum: See `VideoOptions`.
         normalisation: 'none', or 'zscore-train', each feature by its mean and deviation in training.
     """
     pattern = MissingPattern(**absence)
-    how = Options(modalities, clients, split, new, normalisation, minimum, test, validation, split_seed)
+    how = VideoOptions(modalities, clients, split, new, normalisation, minimum, test, validation, split_seed)
     return from_utterances(read_mosi(folder), how, pattern, source="mosi")
 
 
