@@ -133,7 +133,7 @@ def from_dense(
     hub: Float[np.ndarray, "clients"] | None = None,
     connected: bool = False,
 ) -> Graph:
-    """The graph of an (N, N) matrix of weights; arguments as in `from_scipy`."""
+    """Build the graph of an (N, N) matrix of weights; arguments as in `from_scipy`."""
     dense = numbers(matrix, "the matrix must be of numbers").astype(np.float64)
     require(dense.ndim == 2, f"graph: the matrix must be square, its shape is {dense.shape}")
     return from_scipy(sp.csr_array(dense), num_clients, hub=hub, connected=connected)

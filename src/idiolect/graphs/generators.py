@@ -20,7 +20,7 @@ from idiolect.graphs.graph import Graph, GraphWarning
 
 
 def star(num_clients: int, *, weight: float = 1.0) -> Graph:
-    """Every client is joined only to the hub, the server's model without data: a_k0 = weight, a_kl = 0.
+    """Join every client only to the hub, the server's model without data: a_k0 = weight, a_kl = 0.
 
     On it FedU's problem is pFedMe's (FedU, section III-B).
     """
@@ -31,7 +31,7 @@ def star(num_clients: int, *, weight: float = 1.0) -> Graph:
 
 
 def ring(num_clients: int, *, weight: float = 1.0) -> Graph:
-    """Client k is joined to clients k - 1 and k + 1, the last to the first."""
+    """Join client k to clients k - 1 and k + 1, the last to the first."""
     check_weight(weight)
     num_clients = number_of(num_clients)
     ends = np.arange(num_clients if num_clients > 2 else num_clients - 1)
@@ -39,13 +39,13 @@ def ring(num_clients: int, *, weight: float = 1.0) -> Graph:
 
 
 def complete(num_clients: int, *, weight: float = 1.0) -> Graph:
-    """All pairs have the same weight. The Laplacian's largest eigenvalue is N weight: FedU's "Equal" has 0.5."""
+    """Join all pairs with the same weight. The Laplacian's largest eigenvalue is N weight: FedU's "Equal" has 0.5."""
     check_weight(weight)
     return of_pairs(*all_pairs(num_clients), weight, num_clients)
 
 
 def random(num_clients: int, *, density: float = 0.1, weight: float = 1.0, seed: int = 0) -> Graph:
-    """A random connected graph with the fraction `density` of all pairs (at least N - 1), all of the same weight.
+    """Draw a connected graph with the fraction `density` of all pairs (at least N - 1), all of the same weight.
 
     First a random tree: each client, in a random order, is joined to an earlier one; then pairs drawn uniformly from
     the rest.
@@ -73,7 +73,7 @@ def random(num_clients: int, *, density: float = 0.1, weight: float = 1.0, seed:
 
 
 def random_normal(num_clients: int, *, seed: int = 0, threshold: float = 0.0, connected: bool = False) -> Graph:
-    """FedU's "Random": all pairs, a_kl ~ N(0, 1), shifted and scaled to [0, 1] (section VI-C).
+    """Build FedU's "Random": all pairs, a_kl ~ N(0, 1), shifted and scaled to [0, 1] (section VI-C).
 
     Args:
         threshold: Weights below it are set to 0; the published code takes 0.25.
@@ -94,7 +94,7 @@ DISTANCES = 2**22  # distances in memory at once
 
 
 def by_size(sizes: Num[np.ndarray, "clients"], *, threshold: float = 0.0, connected: bool = False) -> Graph:
-    """FedU's "Weighted": a_kl = 0 between two small clients, 0.5 between a small and a large one, else 1.
+    """Build FedU's "Weighted": a_kl = 0 between two small clients, 0.5 between a small and a large one, else 1.
 
     Args:
         threshold: A client with fewer training samples is small; 0 stands for the median.
@@ -110,7 +110,7 @@ def by_size(sizes: Num[np.ndarray, "clients"], *, threshold: float = 0.0, connec
 
 
 def by_labels(counts: Num[np.ndarray, "clients classes"], *, full: int = 2, connected: bool = False) -> Graph:
-    """FedU's "Similar": a_kl = 0, 0.5 or 1 for no, one, or at least two labels that both clients have.
+    """Build FedU's "Similar": a_kl = 0, 0.5 or 1 for no, one, or at least two labels that both clients have.
 
     Args:
         counts: Each client's number of training samples of each class.
@@ -132,7 +132,7 @@ def nearest(
     weight: float = 1.0,
     connected: bool = False,
 ) -> Graph:
-    """k-nearest-neighbour graph: each client is joined to the `neighbours` clients nearest to it, in both directions.
+    """Join each client to the `neighbours` clients nearest to it, in both directions (k nearest neighbours).
 
     Ties go to the lower client number.
 
@@ -163,7 +163,7 @@ def nearest(
 
 
 def label_counts(data: FederatedData) -> Int[np.ndarray, "clients classes"]:
-    """Each client's number of training samples of each class; raises `ConfigError` without common classes."""
+    """Count each client's training samples of each class; raises `ConfigError` without common classes."""
     if data.task != "classification" or data.own_labels:
         why = "each client numbers its own" if data.own_labels else f"{data.name} is a regression"
         raise ConfigError(f"a graph by labels needs classes that clients have in common, but {why}")
@@ -173,7 +173,7 @@ def label_counts(data: FederatedData) -> Int[np.ndarray, "clients classes"]:
 
 
 def label_shares(data: FederatedData) -> Real[np.ndarray, "clients classes"]:
-    """Each client's share of each class among its training samples."""
+    """Return each client's share of each class among its training samples."""
     counts = label_counts(data)
     return counts / counts.sum(axis=1, keepdims=True)
 

@@ -34,7 +34,7 @@ def pull(own: Params, others: Params, weights: Float[Array, "others"]) -> Params
 
 
 def mixed(own: Params, others: Params, weights: Float[Array, "others"], step: ArrayLike) -> Params:
-    """own - step sum_l a_l (own - others_l): one client's model after the mixing step."""
+    """Return own - step sum_l a_l (own - others_l), one client's model after the mixing step."""
     return tree.add_scaled(own, -jnp.asarray(step), pull(own, others, weights))
 
 
@@ -100,7 +100,7 @@ def mix(
     in_place: bool = False,
     dense: bool | None = None,
 ) -> Params:
-    """The mixing step W - step L W among a cohort, on the subgraph of its clients.
+    """Do the mixing step W - step L W among a cohort, on the subgraph of its clients.
 
     Costs the cohort's edges times the parameters in time, and the models' size in memory.
 

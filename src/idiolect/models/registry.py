@@ -203,18 +203,18 @@ def _make(spec: str, shape: tuple[int, ...] | Modalities, num_outputs: int, key:
 
 
 def l2_of(spec: Spec | str) -> float:
-    """The weight of the L2 penalty of the objective, which is a key of the model's specification."""
+    """Return the weight of the L2 penalty of the objective, which is a key of the model's specification."""
     return complete_spec(spec)["l2"]
 
 
 def loss_of(spec: Spec | str) -> SampleLoss | None:
-    """The sample loss named in the specification; None for the task's default."""
+    """Return the sample loss named in the specification; None for the task's default."""
     name = complete_spec(spec)["loss"]
     return None if name is None else LOSSES[name]
 
 
 def describe_models() -> dict[str, str]:
-    """Each model's name and one line about it."""
+    """Return each model's name and one line about it."""
     return {name: entry.description for name, entry in MODELS.items()}
 
 

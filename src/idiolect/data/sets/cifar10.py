@@ -53,7 +53,7 @@ def cifar10(
 def read_cifar10(
     folder: str | Path | None = None, *, batches: Sequence[str] = BATCHES, verify: bool = True
 ) -> ImageSet:
-    """The images and classes of the batches, in the order of `BATCHES`; the pickles cannot run code."""
+    """Read the images and classes of the batches, in the order of `BATCHES`; the pickles cannot run code."""
     for name in batches:
         if name not in BATCHES:
             raise unknown("batch of CIFAR-10", name, BATCHES)

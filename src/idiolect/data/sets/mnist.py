@@ -70,12 +70,12 @@ def mnist(
 def mnist_partition(
     folder: str | Path | None = None, partition: str = "clean", *, verify: bool = True, **arguments: Any
 ) -> Partition:
-    """The partition that `mnist` makes from the same arguments, for example to save it."""
+    """Return the partition that `mnist` makes from the same arguments, for example to save it."""
     return partition_images(read_mnist(folder, verify=verify), partition, **arguments)
 
 
 def read_mnist(folder: str | Path | None = None, *, verify: bool = True) -> ImageSet:
-    """All images and their digits: the official training files, then the official test files."""
+    """Read all images and their digits: the official training files, then the official test files."""
     return read_mnist_like(
         "mnist",
         folder,
@@ -131,7 +131,7 @@ def fashion_mnist(
 
 
 def read_fashion_mnist(folder: str | Path | None = None, *, verify: bool = True) -> ImageSet:
-    """All images and their classes: the official training files, then the official test files."""
+    """Read all images and their classes: the official training files, then the official test files."""
     return read_mnist_like("fashion-mnist", folder, CLASSES, FASHION_PUBLISHED, FASHION_MD5, verify=verify)
 
 
@@ -195,7 +195,7 @@ def read_emnist(
     parts: Sequence[str] = PARTS,
     verify: bool = True,
 ) -> ImageSet:
-    """The images and classes of a variant, the training part first; the files hold each image transposed."""
+    """Read the images and classes of a variant, the training part first; the files hold each image transposed."""
     if variant not in VARIANTS:
         raise unknown("variant of EMNIST", variant, VARIANTS)
     for part in parts:

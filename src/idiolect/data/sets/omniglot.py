@@ -155,7 +155,7 @@ def omniglot_partition(
     verify: bool = True,
     **fractions: Any,
 ) -> Partition:
-    """The partition that `omniglot` makes from the same arguments, for example to save it."""
+    """Return the partition that `omniglot` makes from the same arguments, for example to save it."""
     pool = read_omniglot(folder, size=size, rotations=rotations, antialias=antialias, verify=verify)
     return partition_images(pool, split, **fractions)
 

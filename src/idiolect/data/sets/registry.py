@@ -89,5 +89,5 @@ def load(spec: Mapping[str, Any]) -> FederatedData:
 
 
 def describe_data() -> dict[str, str]:
-    """Each data set's name and one line about it."""
+    """Return each data set's name and one line about it."""
     return {name: (getdoc(source) or "").split("\n")[0] for name, source in sorted(SOURCES.items())}

@@ -345,7 +345,7 @@ def table_partition(
     validation: float = 0.1,
     split_seed: int = 0,
 ) -> Partition:
-    """How `from_table` divides a table with these arguments, to be saved and used again."""
+    """Return the partition that `from_table` makes with these arguments, to save and reuse it."""
     source = read_pool(path, client, label, split, task, categorical, ignore, (), None)
     return make_partition(source, minimum=minimum, test=test, validation=validation, split_seed=split_seed)[0]
 
