@@ -1,16 +1,21 @@
-"""Check the wording of the pages: `python -m docs.make.words` prints each place and what to write instead.
+"""Check the wording of pages and source files: `python -m docs.make.words` prints each place and a remedy.
 
-Code, quoted text and link targets are skipped.
+Code, quoted text and link targets are skipped. Of a source file its docstrings, comments and messages are checked.
 """
 
+import ast
+import io
 import re
 import sys
-from collections.abc import Iterator
+import tokenize
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
 ROOT = Path(__file__).parents[2]
 LONGEST = 40  # words of a sentence
+ROOMS = ("core", "client", "metrics", "graphs", "models", "algorithms", "data", "deploy", "api", "cli")
+"""The folders of the package with source files that are checked."""
 
 _UNIT = "category|class|client|column|hospital|line|method|model|patient|person|pupil|round|row|sample|seed|site"
 _COUNTED = (
@@ -52,7 +57,10 @@ class Finding:
     instead: str
 
 
-_COMPILED = [(re.compile(rf"(?<![\w-])(?:{pattern})(?![\w-])"), instead) for pattern, instead in PATTERNS.items()]
+Compiled = list[tuple[re.Pattern[str], str]]
+_COMPILED: Compiled = [(re.compile(rf"(?<![\w-])(?:{words})(?![\w-])"), new) for words, new in PATTERNS.items()]
+# "1 if the sample is used, else 0" is clear in code.
+_IN_CODE: Compiled = [one for one in _COMPILED if one[1] != "otherwise"]
 
 
 def _blank(found: re.Match[str]) -> str:
@@ -80,24 +88,53 @@ def passages(text: str) -> Iterator[tuple[int, str]]:
             held.append(bare)
 
 
-def findings(text: str) -> list[Finding]:
+def findings(text: str, patterns: Compiled = _COMPILED, longest: int = LONGEST) -> list[Finding]:
     """Return every place of a page that breaks a rule, in the order of its lines."""
     found: list[Finding] = []
     for first, passage in passages(text):
         taken = list[range]()
-        for pattern, instead in _COMPILED:
+        for pattern, instead in patterns:
             for match in pattern.finditer(passage.replace("\n", " ")):
                 if not any(match.start() in one for one in taken):  # the first of two patterns names it
                     taken.append(range(*match.span()))
                     found.append(Finding(first + passage.count("\n", 0, match.start()), match[0], instead))
         for sentence in re.finditer(r"\S.*?(?:[.?!][*_)\"]*(?=\s)|\Z)", passage, re.DOTALL):
             words = [word for word in sentence[0].split() if re.search(r"\w", word)]
-            if len(words) > LONGEST:
+            if len(words) > longest:
                 line = first + passage.count("\n", 0, sentence.start())
                 found.append(
                     Finding(line, f"{' '.join(words[:5])} ...", f"divide this sentence of {len(words)} words")
                 )
     return sorted(found, key=lambda one: one.line)
+
+
+def prose(source: str) -> Iterator[tuple[int, str]]:
+    """Yield each docstring, message and comment of a Python file, with the number of its first line."""
+    inner = set[int]()  # the parts of a message with values
+    for node in ast.walk(ast.parse(source)):
+        if isinstance(node, ast.JoinedStr):
+            inner |= {id(part) for part in node.values}
+            parts = (part.value if isinstance(part, ast.Constant) else "X" for part in node.values)
+            yield node.lineno, "".join(map(str, parts))
+        elif isinstance(node, ast.Constant) and isinstance(node.value, str) and id(node) not in inner:
+            yield node.lineno, node.value
+    for token in tokenize.generate_tokens(io.StringIO(source).readline):
+        if token.type == tokenize.COMMENT:
+            yield token.start[0], token.string.lstrip("#: ")
+
+
+def findings_in_code(source: str) -> list[Finding]:
+    """Return every place of a Python file that breaks a rule, in the order of its lines; sentences may be long."""
+    places: Iterable[tuple[int, Finding]] = (
+        (line, one) for line, text in prose(source) for one in findings(text, _IN_CODE, sys.maxsize)
+    )
+    found = {Finding(line + one.line - 1, one.words, one.instead) for line, one in places}
+    return sorted(found, key=lambda one: (one.line, one.words))
+
+
+def sources() -> list[Path]:
+    """Return the source files that are checked, each as a path in the repository."""
+    return [path.relative_to(ROOT) for room in ROOMS for path in sorted((ROOT / "src/idiolect" / room).rglob("*.py"))]
 
 
 def pages() -> list[Path]:
@@ -109,9 +146,10 @@ def pages() -> list[Path]:
 def main() -> int:
     """Print what to rewrite; return 1 if there is anything."""
     wrong: list[str] = []
-    for page in pages():
-        found = findings((ROOT / page).read_text(encoding="utf-8"))
-        wrong += [f'{page}:{one.line}: "{one.words}": write: {one.instead}' for one in found]
+    for check, paths in ((findings, pages()), (findings_in_code, sources())):
+        for path in paths:
+            found = check((ROOT / path).read_text(encoding="utf-8"))
+            wrong += [f'{path}:{one.line}: "{one.words}": write: {one.instead}' for one in found]
     print("\n".join(wrong), end="\n" if wrong else "")
     return int(bool(wrong))
 

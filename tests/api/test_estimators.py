@@ -103,9 +103,9 @@ def test_groups_are_routed_through_pipelines_and_cross_validation():
 
 def test_a_method_without_a_shared_model_says_so():
     local = PersonalizedClassifier("local", rounds=1, random_state=0).fit(X, Y, groups=GROUPS)
-    with pytest.raises(ConfigError, match="'local' has no shared model that could answer client 'paris', unknown to"):
+    with pytest.raises(ConfigError, match="no shared model that could predict client 'paris', unknown to"):
         local.predict(X[:2], groups=["rome", "paris"])
-    with pytest.raises(ConfigError, match="could answer rows without groups; give groups= of known clients"):
+    with pytest.raises(ConfigError, match="could predict rows without groups; give groups= of known clients"):
         local.predict(X[:2])
 
 

@@ -60,7 +60,7 @@ def test_init_hardens_and_writes_what_is_allowed_and_copies_no_data(kit, table, 
 
 def test_the_log_lists_what_has_left_and_its_totals(kit, table, commandline):
     outbox = Outbox(kit / "idiolect" / "sent.jsonl")
-    assert "nothing has left" in commandline("site", "log", kit)[1]
+    assert "this site has sent nothing" in commandline("site", "log", kit)[1]
     outbox.write("hub", "join", Message({"samples": {"train": 3}}), run="r", job=1, call=1)
     for round in (0, 1):
         outbox.write("hub", "round", Message({}), run="r", round=round, job=1, call=2)

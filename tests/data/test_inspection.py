@@ -28,7 +28,7 @@ def test_columns_and_copies_are_named() -> None:
     ]
     twice = pd.concat([table, table.iloc[:2]])
     moved = suspicions_of(twice, ["x"], "label", np.append(owners, ["a", "a"]), (), ())
-    assert moved == ["2 rows stand at more than one client", "1 rows repeat another row of their client"]
+    assert moved == ["2 rows are held by more than one client", "1 rows repeat another row of their client"]
     assert suspicions_of(table.iloc[:0], ["x"], "label", owners[:0], (), ()) == []
 
 
@@ -87,7 +87,7 @@ def test_rows_and_labels_that_ask_for_a_look():
         [table, table.iloc[:3].assign(ward="west"), table.iloc[7:8], table.iloc[9:10].assign(ward="tiny")]
     )
     told = " ".join(inspect_table(copied, "ward").suspicions)
-    assert "8 rows stand at more than one client" in told
+    assert "8 rows are held by more than one client" in told
     assert "1 rows repeat another row of their client" in told
     assert "1 of 4 clients have fewer than 10 rows: tiny" in told
     assert "1 of 4 clients have one class only: tiny" in told
@@ -213,9 +213,9 @@ def test_the_command_shows_what_has_to_be_mended(commandline, tmp_path):
     code, out, err = commandline("inspect", path, "--client", "ward")
     assert (code, err) == (0, "")
     assert "no label" in out
-    assert "to be mended: column 'label': 2 values are missing, first in row 4" in out
-    assert "to be mended: rows without a usable label by client: north 1 of 20, west 1 of 20" in out
-    assert "to compare methods, once the table is mended: idiolect compare" in out
+    assert "to correct: column 'label': 2 values are missing, first in row 4" in out
+    assert "to correct: rows without a usable label by client: north 1 of 20, west 1 of 20" in out
+    assert "to compare methods, once the table is corrected: idiolect compare" in out
     code, out, _ = commandline("inspect", path, "--client", "ward", "--json")
     assert (code, len(json.loads(out)["faults"])) == (0, 2)
     code, _, err = commandline("compare", "--data", path, "--client", "ward", "--methods", "local")

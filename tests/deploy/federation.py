@@ -14,7 +14,7 @@ from idiolect.deploy.kind import Kind
 from idiolect.deploy.messages import Message
 from idiolect.deploy.site.config import Allowed, SiteConfig
 from idiolect.deploy.site.site import Inline, Site
-from idiolect.deploy.site.trainer import Trainer
+from idiolect.deploy.site.trainer import SiteTrainer
 from idiolect.deploy.transport import InProcess, Replies
 from idiolect.study.spec.experiment import Experiment, comparison_of
 from idiolect.study.store.store import Store
@@ -53,7 +53,7 @@ def site_of(folder: Path, data: FederatedData, name: str, **allowed: Any) -> Sit
     """One site; the trainer is in this process."""
     own = data.select(lambda index: data.clients[index] == name)
     config = SiteConfig(name=name, data={}, allow=Allowed(**allowed))
-    return Site(folder, config, Inline(Trainer(lambda kind: own, folder / "models")))
+    return Site(folder, config, Inline(SiteTrainer(lambda kind: own, folder / "models")))
 
 
 def hub_of(folder: Path, experiment: Experiment, data: FederatedData, **settings: Any) -> Path:

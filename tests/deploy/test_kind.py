@@ -50,7 +50,7 @@ CHANGES = [
 def test_what_differs_is_named_in_one_line(data, change):
     told = {"feature_shape": "shape of a sample", "target": "mean and scale of the labels"}
     (field,) = change
-    with pytest.raises(DataError, match=f"the {told.get(field, field)} is another than the federation's") as error:
+    with pytest.raises(DataError, match=f"the {told.get(field, field)} differs from the federation's") as error:
         replace(Kind.of(data), **change).check(data)
     assert "\n" not in str(error.value)
 

@@ -5,7 +5,7 @@ import re
 import pytest
 
 from docs.make import words
-from docs.make.words import LONGEST, PATTERNS, ROOT, findings
+from docs.make.words import LONGEST, PATTERNS, ROOT, findings, findings_in_code
 
 EXAMPLES = {
     "training alone": "Compare it with training alone.",
@@ -88,13 +88,39 @@ def test_a_long_sentence_is_found_and_two_short_ones_are_not() -> None:
     assert [(one.line, one.instead) for one in found] == [(2, f"divide this sentence of {LONGEST + 1} words")]
 
 
-def test_every_page_passes(capsys: pytest.CaptureFixture[str]) -> None:
+CODE = '''"""Read leaks.
+
+They are found and told.
+"""
+
+told = 1  # 1 if it is alone
+note = f"the {told} rows a client"
+raise ValueError("the command goes on" if told else "none is told")
+'''
+
+
+def test_docstrings_comments_and_messages_are_checked_and_names_are_not() -> None:
+    assert [(one.line, one.words) for one in findings_in_code(CODE)] == [
+        (3, "told"),
+        (6, "alone"),
+        (7, "rows a client"),
+        (8, "goes on"),
+        (8, "told"),
+    ]
+
+
+def test_code_may_say_else_and_have_long_sentences() -> None:
+    assert not findings_in_code(f'"""Return 1 if it is used, else 0: {"word " * LONGEST}."""\n')
+
+
+def test_every_page_and_source_file_passes(capsys: pytest.CaptureFixture[str]) -> None:
     assert words.main() == 0, capsys.readouterr().out
 
 
 def test_a_page_that_breaks_a_rule_is_printed_with_its_line(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
+    monkeypatch.setattr(words, "sources", list)
     monkeypatch.setattr(words, "findings", lambda text: [words.Finding(3, "told", "report")])
     monkeypatch.setattr(words, "pages", lambda: [ROOT.joinpath("docs/cite.md").relative_to(ROOT)])
     assert words.main() == 1

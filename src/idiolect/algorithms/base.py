@@ -9,7 +9,7 @@ state in Python, and never sees validation or test data.
     view    = view(shared, client_id)                    what the client receives
     message, private = local(view, private, client, key) what runs on the client
     shared  = aggregate(shared, cohort, messages)        what runs on the server
-    {name: params} = models(view, private, client, key)  the models a client can be evaluated with
+    {name: params} = models(view, private, client, key)  the models that a client can be evaluated with
 
 A method that neighbours can run without a server names its graph in `peers`, and its step among them is `mix`:
 
@@ -209,7 +209,7 @@ class Algorithm(eqx.Module):
         """
         require(
             not self.reads_client(shared),
-            f"{self.name}: its server keeps a row for each client and says nothing of new clients, who have none",
+            f"{self.name}: its server keeps a row per client and has none for new clients",
         )
         return self.view(shared, jnp.asarray(0, jnp.int32))
 

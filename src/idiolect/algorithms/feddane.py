@@ -47,7 +47,7 @@ class FedDANE(Trainer):
     name: ClassVar[str] = "feddane"
     title: ClassVar[str] = "FedDANE"
     summary: ClassVar[str] = (
-        "Newton-type: local problems corrected by the federation's gradient; two rounds an update"
+        "Newton-type: local problems corrected by the federation's gradient; two rounds per update"
     )
     source: ClassVar[str] = "Li et al., Asilomar 2019, arXiv:2001.01920"
 

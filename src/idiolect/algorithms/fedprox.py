@@ -32,7 +32,7 @@ class FedProx(Averaging, Trainer):
 
     name: ClassVar[str] = "fedprox"
     title: ClassVar[str] = "FedProx"
-    summary: ClassVar[str] = "FedAvg whose clients stay near the model they received"
+    summary: ClassVar[str] = "FedAvg with clients that stay near the model they received"
     source: ClassVar[str] = "Li et al., MLSys 2020, Algorithm 2"
 
     prox_weight: Scalar = 1.0

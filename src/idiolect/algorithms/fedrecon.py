@@ -63,7 +63,9 @@ class FedRecon(OneStart, Trainer):
         """Raise `ConfigError` naming the hyper-parameter that is out of range."""
         check(self, recon_rate="positive", support="share", recon_steps="whole", split_seed="whole")
         check(self, split=get_args(Split), rebuild_on=get_args(Rebuilt))
-        require(not self.trained, f"{self.name}: trained is not for it: its private part is rebuilt for every test")
+        require(
+            not self.trained, f"{self.name}: it has no setting trained: its private part is rebuilt for every test"
+        )
 
     def init_private(self, start: Start, key: PRNGKeyArray) -> PyTree:
         """Nothing, unless private parts are kept."""

@@ -51,7 +51,7 @@ class MmFLFusion(ModalityClusters):
 
     name: ClassVar[str] = "mmfl-fusion"
     title: ClassVar[str] = "mmFL + fusion"
-    summary: ClassVar[str] = "mmFL, and private heads that fuse what a client's modalities have to say"
+    summary: ClassVar[str] = "mmFL, and private heads that fuse a client's modalities"
     source: ClassVar[str] = "beyond Rahman, Nguyen, 2024"
     model_names: ClassVar[tuple[str, ...]] = ("fused", "global", "personal")
 

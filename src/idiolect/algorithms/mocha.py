@@ -91,9 +91,9 @@ class Mocha(Algorithm):
 
     coupling: lambda_1. shrinkage: lambda_2. loss: "hinge", "logistic" or "squared". theta: theta_t^h, eq. (5); a
     client stops before the last pass when it is sure to have come this near to its optimum: 0 never, 1 at once.
-    A client not sampled has theta = 1. capacity: rows of dual variables, the most samples a client may have;
-    0: as many as the largest client has. ridge: epsilon in Omega = (W'W + epsilon^2 I)^(1/2) / trace, which adds
-    (lambda_1 / 2) epsilon^2 tr(Omega^-1) to R and keeps Omega invertible; it starts at I/N, its value for W = 0.
+    A client not sampled has theta = 1. capacity: rows of dual variables, the largest number of samples of
+    a client; 0: as many as the largest client has. ridge: epsilon in Omega = (W'W + epsilon^2 I)^(1/2) / trace, which
+    adds (lambda_1 / 2) epsilon^2 tr(Omega^-1) to R and keeps Omega invertible; it starts at I/N, its value for W = 0.
 
     The loss is summed over samples, as in the paper. Divided by n_t, client t's part is its mean loss with an L2
     weight of lambda_2 / n_t, where other methods have the model's l2 for every client; that l2 is not used here.
@@ -267,7 +267,7 @@ class Mocha(Algorithm):
         """m and q: the model that a new client has with alpha = 0, and its curvature."""
         require(
             self.relationship == "fixed" and self.relation is None,
-            "mocha: a relation that is learned or given says nothing of new clients, only the default does",
+            "mocha: a learned or given relation has no row for new clients, only the default has",
         )
         clients = len(shared.conjugate)
         pull = self.coupling * clients / (clients + 1)

@@ -28,8 +28,8 @@ class PFLEGO(Parted):
         W_i <- W_i - rho (I/r) grad_W l_i(W_i, theta)                                            (3)
     The server: theta <- theta - rho (I/r) sum_{i in S} alpha_i g_i                              (4)
 
-    I: clients, r: expected number of clients a round. The body sees two forward passes and one backward pass a
-    round, whatever tau.
+    I: clients, r: expected number of clients per round. The body sees two forward passes and one backward pass
+    per round, for any tau.
 
     head_rate: beta. rate: rho. local_steps: tau. server_optimizer: takes the body's step with base rate rho: "sgd"
     as in (4), "adam" in the paper's experiments. head, head_init: see `Parted`. cache: False computes the features

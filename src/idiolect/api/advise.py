@@ -25,17 +25,23 @@ def advise(
     out: str | Path | None = None,
     quiet: bool = False,
 ) -> Advice:
-    """Advise on a federation: local training, a shared model, or a model per client; and who gains.
+    """Advise whether to federate: local training, a shared model, or a model per client; and who gains.
 
-    data: a federation, whose rows are divided anew, or a function that makes the division of a seed, such as
-    `lambda seed: from_table(path, validation=0.2, split_seed=seed)`, so that features are scaled by each division's
-    training rows. model: by default the linear model of the task, from zero. methods: names or classes of methods, in
-    addition to `local` and `fedavg`, which always run. splits: random divisions. rounds: at most; validation data
-    choose. out: a folder for the page, tables and a figure; the same call resumes there if it was stopped. quiet: do
-    not print the page.
+    Args:
+        data: A federation, whose rows are divided anew, or a function that makes the division of a seed, such as
+            `lambda seed: from_table(path, validation=0.2, split_seed=seed)`, so that features are scaled by each
+            division's training rows.
+        model: By default the linear model of the task, from zero.
+        methods: Names or classes of methods, in addition to `local` and `fedavg`, which always run.
+        splits: Number of random divisions.
+        rounds: The largest number of rounds; validation data choose.
+        out: A folder for the page, tables and a figure; the same call resumes there if it was stopped.
+        quiet: Do not print the page.
 
-    Raises `ConfigError` for settings out of range and without scikit-learn, `DataError` for data that cannot be
-    divided, `StoreError` if the folder cannot be written or holds another advice.
+    Raises:
+        ConfigError: For settings out of range and without scikit-learn.
+        DataError: For data that cannot be divided.
+        StoreError: If the folder cannot be written or holds another advice.
     """
     use_compilation_cache()
     folder = None if out is None else Path(out)

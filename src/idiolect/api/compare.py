@@ -58,10 +58,12 @@ def compare(
 ) -> Comparison:
     """Compare methods on the same cohorts and seeds.
 
-    methods: each a name, {"name": "pfedme", "rate": 0.01, ...}, `idiolect.PFedMe(rate=0.01)`, or a class, also your
-    own. Two methods of one class have labels with their settings.
-    metric: used by selection, figures and `hurt`, accuracy or mse by default; further metrics, separated by commas,
-    are only measured. out: a folder for the report, figures and every client's model; without it nothing is written.
+    Args:
+        methods: Each a name, {"name": "pfedme", "rate": 0.01, ...}, `idiolect.PFedMe(rate=0.01)`, or a class, also
+            your own. Two methods of one class have labels with their settings.
+        metric: The metric of selection, figures and `hurt`, accuracy or mse by default; further metrics, separated by
+            commas, are only measured.
+        out: A folder for the report, figures and every client's model; without it nothing is written.
     """
     check_data(data)
     check_model_argument(model)

@@ -188,7 +188,7 @@ class _Personalized(BaseEstimator):
         if self._shared is None and (rows < 0).any():
             who = "" if names is None else f"client {names[rows < 0].tolist()[0]!r}, unknown to fit"
             raise ConfigError(
-                f"method {self.method!r} has no shared model that could answer {who or 'rows without groups'}; "
+                f"method {self.method!r} has no shared model that could predict {who or 'rows without groups'}; "
                 f"give groups= of known clients, or take a method with a model '{SHARED}' such as 'fedavg-ft'"
             )
         return rows

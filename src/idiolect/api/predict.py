@@ -99,8 +99,8 @@ def models_in(folder: Path) -> dict[str, ClientModel]:
     if not models:
         below = sorted({str(file.parent) for file in folder.rglob(f"*{SUFFIX}")} - {str(folder)})
         whole = sorted(str(file) for file in folder.glob(f"*{SUFFIX}"))
-        told = f"name one of {some(below + whole, 8)}" if below or whole else "it holds no model file"
-        raise StoreError(f"{folder} is no folder of clients' models: {told}")
+        hint = f"name one of {some(below + whole, 8)}" if below or whole else "it holds no model file"
+        raise StoreError(f"{folder} is no folder of clients' models: {hint}")
     return models
 
 
@@ -109,7 +109,7 @@ def _by_client(
 ) -> list[tuple[ClientModel, Int[np.ndarray, "m"]]]:
     """Each model with the rows that it predicts."""
     if owners is None:
-        raise DataError(f"{where}: no client column '{column}', so nothing says which client's model predicts a row")
+        raise DataError(f"{where}: no client column '{column}', so the client of a row, and its model, are unknown")
     code, names = pd.factorize(owners, use_na_sentinel=False)
     unknown = sorted({str(name) for name in names if name not in models})
     if unknown:

@@ -184,15 +184,24 @@ def run(
 ) -> Run:
     """Run one method and keep everything in memory.
 
-    model: any Equinox module that maps one sample to outputs, or a name or specification of the zoo ("mlr").
-    algorithm: a method, `idiolect.PFedMe(rate=0.01)`, or as in `compare`: "pfedme", {"name": "pfedme", "rate": 0.01}.
-    cohort: clients per round, all by default. loss: of one sample, (output, label) -> scalar; by default the
-    specification's, else cross-entropy or half squared error. l2: weight of the L2 term. block, debug: see
-    `Simulation`. private: a file for the clients' private states, if they are too large for memory. eval_clients:
-    evaluate only this many clients, drawn once (`run.evaluator.ids`). metric: used by `show` and `summary`, accuracy
-    or mse by default; further metrics, separated by commas, are only measured.
+    Args:
+        model: Any Equinox module that maps one sample to outputs, or a name or specification of the zoo ("mlr").
+        algorithm: A method, `idiolect.PFedMe(rate=0.01)`, or as in `compare`: "pfedme", {"name": "pfedme", "rate":
+            0.01}.
+        cohort: Clients per round, all by default.
+        loss: Of one sample, (output, label) -> scalar; by default the specification's, else cross-entropy or half
+            squared error.
+        l2: Weight of the L2 term.
+        block: See `Simulation`.
+        debug: See `Simulation`.
+        private: A file for the clients' private states, if they are too large for memory.
+        eval_clients: Evaluate only this many clients, drawn once (`run.evaluator.ids`).
+        metric: The metric of `show` and `summary`, accuracy or mse by default; further metrics, separated by commas,
+            are only measured.
 
-    Raises `ConfigError` for settings out of range, `DivergedError` at the first NaN or infinity.
+    Raises:
+        ConfigError: For settings out of range.
+        DivergedError: At the first NaN or infinity.
     """
     check_data(data)
     method, seed = method_of(algorithm), seed_of(seed)

@@ -73,17 +73,23 @@ def sweep(
 ) -> SweepResult:
     """Try settings of one or several methods on the same seeds; choose each method's best on validation data.
 
-    method: one or several, each a name, a specification, a method or its class, as in `compare`; what it sets is
-    fixed. space: hyper-parameter (or "model.l2") ->
-    values, or a text as on the command line ("log(0.001,1,7)"); for a list of methods {method: space}. search:
-    "grid"; "random": `budget` settings of each method; "halving": rungs of rounds, 1/eta of the settings kept at
-    each; "cv": `folds` folds of each client's training samples; "optuna": `budget` settings of each method, proposed
-    `batch` (8) at a time from the scores of earlier ones. memory: bytes for the runs that run at once, by default
-    IDIOLECT_MEMORY (GB) or a share of the machine's memory. block: runs vmapped together. metric: the metric that
-    chooses on validation data, accuracy or mse by default. show_test: test scores of all settings, without a say in
-    the choice. out: a folder from which a killed sweep resumes.
+    Args:
+        method: One or several, each a name, a specification, a method or its class, as in `compare`; what it sets is
+            fixed.
+        space: Hyper-parameter (or "model.l2") -> values, or a text as on the command line ("log(0.001,1,7)"); for a
+            list of methods {method: space}.
+        search: "grid"; "random": `budget` settings of each method; "halving": rungs of rounds, 1/eta of the settings
+            kept at each; "cv": `folds` folds of each client's training samples; "optuna": `budget` settings of each
+            method, proposed `batch` (8) at a time from the scores of earlier ones.
+        memory: Bytes for the runs that run at once, by default IDIOLECT_MEMORY (GB) or a share of the machine's
+            memory.
+        block: Runs vmapped together.
+        metric: The metric that chooses on validation data, accuracy or mse by default.
+        show_test: Show test scores of all settings; they are not used for the choice.
+        out: A folder from which a killed sweep resumes.
 
-    Raises `ConfigError` for unknown settings or values out of range, before anything runs.
+    Raises:
+        ConfigError: For unknown settings or values out of range, before anything runs.
     """
     check_data(data)
     check_model_argument(model)

@@ -12,7 +12,7 @@ from rich.markdown import Markdown
 
 from idiolect.cli.options import ClientColumn, DataDir, Json, LabelColumn, Out, assignments, check_output, data_spec
 from idiolect.cli.stopping import stoppable, this_command
-from idiolect.cli.terminal import console, print_json, told_file
+from idiolect.cli.terminal import console, print_file, print_json
 from idiolect.core.errors import ConfigError
 from idiolect.data.divide.division import smallest
 from idiolect.data.federated import FederatedData
@@ -48,7 +48,7 @@ def advise(
     data_dir: DataDir = None,
     as_json: Json = False,
 ) -> None:
-    """Should these clients federate, with what, and who gains or loses: one page, with its uncertainty.
+    """Advise whether to federate, with which method, and who gains or loses; with the uncertainty.
 
     If it is stopped, the same command resumes it.
 
@@ -104,7 +104,7 @@ def print_advice(advice: Advice, folder: Path, as_json: bool) -> None:
     console().print(Markdown(page(advice, figure=False)))
     console().print(f"page, tables, figure: {folder / 'advice.md'}", markup=False, highlight=False, soft_wrap=True)
     if (folder / PAGE).is_file():
-        told_file("HTML page", folder / PAGE)
+        print_file("HTML page", folder / PAGE)
 
 
 def division_of(spec: dict[str, Any], bench: Workbench) -> Callable[[int], FederatedData]:

@@ -84,7 +84,7 @@ def execute(
             raise
         reason = f"another process of this run was lost ({str(error).splitlines()[0][:200]})"
         raise StoreError(f"{reason}; resume, with any number of devices, with: {goes_on()}") from error
-    print_results(results, as_json, out, told=1)
+    print_results(results, as_json, out, skip=1)
     raise_diverged(results)
 
 

@@ -64,7 +64,7 @@ def recorded(folder: Path, command: str, as_json: bool) -> None:
         results = Results(store, stored_experiment(store))
         write_report(results, folder, command)
         results_page(results, folder, command)
-        print_results(results, as_json, folder, told=1)
+        print_results(results, as_json, folder, skip=1)
         raise_diverged(results)
 
 
@@ -90,8 +90,8 @@ def _update(display: Display, rounds: dict[str, int], folder: Path) -> None:
 
 def federate(
     experiment_file: Annotated[str, typer.Argument(metavar="EXPERIMENT.toml", help="A file, or a packaged name.")],
-    sites: Annotated[int | None, typer.Option("--sites", min=1, help="Sites (default: one a client).")] = None,
-    quick: Annotated[bool, typer.Option("--quick", help="Without network and certificates.")] = False,
+    sites: Annotated[int | None, typer.Option("--sites", min=1, help="Sites (default: one per client).")] = None,
+    quick: Annotated[bool, typer.Option("--quick", help="Run without network and certificates.")] = False,
     deadline: Annotated[float, typer.Option("--deadline", min=0.1, help="Seconds of a round.")] = 60.0,
     quorum: Annotated[
         int | None, typer.Option("--quorum", min=1, help="Answers that a round needs (default: half of its cohort).")

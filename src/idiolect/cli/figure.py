@@ -103,11 +103,16 @@ def figure(
     form: Annotated[
         Form | None, typer.Option("--format", help="pdf, svg or png.  [default: --out's suffix, else pdf]")
     ] = None,
-    style: Annotated[Look, typer.Option("--style", help="report: as there; paper: for a column.")] = Look.report,
+    style: Annotated[
+        Look, typer.Option("--style", help="report: as in the report; paper: for a column.")
+    ] = Look.report,
     width: Annotated[
-        str, typer.Option("--width", help="Of a paper's column: single (3.25 in), double (6.75 in), 8.4cm, 3.3in.")
+        str,
+        typer.Option("--width", help="Width of a paper's column: single (3.25 in), double (6.75 in), 8.4cm, 3.3in."),
     ] = "single",
-    font: Annotated[Font, typer.Option("--font", help="Of a paper's figure; serif looks like Times.")] = Font.sans,
+    font: Annotated[
+        Font, typer.Option("--font", help="Font of a paper's figure; serif looks like Times.")
+    ] = Font.sans,
     cell: Annotated[str, typer.Option("--cell", help="The cell, if the run has several.")] = "",
     methods: Annotated[str, typer.Option("--methods", help="Draw only these labels or names, by commas.")] = "",
     models: Annotated[str, typer.Option("--models", help="Draw only these named models, comma-separated.")] = "",
@@ -118,7 +123,7 @@ def figure(
     ymin: Annotated[float | None, typer.Option("--ymin", help="Curves: the lower end of the score's axis.")] = None,
     ymax: Annotated[float | None, typer.Option("--ymax", help="Curves: its upper end.")] = None,
     columns: Annotated[
-        Columns | None, typer.Option("--columns", help="Table: a column a cell, or a column a metric of one cell.")
+        Columns | None, typer.Option("--columns", help="Table: one column per cell, or per metric of one cell.")
     ] = None,
     spread: Annotated[Spread, typer.Option("--spread", help="Table: what follows ±.")] = Spread.interval,
     out: Annotated[
@@ -127,7 +132,7 @@ def figure(
             "--out",
             parser=file_path,
             metavar="FILE",
-            help="Where to write it, over a file that is there (default: ./RUN-KIND.pdf); for 'all' a folder.",
+            help="Output file, which is overwritten (default: ./RUN-KIND.pdf); for 'all' a folder.",
         ),
     ] = None,
     as_json: Json = False,

@@ -19,7 +19,7 @@ from idiolect.cli.options import (
     folder_path,
 )
 from idiolect.cli.stopping import stoppable, this_command
-from idiolect.cli.terminal import console, print_json, print_told
+from idiolect.cli.terminal import console, print_json, print_outcome
 from idiolect.core.errors import require
 from idiolect.deploy.hub.config import HubConfig
 from idiolect.deploy.hub.create import add_site, make_hub, remove_site
@@ -32,14 +32,14 @@ from idiolect.deploy.nvflare.supervisor import hub_kits, served, watch_of
 from idiolect.report.trackers.tracking import tracked, trackers_of
 from idiolect.study.spec.change import override
 
-app = typer.Typer(no_args_is_help=True, help="The hub of a federation: it sees no row.", rich_markup_mode="rich")
+app = typer.Typer(no_args_is_help=True, help="The hub of a federation; it receives no rows.", rich_markup_mode="rich")
 
 HubFolder = Annotated[
     Path, typer.Argument(parser=folder_path, metavar="FOLDER", help="The hub's folder: its runs and reports.")
 ]
 HubKit = Annotated[Path, typer.Option("--kit", parser=folder_path, metavar="KIT", help="The hub's kit.")]
 AdminKit = Annotated[
-    Path, typer.Option("--admin", parser=folder_path, metavar="KIT", help="The kit of who submits jobs.")
+    Path, typer.Option("--admin", parser=folder_path, metavar="KIT", help="The kit of the person who submits jobs.")
 ]
 LAST = 5
 """Rounds of which the status names the missing sites."""
@@ -51,7 +51,8 @@ def init(
     experiment_file: Annotated[str, typer.Argument(metavar="EXPERIMENT.toml", help="A file, or a packaged name.")],
     sites: Annotated[str, typer.Option("--sites", help="The names of the sites' certificates, with commas.")],
     schema: Annotated[
-        Path | None, typer.Option("--schema", parser=file_path, metavar="FILE", help="By which all sites encode.")
+        Path | None,
+        typer.Option("--schema", parser=file_path, metavar="FILE", help="The schema by which all sites encode."),
     ] = None,
     agree: Annotated[
         bool, typer.Option("--agree", help="The sites agree on a schema before the first round.")
@@ -83,7 +84,7 @@ def init(
         *(f"  {line}" for line in allowed),
         f"to start it: idiolect hub run {shlex.quote(str(folder))} --kit KIT --admin KIT",
     ]
-    print_told({"hub": str(folder / "hub.json"), "sites": names, "resources": allowed}, lines, as_json)
+    print_outcome({"hub": str(folder / "hub.json"), "sites": names, "resources": allowed}, lines, as_json)
 
 
 @app.command()
@@ -124,10 +125,10 @@ def status(folder: HubFolder, admin: AdminKit, as_json: Json = False) -> None:
     missing: list[dict[str, Any]] = [
         {"run": line["run"], "round": int(line["round"]) + 1, "missing": line["missing"]} for line in last
     ]
-    told: dict[str, Any] = {"sites": here, "left": list(config.left), "jobs": list(found.running)}
-    told |= {"rounds": done, "of": total, "last": missing, "agreed": config.kind is not None}
+    values: dict[str, Any] = {"sites": here, "left": list(config.left), "jobs": list(found.running)}
+    values |= {"rounds": done, "of": total, "last": missing, "agreed": config.kind is not None}
     if as_json:
-        print_json(told)
+        print_json(values)
         return
     print(f"sites: {', '.join(f'{s} ({_word(on)})' for s, on in here.items())}")
     print(f"jobs running: {', '.join(found.running) or 'none'}")
@@ -152,7 +153,7 @@ def stop(kit: HubKit, as_json: Json = False) -> None:
     own = read_kit(kit)
     require_kind(own, "server")
     stopped = stop_process(own)
-    print_told({"stopped": stopped}, ["stopped" if stopped else "it did not run"], as_json)
+    print_outcome({"stopped": stopped}, ["stopped" if stopped else "it did not run"], as_json)
 
 
 @app.command()
@@ -166,8 +167,8 @@ def add(
     idiolect hub add study east
     """
     sites = add_site(folder, site).present
-    told = f"site '{site}' joins with the next job: end 'idiolect hub run' with Ctrl-C and start it again"
-    print_told({"added": site, "sites": list(sites)}, [told], as_json)
+    message = f"site '{site}' joins with the next job: end 'idiolect hub run' with Ctrl-C and start it again"
+    print_outcome({"added": site, "sites": list(sites)}, [message], as_json)
 
 
 @app.command()
@@ -177,5 +178,5 @@ def remove(folder: HubFolder, site: Annotated[str, typer.Argument(help="Its name
     idiolect hub remove study east
     """
     sites = remove_site(folder, site).present
-    told = f"site '{site}' is not called from the next job on; its private state and models stay with it"
-    print_told({"removed": site, "sites": list(sites)}, [told], as_json)
+    message = f"site '{site}' is not called from the next job on; its private state and models stay with it"
+    print_outcome({"removed": site, "sites": list(sites)}, [message], as_json)

@@ -22,7 +22,7 @@ def inspect(
     task: Annotated[str | None, typer.Option("--task", help="classification or regression.")] = None,
     as_json: Json = False,
 ) -> None:
-    """Look at a table: clients, labels, columns, gaps, suspected identifiers and leaks, and the command to run.
+    """Inspect a table: clients, labels, columns, gaps, suspected identifiers and leaks, and the command to run.
 
     A table that cannot be trained on yet is shown too, with what to mend in it.
 
@@ -37,12 +37,12 @@ def inspect(
     out.print(_clients(found))
     out.print(_columns(found))
     for line in found.faults:
-        out.print(Text(f"to be mended: {line}", style="red"), soft_wrap=True)
+        out.print(Text(f"to correct: {line}", style="red"), soft_wrap=True)
     for line in found.notes:
         out.print(Text(f"note: {line}"), soft_wrap=True)
     for line in found.suspicions:
         out.print(Text(f"check: {line}", style="yellow"), soft_wrap=True)
-    then = "to compare methods, once the table is mended" if found.faults else "to compare methods"
+    then = "to compare methods, once the table is corrected" if found.faults else "to compare methods"
     out.print(Text(f"{then}: {found.command}"), soft_wrap=True)
 
 

@@ -125,7 +125,7 @@ COMMANDS = {
     "advise": Place(
         "idiolect.cli.advise",
         "advise",
-        "Should these clients federate, with what, and who gains or loses: one page, with its uncertainty.",
+        "Advise whether to federate, with which method, and who gains or loses; with the uncertainty.",
     ),
     "compare": Place(
         "idiolect.cli.experiments",
@@ -153,7 +153,7 @@ COMMANDS = {
     "report": Place(
         "idiolect.cli.runs",
         "report",
-        "Write one self-contained HTML page: the answer, the table, every client, how it was made.",
+        "Write a self-contained HTML page: the conclusion, the table, every client, how it was made.",
     ),
     "show": Place("idiolect.cli.show", "show", "Show what a folder holds: results, and runs that are not finished."),
     "watch": Place(
@@ -167,7 +167,7 @@ COMMANDS = {
     "inspect": Place(
         "idiolect.cli.inspect",
         "inspect",
-        "Look at a table: clients, labels, columns, gaps, suspected identifiers and leaks, and the command to run.",
+        "Inspect a table: clients, labels, columns, gaps, suspected identifiers and leaks, and the command to run.",
     ),
     "predict": Place(
         "idiolect.cli.models",
@@ -199,8 +199,8 @@ COMMANDS = {
         "list_",
         "List what can be named: methods, data, models, metrics, experiments; with a name, its page.",
     ),
-    "hub": Place("idiolect.cli.hub", "app", "The hub of a federation: it sees no row."),
-    "site": Place("idiolect.cli.site", "app", "A site of a federation: its data stay here."),
+    "hub": Place("idiolect.cli.hub", "app", "The hub of a federation; it receives no rows."),
+    "site": Place("idiolect.cli.site", "app", "A site of a federation; its data stay on this machine."),
 }
 """Every command. `launch` is made here."""
 

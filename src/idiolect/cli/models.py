@@ -11,7 +11,7 @@ import typer
 from idiolect.api.predict import predict as predicted
 from idiolect.cli.options import DataDir, Json, Out, check_output, file_path
 from idiolect.cli.stopping import stoppable, this_command
-from idiolect.cli.terminal import print_json, print_told
+from idiolect.cli.terminal import print_json, print_outcome
 from idiolect.core.errors import ConfigError, require
 from idiolect.core.files import atomic_write
 from idiolect.data.sets.like import encode_like
@@ -33,7 +33,8 @@ def predict(
     model: Annotated[
         Path,
         typer.Argument(
-            metavar="MODEL", help="A model file, or the folder of all clients' models: each row by its client's."
+            metavar="MODEL",
+            help="A model file, or the folder of all clients' models, which predicts each row by its client's.",
         ),
     ],
     table: Annotated[Path, typer.Argument(metavar="NEW.csv", help="Rows with the columns of the training table.")],
@@ -110,7 +111,7 @@ def export(
     for file in exported_files(target, kind):
         check_output(file, model, model.parent / INDEX)
     files = [str(file) for file in export_model(load_model(model), target, kind)]
-    print_told({"files": files}, files, as_json)
+    print_outcome({"files": files}, files, as_json)
 
 
 def personalize(

@@ -91,17 +91,20 @@ _PYTHON = ("[", "(", "{", "'", '"', "True", "False", "None")
 Data = Annotated[str, typer.Option("--data", help="See 'idiolect list data', or a CSV, Parquet, JSON or Excel file.")]
 ModelName = Annotated[str, typer.Option("--model", help="See 'idiolect list models'.")]
 Rounds = Annotated[int, typer.Option("--rounds", help="Communication rounds.")]
-Cohort = Annotated[float | None, typer.Option("--cohort", help="Clients a round (default: all).")]
+Cohort = Annotated[float | None, typer.Option("--cohort", help="Clients per round (default: all).")]
 SamplingKind = Annotated[str, typer.Option("--sampling", help="fixed or binomial.")]
 Seeds = Annotated[int | None, typer.Option("--seeds", help="Number of seeds.  [default: 1]")]
 Splits = Annotated[
     int | None,
-    typer.Option("--splits", help="As --seeds, and each seed also draws its own training and test samples."),
+    typer.Option("--splits", help="Number of seeds, each of which also draws its own training and test samples."),
 ]
 EvalEvery = Annotated[int, typer.Option("--eval-every", help="Rounds between evaluations.")]
 MetricName = Annotated[
     str,
-    typer.Option("--metric", help="What chooses and is compared; after a comma others, see 'idiolect list metrics'."),
+    typer.Option(
+        "--metric",
+        help="The metric that chooses and is compared, then others, by commas; see 'idiolect list metrics'.",
+    ),
 ]
 ClientColumn = Annotated[str, typer.Option("--client", help="The client column of a table.")]
 LabelColumn = Annotated[str, typer.Option("--label", help="The label column of a table.")]
@@ -125,11 +128,11 @@ Out = Annotated[
     Path | None,
     typer.Option("--out", parser=folder_path, metavar="FOLDER", help="Folder for runs, tables, figures and models."),
 ]
-Jobs = Annotated[int | None, typer.Option("--jobs", min=1, help="Processes at once (default: one a core).")]
+Jobs = Annotated[int | None, typer.Option("--jobs", min=1, help="Processes at once (default: one per core).")]
 Json = Annotated[bool, typer.Option("--json", help="Print one JSON object instead of tables.")]
 DataDir = Annotated[
     str | None,
-    typer.Option("--data-dir", help="Folder with one sub-folder a data set (or set IDIOLECT_DATA)."),
+    typer.Option("--data-dir", help="Folder with one sub-folder per data set (or set IDIOLECT_DATA)."),
 ]
 Settings = Annotated[
     list[str] | None,
@@ -139,13 +142,13 @@ Models = Annotated[Saved, typer.Option("--save-models", help="Client models of t
 MLflowTo = Annotated[
     str | None,
     typer.Option(
-        "--mlflow", metavar="FOLDER", help="Also to MLflow: a folder, or an address such as http://host:5000."
+        "--mlflow", metavar="FOLDER", help="Log to MLflow as well: a folder, or an address such as http://host:5000."
     ),
 ]
 TensorBoardTo = Annotated[
-    str | None, typer.Option("--tensorboard", metavar="FOLDER", help="Also as event files for TensorBoard.")
+    str | None, typer.Option("--tensorboard", metavar="FOLDER", help="Write event files for TensorBoard as well.")
 ]
-Debug = Annotated[bool, typer.Option("--debug", help="Without compilation: slow, but a breakpoint sees numbers.")]
+Debug = Annotated[bool, typer.Option("--debug", help="Run without compilation: slow, but breakpoints see numbers.")]
 
 
 def data_spec(data: str, client: str, label: str) -> tuple[dict[str, Any], str]:

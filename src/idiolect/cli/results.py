@@ -12,10 +12,10 @@ from idiolect.report.verdicts import verdict_sentence
 from idiolect.study.analyse.results import Results
 
 
-def print_results(results: Results, as_json: bool, out: Path, told: int = 0) -> None:
+def print_results(results: Results, as_json: bool, out: Path, skip: int = 0) -> None:
     """Print every cell's table with its notes, unfinished runs and how to resume them, and the paths of the files.
 
-    told: this many of the diverged runs are left out, the first ones, which the command's error names.
+    skip: number of diverged runs, from the first, that are not printed, since the command's error names them.
     """
     if as_json:
         print_json(to_dict(results))
@@ -33,7 +33,7 @@ def print_results(results: Results, as_json: bool, out: Path, told: int = 0) -> 
         names = ", ".join(f"{row.id} at round {row.round}" for row in unfinished[:4])
         more = f" and {len(unfinished) - 4} more" if len(unfinished) > 4 else ""
         screen.print(Text(f"not finished: {names}{more}; resume with: {resume_command(out)}"), soft_wrap=True)
-    for row in results.diverged()[told:]:
+    for row in results.diverged()[skip:]:
         screen.print(Text(f"{row.id}: {row.message}", style="red"), soft_wrap=True)
     places = {"report, figures, CSV": out / "report.md", "client models": out / "models", "page": out / "report.html"}
     existing = [f"{kind}: {path}" for kind, path in places.items() if path.exists()]

@@ -9,7 +9,7 @@ import typer
 from rich.live import Live
 
 from idiolect.cli.options import Json, MLflowTo, TensorBoardTo, check_output, file_path, folder_path
-from idiolect.cli.terminal import console, print_json, print_told, resume_command, told_file
+from idiolect.cli.terminal import console, print_file, print_json, print_outcome, resume_command
 from idiolect.core.errors import ConfigError, StoreError
 from idiolect.report.live import live
 from idiolect.report.live_page import LivePage
@@ -34,7 +34,7 @@ def report(
     ] = None,
     as_json: Json = False,
 ) -> None:
-    """Write one self-contained HTML page: the answer, the table, every client, how it was made.
+    """Write a self-contained HTML page: the conclusion, the table, every client, how it was made.
 
     The page makes no request: it can be sent, printed and kept. Several folders of runs become one page.
 
@@ -49,7 +49,7 @@ def report(
     if as_json:
         print_json({"page": str(page)})
     else:
-        told_file("page", page)
+        print_file("page", page)
 
 
 LOOK = 1.0
@@ -57,9 +57,13 @@ LOOK = 1.0
 
 
 def watch(
-    folder: Annotated[Path, typer.Argument(metavar="RUN", help="A folder of runs, also a hub's, or one to come.")],
-    page: Annotated[bool, typer.Option("--page", help="As a page for a browser on this machine.")] = False,
-    port: Annotated[int, typer.Option("--port", min=0, max=65535, help="Of the page.  [default: a free one]")] = 0,
+    folder: Annotated[
+        Path, typer.Argument(metavar="RUN", help="A folder of runs, also a hub's, which may not exist yet.")
+    ],
+    page: Annotated[bool, typer.Option("--page", help="Serve a page for a browser on this machine.")] = False,
+    port: Annotated[
+        int, typer.Option("--port", min=0, max=65535, help="Port of the page.  [default: a free one]")
+    ] = 0,
     linger: Annotated[
         float, typer.Option("--linger", min=0, help="Seconds without a reader after which the page of a run ends.")
     ] = 30.0,
@@ -84,7 +88,7 @@ def watch(
     watching = Watching(folder)
     if as_json:
         if page or port:
-            raise ConfigError("--json prints how the runs stand once; leave --page and --port out")
+            raise ConfigError("--json prints the state of the runs once; leave --page and --port out")
         print_json(watching.look().to_dict())
         return
     if port and not page:
@@ -154,4 +158,4 @@ def track(
             tracker.close()
     places = [tracker.where for tracker in trackers]
     runs = "1 run" if count == 1 else f"{count} runs"
-    print_told({"runs": count, "see": places}, [f"{runs} sent; see: {place}" for place in places], as_json)
+    print_outcome({"runs": count, "see": places}, [f"{runs} sent; see: {place}" for place in places], as_json)

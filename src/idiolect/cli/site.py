@@ -13,7 +13,7 @@ from rich.text import Text
 
 from idiolect.algorithms.registry import ALGORITHMS
 from idiolect.cli.options import Json, check_output, file_path, folder_path
-from idiolect.cli.terminal import console, print_json, print_told
+from idiolect.cli.terminal import console, print_json, print_outcome
 from idiolect.core.errors import StoreError, require, unknown
 from idiolect.core.rights import restrict
 from idiolect.deploy.nvflare.checks import site_checks
@@ -27,7 +27,9 @@ from idiolect.deploy.site.data import own_summary
 from idiolect.deploy.site.outbox import Outbox
 from idiolect.deploy.site.trainer import own_of
 
-app = typer.Typer(no_args_is_help=True, help="A site of a federation: its data stay here.", rich_markup_mode="rich")
+app = typer.Typer(
+    no_args_is_help=True, help="A site of a federation; its data stay on this machine.", rich_markup_mode="rich"
+)
 
 KitFolder = Annotated[
     Path, typer.Argument(parser=folder_path, metavar="KIT", help="The site's kit: the folder with startup/ in it.")
@@ -52,8 +54,8 @@ def init(
     evaluation: Annotated[
         bool, typer.Option("--evaluation/--no-evaluation", help="Sums of scores may leave.")
     ] = True,
-    summaries: Annotated[bool, typer.Option("--allow-summaries", help="Sums of columns may leave.")] = False,
-    rarest: Annotated[int, typer.Option("--rarest", min=1, help="What fewer rows have is in no summary.")] = 5,
+    summaries: Annotated[bool, typer.Option("--allow-summaries", help="Allow sums of columns to be sent.")] = False,
+    rarest: Annotated[int, typer.Option("--rarest", min=1, help="Values of fewer rows are in no summary.")] = 5,
     neighbours: Annotated[str, typer.Option("--neighbours", help="Sites with which models are exchanged.")] = "all",
     as_json: Json = False,
 ) -> None:
@@ -83,7 +85,7 @@ def init(
         f"to check it: idiolect site check {shlex.quote(str(kit_folder))}",
     ]
     value = {"site": kit.name, "configuration": str(kit.site / "site.toml"), "hardened": list(changed)}
-    print_told(value, lines, as_json)
+    print_outcome(value, lines, as_json)
 
 
 @app.command()
@@ -158,12 +160,12 @@ def print_log(lines: Sequence[dict[str, Any]]) -> None:
     screen = console()
     screen.print(table)
     for line in lines:
-        for told in line.get("listing", ()):
-            screen.print(Text(f"  {told}"), soft_wrap=True)
+        for entry in line.get("listing", ()):
+            screen.print(Text(f"  {entry}"), soft_wrap=True)
     for task, (count, size) in totals.items():
         print(f"{task}: {count} messages, {size:,} bytes")
     if not lines:
-        print("nothing has left this site")
+        print("this site has sent nothing")
 
 
 def print_terms(terms: dict[str, dict[str, Any]], lines: Sequence[dict[str, Any]], as_json: bool) -> None:
@@ -179,8 +181,8 @@ def print_terms(terms: dict[str, dict[str, Any]], lines: Sequence[dict[str, Any]
         rest = {name: value for name, value in asked.items() if name not in ("run", "method", "model", "kind")}
         screen.print(Text(head), soft_wrap=True)
         for name, values in (("method", asked["method"]), ("model", asked["model"]), ("run", rest)):
-            told = ", ".join(f"{setting} = {json.dumps(value)}" for setting, value in values.items())
-            screen.print(Text(f"  {name}: {told}"), soft_wrap=True)
+            shown = ", ".join(f"{setting} = {json.dumps(value)}" for setting, value in values.items())
+            screen.print(Text(f"  {name}: {shown}"), soft_wrap=True)
     if not terms:
         print("no hub has asked for a run yet")
 
@@ -206,7 +208,7 @@ def summary(kit_folder: KitFolder, as_json: Json = False) -> None:
     own = own_of({"folder": str(kit.site), "data": config.data, "name": config.name})
     lines, allowed = list(listing(own_summary(own, {}, config.allow.rarest))), config.allow.summaries
     refusal = "the site does not allow it to be sent: 'idiolect site init' with --allow-summaries does"
-    print_told({"allowed": allowed, "summary": lines}, lines if allowed else [*lines, refusal], as_json)
+    print_outcome({"allowed": allowed, "summary": lines}, lines if allowed else [*lines, refusal], as_json)
 
 
 def _check(kit: Kit, may_wait: Sequence[str] = (), as_json: bool = False) -> None:

@@ -34,8 +34,8 @@ def stoppable(out: Path | None = None, goes_on: Callable[[], str] = this_command
             yield
     except KeyboardInterrupt:
         kept = out is not None and _is_kept(out)
-        told = f"resume with: {goes_on()}" if kept else f"nothing was kept; begin again with: {this_command()}"
-        print(f"stopped; {told}", file=sys.stderr)
+        hint = f"resume with: {goes_on()}" if kept else f"nothing was kept; begin again with: {this_command()}"
+        print(f"stopped; {hint}", file=sys.stderr)
         raise typer.Abort from None
 
 

@@ -33,7 +33,7 @@ from idiolect.cli.options import (
     with_auto_model,
 )
 from idiolect.cli.stopping import stoppable, this_command
-from idiolect.cli.terminal import console, print_json, told_file
+from idiolect.cli.terminal import console, print_file, print_json
 from idiolect.core.errors import ConfigError, require
 from idiolect.report.progress import SweepDisplay
 from idiolect.report.trackers.tracking import tracked, trackers_of
@@ -82,7 +82,7 @@ def sweep(
         ),
     ] = None,
     seeds: Seeds = None,
-    seed: Annotated[int, typer.Option("--seed", help="The first seed; random draws and folds have it too.")] = 0,
+    seed: Annotated[int, typer.Option("--seed", help="The first seed, also of random draws and folds.")] = 0,
     rounds: Rounds = 100,
     cohort: Cohort = None,
     sampling: SamplingKind = "fixed",
@@ -176,7 +176,7 @@ def sweep(
         if swept.chosen:
             chosen = shlex.quote(str(target / "chosen.toml"))
             console().print(Text(f"to run what was chosen: idiolect run {chosen}"), soft_wrap=True)
-        told_file("page", target / PAGE)
+        print_file("page", target / PAGE)
     if not swept.chosen:
         raise ConfigError("every setting diverged; lower the learning rates")
 

@@ -26,7 +26,7 @@ def print_json(value: Any) -> None:
     print(json.dumps(value, indent=2))
 
 
-def print_told(value: dict[str, Any], lines: Sequence[str], as_json: bool) -> None:
+def print_outcome(value: dict[str, Any], lines: Sequence[str], as_json: bool) -> None:
     """Print what a command has done: one JSON object, or lines."""
     if as_json:
         print_json(value)
@@ -43,7 +43,7 @@ def print_entries(entries: dict[str, str]) -> None:
     console().print(table)
 
 
-def told_file(kind: str, path: Path) -> None:
+def print_file(kind: str, path: Path) -> None:
     """Print where a file is that a command has written."""
     console().print(Text(f"{kind}: {path}"), soft_wrap=True)
 

@@ -21,8 +21,8 @@ def machine_memory() -> int | None:
 def check_fits(needed: int, what: str) -> None:
     """Raise `ConfigError` if something needs more bytes than this machine has; what: what it is, what to do."""
     if (memory := machine_memory()) is not None:
-        told = f"this machine has {memory / 1e9:.0f} GB of memory, and at least {needed / 1e9:,.0f} GB are needed"
-        require(needed <= memory, f"{told} for {what}")
+        shortage = f"this machine has {memory / 1e9:.0f} GB of memory, and at least {needed / 1e9:,.0f} GB are needed"
+        require(needed <= memory, f"{shortage} for {what}")
 
 
 BOUNDARY = 64  # bytes; XLA uses a numpy array without copying it only if it begins on such a boundary

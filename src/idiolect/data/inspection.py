@@ -84,7 +84,7 @@ def _copies(table: pd.DataFrame, owners: Shaped[np.ndarray, "n"]) -> list[str]:
     held = np.unique(np.stack([number, np.unique(owners, return_inverse=True)[1]]), axis=1)
     clients = np.bincount(held[0])
     shared, repeated = int((clients[number] > 1).sum()), len(number) - held.shape[1]
-    found = [f"{shared} rows stand at more than one client"] if shared else []
+    found = [f"{shared} rows are held by more than one client"] if shared else []
     return found + ([f"{repeated} rows repeat another row of their client"] if repeated else [])
 
 
@@ -185,9 +185,9 @@ def inspect_table(
     if SPLIT in table.columns:
         look.tried(split_of_rows, column_of(table, SPLIT), read.where)
     features = [str(name) for name in table.columns if name not in (client, label, SPLIT)]
-    fitted, told = _fitted(look, table, features, read.comma_likely)
+    fitted, fit_notes = _fitted(look, table, features, read.comma_likely)
     rows = table.iloc[np.flatnonzero(labels.usable)].reset_index(drop=True)
-    telling = _telling(look, Schema.model_construct(columns=tuple(fitted.values())), told, rows, labels)
+    telling = _telling(look, Schema.model_construct(columns=tuple(fitted.values())), fit_notes, rows, labels)
     clients = _clients(owners, labels, owned)
     if gaps := [f"{one.name} {one.unlabelled} of {one.rows}" for one in clients if one.unlabelled]:
         look.faults.append(f"rows without a usable label by client: {some(gaps, 20)}")
@@ -204,7 +204,7 @@ def inspect_table(
         labels=_counts(labels.y, labels.classes),
         clients=clients,
         columns=tuple(_column(table, name, done.get(name, "cannot be used as it is")) for name in features),
-        notes=(*read.notes, *notes, *labels.notes, *told),
+        notes=(*read.notes, *notes, *labels.notes, *fit_notes),
         suspicions=tuple(suspicions),
         command=_command(path, client, label, task, telling, clients),
         faults=tuple(look.faults),

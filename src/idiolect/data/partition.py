@@ -256,14 +256,19 @@ def apply_partition(
     schema: Schema | None = None,
     target: Target | None = None,
 ) -> FederatedData:
-    """Gather the pool's samples into federated data; raises `DataError` if the pool is not the partition's.
+    """Gather the pool's samples into federated data.
 
-    encode: maps the gathered rows of one split to float32 features (normalisation), so that a large pool
-    of bytes is never held in single precision as a whole.
-    outputs: each client's number of classes, if y numbers each client's own classes.
-    pool: the hash of the original pool, if x was derived from it after partitioning.
-    modalities: the layout of the encoded rows, if they are packed samples of several modalities. schema: what the
-    encoded rows mean, if they are of a table. target: how a regression's labels y were scaled.
+    Args:
+        encode: Maps the gathered rows of one split to float32 features (normalisation), so that a large pool of bytes
+            is never held in single precision as a whole.
+        outputs: Each client's number of classes, if y numbers each client's own classes.
+        pool: The hash of the original pool, if x was derived from it after partitioning.
+        modalities: The layout of the encoded rows, if they are packed samples of several modalities.
+        schema: What the encoded rows mean, if they are of a table.
+        target: How a regression's labels y were scaled.
+
+    Raises:
+        DataError: If the pool is not the partition's.
     """
     check_pool(partition, pool or pool_hash(x, y))
     label_type = np.int32 if task == "classification" else np.float32

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from idiolect.data.federated import FederatedData
     from idiolect.data.schema.schema import Schema
 
-_TOLD = {
+_FIELDS = {
     "task": "task",
     "classes": "classes",
     "feature_shape": "shape of a sample",
@@ -102,11 +102,11 @@ class Kind:
     def check(self, data: "FederatedData") -> None:
         """Raise `DataError` that names what differs if the data are of another kind; their name may differ."""
         own, wanted = Kind.of(data).to_dict(), self.to_dict()
-        for field, told in _TOLD.items():
+        for field, meaning in _FIELDS.items():
             if own[field] != wanted[field]:
                 detail = _difference(own[field], wanted[field])
                 raise DataError(
-                    f"{data.name}: the {told} is another than the federation's: {detail}; encode these data by the "
+                    f"{data.name}: the {meaning} differs from the federation's: {detail}; encode these data by the "
                     "federation's schema, or as its other sites do"
                 )
 

@@ -33,8 +33,8 @@ class Replies:
         """These replies. Raises `QuorumError` if they are fewer than `quorum`."""
         if len(self.replies) >= quorum:
             return self
-        told = "; ".join(f"{site}: {why}" for site, why in sorted(self.missing.items())) or "nobody was asked"
-        raise QuorumError(f"{what}: {len(self.replies)} of the {quorum} sites needed have answered ({told})")
+        reasons = "; ".join(f"{site}: {why}" for site, why in sorted(self.missing.items())) or "nobody was asked"
+        raise QuorumError(f"{what}: {len(self.replies)} of the {quorum} sites needed have answered ({reasons})")
 
 
 class HubTransport(Protocol):
@@ -71,8 +71,8 @@ class PeerTransport(Protocol):
 
 def split_errors(answers: Mapping[str, Message], missing: Mapping[str, str]) -> Replies:
     """Count replies with an error as missing."""
-    told = {site: answer.error for site, answer in answers.items() if answer.error}
-    return Replies({s: a for s, a in answers.items() if not a.error}, {**missing, **told})
+    errors = {site: answer.error for site, answer in answers.items() if answer.error}
+    return Replies({s: a for s, a in answers.items() if not a.error}, {**missing, **errors})
 
 
 Key = tuple[str, int]  # run, round

@@ -102,11 +102,17 @@ def from_scipy(
     hub: Float[np.ndarray, "clients"] | None = None,
     connected: bool = False,
 ) -> Graph:
-    """The graph of a scipy sparse matrix of weights, (N, N), symmetric with a zero diagonal.
+    """Build the graph of a scipy sparse matrix of weights, (N, N), symmetric with a zero diagonal.
 
-    num_clients: the expected N. hub: weights to an extra vertex without data, see `Graph`. connected: raise
-    `ConfigError` if the graph is disconnected. Asymmetries up to rounding are averaged; larger ones raise
-    `ConfigError`.
+    Asymmetries up to rounding are averaged.
+
+    Args:
+        num_clients: The expected N.
+        hub: Weights to an extra vertex without data, see `Graph`.
+        connected: Raise `ConfigError` if the graph is disconnected.
+
+    Raises:
+        ConfigError: If the matrix is not symmetric, has another shape or other values than weights.
     """
     require(sp.issparse(matrix), f"graph: from_scipy takes a scipy sparse matrix, not {type(matrix).__name__}")
     shape = tuple(matrix.shape)
@@ -127,7 +133,7 @@ def from_dense(
     hub: Float[np.ndarray, "clients"] | None = None,
     connected: bool = False,
 ) -> Graph:
-    """The graph of an (N, N) matrix of weights; arguments as in `from_scipy`."""
+    """Build the graph of an (N, N) matrix of weights; arguments as in `from_scipy`."""
     dense = numbers(matrix, "the matrix must be of numbers").astype(np.float64)
     require(dense.ndim == 2, f"graph: the matrix must be square, its shape is {dense.shape}")
     return from_scipy(sp.csr_array(dense), num_clients, hub=hub, connected=connected)
@@ -140,9 +146,10 @@ def from_edges(
     hub: Float[np.ndarray, "clients"] | None = None,
     connected: bool = False,
 ) -> Graph:
-    """The graph of edges (k, l, a_kl) between clients 0..num_clients - 1, each given once, in either direction.
+    """Build the graph of edges (k, l, a_kl) between clients 0..num_clients - 1, each given once, in either direction.
 
-    Raises `ConfigError` on a self-loop, a repeated edge and a client that does not exist.
+    Raises:
+        ConfigError: On a self-loop, a repeated edge and a client that does not exist.
     """
     num_clients, table = number_of(num_clients), _edges(edges)
     ends, weights = table[:, :2].astype(np.int64), table[:, 2]
@@ -170,10 +177,13 @@ def from_networkx(
     hub: Float[np.ndarray, "clients"] | None = None,
     connected: bool = False,
 ) -> Graph:
-    """The graph of a networkx graph; an edge without the attribute `weight` has weight 1.
+    """Build the graph of a networkx graph; an edge without the attribute `weight` has weight 1.
 
-    clients: the nodes in the order of the federation's clients; needed unless the nodes are 0..N-1. Raises
-    `ConfigError` on what is not a graph of networkx, a directed graph or a multigraph.
+    Args:
+        clients: The nodes in the order of the federation's clients; needed unless the nodes are 0..N-1.
+
+    Raises:
+        ConfigError: On another object than a graph of networkx, a directed graph or a multigraph.
     """
     if not all(hasattr(graph, name) for name in ("is_directed", "is_multigraph", "nodes", "edges")):
         raise ConfigError(

@@ -20,7 +20,7 @@ from idiolect.graphs.graph import Graph, GraphWarning
 
 
 def star(num_clients: int, *, weight: float = 1.0) -> Graph:
-    """Every client is joined only to the hub, the server's model without data: a_k0 = weight, a_kl = 0.
+    """Join every client only to the hub, the server's model without data: a_k0 = weight, a_kl = 0.
 
     On it FedU's problem is pFedMe's (FedU, section III-B).
     """
@@ -31,7 +31,7 @@ def star(num_clients: int, *, weight: float = 1.0) -> Graph:
 
 
 def ring(num_clients: int, *, weight: float = 1.0) -> Graph:
-    """Client k is joined to clients k - 1 and k + 1, the last to the first."""
+    """Join client k to clients k - 1 and k + 1, the last to the first."""
     check_weight(weight)
     num_clients = number_of(num_clients)
     ends = np.arange(num_clients if num_clients > 2 else num_clients - 1)
@@ -39,16 +39,19 @@ def ring(num_clients: int, *, weight: float = 1.0) -> Graph:
 
 
 def complete(num_clients: int, *, weight: float = 1.0) -> Graph:
-    """All pairs have the same weight. The Laplacian's largest eigenvalue is N weight: FedU's "Equal" has 0.5."""
+    """Join all pairs with the same weight. The Laplacian's largest eigenvalue is N weight: FedU's "Equal" has 0.5."""
     check_weight(weight)
     return of_pairs(*all_pairs(num_clients), weight, num_clients)
 
 
 def random(num_clients: int, *, density: float = 0.1, weight: float = 1.0, seed: int = 0) -> Graph:
-    """A random connected graph with the fraction `density` of all pairs (at least N - 1), all of the same weight.
+    """Draw a connected graph with the fraction `density` of all pairs (at least N - 1), all of the same weight.
 
     First a random tree: each client, in a random order, is joined to an earlier one; then pairs drawn uniformly from
-    the rest. Raises `ConfigError` on a density outside [0, 1] or a negative seed.
+    the rest.
+
+    Raises:
+        ConfigError: On a density outside [0, 1] or a negative seed.
     """
     check_weight(weight)
     num_clients, seed = number_of(num_clients), whole("graph random: seed", seed)
@@ -70,10 +73,11 @@ def random(num_clients: int, *, density: float = 0.1, weight: float = 1.0, seed:
 
 
 def random_normal(num_clients: int, *, seed: int = 0, threshold: float = 0.0, connected: bool = False) -> Graph:
-    """FedU's "Random": all pairs, a_kl ~ N(0, 1), shifted and scaled to [0, 1] (section VI-C).
+    """Build FedU's "Random": all pairs, a_kl ~ N(0, 1), shifted and scaled to [0, 1] (section VI-C).
 
-    threshold: weights below it are set to 0; the published code takes 0.25. connected: raise `ConfigError` if this
-    disconnects the graph.
+    Args:
+        threshold: Weights below it are set to 0; the published code takes 0.25.
+        connected: Raise `ConfigError` if this disconnects the graph.
     """
     threshold = checked(float, threshold, "graph random_normal: threshold")
     require(0 <= threshold <= 1, f"graph random_normal: threshold = {threshold!r} must lie between 0 and 1")
@@ -90,10 +94,11 @@ DISTANCES = 2**22  # distances in memory at once
 
 
 def by_size(sizes: Num[np.ndarray, "clients"], *, threshold: float = 0.0, connected: bool = False) -> Graph:
-    """FedU's "Weighted": a_kl = 0 between two small clients, 0.5 between a small and a large one, else 1.
+    """Build FedU's "Weighted": a_kl = 0 between two small clients, 0.5 between a small and a large one, else 1.
 
-    threshold: a client with fewer training samples is small; 0 stands for the median. connected: raise `ConfigError`
-    if the graph is disconnected.
+    Args:
+        threshold: A client with fewer training samples is small; 0 stands for the median.
+        connected: Raise `ConfigError` if the graph is disconnected.
     """
     sizes = numbers(sizes, "sizes must be the number of training samples of each client", 1)
     threshold = checked(float, threshold, "graph by_size: threshold")
@@ -105,10 +110,12 @@ def by_size(sizes: Num[np.ndarray, "clients"], *, threshold: float = 0.0, connec
 
 
 def by_labels(counts: Num[np.ndarray, "clients classes"], *, full: int = 2, connected: bool = False) -> Graph:
-    """FedU's "Similar": a_kl = 0, 0.5 or 1 for no, one, or at least two labels that both clients have.
+    """Build FedU's "Similar": a_kl = 0, 0.5 or 1 for no, one, or at least two labels that both clients have.
 
-    counts: each client's number of training samples of each class. full: the number of common labels from which on
-    the weight is 1; with fewer it is their share of `full`. connected: raise `ConfigError` if it is disconnected.
+    Args:
+        counts: Each client's number of training samples of each class.
+        full: The number of common labels from which on the weight is 1; with fewer it is their share of `full`.
+        connected: Raise `ConfigError` if it is disconnected.
     """
     counts = numbers(counts, "counts must be a table of numbers (clients, classes)", 2)
     full = whole("graph by_labels: full", full, least=1)
@@ -125,10 +132,13 @@ def nearest(
     weight: float = 1.0,
     connected: bool = False,
 ) -> Graph:
-    """k-nearest-neighbour graph: each client is joined to the `neighbours` clients nearest to it, in both directions.
+    """Join each client to the `neighbours` clients nearest to it, in both directions (k nearest neighbours).
 
-    points: a vector for each client, such as its shares of the labels or its model. Ties go to the lower client
-    number. connected: raise `ConfigError` if the graph is disconnected.
+    Ties go to the lower client number.
+
+    Args:
+        points: A vector for each client, such as its shares of the labels or its model.
+        connected: Raise `ConfigError` if the graph is disconnected.
     """
     points = numbers(points, "points must be a table of numbers (clients, dimensions)", 2)
     count = len(points)
@@ -153,7 +163,7 @@ def nearest(
 
 
 def label_counts(data: FederatedData) -> Int[np.ndarray, "clients classes"]:
-    """Each client's number of training samples of each class; raises `ConfigError` without common classes."""
+    """Count each client's training samples of each class; raises `ConfigError` without common classes."""
     if data.task != "classification" or data.own_labels:
         why = "each client numbers its own" if data.own_labels else f"{data.name} is a regression"
         raise ConfigError(f"a graph by labels needs classes that clients have in common, but {why}")
@@ -163,7 +173,7 @@ def label_counts(data: FederatedData) -> Int[np.ndarray, "clients classes"]:
 
 
 def label_shares(data: FederatedData) -> Real[np.ndarray, "clients classes"]:
-    """Each client's share of each class among its training samples."""
+    """Return each client's share of each class among its training samples."""
     counts = label_counts(data)
     return counts / counts.sum(axis=1, keepdims=True)
 
@@ -172,7 +182,7 @@ EXAMPLE = 'write a kind, or kind(key=value, ...), such as "random(density=0.3, s
 
 
 @dataclass(frozen=True)
-class Kind:
+class NamedGraph:
     """A named graph: its function, and what computes that function's first argument from the federation."""
 
     make: Callable[..., Graph]
@@ -188,23 +198,24 @@ def _number(data: FederatedData) -> int:
     return data.num_clients
 
 
-GRAPHS: dict[str, Kind] = {
-    "complete": Kind(complete, _number),
-    "star": Kind(star, _number),
-    "ring": Kind(ring, _number),
-    "random": Kind(random, _number),
-    "random_normal": Kind(random_normal, _number),
-    "by_size": Kind(by_size, lambda data: data.train.sizes),
-    "by_labels": Kind(by_labels, label_counts),
-    "nearest": Kind(nearest, label_shares),
+GRAPHS: dict[str, NamedGraph] = {
+    "complete": NamedGraph(complete, _number),
+    "star": NamedGraph(star, _number),
+    "ring": NamedGraph(ring, _number),
+    "random": NamedGraph(random, _number),
+    "random_normal": NamedGraph(random_normal, _number),
+    "by_size": NamedGraph(by_size, lambda data: data.train.sizes),
+    "by_labels": NamedGraph(by_labels, label_counts),
+    "nearest": NamedGraph(nearest, label_shares),
 }
 
 
 def parse_graph(text: str) -> tuple[str, dict[str, Any]]:
     """Parse a named graph: (kind, options).
 
-    Raises `ConfigError` on an unknown kind or key (with the nearest known one), a value of the wrong type, and a
-    text of another form.
+    Raises:
+        ConfigError: On an unknown kind or key (with the nearest known one), a value of the wrong type, and a text of
+            another form.
     """
     wrong = ConfigError(f"graph = {text!r}: {EXAMPLE}")
     try:
@@ -234,10 +245,13 @@ def _value(node: ast.expr, wrong: ConfigError) -> Any:
 
 
 def graph_for(graph: Graph | str, data: FederatedData) -> Graph:
-    """A method's graph for this federation: a named one is built, a given one is checked.
+    """Return a method's graph for this federation: a named one is built, a given one is checked.
 
-    Only the number of clients, their training sizes and their training labels are used. Raises `ConfigError` if the
-    number of clients differs; warns (`GraphWarning`) if the graph is disconnected, naming isolated clients.
+    Only the number of clients, their training sizes and their training labels are used. Warns (`GraphWarning`) if the
+    graph is disconnected, naming isolated clients.
+
+    Raises:
+        ConfigError: If the number of clients differs.
     """
     if isinstance(graph, str):
         name, options = parse_graph(graph)

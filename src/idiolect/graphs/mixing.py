@@ -34,7 +34,7 @@ def pull(own: Params, others: Params, weights: Float[Array, "others"]) -> Params
 
 
 def mixed(own: Params, others: Params, weights: Float[Array, "others"], step: ArrayLike) -> Params:
-    """own - step sum_l a_l (own - others_l): one client's model after the mixing step."""
+    """Return own - step sum_l a_l (own - others_l), one client's model after the mixing step."""
     return tree.add_scaled(own, -jnp.asarray(step), pull(own, others, weights))
 
 
@@ -100,14 +100,18 @@ def mix(
     in_place: bool = False,
     dense: bool | None = None,
 ) -> Params:
-    """The mixing step W - step L W among a cohort, on the subgraph of its clients.
+    """Do the mixing step W - step L W among a cohort, on the subgraph of its clients.
 
-    ids: the cohort's client numbers; present: False for padding rows; models: leaves (count, ...). With a hub,
-    `models` and the result have one more row, the hub's. All models are updated at once; in_place: one after the
-    other in ascending order of client numbers, the hub last, each seeing the earlier updates (Gauss-Seidel).
+    Costs the cohort's edges times the parameters in time, and the models' size in memory.
 
-    Costs the cohort's edges times the parameters in time, and the models' size in memory. dense: use one matrix
-    product over all pairs instead of visiting each client's neighbours; None chooses the faster one.
+    Args:
+        ids: The cohort's client numbers.
+        present: False for padding rows.
+        models: Leaves (count, ...). With a hub, `models` and the result have one more row, the hub's.
+        in_place: False updates all models at once; True one after the other in ascending order of client numbers, the
+            hub last, each with the earlier updates (Gauss-Seidel).
+        dense: Use one matrix product over all pairs instead of visiting each client's neighbours; None chooses the
+            faster one.
     """
     graph = links(graph) if isinstance(graph, Graph) else graph
     count = ids.shape[0]

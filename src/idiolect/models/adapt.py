@@ -52,9 +52,11 @@ def refuse_model(model: Any) -> NoReturn:
 def check_model(model: Any, feature_shape: tuple[int, ...], num_outputs: int) -> None:
     """Raise `ConfigError` unless `model` can be trained on features of this shape.
 
-    model: an `equinox.Module` with float32 parameters (float64 too where JAX has x64 enabled) that maps ONE
-    sample, (*feature_shape,) float32, to (num_outputs,) floats; for a single output also to a scalar (). Nothing is
-    computed: shapes are inferred.
+    Nothing is computed: shapes are inferred.
+
+    Args:
+        model: An `equinox.Module` with float32 parameters (float64 too where JAX has x64 enabled) that maps ONE
+            sample, (*feature_shape,) float32, to (num_outputs,) floats; for a single output also to a scalar ().
     """
     name = type(model).__name__
     if not isinstance(model, eqx.Module):
@@ -136,14 +138,17 @@ class Adapted(eqx.Module):
 
 
 def from_functions(params: PyTree, apply: Apply | Any, *, head: str | None = None) -> Adapted:
-    """A model of any parameters, a pytree of arrays, and a pure function: x -> apply(params, x).
+    """Make a model of any parameters, a pytree of arrays, and a pure function: x -> apply(params, x).
 
-    apply: maps (params, one sample (*feature_shape,)) to (num_outputs,); the same function object each time, since
-    another one is compiled anew. head: the parameters of the last layer, a key or path such as "out" or
-    "layers.2"; only methods with body and head need it. Without it that is the last entry of lists and tuples; the
-    entries of dictionaries have no order, so a method that needs it then raises `ConfigError`.
+    Args:
+        apply: Maps (params, one sample (*feature_shape,)) to (num_outputs,); the same function object each time,
+            since another one is compiled anew.
+        head: The parameters of the last layer, a key or path such as "out" or "layers.2"; only methods with body and
+            head need it. Without it that is the last entry of lists and tuples; the entries of dictionaries have no
+            order, so a method that needs it then raises `ConfigError`.
 
-    Raises `ConfigError` if there is nothing to train, apply is no function, or head names no parameters.
+    Raises:
+        ConfigError: If there is nothing to train, apply is no function, or head names no parameters.
     """
     if not callable(apply):
         raise ConfigError(f"apply must be a function (params, x) -> outputs, not a {type(apply).__name__}")
@@ -161,14 +166,18 @@ def from_functions(params: PyTree, apply: Apply | Any, *, head: str | None = Non
 
 
 def from_flax(module: Any, *, head: str | None = None) -> Adapted:
-    """A Flax network (`flax.nnx.Module`) as a model; its parameters are those of type `nnx.Param`.
+    """Make a model of a Flax network (`flax.nnx.Module`); its parameters are those of type `nnx.Param`.
 
-    Flax's layers take batches, so one sample is given to the network as a batch of one. head: the last layer, an
-    attribute or path such as "out" or "layers.2"; by default the attribute that was set last, which in most networks
-    is the last layer. What the network holds is copied: the module itself is not trained.
+    Flax's layers take batches, so one sample is given to the network as a batch of one. The
+    parameters are copied: the module itself is not trained.
 
-    Raises `ConfigError` if Flax is not installed, for a module of another kind, and for state that is no parameter:
-    the running statistics of BatchNorm, random streams (dropout that is on), caches.
+    Args:
+        head: The last layer, an attribute or path such as "out" or "layers.2"; by default the attribute that was set
+            last, which in most networks is the last layer.
+
+    Raises:
+        ConfigError: If Flax is not installed, for a module of another kind, and for state that is no parameter: the
+            running statistics of BatchNorm, random streams (dropout that is on), caches.
     """
     try:
         from flax import nnx

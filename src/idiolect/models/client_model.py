@@ -102,9 +102,9 @@ class ClientModel(eqx.Module):
             return self.schema.encode(rows)
         x = np.asarray(rows)
         if x.shape[1:] != self.feature_shape or x.dtype.kind not in "fiub":
-            told = f"numbers of shape {x.shape}" if x.dtype.kind in "fiub" else f"{x.dtype}, not numbers"
+            given = f"numbers of shape {x.shape}" if x.dtype.kind in "fiub" else f"{x.dtype}, not numbers"
             raise DataError(
-                f"these rows are {told}; give shape (rows, {', '.join(map(str, self.feature_shape))})"
+                f"these rows are {given}; give shape (rows, {', '.join(map(str, self.feature_shape))})"
                 + ("" if self.schema is None else ", encoded, or a DataFrame with the table's columns")
             )
         return x.astype(np.float32)
@@ -138,8 +138,11 @@ def _apply(module: Any, x: Float[Array, "n ..."]) -> Float[Array, "n ..."]:
 def load_model(path: str | PathLike[str], like: eqx.Module | None = None) -> ClientModel:
     """Read a model file, which is self-contained: it predicts raw rows.
 
-    like: a module of the same structure (values do not matter); needed for a user's own module only. Raises
-    `StoreError` if the file is missing, truncated, damaged, no model file, or does not fit `like`.
+    Args:
+        like: A module of the same structure (values do not matter); needed for a user's own module only.
+
+    Raises:
+        StoreError: If the file is missing, truncated, damaged, no model file, or does not fit `like`.
     """
     module, header = read_model(path, like)
     known, target = schema_in(header, path), target_in(header, path)

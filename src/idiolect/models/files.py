@@ -156,13 +156,19 @@ def save_model(
 ) -> None:
     """Write a model to one safetensors file, completely or not at all.
 
-    spec: how the zoo builds it, or None for a user's own module, which is then loaded with `like`.
-    modalities: how the features are made of several, if they are. A model that holds a part of the arrays, as the
-    model of one modality does, is written and loaded as that part.
-    schema: what the features mean, so that the file by itself predicts raw rows. target: how a regression's labels
-    were scaled. extra: more metadata, anything JSON can hold (class names, client, method). Raises `ConfigError` if
-    the model is not what `spec` builds, if safetensors cannot hold its arrays or JSON cannot hold `extra`;
-    `StoreError` if the file cannot be written.
+    A model that holds a part of the arrays, as the model of one modality does, is written and loaded as that part.
+
+    Args:
+        spec: How the zoo builds it, or None for a user's own module, which is then loaded with `like`.
+        modalities: How the features are made of several modalities, if they are.
+        schema: What the features mean, so that the file by itself predicts raw rows.
+        target: How a regression's labels were scaled.
+        extra: More metadata, anything JSON can hold (class names, client, method).
+
+    Raises:
+        ConfigError: If the model is not what `spec` builds, if safetensors cannot hold its arrays or JSON cannot hold
+            `extra`.
+        StoreError: If the file cannot be written.
     """
     complete = None if spec is None else complete_spec(spec)
     absent: list[str] = []
@@ -235,8 +241,8 @@ def read_model(path: _PathLike, like: eqx.Module | None = None) -> tuple[eqx.Mod
             raise StoreError(f"{path} does not fit the structure of {type(like).__name__}: it has no '{name}'")
         expected, got = _kind(leaf), _kind(tensors[name])
         if expected != got:
-            told = f"'{name}' is {got[1]} {got[0]}, not {expected[1]} {expected[0]}"
-            raise StoreError(f"{path} does not fit the structure of {type(like).__name__}: {told}")
+            difference = f"'{name}' is {got[1]} {got[0]}, not {expected[1]} {expected[0]}"
+            raise StoreError(f"{path} does not fit the structure of {type(like).__name__}: {difference}")
     surplus = sorted(set(tensors) - set(wanted))
     if surplus:
         raise StoreError(f"{path} holds more arrays than {type(like).__name__} has: '{surplus[0]}'")
@@ -248,9 +254,10 @@ def read_model(path: _PathLike, like: eqx.Module | None = None) -> tuple[eqx.Mod
 
 
 def read_header(path: _PathLike) -> dict[str, Any]:
-    """What a model file says about itself: spec, feature_shape, num_outputs, task, modalities, and `extra`'s keys.
+    """Read a model file's header: spec, feature_shape, num_outputs, task, modalities, and `extra`'s keys.
 
-    Raises `StoreError` as `read_model` does.
+    Raises:
+        StoreError: As `read_model` does.
     """
     return _read(path)[0]
 

@@ -135,8 +135,11 @@ def initialise(model: Model, name: str, key: PRNGKeyArray) -> Model:
 
     A layer's stream is the key folded with the layer's path in the module (`layers/0`), so it does not depend on the
     order or number of other layers. Other arrays (embeddings, norms) keep their values, and layers whose weight is
-    None (in a partial tree) are skipped. Raises `ConfigError` on an unknown name, on a model without such layers,
-    and on "zeros" for a model with more than one.
+    None (in a partial tree) are skipped.
+
+    Raises:
+        ConfigError: On an unknown name, on a model without such layers, and on "zeros" for a model with more than
+            one.
     """
     if name not in INITIALISATIONS:
         raise unknown("initialisation", name, INITIALISATIONS)

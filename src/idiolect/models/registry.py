@@ -122,9 +122,12 @@ MODELS: dict[str, ModelEntry] = {
 
 
 def complete_spec(spec: Spec | str) -> dict[str, Any]:
-    """The complete, checked specification: every key of the model, with defaults for those not in `spec`.
+    """Return the complete, checked specification: every key of the model, with defaults for those not in `spec`.
 
-    A bare name stands for {"name": name}. Raises `ConfigError` on an unknown name or key and on a bad value.
+    A bare name stands for {"name": name}.
+
+    Raises:
+        ConfigError: On an unknown name or key and on a bad value.
     """
     given: dict[str, Any] = {"name": spec} if isinstance(spec, str) else dict(spec)
     name = given.pop("name", None)
@@ -147,9 +150,14 @@ def build(
 ) -> eqx.Module:
     """Build a model of the zoo for data of this shape, initialised from `key`.
 
-    The model maps one sample, (*feature_shape,), to (num_outputs,), or to () for `linear`. modalities: the layout of
-    packed samples. Raises `ConfigError` on a specification that `complete_spec` refuses, a model that cannot do the
-    task, and shapes that do not fit it.
+    The model maps one sample, (*feature_shape,), to (num_outputs,), or to () for `linear`.
+
+    Args:
+        modalities: The layout of packed samples.
+
+    Raises:
+        ConfigError: On a specification that `complete_spec` refuses, a model that cannot do the task, and shapes that
+            do not fit it.
     """
     complete = complete_spec(spec)
     entry = MODELS[complete["name"]]
@@ -195,18 +203,18 @@ def _make(spec: str, shape: tuple[int, ...] | Modalities, num_outputs: int, key:
 
 
 def l2_of(spec: Spec | str) -> float:
-    """The weight of the L2 penalty of the objective, which is a key of the model's specification."""
+    """Return the weight of the L2 penalty of the objective, which is a key of the model's specification."""
     return complete_spec(spec)["l2"]
 
 
 def loss_of(spec: Spec | str) -> SampleLoss | None:
-    """The sample loss named in the specification; None for the task's default."""
+    """Return the sample loss named in the specification; None for the task's default."""
     name = complete_spec(spec)["loss"]
     return None if name is None else LOSSES[name]
 
 
 def describe_models() -> dict[str, str]:
-    """Each model's name and one line about it."""
+    """Return each model's name and one line about it."""
     return {name: entry.description for name, entry in MODELS.items()}
 
 

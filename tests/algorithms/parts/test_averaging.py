@@ -57,7 +57,7 @@ def test_it_is_offered_only_if_asked_for_and_never_where_it_has_no_meaning():
     for name, cls in ALGORITHMS.items():
         if issubclass(cls, Averaging):
             assert "trained" not in build(name).offered(start_with(None))
-    with pytest.raises(ConfigError, match="fedrecon: trained is not for it"):
+    with pytest.raises(ConfigError, match="fedrecon: it has no setting trained"):
         build({"name": "fedrecon", "trained": True})
 
 

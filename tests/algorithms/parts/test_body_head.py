@@ -120,6 +120,6 @@ def test_a_model_that_makes_the_method_another_one_is_told():
     models = MLP(3, (4,), 3, key=jax.random.key(2)), MultinomialLogistic(3, 3, key=jax.random.key(2))
     deep, linear = (eqx.filter(model, eqx.is_inexact_array) for model in models)
     assert FedPer().remarks(deep) == LGFedAvg().remarks(deep) == remarks_of(FedAvg(), linear) == ()
-    assert "trains alone" in FedPer().remarks(linear)[0]
+    assert "local training" in FedPer().remarks(linear)[0]
     assert "all shared" in LGFedAvg().remarks(linear)[0]
     assert "all shared" in FedPer(head="none").remarks(deep)[0]

@@ -70,7 +70,7 @@ def test_refuses(tmp_path, changes, message):
 
 def test_refuses_variables_that_are_not_cells(tmp_path):
     savemat(tmp_path / "a.mat", {"X": FEATURES[0], "Y": LABELS[0]})
-    with pytest.raises(DataError, match="'X' must be a cell array with one cell a task"):
+    with pytest.raises(DataError, match="'X' must be a cell array with one cell per task"):
         read_tasks(tmp_path / "a.mat")
     savemat(tmp_path / "b.mat", {"X": np.empty((1, 0), object), "Y": np.empty((1, 0), object)})
     with pytest.raises(DataError, match="no cells, so there are no tasks"):
@@ -154,7 +154,7 @@ def test_reads_users_in_the_order_of_the_file(tmp_path, name):
         (changed(users={}), "'users' must be a list"),
         (changed(users=[], num_samples=[]), "has no users"),
         (changed(users=["a"]), "1 users, 2 entries in num_samples"),
-        (changed(users=["a", "a"]), "each user must stand once"),
+        (changed(users=["a", "a"]), "each user must be listed once"),
         (changed(users=["b", "c"]), "user 'c': no x and y in user_data"),
         (changed(num_samples=[3, 5]), "user 'a': num_samples says 5, there are 2"),
         (data(a={"x": [[1, 2], [3, 4]]}), "user 'a': no x and y"),

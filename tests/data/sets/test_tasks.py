@@ -9,11 +9,11 @@ from scipy.io import savemat
 
 from idiolect.core.errors import DataError
 from idiolect.data import audit, landmine, load, school, vehicle
-from idiolect.data.sets.tasks import Options, binary, from_tasks
+from idiolect.data.sets.tasks import TaskOptions, binary, from_tasks
 from tests.data.conftest import total_sizes
 
 RNG = np.random.default_rng(0)
-PLAIN = Options("none", None, 0.25, 0.1, 0, None, None)
+PLAIN = TaskOptions("none", None, 0.25, 0.1, 0, None, None)
 
 
 def tasks(*sizes, labels=(-1, 1)):

@@ -6,24 +6,24 @@ import numpy as np
 import pytest
 
 from idiolect.core.errors import StoreError
-from idiolect.deploy.hub.journal import Participation, Standing, Traffic, exchanged
+from idiolect.deploy.hub.journal import HubState, Participation, Traffic, exchanged
 from idiolect.deploy.messages import Message
 
 
 def test_a_standing_comes_back(tmp_path):
     path = tmp_path / "a.hub"
-    assert Standing.load(path, "r") is None
+    assert HubState.load(path, "r") is None
     vectors = {"w": np.arange(3, dtype=np.float32)}
-    standing = Standing(4, {"a": 3, "b": 1}, {"a": {"train": 2}}, 1.5, vectors)
+    standing = HubState(4, {"a": 3, "b": 1}, {"a": {"train": 2}}, 1.5, vectors)
     standing.save(path, "r")
-    back = Standing.load(path, "r")
+    back = HubState.load(path, "r")
     assert (back.round, back.used, back.counts, back.seconds) == (4, standing.used, standing.counts, 1.5)
     assert (back.vectors["w"] == vectors["w"]).all()
     with pytest.raises(StoreError, match="of another run or version; delete it"):
-        Standing.load(path, "another")
+        HubState.load(path, "another")
     path.write_bytes(path.read_bytes()[:-1])
     with pytest.raises(StoreError, match="damaged"):
-        Standing.load(path, "r")
+        HubState.load(path, "r")
 
 
 def test_lines_come_back_without_one_that_was_cut_off(tmp_path):

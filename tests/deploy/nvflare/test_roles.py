@@ -26,7 +26,7 @@ from nvflare.fuel.f3.message import Message as EngineMessage
 from nvflare.fuel.f3.streaming.stream_const import STREAM_CHANNEL, STREAM_DATA_TOPIC, StreamHeaderKey
 
 from idiolect.core.errors import StoreError
-from idiolect.deploy.hub.journal import Standing
+from idiolect.deploy.hub.journal import HubState
 from idiolect.deploy.hub.run import run_hub
 from idiolect.deploy.messages import Message, read_message
 from idiolect.deploy.nvflare.carriers import EVERY, decoded, encoded
@@ -191,7 +191,7 @@ def attacks_of(path: Path) -> dict[str, list[dict[str, Any]]]:
 
 def shared_of(out: Path, run: str) -> dict[str, bytes]:
     with Store(out, create=False) as store:
-        standing = Standing.load(store.checkpoint_path(run).with_suffix(".hub"), run)
+        standing = HubState.load(store.checkpoint_path(run).with_suffix(".hub"), run)
     assert standing is not None
     return {name: vector.tobytes() for name, vector in standing.vectors.items()}
 

@@ -8,7 +8,7 @@ from idiolect.core.errors import ConfigError, DataError
 from idiolect.data import from_table
 from idiolect.deploy.schema.agree import agree, agree_label, choose, possible, the_same
 from idiolect.deploy.schema.summarise import summarise
-from idiolect.deploy.schema.summary import ColumnSummary, Moments, Reading, Summary, WordCounts
+from idiolect.deploy.schema.summary import ColumnSummary, Moments, Reading, TableSummary, WordCounts
 from tests.deploy.schema.tables import hospitals, summaries
 
 
@@ -124,7 +124,8 @@ def check(table, *, minimum=1, **options):
     pooled = from_table(table, missing="mean", **options).schema
     standardise = options.pop("standardise", True)
     told = {
-        site: Summary.from_dict(one.to_dict()) for site, one in summaries(table, minimum=minimum, **options).items()
+        site: TableSummary.from_dict(one.to_dict())
+        for site, one in summaries(table, minimum=minimum, **options).items()
     }
     schema, _ = agree(told, standardise=standardise)
     same(schema.to_dict(), pooled.to_dict())

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from idiolect.core.errors import DataError
-from idiolect.deploy.schema.summary import Moments, Summary, listing, pooled
+from idiolect.deploy.schema.summary import Moments, TableSummary, listing, pooled
 from tests.deploy.schema.tables import hospitals, summaries
 
 
@@ -33,7 +33,7 @@ def test_constant_only_if_all_are_and_alike():
 
 def test_it_is_read_back_as_it_was_written():
     for told in summaries(hospitals(label="amount")).values():
-        assert Summary.from_dict(json.loads(json.dumps(told.to_dict()))) == told
+        assert TableSummary.from_dict(json.loads(json.dumps(told.to_dict()))) == told
 
 
 @pytest.mark.parametrize(
@@ -50,7 +50,7 @@ def test_it_is_read_back_as_it_was_written():
 def test_what_is_no_summary_is_refused_in_one_line(change, message):
     values = summaries(hospitals())["west"].to_dict()
     with pytest.raises(DataError, match=f"site 'west' is no summary of this version: {message}") as error:
-        Summary.from_dict({**values, **change}, "site 'west'")
+        TableSummary.from_dict({**values, **change}, "site 'west'")
     assert "\n" not in str(error.value)
 
 
@@ -58,7 +58,7 @@ def test_a_mean_that_is_no_number_is_refused():
     values = summaries(hospitals())["west"].to_dict()
     values["columns"][0]["readings"]["number"]["moments"]["mean"] = float("nan")
     with pytest.raises(DataError, match="finite number"):
-        Summary.from_dict(values)
+        TableSummary.from_dict(values)
 
 
 def leaves(value):

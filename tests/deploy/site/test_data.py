@@ -123,7 +123,7 @@ def test_only_the_one_client_is_in_the_file(tmp_path):
 
 def test_data_of_another_kind_are_refused(tmp_path):
     save_arrays(tmp_path / "a", modal(), 0)
-    with pytest.raises(DataError, match='modal: the task is another than the federation\'s: "regression" here'):
+    with pytest.raises(DataError, match='modal: the task differs from the federation\'s: "regression" here'):
         own_data(OwnData("s", arrays=tmp_path / "a"), Kind.of(images()))
 
 

@@ -109,7 +109,7 @@ def logistic_ascend(a: Values, z: Values, y: Values, q: Rates) -> Values:
 
 
 def _inside(b: Values) -> Array:
-    """Whether y a lies in the conjugate's domain [0, 1]."""
+    """Whether y a is in the conjugate's domain [0, 1]."""
     return (b >= 0) & (b <= 1)
 
 

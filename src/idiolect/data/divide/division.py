@@ -210,8 +210,13 @@ def make_partition(
 ) -> Partition:
     """Partition a pool of samples among clients by a named partitioner of `PARTITIONERS`.
 
-    seed: assigns samples to clients; split_seed: divides each client's samples, of which `test` and `validation`
-    are fractions. parameters: the partitioner's own. Raises `ConfigError` on an unknown name or parameter.
+    Args:
+        seed: Assigns samples to clients.
+        split_seed: Divides each client's samples, of which `test` and `validation` are fractions.
+        parameters: The partitioner's own.
+
+    Raises:
+        ConfigError: On an unknown name or parameter.
     """
     if partitioner not in PARTITIONERS:
         raise unknown("partition", partitioner, PARTITIONERS)
@@ -267,11 +272,17 @@ def downsample(
     test: float | None = None,
     seed: int = 0,
 ) -> Partition:
-    """The partition in which N // 2 random clients keep the fraction `keep` of their training and validation samples.
+    """Return a partition in which N // 2 random clients keep only a fraction of their samples.
 
-    test: the fraction of their test samples that they keep, all by default (the published code keeps 0.2 of the
-    training and 0.4 of the test samples). Each split that has samples keeps at least one. keep=None changes nothing.
-    Raises `ConfigError` if a fraction is not between 0 and 1 or there is only one client.
+    Each split that has samples keeps at least one.
+
+    Args:
+        keep: The fraction of the training and validation samples that they keep; None changes nothing.
+        test: The fraction of their test samples that they keep, all by default (the published code keeps 0.2 of the
+            training and 0.4 of the test samples).
+
+    Raises:
+        ConfigError: If a fraction is not between 0 and 1 or there is only one client.
     """
     if keep is None:
         require(test is None, "downsample_test needs downsample, the fraction of the training samples that remains")

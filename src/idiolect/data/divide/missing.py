@@ -56,13 +56,15 @@ def drop_modalities(data: FederatedData, pattern: MissingPattern) -> FederatedDa
     """Drop modalities at random: their values and flags become zero.
 
     Each modality of a client (or of a sample) is dropped independently with probability r = `missing`; where all
-    would be dropped, one of them, drawn uniformly, is kept. So of M present modalities the expected share
-    r - r^M / M is dropped. missing_by 'client': a client lacks the modality in all samples of the named splits;
-    'sample': each sample has its own draws. For both, apply 'client' first.
+    would be dropped, one of them, drawn uniformly, is kept. So of M present modalities the expected share r - r^M / M
+    is dropped. missing_by 'client': a client lacks the modality in all samples of the named splits; 'sample': each
+    sample has its own draws. For both, apply 'client' first.
 
-    The draws depend only on the seed and the client's name (by sample also on the split and the position in it):
-    not on the order or selection of clients; and what a lower rate drops, a higher rate drops too.
-    Raises `DataError` if the data have no modalities.
+    The draws depend only on the seed and the client's name (by sample also on the split and the position in it): not
+    on the order or selection of clients; and what a lower rate drops, a higher rate drops too.
+
+    Raises:
+        DataError: If the data have no modalities.
     """
     layout = data.modalities
     if layout is None:

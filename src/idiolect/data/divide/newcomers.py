@@ -15,12 +15,18 @@ from idiolect.data.partition import Indices
 def hold_out(
     data: FederatedData, held_out: float | Sequence[str], *, seed: int = 0, fitted: bool | None = None
 ) -> FederatedData:
-    """The federation without some of its clients, who are in its field `held_out`.
+    """Return the federation without some of its clients, which are in its field `held_out`.
 
-    held_out: a share of the clients, drawn from the seed (rounded, at least one, and one at least stays), or their
-    names. fitted: whether what encodes the samples was fitted on the training rows of the held-out clients, too; by
-    default as the data's normalisation says. A note of every report states both. Raises `ConfigError` for a share
-    beyond (0, 1), an unknown name, or nobody left.
+    A note of every report states which clients, and what was fitted on them.
+
+    Args:
+        held_out: A share of the clients, drawn from the seed (rounded, at least one, and one at least stays), or
+            their names.
+        fitted: Whether what encodes the samples was fitted on the training rows of the held-out clients, too; by
+            default as the data's normalisation says.
+
+    Raises:
+        ConfigError: For a share outside (0, 1), an unknown name, or no client left.
     """
     count = data.num_clients
     require(data.held_out is None, f"{data.name}: some clients are held out already")

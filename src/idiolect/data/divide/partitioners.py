@@ -62,7 +62,7 @@ def dirichlet(
             return [np.concatenate(parts) for parts in zip(*pieces, strict=True)]
     raise DataError(
         f"no Dirichlet partition in {_DRAWS} draws gives each of {clients} clients {minimum} samples or more; "
-        f"raise concentration ({concentration}), lower minimum, use fewer clients, or deal by dirichlet_clients"
+        f"raise concentration ({concentration}), lower minimum, use fewer clients, or use dirichlet_clients"
     )
 
 
@@ -131,7 +131,7 @@ def labels_per_client(
     sizes = [len(group) for group in groups]
     if min(sizes) < minimum:
         raise DataError(
-            f"with k={k} classes a client, client {int(np.argmin(sizes))} gets {min(sizes)} samples, fewer "
+            f"with k={k} classes per client, client {int(np.argmin(sizes))} gets {min(sizes)} samples, fewer "
             f"than minimum={minimum}; lower minimum or use fewer clients"
         )
     return groups

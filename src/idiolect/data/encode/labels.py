@@ -132,10 +132,12 @@ def lopsided(y: Shaped[np.ndarray, "n"], classes: Sequence[str]) -> tuple[str, f
 
 
 def number_own_labels(data: FederatedData) -> FederatedData:
-    """The same samples, where client i numbers its K_i classes 0..K_i - 1, in the order of `data.classes`.
+    """Return the same samples, where client i numbers its K_i classes 0..K_i - 1, in the order of `data.classes`.
 
-    A client's classes are those of its training, validation and test samples together. Raises `DataError` for a
-    regression and for data that are numbered so already.
+    A client's classes are those of its training, validation and test samples together.
+
+    Raises:
+        DataError: For a regression and for data that are numbered so already.
     """
     if data.task != "classification" or data.own_labels:
         raise DataError(f"{data.name}: only classes that all clients number alike can be numbered by each client")

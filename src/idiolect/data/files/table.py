@@ -248,12 +248,12 @@ def _json(path: Path, as_text: Sequence[str]) -> tuple[pd.DataFrame, list[str]]:
     lines = any(suffix.lower() in (".jsonl", ".ndjson") for suffix in path.suffixes)
     values = [json_of(line) for line in text.splitlines() if line.strip()] if lines else json_of(text)
     if not isinstance(values, list) or not all(isinstance(row, dict) for row in cast(list[Any], values)):
-        raise ValueError('write a list of objects, one a row: [{"client": "a", "label": 1}, ...]')
+        raise ValueError('write a list of objects, one per row: [{"client": "a", "label": 1}, ...]')
     rows = pd.DataFrame(cast(list[Any], values))
     for name in as_text:
         if name in rows:
             rows[name] = rows[name].map(str, na_action="ignore")
-    return rows, ["the file is read as JSON, one object a row"]
+    return rows, ["the file is read as JSON, one object per row"]
 
 
 _READERS = {"CSV": _csv, "Parquet": read_parquet, "JSON": _json, "Excel": read_workbook}

@@ -73,7 +73,7 @@ def check_widths(tasks: Mapping[str, Task], where: str) -> None:
 
 def _cells(path: Path, name: str, value: Any) -> list[Any]:
     if not isinstance(value, np.ndarray) or value.dtype != object:
-        raise DataError(f"{path}: '{name}' must be a cell array with one cell a task")
+        raise DataError(f"{path}: '{name}' must be a cell array with one cell per task")
     return list(value.ravel())
 
 
@@ -89,7 +89,9 @@ def read_leaf(path: Path) -> dict[str, Task]:
     if not users:
         raise DataError(f"{path} has no users")
     if len(sizes) != len(users) or len(set(map(str, users))) != len(users):
-        raise DataError(f"{path}: {len(users)} users, {len(sizes)} entries in num_samples; each user must stand once")
+        raise DataError(
+            f"{path}: {len(users)} users, {len(sizes)} entries in num_samples; each user must be listed once"
+        )
     tasks: dict[str, Task] = {}
     for user, size in zip(map(str, users), sizes, strict=True):
         where = f"{path}, user '{user}'"

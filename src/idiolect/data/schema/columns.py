@@ -156,11 +156,11 @@ Column = Annotated[Number | Category | LeftOut, Field(discriminator="kind")]
 
 def check_range(values: np.ndarray, column: pd.Series) -> None:
     """Raise `DataError` if a value of the column is infinite or beyond `LARGEST`; its index counts rows from 0."""
-    for wrong, told in ((np.isinf(values), "is infinite"), (np.abs(values) > LARGEST, f"is beyond {LARGEST:g}")):
+    for wrong, problem in ((np.isinf(values), "is infinite"), (np.abs(values) > LARGEST, f"is beyond {LARGEST:g}")):
         if wrong.any():
             row = int(column.index[np.flatnonzero(wrong)[0]]) + 1
             raise DataError(
-                f"column '{column.name}' {told} in row {row} ({wrong.sum()} in all); replace by a number or leave "
+                f"column '{column.name}' {problem} in row {row} ({wrong.sum()} in all); replace by a number or leave "
                 "the cell empty"
             )
 

@@ -80,7 +80,7 @@ MOST = 200
 Fitted = tuple[Number | Category | LeftOut, tuple[str, ...]]
 """The kind of a column, and notes for the reader."""
 
-_TOLD: dict[ReadAs, str] = {
+_READINGS: dict[ReadAs, str] = {
     "number": "text is read as numbers",
     "decimal comma": "text is read as numbers with a decimal comma",
     "duration": "durations are days",
@@ -134,7 +134,7 @@ def number(
         marks_missing=missing,
         constant=constant,
     )
-    return fitted, () if plain else (f"column '{name}': {_TOLD[reading]}",)
+    return fitted, () if plain else (f"column '{name}': {_READINGS[reading]}",)
 
 
 def category(
@@ -251,7 +251,7 @@ def fit_schema(
     columns: list[Column] = []
     notes: list[str] = []
     for name in features:
-        fitted, told = fit_column(
+        fitted, column_notes = fit_column(
             column_of(table, name),
             train,
             categorical=name in categorical,
@@ -261,7 +261,7 @@ def fit_schema(
             comma_likely=comma_likely,
         )
         columns.append(fitted)
-        notes += told
+        notes += column_notes
     schema = Schema(client=client, split=split, label=label, columns=tuple(columns))
     check_features(schema, notes)
     return schema, tuple(notes)

@@ -79,8 +79,8 @@ class Target(BaseModel):
         values, unread = numbers_of(labels, self.read_as)
         if np.isnan(values).any():
             row = np.flatnonzero(np.isnan(values))[0] + 1
-            told = f" ({some([repr(word) for word in unread])} is no number)" if unread else ""
-            raise DataError(f"column '{self.name}': no number in row {row}{told}")
+            examples = f" ({some([repr(word) for word in unread])} is no number)" if unread else ""
+            raise DataError(f"column '{self.name}': no number in row {row}{examples}")
         return self.scaled(values, labels.index)
 
     def scaled(

@@ -88,12 +88,12 @@ class Schema(BaseModel):
             if isinstance(column, LeftOut):
                 continue
             try:
-                values, told = column.encode(column_of(frame, column.name))
+                values, column_notes = column.encode(column_of(frame, column.name))
             except DataError as error:
                 raise DataError(f"{where}: {error}") from error
             x[:, place : place + values.shape[1]] = values
             place += values.shape[1]
-            notes += told
+            notes += column_notes
         return Encoding(x, tuple(notes))
 
     def encode_labels(self, frame: pd.DataFrame, where: str = "table") -> Shaped[np.ndarray, "n"]:
@@ -154,8 +154,8 @@ class Schema(BaseModel):
 def check_features(schema: Schema, notes: Sequence[str]) -> None:
     """Raise `DataError`, with the first notes on what was left out, if a schema has no feature."""
     if not schema.features:
-        told = f": {'; '.join(notes[:5])}" if notes else ""
-        raise DataError(f"no feature is left, every column is constant, empty or an identifier{told}")
+        reasons = f": {'; '.join(notes[:5])}" if notes else ""
+        raise DataError(f"no feature is left, every column is constant, empty or an identifier{reasons}")
 
 
 def _first_fault(error: ValidationError, values: Any) -> str:
@@ -179,10 +179,10 @@ def _name_of(values: Any, place: int) -> str:
 
 def describe(columns: Sequence[Column]) -> list[tuple[str, str]]:
     """(column, what is done to it) for each column, in plain words."""
-    return [(column.name, _told(column)) for column in columns]
+    return [(column.name, _description(column)) for column in columns]
 
 
-def _told(column: Column) -> str:
+def _description(column: Column) -> str:
     if isinstance(column, LeftOut):
         return f"left out: {column.why}"
     if isinstance(column, Category):

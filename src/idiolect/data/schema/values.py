@@ -133,8 +133,8 @@ def numbers_of(column: pd.Series, reading: ReadAs) -> Numbers:
     is_date = kind == "M" or isinstance(column.dtype, pd.DatetimeTZDtype)
     if is_date or kind == "m":
         if reading.startswith("date") != is_date or (kind == "m" and reading != "duration"):
-            told = "dates" if is_date else "durations"
-            raise DataError(f"column '{column.name}' holds {told}, but was read as '{reading}' in training")
+            content = "dates" if is_date else "durations"
+            raise DataError(f"column '{column.name}' holds {content}, but was read as '{reading}' in training")
         return Numbers(_days(column, is_date))
     if is_numeric(column):
         if reading.startswith("date"):

@@ -28,13 +28,16 @@ def from_arrays(
     split_seed: int = 0,
     scale_labels: bool = True,
 ) -> FederatedData:
-    """Your own arrays: a mapping from each client's name to its (features, labels).
+    """Make federated data from your own arrays: a mapping from each client's name to its (features, labels).
 
-    task: by default integer (and text) labels are classes and float labels are regression targets.
-    classes: the names of the labels 0, 1, ...; by default the classes are the sorted distinct labels.
-    minimum: drop clients with fewer samples than this, and say so in the notes.
-    scale_labels: a regression's labels are scaled to mean 0 and deviation 1 of the training samples; scores and
-    predictions are in the units before. Features stay as they are, in single precision; a note reports lost digits.
+    Features stay as they are, in single precision; a note reports lost digits.
+
+    Args:
+        task: By default integer (and text) labels are classes and float labels are regression targets.
+        classes: The names of the labels 0, 1, ...; by default the classes are the sorted distinct labels.
+        minimum: Drop clients with fewer samples than this, and say so in the notes.
+        scale_labels: A regression's labels are scaled to mean 0 and deviation 1 of the training samples; scores and
+            predictions are in the units before.
     """
     if not isinstance(clients, Mapping):  # pyright: ignore[reportUnnecessaryIsInstance]
         raise DataError(

@@ -35,12 +35,16 @@ def cifar10(
 ) -> FederatedData:
     """CIFAR-10, colour images of 10 classes, divided among clients by any partition.
 
-    folder: contains `cifar10/` with cifar-10-python.tar.gz or the files extracted from it, raw or .gz; by default
-        the environment variable IDIOLECT_DATA.
-    partition: 'fedu-20' (FedU's 20 clients with three classes each, disjoint), or what `partition_images` offers.
-    batches: the files to use, of data_batch_1 to 5 and test_batch. All other settings: see `PartitionOptions`.
-    normalisation: see `normalise`. shape: features 'image' (32, 32, 3) or 'flat' (3072,).
-    verify: check that the files have the published numbers of images.
+    All other settings: see `PartitionOptions`.
+
+    Args:
+        folder: Contains `cifar10/` with cifar-10-python.tar.gz or the files extracted from it, raw or .gz; by default
+            the environment variable IDIOLECT_DATA.
+        partition: 'fedu-20' (FedU's 20 clients with three classes each, disjoint), or what `partition_images` offers.
+        batches: The files to use, of data_batch_1 to 5 and test_batch.
+        normalisation: See `normalise`.
+        shape: Features 'image' (32, 32, 3) or 'flat' (3072,).
+        verify: Check that the files have the published numbers of images.
     """
     pool = read_cifar10(folder, batches=batches, verify=verify)
     return from_images(pool, partition, normalisation=normalisation, shape=shape, **options)
@@ -49,7 +53,7 @@ def cifar10(
 def read_cifar10(
     folder: str | Path | None = None, *, batches: Sequence[str] = BATCHES, verify: bool = True
 ) -> ImageSet:
-    """The images and classes of the batches, in the order of `BATCHES`; the pickles cannot run code."""
+    """Read the images and classes of the batches, in the order of `BATCHES`; the pickles cannot run code."""
     for name in batches:
         if name not in BATCHES:
             raise unknown("batch of CIFAR-10", name, BATCHES)

@@ -36,7 +36,12 @@ def partition_images(
     """Partition an image set among clients, by the name of a partition or the path of a saved one (.npz).
 
     The names: the set's own partitions, those of PFLEGO (pflego-high, pflego-medium, pflego-none), partitioners.
-    arguments: the partition's settings, see `PartitionOptions`. Raises `ConfigError` on an unknown name or setting.
+
+    Args:
+        arguments: The partition's settings, see `PartitionOptions`.
+
+    Raises:
+        ConfigError: On an unknown name or setting.
     """
     arguments |= {} if clients is None else {"clients": clients}
     reductions = {"downsample": downsample, "downsample_test": downsample_test}
@@ -68,10 +73,13 @@ def from_images(
 ) -> FederatedData:
     """Divide an image set among clients.
 
-    normalisation: see `normalise`. shape: features 'flat', (pixels,), or 'image', (height, width, channels).
-    labels: 'global', or 'client', see `number_own_labels`; by default as the partition is published: 'client' for
-        PFLEGO's, where each client has a problem of K_i classes, else 'global'.
-    keyword: the name of the set's argument for its partition. options: see `PartitionOptions`.
+    Args:
+        normalisation: See `normalise`.
+        shape: Features 'flat', (pixels,), or 'image', (height, width, channels).
+        labels: 'global', or 'client', see `number_own_labels`; by default as the partition is published: 'client' for
+            PFLEGO's, where each client has a problem of K_i classes, else 'global'.
+        keyword: The name of the set's argument for its partition.
+        options: See `PartitionOptions`.
     """
     for name, value, known in (("shape", shape, SHAPES), ("labels", labels or "global", LABELS)):
         if value not in known:

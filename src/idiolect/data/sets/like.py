@@ -29,20 +29,28 @@ def encode_like(
     test: float = 0.25,
     split_seed: int = 0,
 ) -> FederatedData:
-    """The clients of another table, encoded by the schema of the known data: nothing is fitted.
+    """Encode the clients of another table by the schema of the known data: nothing is fitted.
 
-    known: data of `from_table`. client, label: columns, by default those of the known table. A client may have a
-    single row, one class, and categories that training has never seen, which become zeros. The rows of each client
-    are divided by the known table's split column if this one has it too; else the fraction `test` of them, drawn from
-    split_seed and the client's name, are test rows, and a client that is too small for that has training rows only.
-    There are no validation rows. Raises `DataError` naming the column that is missing or of another kind, or the
-    label that is no class of the known table; `ConfigError` if the known data are not from a table.
+    A client may have a single row, one class, and categories that training has never seen, which become zeros. The
+    rows of each client are divided by the known table's split column if this one has it too. Otherwise the fraction
+    `test` of them, drawn from split_seed and the client's name, are test rows, and a client that is too small for
+    that has only training rows. There are no validation rows.
+
+    Args:
+        known: Data of `from_table`.
+        client: The client column, by default that of the known table.
+        label: The label column, by default that of the known table.
+        test: The fraction of test rows.
+
+    Raises:
+        DataError: If a column is missing or of another kind, or a label is no class of the known table.
+        ConfigError: If the known data are not from a table.
     """
     schema = _schema_of(known, client, label)
     table, where = schema.read_file(path)
     check_column(table, schema.client, "client column", where)
-    owners, told = client_names(column_of(table, schema.client), where)
-    data = encode_rows(schema, table, where, owners, notes=told, test=test, split_seed=split_seed)
+    owners, client_notes = client_names(column_of(table, schema.client), where)
+    data = encode_rows(schema, table, where, owners, notes=client_notes, test=test, split_seed=split_seed)
     return replace(data, task=known.task, classes=known.classes, target=known.target)
 
 

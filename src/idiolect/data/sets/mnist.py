@@ -51,15 +51,17 @@ def mnist(
 ) -> FederatedData:
     """MNIST digits at 20 clients with two digits each, or divided by any partition.
 
-    folder: contains `mnist/` with the idx files, raw or .gz; by default the environment variable IDIOLECT_DATA.
-    partition: 'clean' (disjoint), 'paper-2020' (pFedMe's published split, whose clients share images), 'fedu-100'
-        (FedU's 100 clients, disjoint), or what `partition_images` offers: the name of a partition with its parameters
-        (dirichlet: concentration=0.3), or the path of a saved .npz, which fixes clients, seeds and fractions.
-        'clean', 'paper-2020' and 'fedu-100' are fixed: they do not depend on the seed.
-    normalisation: see `normalise`; pFedMe's published code uses 'pixel-zscore-all', which sees the test images.
-    shape: features 'flat' (784,) or 'image' (28, 28, 1).
-    verify: check that the files are the published ones, byte for byte.
     All other settings: see `PartitionOptions`.
+
+    Args:
+        folder: Contains `mnist/` with the idx files, raw or .gz; by default the environment variable IDIOLECT_DATA.
+        partition: 'clean' (disjoint), 'paper-2020' (pFedMe's published split, whose clients share images), 'fedu-100'
+            (FedU's 100 clients, disjoint), or what `partition_images` offers: the name of a partition with its
+            parameters (dirichlet: concentration=0.3), or the path of a saved .npz, which fixes clients, seeds and
+            fractions. 'clean', 'paper-2020' and 'fedu-100' are fixed: they do not depend on the seed.
+        normalisation: See `normalise`; pFedMe's published code uses 'pixel-zscore-all', which sees the test images.
+        shape: Features 'flat' (784,) or 'image' (28, 28, 1).
+        verify: Check that the files are the published ones, byte for byte.
     """
     pool = read_mnist(folder, verify=verify)
     return from_images(pool, partition, normalisation=normalisation, shape=shape, **options)
@@ -68,12 +70,12 @@ def mnist(
 def mnist_partition(
     folder: str | Path | None = None, partition: str = "clean", *, verify: bool = True, **arguments: Any
 ) -> Partition:
-    """The partition that `mnist` makes from the same arguments, for example to save it."""
+    """Return the partition that `mnist` makes from the same arguments, for example to save it."""
     return partition_images(read_mnist(folder, verify=verify), partition, **arguments)
 
 
 def read_mnist(folder: str | Path | None = None, *, verify: bool = True) -> ImageSet:
-    """All images and their digits: the official training files, then the official test files."""
+    """Read all images and their digits: the official training files, then the official test files."""
     return read_mnist_like(
         "mnist",
         folder,
@@ -114,19 +116,22 @@ def fashion_mnist(
 ) -> FederatedData:
     """Fashion-MNIST, 10 kinds of clothes, divided among clients by any partition.
 
-    folder: contains `fashion-mnist/` with the idx files, raw or .gz; by default the environment variable
-        IDIOLECT_DATA.
-    partition: see `partition_images`. normalisation: see `normalise`.
-    shape: features 'flat' (784,) or 'image' (28, 28, 1).
-    verify: check that the files are the published ones, byte for byte.
     All other settings: see `PartitionOptions`.
+
+    Args:
+        folder: Contains `fashion-mnist/` with the idx files, raw or .gz; by default the environment variable
+            IDIOLECT_DATA.
+        partition: See `partition_images`.
+        normalisation: See `normalise`.
+        shape: Features 'flat' (784,) or 'image' (28, 28, 1).
+        verify: Check that the files are the published ones, byte for byte.
     """
     pool = read_fashion_mnist(folder, verify=verify)
     return from_images(pool, partition, normalisation=normalisation, shape=shape, **options)
 
 
 def read_fashion_mnist(folder: str | Path | None = None, *, verify: bool = True) -> ImageSet:
-    """All images and their classes: the official training files, then the official test files."""
+    """Read all images and their classes: the official training files, then the official test files."""
     return read_mnist_like("fashion-mnist", folder, CLASSES, FASHION_PUBLISHED, FASHION_MD5, verify=verify)
 
 
@@ -168,13 +173,16 @@ def emnist(
 ) -> FederatedData:
     """EMNIST, up to 62 handwritten digits and letters, divided among clients by any partition.
 
-    folder: contains `emnist/` with the idx files, raw or .gz; by default the environment variable IDIOLECT_DATA.
-    variant: byclass, bymerge, balanced, letters, digits or mnist. parts: the official parts to use; ["test"] needs
-        the files of the test part only.
-    partition: see `partition_images`. normalisation: see `normalise`.
-    shape: features 'flat' (784,) or 'image' (28, 28, 1).
-    verify: check that the files have the published numbers of images.
     All other settings: see `PartitionOptions`.
+
+    Args:
+        folder: Contains `emnist/` with the idx files, raw or .gz; by default the environment variable IDIOLECT_DATA.
+        variant: byclass, bymerge, balanced, letters, digits or mnist.
+        parts: The official parts to use; ["test"] needs the files of the test part only.
+        partition: See `partition_images`.
+        normalisation: See `normalise`.
+        shape: Features 'flat' (784,) or 'image' (28, 28, 1).
+        verify: Check that the files have the published numbers of images.
     """
     pool = read_emnist(folder, variant=variant, parts=parts, verify=verify)
     return from_images(pool, partition, normalisation=normalisation, shape=shape, **options)
@@ -187,7 +195,7 @@ def read_emnist(
     parts: Sequence[str] = PARTS,
     verify: bool = True,
 ) -> ImageSet:
-    """The images and classes of a variant, the training part first; the files hold each image transposed."""
+    """Read the images and classes of a variant, the training part first; the files hold each image transposed."""
     if variant not in VARIANTS:
         raise unknown("variant of EMNIST", variant, VARIANTS)
     for part in parts:

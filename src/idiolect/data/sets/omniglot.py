@@ -123,17 +123,20 @@ def omniglot(
 ) -> FederatedData:
     """Omniglot, 50 alphabets as 50 clients with 14 to 55 characters each; strokes are 1 on 0.
 
-    folder: contains `omniglot/` with images_background.zip and images_evaluation.zip; by default the environment
-        variable IDIOLECT_DATA.
-    split: 'clean' divides the drawings of each character; 'as-published' (PFLEGO) divides drawings and rotated copies
-        together, so that a test sample's rotations are in training; or the path of a saved .npz.
-    labels: 'client', each client numbers its characters from 0, or 'global', 1,623 classes.
-    size: pixels of a side, 105 as published; smaller images by bilinear interpolation: with `antialias` over all
-        pixels that a new pixel covers, else over the nearest four, as in PFLEGO's published code.
-    rotations: add each drawing rotated by 90, 180 and 270 degrees, as samples of the same class.
-    test, validation: fractions of each character's drawings (or samples), drawn by split_seed.
-    normalisation: see `normalise`. shape: features 'image' (size, size, 1) or 'flat'.
-    verify: check that the files contain the published numbers of alphabets and characters.
+    Args:
+        folder: Contains `omniglot/` with images_background.zip and images_evaluation.zip; by default the environment
+            variable IDIOLECT_DATA.
+        split: 'clean' divides the drawings of each character; 'as-published' (PFLEGO) divides drawings and rotated
+            copies together, so that a test sample's rotations are in training; or the path of a saved .npz.
+        labels: 'client', each client numbers its characters from 0, or 'global', 1,623 classes.
+        size: Pixels of a side, 105 as published; smaller images by bilinear interpolation: with `antialias` over all
+            pixels that a new pixel covers, else over the nearest four, as in PFLEGO's published code.
+        rotations: Add each drawing rotated by 90, 180 and 270 degrees, as samples of the same class.
+        test: The fraction of each character's drawings (or samples) for testing, drawn by split_seed.
+        validation: The fraction for validation.
+        normalisation: See `normalise`.
+        shape: Features 'image' (size, size, 1) or 'flat'.
+        verify: Check that the files contain the published numbers of alphabets and characters.
     """
     pool = read_omniglot(folder, size=size, rotations=rotations, antialias=antialias, verify=verify)
     fractions = {} if split.endswith(".npz") else {"test": test, "validation": validation, "split_seed": split_seed}
@@ -152,7 +155,7 @@ def omniglot_partition(
     verify: bool = True,
     **fractions: Any,
 ) -> Partition:
-    """The partition that `omniglot` makes from the same arguments, for example to save it."""
+    """Return the partition that `omniglot` makes from the same arguments, for example to save it."""
     pool = read_omniglot(folder, size=size, rotations=rotations, antialias=antialias, verify=verify)
     return partition_images(pool, split, **fractions)
 

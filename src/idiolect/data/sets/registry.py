@@ -56,8 +56,11 @@ def load(spec: Mapping[str, Any]) -> FederatedData:
 
     Of every source some clients can be held out: held_out (a share of them, or names) and held_out_seed (by default
     split_seed), see `hold_out`; a split of the source's own by subjects keeps its own held_out.
-    A specification holds plain values only, as they come from a file or the command line. Raises `ConfigError` on an
-    unknown name or argument and on a value of the wrong type.
+
+    A specification holds plain values only, as they come from a file or the command line.
+
+    Raises:
+        ConfigError: On an unknown name or argument and on a value of the wrong type.
     """
     try:
         json.dumps(dict(spec))
@@ -86,5 +89,5 @@ def load(spec: Mapping[str, Any]) -> FederatedData:
 
 
 def describe_data() -> dict[str, str]:
-    """Each data set's name and one line about it."""
+    """Return each data set's name and one line about it."""
     return {name: (getdoc(source) or "").split("\n")[0] for name, source in sorted(SOURCES.items())}

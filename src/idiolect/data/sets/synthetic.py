@@ -42,18 +42,21 @@ def synthetic(
 ) -> FederatedData:
     """Synthetic(alpha, beta): 60 features, 10 classes, each client with its own linear model and inputs.
 
-    y = argmax(x W_i + b_i), x ~ N(v_i, diag(j^-1.2)), W_i, b_i ~ N(u_i, 1), u_i ~ N(0, alpha²),
-    v_i ~ N(B_i, 1), B_i ~ N(0, beta²); client i has 5 (int(lognormal(4, 2)) + 50) samples.
+    y = argmax(x W_i + b_i), x ~ N(v_i, diag(j^-1.2)), W_i, b_i ~ N(u_i, 1), u_i ~ N(0, alpha²), v_i ~ N(B_i, 1), B_i
+    ~ N(0, beta²); client i has 5 (int(lognormal(4, 2)) + 50) samples.
 
-    alpha, beta: standard deviations. max_size: cap on a client's samples, for demonstrations.
+    Args:
+        alpha: The standard deviation of u_i: how much models differ.
+        beta: The standard deviation of B_i: how much inputs differ.
+        max_size: Cap on a client's samples, for demonstrations.
     """
     check_spread(alpha, beta)
     require(0 <= seed < 2**32, f"seed must lie between 0 and 2^32 - 1, it is {seed}")
     require(clients >= 1, f"clients must be at least 1, it is {clients}")
     check_fractions(test, validation)
     require(split_seed >= 0, f"split_seed must not be negative, it is {split_seed}")
-    told = f"max_size must lie between 10 and {MOST:,}, it is {max_size}"
-    require(max_size is None or 10 <= max_size <= MOST, told)
+    message = f"max_size must lie between 10 and {MOST:,}, it is {max_size}"
+    require(max_size is None or 10 <= max_size <= MOST, message)
     fewest = 250 if max_size is None else min(250, max_size)
     check_fits(clients * fewest * (FEATURES + 1) * 4, f"{clients:,} clients; use fewer, or synthetic-population")
     # The order of the draws defines the data set: do not change it.

@@ -138,8 +138,8 @@ def read_pool(
     if known is not None:
         kind: TaskKind = "classification" if isinstance(known.label, Classes) else "regression"
     else:
-        kind, told = task_of(labels, label, task)
-        notes = [*notes, *told]
+        kind, task_notes = task_of(labels, label, task)
+        notes = [*notes, *task_notes]
     splits = split_of_rows(column_of(table, split), where) if has_split else None
     return Pool(
         table,
@@ -217,22 +217,27 @@ def from_table(
     title: str | None = None,
     schema: Schema | str | Path | None = None,
 ) -> FederatedData:
-    """Your own table (CSV, Parquet, JSON, Excel, or a DataFrame) with a client and a label column.
+    """Make federated data from your own table (CSV, Parquet, JSON, Excel, DataFrame) with client and label columns.
 
-    path: the file, or the DataFrame; a CSV file's separator and encoding are found out. client, label: the columns.
-    task: classification or regression, by default guessed from the labels. title: the data's name in reports, by
-    default the file's name.
     All other columns are features: numbers are standardised (unless standardise is false), also where they are text
     with a decimal comma or among words such as "unknown"; dates are days; text and the columns named in `categorical`
     are one-hot encoded, missing values are filled (by the training rows' median, or mean: `missing`) and marked.
-    Columns that identify a row are left out unless named in `keep`, as are constant ones and those named in
-    `ignore`. A regression's labels are scaled, too. All of this
-    is fitted on training rows, reported in the notes, and kept as the data's `schema`.
-    split: a column with train, validation or test for each row; without such a column rows are divided at random.
-    partition: a saved `table_partition` in place of both; `DataError` if it was made for another table.
-    minimum: drop clients with fewer rows than this, and say so in the notes.
-    schema: that of other data, or its file: rows are encoded as those were and nothing is fitted; it names client,
-    label and split.
+
+    Columns that identify a row are left out unless named in `keep`, as are constant ones and those named in `ignore`.
+    A regression's labels are scaled, too. All of this is fitted on training rows, reported in the notes, and kept as
+    the data's `schema`.
+
+    Args:
+        path: The file, or the DataFrame; a CSV file's separator and encoding are detected.
+        client: The name of the client column.
+        label: The name of the label column.
+        task: Classification or regression, by default guessed from the labels.
+        title: The data's name in reports, by default the file's name.
+        split: A column with train, validation or test for each row; without such a column rows are divided at random.
+        partition: A saved `table_partition` in place of both; `DataError` if it was made for another table.
+        minimum: Drop clients with fewer rows than this, and say so in the notes.
+        schema: That of other data, or its file: rows are encoded as those were and nothing is fitted; it names
+            client, label and split.
     """
     split_options: dict[str, Any] = {
         "minimum": minimum,
@@ -254,8 +259,8 @@ def from_table(
     source = read_pool(path, client, label, split, task, categorical, ignore, keep, known)
     notes = list(source.notes)
     if partition is None:
-        division, told = make_partition(source, **split_options)
-        notes += told
+        division, division_notes = make_partition(source, **split_options)
+        notes += division_notes
     else:
         defaults = {"minimum": None, "test": 0.25, "validation": 0.1, "split_seed": 0}
         changed = [key for key, value in split_options.items() if value != defaults[key]]
@@ -270,9 +275,9 @@ def from_table(
             training = np.zeros(len(source.table), dtype=bool)
             training[division.train.index] = True
             options: dict[str, Any] = {"categorical": categorical, "keep": keep, "standardise": standardise}
-            fitted, told = source.fit(training, classes, missing=missing, **options)
+            fitted, fit_notes = source.fit(training, classes, missing=missing, **options)
         else:
-            fitted, told = known, ()
+            fitted, fit_notes = known, ()
     except DataError as error:
         raise DataError(f"{source.where}: {error}") from error
     read_as = f"{len(classes)} classes" if classes else "numbers"
@@ -287,7 +292,7 @@ def from_table(
         y = np.zeros(len(y), np.float32)
         y[used_rows] = fitted.encode_labels(used, source.where)
     notes += _unknown_columns(source.table, known)
-    notes += [*told, *encoding.notes, *_untrained(y, division, classes, label)]
+    notes += [*fit_notes, *encoding.notes, *_untrained(y, division, classes, label)]
     notes += _lopsided(y[division.train.index], classes, label)
     arguments = {
         "path": source.where,
@@ -340,7 +345,7 @@ def table_partition(
     validation: float = 0.1,
     split_seed: int = 0,
 ) -> Partition:
-    """How `from_table` divides a table with these arguments, to be saved and used again."""
+    """Return the partition that `from_table` makes with these arguments, to save and reuse it."""
     source = read_pool(path, client, label, split, task, categorical, ignore, (), None)
     return make_partition(source, minimum=minimum, test=test, validation=validation, split_seed=split_seed)[0]
 

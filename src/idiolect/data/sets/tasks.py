@@ -18,7 +18,7 @@ SIGNS = ((-1, 1), (0, 1))
 
 
 @dataclass(frozen=True)
-class Options:
+class TaskOptions:
     """The settings of every multi-task data set."""
 
     normalisation: str
@@ -48,7 +48,7 @@ def binary(tasks: Mapping[str, Task], where: str) -> tuple[dict[str, Task], tupl
 
 def from_tasks(
     tasks: Mapping[str, Task],
-    options: Options,
+    options: TaskOptions,
     *,
     source: str,
     file: str,
@@ -118,12 +118,18 @@ def school(
 ) -> FederatedData:
     """School: exam scores of 15,362 pupils in 139 London schools, a regression on 28 features.
 
-    folder: contains `school/` (or `mtl-small/`) with school.mat; by default the environment variable IDIOLECT_DATA.
-    normalisation, minimum, downsample: as for `vehicle`. The constant feature becomes 0: models have a bias.
+    The constant feature becomes 0, since models have a bias.
+
+    Args:
+        folder: Contains `school/` (or `mtl-small/`) with school.mat; by default the environment variable
+            IDIOLECT_DATA.
+        normalisation: As for `vehicle`.
+        minimum: As for `vehicle`.
+        downsample: As for `vehicle`.
     """
     path = _file(folder, "school", ("school.mat",), SCHOOL)
     tasks = {f"school {number:03d}": task for number, task in enumerate(read_tasks(path), 1)}
-    options = Options(normalisation, minimum, test, validation, split_seed, downsample, downsample_test)
+    options = TaskOptions(normalisation, minimum, test, validation, split_seed, downsample, downsample_test)
     note = "features and scores are few whole numbers: different pupils can have equal rows, in training and in test"
     return from_tasks(tasks, options, source="school", file=path.name, notes=[note])
 
@@ -141,10 +147,14 @@ def landmine(
 ) -> FederatedData:
     """Landmine: radar images of 29 fields, mine or clutter, 9 features.
 
-    folder: contains `landmine/` (or `mtl-small/`) with LandmineData.mat, landmine.mat or landmine_small.mat; by
-        default the environment variable IDIOLECT_DATA.
-    normalisation, minimum, downsample: as for `vehicle`.
     (Y. Xue et al., "Multi-Task Learning for Classification with Dirichlet Process Priors", JMLR 2007.)
+
+    Args:
+        folder: Contains `landmine/` (or `mtl-small/`) with LandmineData.mat, landmine.mat or landmine_small.mat; by
+            default the environment variable IDIOLECT_DATA.
+        normalisation: As for `vehicle`.
+        minimum: As for `vehicle`.
+        downsample: As for `vehicle`.
     """
     path = _file(folder, "landmine", _LANDMINE_FILES, LANDMINE)
     tasks = {f"field {number:02d}": task for number, task in enumerate(read_tasks(path), 1)}
@@ -155,9 +165,9 @@ def landmine(
     majority = max(mines, samples - mines) / samples
     note = (
         f"{path.name}: {mines:,} of {samples:,} samples are of class {classes[1]}, none in {none} of {len(tasks)} "
-        f"fields; always to answer the larger class gives an accuracy of {majority:.1%}"
+        f"fields; always predicting the larger class gives an accuracy of {majority:.1%}"
     )
-    options = Options(normalisation, minimum, test, validation, split_seed, downsample, downsample_test)
+    options = TaskOptions(normalisation, minimum, test, validation, split_seed, downsample, downsample_test)
     return from_tasks(tasks, options, source="landmine", file=path.name, classes=classes, notes=[note])
 
 
@@ -191,10 +201,12 @@ def vehicle(
 ) -> FederatedData:
     """Vehicle sensors: 23 sensors, two types of vehicles, 50 acoustic and 50 seismic features.
 
-    folder: contains `vehicle/` with vehicle.mat, or with mytrain.json and mytest.json (plain or .gz), which are
-        merged and divided again; by default the environment variable IDIOLECT_DATA.
-    normalisation: 'none', or 'zscore-train', each feature by its mean and deviation in training.
-    minimum: drop sensors with fewer samples. downsample: see `downsample`; the clients are drawn by split_seed.
+    Args:
+        folder: Contains `vehicle/` with vehicle.mat, or with mytrain.json and mytest.json (plain or .gz), which are
+            merged and divided again; by default the environment variable IDIOLECT_DATA.
+        normalisation: 'none', or 'zscore-train', each feature by its mean and deviation in training.
+        minimum: Drop sensors with fewer samples.
+        downsample: See `downsample`; the clients are drawn by split_seed.
     """
     where = data_folder(folder, "vehicle", VEHICLE_PUBLISHED)
     notes: list[str] = []
@@ -215,7 +227,7 @@ def vehicle(
             "each; FedU's paper has 48,303"
         )
     notes.append("classes are named by the file's labels: which vehicle is +1 is not documented")
-    options = Options(normalisation, minimum, test, validation, split_seed, downsample, downsample_test)
+    options = TaskOptions(normalisation, minimum, test, validation, split_seed, downsample, downsample_test)
     return from_tasks(
         tasks,
         options,

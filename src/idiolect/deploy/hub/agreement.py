@@ -11,7 +11,7 @@ from idiolect.deploy.hub.config import HubConfig
 from idiolect.deploy.kind import Kind
 from idiolect.deploy.messages import Message
 from idiolect.deploy.schema.agree import agree
-from idiolect.deploy.schema.summary import Summary
+from idiolect.deploy.schema.summary import TableSummary
 from idiolect.deploy.transport import QuorumError
 from idiolect.study.spec.experiment import Experiment
 
@@ -36,8 +36,8 @@ def agreed_config(folder: Path, config: HubConfig, call: Call) -> HubConfig:
     messages = {site: Message({"task": "summary", "table": asked}) for site in config.present}
     got = call(messages, round=0, deadline=config.starting)
     if got.missing:
-        told = "; ".join(f"{site}: {why}" for site, why in sorted(got.missing.items()))
-        raise QuorumError(f"a schema needs every site, and some have sent no summary ({told})")
+        reasons = "; ".join(f"{site}: {why}" for site, why in sorted(got.missing.items()))
+        raise QuorumError(f"a schema needs every site, and some have sent no summary ({reasons})")
     summaries = {site: _summary(site, got.replies[site]) for site in config.present}
     schema, notes = agree(summaries, standardise=bool(config.table.get("standardise", True)))
     schema.save(folder / SCHEMA)
@@ -51,8 +51,8 @@ def agreed_config(folder: Path, config: HubConfig, call: Call) -> HubConfig:
     return config
 
 
-def _summary(site: str, reply: Message) -> Summary:
-    summary = Summary.from_dict(reply.header.get("summary") or {}, f"site '{site}': its summary")
+def _summary(site: str, reply: Message) -> TableSummary:
+    summary = TableSummary.from_dict(reply.header.get("summary") or {}, f"site '{site}': its summary")
     if summary.site != site:
         raise DataError(f"site '{site}': its summary is of '{summary.site}'; give it its own name")
     return summary

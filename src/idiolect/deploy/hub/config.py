@@ -22,7 +22,7 @@ class HubConfig(BaseModel):
     have agreed on a schema, by `table`: how they read their tables, see `agreement`. deadline: seconds of a
     round; starting: seconds that a site may take to load its data and to compile. quorum: answers that a round needs
     at least (None: half of the cohort, rounded up). tries: how often a round without quorum is called. patience:
-    after so many silent calls in a row a site is called only in every tenth round. left: sites that have left for
+    after so many calls without an answer a site is called only in every tenth round. left: sites that have left for
     good.
     """
 

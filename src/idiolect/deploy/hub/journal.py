@@ -14,7 +14,7 @@ PARTICIPATION = "participation.jsonl"
 
 
 @dataclass
-class Standing:
+class HubState:
     """Where a run stands. round: rounds done; used: site -> the round in which its answer was last used.
 
     counts: each site's samples; seconds: spent on rounds; vectors: the shared state, by its leaves' names.
@@ -32,7 +32,7 @@ class Standing:
         write_message(path, Message({**header, "counts": self.counts, "seconds": self.seconds}, self.vectors))
 
     @classmethod
-    def load(cls, path: Path, run: str) -> "Standing | None":
+    def load(cls, path: Path, run: str) -> "HubState | None":
         """Read it; None if the run has not begun. Raises `StoreError` for a file of another run or version."""
         message = read_message(path)
         if message is None:
@@ -92,8 +92,8 @@ class Participation:
 
 def exchanged(replies: Iterable[Message]) -> tuple[int, int]:
     """(down, up): bytes that sites say they have exchanged with neighbours; what cannot be read counts as none."""
-    told = [reply.header.get("exchanged") for reply in replies]
-    pairs = [pair for pair in told if isinstance(pair, list) and [type(n) for n in pair] == [int, int]]
+    entries = [reply.header.get("exchanged") for reply in replies]
+    pairs = [pair for pair in entries if isinstance(pair, list) and [type(n) for n in pair] == [int, int]]
     return sum(max(down, 0) for down, _ in pairs), sum(max(up, 0) for _, up in pairs)
 
 

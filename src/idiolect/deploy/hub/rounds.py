@@ -10,9 +10,9 @@ from jaxtyping import PyTree
 from idiolect.core.errors import ConfigError, DataError
 from idiolect.deploy.hub.calls import Call, Counts, Roster, counts_of
 from idiolect.deploy.hub.config import HubConfig
-from idiolect.deploy.hub.journal import Participation, Standing, exchanged, round_to_ms
+from idiolect.deploy.hub.journal import HubState, Participation, exchanged, round_to_ms
 from idiolect.deploy.hub.scores import readable_scores
-from idiolect.deploy.hub.server import Server, unseen_data
+from idiolect.deploy.hub.server import HubServer, unseen_data
 from idiolect.deploy.messages import Message
 from idiolect.deploy.terms import Terms
 from idiolect.deploy.transport import QuorumError, Replies
@@ -48,7 +48,7 @@ class HubRun:
         path: Path,
         participation: Participation,
         metrics: Sequence[Metric],
-        serving: Callable[[Server], object],
+        serving: Callable[[HubServer], object],
         evaluated: Evaluated,
         has: Callable[[int], bool],
     ) -> None:
@@ -56,7 +56,7 @@ class HubRun:
         self.config, self.call, self.path, self.participation = config, call, path, participation
         self.metrics, self.serving, self.evaluated, self.has = metrics, serving, evaluated, has
         self.kind = config.agreed
-        self.standing = Standing.load(path, run) or Standing()
+        self.standing = HubState.load(path, run) or HubState()
         self.roster = Roster(config.patience, dict(self.standing.counts))
         self._compiled = frozenset[str]()
 
@@ -74,7 +74,7 @@ class HubRun:
             self._evaluate(shared, schedule)
         self._finish(shared)
 
-    def _server(self) -> Server:
+    def _server(self) -> HubServer:
         """The hub's side, with all sites that take part; a run that has begun refuses new ones if it has no place."""
         known = self.standing.counts
         if not known or {*known} == {*self.roster.counts}:
@@ -94,8 +94,8 @@ class HubRun:
             )
         return before
 
-    def _serving(self, counts: Mapping[str, Counts]) -> Server:
-        return Server(self.cell, self.method, self.seed, unseen_data(self.kind, counts))
+    def _serving(self, counts: Mapping[str, Counts]) -> HubServer:
+        return HubServer(self.cell, self.method, self.seed, unseen_data(self.kind, counts))
 
     def _header(self, task: str, site: str) -> dict[str, Any]:
         """What every message of the run says."""
@@ -152,9 +152,9 @@ class HubRun:
                 missing[site] = str(error)
         strangers = [site for site in wanted if site not in self.roster.counts]
         if strangers and not self.standing.counts:
-            told = "; ".join(f"{site}: {missing.get(site, 'no answer')}" for site in strangers)
+            reasons = "; ".join(f"{site}: {missing.get(site, 'no answer')}" for site in strangers)
             raise QuorumError(
-                f"{self.run}: not all sites have joined ({told}); start them, or take them out of the hub"
+                f"{self.run}: not all sites have joined ({reasons}); start them, or take them out of the hub"
             )
         # Numbers stay: the sites of a run that has begun keep their places, whoever has joined or left since.
         known = [*self.standing.counts, *(site for site in wanted if site not in self.standing.counts)]
@@ -202,7 +202,9 @@ class HubRun:
             requests = {s: Message(self._header("round", s), views[self.roster.number(s)]) for s in asked}
             got = self.call(requests, round=round, deadline=self._deadline("round"))
             messages, refused = self._read(got, alone)
-            skipped = {site: "silent too often; asked again every tenth round" for site in here if site not in asked}
+            skipped = {
+                site: "silent too often; called again in every tenth round" for site in here if site not in asked
+            }
             missing = {**gone, **skipped, **strangers, **got.missing, **refused}
             self.roster.heard([s for s in got.replies if s not in refused], got.missing)
             if len(messages) >= self.config.needed(len(here)) or not here:

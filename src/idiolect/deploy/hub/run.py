@@ -26,7 +26,9 @@ from idiolect.study.store.store import RunRow, Store
 
 ENOUGH = 1_000_000
 """Samples of a site that has not said how many it has: no warning of small data is due."""
-AUDIT = ["The samples of different sites were never in one place, so nobody has looked for duplicates across them."]
+AUDIT = [
+    "The samples of different sites were never in one place, so they were not searched for duplicates across sites."
+]
 
 
 def experiment_for(config: HubConfig) -> Experiment:

@@ -32,14 +32,14 @@ def pooled_scores(
     measured: dict[str, dict[str, Measured]] = {}
     for name in names:
         for split in splits:
-            told = {client: _told(answer, name, split, metrics) for client, answer in answers.items()}
-            told = {client: value for client, value in told.items() if value is not None}
-            pool = [_sums(answers[client].vectors, name, split, metrics, outputs) for client in told]
+            reported = {client: _reported(answer, name, split, metrics) for client, answer in answers.items()}
+            reported = {client: value for client, value in reported.items() if value is not None}
+            pool = [_sums(answers[client].vectors, name, split, metrics, outputs) for client in reported]
             each = Values(
-                _column(clients, {client: value["loss"] for client, value in told.items()}),
-                _column(clients, {client: value["count"] for client, value in told.items()}).astype(np.int64),
+                _column(clients, {client: value["loss"] for client, value in reported.items()}),
+                _column(clients, {client: value["count"] for client, value in reported.items()}).astype(np.int64),
                 {
-                    metric.name: (_quotient(clients, told, metric, 0), _quotient(clients, told, metric, 1))
+                    metric.name: (_quotient(clients, reported, metric, 0), _quotient(clients, reported, metric, 1))
                     for metric in metrics
                 },
             )
@@ -47,7 +47,7 @@ def pooled_scores(
                 key: jax.tree.map(lambda *parts: np.stack(parts), *[sums[key] for sums in pool])
                 for key in (pool[0] if pool else {})
             }
-            counts = np.array([value["count"] for value in told.values()], np.int32)
+            counts = np.array([value["count"] for value in reported.values()], np.int32)
             parts = [metric for metric in metrics if metric.name in stacked]
             values = over_all(parts, Pool(counts, stacked, {}, {}, None, None)) if pool else {}
             measured.setdefault(name, {})[split] = (each, values)
@@ -70,7 +70,7 @@ def _is_read(answers: Mapping[int, Message], *of: Any) -> bool:
     return True
 
 
-def _told(answer: Message, name: str, split: str, metrics: Sequence[Metric]) -> dict[str, Any] | None:
+def _reported(answer: Message, name: str, split: str, metrics: Sequence[Metric]) -> dict[str, Any] | None:
     """What a site says of one model on one split; None if nothing. Raises `DataError` for what cannot be read."""
     value: Any = answer.header.get("scores", {})
     for key in (name, split):
@@ -95,9 +95,9 @@ def _column(clients: int, values: Mapping[int, float]) -> np.ndarray:
     return column
 
 
-def _quotient(clients: int, told: Mapping[int, dict[str, Any]], metric: Metric, part: int) -> np.ndarray:
+def _quotient(clients: int, reported: Mapping[int, dict[str, Any]], metric: Metric, part: int) -> np.ndarray:
     """The numerators (part 0) or denominators (1) of each client's value of a metric."""
-    return _column(clients, {client: value["values"][metric.name][part] for client, value in told.items()})
+    return _column(clients, {client: value["values"][metric.name][part] for client, value in reported.items()})
 
 
 def _sums(vectors: Vectors, name: str, split: str, metrics: Sequence[Metric], outputs: int) -> dict[str, Any]:

@@ -32,7 +32,7 @@ from idiolect.runtime.traffic import shapes_of_a_round
 from idiolect.study.run.resolve import Workbench
 from idiolect.study.spec.experiment import Cell, Method
 
-NOTE = "trained at real sites: scores are sums that the sites sent, and nobody has compared their samples for leaks"
+NOTE = "trained at real sites: scores are sums that the sites sent, and their samples were not compared for leaks"
 
 
 class Unseen(Maker):
@@ -85,7 +85,7 @@ def unseen_data(kind: Kind, counts: Mapping[str, Mapping[str, int]]) -> Federate
     )
 
 
-class Server:
+class HubServer:
     """One run at a hub. data: the federation as it knows it, see `unseen_data`."""
 
     def __init__(self, cell: Cell, method: Method, seed: int, data: FederatedData) -> None:
@@ -105,7 +105,7 @@ class Server:
         """The shared state before the first round."""
         return jax.jit(lambda: self.simulation.first(self.key, self.params, jnp.arange(0))[0])()
 
-    def alike(self, other: "Server") -> bool:
+    def alike(self, other: "HubServer") -> bool:
         """Whether the shared state and a site's private one have the other's shapes."""
         return self._shapes == other._shapes
 
@@ -164,8 +164,8 @@ class Server:
         compiled, arguments = self._compiled
         after = compiled.server_step(arguments, (shared, stacked), (jnp.asarray(rows, jnp.int32), present))
         if not bool(tree.all_finite(after)):
-            told = f"{self.algorithm.name} diverged (NaN or infinity) in the aggregation; lower the learning rates"
-            raise DivergedError(told, round=0, client=None, stage="aggregation")
+            message = f"{self.algorithm.name} diverged (NaN or infinity) in the aggregation; lower the learning rates"
+            raise DivergedError(message, round=0, client=None, stage="aggregation")
         return after
 
     def diagnostics(self, shared: PyTree) -> dict[str, float]:
@@ -187,5 +187,5 @@ def check_runs_at_sites(cell: Cell, method: Method) -> None:
         raise ConfigError("model.class_weights counts the labels of all clients, which no hub sees; leave it out")
     graph = str(method.spec.get("graph", ""))
     if graph.startswith(("by_labels", "nearest")):
-        told = f"{method.title}: graph '{graph}' is made of all clients' labels, which no hub sees"
-        raise ConfigError(f"{told}; name another")
+        message = f"{method.title}: graph '{graph}' is made of all clients' labels, which no hub sees"
+        raise ConfigError(f"{message}; name another")

@@ -57,8 +57,8 @@ def _configuration(kit: Kit) -> str:
             f"{kit.site}/site.toml is of '{config.name}', but the kit is of '{kit.name}'; init it again"
         )
     allow = config.allow
-    told = [f"methods: {', '.join(allow.methods)}", f"evaluation: {_word(allow.evaluation)}"]
-    return "; ".join([f"site '{config.name}'", *told, f"summaries: {_word(allow.summaries)}"])
+    allowed = [f"methods: {', '.join(allow.methods)}", f"evaluation: {_word(allow.evaluation)}"]
+    return "; ".join([f"site '{config.name}'", *allowed, f"summaries: {_word(allow.summaries)}"])
 
 
 def _word(yes: bool) -> str:
@@ -66,8 +66,8 @@ def _word(yes: bool) -> str:
 
 
 def _certificate(kit: Kit) -> str:
-    told = certificate(kit)
-    return f"of {told.name}, valid until {told.not_after:%Y-%m-%d}"
+    details = certificate(kit)
+    return f"of {details.name}, valid until {details.not_after:%Y-%m-%d}"
 
 
 def _name(kit: Kit) -> str:
@@ -101,8 +101,8 @@ def _connection(kit: Kit) -> str:
     except ConnectionRefusedError:
         raise StoreError(f"nothing listens at {hub}: start the hub, or let its administrator open the port") from None
     except (TimeoutError, OSError) as error:
-        told = getattr(error, "strerror", None) or "no answer"
-        raise StoreError(f"{hub} cannot be reached ({told}): let outbound connections to it through") from None
+        reason = getattr(error, "strerror", None) or "no answer"
+        raise StoreError(f"{hub} cannot be reached ({reason}): let outbound connections to it through") from None
     return f"{hub} answers over mutual TLS"
 
 
@@ -115,18 +115,18 @@ def _trainer(kit: Kit) -> Iterator[Finding]:
         return
     child = child_of(kit.site, config)
     try:
-        told = child.call(Message({"task": "look"}), 120.0)
+        answer = child.call(Message({"task": "look"}), 120.0)
     finally:
         child.close()
-    yield _found("data", lambda: _data(told))
-    if not told.error:
-        yield _found("memory", lambda: _memory(int(told.header["resident"])))
+    yield _found("data", lambda: _data(answer))
+    if not answer.error:
+        yield _found("memory", lambda: _memory(int(answer.header["resident"])))
 
 
-def _data(told: Message) -> str:
-    if told.error:
-        raise DataError(told.error)
-    return str(told.header["data"])
+def _data(answer: Message) -> str:
+    if answer.error:
+        raise DataError(answer.error)
+    return str(answer.header["data"])
 
 
 def _memory(resident: int) -> str:

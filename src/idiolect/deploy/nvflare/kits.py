@@ -71,8 +71,8 @@ def read_kit(folder: Path) -> Kit:
     content = read_json(path)
     try:
         if kind == "admin":
-            told = content["admin"]
-            return Kit(folder, kind, told["username"], told["host"], int(told["port"]), told["server_identity"])
+            admin = content["admin"]
+            return Kit(folder, kind, admin["username"], admin["host"], int(admin["port"]), admin["server_identity"])
         server = content["servers"][0]
         host, _, port = str(server["service"]["target"]).rpartition(":")
         identity = server["admin_server"] if kind == "server" else server["identity"]
@@ -109,13 +109,15 @@ def certificate(kit: Kit, now: datetime | None = None) -> Certificate:
         bad = paths[2]
         root = x509.load_pem_x509_certificate(paths[2].read_bytes())
     except (ValueError, TypeError, UnsupportedAlgorithm, OSError):
-        raise StoreError(f"{bad} cannot be read as what its name says; build the kit again") from None
+        raise StoreError(
+            f"{bad} cannot be read as the kind of file that its name says; build the kit again"
+        ) from None
 
     def subject(oid: Any) -> str:
         found = own.subject.get_attributes_for_oid(oid)
         return str(found[0].value) if found else ""
 
-    told = Certificate(
+    details = Certificate(
         subject(NameOID.COMMON_NAME),
         subject(NameOID.ORGANIZATION_NAME),
         own.not_valid_before_utc,
@@ -131,17 +133,19 @@ def certificate(kit: Kit, now: datetime | None = None) -> Certificate:
         raise StoreError(
             f"{paths[0]} was not signed by the federation's root in rootCA.pem; build the kit again"
         ) from None
-    if told.name != kit.name:
-        raise StoreError(f"{paths[0]} is the certificate of '{told.name}', but the kit is of '{kit.name}'")
+    if details.name != kit.name:
+        raise StoreError(f"{paths[0]} is the certificate of '{details.name}', but the kit is of '{kit.name}'")
     now = now or datetime.now(UTC)
-    if now > told.not_after:
-        raise StoreError(f"{paths[0]} expired on {told.not_after:%Y-%m-%d}: ask for a new one (nvflare cert request)")
-    if now < told.not_before:
+    if now > details.not_after:
         raise StoreError(
-            f"{paths[0]} is valid from {told.not_before:%Y-%m-%d %H:%M} UTC, here it is {now:%Y-%m-%d %H:%M} UTC: "
+            f"{paths[0]} expired on {details.not_after:%Y-%m-%d}: ask for a new one (nvflare cert request)"
+        )
+    if now < details.not_before:
+        raise StoreError(
+            f"{paths[0]} is valid from {details.not_before:%Y-%m-%d %H:%M} UTC, here it is {now:%Y-%m-%d %H:%M} UTC: "
             "set this machine's clock"
         )
-    return told
+    return details
 
 
 def read_json(path: Path) -> Any:

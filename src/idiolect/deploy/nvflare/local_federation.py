@@ -47,20 +47,20 @@ def started(kits: Kits, out: Path) -> Generator[None]:
             stop(kit)
 
 
-def run_here(out: Path, names: Sequence[str], data: FederatedData, tell: Callable[[str], None]) -> int:
+def run_here(out: Path, names: Sequence[str], data: FederatedData, report: Callable[[str], None]) -> int:
     """Run a prepared federation (`this_machine.prepare`) to its end; the number of jobs that it took.
 
-    tell: gets a line for each event. What the sites own is in out/sites afterwards, and the kits with their keys are
-    removed. Raises `StoreError` if it cannot continue; the same call again resumes.
+    report: gets a line for each event. What the sites own is in out/sites afterwards, and the kits with their keys
+    are removed. Raises `StoreError` if it cannot continue; the same call again resumes.
     """
     kits = kits_here(out, names, data)
     with started(kits, out):
-        jobs = supervised(kits, out, names, tell).run()
+        jobs = supervised(kits, out, names, report).run()
     hand_over(kits, out)
     return jobs
 
 
-def supervised(kits: Kits, out: Path, names: Sequence[str], tell: Callable[[str], None]) -> Watch:
+def supervised(kits: Kits, out: Path, names: Sequence[str], report: Callable[[str], None]) -> Watch:
     """The supervisor of a federation on this machine."""
     return Watch(
         connect=lambda: open_session(kits.lead),
@@ -70,7 +70,7 @@ def supervised(kits: Kits, out: Path, names: Sequence[str], tell: Callable[[str]
         progress=lambda: progress(out)[0],
         ended=lambda: read_end(out),
         obstacle=lambda: obstacle(out),
-        tell=tell,
+        report=report,
     )
 
 

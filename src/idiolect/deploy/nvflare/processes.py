@@ -139,10 +139,10 @@ def running(kit: Kit) -> int | None:
     path = kit.folder / _PID
     if not path.is_file():
         return None
-    told = read_json(path)
+    record = read_json(path)
     try:
-        process = psutil.Process(int(told["pid"]))
-        same = abs(process.create_time() - float(told["created"])) < 1 and process.status() != psutil.STATUS_ZOMBIE
+        process = psutil.Process(int(record["pid"]))
+        same = abs(process.create_time() - float(record["created"])) < 1 and process.status() != psutil.STATUS_ZOMBIE
         return process.pid if same else None
     except (psutil.Error, KeyError, TypeError, ValueError):
         return None

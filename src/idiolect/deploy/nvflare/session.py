@@ -47,9 +47,9 @@ class Session:
     def status(self) -> Status:
         """The registered sites and the running jobs."""
         # What Session.get_system_info reads, but it leaves out the registrations.
-        told = self._do(lambda: self._engine._do_command("check_status server"))
+        answer = self._do(lambda: self._engine._do_command("check_status server"))
         try:
-            return read_status(told)
+            return read_status(answer)
         except (KeyError, IndexError, TypeError, ValueError):
             raise StoreError(
                 "the hub's engine answers in another form: nvflare 2.9 is needed there and here"
@@ -69,8 +69,8 @@ class Session:
 
     def job_sites(self, job: str) -> dict[str, str]:
         """What became of the job's start at each site and at the hub ("server"): OK, or why not."""
-        told = self._do(lambda: self._engine.get_job_meta(job)).get("job_deploy_detail") or []
-        return {name.strip(): why.strip() for name, _, why in (line.partition(":") for line in told)}
+        lines = self._do(lambda: self._engine.get_job_meta(job)).get("job_deploy_detail") or []
+        return {name.strip(): why.strip() for name, _, why in (line.partition(":") for line in lines)}
 
     def abort(self, job: str) -> None:
         """End a job; a job that does not run is no error."""
@@ -92,10 +92,10 @@ class Session:
             return call()
 
 
-def read_status(told: Mapping[str, Any]) -> Status:
+def read_status(answer: Mapping[str, Any]) -> Status:
     """The status in the engine's answer. A site that has been silent for `SILENT` seconds is not registered."""
-    meta, tables = told["meta"], [part["rows"] for part in told["data"] if part["type"] == "table"]
-    now = datetime.fromisoformat(told["time"]).timestamp()
+    meta, tables = answer["meta"], [part["rows"] for part in answer["data"] if part["type"] == "table"]
+    now = datetime.fromisoformat(answer["time"]).timestamp()
     seen = {client["client_name"]: float(client["client_last_conn_time"]) for client in meta.get("clients") or []}
     # The hub's clock on both sides, but its text names no zone: zones differ by multiples of 900 s.
     here = {name for name, last in seen.items() if (now - last + 1) % 900 < SILENT}

@@ -69,7 +69,7 @@ class Watch:
 
     connect: opens a session; job: writes job number n and returns its folder; wanted: the sites of the run; least:
     how many of them a job needs; progress: rounds done; ended: what the hub wrote at the end of a job; obstacle: why
-    it could not write; tell: gets a line for each event.
+    it could not write; report: gets a line for each event.
     """
 
     connect: Callable[[], Engine]
@@ -78,7 +78,7 @@ class Watch:
     least: int
     progress: Callable[[], int]
     ended: Callable[[], End | None] = lambda: None
-    tell: Callable[[str], None] = lambda _: None
+    report: Callable[[str], None] = lambda _: None
     limits: Limits = field(default_factory=Limits)
     clock: Callable[[], float] = time.monotonic
     sleep: Callable[[float], None] = time.sleep
@@ -103,7 +103,7 @@ class Watch:
                 fruitless = 0 if self.progress() > before else fruitless + 1
                 if fruitless >= self.limits.fruitless:
                     raise StoreError(f"{fruitless} jobs in a row have ended without a new round; the last: {reason}")
-                self.tell(f"{reason}; a new job continues from round {self.progress()}")
+                self.report(f"{reason}; a new job continues from round {self.progress()}")
         finally:
             self._close()
 
@@ -116,7 +116,7 @@ class Watch:
         token = uuid.uuid4().hex
         job = self._ask(lambda engine: engine.submit(folder, token))
         self.jobs.append(job)
-        self.tell(f"job {len(self.jobs)} has started with {', '.join(sites)}")
+        self.report(f"job {len(self.jobs)} has started with {', '.join(sites)}")
         finished, unowned = None, 0
         while True:
             self.sleep(self.limits.poll)
@@ -143,8 +143,8 @@ class Watch:
     def _why(self, state: str, end: End | None) -> str:
         if end is not None and end.final:
             raise StoreError(end.error)
-        told = end.error if end is not None else self.obstacle()
-        return told or f"the job has ended as {state}"
+        reason = end.error if end is not None else self.obstacle()
+        return reason or f"the job has ended as {state}"
 
     def _back(self, job: str, status: Status, first: Mapping[str, str]) -> list[str]:
         """Wanted sites that are registered but not in this job: they came late, or anew since it runs."""
@@ -156,7 +156,7 @@ class Watch:
 
     def _registered(self) -> list[str]:
         """Wait for the wanted sites; those registered, after `limits.register` seconds at least `least` of them."""
-        started = told = self.clock()
+        started = reported_at = self.clock()
         while True:
             here = sorted(self._ask(lambda engine: engine.status()).sites.keys() & set(self.wanted))
             if len(here) == len(set(self.wanted)):
@@ -167,9 +167,9 @@ class Watch:
             missing = ", ".join(sorted(set(self.wanted) - set(here)))
             if waited > self.limits.register + self.limits.lost:
                 raise StoreError(f"{len(here)} of the {self.least} sites needed are registered; missing: {missing}")
-            if self.clock() - told > 10:
-                told = self.clock()
-                self.tell(f"waiting for {missing}")
+            if self.clock() - reported_at > 10:
+                reported_at = self.clock()
+                self.report(f"waiting for {missing}")
             self.sleep(self.limits.poll)
 
     def _end(self, job: str) -> None:
@@ -261,7 +261,7 @@ def end_jobs(kits: HubKits) -> None:
             time.sleep(0.5)
 
 
-def watch_of(folder: Path, kits: HubKits, tell: Callable[[str], None]) -> Watch:
+def watch_of(folder: Path, kits: HubKits, report: Callable[[str], None]) -> Watch:
     """The supervisor of a hub's folder. A job needs as many sites as a round of all sites needs answers."""
     config = HubConfig.load(folder)
     least = config.needed(len(config.present))
@@ -273,7 +273,7 @@ def watch_of(folder: Path, kits: HubKits, tell: Callable[[str], None]) -> Watch:
         progress=lambda: progress(folder)[0],
         ended=lambda: read_end(folder),
         obstacle=lambda: obstacle(folder),
-        tell=tell,
+        report=report,
     )
 
 

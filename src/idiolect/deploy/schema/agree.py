@@ -10,7 +10,7 @@ from idiolect.data.schema.fit import Fitted, Whole, category, empty_numbers, num
 from idiolect.data.schema.label import Classes, Label, Target
 from idiolect.data.schema.schema import Schema, check_features
 from idiolect.data.schema.values import ReadAs
-from idiolect.deploy.schema.summary import ColumnSummary, LabelSummary, Reading, Summary, pooled
+from idiolect.deploy.schema.summary import ColumnSummary, LabelSummary, Reading, TableSummary, pooled
 
 NUMBERS = ("number", "decimal comma")
 DATES = ("date", "date d.m.y", "date d/m/y", "date m/d/y")
@@ -80,31 +80,33 @@ def _foreign_words(held: Mapping[str, ColumnSummary]) -> bool:
     return other and any(column.stored == "boolean" and column.readings for column in held.values())
 
 
-def _apart(told: Mapping[str, str]) -> tuple[str, str]:
+def _apart(readings: Mapping[str, str]) -> tuple[str, str]:
     """The first two sites that read otherwise, or just the first two."""
-    sites = list(told)
-    return sites[0], next((site for site in sites if told[site] != told[sites[0]]), sites[-1])
+    sites = list(readings)
+    return sites[0], next((site for site in sites if readings[site] != readings[sites[0]]), sites[-1])
 
 
 def _disagreement(name: str, options: Mapping[str, set[str]]) -> DataError:
     """Names two sites that read the column differently."""
-    told = {site: next((one for one in ORDER if one in possible), "words") for site, possible in options.items()}
+    readings = {site: next((one for one in ORDER if one in possible), "words") for site, possible in options.items()}
     pairs = [(a, b) for a in options for b in options if a < b and not options[a] & options[b]]
-    a, b = pairs[0] if pairs else _apart(told)
-    kinds = {told[a], told[b]}
+    a, b = pairs[0] if pairs else _apart(readings)
+    kinds = {readings[a], readings[b]}
     if kinds <= {*DATES}:
         remedy = "write dates as YYYY-MM-DD at all sites"
     elif "words" in kinds:
         remedy = f"write numbers at all sites, or name it at all: categorical=['{name}'] or ignore=['{name}']"
     else:
         remedy = f"write it alike at all sites, or leave it out: ignore=['{name}']"
-    return DataError(f"column '{name}' is read as {told[a]} at site '{a}' but as {told[b]} at site '{b}'; {remedy}")
+    return DataError(
+        f"column '{name}' is read as {readings[a]} at site '{a}' but as {readings[b]} at site '{b}'; {remedy}"
+    )
 
 
 _NUMBERS = ("integer", "float")
 
 
-def agree_label(summaries: Mapping[str, Summary]) -> tuple[Label, list[str]]:
+def agree_label(summaries: Mapping[str, TableSummary]) -> tuple[Label, list[str]]:
     """(the label that the pooled rows have, notes): the sites' classes together, in the pooled order, or the pooled
     mean and deviation. Raises `DataError` where sites disagree."""
     labels = {site: one.label for site, one in summaries.items()}
@@ -154,7 +156,7 @@ def _classes(name: str, labels: Mapping[str, LabelSummary]) -> tuple[Classes, li
     return Classes(name=name, classes=tuple(ordered), type=kind), notes
 
 
-def _target(name: str, summaries: Mapping[str, Summary]) -> tuple[Target, list[str]]:
+def _target(name: str, summaries: Mapping[str, TableSummary]) -> tuple[Target, list[str]]:
     held: dict[str, ColumnSummary] = {}
     for site, one in summaries.items():
         stored = "text" if len(one.label.readings) > 1 or "number" not in one.label.readings else "number"
@@ -167,9 +169,7 @@ def _target(name: str, summaries: Mapping[str, Summary]) -> tuple[Target, list[s
         if column.readings
     ]
     notes = [
-        f"label '{name}': site '{site}' has too few rows and counts for nothing"
-        for site in held
-        if not held[site].readings
+        f"label '{name}': site '{site}' has too few rows and is not used" for site in held if not held[site].readings
     ]
     if not parts:
         raise DataError(f"label '{name}': no site has enough training rows to report its mean; lower minimum=")
@@ -183,7 +183,7 @@ Of = dict[str, ColumnSummary]
 """One column, by site."""
 
 
-def agree(summaries: Mapping[str, Summary], *, standardise: bool = True) -> tuple[Schema, tuple[str, ...]]:
+def agree(summaries: Mapping[str, TableSummary], *, standardise: bool = True) -> tuple[Schema, tuple[str, ...]]:
     """(the schema that `from_table(missing="mean")` fits on all sites' training rows together, notes).
 
     Means and deviations are pooled exactly (`pooled`); missing numbers are the mean of the present ones. Columns and
@@ -207,22 +207,22 @@ def agree(summaries: Mapping[str, Summary], *, standardise: bool = True) -> tupl
     for name in _names(summaries, label.name):
         held = {site: column for site, one in summaries.items() for column in one.columns if column.name == name}
         commas = {site: summaries[site].comma_likely for site in held}
-        fitted, told = _agreed(name, held, commas, standardise)
+        fitted, column_notes = _agreed(name, held, commas, standardise)
         columns.append(fitted)
-        notes += told
+        notes += column_notes
     schema = Schema(client=client, split=split, label=label, columns=tuple(columns))
     check_features(schema, notes)
     return schema, tuple(notes)
 
 
-def _names(summaries: Mapping[str, Summary], label: str) -> list[str]:
+def _names(summaries: Mapping[str, TableSummary], label: str) -> list[str]:
     """The columns in the order of the first site; raises `DataError` if a site lacks one, has it twice, or it is the
     label."""
     names = list(dict.fromkeys(column.name for one in summaries.values() for column in one.columns))
     for site, one in summaries.items():
         own = [column.name for column in one.columns]
         if len(own) != len({*own}) or label in own:
-            raise DataError(f"site '{site}': its summary names a column twice; make it anew")
+            raise DataError(f"site '{site}': its summary names a column twice; make it again")
         if lacking := [name for name in names if name not in own]:
             others = next(s for s, other in summaries.items() if lacking[0] in [c.name for c in other.columns])
             raise DataError(
@@ -239,17 +239,17 @@ def _agreed(name: str, held: Of, commas: Mapping[str, bool], standardise: bool) 
         return _category(name, held, keep)
     few = [site for site, column in held.items() if column.count and not _parts(column, reading)]
     parts = [part for column in held.values() if (part := _parts(column, reading)) is not None]
-    notes = tuple(f"column '{name}': site '{site}' has too few values and counts for nothing" for site in few)
+    notes = tuple(f"column '{name}': site '{site}' has too few values and is not used" for site in few)
     if not parts:
-        fitted, told = empty_numbers(name)
-        return fitted, (*notes, *told)
+        fitted, column_notes = empty_numbers(name)
+        return fitted, (*notes, *column_notes)
     whole = moments_whole(parts)
     moments = pooled([part.moments for part in parts])
     missing = sum(column.missing for column in held.values())
     unfit = unfit_numbers(name, reading, whole, keep=keep, one_value=moments.constant and not missing)
     if unfit is not None:
         return unfit[0], (*notes, *unfit[1])
-    fitted, told = number(
+    fitted, column_notes = number(
         name,
         reading,
         fill=moments.mean,
@@ -261,7 +261,7 @@ def _agreed(name: str, held: Of, commas: Mapping[str, bool], standardise: bool) 
         standardise=standardise,
         plain=reading == "number" and all(_is_numeric(column) for column in held.values()),
     )
-    return fitted, (*notes, *told)
+    return fitted, (*notes, *column_notes)
 
 
 def moments_whole(parts: Sequence[Reading]) -> Whole | None:
@@ -311,12 +311,15 @@ def _category(name: str, held: Of, keep: bool) -> Fitted:
     numbers = all(_is_numeric(column) for column in held.values())
     ordered = {word: count[word] for word in sorted(count)}
     distinct = len(ordered) + rare
-    fitted, told = category(
+    fitted, column_notes = category(
         name, ordered, others=others, distinct=distinct, missing=missing > 0, numbers=numbers, keep=keep
     )
     if others:
-        told = (*told, f"column '{name}': {others} rows have words too rare to report; such words have no feature")
-    return fitted, told
+        column_notes = (
+            *column_notes,
+            f"column '{name}': {others} rows have words too rare to report; such words have no feature",
+        )
+    return fitted, column_notes
 
 
 def _is_numeric(column: ColumnSummary) -> bool:

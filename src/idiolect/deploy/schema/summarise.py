@@ -22,7 +22,7 @@ from idiolect.deploy.schema.summary import (
     Moments,
     Reading,
     Stored,
-    Summary,
+    TableSummary,
     WholeNumbers,
     WordCounts,
 )
@@ -65,12 +65,12 @@ def summarise(
     test: float = 0.25,
     validation: float = 0.1,
     split_seed: int = 0,
-) -> Summary:
+) -> TableSummary:
     """Summarise this site's training rows so that a schema can be agreed on; arguments: see `from_table`.
 
     site: its name. If the table has the client column, only rows of this client are the site's. The rows are divided
     as `own_data` divides them. Words, and numbers of columns, that fewer than `minimum` training rows have are not
-    told; the names of all classes are, also those of test rows. Raises `DataError` as `from_table` does, and if the
+    in it; the names of all classes are, also those of test rows. Raises `DataError` as `from_table` does, and if the
     labels look like names of rows.
     """
     require(minimum >= 1, f"minimum = {minimum} must be at least 1 row")
@@ -87,7 +87,7 @@ def summarise(
     train = divide_alone(site, np.arange(len(rows)), splits, where, **fractions)[0]
     training = rows.iloc[train]
     named = check_task(task) if task is not None else None
-    told = _label(column_of(rows, label), train, where, named, minimum, comma_likely=read.comma_likely)
+    label_summary = _label(column_of(rows, label), train, where, named, minimum, comma_likely=read.comma_likely)
     not_features = {client, label, *ignore, *((split,) if has_split else ())}
     try:
         columns = tuple(
@@ -97,14 +97,14 @@ def summarise(
         )
     except DataError as error:
         raise DataError(f"{where}: {error}") from error
-    return Summary(
+    return TableSummary(
         site=site,
         client=client,
         split=split if has_split else None,
         rows=len(train),
         minimum=minimum,
         comma_likely=read.comma_likely,
-        label=told,
+        label=label_summary,
         columns=columns,
     )
 
@@ -117,14 +117,14 @@ def _column(column: pd.Series, minimum: int, *, categorical: bool, keep: bool) -
         words = words_of(column)
         count = numbered(words.code, len(words.distinct))
         present = int(count.sum())
-        told = _words(words.distinct, count, minimum)
+        word_counts = _words(words.distinct, count, minimum)
         return ColumnSummary(
             name=name,
             stored=stored,
             count=present,
             missing=len(column) - present,
             keep=keep or categorical,
-            words=told,
+            words=word_counts,
         )
     read = {reading: numbers_of(column, reading).values for reading in readings}
     for values in read.values():
@@ -171,8 +171,8 @@ def _reading(values: Float[np.ndarray, "n"]) -> Reading:
     if whole is None:
         return Reading(moments=moments)
     ends = (float(values.min()), float(values.max())) if whole.distinct >= 0.9 * whole.present else (None, None)
-    told = WholeNumbers(distinct=whole.distinct, long=whole.long, smallest=ends[0], largest=ends[1])
-    return Reading(moments=moments, whole=told)
+    whole_numbers = WholeNumbers(distinct=whole.distinct, long=whole.long, smallest=ends[0], largest=ends[1])
+    return Reading(moments=moments, whole=whole_numbers)
 
 
 def _label(

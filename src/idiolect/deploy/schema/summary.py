@@ -101,7 +101,7 @@ class LabelSummary(_Plain):
     readings: dict[str, Reading] = {}
 
 
-class Summary(_Plain):
+class TableSummary(_Plain):
     """All that leaves a site before a schema is agreed on.
 
     rows: its training rows. minimum: nothing that fewer rows have is reported. comma_likely: the file's values are
@@ -124,7 +124,7 @@ class Summary(_Plain):
         return {"format": self.format, "version": self.version, **self.model_dump(mode="json", exclude_defaults=True)}
 
     @classmethod
-    def from_dict(cls, values: Mapping[str, Any], where: str = "the summary") -> "Summary":
+    def from_dict(cls, values: Mapping[str, Any], where: str = "the summary") -> "TableSummary":
         """The summary of plain values. Raises `DataError`, one line, if they are none."""
         try:
             return cls.model_validate_json(json.dumps(values))
@@ -134,13 +134,13 @@ class Summary(_Plain):
             raise DataError(f"{where} is no summary: {error}") from None
 
 
-def listing(summary: Summary) -> list[str]:
-    """All that would leave the site, a line for each column: every number and every word of the summary."""
+def listing(summary: TableSummary) -> list[str]:
+    """Return every number and every word of a summary, one line per column, before it is sent."""
     split = f"'{summary.split}' is the column of splits" if summary.split else "the site has no column of splits"
     comma = "; its values are separated by semicolons" if summary.comma_likely else ""
     lines = [
         f"site '{summary.site}': {_count(summary.rows, 'training row')}, no row itself; "
-        f"words and numbers of fewer than {summary.minimum} rows are not told",
+        f"words and numbers of fewer than {summary.minimum} rows are not reported",
         f"client column '{summary.client}'; {split}{comma}",
         _label(summary.label),
     ]
@@ -161,8 +161,8 @@ def _label(label: LabelSummary) -> str:
     parts = [f"label '{label.name}', stored as {label.stored}"]
     parts += [f"named a {label.task}"] if label.task else []
     if label.classes is not None:
-        told = ", ".join(f"'{name}' {count}" for name, count in label.classes.items())
-        parts.append(f"every class with its training rows: {told}")
+        counts = ", ".join(f"'{name}' {count}" for name, count in label.classes.items())
+        parts.append(f"every class with its training rows: {counts}")
     return "; ".join(parts + _readings(label.readings))
 
 
@@ -186,8 +186,8 @@ def _readings(readings: Mapping[str, Reading]) -> list[str]:
 
 
 def _words(words: WordCounts) -> list[str]:
-    told = ", ".join(f"'{word}' {count}" for word, count in words.named.items())
-    parts = [f"words with their rows: {told}" if told else "no word is reported"]
+    counts = ", ".join(f"'{word}' {count}" for word, count in words.named.items())
+    parts = [f"words with their rows: {counts}" if counts else "no word is reported"]
     if words.withheld_words or words.withheld_rows:
         parts.append(
             f"not reported: {_count(words.withheld_words, 'rare word')} in {_count(words.withheld_rows, 'row')}"

@@ -144,13 +144,13 @@ class Child:
                 if time.monotonic() >= self._patience:
                     self._end()
                 return Message({"error": f"the trainer did not {doing} within {seconds:g} s"})
-            told = receive(self._connection)
+            answer = receive(self._connection)
             if self._late is not None:
                 self._known.add(self._late)
                 self._late = None
-            elif told.error:
+            elif answer.error:
                 self._end()
-                return told
+                return answer
             else:
                 self._ready = True
         return None

@@ -21,7 +21,7 @@ from idiolect.data.sets.like import encode_rows
 from idiolect.deploy.kind import Kind
 from idiolect.deploy.messages import Message, Vectors, read_message, write_message
 from idiolect.deploy.schema.summarise import rows_of_site, summarise
-from idiolect.deploy.schema.summary import Summary
+from idiolect.deploy.schema.summary import TableSummary
 
 FORMAT = "idiolect-arrays"
 
@@ -147,7 +147,7 @@ def _from_arrays(settings: OwnData) -> FederatedData:
             test=test,
         )
     except (KeyError, ValueError, IndexError) as error:
-        raise DataError(f"{path}: its arrays do not fit together ({str(error)[:100]}); write it anew") from None
+        raise DataError(f"{path}: its arrays do not fit together ({str(error)[:100]}); write it again") from None
     kind.check(data)
     return data
 
@@ -164,7 +164,7 @@ def _split(vectors: Vectors, name: str) -> Split:
 _LISTS = ("categorical", "ignore", "keep")
 
 
-def own_summary(settings: OwnData, asked: Mapping[str, Any], rarest: int) -> Summary:
+def own_summary(settings: OwnData, asked: Mapping[str, Any], rarest: int) -> TableSummary:
     """The summary of a site's table. asked: how the hub reads all tables (client, label, split, categorical, ignore,
     keep, task); the site's own names of columns are replaced by the hub's. rarest: see `Allowed`.
 
@@ -178,7 +178,7 @@ def own_summary(settings: OwnData, asked: Mapping[str, Any], rarest: int) -> Sum
         raise DataError("the site's data are no table, so no schema can be agreed on")
     client, label = str(asked.get("client") or "client"), str(asked.get("label") or "label")
     split = str(asked.get("split") or "split")
-    told = summarise(
+    summary = summarise(
         settings.table,
         site=settings.name,
         client=client if settings.client is None else settings.client,
@@ -193,9 +193,9 @@ def own_summary(settings: OwnData, asked: Mapping[str, Any], rarest: int) -> Sum
         validation=settings.validation,
         split_seed=settings.split_seed,
     )
-    named = told.label.model_copy(update={"name": label})
-    return told.model_copy(
-        update={"client": client, "label": named, "split": split if told.split is not None else None}
+    named = summary.label.model_copy(update={"name": label})
+    return summary.model_copy(
+        update={"client": client, "label": named, "split": split if summary.split is not None else None}
     )
 
 
@@ -205,10 +205,10 @@ def described(settings: OwnData, rarest: int) -> str:
     A table without a schema's file is read as for a summary: the schema is to be agreed on.
     """
     if settings.table is not None and settings.schema is None:
-        told = own_summary(settings, {}, rarest)
-        classes = f", classes {', '.join(told.label.classes)}" if told.label.classes else ""
-        columns = f"{len(told.columns)} columns in addition to the label '{told.label.name}'{classes}"
-        return f"{told.rows} training rows, {columns}; the schema is to be agreed on"
+        summary = own_summary(settings, {}, rarest)
+        classes = f", classes {', '.join(summary.label.classes)}" if summary.label.classes else ""
+        columns = f"{len(summary.columns)} columns in addition to the label '{summary.label.name}'{classes}"
+        return f"{summary.rows} training rows, {columns}; the schema is to be agreed on"
     data = own_data(settings)
     counts = [f"{data.split(name).count} {name}" for name in SPLITS]
     classes = f"classes {', '.join(data.classes)}" if data.classes else "a number as label"

@@ -45,22 +45,22 @@ class Programs:
     cohort: float
     tile: int
 
-    def client(self, samples: Samples, place: "Numbers", round: Int[Array, ""]) -> Client:
+    def client(self, samples: Samples, place: "RoundNumbers", round: Int[Array, ""]) -> Client:
         """The site as the method's client: the arrays hold only its own samples."""
         federation = Federation(place.samples, self.start.clients, self.cohort, self.start.capacity, self.tile)
         return client_of(samples, jnp.asarray(0), round, self.objective, federation, place.id)
 
-    def first(self, params: PyTree, place: "Numbers", seed: PRNGKeyArray) -> PyTree:
+    def first(self, params: PyTree, place: "RoundNumbers", seed: PRNGKeyArray) -> PyTree:
         """What the site keeps before its first round: its private state, and the view it has without a hub."""
         start = replace(self.start, params=params)
         private = first_private(self.algorithm, start, seed, place.id)
         return {"private": private, "view": self._view(start, place, seed)}
 
-    def _view(self, start: Start, place: "Numbers", seed: PRNGKeyArray) -> PyTree:
+    def _view(self, start: Start, place: "RoundNumbers", seed: PRNGKeyArray) -> PyTree:
         return self.algorithm.view(first_shared(self.algorithm, start, seed), place.id)
 
     @cached_property
-    def begin(self) -> Callable[[PyTree, "Numbers", PRNGKeyArray], PyTree]:
+    def begin(self) -> Callable[[PyTree, "RoundNumbers", PRNGKeyArray], PyTree]:
         """(initial parameters, place, seed) -> `first`."""
         return jax.jit(self.first)
 
@@ -80,7 +80,7 @@ class Programs:
         """(view, private, samples, place, round, seed) -> (message, private'), the method's own `local`."""
 
         def local(
-            view: PyTree, private: PyTree, samples: Samples, place: Numbers, round: Array, seed: PRNGKeyArray
+            view: PyTree, private: PyTree, samples: Samples, place: RoundNumbers, round: Array, seed: PRNGKeyArray
         ) -> tuple[PyTree, PyTree]:
             return client_step(self.algorithm, view, private, self.client(samples, place, round), seed)
 
@@ -92,7 +92,7 @@ class Programs:
         return jax.jit(self.algorithm.mix)
 
     def models(
-        self, view: PyTree, private: PyTree, samples: Samples, place: "Numbers", round: Array, seed: PRNGKeyArray
+        self, view: PyTree, private: PyTree, samples: Samples, place: "RoundNumbers", round: Array, seed: PRNGKeyArray
     ) -> Models:
         """The site's models by name, made of its training samples and the next round's draws."""
         return models_of(self.algorithm, view, private, self.client(samples, place, round), seed)
@@ -128,14 +128,14 @@ class Programs:
         return {name: to_device(split) for name, split in held.items()}, tiles
 
 
-class Numbers(eqx.Module):
+class RoundNumbers(eqx.Module):
     """A place's numbers, as arguments of compiled functions."""
 
     id: Int[Array, ""]
     samples: Array
 
     @classmethod
-    def of(cls, place: Place) -> "Numbers":
+    def of(cls, place: Place) -> "RoundNumbers":
         """The numbers of a place."""
         return cls(jnp.asarray(place.id, jnp.int32), jnp.asarray(float(place.samples)))
 
@@ -152,8 +152,8 @@ class StandIn(Graphs):
         return complete(self.clients)
 
 
-def _nobody() -> Numbers:
-    return Numbers(jnp.zeros((), jnp.int32), jnp.zeros(()))
+def _nobody() -> RoundNumbers:
+    return RoundNumbers(jnp.zeros((), jnp.int32), jnp.zeros(()))
 
 
 def programs_of(terms: Terms, place: Place, data: FederatedData) -> Programs:

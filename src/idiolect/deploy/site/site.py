@@ -13,7 +13,7 @@ import numpy as np
 
 from idiolect.core.errors import DataError, IdiolectError, StoreError
 from idiolect.deploy.messages import Message, Vectors, digest_of_request, part_of, under
-from idiolect.deploy.schema.summary import Summary, listing
+from idiolect.deploy.schema.summary import TableSummary, listing
 from idiolect.deploy.site.child import Child, Handle
 from idiolect.deploy.site.config import SiteConfig
 from idiolect.deploy.site.outbox import Outbox
@@ -64,7 +64,7 @@ class Site:
             about = {key: message.header[key] for key in ("run", "round", "job", "call") if key in message.header}
             about |= asked
             if "summary" in answer.header:
-                about["listing"] = listing(Summary.from_dict(answer.header["summary"]))
+                about["listing"] = listing(TableSummary.from_dict(answer.header["summary"]))
             self.outbox.write(caller, task, answer, **about)
         except (StoreError, DataError) as error:
             return self._without_paths(Message({"error": str(error)}))
@@ -150,7 +150,7 @@ class Site:
         deadline = call.left * WAITING
         got = call.peer.exchange(call.round, dict.fromkeys(neighbours, letter), deadline=deadline)
         moved = [sum(reply.size for reply in got.replies.values()), letter.size * len(neighbours)]
-        told: dict[str, Any] = {"exchange_seconds": time.monotonic() - begun, "exchanged": moved}
+        header: dict[str, Any] = {"exchange_seconds": time.monotonic() - begun, "exchanged": moved}
         replies, refused = _fitting(got.replies, letter)
         weights = np.array([weight if name in replies else 0.0 for name, weight in neighbours.items()], np.float32)
         nothing = Message({}, {name: np.zeros_like(vector) for name, vector in letter.vectors.items()})
@@ -161,7 +161,7 @@ class Site:
             weights = np.zeros(1, np.float32)
         vectors = {**under("message", trained.vectors), **others, "weights": weights}
         mixed = self._ask(call, "mix", vectors)
-        answer = Message({**told, "missing": {**got.missing, **refused}})
+        answer = Message({**header, "missing": {**got.missing, **refused}})
         return (mixed, {}) if mixed.error else (answer, {**mixed.vectors, **under("private", trained.vectors)})
 
     def _evaluate(self, call: "_Call") -> Message:

@@ -62,7 +62,7 @@ class Fence:
         try:
             newest = self._newest()
             if ticket < newest:
-                raise StoreError(f"call {_told(ticket)} is late: {_told(newest)} has been answered or begun")
+                raise StoreError(f"call {_named(ticket)} is late: {_named(newest)} has been answered or begun")
             if ticket > newest:
                 with atomic_write(self._file) as file:
                     file.write(json.dumps({"job": ticket[0], "call": ticket[1]}).encode())
@@ -85,7 +85,7 @@ def _is_ahead(ticket: Ticket) -> bool:
     return ticket[0] > time.time() + AHEAD
 
 
-def _told(ticket: Ticket) -> str:
+def _named(ticket: Ticket) -> str:
     return f"{ticket[1]} of job {ticket[0]}"
 
 

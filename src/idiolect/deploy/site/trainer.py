@@ -20,35 +20,35 @@ from idiolect.core.files import file_name
 from idiolect.data.federated import SPLITS, FederatedData
 from idiolect.deploy.kind import Kind
 from idiolect.deploy.messages import Message, part_of
-from idiolect.deploy.schema.summary import Summary
+from idiolect.deploy.schema.summary import TableSummary
 from idiolect.deploy.site.config import FILE
 from idiolect.deploy.site.data import OwnData, described, own_data, own_summary
-from idiolect.deploy.site.programs import Numbers, Programs, programs_of
+from idiolect.deploy.site.programs import Programs, RoundNumbers, programs_of
 from idiolect.deploy.terms import place_of, terms_of
 from idiolect.deploy.trees import named, restored
 from idiolect.runtime.compiled import use_compilation_cache
 from idiolect.runtime.scoring import finished
 from idiolect.study.store.model_files import save_client_models, write_index
 
-Tell = Callable[[Mapping[str, Any]], Summary]
+Tell = Callable[[Mapping[str, Any]], TableSummary]
 
 
-class Trainer:
+class SiteTrainer:
     """Answers a site's calls.
 
-    load: the site's own data, of one client, encoded as a kind says; models: the folder for its model files; tell:
-    the summary of the site's table, given how the hub asks to read it; look: says in words what the
-    data are.
+    load: the site's own data, of one client, encoded as a kind says; models: the folder for its model files;
+    summarise: the summary of the site's table, given how the hub asks to read it; look: says in words what the data
+    are.
     """
 
     def __init__(
         self,
         load: Callable[[Kind], FederatedData],
         models: Path | None = None,
-        tell: Tell | None = None,
+        summarise: Tell | None = None,
         look: Callable[[], str] | None = None,
     ) -> None:
-        self.load, self.folder, self.tell, self.look = load, models, tell, look
+        self.load, self.folder, self.summarise, self.look = load, models, summarise, look
         self._loaded: dict[str, FederatedData] = {}
         self._tasks: dict[str, Callable[[Message], Message]] = {
             "look": self._look,
@@ -74,15 +74,15 @@ class Trainer:
         """What the data are, in words for the site's own administrator, and this process's memory in bytes."""
         del message
         if self.look is None:
-            raise DataError("nothing says where the data are")
+            raise DataError("the configuration does not name the data")
         return Message({"data": self.look(), "resident": resident()})
 
     def _summary(self, message: Message) -> Message:
         """Sums and names of the table's columns."""
-        if self.tell is None:
+        if self.summarise is None:
             raise DataError("the site's data are no table, so no schema can be agreed on")
         asked = message.header.get("table")
-        return Message({"summary": self.tell(asked if isinstance(asked, dict) else {}).to_dict()})
+        return Message({"summary": self.summarise(asked if isinstance(asked, dict) else {}).to_dict()})
 
     def _join(self, message: Message) -> Message:
         """The numbers of samples, after the kind of data has been compared."""
@@ -103,9 +103,9 @@ class Trainer:
         sent, after = programs.local(view, private, self._train(message), numbers, round, seed)
         result = {"message": sent, "private": after}
         if not all(np.isfinite(leaf).all() for leaf in named(result).values() if leaf.dtype.kind == "f"):
-            told = f"{programs.algorithm.name} diverged (NaN or infinity) in round {int(round) + 1}"
+            reason = f"{programs.algorithm.name} diverged (NaN or infinity) in round {int(round) + 1}"
             raise DivergedError(
-                f"{told}; lower the learning rates", round=int(round) + 1, client=None, stage="local training"
+                f"{reason}; lower the learning rates", round=int(round) + 1, client=None, stage="local training"
             )
         return Message({}, named(result))
 
@@ -126,16 +126,16 @@ class Trainer:
         names = tuple(message.header["names"])
         splits, tiles = programs.tiles(self._data(message), terms_of(message.header["terms"]).splits)
         scores = programs.score(names, self._train(message), splits, tiles, view, private, numbers, round, seed)
-        told: dict[str, Any] = {}
+        by_model: dict[str, Any] = {}
         vectors: dict[str, Any] = {}
         for model, by_split in scores.items():
             for split, (each, pool) in by_split.items():
                 own, _ = finished(programs.metrics, each, jax.tree.map(lambda leaf: np.asarray(leaf)[None], pool))
                 values = {name: [float(part[0]) for part in quotient] for name, quotient in own.values.items()}
-                where = told.setdefault(model, {})
+                where = by_model.setdefault(model, {})
                 where[split] = {"count": int(each.count[0]), "loss": float(each.loss[0]), "values": values}
                 vectors |= named({model: {split: pool.sums}})
-        return Message({"scores": told}, vectors)
+        return Message({"scores": by_model}, vectors)
 
     def _models(self, message: Message) -> Message:
         """Write the site's models as files that predict raw rows."""
@@ -168,10 +168,10 @@ class Trainer:
             self._loaded = {kind.digest: self.load(kind)}
         return self._loaded[kind.digest]
 
-    def _of(self, message: Message) -> tuple[Programs, Numbers, Any, Any]:
+    def _of(self, message: Message) -> tuple[Programs, RoundNumbers, Any, Any]:
         header = message.header
         terms, place = terms_of(header["terms"]), place_of(header["place"])
-        numbers, round = Numbers.of(place), jnp.asarray(int(header.get("round", 0)), jnp.int32)
+        numbers, round = RoundNumbers.of(place), jnp.asarray(int(header.get("round", 0)), jnp.int32)
         data = self._data(message)
         return programs_of(terms, place, data), numbers, jax.random.key(terms.seed), round
 
@@ -197,13 +197,13 @@ def resident() -> int:
         return 0
 
 
-def trainer_of(settings: Mapping[str, Any]) -> Trainer:
+def trainer_of(settings: Mapping[str, Any]) -> SiteTrainer:
     """The trainer that a child's settings name; its data are read now. Raises `DataError` if they cannot be."""
     use_compilation_cache()
     folder, own = Path(settings["folder"]), own_of(settings)
     rarest = int(settings.get("rarest", 5))
-    tell = None if own.table is None else lambda asked: own_summary(own, asked, rarest)
-    return Trainer(lambda kind: own_data(own, kind), folder / "models", tell, lambda: described(own, rarest))
+    summarise = None if own.table is None else lambda asked: own_summary(own, asked, rarest)
+    return SiteTrainer(lambda kind: own_data(own, kind), folder / "models", summarise, lambda: described(own, rarest))
 
 
 def own_of(settings: Mapping[str, Any]) -> OwnData:

@@ -5,7 +5,7 @@ from idiolect.core.errors import ConfigError, DataError
 from idiolect.data import SPLITS
 from idiolect.data.divide.missing import MissingPattern
 from idiolect.data.modalities import Modalities
-from idiolect.data.sets.mosei.utterances import Options, Utterances, from_utterances
+from idiolect.data.sets.mosei.utterances import Utterances, VideoOptions, from_utterances
 
 LAYOUT = Modalities(("text", "audio"), ((4, 3), (4, 2)))
 VIDEOS = ["a"] * 6 + ["b"] * 4 + ["c"] * 5 + ["d"] * 5 + ["e"] * 8
@@ -32,7 +32,7 @@ def options(**changes):
         "normalisation": "none",
     }
     rest = {"minimum": None, "test": 0.25, "validation": 0.2, "split_seed": 0}
-    return Options(**{**plain, **rest, **changes})
+    return VideoOptions(**{**plain, **rest, **changes})
 
 
 def rows(data, split, name="text"):

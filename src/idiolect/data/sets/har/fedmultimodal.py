@@ -88,20 +88,25 @@ def har_fedmultimodal(
 ) -> FederatedData:
     """Human activity (UCI HAR) as FedMultimodal divides it: 105 clients, five Dirichlet shards of 21 people each.
 
-    folder, modalities: see `har_modalities`.
-    alpha: the Dirichlet concentration; 5 and 0.1 are the published ones. seed: draws the shards; 8 gives the
-        published ones exactly, see `dirichlet_shards`.
-    tested_on: 'people', the official test people as published, whose windows are assigned evenly to the clients (see
-        `assign_evenly`): all test samples together are the published test set, so their mean is the published
-        accuracy, but a single client's result is that of its share only. Or 'own', the fraction `test` of each
-        client's shard, drawn by split_seed, for results per client; this leaves less for training than published.
-    normalisation: 'window' as published, or another one, see `har`.
     All other settings: see `Missing`.
 
     The published development set, a fifth of each person's windows, is assigned evenly to the person's shards as
     validation samples. As published, a person's windows, which overlap by half, are divided at random, so validation
     (and 'own' test) windows share samples with training windows; the test people's windows do not.
+
     For the test people as clients use `har_modalities` with split='subjects' and new=True.
+
+    Args:
+        folder: See `har_modalities`.
+        modalities: See `har_modalities`.
+        alpha: The Dirichlet concentration; 5 and 0.1 are the published ones.
+        seed: Draws the shards; 8 gives the published ones exactly, see `dirichlet_shards`.
+        tested_on: 'people', the official test people as published, whose windows are assigned evenly to the clients
+            (see `assign_evenly`): all test samples together are the published test set, so their mean is the
+            published accuracy, but a single client's result is that of its share only. Or 'own', the fraction `test`
+            of each client's shard, drawn by split_seed, for results per client; this leaves less for training than
+            published.
+        normalisation: 'window' as published, or another one, see `har`.
     """
     pattern = MissingPattern(**absence)
     layout = layout_of(modalities)

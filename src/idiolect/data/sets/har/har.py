@@ -43,20 +43,23 @@ def har(
 ) -> FederatedData:
     """Human activity (UCI HAR): 30 people, six activities, windows of 2.56 s of their phones' sensors.
 
-    folder: contains `har/` with the published zip or its extracted folder; by default the environment variable
-        IDIOLECT_DATA.
-    features: '561' published features, '265' (the first 265 of them, all from the time domain), or 'signals',
-        windows of 128 samples x channels; by default 561 if the files are there, else 265.
-    signals: sensors (body_acc, body_gyro, total_acc) or single channels (total_acc_x); by default all nine channels.
-    split: 'blocked' by time (of each activity of each person the first part trains, the last tests, and no window
-        of one split overlaps one of another), 'random' as in the papers, where test windows overlap training ones,
-        or 'subjects', where people who do not train are tested: see `assign_evenly`.
-    held_out: for split='subjects', the numbers of the people who do not train; by default those of the official test
-        files. new: for split='subjects', these people are the clients, each divided by time, to test a model trained
-        on the others, before or after it has seen their training windows.
-    normalisation: 'none'; 'zscore-train', each feature or channel by its mean and deviation in training; or
-        'window', each channel by its mean and deviation in the same window.
-    downsample: see `downsample`; the clients are drawn by split_seed, which also divides a random split.
+    Args:
+        folder: Contains `har/` with the published zip or its extracted folder; by default the environment variable
+            IDIOLECT_DATA.
+        features: '561' published features, '265' (the first 265 of them, all from the time domain), or 'signals',
+            windows of 128 samples x channels; by default 561 if the files are there, else 265.
+        signals: Sensors (body_acc, body_gyro, total_acc) or single channels (total_acc_x); by default all nine
+            channels.
+        split: 'blocked' by time (of each activity of each person the first part trains, the last tests, and no window
+            of one split overlaps one of another), 'random' as in the papers, where test windows overlap training
+            ones, or 'subjects', where people who do not train are tested: see `assign_evenly`.
+        held_out: For split='subjects', the numbers of the people who do not train; by default those of the official
+            test files.
+        new: For split='subjects', these people are the clients, each divided by time, to test a model trained on the
+            others, before or after it has seen their training windows.
+        normalisation: 'none'; 'zscore-train', each feature or channel by its mean and deviation in training; or
+            'window', each channel by its mean and deviation in the same window.
+        downsample: See `downsample`; the clients are drawn by split_seed, which also divides a random split.
     """
     kind = None if features is None else str(features)
     if kind is not None and kind not in KINDS:
@@ -116,10 +119,18 @@ def har_modalities(
 ) -> FederatedData:
     """Human activity (UCI HAR) by modality: raw signals of 30 people's accelerometers and gyroscopes.
 
-    modalities: any of body_acc (the accelerometer less gravity), body_gyro and total_acc (the accelerometer as it
-        measures), each of shape (128, 3): 2.56 s at 50 Hz, three axes.
-    clients: merge the people into so many clients; by default every person is one.
-    folder, split, held_out, new, normalisation, downsample: see `har`. All other settings: see `Missing`.
+    All other settings: see `Missing`.
+
+    Args:
+        modalities: Any of body_acc (the accelerometer less gravity), body_gyro and total_acc (the accelerometer as it
+            measures), each of shape (128, 3): 2.56 s at 50 Hz, three axes.
+        clients: Merge the people into so many clients; by default every person is one.
+        folder: See `har`.
+        split: See `har`.
+        held_out: See `har`.
+        new: See `har`.
+        normalisation: See `har`.
+        downsample: See `har`.
     """
     pattern = MissingPattern(**absence)
     layout = layout_of(modalities)

@@ -31,7 +31,7 @@ from idiolect.data.sets.mosei.files import (
     read_features,
     read_labels,
 )
-from idiolect.data.sets.mosei.utterances import Options, Utterances, from_utterances
+from idiolect.data.sets.mosei.utterances import Utterances, VideoOptions, from_utterances
 
 MOSEI_COMPLETE = 22_800  # both published files have a few more
 LABELS = ("two", "three", "seven", "emotion", "value")
@@ -56,22 +56,29 @@ def mosei(
 ) -> FederatedData:
     """Sentiment and emotions in videos (CMU-MOSEI): a video is a client, utterances by text, audio and video.
 
-    folder: contains `mosei/` with mosei_senti_data.pkl or aligned_50.pkl, raw or .gz (the pickles cannot run code);
-        by default the environment variable IDIOLECT_DATA.
-    modalities: any of text, audio and video (called vision in the files).
-    labels: 'two' (negative or not), 'three' (negative, neutral, positive), 'value' (sentiment from -3 to 3, a
-        regression); with CMU_MOSEI_Labels.csv next to the features also 'seven' (grades of sentiment) and 'emotion'
-        (the strongest of six), which leave out utterances without a row there.
-    times: each modality's features as their 'mean' over an utterance, or the 'series' of shape (50, features), which
-        needs some 10 GB of memory for the complete data set.
-    clients, split, new, minimum: see `Options`. normalisation: see `har`. All other settings: see `Missing`.
-
     A modality whose features are all zero in an utterance is absent; utterances without any modality are left out. A
     time of a series that is all zeros is padding: normalisation ignores it, it stays zero, and the encoder `text`
     skips it.
+
+    All other settings: see `Missing`.
+
+    Args:
+        folder: Contains `mosei/` with mosei_senti_data.pkl or aligned_50.pkl, raw or .gz (the pickles cannot run
+            code); by default the environment variable IDIOLECT_DATA.
+        modalities: Any of text, audio and video (called vision in the files).
+        labels: 'two' (negative or not), 'three' (negative, neutral, positive), 'value' (sentiment from -3 to 3, a
+            regression); with CMU_MOSEI_Labels.csv next to the features also 'seven' (grades of sentiment) and
+            'emotion' (the strongest of six), which leave out utterances without a row there.
+        times: Each modality's features as their 'mean' over an utterance, or the 'series' of shape (50, features),
+            which needs some 10 GB of memory for the complete data set.
+        clients: See `VideoOptions`.
+        split: See `VideoOptions`.
+        new: See `VideoOptions`.
+        minimum: See `VideoOptions`.
+        normalisation: See `har`.
     """
     pattern = MissingPattern(**absence)
-    how = Options(modalities, clients, split, new, normalisation, minimum, test, validation, split_seed)
+    how = VideoOptions(modalities, clients, split, new, normalisation, minimum, test, validation, split_seed)
     for name, value, allowed in (("labels", labels, LABELS), ("times", times, TIMES)):
         if value not in allowed:
             raise unknown(name, value, allowed)
@@ -180,15 +187,21 @@ def mosi(
 ) -> FederatedData:
     """Opinions in videos (CMU-MOSI): 93 videos, positive or negative utterances by text, audio and video features.
 
-    folder: contains `mosi/` with the file of utterance features; by default the environment variable IDIOLECT_DATA.
-    modalities: any of text (100 features), audio (73) and video (100).
-    clients, split, new, minimum: see `Options`; the published split has 62 videos for training and 31, of other
-        speakers, for testing.
-    normalisation: 'none', or 'zscore-train', each feature by its mean and deviation in training.
     All other settings: see `Missing`.
+
+    Args:
+        folder: Contains `mosi/` with the file of utterance features; by default the environment variable
+            IDIOLECT_DATA.
+        modalities: Any of text (100 features), audio (73) and video (100).
+        clients: See `VideoOptions`.
+        split: See `VideoOptions`; the published split has 62 videos for training and 31, of other speakers, for
+            testing.
+        new: See `VideoOptions`.
+        minimum: See `VideoOptions`.
+        normalisation: 'none', or 'zscore-train', each feature by its mean and deviation in training.
     """
     pattern = MissingPattern(**absence)
-    how = Options(modalities, clients, split, new, normalisation, minimum, test, validation, split_seed)
+    how = VideoOptions(modalities, clients, split, new, normalisation, minimum, test, validation, split_seed)
     return from_utterances(read_mosi(folder), how, pattern, source="mosi")
 
 

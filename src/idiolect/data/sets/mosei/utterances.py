@@ -50,7 +50,7 @@ class Utterances:
 
 
 @dataclass(frozen=True)
-class Options:
+class VideoOptions:
     """The settings of every set of utterances. Raises `ConfigError` if one is out of range.
 
     split: 'within', each video's utterances at random into training, validation and test; or 'published', where
@@ -89,7 +89,7 @@ class Options:
 
 def from_utterances(
     pool: Utterances,
-    how: Options,
+    how: VideoOptions,
     pattern: MissingPattern,
     *,
     source: str,
@@ -133,7 +133,7 @@ def _videos(pool: Utterances, *parts: str) -> dict[str, Indices]:
     return {str(name): rows[code == number] for number, name in enumerate(names)}
 
 
-def _within(pool: Utterances, how: Options, videos: Groups, source: str, notes: Sequence[str] = ()) -> Partition:
+def _within(pool: Utterances, how: VideoOptions, videos: Groups, source: str, notes: Sequence[str] = ()) -> Partition:
     """Divide each video's utterances at random."""
     least = smallest(how.test) if how.minimum is None else how.minimum
     kept, dropped = large_enough({video: len(rows) for video, rows in videos.items()}, least, source)
@@ -158,14 +158,14 @@ def _new(pool: Utterances, source: str) -> dict[str, Indices]:
     return held_out
 
 
-def _newcomers(pool: Utterances, how: Options, source: str) -> Partition:
+def _newcomers(pool: Utterances, how: VideoOptions, source: str) -> Partition:
     """The held-out videos as clients, each divided within."""
     new = _new(pool, source)
     note = note_on_known("videos", len(new), len(_videos(pool, "train", "validation")))
     return _within(pool, how, new, source, [note])
 
 
-def _known(pool: Utterances, how: Options, source: str) -> Partition:
+def _known(pool: Utterances, how: VideoOptions, source: str) -> Partition:
     """The published training videos as clients, to which the published test utterances are assigned evenly.
 
     So are the published validation utterances; if there are none, each client's own are divided.
