@@ -3,7 +3,9 @@ import pytest
 
 from idiolect.core.errors import ConfigError
 from idiolect.report.across import across_figure
-from idiolect.report.page import ACROSS, write_report
+from idiolect.report.markdown import ACROSS
+from idiolect.report.page import write_report
+from idiolect.report.view.from_store import view_of
 from idiolect.study.results import Results
 from idiolect.study.store import Store
 from tests.report.stores import experiment, finished
@@ -33,7 +35,7 @@ def results(tmp_path):
 
 
 def test_scores_stand_at_the_cells_values_in_their_order(results):
-    (axes,) = across_figure(results).axes
+    (axes,) = across_figure(view_of(results).parts, results.experiment.across).axes
     lines = {line.get_label(): line.get_xydata() for line in axes.lines}
     assert list(lines) == ["FedAvg + fine-tuning adapted", "FedAvg + fine-tuning global", "Local"]
     np.testing.assert_allclose(lines["FedAvg + fine-tuning global"], [(0, 91), (0.25, 66), (0.5, 41)])
@@ -46,7 +48,7 @@ def test_scores_stand_at_the_cells_values_in_their_order(results):
 
 
 def test_it_says_over_how_many_seeds_and_which_lines_coincide(results):
-    figure = across_figure(results)
+    figure = across_figure(view_of(results).parts, results.experiment.across)
     said = " ".join(figure.get_supxlabel().split())
     spread = "bands: ± half of the 95 % interval over seeds (Student's t), none for a single seed"
     assert said == f"points: mean of 1 to 2 finished of 2 seeds; {spread}"
@@ -64,7 +66,7 @@ def test_the_report_shows_it_first(results, tmp_path):
 def test_drawn_models_alone(tmp_path):
     store, exp = Store(tmp_path), of_rates(draw=["adapted"])
     finished(store, exp, exp.cells[1].id, "fedavg-ft", 0, course(0.5, "adapted", "global"))
-    (axes,) = across_figure(Results(store, exp)).axes
+    (axes,) = across_figure(view_of(Results(store, exp)).parts, Results(store, exp).experiment.across).axes
     assert [line.get_label() for line in axes.lines] == ["FedAvg + fine-tuning adapted"]
 
 

@@ -1,6 +1,7 @@
 import pytest
 
 from idiolect.report.captions import coincide_caption, seed_counts, seeds_text, sentence, spread_caption
+from idiolect.report.view.from_store import part_of
 
 
 @pytest.mark.parametrize(
@@ -29,7 +30,7 @@ def test_spread():
 
 def test_only_finished_seeds_count(toy, cell):
     """FedAvg diverged in one of two seeds, pFedMe was not run."""
-    assert seed_counts(toy, [cell]) == [1, 2]
+    assert seed_counts([part_of(toy, cell)]) == [1, 2]
 
 
 def test_sentences_and_lines_that_coincide():

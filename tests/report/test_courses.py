@@ -1,9 +1,9 @@
 """Lines that coincide are all to be seen, in their panel and in the legend."""
 
 import numpy as np
-import pytest
 
-from idiolect.report.courses import Course, draw, stacks
+from idiolect.report.courses import arrows, draw
+from idiolect.report.layout import COLOURS, Course, limits
 from idiolect.report.looks import Looks
 from idiolect.report.style import PALE, blank
 
@@ -14,38 +14,6 @@ ENDS = (40.0, 90.0)
 
 def line(method, mean=RISE, model="global", x=ROUNDS, **more):
     return Course(method, model, x, np.asarray(mean, float), np.full(len(x), np.nan), **more)
-
-
-def grouped(*courses, ends=ENDS):
-    return [[course.method for course in group] for group in stacks(courses, ends)]
-
-
-def test_equal_lines_coincide_and_others_do_not():
-    assert grouped(line("a"), line("b", RISE - 5), line("c")) == [["a", "c"], ["b"]]
-
-
-@pytest.mark.parametrize(("apart", "coincide"), [(0.2, True), (0.5, False)])
-def test_less_than_half_a_lines_width_apart_is_the_same_place(apart, coincide):
-    assert (grouped(line("a"), line("b", RISE + apart)) == [["a", "b"]]) == coincide
-
-
-@pytest.mark.parametrize(("rounds", "coincide"), [(2, True), (3, False)])
-def test_most_rounds_decide(rounds, coincide):
-    apart = np.where(np.arange(11) < rounds, 10.0, 0.0)
-    assert (grouped(line("a"), line("b", RISE + apart), ends=(30, 110)) == [["a", "b"]]) == coincide
-
-
-def test_rounds_outside_the_axis_do_not_count():
-    start = np.where(np.arange(11) < 4, -20.0, 0.0)
-    assert grouped(line("a"), line("b", RISE + start)) == [["a"], ["b"]]
-    assert grouped(line("a"), line("b", RISE + start), ends=(RISE[4], 90)) == [["a", "b"]]
-    assert grouped(line("a"), line("b"), ends=(200, 300)) == [["a"], ["b"]]  # nobody sees either
-    assert grouped(line("a"), line("b"), ends=(RISE[9], 90)) == [["a"], ["b"]]  # two rounds prove nothing
-
-
-def test_lines_without_common_rounds_and_without_values():
-    assert grouped(line("a"), line("b", x=ROUNDS + 5)) == [["a"], ["b"]]
-    assert grouped(line("a", RISE * np.nan), line("b", RISE * np.nan)) == [["a"], ["b"]]
 
 
 def drawn(*courses, ends=ENDS):
@@ -88,10 +56,10 @@ def test_a_setting_that_was_not_chosen_is_below_and_covers_nobody():
     assert lines["a global"].get_zorder() < lines["b global"].get_zorder()
 
 
-def test_the_band_is_around_the_mean():
-    course = Course("a", "global", ROUNDS, RISE, np.full(11, 2.0))
-    np.testing.assert_allclose([course.low, course.high], [RISE - 2, RISE + 2])
-    bounded = Course("a", "global", ROUNDS, RISE, np.full(11, 2.0), bounds=(RISE[1], RISE[-2]))
-    assert (bounded.low.min(), bounded.high.max()) == (RISE[1], RISE[-2])
-    muted = Course("a", "global", ROUNDS, RISE, np.full(11, 2.0), muted=True)
-    np.testing.assert_array_equal(muted.low, RISE)
+def test_an_arrow_stands_where_a_line_would_be():
+    courses = [line(name, level + 0 * RISE) for name, level in zip("abcd", (20, 90, 91, 92), strict=True)]
+    axes = blank(4, 3).subplots()
+    ends = limits(courses, rising=True)
+    arrows(axes, courses, ends, Looks([(c.method, c.model) for c in courses]))
+    (arrow,) = axes.lines
+    assert (arrow.get_marker(), arrow.get_color(), list(arrow.get_ydata())) == ("v", COLOURS[0], [0.0])

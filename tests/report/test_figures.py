@@ -3,12 +3,17 @@ import pytest
 
 from idiolect.core.errors import ConfigError
 from idiolect.report.figures import Window, curves_figure, panels_figure
-from idiolect.report.looks import COLOURS
+from idiolect.report.layout import COLOURS
 from idiolect.report.style import PALE
+from idiolect.report.view.from_store import part_of
 from idiolect.study.outcomes import Curve
 from idiolect.study.results import Results
 from idiolect.study.store import Store
 from tests.report.stores import NAN, experiment, finished
+
+
+def parts_of(results):
+    return [part_of(results, cell) for cell in results.experiment.cells]
 
 
 def texts(figure):
@@ -33,7 +38,7 @@ def two_cells(tmp_path_factory):
 
 
 def test_curves(two_cells):
-    figure = curves_figure(two_cells, two_cells.experiment.cells[0])
+    figure = curves_figure(part_of(two_cells, two_cells.experiment.cells[0]))
     score, loss = figure.axes
     assert (score.get_ylabel(), loss.get_ylabel()) == ("test accuracy, %", "training loss")
     assert [line.get_label() for line in score.lines] == [
@@ -57,23 +62,25 @@ def said(figure):
 
 def test_it_says_over_how_many_seeds(two_cells, toy, cell, tmp_path):
     spread = "bands: ± half of the 95 % interval over seeds (Student's t)"
-    assert said(curves_figure(two_cells, two_cells.experiment.cells[0])) == f"lines: mean of 2 seeds; {spread}"
-    assert said(curves_figure(toy, cell)) == (
+    assert (
+        said(curves_figure(part_of(two_cells, two_cells.experiment.cells[0]))) == f"lines: mean of 2 seeds; {spread}"
+    )
+    assert said(curves_figure(part_of(toy, cell))) == (
         f"lines: mean of 1 to 2 finished of 2 seeds; {spread}, none for a single seed"
     )
     store, exp = Store(tmp_path), experiment([{"name": "local"}], seeds=1)
     finished(store, exp, "cell0", "local", 0, course(0.5, models=("local",)))
-    assert said(curves_figure(Results(store, exp), exp.cells[0])) == "lines: one seed"
+    assert said(curves_figure(part_of(Results(store, exp), exp.cells[0]))) == "lines: one seed"
 
 
 def test_methods_have_their_titles(toy, cell):
-    assert [t for t in texts(curves_figure(toy, cell)) if t.strip()] == [
+    assert [t for t in texts(curves_figure(part_of(toy, cell))) if t.strip()] == [
         *("method", "FedAvg", "Local", "model", "global", "local")
     ]
 
 
 def test_settings_that_were_not_chosen_are_thin_and_grey(tuned):
-    figure = curves_figure(tuned, tuned.experiment.cells[0])
+    figure = curves_figure(part_of(tuned, tuned.experiment.cells[0]))
     grey, good, local = figure.axes[0].lines
     assert [line.get_label() for line in (grey, good, local)] == ["bad global", "good global", "Local"]
     assert grey.get_color() == PALE
@@ -90,7 +97,7 @@ def test_lines_that_coincide_are_in_the_legend(tmp_path):
     store, exp = Store(tmp_path), experiment([{"name": "fedavg"}, {"name": "fedprox"}, {"name": "fedsgd"}], seeds=1)
     for title, level in (("fedavg", 0.5), ("fedprox", 0.5), ("fedsgd", 0.4)):
         finished(store, exp, "cell0", title, 0, course(level, models=("global",)), splits=("train", "test"))
-    figure = curves_figure(Results(store, exp), exp.cells[0])
+    figure = curves_figure(part_of(Results(store, exp), exp.cells[0]))
     assert texts(figure)[-2:] == ["coincide", "FedAvg global\nFedProx global"]
     assert texts(figure).count("coincide") == 1
     figure.draw_without_rendering()
@@ -105,18 +112,18 @@ def test_a_bad_method_is_named_instead_of_shown(tmp_path):
             scores = {r: {"global": (level + r / 1e5,) * 3 + (NAN,)} for r in (0, 10, 20)}
             finished(store, exp, cell.id, name, 0, scores, splits=("train", "test"))
     results = Results(store, exp)
-    figure = curves_figure(results, exp.cells[0])
+    figure = curves_figure(part_of(results, exp.cells[0]))
     assert figure.axes[0].get_ylim()[0] > 89
     assert figure.axes[1].get_ylim()[1] < 1.2
     below, above = "below the axis of test accuracy: FedSGD global", "above the axis of training loss: FedSGD global"
     assert said(figure) == f"lines: one seed {below} {above}"
-    both = said(panels_figure(results, exp.cells))
+    both = said(panels_figure(parts_of(results)))
     assert "below the axis of test accuracy (A): FedSGD global" in both
     assert "below the axis of test accuracy (cell1): FedSGD global" in both
 
 
 def test_methods_differ_by_colour_and_models_by_style(two_cells):
-    lines = curves_figure(two_cells, two_cells.experiment.cells[0]).axes[0].lines
+    lines = curves_figure(part_of(two_cells, two_cells.experiment.cells[0])).axes[0].lines
     assert len({line.get_color() for line in lines}) == 2
     assert lines[0].get_color() == lines[2].get_color() != lines[3].get_color()
     assert lines[0].get_linestyle() == lines[3].get_linestyle()
@@ -124,7 +131,7 @@ def test_methods_differ_by_colour_and_models_by_style(two_cells):
 
 
 def test_panels(two_cells):
-    figure = panels_figure(two_cells, two_cells.experiment.cells, models=("personal",))
+    figure = panels_figure(parts_of(two_cells), models=("personal",))
     assert len(figure.axes) == 4
     assert [len(axes.lines) for axes in figure.axes] == [2, 2, 2, 2]
     assert [axes.get_title(loc="left") for axes in figure.axes] == ["MLR", "", "DNN", ""]
@@ -135,7 +142,7 @@ def test_without_training_scores_there_is_one_panel(tmp_path):
     store = Store(tmp_path)
     exp = experiment([{"name": "fedavg"}], seeds=1)
     finished(store, exp, "cell0", "fedavg", 0, course(0.5, models=("global",)), task="regression")
-    (axes,) = curves_figure(Results(store, exp), exp.cells[0]).axes
+    (axes,) = curves_figure(part_of(Results(store, exp), exp.cells[0])).axes
     assert axes.get_ylabel() == "test mse"
     assert not axes.collections  # no band for one seed
     np.testing.assert_allclose(axes.lines[0].get_ydata(), [0.5, 0.6, 0.7])
@@ -143,7 +150,7 @@ def test_without_training_scores_there_is_one_panel(tmp_path):
 
 def test_nothing_finished(tmp_path):
     exp = experiment([{"name": "fedavg"}])
-    (axes,) = curves_figure(Results(Store(tmp_path), exp), exp.cells[0]).axes
+    (axes,) = curves_figure(part_of(Results(Store(tmp_path), exp), exp.cells[0])).axes
     assert [t.get_text() for t in axes.texts] == ["no finished run"]
 
 
@@ -152,7 +159,7 @@ def limits(tmp_path, levels):
     exp = experiment([{"name": "fedavg"}], seeds=1)
     rounds = {r: {"global": (v,) * 3 + (NAN,)} for r, v in zip(range(0, 10 * len(levels), 10), levels, strict=True)}
     finished(store, exp, "cell0", "fedavg", 0, rounds, splits=("train", "test"))
-    return [axes.get_ylim() for axes in curves_figure(Results(store, exp), exp.cells[0]).axes]
+    return [axes.get_ylim() for axes in curves_figure(part_of(Results(store, exp), exp.cells[0])).axes]
 
 
 def test_axis_shows_differences(tmp_path):
@@ -177,7 +184,7 @@ def test_many_methods_are_told_apart(tmp_path):
     exp = experiment([{"name": "fedavg", "label": f"a rather long label, number {i}"} for i in range(16)], seeds=1)
     for i in range(16):
         finished(store, exp, "cell0", exp.cells[0].methods[i].title, 0, course(i / 20, models=("global",)))
-    figure = curves_figure(Results(store, exp), exp.cells[0])
+    figure = curves_figure(part_of(Results(store, exp), exp.cells[0]))
     lines = figure.axes[0].lines
     assert len({(line.get_color(), line.get_marker()) for line in lines}) == 16
     figure.draw_without_rendering()
@@ -191,7 +198,7 @@ def test_a_single_evaluation_is_visible(tmp_path):
     store = Store(tmp_path)
     exp = experiment([{"name": "fedavg"}], seeds=1)
     finished(store, exp, "cell0", "fedavg", 0, course(0.5, rounds=(20,), models=("global",)))
-    assert curves_figure(Results(store, exp), exp.cells[0]).axes[0].lines[0].get_marker() == "o"
+    assert curves_figure(part_of(Results(store, exp), exp.cells[0])).axes[0].lines[0].get_marker() == "o"
 
 
 def test_curve_has_the_spread_of_the_loss(two_cells):
@@ -205,6 +212,6 @@ def test_a_last_round_before_all_evaluated_ones_is_one_line(tmp_path):
     finished(store, exp, "cell0", "local", 0, course(0.5, rounds=(10, 20), models=("local",)))
     results = Results(store, exp)
     with pytest.raises(ConfigError, match="no round up to 9 was evaluated"):
-        panels_figure(results, exp.cells, window=Window(xmax=9.0))
-    axes = panels_figure(results, exp.cells, window=Window(xmax=10.0)).axes[0]
+        panels_figure(parts_of(results), window=Window(xmax=9.0))
+    axes = panels_figure(parts_of(results), window=Window(xmax=10.0)).axes[0]
     assert axes.lines[0].get_xdata().tolist() == [10]

@@ -1,10 +1,13 @@
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
 from idiolect.core.errors import ConfigError
-from idiolect.report.board import board_of
 from idiolect.report.gain_figure import gain_figure
 from idiolect.report.style import HIT, MISS, paper
+from idiolect.report.view.from_store import part_of
+from idiolect.report.view.parts import Entry
 from idiolect.study.results import Results
 from idiolect.study.store import Store
 from tests.report.stores import NAN, experiment, finished
@@ -31,7 +34,7 @@ def rgb(text):
 @pytest.mark.parametrize(("task", "sign"), [("classification", 100), ("regression", -1)])
 def test_each_clients_gain_stands_above_its_samples(tmp_path, task, sign):
     found = results(tmp_path, (0.9, 0.5, 0.2, NAN), task)
-    figure = gain_figure(board_of(found, found.experiment.cells[0]))
+    figure = gain_figure(part_of(found, found.experiment.cells[0]))
     (axes,) = figure.axes
     gains = {1.0: 0.4 * sign, 3.0: -0.3 * sign}
     for colour, over in ((HIT, True), (MISS, False)):
@@ -41,7 +44,7 @@ def test_each_clients_gain_stands_above_its_samples(tmp_path, task, sign):
 
 def test_one_client_far_away_is_an_arrow_and_told(tmp_path):
     found = results(tmp_path, (*np.linspace(0.4, 0.6, 300), 50.0, NAN), "regression")
-    figure = gain_figure(board_of(found, found.experiment.cells[0]), paper(3.25))
+    figure = gain_figure(part_of(found, found.experiment.cells[0]), paper(3.25))
     (axes,) = figure.axes
     assert axes.get_ylim()[0] > -1
     assert "1 below" in figure.told[1]
@@ -49,10 +52,8 @@ def test_one_client_far_away_is_an_arrow_and_told(tmp_path):
 
 
 def test_without_local_nobody_gains(toy, cell):
-    from dataclasses import replace
-
-    board = board_of(toy, cell)
+    part = part_of(toy, cell)
     with pytest.raises(ConfigError, match="has no method 'local'"):
-        gain_figure(replace(board, local=""))
+        gain_figure(replace(part, methods=(Entry("fedavg", "FedAvg", "fedavg"),)))
     with pytest.raises(ConfigError, match="no method has a finished seed in common"):
-        gain_figure(board.only(["pfedme"], []))
+        gain_figure(part.drawing(["pfedme"], []))

@@ -1,6 +1,7 @@
 """Methods and models are told apart in every figure."""
 
-from idiolect.report.looks import COLOURS, DASHES, Looks
+from idiolect.report.layout import COLOURS, DASHES
+from idiolect.report.looks import Looks
 from idiolect.report.style import blank
 
 
@@ -8,7 +9,7 @@ def test_unknown_models_get_styles_of_their_own():
     looks = Looks([("a", "personal"), ("a", "first"), ("a", "second")])
     assert len({str(looks.dashes(m)) for m in looks.models}) == 3
     plain = Looks([("a", "first"), ("b", "second")])
-    assert [plain.dashes(m) for m in plain.models] == ["-", DASHES["global"]]
+    assert [plain.dashes(m) for m in plain.models] == ["-", (0, DASHES["global"])]
 
 
 def test_palette_starts_again_with_markers():

@@ -8,8 +8,8 @@ import pytest
 
 from idiolect.core.errors import StoreError
 from idiolect.metrics.registry import METRICS
-from idiolect.report.extras import extras
 from idiolect.report.newcomers import check_new, own_samples_figure
+from idiolect.report.view.extras import extras
 from idiolect.study.held_out import NEW
 from idiolect.study.results import Results
 from idiolect.study.store import Store

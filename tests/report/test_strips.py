@@ -1,27 +1,27 @@
 import numpy as np
 from matplotlib.colors import to_hex
 
-from idiolect.report.board import board_of
-from idiolect.report.strips import clients_figure, ends, spread, strip
+from idiolect.report.strips import ends, spread, strip, strips_figure
 from idiolect.report.style import GREY, HIT, MISS, PALE, save
+from idiolect.report.view.from_store import part_of
 from idiolect.study.results import Results
 from idiolect.study.store import Store
 from tests.report.stores import TRAINED, experiment, finished
 
 
 def test_strip_marks_who_is_hurt(toy, cell):
-    board = board_of(toy, cell)
-    fedavg = strip(board, ("fedavg", "global"))
+    part = part_of(toy, cell)
+    fedavg = strip(part, ("fedavg", "global"))
     assert fedavg.scores.tolist() == [0.7, 0.7, 0.75]
     assert fedavg.hurt.tolist() == [True, False, True]  # against Local's .9, .6, .8
-    alone = strip(board, ("local", "local"))
+    alone = strip(part, ("local", "local"))
     assert len(alone.scores) == 6  # three clients with test samples, two seeds
     assert not alone.hurt.any()
-    assert strip(board, ("pfedme", "personal")) is None
+    assert strip(part, ("pfedme", "personal")) is None
 
 
 def test_marks_agree_with_the_table(toy, cell):
-    figure = clients_figure(toy, cell)
+    figure = strips_figure(part_of(toy, cell))
     (axes,) = figure.axes
     assert [t.get_text() for t in axes.get_yticklabels()] == ["FedAvg\n(global)", "Local\n(local)"]
     dots = [[len(c.get_offsets()) for c in axes.collections[i : i + 2]] for i in (0, 2)]
@@ -43,7 +43,7 @@ def test_without_local_nobody_is_called_hurt(tmp_path):
     store = Store(tmp_path)
     exp = experiment([{"name": "fedavg"}], seeds=1)
     finished(store, exp, "cell0", "fedavg", 0, TRAINED, task="regression")
-    figure = clients_figure(Results(store, exp), exp.cells[0])
+    figure = strips_figure(part_of(Results(store, exp), exp.cells[0]))
     assert [t.get_text() for t in figure.legends[0].get_texts()] == ["client", "mean", "worst 10 %"]
     assert figure.axes[0].get_xlabel() == "test mse of each client"
     said = " ".join(figure.get_supxlabel().split())
@@ -52,7 +52,7 @@ def test_without_local_nobody_is_called_hurt(tmp_path):
 
 
 def test_settings_that_were_not_chosen_are_grey(tuned):
-    figure = clients_figure(tuned, tuned.experiment.cells[0])
+    figure = strips_figure(part_of(tuned, tuned.experiment.cells[0]))
     colours = [to_hex(c.get_facecolor()[0][:3]) for c in figure.axes[0].collections if len(c.get_offsets())]
     ticks = [tick.get_color() for tick in figure.axes[0].get_yticklabels()]
     assert colours == [PALE, MISS.lower(), HIT.lower()]  # all of FedAvg's are worse off than with Local
@@ -66,13 +66,13 @@ def test_many_marks_are_pixels_in_the_svg_file(tmp_path):
         store, exp = Store(tmp_path / str(count)), experiment([{"name": "fedavg"}], seeds=1)
         scores = {20: {"global": np.linspace(0, 1, count)}}
         finished(store, exp, "cell0", "fedavg", 0, scores, counts=np.full(count, 5))
-        _, svg = save(clients_figure(Results(store, exp), exp.cells[0]), tmp_path / f"{count}.png")
+        _, svg = save(strips_figure(part_of(Results(store, exp), exp.cells[0])), tmp_path / f"{count}.png")
         assert ("<image" in svg.read_text()) == pixels
 
 
 def test_nothing_finished(tmp_path):
     exp = experiment([{"name": "fedavg"}])
-    figure = clients_figure(Results(Store(tmp_path), exp), exp.cells[0])
+    figure = strips_figure(part_of(Results(Store(tmp_path), exp), exp.cells[0]))
     assert [t.get_text() for t in figure.axes[0].texts] == ["no finished run"]
 
 
@@ -94,7 +94,7 @@ def test_many_strips_have_less_room_and_too_many_are_left_out(tmp_path):
     store, exp = Store(tmp_path), experiment([{"name": "fedavg", "label": f"m{i}"} for i in range(30)], seeds=1)
     for i in range(30):
         finished(store, exp, "cell0", f"m{i}", 0, {20: {"global": (i / 30,) * 4}})
-    figure = clients_figure(Results(store, exp), exp.cells[0])
+    figure = strips_figure(part_of(Results(store, exp), exp.cells[0]))
     (axes,) = figure.axes
     shown = [tick.get_text() for tick in axes.get_yticklabels()]
     assert shown == [f"m{i} (global)" for i in range(6, 30)]

@@ -7,9 +7,11 @@ from matplotlib import rcParams
 from matplotlib.lines import Line2D
 
 from idiolect.core.errors import ConfigError, StoreError
-from idiolect.report.figures import clients_figure, curves_figure, save
+from idiolect.report.figures import curves_figure
 from idiolect.report.legend import beside
-from idiolect.report.style import blank, caption, paper, plain, stripes, write
+from idiolect.report.strips import strips_figure
+from idiolect.report.style import blank, caption, paper, plain, save, stripes, write
+from idiolect.report.view.from_store import part_of
 
 
 def size(path):
@@ -20,24 +22,24 @@ def size(path):
     return struct.unpack(">II", data[16:24])
 
 
-@pytest.mark.parametrize(("draw", "width"), [(curves_figure, 1590), (clients_figure, 1290)])
+@pytest.mark.parametrize(("draw", "width"), [(curves_figure, 1590), (strips_figure, 1290)])
 def test_saved_as_png(toy, cell, tmp_path, draw, width):
-    save(draw(toy, cell), tmp_path / "a.png")
+    save(draw(part_of(toy, cell)), tmp_path / "a.png")
     assert size(tmp_path / "a.png")[0] == width
     assert size(tmp_path / "a.png")[1] > 300
     assert (tmp_path / "a.png").stat().st_size > 10_000
     assert sorted(p.name for p in tmp_path.iterdir()) == ["a.png", "a.svg"]
 
 
-@pytest.mark.parametrize("draw", [curves_figure, clients_figure])
+@pytest.mark.parametrize("draw", [curves_figure, strips_figure])
 def test_the_same_numbers_the_same_picture(toy, cell, tmp_path, draw):
-    first, second = (save(draw(toy, cell), tmp_path / name) for name in ("a.b.png", "c.png"))
+    first, second = (save(draw(part_of(toy, cell)), tmp_path / name) for name in ("a.b.png", "c.png"))
     assert [path.name for path in (*first, *second)] == ["a.b.png", "a.b.svg", "c.png", "c.svg"]
     assert [path.read_bytes() for path in first] == [path.read_bytes() for path in second]
 
 
 def test_the_svg_is_the_same_picture_without_a_date_or_a_font(toy, cell, tmp_path):
-    png, svg = save(curves_figure(toy, cell), tmp_path / "a.png")
+    png, svg = save(curves_figure(part_of(toy, cell)), tmp_path / "a.png")
     root = ElementTree.parse(svg).getroot()
     width, height = (float(root.attrib[side].removesuffix("pt")) for side in ("width", "height"))
     assert size(png) == pytest.approx((width * 150 / 72, height * 150 / 72), abs=1)
@@ -78,12 +80,12 @@ def test_of_coinciding_lines_each_is_seen_between_the_others(of):
 
 def test_a_folder_that_is_not_there(toy, cell, tmp_path):
     with pytest.raises(StoreError, match="cannot write"):
-        save(clients_figure(toy, cell), tmp_path / "nowhere" / "a.png")
+        save(strips_figure(part_of(toy, cell)), tmp_path / "nowhere" / "a.png")
 
 
 def test_global_state_is_left_alone(toy, cell, tmp_path):
     before, backend = dict(rcParams), dict.__getitem__(rcParams, "backend")  # without choosing one
-    save(curves_figure(toy, cell), tmp_path / "a.png")
+    save(curves_figure(part_of(toy, cell)), tmp_path / "a.png")
     assert dict(rcParams) == before
     assert dict.__getitem__(rcParams, "backend") == backend
 
@@ -93,7 +95,7 @@ def test_a_papers_figure_is_as_wide_as_its_column_and_the_same_again(toy, cell, 
     style = paper(3.25, font)
     for name in ("a", "b"):
         with style.applied():
-            write(curves_figure(toy, cell, style=style), tmp_path / name, form, style)
+            write(curves_figure(part_of(toy, cell), style=style), tmp_path / name, form, style)
     first = (tmp_path / "a").read_bytes()
     assert first == (tmp_path / "b").read_bytes()
     if form == "pdf":
@@ -109,7 +111,7 @@ def test_a_papers_figure_is_as_wide_as_its_column_and_the_same_again(toy, cell, 
 def test_a_paper_has_no_title_and_its_caption_is_kept(toy, cell):
     style = paper(3.25)
     with style.applied():
-        figure = curves_figure(toy, cell, style=style)
+        figure = curves_figure(part_of(toy, cell), style=style)
     assert (figure.get_suptitle(), figure.get_supxlabel()) == ("", "")
     assert figure.told[0].startswith("lines: mean of 1 to 2 finished of 2 seeds")
     assert [line.get_marker() for line in figure.axes[0].lines] == ["o", "s"]  # told apart without colours

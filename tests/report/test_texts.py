@@ -1,5 +1,4 @@
-from idiolect.metrics.registry import METRICS
-from idiolect.report.texts import columns_text, metric_texts, settings_of, split_text
+from idiolect.report.texts import settings_of
 from tests.report.stores import experiment
 
 
@@ -12,10 +11,3 @@ def test_settings_are_pairs_without_folders(toy):
     assert rounds == ("", "20 rounds, all clients a round, evaluated every 10 rounds")
     assert method[0] == "mine"
     assert method[1].startswith("local (rate = ")
-
-
-def test_each_metric_is_told_once(toy):
-    told = metric_texts([METRICS["accuracy"], METRICS["accuracy"], METRICS["mse"]])
-    assert len(told) == 2
-    assert all(f"- {text}" in columns_text(toy) for text in told[:1])
-    assert split_text(toy) in columns_text(toy)

@@ -2,13 +2,14 @@ import numpy as np
 
 from idiolect.report.page import write_report
 from idiolect.report.times_figure import times_figure
+from idiolect.report.view.from_store import part_of
 from idiolect.study.results import Results
 from idiolect.study.store import Store
 from tests.report.stores import experiment
 
 
 def test_each_method_has_a_row_with_its_marks(timed):
-    (axes,) = times_figure(timed, timed.experiment.cells[0]).axes
+    (axes,) = times_figure(part_of(timed, timed.experiment.cells[0])).axes
     assert [label.get_text() for label in axes.get_yticklabels()] == ["FedAvg", "FedPer", "Ditto", "Local"]
     measured, published = axes.lines
     np.testing.assert_allclose(measured.get_xdata(), [4, 1, 1])
@@ -21,15 +22,15 @@ def test_each_method_has_a_row_with_its_marks(timed):
 
 def test_it_says_over_how_many_seeds(timed, tmp_path):
     cell = timed.experiment.cells[0]
-    assert times_figure(timed, cell).get_supxlabel() == (
+    assert times_figure(part_of(timed, cell)).get_supxlabel() == (
         "measured: mean of 2 seeds, training without compilation; published: on the paper's machine"
     )
     nothing = Results(Store(tmp_path), timed.experiment)
-    assert times_figure(nothing, cell).get_supxlabel().startswith("measured: no run has finished")
+    assert times_figure(part_of(nothing, cell)).get_supxlabel().startswith("measured: no run has finished")
 
 
 def test_ticks_are_plain_numbers(timed):
-    figure = times_figure(timed, timed.experiment.cells[0])
+    figure = times_figure(part_of(timed, timed.experiment.cells[0]))
     figure.draw_without_rendering()
     axis = figure.axes[0].xaxis
     low, high = axis.get_view_interval()  # older versions of matplotlib have labels beyond it, which are not drawn
@@ -40,7 +41,7 @@ def test_ticks_are_plain_numbers(timed):
 
 def test_before_the_base_has_run_published_times_stand_alone(tmp_path):
     exp = experiment([{"name": "fedavg", "published_seconds": 2}])
-    (axes,) = times_figure(Results(Store(tmp_path), exp), exp.cells[0]).axes
+    (axes,) = times_figure(part_of(Results(Store(tmp_path), exp), exp.cells[0])).axes
     assert [list(line.get_xdata()) for line in axes.lines] == [[], [1.0]]
 
 

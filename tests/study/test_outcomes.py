@@ -4,7 +4,7 @@ from dataclasses import replace
 
 import pytest
 
-from idiolect.report.comparison import hurt_column
+from idiolect.report.view.columns import hurt_column
 from idiolect.study.outcomes import FEDAVG, OWN, GapLine, Line
 from idiolect.study.published import Gap, Published, published_metric
 from idiolect.study.summary import over_seeds

@@ -174,7 +174,7 @@ def figure(
             files = [(k, c, target / name_of(source, k, c, _suffix(k, form, None))) for k, c in wished]
         else:
             if kind in OF_RUNS:
-                source.database(kind.value)
+                source.needs_runs(kind.value)
             whole = kind in OF_ALL_CELLS and not (cell and kind is Kind.table)
             own = "" if whole else source.chosen(cell)
             name = name_of(source, kind.value, own, _suffix(kind.value, form, out))

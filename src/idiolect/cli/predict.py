@@ -13,7 +13,7 @@ from idiolect.cli.outputs import check_output
 from idiolect.cli.terminal import print_json
 from idiolect.core.files import atomic_write
 from idiolect.metrics.registry import METRICS
-from idiolect.report.to_json import plain
+from idiolect.report.view.as_json import plain
 
 LONG = 100_000
 """Rows from which on speed matters more than the fewest quotation marks."""

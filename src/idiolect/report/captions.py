@@ -3,14 +3,13 @@
 from collections.abc import Iterable, Sequence
 
 from idiolect.report.text import SPREAD
-from idiolect.study.experiment import Cell
-from idiolect.study.results import Results
+from idiolect.report.view.parts import Part
 
 
-def seed_counts(results: Results, cells: Iterable[Cell]) -> list[int]:
-    """The number of finished seeds of every method that has any."""
-    counts = (len(results.finished(cell, method)) for cell in cells for method in cell.methods)
-    return [count for count in counts if count]
+def seed_counts(parts: Iterable[Part]) -> list[int]:
+    """The number of finished seeds of every method that is drawn and has any."""
+    counts = [(title, counts.get("done", 0), part) for part in parts for title, counts in part.statuses.items()]
+    return [done for title, done, part in counts if done and (not part.only[0] or title in part.only[0])]
 
 
 def seeds_text(counts: Sequence[int], planned: int) -> str:

@@ -1,21 +1,15 @@
-"""The lines of a panel: their values, how they are drawn, and which of them coincide."""
+"""Draw the lines of a panel so that those which coincide are all seen, and mark those outside the axis."""
 
-from collections.abc import Collection, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
-import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.lines import Line2D
 
-from idiolect.metrics.base import Metric
+from idiolect.report.layout import SETTLED, Course, outside, stacks
 from idiolect.report.looks import Looks
 from idiolect.report.style import PALE, REPORT, stripes
-from idiolect.study.outcomes import Curve
-
-_NEAR = 0.005  # of the axis: about half a line's width
-_MOST = 0.8  # of the rounds that the axis shows
-_SEEN = 0.5  # of all rounds
 
 
 @dataclass(frozen=True)
@@ -30,91 +24,36 @@ class Place:
 ALONE = Place()
 
 
-class Course:
-    """One line of a panel: x values, means, and the band of their 95 % intervals around them.
-
-    half: half of each interval's width, NaN for a single seed. bounds: the possible values, where bands end.
-    muted: a setting that was not chosen, drawn thin and grey.
-    """
-
-    def __init__(
-        self,
-        method: str,
-        model: str,
-        x: np.ndarray,
-        mean: np.ndarray,
-        half: np.ndarray,
-        *,
-        bounds: tuple[float, float] = (-np.inf, np.inf),
-        muted: bool = False,
-    ) -> None:
-        self.method, self.model, self.x, self.mean, self.muted = method, model, x, mean, muted
-        self.banded = bool(np.isfinite(half).any()) and not muted
-        spread = np.nan_to_num(half) if self.banded else np.zeros(len(mean))
-        self.low, self.high = np.maximum(mean - spread, bounds[0]), np.minimum(mean + spread, bounds[1])
-
-    @classmethod
-    def score(cls, curve: Curve, metric: Metric, muted: Collection[str] = ()) -> "Course":
-        """Make a line of a curve's scores by a metric, as they are read."""
-        score, half = metric.unit * curve.score, metric.unit * curve.score_ci95
-        muted_ = curve.method in muted
-        return cls(curve.method, curve.model, curve.rounds, score, half, bounds=metric.bounds, muted=muted_)
-
-    @classmethod
-    def loss(cls, curve: Curve, muted: Collection[str] = ()) -> "Course":
-        """Make a line of a curve's losses."""
-        muted_ = curve.method in muted
-        return cls(curve.method, curve.model, curve.rounds, curve.loss, curve.loss_ci95, muted=muted_)
-
-    def look(self, looks: Looks, place: Place = ALONE) -> dict[str, Any]:
-        """The line's colour, dashes and width: its own style, or dashes between those of the lines below it."""
-        line = looks.style.line
-        if self.muted:
-            muted = 0.8 * line / REPORT.line
-            return {"color": PALE, "linestyle": looks.dashes(self.model), "linewidth": muted, "zorder": 1.5}
-        width = 2 * line if place.twin else line
-        dashes = stripes(place.number, place.of, width) if place.number else looks.dashes(self.model)
-        return {"color": looks.colour(self.method, self.model), "linestyle": dashes, "linewidth": width}
-
-    def draw(self, axes: Axes, looks: Looks, *, dotted: bool, place: Place = ALONE) -> None:
-        """Draw the line and its band. dotted: mark every point, even if the method needs no marker."""
-        marker = looks.marker(self.method) if not self.muted else ""
-        apart = max(1, len(self.x) // 8)
-        first = looks.methods.index(self.method) % apart if looks.style.marked and not self.muted else 0
-        rings: dict[str, Any] = {"markerfacecolor": "none"} if place.number else {}
-        axes.plot(
-            self.x,
-            self.mean,
-            marker=marker or ("o" if dotted else ""),
-            markersize=looks.style.scale * (4 + 3 * place.number),
-            markevery=1 if dotted else (first, apart),
-            label=looks.name(self.method, self.model),
-            **self.look(looks, place),
-            **rings,
-        )
-        if self.banded:
-            colour = looks.colour(self.method, self.model)
-            axes.fill_between(self.x, self.low, self.high, color=colour, alpha=0.15, linewidth=0)
+def look_of(course: Course, looks: Looks, place: Place = ALONE) -> dict[str, Any]:
+    """The line's colour, dashes and width: its own style, or dashes between those of the lines below it."""
+    line = looks.style.line
+    if course.muted:
+        muted = 0.8 * line / REPORT.line
+        return {"color": PALE, "linestyle": looks.dashes(course.model), "linewidth": muted, "zorder": 1.5}
+    width = 2 * line if place.twin else line
+    dashes = stripes(place.number, place.of, width) if place.number else looks.dashes(course.model)
+    return {"color": looks.colour(course.method, course.model), "linestyle": dashes, "linewidth": width}
 
 
-def stacks(courses: Sequence[Course], ends: tuple[float, float]) -> list[list[Course]]:
-    """Group the lines in colour: those of a group lie on its first line in most of the rounds that the axis shows."""
-    groups: list[list[Course]] = []
-    for course in courses:
-        if not course.muted:
-            found = next((group for group in groups if _coincide(group[0], course, ends)), None)
-            groups.append([course]) if found is None else found.append(course)
-    return groups
-
-
-def _coincide(one: Course, other: Course, ends: tuple[float, float]) -> bool:
-    _, i, j = np.intersect1d(one.x, other.x, return_indices=True)
-    a, b = one.mean[i], other.mean[j]
-    inside = [(ends[0] <= values) & (values <= ends[1]) for values in (a, b)]  # False for NaN
-    seen = inside[0] | inside[1]
-    close = np.abs(a - b) <= _NEAR * (ends[1] - ends[0])
-    enough = seen.sum() >= max(1.0, _SEEN * max(len(one.x), len(other.x)))
-    return bool(enough and (close & seen).sum() >= _MOST * seen.sum())
+def draw_line(course: Course, axes: Axes, looks: Looks, *, dotted: bool, place: Place = ALONE) -> None:
+    """Draw the line and its band. dotted: mark every point, even if the method needs no marker."""
+    marker = looks.marker(course.method) if not course.muted else ""
+    apart = max(1, len(course.x) // 8)
+    first = looks.methods.index(course.method) % apart if looks.style.marked and not course.muted else 0
+    rings: dict[str, Any] = {"markerfacecolor": "none"} if place.number else {}
+    axes.plot(
+        course.x,
+        course.mean,
+        marker=marker or ("o" if dotted else ""),
+        markersize=looks.style.scale * (4 + 3 * place.number),
+        markevery=1 if dotted else (first, apart),
+        label=looks.name(course.method, course.model),
+        **look_of(course, looks, place),
+        **rings,
+    )
+    if course.banded:
+        colour = looks.colour(course.method, course.model)
+        axes.fill_between(course.x, course.low, course.high, color=colour, alpha=0.15, linewidth=0)
 
 
 def draw(
@@ -126,7 +65,7 @@ def draw(
     """
     for course in courses:
         if course.muted:
-            course.draw(axes, looks, dotted=dotted or len(course.x) == 1)
+            draw_line(course, axes, looks, dotted=dotted or len(course.x) == 1)
     entries: dict[str, tuple[Line2D, ...]] = {}
     place_of: dict[int, Place] = {}
     for group in stacks(courses, ends):
@@ -135,9 +74,49 @@ def draw(
         place_of |= {id(course): place for course, place in zip(group, places, strict=True)}
         if len(group) > 1:
             text = "\n".join(looks.name(course.method, course.model) for course in group)
-            lines = [Line2D([], [], **c.look(looks, place)) for c, place in zip(group, places, strict=True)]
+            lines = [Line2D([], [], **look_of(c, looks, place)) for c, place in zip(group, places, strict=True)]
             entries[text] = tuple(lines)
     for course in courses:
         if not course.muted:
-            course.draw(axes, looks, dotted=dotted or len(course.x) == 1, place=place_of[id(course)])
+            draw_line(course, axes, looks, dotted=dotted or len(course.x) == 1, place=place_of[id(course)])
     return entries
+
+
+def outside_text(
+    courses: Sequence[Course], ends: tuple[float, float], looks: Looks, axis: str, settled: float = SETTLED
+) -> str:
+    """Name the lines that lie outside the limits after the start; empty if none does. axis: what it shows."""
+    parts: list[str] = []
+    for found in outside(courses, ends, settled):
+        for how, lines in (("", found.wholly), ("partly ", found.partly)):
+            parts += [f"{how}{found.word} the axis of {axis}: {_names(lines, looks)}"] if lines else []
+    return "; ".join(parts)
+
+
+def arrows(
+    axes: Axes, courses: Sequence[Course], ends: tuple[float, float], looks: Looks, settled: float = SETTLED
+) -> None:
+    """Mark each line in colour that lies wholly outside the limits with an arrow of its colour at that end."""
+    size = 7 * looks.style.scale
+    for found in outside(courses, ends, settled):
+        marker, height = ("v", 0.0) if found.word == "below" else ("^", 1.0)
+        lines = [course for course in found.wholly if not course.muted]
+        for number, course in enumerate(lines):
+            axes.plot(
+                [0.97 - 0.06 * number],
+                [height],
+                color=looks.colour(course.method, course.model),
+                marker=marker,
+                markersize=size,
+                linestyle="none",
+                transform=axes.transAxes,
+                clip_on=False,
+                zorder=5,
+                label="_beyond",
+            )
+
+
+def _names(courses: Sequence[Course], looks: Looks) -> str:
+    names = [looks.name(course.method, course.model) for course in courses if not course.muted]
+    muted = len(courses) - len(names)
+    return " and ".join(names + ([f"{muted} of the lines not chosen"] if muted else []))

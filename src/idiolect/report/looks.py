@@ -1,28 +1,33 @@
 """How lines look: a colour for each method, a marker where colours do not suffice, dashes for each model."""
 
+from collections import Counter
 from collections.abc import Collection, Mapping, Sequence
 from typing import Any
 
 from matplotlib.artist import Artist
 from matplotlib.lines import Line2D
 
+from idiolect.report.layout import COLOURS, DASHES, NOT_CHOSEN, dashes_of
 from idiolect.report.legend import beside, heading, wrapped
-from idiolect.report.style import GREY, NOT_CHOSEN, PALE, REPORT, Drawing, Style, plain
+from idiolect.report.style import GREY, PALE, REPORT, Drawing, Style, plain
+from idiolect.report.view.parts import Part
 
-# Okabe and Ito's colours, told apart by every common kind of colour blindness; yellow is too pale for lines.
-COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#56B4E9", "#E69F00", "#000000")
 MARKERS = ("", "o", "s", "^", "D", "v", "P")
 EVERY_MARKER = ("o", "s", "^", "D", "v", "P", "X", "<", ">", "*", "p", "h")
-DASHES: dict[str, Any] = {"personal": "-", "adapted": "-", "global": (0, (5, 2)), "local": (0, (1.2, 1.4))}
-OTHER_DASHES: tuple[Any, ...] = ((0, (6, 1.5, 1, 1.5)), (0, (6, 1.5, 1, 1.5, 1, 1.5)), (0, (3, 3)))
+
+
+def shown_names(parts: Sequence[Part]) -> dict[str, str]:
+    """What figures call the methods of several parts; where two would be called alike, as tables call them."""
+    names = {title: shown for part in parts for title, shown in part.names.items()}
+    count = Counter(names.values())
+    return {title: name if count[name] == 1 else title for title, name in names.items()}
 
 
 class Looks:
     """Colour and marker by method, dashes by model: the same in every panel of a figure.
 
-    lines: (method, model). Models without an entry in `DASHES` get unused dashes, the plainest first; so does
-    `adapted` if a method also has `personal`. With a single method, colours distinguish its models if several of
-    them are not in `DASHES`. names: what the legend calls a method, if not by its title in tables. muted: methods
+    lines: (method, model). With a single method, colours distinguish its models if several of them are not in
+    `DASHES`. names: what the legend calls a method, if not by its title in tables. muted: methods
     that are nowhere in colour, one entry `grey` for all of them.
     """
 
@@ -37,13 +42,9 @@ class Looks:
         self._names, self._muted, self._grey, self.style = names or {}, bool(muted), grey, style
         self.methods = tuple(dict.fromkeys(method for method, _ in lines if method not in muted))
         self.models = tuple(dict.fromkeys(model for _, model in lines))
+        self._dashes = {model: (0, dash) if dash else "-" for model, dash in dashes_of(lines).items()}
         both = any((method, "personal") in lines and model == "adapted" for method, model in lines)
-        fixed = {
-            name: dash for name, dash in DASHES.items() if name in self.models and not (both and name == "adapted")
-        }
-        other_models = [model for model in self.models if model not in fixed]
-        free = [dash for dash in dict.fromkeys(DASHES.values()) if dash not in fixed.values()] + list(OTHER_DASHES)
-        self._dashes = fixed | {model: free[i % len(free)] for i, model in enumerate(other_models)}
+        other_models = [m for m in self.models if m not in DASHES or (both and m == "adapted")]
         self._by_model = len(self.methods) == 1 and len(other_models) > 1
 
     def colour(self, method: str, model: str) -> str:

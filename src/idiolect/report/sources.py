@@ -1,4 +1,4 @@
-"""Where figures come from: a folder of runs, a sweep, what `personalize` wrote, or the CSV files of a report."""
+"""Where figures come from: a folder of runs, a sweep, what `personalize` wrote, or the files of a report."""
 
 from collections.abc import Generator, Sequence
 from contextlib import contextmanager
@@ -7,11 +7,13 @@ from functools import cached_property
 from pathlib import Path
 
 from idiolect.core.errors import ConfigError, StoreError, unknown
-from idiolect.report.board import Board, board_of
-from idiolect.report.from_csv import TABLE, boards_in
+from idiolect.report.view.as_json import REPORT
+from idiolect.report.view.folder import view_of_folder
+from idiolect.report.view.from_csv import TABLE
+from idiolect.report.view.from_store import part_of, runs_of
+from idiolect.report.view.parts import Part, Run, View
 from idiolect.study.advice.stored import is_advice
 from idiolect.study.engine import stored_experiment
-from idiolect.study.experiment import Cell
 from idiolect.study.results import Results
 from idiolect.study.store import DATABASE, Store
 
@@ -20,7 +22,7 @@ SWEEP, SAMPLES = "sweep.csv", "own-samples.csv"
 
 @dataclass(frozen=True, eq=False)
 class Source:
-    """An opened folder. results: of a run's database; None where the folder has CSV files alone."""
+    """An opened folder. results: of a run's database; None where the folder has a report's files only."""
 
     folder: Path
     results: Results | None
@@ -36,20 +38,40 @@ class Source:
         return (self.folder / SAMPLES).is_file()
 
     @cached_property
+    def _view(self) -> View:
+        """What the folder's report says; no part where it has no table."""
+        if self.results is None:
+            known = (self.folder / REPORT).is_file() or (self.folder / TABLE).is_file()
+            return view_of_folder(self.folder) if known else View(title="", parts=())
+        results = self.results
+        parts = tuple(part_of(results, cell, compared=False) for cell in results.experiment.cells)
+        return View(title="", parts=parts, across=results.experiment.across, runs=runs_of(results))
+
+    @property
+    def across(self) -> str:
+        """The setting that differs between the cells; empty if there is none."""
+        return self._view.across
+
+    @property
+    def runs(self) -> tuple[Run, ...]:
+        """Every run; none where the folder has CSV files only."""
+        return self._view.runs
+
+    @cached_property
     def cells(self) -> tuple[str, ...]:
         """The ids of the cells in which a run is finished, in order."""
-        if self.results is None:
-            return tuple(board.cell for board in self._boards)
-        results = self.results
-        cells = results.experiment.cells
-        return tuple(cell.id for cell in cells if any(results.finished(cell, method) for method in cell.methods))
+        return tuple(part.id for part in self._view.parts if part.ended)
 
-    def database(self, kind: str) -> Results:
-        """The runs' database. Raises `StoreError` if the folder has CSV files alone."""
-        if self.results is None:
+    @property
+    def recorded(self) -> bool:
+        """Whether curves, times and graphs are known, and not only what CSV files hold."""
+        return self.results is not None or (self.folder / REPORT).is_file()
+
+    def needs_runs(self, kind: str) -> None:
+        """Raise `StoreError` for a kind of figure that CSV files do not give, if the folder has only these."""
+        if not self.recorded:
             raise StoreError(f"{kind} can be drawn from a run's {DATABASE} alone, and '{self.folder}' has none; "
                              "from CSV files come: clients, gain, table")  # fmt: skip
-        return self.results
 
     def chosen(self, cell: str) -> str:
         """The cell that is meant, an id. Raises `ConfigError` if it is unknown, or if several may be meant."""
@@ -67,41 +89,24 @@ class Source:
             raise ConfigError(f"'{self.folder}' has several cells; choose one with --cell: {', '.join(cells)}")
         return cells[0]
 
-    def cell(self, name: str, methods: Sequence[str], models: Sequence[str], metric: str) -> Cell:
-        """A cell of the database with the methods to draw alone, and the metric to draw."""
-        results = self.database("these figures")
-        cell = results.experiment.cell(name)
-        known = {method.title: method for method in cell.methods}
-        for wanted in methods:
-            if wanted not in known and wanted not in {method.name for method in cell.methods}:
-                raise unknown("method of this cell", wanted, known)
-        kept = tuple(m for m in cell.methods if not methods or m.title in methods or m.name in methods)
-        named = {model for method in kept for model in results.names(cell, method)}
-        for model in models:
-            if model not in named:
-                raise unknown("model of this cell", model, named)
-        changed: dict[str, object] = {"methods": kept}
-        if metric:
-            found = {line_metric for line in results.lines if line.cell == name for line_metric in line.metrics}
-            if metric not in found:
-                raise unknown("metric of this run", metric, found)
-            changed["metric"] = ",".join(dict.fromkeys([metric, *(m.name for m in results.metrics(cell))]))
-        return cell.model_copy(update=changed)
+    def part(self, name: str, methods: Sequence[str] = (), models: Sequence[str] = (), metric: str = "") -> Part:
+        """A cell with the methods and models to draw, by the metric to draw; the run's own if it is empty."""
+        part = next(part for part in self._view.parts if part.id == name)
+        if metric and metric != part.metric.name and self.results is not None:
+            measured = {known for line in part.lines for known in line.metrics}
+            if metric not in measured:
+                raise unknown("metric of this run", metric, measured)
+            names = ",".join(dict.fromkeys([metric, *(m.name for m in part.measured_metrics)]))
+            cell = self.results.experiment.cell(name).model_copy(update={"metric": names})
+            part = part_of(self.results, cell, compared=False)
+        elif metric:
+            part = part.by_metric(metric)
+        return part.drawing(methods, models)
 
-    def board(self, name: str, methods: Sequence[str], models: Sequence[str], metric: str) -> Board:
-        """A cell's scores of clients, from the database or from CSV files."""
-        if self.results is None:
-            board = next(board for board in self._boards if board.cell == name)
-        else:
-            cell = self.results.experiment.cell(name)
-            board = board_of(self.results, cell)
-            methods = [m.title for wanted in methods for m in cell.methods if wanted in (m.title, m.name)] or methods
-        board = board.only(methods, models)
-        return board.by_metric(metric) if metric else board
-
-    @cached_property
-    def _boards(self) -> list[Board]:
-        return boards_in(self.folder) if (self.folder / TABLE).is_file() else []
+    @property
+    def every(self) -> tuple[str, ...]:
+        """The ids of all cells."""
+        return tuple(part.id for part in self._view.parts)
 
 
 @contextmanager
@@ -112,7 +117,7 @@ def opened(folder: Path) -> Generator[Source]:
     if (folder / DATABASE).is_file():
         with Store(folder, create=False) as store:
             yield Source(folder, Results(store, stored_experiment(store)))
-    elif (folder / TABLE).is_file() or (folder / SAMPLES).is_file():
+    elif any((folder / name).is_file() for name in (REPORT, TABLE, SAMPLES)):
         yield Source(folder, None)
     elif is_advice(folder):
         raise StoreError(

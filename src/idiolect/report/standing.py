@@ -5,8 +5,8 @@ from dataclasses import asdict, dataclass, field
 from typing import Any
 
 from idiolect.report.hints import Hint, all_hints
-from idiolect.report.to_json import plain
 from idiolect.report.trend import arrow
+from idiolect.report.view.as_json import plain
 from idiolect.study.engine import FINISHED
 from idiolect.study.following import Followed, Snapshot
 

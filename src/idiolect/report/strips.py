@@ -8,14 +8,13 @@ import numpy as np
 from matplotlib.artist import Artist
 from matplotlib.lines import Line2D
 
-from idiolect.report.board import MEAN, WORST, Board, Key, board_of
 from idiolect.report.captions import seeds_text
+from idiolect.report.layout import NOT_CHOSEN
 from idiolect.report.legend import beside, wrapped
 from idiolect.report.style import (
     GREY,
     HIT,
     MISS,
-    NOT_CHOSEN,
     PALE,
     REPORT,
     Drawing,
@@ -26,8 +25,7 @@ from idiolect.report.style import (
     plain,
     tidy,
 )
-from idiolect.study.experiment import Cell
-from idiolect.study.results import Results
+from idiolect.report.view.parts import MEAN, WORST, Key, Part
 
 _BINS = 70  # dots closer than this share of the axis stand beside each other
 _MANY = 2000  # above so many marks they are pixels in the SVG file, which would else be megabytes
@@ -45,34 +43,29 @@ class Strip:
     hurt: np.ndarray
 
 
-def clients_figure(results: Results, cell: Cell, style: Style = REPORT) -> Drawing:
-    """Draw one strip for each method: the test score of every client with its primary model, in every seed."""
-    return strips_figure(board_of(results, cell), style)
-
-
-def strips_figure(board: Board, style: Style = REPORT) -> Drawing:
+def strips_figure(part: Part, style: Style = REPORT) -> Drawing:
     """Draw one strip for each named model: the test score of every client, in every seed.
 
     Crosses are clients worse off than with Local training in the same seed, where Local was run. A bar marks the
     mean over clients, a triangle the mean of the worst tenth. Settings that were not chosen are grey, and left out
     where strips are many. Marks that would press all others together are arrows at the end of the axis.
     """
-    metric = board.metric
+    metric = part.metric
     unit = metric.unit
-    strips = [(key, marks) for key in board.drawn() if (marks := strip(board, key)) is not None]
-    strips, left_out = _fewer(board, strips)
+    strips = [(key, marks) for key in part.drawn() if (marks := strip(part, key)) is not None]
+    strips, left_out = _fewer(part, strips)
     roomy = len(strips) <= _LOOSE
     row = (0.75 if roomy else 0.38) if style.width is None else (0.3 if roomy else 0.16) * 8.6 / style.width
     figure = blank(8.6, max(2.6, 1.2 + row * len(strips)), style)
     axes = figure.subplots()
     tidy(axes, style)
     axes.grid(visible=False, axis="y")
-    headline(figure, axes, plain(board.title))
+    headline(figure, axes, plain(part.title))
     if not strips:
         size = style.label
         axes.text(0.5, 0.5, "no finished run", ha="center", va="center", transform=axes.transAxes, fontsize=size)
         return figure
-    means = [unit * board.summaries[key][column].mean for key, _ in strips for column in (MEAN, WORST)]
+    means = [unit * part.over_seeds(key, column).mean for key, _ in strips for column in (MEAN, WORST)]
     every = unit * np.concatenate([marks.scores for _, marks in strips])
     low, high = ends(every, [value for value in means if np.isfinite(value)])
     span = (high - low) or 1.0
@@ -82,10 +75,10 @@ def strips_figure(board: Board, style: Style = REPORT) -> Drawing:
         shown, hurt = unit * marks.scores, marks.hurt
         inside = (shown >= low) & (shown <= high)
         height = i + spread(np.clip(shown, low, high), span / _BINS)
-        mean, worst = (unit * board.summaries[key][column].mean for column in (MEAN, WORST))
+        mean, worst = (unit * part.over_seeds(key, column).mean for column in (MEAN, WORST))
         bar = 2 * style.scale
         axes.plot([mean, mean], [i - 0.42, i + 0.42], color="black", linewidth=bar, solid_capstyle="butt", zorder=1.5)
-        dot, cross = (PALE, PALE) if key[0] in board.muted else (HIT, MISS)
+        dot, cross = (PALE, PALE) if key[0] in part.muted else (HIT, MISS)
         looks: dict[str, Any] = {"zorder": 2, "rasterized": pixels}
         well, ill = inside & ~hurt, inside & hurt
         axes.scatter(shown[well], height[well], s=size, color=dot, alpha=0.55, linewidths=0, **looks)
@@ -99,15 +92,15 @@ def strips_figure(board: Board, style: Style = REPORT) -> Drawing:
         axes.plot([worst], [i + 0.28], color="black", clip_on=False, **triangle)
     if (every < low).any() or (every > high).any():
         axes.set_xlim(low - 0.02 * span, high + 0.02 * span)
-    axes.set_yticks(range(len(strips)), [_tick(board, key, roomy) for key, _ in strips], fontsize=style.small)
+    axes.set_yticks(range(len(strips)), [_tick(part, key, roomy) for key, _ in strips], fontsize=style.small)
     for tick, (key, _) in zip(axes.get_yticklabels(), strips, strict=True):
-        tick.set_color(GREY if key[0] in board.muted else "black")
+        tick.set_color(GREY if key[0] in part.muted else "black")
     axes.set_ylim(len(strips) - 0.45, -0.55)
     axes.set_xlabel(f"test {metric.column} of each client" + (", %" if metric.percent else ""), fontsize=style.label)
-    compared = any(marks.hurt.any() for key, marks in strips if key[0] not in board.muted)
-    muted = any(key[0] in board.muted for key, _ in strips)
+    compared = any(marks.hurt.any() for key, marks in strips if key[0] not in part.muted)
+    muted = any(key[0] in part.muted for key, _ in strips)
     beside(figure, _legend(compared, muted, style.scale))
-    caption(figure, [_caption(board, bool(board.muted) and muted), beyond_text(every, low, high), left_out])
+    caption(figure, [_caption(part, bool(part.muted) and muted), beyond_text(every, low, high), left_out])
     return figure
 
 
@@ -139,45 +132,45 @@ def beyond_text(values: np.ndarray, low: float, high: float) -> str:
     return f"arrows: marks beyond the axis, {' and '.join(parts)}" if parts else ""
 
 
-def _fewer(board: Board, strips: list[tuple[Key, Strip]]) -> tuple[list[tuple[Key, Strip]], str]:
+def _fewer(part: Part, strips: list[tuple[Key, Strip]]) -> tuple[list[tuple[Key, Strip]], str]:
     """Leave out, where strips are many, the settings that were not chosen, then those with the worst means."""
     if len(strips) <= _LOOSE:
         return strips, ""
-    kept = [(key, marks) for key, marks in strips if key[0] not in board.muted]
+    kept = [(key, marks) for key, marks in strips if key[0] not in part.muted]
     told = [f"{len(strips) - len(kept)} settings {NOT_CHOSEN}"] if len(kept) < len(strips) else []
     if len(kept) > _MOST:
-        sign = -1 if board.metric.higher else 1
-        ranked = sorted(kept, key=lambda one: sign * board.summaries[one[0]][MEAN].mean)
-        best = {key for key, _ in ranked[:_MOST]} | {key for key, _ in kept if key[0] == board.local}
+        sign = -1 if part.metric.higher else 1
+        ranked = sorted(kept, key=lambda one: sign * part.over_seeds(one[0], MEAN).mean)
+        best = {key for key, _ in ranked[:_MOST]} | {key for key, _ in kept if part.alone and key[0] == part.alone[0]}
         told.append(f"{len(kept) - len(best)} methods with the worst means")
         kept = [(key, marks) for key, marks in kept if key in best]
     return kept, f"left out: {' and '.join(told)}" if told else ""
 
 
-def _tick(board: Board, key: Key, roomy: bool) -> str:
-    name = plain(board.names.get(key[0], key[0]))
+def _tick(part: Part, key: Key, roomy: bool) -> str:
+    name = plain(part.names.get(key[0], key[0]))
     if roomy:
         return f"{wrapped(name)}\n({plain(key[1])})"
     return wrapped(name if name.lower() == key[1] else f"{name} ({plain(key[1])})", 40)
 
 
-def _caption(board: Board, muted: bool) -> str:
-    seeds, several = seeds_text(board.counts, board.planned), max(board.counts) > 1
+def _caption(part: Part, muted: bool) -> str:
+    seeds, several = seeds_text(part.counts, len(part.seeds)), max(part.counts) > 1
     marks = f"one mark a client and seed, {seeds}" if several else f"one mark a client, {seeds}"
     mean = "the mean over clients, and of the worst tenth of the clients" + (", mean over seeds" if several else "")
     grey = "; grey: settings that validation data did not choose" if muted else ""
     return f"{marks}, marks of nearly equal value beside each other; bar and triangle: {mean}{grey}"
 
 
-def strip(board: Board, key: Key) -> Strip | None:
+def strip(part: Part, key: Key) -> Strip | None:
     """Build a named model's strip; None if no run is finished. Clients without a value have no mark."""
     scores: list[np.ndarray] = []
     hurt: list[np.ndarray] = []
-    for seed, measured in board.measured(key).items():
-        values = measured.values[board.metric.name]
+    for seed, measured in part.measured(key).items():
+        values = measured.values[part.metric.name]
         finite = np.isfinite(values)
         scores.append(values[finite])
-        hurt.append(board.hurt(key, seed)[finite])
+        hurt.append(part.hurt(key, seed)[finite])
     return Strip(np.concatenate(scores), np.concatenate(hurt)) if scores and sum(map(len, scores)) else None
 
 

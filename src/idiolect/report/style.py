@@ -13,10 +13,10 @@ from matplotlib.figure import Figure
 
 from idiolect.core.errors import unknown
 from idiolect.core.files import atomic_write
+from idiolect.report.layout import MOST
 
 GREY, PALE = "#595959", "#a6a6a6"
 HIT, MISS = "#0072B2", "#D55E00"
-NOT_CHOSEN, OTHERS = "not chosen", "others"
 DPI = 150
 # Letters as paths: they look the same where the font is missing, and texts that were laid out never overlap.
 SVG: Any = {"svg.fonttype": "path", "svg.hashsalt": "idiolect"}
@@ -52,7 +52,7 @@ class Style:
     scale: float = 1.0
     width: float | None = None
     dpi: int = DPI
-    most: int = 16
+    most: int = MOST
     titled: bool = True
     marked: bool = False
     beside: bool = True

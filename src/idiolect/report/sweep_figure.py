@@ -10,12 +10,12 @@ from matplotlib.ticker import NullFormatter
 from idiolect.algorithms.registry import ALGORITHMS
 from idiolect.metrics.base import Metric
 from idiolect.report.captions import spread_caption
+from idiolect.report.layout import NOT_CHOSEN
 from idiolect.report.legend import beside
 from idiolect.report.style import (
     GREY,
     HIT,
     MISS,
-    NOT_CHOSEN,
     PALE,
     REPORT,
     Drawing,

@@ -4,8 +4,8 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from idiolect.core.files import atomic_write
+from idiolect.report.markdown import escaped
 from idiolect.report.sweeps import write_files
-from idiolect.report.table import escaped
 from idiolect.report.text import SPREAD, score
 from idiolect.study.search.choose import Swept, Tried
 from idiolect.study.search.space import shown

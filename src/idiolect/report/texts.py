@@ -7,7 +7,6 @@ from typing import Any
 
 from idiolect.algorithms.registry import ALGORITHMS, hyperparameters
 from idiolect.metrics.base import Metric
-from idiolect.report.text import SPREAD
 from idiolect.study.experiment import Cell, Method
 from idiolect.study.results import Results
 
@@ -38,14 +37,6 @@ COLUMNS = """\
 """
 ONE_SPLIT = "Every seed has the same split: this is the uncertainty\n  of training, not of the split."
 NEW_SPLITS = "Each seed draws its own split, too."
-
-
-def columns_text(results: Results) -> str:
-    """Explain the columns of the tables."""
-    metrics = "\n".join(
-        f"- {text}" for text in metric_texts(m for c in results.experiment.cells for m in results.metrics(c))
-    )
-    return COLUMNS.format(spread=SPREAD, metrics=metrics, split=split_text(results))
 
 
 def metric_texts(metrics: Iterable[Metric]) -> list[str]:

@@ -6,13 +6,13 @@ from typing import Any
 import numpy as np
 
 from idiolect.report.advice import answer, columns_text, rule_text, table_rows, takes, title_of
-from idiolect.report.html.answers import QUESTIONS, leak_sentence
-from idiolect.report.html.clients import skew
-from idiolect.report.html.leaks import findings_of
-from idiolect.report.html.names import isolated
 from idiolect.report.html.numbers import numbers
-from idiolect.report.html.parts import Census
 from idiolect.report.text import plain_difference
+from idiolect.report.view.answers import QUESTIONS, leak_sentence
+from idiolect.report.view.clients import skew
+from idiolect.report.view.leaks import findings_of
+from idiolect.report.view.names import isolated
+from idiolect.report.view.parts import Census
 from idiolect.study.advice.advise import Advice
 from idiolect.study.advice.decision import ClientCall
 

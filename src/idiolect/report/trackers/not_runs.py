@@ -4,8 +4,8 @@ from pathlib import Path
 
 from idiolect.deploy.hub.config import FILE as HUB
 from idiolect.deploy.site.config import FILE as SITE
-from idiolect.report.from_csv import CLIENTS, TABLE
 from idiolect.report.sources import SAMPLES
+from idiolect.report.view.from_csv import CLIENTS, TABLE
 from idiolect.study.store import DATABASE
 
 _NEWCOMERS = "holds models of new clients, who have no rounds of their own; name the run's folder that they came from"
