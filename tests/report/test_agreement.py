@@ -8,14 +8,13 @@ import pytest
 from idiolect.cli.printed import print_results
 from idiolect.metrics.registry import METRICS
 from idiolect.report import text
+from idiolect.report.advice import advice_payload
 from idiolect.report.figures import curves_figure
-from idiolect.report.html.make import folders_payload, write_folder
-from idiolect.report.html.numbers import number
-from idiolect.report.html.of_advice import advice_payload
+from idiolect.report.html.payload import number
 from idiolect.report.markdown import escaped, report_text
-from idiolect.report.page import write_report
+from idiolect.report.page import folders_payload, write_folder, write_report
 from idiolect.report.raw import clients_csv, write_csv
-from idiolect.report.sweep_page import sweep_text
+from idiolect.report.sweeps import sweep_text
 from idiolect.report.view.as_json import REPORT, read_view, to_dict
 from idiolect.report.view.folder import view_of_folder
 from idiolect.study.search.launch import SWEPT

@@ -4,9 +4,9 @@ import numpy as np
 import pytest
 
 from idiolect.metrics.registry import METRICS
-from idiolect.report.courses import outside_text
+from idiolect.report.figures import outside_text
 from idiolect.report.layout import COLOURS, Course, limits, stacks, thinned
-from idiolect.report.looks import Looks
+from idiolect.report.style import Looks
 
 ACCURACY = METRICS["accuracy"]
 ROUNDS = np.arange(0.0, 101.0, 10.0)

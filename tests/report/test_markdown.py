@@ -10,8 +10,7 @@ from idiolect.report.markdown import (
     ranks_text,
     report_text,
 )
-from idiolect.report.texts import metric_texts, split_text
-from idiolect.report.view.from_store import part_of, view_of
+from idiolect.report.view.from_store import metric_texts, part_of, split_text, view_of
 from idiolect.study.ranks import Ranks, critical_difference, ranks_of
 from idiolect.study.results import Results
 from tests.study.test_ranks import CELLS, measured

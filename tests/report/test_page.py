@@ -3,10 +3,11 @@ import re
 import pytest
 
 from idiolect.core.errors import StoreError
-from idiolect.report.page import stems, write_report
-from idiolect.report.texts import CHOSEN
+from idiolect.report.page import folders_page, stems, write_folder, write_report
+from idiolect.report.view.from_store import CHOSEN
 from idiolect.study.results import Results
 from idiolect.study.store import Store
+from tests.report.html.made import compared
 from tests.report.stores import PROVENANCE, TRAINED, experiment, finished, local, start
 
 COMMAND = "idiolect compare --data toy"
@@ -137,3 +138,16 @@ def test_a_run_that_was_done_again(toy, tmp_path):
     exp = experiment([{"name": "local"}], seeds=1)
     finished(store, exp, "cell0", "local", 0, local(0), provenance={"time": PROVENANCE["time"]})
     assert "date: 2026-01-02" in write_report(Results(store, exp), tmp_path / "out", COMMAND)[0].read_text()
+
+
+def test_beside_the_runs_or_where_it_is_said(tmp_path):
+    compared(tmp_path / "runs")
+    path = write_folder(tmp_path / "runs")
+    assert path == tmp_path / "runs" / "report.html"
+    assert (tmp_path / "runs" / "report.json").is_file()
+    own = path.read_bytes()
+    assert folders_page([tmp_path / "runs"]) == path
+    assert path.read_bytes() == own
+    assert folders_page([tmp_path / "runs"], tmp_path / "page.html").read_bytes() == own
+    with pytest.raises(StoreError, match="there is no folder"):
+        folders_page([tmp_path / "runs"], tmp_path / "no" / "page.html")

@@ -9,6 +9,7 @@ from idiolect.report.figures import curves_figure
 from idiolect.report.latex import latex_table
 from idiolect.report.markdown import report_text
 from idiolect.report.raw import write_csv
+from idiolect.report.text import LONGEST, isolated
 from idiolect.report.view.from_store import part_of, view_of
 from idiolect.study.intervals import Difference
 from idiolect.study.published import Published
@@ -142,3 +143,10 @@ def test_every_page_names_what_follows_plus_minus(tmp_path):
     assert text.SPREAD in " ".join(page.split())
     figure = curves_figure(part_of(results, results.experiment.cells[0]))
     assert f"bands: ± {text.SPREAD}" in " ".join(figure.get_supxlabel().split())
+
+
+def test_a_name_stands_by_itself():
+    assert isolated("north") == "\u2068north\u2069"
+    assert isolated("a\u202eb\u2066c\u2069\0\n d") == "\u2068abc d\u2069"
+    assert len(isolated("x" * 10_000)) == LONGEST + 2
+    assert isolated(" ") == "\u2068(no name)\u2069"

@@ -43,7 +43,7 @@ def advise(
     advice = ask(data, model=model, methods=names, splits=splits, rounds=rounds, out=folder)
     if folder is not None:
         from idiolect.report.advice import write_advice  # here: it loads slowly, and most commands never need it
-        from idiolect.report.html.make import folders_page
+        from idiolect.report.page import folders_page
 
         write_advice(advice, folder)
         folders_page([folder])

@@ -31,7 +31,7 @@ def report(
 
     Example: idiolect report runs/mnist-1a2b3c -o report.html
     """
-    from idiolect.report.html.make import PAGE, folders_page  # here: the other commands need nothing of it
+    from idiolect.report.page import PAGE, folders_page  # here: the other commands need nothing of it
 
     target = out or runs[0] / PAGE
     if not target.is_dir():

@@ -11,9 +11,9 @@ from rich.live import Live
 from idiolect.cli.options import Json
 from idiolect.cli.terminal import console, print_json, resume_command
 from idiolect.core.errors import ConfigError, StoreError
-from idiolect.report.live import live
 from idiolect.report.live_page import LivePage
-from idiolect.report.watching import Watching
+from idiolect.report.progress import live
+from idiolect.report.standing import Watching
 from idiolect.study.advice.stored import is_advice
 from idiolect.study.following import is_run
 

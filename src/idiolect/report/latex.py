@@ -8,7 +8,7 @@ from typing import Literal
 from idiolect.core.errors import ConfigError
 from idiolect.metrics.base import Metric
 from idiolect.report import text
-from idiolect.report.captions import seeds_text
+from idiolect.report.style import seeds_text
 from idiolect.report.view.parts import MEAN, WORST, Key, Part
 from idiolect.study.best import best_of
 from idiolect.study.summary import OverSeeds

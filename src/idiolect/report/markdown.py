@@ -5,8 +5,8 @@ from collections.abc import Sequence
 
 from idiolect.report import text
 from idiolect.report.text import SPREAD
-from idiolect.report.texts import COLUMNS
 from idiolect.report.view.columns import table_of
+from idiolect.report.view.from_store import COLUMNS
 from idiolect.report.view.parts import Extra, Part, View
 from idiolect.study.ranks import Ranks
 from idiolect.study.verdict import RULE

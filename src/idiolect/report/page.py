@@ -4,24 +4,26 @@ import re
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 from matplotlib.figure import Figure
 
 from idiolect.core.errors import StoreError
 from idiolect.core.files import atomic_write
 from idiolect.core.rights import make_folder
-from idiolect.report.across import across_figure
-from idiolect.report.figures import curves_figure
+from idiolect.report.advice import advice_payload
+from idiolect.report.client_figures import strips_figure
+from idiolect.report.figures import across_figure, curves_figure, times_figure
 from idiolect.report.html.payload import payload_of
-from idiolect.report.html.render import PAGE, write_page
+from idiolect.report.html.render import PAGE, check_writable, write_page
 from idiolect.report.markdown import ACROSS, report_text
 from idiolect.report.raw import clients_csv, diagnostics_csv, write_csv
-from idiolect.report.strips import strips_figure
 from idiolect.report.style import save
-from idiolect.report.times_figure import times_figure
 from idiolect.report.view.as_json import REPORT, to_dict, write_json
+from idiolect.report.view.folder import view_of_folder, view_of_folders
 from idiolect.report.view.from_store import view_of
 from idiolect.report.view.parts import Part
+from idiolect.study.advice.stored import is_advice, stored_advice
 from idiolect.study.results import Results
 
 
@@ -83,3 +85,32 @@ def stems(ids: Sequence[str]) -> list[str]:
             name, number = f"{stem}-{number}", number + 1
         names.append(name)
     return names
+
+
+def folders_page(folders: Sequence[Path], out: Path | None = None) -> Path:
+    """Write the page of one folder or several; returns its path. out: by default `PAGE` in the first folder.
+
+    Raises `StoreError` or `DataError` if a folder holds neither runs nor an advice or cannot be read, or if the page
+    cannot be written.
+    """
+    target = out or folders[0] / PAGE
+    if out is not None:
+        check_writable(out)
+    return write_page(folders_payload(folders), target)
+
+
+def folders_payload(folders: Sequence[Path]) -> dict[str, Any]:
+    """The page's data of what folders hold. Raises as `folders_page` does, also if an advice is not alone."""
+    advice = next((folder for folder in folders if is_advice(folder)), None)
+    if advice is None:
+        return payload_of(to_dict(view_of_folders(folders)))
+    if len({*folders}) > 1:
+        raise StoreError(f"'{advice}' holds an advice, whose page is its own; report it alone")
+    return advice_payload(stored_advice(advice))
+
+
+def write_folder(folder: Path) -> Path:
+    """Write report.json and the page of the runs in a folder; returns the page's path. Raises as `folders_page`."""
+    told = to_dict(view_of_folder(folder))
+    write_json(told, folder / REPORT)
+    return write_page(payload_of(told), folder / PAGE)

@@ -3,10 +3,10 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
+from idiolect.report.text import isolated
 from idiolect.report.view.columns import COMPUTED, COUNTED, MISSING, bytes_texts, columns_of, table_of, target_of
 from idiolect.report.view.from_store import part_of as cell_part
 from idiolect.report.view.from_store import view_of
-from idiolect.report.view.names import isolated
 from idiolect.report.view.parts import Course, Quantity, Traffic
 from idiolect.study.experiment import Cell
 from idiolect.study.pairs import Clients, Pair

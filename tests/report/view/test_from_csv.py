@@ -8,10 +8,10 @@ import pytest
 
 from idiolect.core.errors import DataError, StoreError
 from idiolect.metrics.registry import METRICS
+from idiolect.report.client_figures import strip
 from idiolect.report.latex import latex_table
 from idiolect.report.markdown import report_text
 from idiolect.report.raw import clients_csv, write_csv
-from idiolect.report.strips import strip
 from idiolect.report.text import published as published_text
 from idiolect.report.view.columns import table_of
 from idiolect.report.view.folder import view_of_folders

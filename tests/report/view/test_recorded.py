@@ -5,6 +5,7 @@ import pytest
 from safetensors.numpy import save_file
 
 from idiolect import graphs
+from idiolect.algorithms.registry import ALGORITHMS
 from idiolect.deploy.hub.journal import Participation
 from idiolect.report.view import recorded
 from idiolect.report.view.from_store import part_of
@@ -12,6 +13,8 @@ from idiolect.report.view.parts import Traffic
 from idiolect.report.view.recorded import (
     census_of,
     distances_of,
+    method_names,
+    not_chosen,
     recorded_graphs,
     recorded_predicted,
     recorded_traffic,
@@ -19,6 +22,38 @@ from idiolect.report.view.recorded import (
 from idiolect.study.predicted import predicted_key
 from idiolect.study.recorded import graph_key, graph_of, related, traffic_key
 from tests.report.html.made import compared, data_of
+from tests.report.stores import experiment
+
+
+def named(*methods):
+    return method_names(experiment(methods).cells)
+
+
+def test_a_method_has_its_title_or_the_users_label():
+    assert named({"name": "fedavg-ft"}, {"name": "pfedme", "label": "mine"}, {"name": "lg-fedavg"}) == {
+        "fedavg-ft": "FedAvg + fine-tuning",
+        "mine": "mine",
+        "lg-fedavg": "LG-FedAvg",
+    }
+
+
+def test_two_methods_never_have_one_name():
+    names = named({"name": "fedavg"}, {"name": "fedprox", "label": "FedAvg"}, {"name": "local"})
+    assert names == {"fedavg": "fedavg", "FedAvg": "FedAvg", "local": "Local"}
+
+
+def test_every_method_has_a_title_of_its_own():
+    titles = [cls.title for cls in ALGORITHMS.values()]
+    assert len({title.lower() for title in titles}) == len(ALGORITHMS)
+    assert all(title[0].isalpha() and title != title.lower() for title in titles)
+
+
+def test_validation_data_choose(tuned, toy, cell):
+    (tuning,) = tuned.experiment.cells
+    assert not_chosen(tuned, tuning) == {"bad"}
+    assert not_chosen(tuned, tuning.model_copy(update={"tune": False})) == frozenset()
+    # pFedMe, whose runs have not begun, is among the others; where nothing could be chosen nobody is.
+    assert not_chosen(toy, cell.model_copy(update={"tune": True})) == frozenset()
 
 
 def test_old_runs_tell_sizes_alone(tmp_path):

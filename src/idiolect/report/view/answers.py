@@ -7,10 +7,9 @@ from typing import Any
 
 from idiolect.metrics.base import Metric
 from idiolect.report import text
+from idiolect.report.text import isolated
 from idiolect.report.view.extras import FEW, few_seeds
-from idiolect.report.view.leaders import Leaders, Loser, leaders_of
-from idiolect.report.view.leaks import leaks_of
-from idiolect.report.view.names import isolated
+from idiolect.report.view.leaders import Leaders, Loser, leaders_of, leaks_of
 from idiolect.report.view.parts import Key, Part, View
 from idiolect.study.outcomes import Line
 from idiolect.study.pairs import Pair

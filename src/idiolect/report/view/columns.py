@@ -10,7 +10,7 @@ import numpy as np
 
 from idiolect.metrics.registry import METRICS
 from idiolect.report import text
-from idiolect.report.view.names import isolated
+from idiolect.report.text import isolated
 from idiolect.report.view.parts import Key, Part
 from idiolect.study.outcomes import FEDAVG, OWN, Line
 from idiolect.study.published import published_metric

@@ -10,10 +10,10 @@ from idiolect.core.errors import StoreError
 from idiolect.metrics.base import Metric
 from idiolect.report import text
 from idiolect.report.view.as_json import REPORT, read_view
+from idiolect.report.view.extras import dimensions
 from idiolect.report.view.from_csv import scores_in, view_of_csv
 from idiolect.report.view.from_store import view_of
 from idiolect.report.view.parts import Entry, Extra, Part, View
-from idiolect.report.view.sweep import dimensions
 from idiolect.study.engine import stored_experiment
 from idiolect.study.experiment import Cell, Experiment, Method
 from idiolect.study.launch import stored_options

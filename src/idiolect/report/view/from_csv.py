@@ -20,10 +20,10 @@ from idiolect.core.errors import DataError, StoreError
 from idiolect.metrics.base import Metric
 from idiolect.metrics.registry import METRICS
 from idiolect.report.raw import OVER_SEEDS
-from idiolect.report.texts import CHOSEN
+from idiolect.report.text import isolated
 from idiolect.report.view.extras import pairs_extra
-from idiolect.report.view.leaks import is_finding
-from idiolect.report.view.names import isolated
+from idiolect.report.view.from_store import CHOSEN
+from idiolect.report.view.leaders import is_finding
 from idiolect.report.view.parts import Entry, Key, Part, View
 from idiolect.runtime.evaluate import ClientScores
 from idiolect.study.outcomes import FEDAVG, OWN, Line

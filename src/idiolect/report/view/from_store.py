@@ -1,34 +1,162 @@
-"""What a report says of the runs of a store."""
+"""What a report says of the runs of a store: its parts, its texts on settings, and what made it."""
 
 from collections import Counter
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from dataclasses import replace
+from inspect import cleandoc
+from pathlib import Path
+from typing import Any
 
 import numpy as np
 
-from idiolect.report.made_with import expected_runs, made_with
-from idiolect.report.names import method_names, not_chosen
-from idiolect.report.texts import CHOSEN, metric_texts, settings_of, split_text
+from idiolect.algorithms.registry import ALGORITHMS, hyperparameters
+from idiolect.metrics.base import Metric
+from idiolect.report.text import isolated
 from idiolect.report.view.columns import missing_seeds
-from idiolect.report.view.extras import diagnostics, extras, times_of
-from idiolect.report.view.names import isolated
+from idiolect.report.view.extras import diagnostics, extras, times_of, tuned_sweep
 from idiolect.report.view.parts import Course, Entry, Part, Quantity, Run, View
 from idiolect.report.view.recorded import (
     aligned,
     census_of,
     distances_of,
+    method_names,
+    not_chosen,
     recorded_graphs,
     recorded_predicted,
     recorded_traffic,
 )
-from idiolect.report.view.sweep import tuned_sweep
 from idiolect.study.experiment import Cell, Method
 from idiolect.study.outcomes import Curve
 from idiolect.study.pairs import pairs_among, reference_of, scores_of
 from idiolect.study.ranks import ranks_of
 from idiolect.study.resolve import run_id
 from idiolect.study.results import Results
+from idiolect.study.store import RunRow
 from idiolect.study.verdict import VERDICTS, Verdict, sentence
+
+
+def expected_runs(results: Results) -> list[RunRow]:
+    """The experiment's runs that are in the store, in the store's order."""
+    groups = {(c.id, m.title) for c in results.experiment.cells for m in c.methods}
+    seeds = results.experiment.seed_list
+    return [row for row in results.rows.values() if (row.cell, row.label) in groups and row.seed in seeds]
+
+
+def made_with(results: Results) -> list[str]:
+    """List date, git commit, versions and machine; where runs differ, all values."""
+    provenances = [row.provenance for row in expected_runs(results)]
+    if not provenances:
+        return ["nothing was run yet"]
+    days = sorted({str(p.get("time", ""))[:10] for p in provenances} - {""})
+    packages = sorted({name for p in provenances for name in p.get("packages", {})}, key=_order)
+    lines = [
+        _named("date", [days[0] if days[0] == days[-1] else f"{days[0]} to {days[-1]}"] if days else []),
+        _named("git commit", _each(provenances, _commit)),
+        _named("Python", _each(provenances, lambda p: p.get("python"))),
+        *(_named(name, _each(provenances, lambda p, n=name: p.get("packages", {}).get(n))) for name in packages),
+        _named("machine", _each(provenances, _machine)),
+    ]
+    return [line for line in lines if line]
+
+
+def _each(provenances: Sequence[dict[str, Any]], value: Any) -> list[str]:
+    """The distinct values of all runs, in order of appearance."""
+    return list(dict.fromkeys(str(v) for p in provenances if (v := value(p))))
+
+
+def _named(name: str, values: Sequence[str]) -> str:
+    return f"{name}: {', '.join(values)}" if values else ""
+
+
+def _order(package: str) -> tuple[bool, str]:
+    return package != "idiolect", package
+
+
+def _commit(provenance: dict[str, Any]) -> str | None:
+    git = provenance.get("git")
+    if not git:
+        return None
+    return str(git["commit"])[:12] + (" with uncommitted changes" if git.get("dirty") else "")
+
+
+def _machine(provenance: dict[str, Any]) -> str:
+    """Processor, cores, memory and device, as far as the run recorded them."""
+    machine, cpu, cores, memory, device = map(provenance.get, ("machine", "cpu", "cores", "memory_gb", "device"))
+    parts = [machine, cpu if cpu != machine else None, cores and f"{cores} cores", memory and f"{memory} GB memory"]
+    parts.append(device and f"device {device}")
+    return ", ".join(str(part) for part in parts if part)
+
+
+CHOSEN = {
+    "last": "The models of the last round are shown.",
+    "last-10": "Each client's mean over the last ten rounds is shown.",
+    "best-validation": "For each run and named model the round with the best score on VALIDATION data is shown.",
+    "best-test": "For each run and named model the BEST ROUND ON TEST DATA is shown, as in the published code. "
+    "These numbers are optimistic: the test data chose them.",
+}
+COLUMNS = """\
+- The first column of numbers, **accuracy** or **mse** unless another metric was chosen: over all test samples of all
+  clients, mean over seeds. Methods are compared by it. **client mean**: every client counts once. **worst 10 %**: the
+  mean of the worst tenth of the clients. Other metrics are over all test samples, too; a published value after a
+  metric's name is compared with that metric.
+- **±** is {spread}; a single seed has no ±. `table.csv` also has the standard
+  deviation over seeds. What follows ± in a published value is what the paper gives.
+{metrics}
+- **hurt vs Local**: the share of clients that are worse off than with Local training on their own data alone.
+  **hurt vs FedAvg**: the share worse off than with the plain global model, FedAvg's; **hurt vs own global** where
+  FedAvg was not run: than with the method's own.
+- **seconds**: training time of one run, without compilation.
+- Bold: the best score in its table.
+- "Against ..." (two seeds or more): the difference over all test samples, mean over the same seeds, with Student's
+  95 % interval; **p** is corrected by Holm's method for the table. The deviation over seeds counts as at least one
+  test sample, because a few seeds can have equal differences by chance. **better**, **worse**: clients beyond the
+  noise of their test samples and of the seeds, Holm over all clients and models of the table. {split}
+"""
+ONE_SPLIT = "Every seed has the same split: this is the uncertainty\n  of training, not of the split."
+NEW_SPLITS = "Each seed draws its own split, too."
+
+
+def metric_texts(metrics: Iterable[Metric]) -> list[str]:
+    """What each metric is, a sentence each, none twice."""
+    return [cleandoc(metric.__doc__ or "").splitlines()[0] for metric in dict.fromkeys(metrics)]
+
+
+def split_text(results: Results) -> str:
+    """Whether the spread over seeds is also that of the split."""
+    return NEW_SPLITS if any(cell.new_splits for cell in results.experiment.cells) else ONE_SPLIT
+
+
+def settings_of(cell: Cell) -> tuple[tuple[str, str], ...]:
+    """A cell's settings as (label, text) pairs: its data, model and rounds, and each method's hyper-parameters."""
+    cohort = "all clients" if cell.cohort is None else f"{cell.cohort:g} clients"
+    sampling = "" if cell.sampling == "fixed" else f" ({cell.sampling} sampling, on average)"
+    evaluated = "" if cell.eval_clients is None else f", on {cell.eval_clients:,} clients drawn once for all methods"
+    return (
+        ("data", _settings(cell.data)),
+        ("model", _settings(cell.model)),
+        (
+            "",
+            f"{cell.rounds} rounds, {cohort} a round{sampling}, evaluated every {cell.eval_every} rounds{evaluated}",
+        ),
+        *(_method(method) for method in cell.methods),
+    )
+
+
+def _method(method: Method) -> tuple[str, str]:
+    label = method.title if method.title != method.name else ""
+    return label, _settings({**hyperparameters(ALGORITHMS[method.name]), **method.spec})
+
+
+def _settings(spec: dict[str, Any]) -> str:
+    """Format a specification: its name, then its values; paths are cut to their last part."""
+    pairs = ", ".join(f"{key} = {_public(value)}" for key, value in spec.items() if key not in ("name", "folder"))
+    name = str(spec.get("name", ""))
+    return f"{name} ({pairs})" if name and pairs else name or pairs
+
+
+def _public(value: Any) -> Any:
+    return Path(value).name if isinstance(value, str) and Path(value).is_absolute() else value
+
 
 SELECTIONS = {
     "last": "last round",

@@ -1,7 +1,8 @@
 """What runs recorded with their scores: each client's samples and models, bytes of a round, graphs of clients."""
 
 import json
-from collections.abc import Iterator, Mapping, Sequence
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -9,9 +10,9 @@ import numpy as np
 from safetensors import SafetensorError
 from safetensors.numpy import load_file
 
+from idiolect.algorithms.registry import ALGORITHMS
 from idiolect.deploy.hub.journal import Participation
 from idiolect.deploy.hub.journal import Traffic as Moved
-from idiolect.report.names import method_names
 from idiolect.report.view.parts import Census, Key, Traffic
 from idiolect.study.experiment import Cell
 from idiolect.study.model_files import INDEX
@@ -19,6 +20,29 @@ from idiolect.study.predicted import MOST_RESIDUALS, predicted_key
 from idiolect.study.recorded import clients_key, graph_key, traffic_key
 from idiolect.study.resolve import run_id
 from idiolect.study.results import Results
+from idiolect.study.tuning import chosen
+
+
+def method_names(cells: Iterable[Cell]) -> dict[str, str]:
+    """Map every method's title in tables to its name in figures: the user's label, else the method's own title.
+
+    Where two methods would be called alike, they keep what tables call them.
+    """
+    methods = {method.title: method for cell in cells for method in cell.methods}
+    names = {title: method.label or ALGORITHMS[method.name].title for title, method in methods.items()}
+    count = Counter(names.values())
+    return {title: name if count[name] == 1 else title for title, name in names.items()}
+
+
+def not_chosen(results: Results, cell: Cell) -> frozenset[str]:
+    """The titles of the settings that validation data did not choose; none before any could be chosen.
+
+    They chose among all methods of the cell, even if `cell` has only those that are drawn.
+    """
+    whole = results.experiment.cell(cell.id)
+    best = {choice.line.method for choice in chosen(results, whole)} if cell.tune else set[str]()
+    return frozenset(method.title for method in cell.methods if best and method.title not in best)
+
 
 ZERO = 1e-9
 """Of the largest eigenvalue: what is below counts as 0, since rounding leaves a little."""
