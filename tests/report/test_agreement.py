@@ -8,11 +8,11 @@ import pytest
 from idiolect.cli.printed import print_results
 from idiolect.metrics.registry import METRICS
 from idiolect.report import text
-from idiolect.report.advice import advice_payload
+from idiolect.report.advice import write_advice
 from idiolect.report.figures import curves_figure
-from idiolect.report.html.payload import number
+from idiolect.report.html.payload import number, payload_of
 from idiolect.report.markdown import escaped, report_text
-from idiolect.report.page import folders_payload, write_folder, write_report
+from idiolect.report.page import folders_dict, write_folder, write_report
 from idiolect.report.raw import clients_csv, write_csv
 from idiolect.report.sweeps import sweep_text
 from idiolect.report.view.as_json import REPORT, read_view, to_dict
@@ -51,7 +51,7 @@ def written(request, tmp_path_factory, several, table):
         write_csv(table[1], folder / "table.csv")
         clients_csv(table[1], folder / "clients.csv")
         view = view_of_folder(folder)
-        return to_dict(view), report_text_of(view), folders_payload([folder])
+        return to_dict(view), report_text_of(view), page_of([folder])
     folder, results = several if request.param == "several" else table
     write_report(results, folder, "idiolect run toy")
     page = json.loads(re.search(r'id="data">(.*?)</script>', (folder / "report.html").read_text(), re.DOTALL)[1])
@@ -61,6 +61,11 @@ def written(request, tmp_path_factory, several, table):
 def report_text_of(view):
     """The page in Markdown of a view without sentences on its metrics."""
     return report_text(view.__class__(**{**vars(view), "reading": ("what accuracy is", "one split")}))
+
+
+def page_of(folders):
+    """The page's data of folders."""
+    return payload_of(folders_dict(folders))
 
 
 def tables(markdown):
@@ -151,11 +156,6 @@ def test_json_on_the_terminal_is_report_json(several, capsys):
     assert printed == said
 
 
-def numbers_of(texts):
-    """Every number of some texts, in order."""
-    return [float(found) for told in texts for found in re.findall(r"-?\d+\.\d+|-?\d+", told)]
-
-
 def test_a_sweeps_page_and_report_md_have_the_numbers_of_report_json(tmp_path):
     swept = made(
         ("fedavg", {}, {"rate": 0.25}, scored(0.5, 0.75, chosen=True, test=over_seeds([0.25, 0.375]))),
@@ -166,23 +166,30 @@ def test_a_sweeps_page_and_report_md_have_the_numbers_of_report_json(tmp_path):
     store.set_fact("options", {"command": "idiolect sweep --data synthetic"})
     store.set_fact(SWEPT, [one.to_dict() for one in swept.tried])
     write_folder(tmp_path)
-    said, page = json.loads((tmp_path / REPORT).read_text()), folders_payload([tmp_path])
+    said, page = json.loads((tmp_path / REPORT).read_text()), page_of([tmp_path])
     tried = said["cells"][0]["tables"][0]["rows"]
     assert page["cells"][0]["tables"][0]["rows"] == tried
     (printed,) = tables(sweep_text(swept))
-    for own, line in zip(tried, printed, strict=True):
-        assert numbers_of(own[:5]) == numbers_of(line)
-        assert (own[5] == "chosen") == ("**" in line[2])
+    assert printed == tried
     runs = said["cells"][0]["sweep"]["runs"]
     assert [run["score"] for run in runs] == [one.validation.mean for one in swept.tried]
     assert [run["score"] for run in page["cells"][0]["sweep"]["runs"]] == [number(run["score"]) for run in runs]
 
 
-def test_an_advices_page_has_the_table_of_its_markdown(advice):
-    from idiolect.report.advice import page, table_rows
-
-    printed, shown = tables(page(advice))[0], advice_payload(advice)["cells"][0]["table"]["rows"]
-    assert printed == [[cell["text"] for cell in row["cells"]] for row in shown] == table_rows(advice)[1:]
+def test_an_advices_page_has_the_table_of_its_markdown_and_of_report_json(advice, tmp_path):
+    write_advice(advice, tmp_path)
+    write_folder(tmp_path)
+    said, shown = json.loads((tmp_path / REPORT).read_text()), page_of([tmp_path])
+    printed = tables((tmp_path / "advice.md").read_text())[0]
+    (cell,), (drawn,) = said["cells"], shown["cells"]
+    assert printed == [[one["text"] for one in row["cells"]] for row in cell["table"]["rows"]]
+    for row, line, own in zip(cell["table"]["rows"], drawn["table"]["rows"], advice.lines, strict=True):
+        assert row["cells"][2]["sort"] == own.loss
+        assert [one["text"] for one in line["cells"]] == [one["text"] for one in row["cells"]]
+        assert line["cells"][2]["sort"] == number(own.loss)
+    assert cell["clients"]["scores"]["used"] == [one.gap.mean for one in advice.decision.clients]
+    assert drawn["clients"]["scores"]["used"] == [number(one.gap.mean) for one in advice.decision.clients]
+    assert said["version"] == 1
 
 
 def test_a_line_far_below_the_others_is_cut_alike(tmp_path):
@@ -203,4 +210,4 @@ def test_a_line_far_below_the_others_is_cut_alike(tmp_path):
     figure = curves_figure(view.parts[0])
     assert "below the axis of test accuracy: FedSGD global" in " ".join(figure.told)
     assert [t.get_text() for t in figure.legends[0].get_texts()][-1] == "FedAvg global\nFedProx global"
-    assert folders_payload([tmp_path])["cells"][0]["curves"]["quantities"][0]["outside"] == score["outside"]
+    assert page_of([tmp_path])["cells"][0]["curves"]["quantities"][0]["outside"] == score["outside"]

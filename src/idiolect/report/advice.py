@@ -12,11 +12,10 @@ from matplotlib.lines import Line2D
 
 from idiolect.core.files import atomic_write
 from idiolect.core.rights import make_folder
-from idiolect.report.html.payload import numbers
 from idiolect.report.style import GREY, HIT, MISS, beside, blank, caption, save, tidy
 from idiolect.report.text import MISSING, isolated, plain_difference, size, value
 from idiolect.report.view.answers import QUESTIONS, leak_sentence
-from idiolect.report.view.as_json import skew
+from idiolect.report.view.as_json import VERSION, plain, skew
 from idiolect.report.view.leaders import findings_of
 from idiolect.report.view.parts import Census
 from idiolect.study.advice.advise import Advice, Line
@@ -276,30 +275,40 @@ def figure_of(advice: Advice) -> Figure:
 _TOLD: Mapping[str, int] = {"gains": 1, "loses": -1, "cannot be told": 0}
 
 
-def advice_payload(advice: Advice) -> dict[str, Any]:
-    """The page's data of an advice, one comparison: every client's gain against training alone, 0 by definition."""
+def advice_dict(advice: Advice) -> dict[str, Any]:
+    """An advice as `report.json`, with one comparison: every client's gain over training alone, 0 by definition."""
     decision, about, made = advice.decision, advice.about, advice.made
     leaks = findings_of(about.audit)
     first, leak = answer(advice).replace("**", ""), leak_sentence(leaks)
     noise, loser = _noise(advice), _loser(advice)
     how = f"Made by: {advice.command}, {advice.splits} random divisions of each client's rows."
     taken = [takes(advice)] if decision.outcome in ("shared", "personal") else []
-    return {
-        "title": f"Advice: {about.name}",
-        "source": "",
-        "description": " ".join(taken),
-        "protocol": "",
-        "answer": [first, noise, f"{loser} {leak}"],
-        "questions": [list(pair) for pair in zip(QUESTIONS, (first, noise, loser, leak, how), strict=True)],
-        "missing": ["An advice compares frozen choices: there are no curves and no files of models to show."],
-        "command": advice.command,
-        "made_with": [["date", str(made["time"])[:10]], *([k, v] for k, v in made["packages"].items() if v)],
-        "seeds": [],
-        "leaks": leaks,
-        "chosen": [rule_text(advice)],
-        "how_to_read": [columns_text(advice).replace("`", "'")],
-        "cells": [{**_cell(advice), "answer": [first, noise, loser]}],
-    }
+    gain = {"column": f"gain in {advice.loss_name}", "percent": False, "higher": True, "unit": 1, "task": about.task}
+    return plain(
+        {
+            "version": VERSION,
+            "experiment": about.name,
+            "title": f"Advice: {about.name}",
+            **dict.fromkeys(("source", "protocol", "across", "after_test", "verdict"), ""),
+            "description": " ".join(taken),
+            "answer": [first, noise, f"{loser} {leak}"],
+            "questions": [list(pair) for pair in zip(QUESTIONS, (first, noise, loser, leak, how), strict=True)],
+            "missing": ["An advice compares frozen choices: there are no curves and no files of models to show."],
+            "command": advice.command,
+            "made_with": [["date", str(made["time"])[:10]], *([k, v] for k, v in made["packages"].items() if v)],
+            "seeds": [],
+            "leaks": leaks,
+            "chosen": [rule_text(advice)],
+            "reading": [],
+            "how_to_read": [columns_text(advice).replace("`", "'")],
+            "verdicts": {},
+            "published": False,
+            "metrics": {"gain": gain},
+            "ranks": None,
+            "runs": [],
+            "cells": [{**_cell(advice), "answer": [first, noise, loser]}],
+        }
+    )
 
 
 def _noise(advice: Advice) -> str:
@@ -340,59 +349,55 @@ def _cell(advice: Advice) -> dict[str, Any]:
     titles = [title_of(advice, line.name) for line in advice.lines]
     used = title_of(advice, advice.decision.method)
     advised = f"{used}, as advised"  # in each division the method that its validation rows choose
-    gain = f"gain in {advice.loss_name}"
+    flags = {"unit": "", "help": columns_text(advice), "marked": False, "printed": True, "page": True, "once": False}
     return {
         "id": "advice",
         "title": f"Gain against training alone: {used}",
+        "task": advice.about.task,
+        "metric": "gain",
+        "metrics": ["gain"],
         "notes": list(advice.notes),
         "settings": [["divisions", str(advice.splits)], ["rounds at most", str(advice.rounds)]],
-        "metric": {
-            "name": "gain",
-            "column": gain,
-            "percent": False,
-            "higher": True,
-            "task": advice.about.task,
-        },
         "methods": [
-            {"key": f"k{i}", "title": t, "color": i, "muted": False} for i, t in enumerate([*titles, advised])
+            {"key": f"k{i}", "title": t, "shown": t, "name": "", "color": i, "muted": False, "traffic": None}
+            for i, t in enumerate([*titles, advised])
         ],
         "models": [
-            {"key": f"m{i}", "method": f"k{i}", "model": line.kind, "title": titles[i]}
+            {"key": f"m{i}", "method": f"k{i}", "model": line.kind, "title": titles[i], "dash": []}
             for i, line in enumerate(advice.lines)
         ]
-        + [{"key": "used", "method": f"k{len(titles)}", "model": "federated", "title": advised}],
+        + [{"key": "used", "method": f"k{len(titles)}", "model": "federated", "title": advised, "dash": []}],
+        "lines": [],
         "table": {
-            "caption": f"{advice.about.name}: test rows of {advice.splits} divisions",
-            "columns": [
-                {"title": title or "method", "help": columns_text(advice), "numeric": i > 1}
-                for i, title in enumerate(head)
-            ],
+            "title": f"{advice.about.name}: test rows of {advice.splits} divisions",
+            "columns": [{"title": title or "method", "numeric": i > 1, **flags} for i, title in enumerate(head)],
             "rows": [
                 {
                     "model": f"m{i}",
-                    "best": advice.lines[i].name == advice.decision.method,
-                    "cells": [{"text": text, "sort": _sort(text, k), "bold": False} for k, text in enumerate(row)],
+                    "best": line.name == advice.decision.method,
+                    "first": True,
+                    "cells": [
+                        {"text": text, "sort": sort, "bold": False}
+                        for text, sort in zip(row, [*row[:2], *_numbers(advice, line)], strict=True)
+                    ],
                 }
-                for i, row in enumerate(rows)
+                for i, (line, row) in enumerate(zip(advice.lines, rows, strict=True))
             ],
+            "notes": [],
         },
         "tables": [_calls(advice)],
         "curves": None,
         "clients": _clients_json(advice),
-        "graph": None,
         "graphs": [],
         "sweep": None,
     }
 
 
-def _sort(text: str, place: int) -> float | str | None:
-    """What a cell of the table is sorted by: its first number, in the columns of numbers."""
-    if place < 2:
-        return text
-    try:
-        return float(text.split()[0])
-    except (ValueError, IndexError):
-        return None
+def _numbers(advice: Advice, line: Line) -> list[float | None]:
+    """What the columns of numbers are sorted by."""
+    second = line.accuracy if advice.about.task == "classification" else advice.scale * math.sqrt(line.loss)
+    gap = (None, None, None) if line.gap is None else (line.gap.mean, line.hurt, line.surely)
+    return [line.loss, second, *gap, line.rounds]
 
 
 def _calls(advice: Advice) -> dict[str, Any]:
@@ -418,8 +423,8 @@ def _clients_json(advice: Advice) -> dict[str, Any]:
         "labels": {"names": list(people.classes), "counts": [list(row) for row in people.counts]}
         if people.counts
         else None,
-        "label_values": [numbers(row) for row in people.quantiles] if people.quantiles else None,
-        "scores": {local: [0] * len(called), "used": numbers(one.gap.mean for one in called)},
+        "label_values": [list(row) for row in people.quantiles] if people.quantiles else None,
+        "scores": {local: [0] * len(called), "used": [one.gap.mean for one in called]},
         "half": {local: [None] * len(called), "used": [None] * len(called)},
         "local": local,
         "shared": None,

@@ -121,13 +121,13 @@ def opened(folder: Path) -> Generator[Source]:
     if (folder / DATABASE).is_file():
         with Store(folder, create=False) as store:
             yield Source(folder, Results(store, stored_experiment(store)))
-    elif any((folder / name).is_file() for name in (REPORT_JSON, TABLE, SAMPLES)):
-        yield Source(folder, None)
     elif is_advice(folder):
         raise StoreError(
             f"'{folder}' holds an advice, which has a figure of its own, advice.svg; "
             "draw from a folder of idiolect compare"
         )
+    elif any((folder / name).is_file() for name in (REPORT_JSON, TABLE, SAMPLES)):
+        yield Source(folder, None)
     else:
         raise StoreError(f"'{folder}' holds no run: it has none of {DATABASE}, {TABLE}, {SAMPLES}")
 

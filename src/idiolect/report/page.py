@@ -11,7 +11,7 @@ from matplotlib.figure import Figure
 from idiolect.core.errors import StoreError
 from idiolect.core.files import atomic_write
 from idiolect.core.rights import make_folder
-from idiolect.report.advice import advice_payload
+from idiolect.report.advice import advice_dict
 from idiolect.report.client_figures import strips_figure
 from idiolect.report.figures import across_figure, curves_figure, times_figure
 from idiolect.report.html.payload import payload_of
@@ -20,7 +20,7 @@ from idiolect.report.markdown import ACROSS, report_text
 from idiolect.report.raw import clients_csv, diagnostics_csv, write_csv
 from idiolect.report.style import save
 from idiolect.report.view.as_json import REPORT, to_dict, write_json
-from idiolect.report.view.folder import view_of_folder, view_of_folders
+from idiolect.report.view.folder import view_of_folders
 from idiolect.report.view.from_store import view_of
 from idiolect.report.view.parts import Part
 from idiolect.study.advice.stored import is_advice, stored_advice
@@ -96,21 +96,21 @@ def folders_page(folders: Sequence[Path], out: Path | None = None) -> Path:
     target = out or folders[0] / PAGE
     if out is not None:
         check_writable(out)
-    return write_page(folders_payload(folders), target)
+    return write_page(payload_of(folders_dict(folders)), target)
 
 
-def folders_payload(folders: Sequence[Path]) -> dict[str, Any]:
-    """The page's data of what folders hold. Raises as `folders_page` does, also if an advice is not alone."""
+def folders_dict(folders: Sequence[Path]) -> dict[str, Any]:
+    """What folders hold, as report.json. Raises as `folders_page` does, also if an advice is not alone."""
     advice = next((folder for folder in folders if is_advice(folder)), None)
     if advice is None:
-        return payload_of(to_dict(view_of_folders(folders)))
+        return to_dict(view_of_folders(folders))
     if len({*folders}) > 1:
         raise StoreError(f"'{advice}' holds an advice, whose page is its own; report it alone")
-    return advice_payload(stored_advice(advice))
+    return advice_dict(stored_advice(advice))
 
 
 def write_folder(folder: Path) -> Path:
-    """Write report.json and the page of the runs in a folder; returns the page's path. Raises as `folders_page`."""
-    told = to_dict(view_of_folder(folder))
+    """Write report.json and the page of a folder of runs or an advice; returns the page's path."""
+    told = folders_dict([folder])
     write_json(told, folder / REPORT)
     return write_page(payload_of(told), folder / PAGE)

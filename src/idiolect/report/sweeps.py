@@ -20,7 +20,7 @@ from idiolect.core.files import atomic_write
 from idiolect.data.federated import TaskKind
 from idiolect.metrics.base import Metric
 from idiolect.report.layout import NOT_CHOSEN
-from idiolect.report.markdown import escaped
+from idiolect.report.markdown import escaped, markdown_extra
 from idiolect.report.style import (
     GREY,
     HIT,
@@ -39,6 +39,7 @@ from idiolect.report.style import (
     tidy,
 )
 from idiolect.report.text import SPREAD, score
+from idiolect.report.view.extras import settings_extra
 from idiolect.study.experiment import Experiment
 from idiolect.study.measuring import metrics_of
 from idiolect.study.search.choose import Swept, Tried
@@ -305,8 +306,8 @@ def _float(value: Any) -> float:
 
 READ = f"""\
 Scores are means over the seeds; what follows ± is {SPREAD}. Only validation scores
-choose: each method's best is **bold**, and its test score was measured afterwards. `sweep.csv` has every number
-unrounded, with standard deviations."""
+choose: the last column names each method's best setting, whose test score was measured afterwards. `sweep.csv` has
+every number unrounded, with standard deviations."""
 SHOWN = "Test scores of the other settings were asked for (`--show-test`); they had no say in the choice."
 
 
@@ -342,22 +343,10 @@ def sweep_text(swept: Swept, command: str = "") -> str:
     parts = [
         f"# {escaped(swept.experiment.name)}: chosen by validation {name}",
         "\n".join(f"- {fact}" for fact in facts if fact),
-        _table(swept.tried, swept),
+        markdown_extra(settings_extra([one.to_dict() for one in swept.tried], metric)),
         f"{READ} {SHOWN if all_tested else ''}".strip(),
         "![Validation scores against every setting that was tried](sweep.png)",
         "What was chosen, to run: `idiolect run chosen.toml`." if swept.chosen else "**Every setting diverged.**",
         "\n".join(["## Settings that diverged", "", *failures]) if failures else "",
     ]
     return "\n\n".join(part for part in parts if part) + "\n"
-
-
-def _table(tried: Sequence[Tried], swept: Swept) -> str:
-    lines = ["| method | setting | validation | rounds | test |", "| --- | --- | ---: | ---: | ---: |"]
-    for one in tried:
-        validation = "diverged" if one.failures else score(one.validation, swept.metric)
-        test = "" if one.test is None else score(one.test, swept.metric)
-        mark = "**" if one.chosen else ""
-        setting = escaped(shown(one.setting.values)) or "defaults"
-        cells = (one.setting.method, setting, f"{mark}{validation}{mark}", str(one.rounds), test)
-        lines.append(f"| {' | '.join(cells)} |")
-    return "\n".join(lines)

@@ -17,6 +17,8 @@ from idiolect.study.outcomes import Line
 from idiolect.study.pairs import Pair, pairs_of, reference_of
 from idiolect.study.published import published_metric
 from idiolect.study.results import Results
+from idiolect.study.search.space import shown
+from idiolect.study.summary import OverSeeds
 from idiolect.study.tuning import chosen, validation_score
 from idiolect.study.verdict import in_words
 
@@ -274,3 +276,25 @@ def diagnostics(results: Results, cell: Cell) -> Extra | None:
     )
     header = ("method", "seed", "diagnostic", "round", "value")
     return Extra("Diagnostics, when last evaluated", header, rows) if rows else None
+
+
+def settings_extra(tried: Sequence[Mapping[str, Any]], metric: Metric) -> Extra:
+    """Build the table of a sweep's settings with their scores. tried: records, as `Tried.to_dict` makes them."""
+
+    def scored(of: Sequence[Any] | None) -> str:
+        return text.MISSING if of is None else text.score(OverSeeds(*of), metric)
+
+    rows = tuple(
+        (
+            str(one["method"]),
+            shown(one["values"]) or "defaults",
+            scored(one["validation"]),
+            str(one["rounds"]),
+            scored(one["test"]),
+            "chosen" if one["chosen"] else "diverged" if one["failures"] else "",
+        )
+        for one in tried
+    )
+    name = f"{metric.column}, %" if metric.percent else metric.column
+    header = ("method", "setting", f"validation {name}", "rounds", f"test {name}", "")
+    return Extra(f"Settings tried; ± {text.SPREAD}", header, rows)

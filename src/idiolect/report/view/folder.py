@@ -8,20 +8,18 @@ from typing import Any
 from idiolect.algorithms.registry import ALGORITHMS
 from idiolect.core.errors import StoreError
 from idiolect.metrics.base import Metric
-from idiolect.report import text
 from idiolect.report.view.as_json import REPORT, read_view
-from idiolect.report.view.extras import dimensions
+from idiolect.report.view.extras import dimensions, settings_extra
 from idiolect.report.view.from_csv import scores_in, view_of_csv
 from idiolect.report.view.from_store import view_of
-from idiolect.report.view.parts import Entry, Extra, Part, View
+from idiolect.report.view.parts import Entry, Part, View
 from idiolect.study.engine import stored_experiment
 from idiolect.study.experiment import Cell, Experiment, Method
 from idiolect.study.launch import stored_options
 from idiolect.study.results import Results
 from idiolect.study.search.launch import SWEPT
-from idiolect.study.search.space import L2, shown
+from idiolect.study.search.space import L2
 from idiolect.study.store import DATABASE, Store
-from idiolect.study.summary import OverSeeds
 
 CHOSEN = (
     "Each method's setting was chosen by its score on VALIDATION data in the last round, mean over seeds; only then "
@@ -101,7 +99,7 @@ def view_of_sweep(store: Store, tried: Sequence[Mapping[str, Any]]) -> View:
         title=f"Chosen settings of {experiment.name}",
         chosen=CHOSEN,
         sweep=_sweep(tried, view.parts[0].metric),
-        extras=(_table(tried, view.parts[0].metric), *view.parts[0].extras) if tried else (),
+        extras=(settings_extra(tried, view.parts[0].metric), *view.parts[0].extras) if tried else (),
     )
     failed = tuple(f"{failure}" for one in tried for failure in one["failures"])
     return replace(view, title=f"Sweep: {experiment.name}", parts=(_named(part, tried),), missing=(*missing, *failed))
@@ -147,25 +145,3 @@ def _sweep(tried: Sequence[Mapping[str, Any]], metric: Metric) -> dict[str, Any]
         for one in tried
     ]
     return dimensions(runs, f"validation {metric.column}")
-
-
-def _table(tried: Sequence[Mapping[str, Any]], metric: Metric) -> Extra:
-    """Every setting with its scores."""
-    rows = tuple(
-        (
-            str(one["method"]),
-            shown(one["values"]),
-            _score(one["validation"], metric),
-            str(one["rounds"]),
-            _score(one["test"], metric),
-            "chosen" if one["chosen"] else "diverged" if one["failures"] else "",
-        )
-        for one in tried
-    )
-    name = f"{metric.column}, %" if metric.percent else metric.column
-    header = ("method", "setting", f"validation {name}", "rounds", f"test {name}", "")
-    return Extra(f"Settings tried; ± {text.SPREAD}", header, rows)
-
-
-def _score(of: Sequence[Any] | None, metric: Metric) -> str:
-    return text.MISSING if of is None else text.score(OverSeeds(*of), metric)
