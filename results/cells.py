@@ -14,11 +14,10 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from idiolect.experiments import packaged
+from idiolect.study.analyse.outcomes import GapLine, in_words, interval_of, verdict_of
 from idiolect.study.spec.experiment import Cell, Experiment
-from idiolect.study.analyse.outcomes import GapLine
 from idiolect.study.spec.published import Published, published_metric
 from idiolect.study.store.summary import OverSeeds, over_seeds
-from idiolect.study.analyse.outcomes import in_words, interval_of, verdict_of
 from results.scores import HERE, pooled, rows_of
 
 TARGETS, CELLS, PLAN = (HERE / name for name in ("targets.csv", "cells.csv", "cells.toml"))

@@ -14,7 +14,7 @@ from pathlib import Path
 
 from PIL import Image
 
-from idiolect.report.from_csv import CLIENTS, PACKED, TABLE, clients_file
+from idiolect.report.view.from_csv import CLIENTS, PACKED, TABLE, clients_file
 from results.scores import HERE
 
 BUDGET = 25_000_000

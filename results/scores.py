@@ -6,7 +6,7 @@ from collections import defaultdict
 from functools import cache
 from pathlib import Path
 
-from idiolect.report.from_csv import text_of
+from idiolect.report.view.from_csv import text_of
 
 HERE = Path(__file__).parent
 README, COMPARISONS = HERE / "README.md", HERE / "comparisons.md"

@@ -152,6 +152,7 @@ ALSO = [
     "report/html/test_assets.py",
     "report/html/test_client_in_browser.py",
     "report/html/test_page_in_browser.py",
+    "report/test_agreement.py",
     "report/test_live_page_in_browser.py",
     "runtime/test_predictors.py",
     "study/search/test_on_devices.py",

@@ -4,8 +4,7 @@ import re
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
-from idiolect.report.kinds import Wanted, clients
-from idiolect.report.sources import opened
+from idiolect.report.kinds import Wanted, clients, opened
 from idiolect.report.style import REPORT, write
 
 ROOT = Path(__file__).parents[2]

@@ -18,8 +18,7 @@ from sklearn.preprocessing import StandardScaler
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
 import idiolect
-from idiolect import PersonalizedClassifier, PersonalizedRegressor
-from idiolect.api.estimators import clients_of, column_of, rows_of
+from idiolect.api.estimators import PersonalizedClassifier, PersonalizedRegressor, clients_of, column_of, rows_of
 from idiolect.core.errors import ConfigError
 from idiolect.data.federated import Split
 

@@ -13,9 +13,9 @@ from typing import Any
 import pytest
 import typer
 
-from idiolect import load_model
 from idiolect.cli import main as cli
 from idiolect.cli.main import COMMANDS, Place, Shell, app, lazy_group, made
+from idiolect.models.client_model import load_model
 from idiolect.study.store.store import DATABASE, Store
 
 CODE = """

@@ -10,7 +10,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from idiolect import load_model
+from idiolect.models.client_model import load_model
 
 RUN = ["--client", "ward", "--label", "outcome", "--rounds", "2", "--eval-every", "2", "--jobs", "1"]
 

@@ -117,7 +117,7 @@ def test_bad_input_is_one_line(commandline, tmp_path, ended):
 
 
 def test_one_that_was_stopped_says_how_to_go_on(commandline, tmp_path, monkeypatch):
-    monkeypatch.setattr("idiolect.report.watching.GRACE", 0.0)
+    monkeypatch.setattr("idiolect.report.standing.GRACE", 0.0)
     with Store(tmp_path / "run") as store:
         exp = stores.experiment([{"name": "local"}], seeds=1)
         store.set_fact("experiment", exp.model_dump(mode="json"))

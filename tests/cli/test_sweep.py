@@ -5,11 +5,11 @@ import json
 import pytest
 
 from idiolect.cli.sweep import divided
-from idiolect.report.html.payload import payload_of
-from idiolect.report.html.read import whole_of_folder
+from idiolect.report.view.folder import view_of_folder
 from idiolect.study.spec.experiment import load_experiment
 from idiolect.study.store.recorded import traffic_key
 from idiolect.study.store.store import Store
+from tests.report.html.made import page_of
 from tests.report.trackers.made import Made
 
 SMALL = ["sweep", "--data", "synthetic", "--methods", "fedavg", "--rounds", "2", "--set", "data.clients=4",
@@ -36,7 +36,7 @@ def test_a_sweep_prints_json_and_writes_its_files(commandline, tmp_path, monkeyp
     # The chosen setting alone is in the page's table, and alone has its bytes recorded.
     with Store(tmp_path, create=False) as store:
         bytes_of = {row.label: store.fact(traffic_key(row.cell, row.label)) for row in store.runs()}
-        page = payload_of(whole_of_folder(tmp_path))["cells"][0]["table"]
+        page = page_of(view_of_folder(tmp_path))["cells"][0]["table"]
     labels = {rate: f"fedavg local_steps=2, rate={rate}" for rate in (0.01, 0.1)}
     assert bytes_of == {labels[rate]: [2440, 2440] if rate == spec["rate"] else None for rate in labels}
     titles = [column["title"] for column in page["columns"]]

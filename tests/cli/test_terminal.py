@@ -9,7 +9,8 @@ import typer
 
 from idiolect.cli import results, show, terminal
 from idiolect.cli.show import REQUIRED, Page
-from idiolect.report.to_json import to_dict
+from idiolect.report.view.as_json import to_dict
+from idiolect.report.view.from_store import view_of
 from idiolect.study.analyse.results import Results
 from idiolect.study.store.store import Store
 from tests.report import stores
@@ -97,7 +98,7 @@ def test_a_page_as_json_is_its_name_text_and_settings(capsys):
 
 
 def test_results_as_json_are_that_alone(toy, capsys):
-    assert json.loads(shown(capsys, results.print_results, toy, True, toy.store.folder)) == to_dict(toy)
+    assert json.loads(shown(capsys, results.print_results, toy, True, toy.store.folder)) == to_dict(view_of(toy))
 
 
 def test_results_are_a_table_its_notes_the_verdicts_and_what_diverged(toy, capsys):

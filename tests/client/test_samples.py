@@ -8,7 +8,7 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from idiolect import FedAvg
+from idiolect.algorithms.fedavg import FedAvg
 from idiolect.algorithms.registry import build
 from idiolect.client.objective import objective_of
 from idiolect.client.samples import CACHE, TILE, capacities, equal_tiles, most_rows, to_device

@@ -9,8 +9,11 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from idiolect import FedAvg, FedProx, PFedMe, Scaffold
+from idiolect.algorithms.fedavg import FedAvg
+from idiolect.algorithms.fedprox import FedProx
 from idiolect.algorithms.parts.solvers import LINEAR, minimise, sgd
+from idiolect.algorithms.pfedme import PFedMe
+from idiolect.algorithms.scaffold import Scaffold
 from idiolect.client import span
 from idiolect.client.objective import objective_of
 from idiolect.core import tree

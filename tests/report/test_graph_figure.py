@@ -6,8 +6,8 @@ import pytest
 from idiolect import graphs
 from idiolect.core.errors import ConfigError
 from idiolect.report.graph_figure import graph_figure, weights_of
-from idiolect.report.html.recorded import recorded_graphs
 from idiolect.report.style import REPORT, paper
+from idiolect.report.view.recorded import recorded_graphs
 from idiolect.study.store.recorded import graph_key, graph_of, related
 from tests.report import stores
 

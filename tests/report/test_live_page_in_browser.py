@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from idiolect.report.live_page import LivePage
-from idiolect.report.watching import Watching
+from idiolect.report.standing import Watching
 from idiolect.study.run.following import Pulse, end_pulse
 from idiolect.study.store.store import Store
 from tests.report import stores

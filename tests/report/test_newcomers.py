@@ -8,8 +8,8 @@ import pytest
 
 from idiolect.core.errors import StoreError
 from idiolect.metrics.registry import METRICS
-from idiolect.report.extras import extras
 from idiolect.report.newcomers import check_new, own_samples_figure
+from idiolect.report.view.extras import extras
 from idiolect.study.analyse.results import Results
 from idiolect.study.run.newcomers import NEW
 from idiolect.study.store.store import Store

@@ -3,9 +3,11 @@ import re
 import pytest
 
 from idiolect.core.errors import StoreError
-from idiolect.report.page import CHOSEN, report_text, stems, write_report
+from idiolect.report.page import folders_page, stems, write_folder, write_report
+from idiolect.report.view.from_store import CHOSEN
 from idiolect.study.analyse.results import Results
 from idiolect.study.store.store import Store
+from tests.report.html.made import compared
 from tests.report.stores import PROVENANCE, TRAINED, experiment, finished, local, start
 
 COMMAND = "idiolect compare --data toy"
@@ -20,7 +22,7 @@ def written(toy, tmp_path_factory):
 def test_files(written):
     folder, paths = written
     figures = [f"figures/cell0-{kind}.{end}" for kind in ("curves", "clients") for end in ("png", "svg")]
-    names = ["report.md", "table.csv", "clients.csv", *figures]
+    names = ["report.md", "table.csv", "clients.csv", *figures, "report.json", "report.html"]
     assert [str(p.relative_to(folder)) for p in paths] == names
     assert sorted(p for p in folder.rglob("*") if p.is_file()) == sorted(paths)
 
@@ -105,7 +107,7 @@ def test_diagnostics_when_last_evaluated(written, said, tmp_path):
 
 def test_names_of_figures():
     cells = experiment([{"name": "local"}], cells=[{"id": i} for i in ("b/2", "b 2", "B 2", "../x", "..")]).cells
-    assert stems(cells) == ["b-2", "b-2-2", "B-2-3", "x", "cell"]
+    assert stems([cell.id for cell in cells]) == ["b-2", "b-2-2", "B-2-3", "x", "cell"]
 
 
 def test_nothing_run(tmp_path):
@@ -138,9 +140,14 @@ def test_a_run_that_was_done_again(toy, tmp_path):
     assert "date: 2026-01-02" in write_report(Results(store, exp), tmp_path / "out", COMMAND)[0].read_text()
 
 
-def test_what_was_chosen_after_test_results_is_said(toy):
-    assert "had been seen" not in report_text(toy, "", {})
-    told = Results(toy.store, toy.experiment.model_copy(update={"after_test": "the rate of fedavg."}))
-    page = report_text(told, "", {})
-    assert "**Chosen after test results had been seen:** the rate of fedavg." in page
-    assert "Verdicts on published values. **agrees**" in page
+def test_beside_the_runs_or_where_it_is_said(tmp_path):
+    compared(tmp_path / "runs")
+    path = write_folder(tmp_path / "runs")
+    assert path == tmp_path / "runs" / "report.html"
+    assert (tmp_path / "runs" / "report.json").is_file()
+    own = path.read_bytes()
+    assert folders_page([tmp_path / "runs"]) == path
+    assert path.read_bytes() == own
+    assert folders_page([tmp_path / "runs"], tmp_path / "page.html").read_bytes() == own
+    with pytest.raises(StoreError, match="there is no folder"):
+        folders_page([tmp_path / "runs"], tmp_path / "no" / "page.html")

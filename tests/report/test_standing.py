@@ -1,12 +1,49 @@
 import json
 import math
+import os
 import time
 from dataclasses import replace
 
 import pytest
 
-from idiolect.report.standing import LONGEST, standing_of, thinned
-from idiolect.study.run.following import Followed, Point, Pulse, Snapshot
+from idiolect.report.standing import GRACE, LONGEST, Watching, arrow, sparkline, standing_of, thinned
+from idiolect.study.run.following import Followed, Point, Pulse, Snapshot, end_pulse
+from idiolect.study.store.store import DATABASE, Store
+from tests.report import stores
+
+
+@pytest.mark.parametrize(
+    ("values", "line"),
+    [
+        ([], ""),
+        ([math.nan], ""),
+        ([1.0, 1.0], "▄▄"),
+        ([0.0, 7.0], "▁█"),
+        ([0, 1, 2, 3, 4, 5, 6, 7], "▁▂▃▄▅▆▇█"),
+        ([0.0, math.nan, 7.0, math.inf], "▁ █ "),
+        ([0.0, *[6.0] * 4, *[7.0] * 8], "█" * 8),  # of the range of all, not of what is shown
+    ],
+)
+def test_a_sparkline(values, line):
+    assert sparkline(values) == line
+
+
+@pytest.mark.parametrize(
+    ("values", "way"),
+    [
+        ([], ""),
+        ([1.0], ""),
+        ([math.nan, 1.0], ""),
+        ([0.0, 1.0], "↑"),
+        ([1.0, 0.0], "↓"),
+        ([1.0, 1.0], "→"),
+        ([0.0, 1.0, 1.01, 1.0, 1.0, 1.02], "→"),  # hardly, beside what it has come
+        ([0.0, 1.0, 0.9, 0.8, 0.7, 0.6], "↓"),
+    ],
+)
+def test_an_arrow(values, way):
+    assert arrow(values) == way
+
 
 LOW = tuple(Point(round, 0.5, 1.0, 1000) for round in (0, 10, 20, 30))
 HIGH = tuple(Point(round, 0.5 + round / 100, 1.0, 1000) for round in (0, 10, 20, 30))
@@ -71,3 +108,67 @@ def test_a_long_course_is_thinned_and_keeps_its_ends(count):
     assert len(short) == min(count, LONGEST)
     assert (short[0], short[-1]) == (course[0], course[-1])
     assert [r for r, _ in short] == sorted({r for r, _ in short})
+
+
+class Clock:
+    now = 0.0
+
+    def __call__(self):
+        return self.now
+
+
+def begun(folder, methods=("fedavg",)):
+    store, exp = Store(folder), stores.experiment([{"name": name} for name in methods], seeds=1)
+    store.set_fact("experiment", exp.model_dump(mode="json"))
+    stores.start(store, exp, "cell0", "fedavg", 0)
+    return store
+
+
+def pulse(folder):
+    Pulse(time.time(), 1.0, 0.0, 20.0).write(folder)
+
+
+def test_it_waits_for_a_run_and_ends_with_it(tmp_path):
+    clock, folder = Clock(), tmp_path / "run"
+    watching = Watching(folder, clock)
+    clock.now += 10 * GRACE
+    watching.look()
+    assert not watching.ended()  # it has not begun
+    store = begun(folder)
+    watching.look()
+    assert not watching.ended()  # who made the folder is about to begin
+    pulse(folder)
+    assert watching.look().alive
+    clock.now += 10 * GRACE
+    assert not watching.ended()
+    store.finish("cell0/fedavg/seed0", "done")
+    end_pulse(folder)
+    assert watching.look().over
+    assert watching.ended()
+
+
+def test_it_ends_when_the_process_at_work_does(tmp_path):
+    begun(tmp_path)
+    pulse(tmp_path)
+    watching = Watching(tmp_path, Clock())
+    watching.look()
+    assert not watching.ended()
+    end_pulse(tmp_path)
+    watching.look()
+    assert watching.ended()
+    assert not watching.standing.over
+
+
+def test_a_run_that_was_stopped_long_ago_is_shown_at_once_and_a_new_one_has_a_while(tmp_path):
+    begun(tmp_path).close()
+    clock = Clock()
+    watching = Watching(tmp_path, clock)
+    watching.look()
+    assert not watching.ended()
+    clock.now += GRACE + 5
+    watching.look()
+    assert watching.ended()
+    old = time.time() - 3600
+    os.utime(tmp_path / DATABASE, (old, old))
+    watching = Watching(tmp_path, clock)
+    assert watching.ended()

@@ -5,11 +5,12 @@ import pytest
 
 from idiolect.metrics.registry import METRICS
 from idiolect.report import text
-from idiolect.report.board import board_of
 from idiolect.report.figures import curves_figure
 from idiolect.report.latex import latex_table
-from idiolect.report.page import report_text
+from idiolect.report.markdown import report_text
 from idiolect.report.raw import write_csv
+from idiolect.report.text import LONGEST, isolated
+from idiolect.report.view.from_store import part_of, view_of
 from idiolect.study.analyse.intervals import Difference
 from idiolect.study.spec.published import Published
 from idiolect.study.store.summary import OverSeeds, over_seeds
@@ -110,9 +111,9 @@ def test_what_follows_plus_minus_is_half_of_the_interval_everywhere(tmp_path):
     half = 100 * over_seeds([0.59, 0.6, 0.61]).half_width  # Local's accuracy over all samples, by seed
     shown = f"60.00 ± {half:.2f}"
     assert shown == "60.00 ± 2.48"
-    assert f"| local | local | {shown} |" in report_text(results, "", {})
+    assert f"| local | local | {shown} |" in report_text(view_of(results))
     assert shown in [row["cells"][2]["text"] for row in data_of(results)["cells"][0]["table"]["rows"]]
-    assert shown.replace("±", r"$\pm$") in latex_table([board_of(results, cell)], "cells")
+    assert shown.replace("±", r"$\pm$") in latex_table([part_of(results, cell)], "cells")
     curve = results.curves(cell, "test", ["local"])[0]
     assert 100 * curve.score_ci95[-1] == pytest.approx(half)
     band = data_of(results)["cells"][0]["curves"]["quantities"][0]["series"][0]
@@ -128,17 +129,24 @@ def test_one_seed_has_no_plus_minus(tmp_path):
     results = compared(tmp_path / "run", seeds=1)
     page = data_of(results)["cells"][0]
     texts = [cell["text"] for row in page["table"]["rows"] for cell in row["cells"]]
-    tables = report_text(results, "", {}).partition("## How to read")[0]
+    tables = report_text(view_of(results)).partition("## How to read")[0]
     assert "±" not in "".join([*texts, tables, page["curves"]["band"]])
-    assert r"\pm" not in latex_table([board_of(results, results.experiment.cells[0])], "cells")
+    assert r"\pm" not in latex_table([part_of(results, results.experiment.cells[0])], "cells")
 
 
 def test_every_page_names_what_follows_plus_minus(tmp_path):
     results = compared(tmp_path / "run")
-    data, page = data_of(results), report_text(results, "", {})
+    data, page = data_of(results), report_text(view_of(results))
     assert f"± {text.WIDTH}" in data["cells"][0]["table"]["caption"]
     assert f"± {text.SPREAD}" in data["cells"][0]["curves"]["band"]
     assert f"± {text.WIDTH}" in page.partition("## How to read")[0]
     assert text.SPREAD in " ".join(page.split())
-    figure = curves_figure(results, results.experiment.cells[0])
+    figure = curves_figure(part_of(results, results.experiment.cells[0]))
     assert f"bands: ± {text.SPREAD}" in " ".join(figure.get_supxlabel().split())
+
+
+def test_a_name_stands_by_itself():
+    assert isolated("north") == "\u2068north\u2069"
+    assert isolated("a\u202eb\u2066c\u2069\0\n d") == "\u2068abc d\u2069"
+    assert len(isolated("x" * 10_000)) == LONGEST + 2
+    assert isolated(" ") == "\u2068(no name)\u2069"

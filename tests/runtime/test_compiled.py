@@ -10,7 +10,8 @@ import numpy as np
 import pytest
 
 import idiolect
-from idiolect import Ditto, PFedMe
+from idiolect.algorithms.ditto import Ditto
+from idiolect.algorithms.pfedme import PFedMe
 from idiolect.graphs import ring
 from idiolect.runtime.compiled import MOST, Skeleton, content, is_argument, once
 from tests.federations import classification

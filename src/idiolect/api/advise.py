@@ -49,10 +49,10 @@ def advise(
     advice = ask(data, model=model, methods=names, splits=splits, rounds=rounds, out=folder)
     if folder is not None:
         from idiolect.report.advice import write_advice  # here: it loads slowly, and most commands never need it
-        from idiolect.report.html.make import folders_page
+        from idiolect.report.page import write_folder
 
         write_advice(advice, folder)
-        folders_page([folder])
+        write_folder(folder)
     if not quiet:
         from idiolect.report.advice import page  # here: it loads slowly, and most commands never need it
 

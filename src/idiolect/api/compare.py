@@ -11,7 +11,8 @@ from rich.console import Console
 from idiolect.api.arguments import Method, ModelSpec, check_data, check_model_argument, methods_named
 from idiolect.data.federated import FederatedData
 from idiolect.report.launch import launch
-from idiolect.report.table import rich_table
+from idiolect.report.terminal import rich_table
+from idiolect.report.view.from_store import part_of
 from idiolect.study.analyse.outcomes import Line
 from idiolect.study.analyse.results import Results
 from idiolect.study.run.launch import raise_diverged
@@ -38,7 +39,7 @@ class Comparison:
     def show(self) -> None:
         """Print the table."""
         for cell in self.results.experiment.cells:
-            Console().print(rich_table(self.results, cell))
+            Console().print(rich_table(part_of(self.results, cell, clients=False, compared=False)))
 
 
 def compare(

@@ -57,7 +57,7 @@ def advise(
     idiolect advise school --splits 4 --rounds 30 --set data.minimum=20
     """
     from idiolect.report.advice import write_advice  # here: it loads slowly, and most commands never need it
-    from idiolect.report.html.make import folders_page
+    from idiolect.report.page import write_folder
 
     check_installed()
     spec, name = data_spec(file, client, label)
@@ -90,7 +90,7 @@ def advise(
                 on_progress=display.progress,
             )
         write_advice(advice, target)
-        folders_page([target])
+        write_folder(target)
     print_advice(advice, target, as_json)
 
 

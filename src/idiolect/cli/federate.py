@@ -56,14 +56,12 @@ def experiment_of(name: str) -> Experiment:
 
 def recorded(folder: Path, command: str, as_json: bool) -> None:
     """Write the report of a hub's folder and print its results. Raises `DivergedError` if a run diverged."""
-    from idiolect.report.html.make import results_page
     from idiolect.report.page import write_report  # here: it loads slowly, and most commands never need it
 
     with Store(folder, create=False) as store:
         store.set_fact("options", {"command": command, "jobs": 1})
         results = Results(store, stored_experiment(store))
         write_report(results, folder, command)
-        results_page(results, folder, command)
         print_results(results, as_json, folder, skip=1)
         raise_diverged(results)
 

@@ -14,8 +14,7 @@ from idiolect.cli.terminal import print_json
 from idiolect.core.errors import ConfigError, IdiolectError, require
 
 if TYPE_CHECKING:
-    from idiolect.report.kinds import Wanted
-    from idiolect.report.sources import Source
+    from idiolect.report.kinds import Source, Wanted
 
 INCHES = {"single": 3.25, "double": 6.75}
 NARROWEST, WIDEST = 1.5, 40.0
@@ -152,8 +151,7 @@ def figure(
     require(ymin is None or ymax is None or ymin < ymax, f"--ymin {ymin} must be below --ymax {ymax}")
     paper_width = inches(width)
     from idiolect.report.figures import Window  # here: what draws loads slowly, and most commands never need it
-    from idiolect.report.kinds import OF_ALL_CELLS, OF_RUNS, Wanted, name_of, possible
-    from idiolect.report.sources import opened
+    from idiolect.report.kinds import OF_ALL_CELLS, OF_RUNS, Wanted, name_of, opened, possible
     from idiolect.report.style import REPORT, paper
 
     wanted = Wanted(
@@ -178,7 +176,7 @@ def figure(
             files = [(k, c, target / name_of(source, k, c, _suffix(k, form, None))) for k, c in wished]
         else:
             if kind in OF_RUNS:
-                source.database(kind.value)
+                source.needs_runs(kind.value)
             whole = kind in OF_ALL_CELLS and not (cell and kind is Kind.table)
             own = "" if whole else source.chosen(cell)
             name = name_of(source, kind.value, own, _suffix(kind.value, form, out))

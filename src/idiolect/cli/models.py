@@ -18,7 +18,7 @@ from idiolect.data.sets.like import encode_like
 from idiolect.metrics.registry import METRICS
 from idiolect.models.client_model import load_model
 from idiolect.models.export import export_model, exported_files
-from idiolect.report.to_json import plain
+from idiolect.report.view.as_json import plain
 from idiolect.study.run.finished import is_inside, load_finished
 from idiolect.study.run.personalized import COUNTS
 from idiolect.study.run.resolve import Workbench

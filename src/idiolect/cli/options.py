@@ -17,10 +17,10 @@ from idiolect.study.spec.experiment import Experiment, digest
 
 WRITTEN = frozenset(
     {
-        *("report.md", "report.html", "table.csv", "clients.csv", "diagnostics.csv", "figures", "models"),
+        *("report.md", "report.html", "report.json", "table.csv", "clients.csv", "diagnostics.csv"),
         *("sweep.csv", "sweep.png", "sweep.svg", "chosen.toml", "own-samples.csv", "own-samples.png"),
         *("own-samples.svg", "advice.md", "advice.csv", "advice.json", "advice.png", "advice.svg", "question.json"),
-        *("race", "idiolect.sqlite", "progress.json", "participation.jsonl"),
+        *("figures", "models", "race", "idiolect.sqlite", "progress.json", "participation.jsonl"),
     }
 )
 """What commands write into the folder that --out names: files, and folders with files that may be replaced."""

@@ -5,11 +5,11 @@ from pathlib import Path
 from rich.text import Text
 
 from idiolect.cli.terminal import console, print_json, resume_command
-from idiolect.report.extras import extras, rich_extra
-from idiolect.report.table import rich_table
-from idiolect.report.to_json import to_dict
-from idiolect.report.verdicts import verdict_sentence
+from idiolect.report.terminal import rich_extra, rich_table
+from idiolect.report.view.as_json import to_dict
+from idiolect.report.view.from_store import view_of
 from idiolect.study.analyse.results import Results
+from idiolect.study.run.launch import stored_options
 
 
 def print_results(results: Results, as_json: bool, out: Path, skip: int = 0) -> None:
@@ -18,17 +18,17 @@ def print_results(results: Results, as_json: bool, out: Path, skip: int = 0) -> 
     skip: number of diverged runs, from the first, that are not printed, since the command's error names them.
     """
     if as_json:
-        print_json(to_dict(results))
+        print_json(to_dict(view_of(results, str(stored_options(results.store)["command"]))))
         return
-    screen = console()
-    for cell in results.experiment.cells:
-        screen.print(rich_table(results, cell))
-        for extra in extras(results, cell):
+    screen, view = console(), view_of(results, clients=False)
+    for part in view.parts:
+        screen.print(rich_table(part))
+        for extra in part.extras:
             screen.print(rich_extra(extra))
-        for note in (*results.notes(cell), *results.audit(cell)):
+        for note in (*part.notes, *(part.audit or ())):
             screen.print(Text.assemble(("note: ", "yellow"), note))
-    if sentence := verdict_sentence(results):
-        screen.print(sentence)
+    if view.verdict:
+        screen.print(view.verdict)
     if unfinished := results.unfinished():
         names = ", ".join(f"{row.id} at round {row.round}" for row in unfinished[:4])
         more = f" and {len(unfinished) - 4} more" if len(unfinished) > 4 else ""

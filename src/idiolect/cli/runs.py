@@ -11,10 +11,10 @@ from rich.live import Live
 from idiolect.cli.options import Json, MLflowTo, TensorBoardTo, check_output, file_path, folder_path
 from idiolect.cli.terminal import console, print_file, print_json, print_outcome, resume_command
 from idiolect.core.errors import ConfigError, StoreError
-from idiolect.report.live import live
 from idiolect.report.live_page import LivePage
+from idiolect.report.progress import live
+from idiolect.report.standing import Watching
 from idiolect.report.trackers.tracking import export, trackers_of
-from idiolect.report.watching import Watching
 from idiolect.study.advice.stored import is_advice
 from idiolect.study.run.following import is_run
 
@@ -40,7 +40,7 @@ def report(
 
     Example: idiolect report runs/mnist-1a2b3c -o report.html
     """
-    from idiolect.report.html.make import PAGE, folders_page  # here: the other commands need nothing of it
+    from idiolect.report.page import PAGE, folders_page  # here: the other commands need nothing of it
 
     target = out or runs[0] / PAGE
     if not target.is_dir():

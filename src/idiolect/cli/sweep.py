@@ -183,10 +183,10 @@ def sweep(
 
 def _write(swept: Swept, folder: Path, command: str) -> None:
     """Write the report and the page of a sweep into its folder. command: made it."""
-    from idiolect.report.html.make import folders_page
-    from idiolect.report.sweep_page import write_sweep  # here: it loads slowly, and most commands never need it
+    from idiolect.report.page import write_folder
+    from idiolect.report.sweeps import write_sweep  # here: it loads slowly, and most commands never need it
 
     write_sweep(swept, folder, command)
     with Store(folder, create=False) as store:
         store.set_fact("options", {"command": command})
-    folders_page([folder])
+    write_folder(folder)

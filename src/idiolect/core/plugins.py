@@ -62,9 +62,9 @@ class Registry(MutableMapping[str, T]):
         return len(self._all())
 
 
-def named_classes(package: ModuleType, *bases: type[T]) -> list[type[T]]:
+def named_classes(package: ModuleType, *bases: type[Any]) -> list[type[Any]]:
     """The classes below any of `bases` that have a `name`, of all modules of a package; each in its own module."""
-    found: list[type[T]] = []
+    found: list[type[Any]] = []
     for file in sorted(iter_modules(package.__path__), key=lambda file: file.name):
         if file.ispkg:
             continue

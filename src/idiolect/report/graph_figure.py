@@ -10,8 +10,7 @@ from matplotlib.colors import LinearSegmentedColormap, Normalize
 from matplotlib.ticker import MaxNLocator
 
 from idiolect.core.errors import require
-from idiolect.report.legend import wrapped
-from idiolect.report.style import HIT, MISS, REPORT, Drawing, Style, blank, caption, plain, tidy
+from idiolect.report.style import HIT, MISS, REPORT, Drawing, Style, blank, caption, plain, tidy, wrapped
 
 _WIDTH = 7.4  # inches, in a report
 _NARROW = 5.0  # inches, below which the titles of panels are left to the caption

@@ -1,5 +1,6 @@
 """A comparison's table in LaTeX (booktabs): best in bold by test, notes that say what was done."""
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Literal
@@ -7,8 +8,8 @@ from typing import Literal
 from idiolect.core.errors import ConfigError
 from idiolect.metrics.base import Metric
 from idiolect.report import text
-from idiolect.report.board import MEAN, WORST, Board, Key
-from idiolect.report.captions import seeds_text
+from idiolect.report.style import seeds_text
+from idiolect.report.view.parts import MEAN, WORST, Key, Part
 from idiolect.study.analyse.intervals import best_of
 from idiolect.study.store.summary import OverSeeds
 
@@ -41,39 +42,39 @@ def escaped(words: str) -> str:
 
 @dataclass(frozen=True)
 class Column:
-    """A column of the table: its heading, and the board and the name of its values."""
+    """A column of the table: its heading, and the part and the name of its values."""
 
     heading: str
-    board: Board
+    part: Part
     name: str
 
     @property
     def metric(self) -> Metric:
         """The metric of its values."""
-        return next((metric for metric in self.board.metrics if metric.name == self.name), self.board.metric)
+        return next((metric for metric in self.part.measured_metrics if metric.name == self.name), self.part.metric)
 
 
-def latex_table(boards: Sequence[Board], columns: Columns, spread: Spread = "interval") -> str:
+def latex_table(parts: Sequence[Part], columns: Columns, spread: Spread = "interval") -> str:
     """Write the table: a row for each method and named model, a column for each cell, or each metric of one cell.
 
     Bold are the best of a column and all that a paired test over seeds does not tell apart from it, with Holm's
     correction for all pairs of the column. With one seed nothing is bold, and a note says so. Raises `ConfigError`
     for metrics of several cells.
     """
-    if columns == "metrics" and len(boards) > 1:
-        raise ConfigError(f"--columns metrics is of one cell; give --cell: {', '.join(b.cell for b in boards)}")
-    made = _cells(boards) if columns == "cells" else _metrics(boards[0])
-    rows: list[Key] = list(dict.fromkeys(key for column in made for key in column.board.drawn(every=True)))
+    if columns == "metrics" and len(parts) > 1:
+        raise ConfigError(f"--columns metrics is of one cell; give --cell: {', '.join(b.id for b in parts)}")
+    made = _cells(parts) if columns == "cells" else _metrics(parts[0])
+    rows: list[Key] = list(dict.fromkeys(key for column in made for key in column.part.drawn(every=True)))
     bold = [_bold(column) for column in made]
     lines: list[str] = []
     before = ""
     for method, model in rows:
         lines += [r"\addlinespace"] if before and before != method else []
-        names = next(column.board.names for column in made if method in column.board.first)
+        names = next(column.part.names for column in made if method in column.part.first)
         shown = [escaped(names.get(method, method)) if method != before else "", escaped(model)]
         for column, best in zip(made, bold, strict=True):
-            found = column.board.summaries.get((method, model), {}).get(column.name)
-            value = "---" if found is None or not found.seeds else _value(found, column.metric, spread)
+            found = column.part.over_seeds((method, model), column.name)
+            value = "---" if not found.seeds else _value(found, column.metric, spread)
             shown.append(rf"\textbf{{{value}}}" if (method, model) in best else value)
         lines.append(" & ".join(shown) + r" \\")
         before = method
@@ -112,26 +113,24 @@ def document(table: str, caption: str, label: str) -> str:
     return "\n".join(lines) + "\n"
 
 
-def _cells(boards: Sequence[Board]) -> list[Column]:
-    alike = len({board.metric.name for board in boards}) == 1
+def _cells(parts: Sequence[Part]) -> list[Column]:
+    alike = len({part.metric.name for part in parts}) == 1
     return [
-        Column(board.title if alike else f"{board.title}, {board.metric.column}", board, board.metric.name)
-        for board in boards
+        Column(part.title if alike else f"{part.title}, {part.metric.column}", part, part.metric.name)
+        for part in parts
     ]
 
 
-def _metrics(board: Board) -> list[Column]:
-    measured = {
-        name for found in board.summaries.values() for name, value in found.items() if value.mean == value.mean
-    }
-    names = [metric.name for metric in board.metrics if metric.name in measured]
-    headings = {metric.name: metric.column for metric in board.metrics}
-    return [Column(headings.get(name, name), board, name) for name in (*names, MEAN, WORST)]
+def _metrics(part: Part) -> list[Column]:
+    measured = {name for line in part.lines for name, value in line.metrics.items() if not math.isnan(value.mean)}
+    names = [metric.name for metric in part.measured_metrics if metric.name in measured]
+    headings = {metric.name: metric.column for metric in part.measured_metrics}
+    return [Column(headings.get(name, name), part, name) for name in (*names, MEAN, WORST)]
 
 
 def _bold(column: Column) -> frozenset[Key]:
-    values = {key: column.board.by_seed(key, column.name) for key in column.board.drawn(every=True)}
-    best = best_of(values, higher=column.metric.higher, resolution=column.board.resolution(column.name))
+    values = {key: column.part.values(key, column.name) for key in column.part.drawn(every=True)}
+    best = best_of(values, higher=column.metric.higher, resolution=column.part.resolution(column.name))
     return frozenset() if best is None else best.alike
 
 
@@ -147,31 +146,31 @@ def _number(shown: str) -> str:
 
 
 def _notes(columns: Sequence[Column], bold: Sequence[frozenset[Key]], spread: Spread) -> str:
-    boards = list({id(column.board): column.board for column in columns}.values())
-    counts = [len(b.measured(key)) for b in boards for key in b.drawn(every=True) if b.measured(key)]
-    counts = counts or [found[b.metric.name].seeds for b in boards for found in b.summaries.values()]
-    planned = max(board.planned for board in boards)
+    parts = list({id(column.part): column.part for column in columns}.values())
+    counts = [len(b.measured(key)) for b in parts for key in b.drawn(every=True) if b.measured(key)]
+    counts = counts or [line.pooled.seeds for part in parts for line in part.lines]
+    planned = max(len(part.seeds) for part in parts)
     names = {column.metric.name: column.metric for column in columns}
     units = [
         f"{m.column}{' in %' if m.percent else ''}{'' if m.higher else ' (lower is better)'}" for m in names.values()
     ]
-    parts = [f"Test {escaped(', '.join(units))}, over all test samples unless named otherwise."]
+    told = [f"Test {escaped(', '.join(units))}, over all test samples unless named otherwise."]
     several = max(counts, default=0) > 1
     seeds = escaped(seeds_text(counts, planned))
-    parts.append(f"Mean of {seeds} $\\pm$ {SPREADS[spread]}." if several else f"{seeds.capitalize()}: no interval.")
-    if selected := sorted({board.selected for board in boards if board.selected}):
-        parts.append(f"Shown: {escaped('; '.join(selected))}.")
+    told.append(f"Mean of {seeds} $\\pm$ {SPREADS[spread]}." if several else f"{seeds.capitalize()}: no interval.")
+    if selected := sorted({part.selected for part in parts if part.selected}):
+        told.append(f"Shown: {escaped('; '.join(selected))}.")
     if any(bold):
-        parts.append(
+        told.append(
             "Bold: the best of a column and all that are not told apart from it "
             "(paired t test over seeds, Holm's correction over all pairs, 5\\,\\%)."
         )
         if not all(bold):
             which = ", ".join(column.heading for column, best in zip(columns, bold, strict=True) if not best)
-            parts.append(f"Nothing is bold in {escaped(which)}: not known seed by seed.")
+            told.append(f"Nothing is bold in {escaped(which)}: not known seed by seed.")
     else:
-        seedless = not any(board.scores for board in boards)
+        seedless = not any(part.scored for part in parts)
         why = "scores are not known seed by seed" if seedless else "fewer than two models have several seeds"
         why = why if several else "one seed proves no difference"
-        parts.append(f"Nothing is bold: {why}.")
-    return " ".join(parts)
+        told.append(f"Nothing is bold: {why}.")
+    return " ".join(told)

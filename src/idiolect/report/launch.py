@@ -24,11 +24,9 @@ def launch(
     """
 
     def report(results: Results) -> None:
-        from idiolect.report.html.make import results_page  # here: matplotlib loads slowly, and workers never draw
-        from idiolect.report.page import write_report
+        from idiolect.report.page import write_report  # here: matplotlib loads slowly, and workers never draw
 
         write_report(results, Path(out), command)
-        results_page(results, Path(out), command)
 
     watcher = Display(experiment, quiet, folder=Path(out))
     return study.launch(

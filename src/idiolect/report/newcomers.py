@@ -15,11 +15,10 @@ from idiolect.core.files import atomic_write, no_empty_folders
 from idiolect.core.rights import make_folder
 from idiolect.metrics.base import Metric
 from idiolect.report import text
-from idiolect.report.captions import coincide_caption
-from idiolect.report.courses import Course, draw
-from idiolect.report.looks import Looks
-from idiolect.report.style import REPORT, Drawing, Style, blank, caption, save, tidy
-from idiolect.report.table import escaped
+from idiolect.report.figures import draw
+from idiolect.report.layout import Course
+from idiolect.report.markdown import escaped
+from idiolect.report.style import REPORT, Drawing, Looks, Style, blank, caption, coincide_caption, save, tidy
 from idiolect.study.run.finished import Loaded
 from idiolect.study.run.personalized import Personalized
 from idiolect.study.store.model_files import save_client_models

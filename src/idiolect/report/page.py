@@ -1,83 +1,85 @@
-"""The report of a comparison: one Markdown page, its figures, and its raw numbers, in one folder."""
+"""The report of a comparison in one folder: report.md, report.html, report.json, its figures, and raw numbers."""
 
 import re
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 from matplotlib.figure import Figure
 
 from idiolect.core.errors import StoreError
 from idiolect.core.files import atomic_write
 from idiolect.core.rights import make_folder
-from idiolect.report.across import across_figure
-from idiolect.report.comparison import cell_title
-from idiolect.report.extras import diagnostics, extras, markdown_extra
-from idiolect.report.figures import clients_figure, curves_figure, save
-from idiolect.report.made_with import expected_runs, made_with
-from idiolect.report.ranks import ranks_text
-from idiolect.report.raw import clients_csv, diagnostics_csv, has_diagnostics, write_csv
-from idiolect.report.table import escaped, markdown_table
-from idiolect.report.texts import CHOSEN, columns_text, settings_of
-from idiolect.report.times import is_timed
-from idiolect.report.times_figure import times_figure
-from idiolect.report.verdicts import verdict_sentence, verdicts_of
-from idiolect.study.analyse.outcomes import RULE
+from idiolect.report.advice import advice_dict
+from idiolect.report.client_figures import strips_figure
+from idiolect.report.figures import across_figure, curves_figure, times_figure
+from idiolect.report.html.payload import payload_of
+from idiolect.report.html.render import PAGE, check_writable, write_page
+from idiolect.report.markdown import ACROSS, report_text
+from idiolect.report.raw import clients_csv, diagnostics_csv, write_csv
+from idiolect.report.style import save
+from idiolect.report.view.as_json import REPORT, to_dict, write_json
+from idiolect.report.view.folder import view_of_folders
+from idiolect.report.view.from_store import view_of
+from idiolect.report.view.parts import Part
+from idiolect.study.advice.stored import is_advice, stored_advice
 from idiolect.study.analyse.results import Results
-from idiolect.study.spec.experiment import Cell
-
-ACROSS = "figures/across.png"
 
 
 def write_report(results: Results, folder: str | Path, command: str) -> list[Path]:
-    """Write report.md, table.csv, clients.csv, figures/, and diagnostics.csv if any; return their paths.
+    """Write report.md, report.json, report.html, the CSV files and figures/ of results; return their paths.
 
-    command: reproduces the report. Missing runs are named. A figure is a PNG, which report.md shows, and the same as
-    SVG beside it. Every file is written atomically, and report.md last, after everything that it shows. Raises
-    `StoreError` if the folder cannot be written to.
+    The CSV files are table.csv, clients.csv, and diagnostics.csv if any. command: reproduces the report. Missing runs
+    are named. A figure is a PNG, which report.md shows, and the same as SVG beside it. Every file is written
+    atomically, and report.md after everything that it shows. Raises `StoreError` if the folder cannot be written to.
     """
     folder = Path(folder)
     try:
         make_folder(folder / "figures", shared=True)
     except OSError as error:
         raise StoreError(f"cannot write to '{folder}': {error.strerror or error}") from error
+    view = view_of(results, command)
     written = [folder / "table.csv", folder / "clients.csv"]
     write_csv(results, written[0])
     clients_csv(results, written[1])
-    if has_diagnostics(results):
+    if any(run.diagnostics for run in view.runs):
         written.append(folder / "diagnostics.csv")
         diagnostics_csv(results, written[-1])
-    figures: dict[str, list[tuple[str, str]]] = {}
-    for cell, stem in zip(results.experiment.cells, stems(results.experiment.cells), strict=True):
-        figures[cell.id] = []
-        if not any(results.finished(cell, method) for method in cell.methods):
-            continue
-        for kind, figure, caption in _figures(results, cell):
+    parts: list[Part] = []
+    for part, stem in zip(view.parts, stems([part.id for part in view.parts]), strict=True):
+        figures: list[tuple[str, str]] = []
+        for kind, figure, caption in _figures(part) if part.ended else []:
             name = f"figures/{stem}-{kind}.png"
             written += save(figure, folder / name)
-            figures[cell.id].append((f"{cell_title(cell)}: {caption}", name))
-    if results.experiment.across:
-        written += save(across_figure(results), folder / ACROSS)
+            figures.append((f"{part.title}: {caption}", name))
+        parts.append(replace(part, figures=tuple(figures)))
+    if view.across:
+        written += save(across_figure(view.parts, view.across), folder / ACROSS)
+    view = replace(view, parts=tuple(parts))
+    told = to_dict(view)
+    write_json(told, folder / REPORT)
     page = folder / "report.md"
     with atomic_write(page, shared=True) as file:
-        file.write(report_text(results, command, figures).encode())
-    return [page, *written]
+        file.write(report_text(view).encode())
+    return [page, *written, folder / REPORT, write_page(payload_of(told), folder / PAGE)]
 
 
-def _figures(results: Results, cell: Cell) -> list[tuple[str, Figure, str]]:
-    """Draw a cell's figures: (end of the file name, figure, caption) of each."""
-    if is_timed(cell):  # such cells run few rounds: their scores mean nothing
-        return [("times", times_figure(results, cell), "seconds a round, measured and published")]
+def _figures(part: Part) -> list[tuple[str, Figure, str]]:
+    """Draw a part's figures: (end of the file name, figure, caption) of each."""
+    if part.timed:  # such cells run few rounds: their scores mean nothing
+        return [("times", times_figure(part), "seconds a round, measured and published")]
     return [
-        ("curves", curves_figure(results, cell, cell.draw or None), "test score and training loss over rounds"),
-        ("clients", clients_figure(results, cell), "test score of every client"),
+        ("curves", curves_figure(part), "test score and training loss over rounds"),
+        ("clients", strips_figure(part), "test score of every client"),
     ]
 
 
-def stems(cells: Sequence[Cell]) -> list[str]:
+def stems(ids: Sequence[str]) -> list[str]:
     """Choose a file name for each cell, no two alike (also without case)."""
     names: list[str] = []
-    for cell in cells:
-        stem = name = re.sub(r"[^A-Za-z0-9._-]+", "-", cell.id).strip("-.") or "cell"
+    for id in ids:
+        stem = name = re.sub(r"[^A-Za-z0-9._-]+", "-", id).strip("-.") or "cell"
         number = 2
         while name.lower() in (other.lower() for other in names):
             name, number = f"{stem}-{number}", number + 1
@@ -85,58 +87,30 @@ def stems(cells: Sequence[Cell]) -> list[str]:
     return names
 
 
-def report_text(results: Results, command: str, figures: dict[str, list[tuple[str, str]]]) -> str:
-    """Write the page in Markdown. figures: cell id -> (caption, relative path) of each figure."""
-    experiment = results.experiment
-    facts = [
-        f"protocol: {experiment.protocol}",
-        f"source: {experiment.source}" if experiment.source else "",
-        f"seeds: {', '.join(map(str, experiment.seed_list))}",
-        f"made by: `{command}`" if command else "",
-    ]
-    parts = [f"# {experiment.title or experiment.name}", experiment.description.strip(), _bullets(facts)]
-    parts += [f"**{sentence}**" if (sentence := verdict_sentence(results)) else ""]
-    parts += ["\n\n".join(CHOSEN[select] for select in dict.fromkeys(c.select for c in experiment.cells))]
-    parts += [f"**Chosen after test results had been seen:** {told}" if (told := experiment.after_test) else ""]
-    parts += [f"![Test scores against {experiment.across}]({ACROSS})" if experiment.across else ""]
-    for cell in experiment.cells:
-        parts += _cell(results, cell, figures.get(cell.id, []))
-    parts += [ranks_text(results)]
-    parts += _diverged(results)
-    parts += ["## How to read the tables", columns_text(results).strip()]
-    parts += [f"Verdicts on published values. {RULE}" if verdicts_of(results) else ""]
-    parts += ["`table.csv` has every number unrounded, `clients.csv` every client's."]
-    parts += ["`diagnostics.csv` has every evaluated round's diagnostics." if has_diagnostics(results) else ""]
-    parts += ["## Made with", _bullets(made_with(results))]
-    return "\n\n".join(part for part in parts if part) + "\n"
+def folders_page(folders: Sequence[Path], out: Path | None = None) -> Path:
+    """Write the page of one folder or several; returns its path. out: by default `PAGE` in the first folder.
+
+    Raises `StoreError` or `DataError` if a folder holds neither runs nor an advice or cannot be read, or if the page
+    cannot be written.
+    """
+    target = out or folders[0] / PAGE
+    if out is not None:
+        check_writable(out)
+    return write_page(payload_of(folders_dict(folders)), target)
 
 
-def _cell(results: Results, cell: Cell, figures: Sequence[tuple[str, str]]) -> list[str]:
-    settings = [f"{label}: {text}" if label else text for label, text in settings_of(cell)]
-    warnings = [*results.notes(cell), *results.audit(cell)]
-    return [
-        f"## {escaped(cell_title(cell))}",
-        "\n".join(["> **About these data**", ">", *(f"> - {note}" for note in warnings)]) if warnings else "",
-        markdown_table(results, cell).strip(),
-        *(markdown_extra(extra) for extra in extras(results, cell)),
-        markdown_extra(reported) if (reported := diagnostics(results, cell)) else "",
-        *(f"![{escaped(caption)}]({path})" for caption, path in figures),
-        "<details><summary>Settings</summary>",
-        _bullets(settings),
-        "</details>",
-    ]
+def folders_dict(folders: Sequence[Path]) -> dict[str, Any]:
+    """What folders hold, as report.json. Raises as `folders_page` does, also if an advice is not alone."""
+    advice = next((folder for folder in folders if is_advice(folder)), None)
+    if advice is None:
+        return to_dict(view_of_folders(folders))
+    if len({*folders}) > 1:
+        raise StoreError(f"'{advice}' holds an advice, whose page is its own; report it alone")
+    return advice_dict(stored_advice(advice))
 
 
-def _diverged(results: Results) -> list[str]:
-    """List the runs that diverged (NaN or infinity) and those that are not finished."""
-    runs = expected_runs(results)
-    diverged = [f"{row.id}: {row.message}" for row in runs if row.status == "diverged"]
-    open_ = [f"{row.id}: {row.round} rounds done" for row in runs if row.status == "running"]
-    return [
-        *(["## Runs that diverged", _bullets(diverged)] if diverged else []),
-        *(["## Runs that are not finished", _bullets(open_)] if open_ else []),
-    ]
-
-
-def _bullets(lines: Sequence[str]) -> str:
-    return "\n".join(f"- {line}" for line in lines if line)
+def write_folder(folder: Path) -> Path:
+    """Write report.json and the page of a folder of runs or an advice; returns the page's path."""
+    told = folders_dict([folder])
+    write_json(told, folder / REPORT)
+    return write_page(payload_of(told), folder / PAGE)

@@ -1,14 +1,54 @@
 """Where the runs of a folder stand, a line for each method: what the terminal, the live page and --json show."""
 
-from collections.abc import Sequence
+import math
+import threading
+import time
+from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass, field
+from pathlib import Path
 from typing import Any
 
 from idiolect.report.hints import Hint, all_hints
-from idiolect.report.to_json import plain
-from idiolect.report.trend import arrow
+from idiolect.report.view.as_json import plain
 from idiolect.study.run.engine import FINISHED
-from idiolect.study.run.following import Followed, Snapshot
+from idiolect.study.run.following import Followed, Follower, Snapshot
+from idiolect.study.store.store import DATABASE
+
+BLOCKS = "▁▂▃▄▅▆▇█"
+UP, FLAT, DOWN = "↑", "→", "↓"
+BEFORE = 4
+"""Evaluations with whose mean the last one is compared."""
+STILL = 0.05
+"""Share of the whole course's range below which a change is none."""
+
+
+def sparkline(values: Sequence[float], width: int = 8) -> str:
+    """The last `width` values as blocks, of the range of the whole course; a space for NaN and infinity."""
+    finite = [value for value in values if math.isfinite(value)]
+    if not finite:
+        return ""
+    low, span = min(finite), max(finite) - min(finite)
+    top = len(BLOCKS) - 1
+
+    def block(value: float) -> str:
+        if not math.isfinite(value):
+            return " "
+        return BLOCKS[round(top * (value - low) / span) if span > 0 else top // 2]
+
+    return "".join(block(value) for value in values[-width:])
+
+
+def arrow(values: Sequence[float]) -> str:
+    """Where the values go: the last one against the mean of the few before it; "" for fewer than two."""
+    finite = [value for value in values if math.isfinite(value)]
+    if len(finite) < 2:
+        return ""
+    before = finite[-BEFORE - 1 : -1]
+    change, span = finite[-1] - sum(before) / len(before), max(finite) - min(finite)
+    if abs(change) <= STILL * span:
+        return FLAT
+    return UP if change > 0 else DOWN
+
 
 LONGEST = 200
 """Points of a curve, at most; a longer one is thinned, its ends stay."""
@@ -152,3 +192,38 @@ def thinned(course: list[tuple[int, float]]) -> list[tuple[int, float]]:
         return course
     step = (len(course) - 1) / (LONGEST - 1)
     return [course[round(place * step)] for place in range(LONGEST)]
+
+
+GRACE = 20.0
+"""Seconds that a run which has begun may be without a process at work before the watching ends."""
+
+
+class Watching:
+    """A folder of runs, looked at again and again, by several threads. clock: in seconds."""
+
+    def __init__(self, folder: Path, clock: Callable[[], float] = time.monotonic) -> None:
+        self.clock = clock
+        self._follower, self._lock = Follower(folder), threading.Lock()
+        self._seen, self._silent = False, clock() - _age(folder / DATABASE)
+        self.standing = standing_of(self._follower.read())
+
+    def look(self) -> Standing:
+        """Look again. Raises `StoreError` if what is there cannot be read."""
+        with self._lock:
+            self.standing = standing_of(self._follower.read())
+            if self.standing.alive or not self.standing.begun:
+                self._silent = self.clock()
+            self._seen = self._seen or self.standing.alive
+            return self.standing
+
+    def ended(self) -> bool:
+        """Whether nothing more will happen: all runs have ended, or the process at work has."""
+        if not self.standing.begun or self.standing.alive:
+            return False
+        return self.standing.over or self._seen or self.clock() - self._silent > GRACE
+
+
+def _age(file: Path) -> float:
+    """Seconds since a database was written to; 0 if there is none."""
+    times = [path.stat().st_mtime for path in (file, file.with_name(f"{file.name}-wal")) if path.is_file()]
+    return max(time.time() - max(times), 0.0) if times else 0.0

@@ -1,22 +1,30 @@
-"""The style of figures, in a report and in a paper: sizes, fonts, one caption, and how a figure is written."""
+"""How figures look: sizes and fonts, colours and dashes, legends, captions, and how a figure is written."""
 
-from collections.abc import Generator, Sequence
+from collections import Counter
+from collections.abc import Collection, Generator, Iterable, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
-from textwrap import wrap
-from typing import Any
+from textwrap import fill, wrap
+from types import MappingProxyType
+from typing import Any, cast
 
 from matplotlib import rc_context
+from matplotlib.artist import Artist
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
+from matplotlib.legend import Legend
+from matplotlib.legend_handler import HandlerTuple
+from matplotlib.lines import Line2D
 
 from idiolect.core.errors import unknown
 from idiolect.core.files import atomic_write
+from idiolect.report.layout import COLOURS, DASHES, MOST, NOT_CHOSEN, dashes_of
+from idiolect.report.text import SPREAD
+from idiolect.report.view.parts import Part
 
 GREY, PALE = "#595959", "#a6a6a6"
 HIT, MISS = "#0072B2", "#D55E00"
-NOT_CHOSEN, OTHERS = "not chosen", "others"
 DPI = 150
 # Letters as paths: they look the same where the font is missing, and texts that were laid out never overlap.
 SVG: Any = {"svg.fonttype": "path", "svg.hashsalt": "idiolect"}
@@ -52,7 +60,7 @@ class Style:
     scale: float = 1.0
     width: float | None = None
     dpi: int = DPI
-    most: int = 16
+    most: int = MOST
     titled: bool = True
     marked: bool = False
     beside: bool = True
@@ -164,3 +172,202 @@ def save(figure: Figure, path: str | Path) -> list[Path]:
     for file, form in ((png, "png"), (svg, "svg")):
         write(figure, file, form)
     return [png, svg]
+
+
+LONGEST = 120  # letters of a name
+_COLUMNS = 6
+
+
+def beside(
+    figure: Drawing, handles: Sequence[Artist], stacks: Mapping[str, tuple[Artist, ...]] = MappingProxyType({})
+) -> None:
+    """Draw a legend outside the panels; the figure grows until it is high enough.
+
+    stacks: further entries by names, one a line, each of several artists drawn over each other; a legend below the
+    panels leaves them to the caption. Headings are bold; a legend below the panels has none.
+    """
+    if not figure.style.beside:
+        below(figure, handles)
+        return
+    labels = [str(handle.get_label()) for handle in handles]
+    labels += ["\n".join(wrapped(name) for name in names.split("\n")) for names in stacks]
+    height = sum(0.21 + 0.15 * label.count("\n") for label in labels) + 0.3
+    figure.set_figheight(max(figure.get_figheight(), height))
+    legend = _legend(figure, [*handles, *stacks.values()], labels, loc="outside right upper", handlelength=2.4)
+    for handle, label in zip(handles, legend.get_texts(), strict=False):
+        if is_heading(handle):
+            label.set_fontweight("bold")
+
+
+def below(figure: Drawing, handles: Sequence[Artist]) -> None:
+    """Draw a legend below the panels, for which the figure grows: as many columns as fit."""
+    shown = [handle for handle in handles if not is_heading(handle)]
+    labels = [str(handle.get_label()).replace("\n", " ") for handle in shown]
+    if not shown:
+        return
+    marks = all(isinstance(handle, Line2D) and handle.get_linestyle() == "None" for handle in shown)
+    spacing = {"columnspacing": 1.2, "handletextpad": 0.5, "labelspacing": 0.3}
+    spacing |= {"borderaxespad": 0.5, "borderpad": 0.1, "handlelength": 1.0 if marks else 2.6}
+    for columns in range(min(_COLUMNS, len(shown)), 0, -1):
+        texts = [wrapped(label, 40 if columns > 1 else 60) for label in labels]
+        legend = _legend(figure, shown, texts, loc="outside lower center", ncols=columns, **spacing)
+        figure.draw_without_rendering()
+        box = legend.get_window_extent()
+        if box.width <= figure.bbox.width or columns == 1:
+            figure.set_figheight(figure.get_figheight() + box.height / figure.dpi)
+            return
+        legend.remove()
+
+
+def _legend(figure: Drawing, handles: Sequence[Any], labels: Sequence[str], **options: Any) -> Legend:
+    return figure.legend(
+        cast("list[Artist]", [*handles]),  # matplotlib's types do not know of tuples
+        labels,
+        frameon=False,
+        fontsize=figure.style.small,
+        handler_map={tuple: HandlerTuple(ndivide=1)},
+        **options,
+    )
+
+
+def heading(title: str) -> Line2D:
+    """A heading among a legend's entries; without a title, a gap."""
+    return Line2D([], [], linestyle="none", marker="None", label=title or " ")
+
+
+def is_heading(handle: Artist) -> bool:
+    """Whether an entry is a heading."""
+    return isinstance(handle, Line2D) and handle.get_linestyle() == "None" and handle.get_marker() == "None"
+
+
+def wrapped(name: str, width: int = 26) -> str:
+    """Wrap a long label over several lines, and cut one that no figure has room for."""
+    short = name if len(name) <= LONGEST else name[: LONGEST - 1] + "…"
+    return fill(short, width, break_long_words=len(short) > 3 * width)
+
+
+MARKERS = ("", "o", "s", "^", "D", "v", "P")
+EVERY_MARKER = ("o", "s", "^", "D", "v", "P", "X", "<", ">", "*", "p", "h")
+
+
+def shown_names(parts: Sequence[Part]) -> dict[str, str]:
+    """What figures call the methods of several parts; where two would be called alike, as tables call them."""
+    names = {title: shown for part in parts for title, shown in part.names.items()}
+    count = Counter(names.values())
+    return {title: name if count[name] == 1 else title for title, name in names.items()}
+
+
+class Looks:
+    """Colour and marker by method, dashes by model: the same in every panel of a figure.
+
+    lines: (method, model). With a single method, colours distinguish its models if several of them are not in
+    `DASHES`. names: what the legend calls a method, if not by its title in tables. muted: methods
+    that are nowhere in colour, one entry `grey` for all of them.
+    """
+
+    def __init__(
+        self,
+        lines: Sequence[tuple[str, str]],
+        names: Mapping[str, str] | None = None,
+        muted: Collection[str] = (),
+        style: Style = REPORT,
+        grey: str = NOT_CHOSEN,
+    ) -> None:
+        self._names, self._muted, self._grey, self.style = names or {}, bool(muted), grey, style
+        self.methods = tuple(dict.fromkeys(method for method, _ in lines if method not in muted))
+        self.models = tuple(dict.fromkeys(model for _, model in lines))
+        self._dashes = {model: (0, dash) if dash else "-" for model, dash in dashes_of(lines).items()}
+        both = any((method, "personal") in lines and model == "adapted" for method, model in lines)
+        other_models = [m for m in self.models if m not in DASHES or (both and m == "adapted")]
+        self._by_model = len(self.methods) == 1 and len(other_models) > 1
+
+    def colour(self, method: str, model: str) -> str:
+        """The line's colour; the palette repeats, then with markers."""
+        return COLOURS[self.place(method, model) % len(COLOURS)]
+
+    def place(self, method: str, model: str) -> int:
+        """Which of the colours it is, counted on when the palette repeats."""
+        return self.models.index(model) if self._by_model else self.methods.index(method)
+
+    def marker(self, method: str) -> str:
+        """The line's marker, which distinguishes methods of the same colour; none for the first methods.
+
+        In a style in which every method is marked: a marker of its own.
+        """
+        place = self.methods.index(method)
+        if self.style.marked:
+            return EVERY_MARKER[place % len(EVERY_MARKER)]
+        return MARKERS[place // len(COLOURS) % len(MARKERS)]
+
+    def dashes(self, model: str) -> Any:
+        """The model's dashes."""
+        return self._dashes[model]
+
+    def name(self, method: str, model: str = "") -> str:
+        """What figures call a method, or one of its models: "FedAvg", "FedAvg global"; "Local" for Local's local."""
+        name = self._names.get(method, method)
+        return plain(name if not model or name.lower() == model else f"{name} {model}")
+
+    def legend(self, figure: Drawing, stacks: Mapping[str, tuple[Artist, ...]] | None = None) -> None:
+        """Draw short lists outside the panels: methods by colour, models by dashes, lines that coincide.
+
+        stacks: text -> the coinciding lines, drawn over each other.
+        """
+        line, scale = self.style.line / REPORT.line, self.style.scale
+        thick = (1.5 if self.style.marked else 3) * line
+        handles: list[Artist] = [heading("chosen setting" if self._muted and self._grey == NOT_CHOSEN else "method")]
+        for method in filter(None, self.methods):  # lines of no named method
+            colour = GREY if self._by_model else self.colour(method, self.models[0])
+            look: dict[str, Any] = {"marker": self.marker(method), "markersize": 6 * scale, "linewidth": thick}
+            handles.append(Line2D([], [], color=colour, label=wrapped(self.name(method)), **look))
+        if self._muted:
+            handles.append(Line2D([], [], color=PALE, linewidth=0.9, label=self._grey))
+        alike: dict[tuple[str, Any], list[str]] = {}
+        for model in self.models:
+            colour = self.colour(self.methods[0], model) if self._by_model else GREY
+            alike.setdefault((colour, self.dashes(model)), []).append(model)
+        if self.models == ("",):  # lines that are of no model
+            alike = {}
+        if alike:
+            handles += [heading(""), heading("model")]
+        for (colour, dashes), names in alike.items():
+            label = wrapped(plain(", ".join(names)))
+            handles.append(Line2D([], [], color=colour, linestyle=dashes, linewidth=1.8 * line, label=label))
+        if stacks:
+            handles += [heading(""), heading("coincide")]
+        beside(figure, handles, stacks or {})
+
+
+def seed_counts(parts: Iterable[Part]) -> list[int]:
+    """The number of finished seeds of every method that is drawn and has any."""
+    counts = [(title, counts.get("done", 0), part) for part in parts for title, counts in part.statuses.items()]
+    return [done for title, done, part in counts if done and (not part.only[0] or title in part.only[0])]
+
+
+def seeds_text(counts: Sequence[int], planned: int) -> str:
+    """Say how many seeds there are: "5 seeds"; "3 to 5 finished of 5 seeds" where methods differ."""
+    low, high = min(counts, default=0), max(counts, default=0)
+    if low == high == planned:
+        return "one seed" if planned == 1 else f"{planned} seeds"
+    return f"{low if low == high else f'{low} to {high}'} finished of {planned} seeds"
+
+
+def coincide_caption(stacks: Iterable[str]) -> str:
+    """Say which lines coincide; empty if none do. stacks: the names of each group of lines, one a line."""
+    groups = [names.replace("\n", " = ") for names in stacks]
+    return f"lines that coincide: {'; '.join(groups)}" if groups else ""
+
+
+def spread_caption(marks: str, spread: str, counts: Sequence[int], planned: int) -> str:
+    """Say what marks are over seeds, and what their spread, such as bands; a single seed has no spread."""
+    seeds = seeds_text(counts, planned)
+    if max(counts, default=0) < 2:
+        return f"{marks}: {seeds}"
+    none = ", none for a single seed" if min(counts) == 1 else ""
+    return f"{marks}: mean of {seeds}; {spread}: ± {SPREAD}{none}"
+
+
+def sentence(line: str) -> str:
+    """A line of a caption as a sentence of plain text."""
+    words = line.replace(r"\$", "$").strip()
+    return f"{words[:1].upper()}{words[1:]}{'' if words.endswith(('.', '!', '?')) else '.'}"

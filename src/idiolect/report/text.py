@@ -1,6 +1,7 @@
-"""Numbers as text: per cent, significant digits, and a dash for a missing value."""
+"""Numbers and names as text: per cent, significant digits, a dash for a missing value; a name in a sentence."""
 
 import math
+import re
 from collections.abc import Sequence
 
 from idiolect.metrics.base import Metric
@@ -135,3 +136,15 @@ def _shown(value: float, width: float, metric: Metric) -> tuple[str, str]:
         return f"{value:.3e}", f"{width:.1e}"
     decimals = max(0, 3 - exponent)
     return f"{value:.{decimals}f}", f"{width:.{decimals}f}"
+
+
+LONGEST = 60
+_TURNS = re.compile("[\u202a-\u202e\u2066-\u2069\0]")
+"""Marks that turn or isolate the direction of the text after them, and NUL."""
+
+
+def isolated(name: str) -> str:
+    """A name for a sentence: on one line, cut if it is very long, and with a direction of its own."""
+    plain = " ".join(_TURNS.sub("", name).split()) or "(no name)"
+    short = plain if len(plain) <= LONGEST else f"{plain[: LONGEST - 1]}…"
+    return f"\u2068{short}\u2069"

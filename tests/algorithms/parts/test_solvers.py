@@ -7,7 +7,8 @@ import numpy as np
 import optax
 import pytest
 
-from idiolect import FedAvg, Local
+from idiolect.algorithms.fedavg import FedAvg
+from idiolect.algorithms.local import Local
 from idiolect.algorithms.parts.solvers import OPTIMIZERS, minimise, optimizer, over_batches, sgd
 from idiolect.algorithms.registry import ALGORITHMS, hyperparameters
 from idiolect.core import tree

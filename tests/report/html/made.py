@@ -6,9 +6,10 @@ from pathlib import Path
 import numpy as np
 
 from idiolect.metrics.registry import METRICS
-from idiolect.report.html.of_results import whole_of
-from idiolect.report.html.parts import Entry, Key, Part
 from idiolect.report.html.payload import payload_of
+from idiolect.report.view.as_json import to_dict
+from idiolect.report.view.from_store import view_of
+from idiolect.report.view.parts import Entry, Key, Part, View
 from idiolect.study.analyse.outcomes import Line
 from idiolect.study.analyse.pairs import Pair
 from idiolect.study.analyse.results import Results
@@ -28,8 +29,13 @@ METHODS = ({"name": "local"}, {"name": "fedavg"}, {"name": "ditto"})
 NAN = float("nan")
 
 
+def page_of(view: View) -> dict:
+    """The page's data of a view."""
+    return payload_of(to_dict(view))
+
+
 def data_of(results: Results, command: str = "idiolect compare --data toy") -> dict:
-    return payload_of(whole_of(results, command))
+    return page_of(view_of(results, command))
 
 
 def compared(
@@ -93,4 +99,4 @@ def part_of(
     return Part(metric=chosen, task=task, lines=tuple(lines), scores=measured, **(given | more))
 
 
-__all__ = ["HOSTILE", "METHODS", "NAN", "PROVENANCE", "compared", "data_of", "part_of"]
+__all__ = ["HOSTILE", "METHODS", "NAN", "PROVENANCE", "compared", "data_of", "page_of", "part_of"]

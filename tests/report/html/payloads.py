@@ -5,6 +5,8 @@ from typing import Any
 
 import numpy as np
 
+from idiolect.report.layout import DASHES, Course, limits, outside, stacks
+
 ASSETS = Path(__file__).parents[3] / "src" / "idiolect" / "report" / "html" / "assets"
 POINT = "#clients-0 figure:nth-child(1) svg .point"
 """The dots of the first chart of clients."""
@@ -62,6 +64,7 @@ def cell(place: int, clients: int, methods: int, names: list[str] | None) -> dic
             "method": f"k{k}",
             "model": kind,
             "title": titles[k] if kind == "local" else f"{titles[k]}, {kind}",
+            "dash": list(DASHES[kind]),
         }
         for k, kind in enumerate(kinds)
     ]
@@ -211,12 +214,33 @@ def curves(keys: list[str], rng: Any) -> dict[str, Any]:
         for one in series[:-1]
     ]
     quantities = [
-        {"title": "test accuracy", "percent": True, "series": series},
-        {"title": "training loss", "percent": False, "series": loss},
+        {"title": "test accuracy", "percent": True, "series": series, **layout(series, rising=True)},
+        {"title": "training loss", "percent": False, "series": loss, **layout(loss, rising=False)},
     ]
     return {
         "quantities": quantities,
         "band": "± half of the 95 % interval over seeds (Student's t), of the seeds that have ended (of 3)",
+    }
+
+
+def layout(series: list[dict[str, Any]], *, rising: bool) -> dict[str, Any]:
+    """The axis, the lines beyond it and those that coincide, as report.json has them."""
+    courses = [
+        Course("", one["model"], np.array(one["rounds"]), np.array(one["mean"]), np.full(len(one["rounds"]), 0.01))
+        for one in series
+    ]
+    ends = limits(courses, rising=rising)
+
+    def named(lines: list[Course]) -> list[str]:
+        return [course.model for course in lines]
+
+    return {
+        "domain": list(ends),
+        "stacks": [named(group) for group in stacks(courses, ends) if len(group) > 1],
+        "outside": [
+            {"side": one.word, "wholly": named(one.wholly), "partly": named(one.partly)}
+            for one in outside(courses, ends)
+        ],
     }
 
 

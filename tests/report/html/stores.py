@@ -11,13 +11,13 @@ from pathlib import Path
 import numpy as np
 
 from idiolect import graphs
-from idiolect.report.html.of_results import whole_of
-from idiolect.report.html.payload import payload_of
+from idiolect.report.view.from_store import view_of
 from idiolect.runtime.evaluate import ClientScores
 from idiolect.study.analyse.results import Results
 from idiolect.study.spec.experiment import run_id
 from idiolect.study.store.recorded import clients_key, graph_key, graph_of, traffic_key
 from idiolect.study.store.store import RunRow, Store
+from tests.report.html.made import page_of
 from tests.report.stores import PROVENANCE, experiment
 
 SIX = ("local", "fedavg", "pfedme", "ditto", "fedu", "perfedavg")
@@ -74,7 +74,7 @@ if __name__ == "__main__":
     began = time.perf_counter()
     results = large(target, int(sys.argv[2]), int(sys.argv[3]))
     filled = time.perf_counter()
-    text = json.dumps(payload_of(whole_of(results, "idiolect compare --data toy")), allow_nan=False)
+    text = json.dumps(page_of(view_of(results, "idiolect compare --data toy")), allow_nan=False)
     print(
         f"store filled in {filled - began:.1f} s, data made in {time.perf_counter() - filled:.1f} s, {len(text):,} B"
     )

@@ -5,7 +5,7 @@ from dataclasses import replace
 
 import pytest
 
-from idiolect.report.comparison import hurt_column
+from idiolect.report.view.columns import hurt_column
 from idiolect.study.analyse.intervals import from_published
 from idiolect.study.analyse.outcomes import (
     FEDAVG,

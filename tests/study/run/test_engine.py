@@ -9,9 +9,9 @@ import numpy as np
 import pytest
 
 import idiolect.study.run.engine as module
-from idiolect import load_model
 from idiolect.core.errors import StoreError
 from idiolect.core.files import file_names
+from idiolect.models.client_model import load_model
 from idiolect.models.files import SUFFIX, read_header
 from idiolect.study.analyse.results import Results
 from idiolect.study.run.resolve import Workbench

@@ -5,7 +5,7 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from idiolect import FedAvg
+from idiolect.algorithms.fedavg import FedAvg
 from idiolect.core.errors import DivergedError
 from idiolect.runtime.evaluate import Evaluator
 from idiolect.runtime.program import Program, member_of

@@ -17,7 +17,7 @@ _MEASURED = (
 _REPORTED = "SELECT round, name, value FROM diagnostics WHERE run = ? AND round >= ? ORDER BY round"
 SWEEP = "sweep.png"
 REPORT = (
-    *("report.md", "table.csv", "clients.csv", "diagnostics.csv", "participation.jsonl"),
+    *("report.md", "report.json", "table.csv", "clients.csv", "diagnostics.csv", "participation.jsonl"),
     *("sweep.csv", SWEEP, "chosen.toml"),
 )
 FIGURES = "figures"

@@ -3,8 +3,7 @@
   "use strict";
 
   const COLOURS = 7;
-  const DASHES = { personal: null, adapted: null, global: "6 4", local: "2 3" };
-  const OTHER_DASHES = ["10 3 2 3", "10 3 2 3 2 3", "4 4", "14 4"];
+  const WIDTH = 2; // of a line, in pixels; dashes are in widths
   const SYMBOLS = [null, "circle", "square", "triangle", "diamond", "star", "wye"];
 
   class Cell {
@@ -18,7 +17,6 @@
       this._listeners = {};
       this._methods = new Map(data.methods.map((method) => [method.key, method]));
       this._models = new Map(data.models.map((model) => [model.key, model]));
-      this._styles = styles(data.models);
       this._tried = null;
     }
 
@@ -58,7 +56,8 @@
     }
 
     dash(key) {
-      return this._styles.get(key) || null;
+      const dash = this._models.get(key)?.dash;
+      return dash?.length ? dash.map((length) => length * WIDTH).join(" ") : null;
     }
 
     /** A mark on the lines of methods beyond the palette's end. */
@@ -123,20 +122,6 @@
     sizeName() {
       return this.clients.train.some((size) => !page.missing(size)) ? "training samples" : "test samples";
     }
-  }
-
-  /** A dash pattern for every model: the same as in the figures for papers. */
-  function styles(models) {
-    const found = new Map(), others = new Map();
-    for (const model of models) {
-      const both = model.model === "adapted" && models.some((m) => m.method === model.method && m.model === "personal");
-      if (model.model in DASHES && !both) found.set(model.key, DASHES[model.model]);
-      else {
-        if (!others.has(model.model)) others.set(model.model, OTHER_DASHES[others.size % OTHER_DASHES.length]);
-        found.set(model.key, others.get(model.model));
-      }
-    }
-    return found;
   }
 
   page.colour = (place) => `var(--c${place % COLOURS})`;

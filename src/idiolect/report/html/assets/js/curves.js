@@ -19,11 +19,11 @@
       draw(width) {
         const curves = quantity.series.filter((series) => cell.isShown(series.model)).map(pointsOf);
         if (!curves.length) return "No method is switched on.";
-        const range = page.curveRange(curves, state.whole);
-        if (!range) return "No round was measured.";
-        state.note = noteOf(cell, range);
+        const domain = domainOf(quantity, curves, state.whole);
+        if (!domain) return "No round was measured.";
+        state.note = noteOf(cell, quantity, curves, domain);
         state.offer(state.note);
-        return drawn(cell, quantity, coincide(curves, range.domain), range.domain, width);
+        return drawn(cell, quantity, coincide(quantity, curves), domain, width);
       },
       table: () => {
         const shown = quantity.series.filter((series) => cell.isShown(series.model));
@@ -118,16 +118,18 @@
     });
   }
 
+  /** The axis that the report gives; that of all points where it is asked for, or where no point would be seen. */
+  function domainOf(quantity, curves, whole) {
+    const points = curves.flatMap((curve) => curve.points.filter((point) => !page.missing(point.y)));
+    if (!points.length) return null;
+    const [low, high] = quantity.domain;
+    if (!whole && points.some((point) => point.y >= low && point.y <= high)) return [low, high];
+    return page.padded(d3.min(points, (p) => Math.min(p.y, p.low ?? p.y)), d3.max(points, (p) => Math.max(p.y, p.high ?? p.y)), 0.04);
+  }
+
   /** Lines that lie on each other get stripes, so that all are seen: the first whole below, then shifted dashes. */
-  function coincide(curves, domain) {
-    const close = 0.004 * (domain[1] - domain[0]);
-    const alike = (a, b) => a.points.length === b.points.length && a.points.every((p, i) => p.x === b.points[i].x && (page.missing(p.y) ? page.missing(b.points[i].y) : Math.abs(p.y - b.points[i].y) <= close));
-    const stacks = [];
-    for (const curve of curves) {
-      const stack = stacks.find((others) => alike(others[0], curve));
-      if (stack) stack.push(curve);
-      else stacks.push([curve]);
-    }
+  function coincide(quantity, curves) {
+    const stacks = quantity.stacks.map((keys) => curves.filter((curve) => keys.includes(curve.model)));
     for (const stack of stacks.filter((s) => s.length > 1)) {
       const dash = Math.max(5, 18 / stack.length);
       stack.forEach((curve, i) => {
@@ -142,10 +144,14 @@
     return { model: series.model, points: series.rounds.map((x, i) => ({ x, y: series.mean[i], low: series.low?.[i], high: series.high?.[i] })) };
   }
 
-  function noteOf(cell, range) {
-    const names = range.clipped.map((curve) => page.named(cell.title(curve.model), 40));
+  /** Which lines the axis cuts, as the report names them; else whether any point lies beyond it. */
+  function noteOf(cell, quantity, curves, domain) {
+    const beyond = (point) => !page.missing(point.y) && (point.y < domain[0] || point.y > domain[1]);
+    const leaving = curves.filter((curve) => curve.points.some(beyond));
+    const cut = new Set(quantity.outside.flatMap((side) => [...side.wholly, ...side.partly]));
+    const names = leaving.filter((curve) => cut.has(curve.model)).map((curve) => page.named(cell.title(curve.model), 40));
     if (names.length) return `Cut off, so that the others can be told apart: ${names.slice(0, 4).join("; ")}${names.length > 4 ? ` and ${names.length - 4} more` : ""}.`;
-    return range.early ? "The first rounds lie beyond the axis." : "";
+    return leaving.length ? "The first rounds lie beyond the axis." : "";
   }
 
   function value(quantity, number) {

@@ -1,0 +1,161 @@
+"""How one comparison stands: the findings of its audit, the best model and its lead, its ties, and who loses most."""
+
+import math
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from idiolect.report.view.parts import Key, Part
+from idiolect.study.analyse import resolution
+from idiolect.study.analyse.intervals import best_of
+from idiolect.study.analyse.outcomes import Line
+from idiolect.study.analyse.pairs import Pair, pairs_among
+
+_SEVERE = re.compile(
+    r"^[1-9][\d,]* of [\d,]+ \w+ samples .* have an exact copy|FITTED ON TEST SAMPLES|^Known leak: |^Column '"
+)
+
+
+_AUDIT = re.compile(
+    r"^(No leak found|Not audited|The samples of different sites|Known leak: |Column '.*' alone tells)"
+    r"|^Normalisation '"
+    r"|^[\d,]+ samples, [\d,]+ of them distinct|^[\d,]+ of [\d,]+ \w+ samples .* have an exact copy"
+)
+
+
+def is_finding(line: str) -> bool:
+    """Whether a sentence about data is of the audit; the others are notes."""
+    return _AUDIT.search(line) is not None
+
+
+def leaks_of(parts: Sequence[Part]) -> list[dict[str, Any]] | None:
+    """The findings of all parts, none twice; None if nothing is known of any audit."""
+    if all(part.audit is None for part in parts):
+        return None
+    several = len(parts) > 1
+    found = {
+        f"{part.title}: {line}" if several else line: is_severe(line) for part in parts for line in part.audit or ()
+    }
+    return [{"text": text, "severe": severe} for text, severe in found.items()]
+
+
+def findings_of(lines: Sequence[str]) -> list[dict[str, Any]]:
+    """The findings of one audit in the same form."""
+    return [{"text": line, "severe": is_severe(line)} for line in lines]
+
+
+def is_severe(line: str) -> bool:
+    """Whether a finding is of a leak, and not that there is none."""
+    return _SEVERE.search(line) is not None
+
+
+REFERENCES = ("local", "global")
+"""Methods that are no federation: training alone, and all samples in one place."""
+
+
+@dataclass(frozen=True)
+class Loser:
+    """The client that loses most with a model against training alone: scores are means over the common seeds.
+
+    told: -1 if the loss is beyond noise, 0 if not, 1 for a gain. losers: how many clients score worse than alone.
+    """
+
+    client: str
+    score: float
+    alone: float
+    samples: int
+    told: int | None
+    losers: int
+    clients: int
+
+
+@dataclass(frozen=True)
+class Leaders:
+    """best: the best line, training alone included; federated: the best line of a federated method.
+
+    against_local, against_shared: of the best federated line; None without that reference, or if it is it.
+    ties: other federated lines that the seeds do not tell apart from the best federated one.
+    """
+
+    best: Line
+    federated: Line | None
+    against_local: Pair | None
+    against_shared: Pair | None
+    ties: tuple[Key, ...]
+    loser: Loser | None
+
+
+def leaders_of(part: Part) -> Leaders | None:
+    """How a part stands; None without any score, and where only times are compared."""
+    lines = [line for line in part.lines if not math.isnan(line.pooled.mean) and line.method not in part.muted]
+    if not lines or part.timed:
+        return None
+    allowed = [line for line in lines if part.entry(line.method).name != "global"] or lines
+    federated = [line for line in allowed if part.entry(line.method).name not in REFERENCES]
+    best, top = _best(part, allowed), _best(part, federated) if federated else None
+    if top is None:
+        return Leaders(best, None, None, None, (), None)
+    key = (top.method, top.model)
+    return Leaders(
+        best,
+        top,
+        part.pairs.get(key) if part.local is not None else None,
+        _against(part, part.shared, key),
+        _ties(part, key, federated),
+        _loser(part, key),
+    )
+
+
+def _best(part: Part, lines: list[Line]) -> Line:
+    return lines[part.metric.best([line.pooled.mean for line in lines])]
+
+
+def _against(part: Part, reference: Key | None, key: Key) -> Pair | None:
+    """A line against the reference; p by Holm's method among all lines that were run."""
+    if reference is None or reference == key or not part.scores.get(reference):
+        return None
+    found = pairs_among(part.scores, reference, part.metric, part.clients)
+    return next((pair for pair in found if (pair.method, pair.model) == key), None)
+
+
+def _ties(part: Part, key: Key, federated: list[Line]) -> tuple[Key, ...]:
+    """The other federated lines whose difference to the best one is not beyond the seeds; all that read alike."""
+    lines = {(line.method, line.model): line for line in federated}
+    scores = {name: part.scores[name] for name in lines if part.scores.get(name)}
+    if key not in scores:
+        return ()
+    values = {
+        name: {seed: each.pooled[part.metric.name] for seed, each in by_seed.items()}
+        for name, by_seed in scores.items()
+    }
+    runs = [each for by_seed in scores.values() for each in by_seed.values()]
+    best = best_of(values, higher=part.metric.higher, resolution=resolution.of_samples(runs, part.metric))
+    alike = best.alike if best is not None and best.name == key else frozenset[Key]()
+    same = {name for name, line in lines.items() if line.pooled.mean == lines[key].pooled.mean}
+    return tuple(name for name in lines if name != key and (name in alike or name in same))
+
+
+def _loser(part: Part, key: Key) -> Loser | None:
+    """The client with the largest loss against training alone; None without it, or without a common client."""
+    ours, base = part.scores.get(key, {}), part.scores.get(part.local, {}) if part.local else {}
+    seeds = sorted({*ours} & {*base})
+    if not seeds or key == part.local:
+        return None
+    name, sign = part.metric.name, 1 if part.metric.higher else -1
+    one, alone = (np.mean([side[seed].values[name] for seed in seeds], axis=0) for side in (ours, base))
+    gain = sign * (one - alone)
+    if not np.isfinite(gain).any():
+        return None
+    worst, told = int(np.nanargmin(gain)), part.pairs[key].clients.told
+    return Loser(
+        part.clients[worst] if worst < len(part.clients) else str(worst),
+        float(one[worst]),
+        float(alone[worst]),
+        int(ours[seeds[0]].count[worst]),
+        told[worst],
+        int((gain < 0).sum()),
+        int(np.isfinite(gain).sum()),
+    )
