@@ -11,7 +11,7 @@ from tests.changed import ROOT, mirror_of
     ("path", "test"),
     [
         ("src/idiolect/runtime/round.py", "tests/runtime/test_round.py"),
-        ("src/idiolect/deploy/hub/server.py", "tests/deploy/test_transport.py"),
+        ("src/idiolect/deploy/hub/server.py", "tests/deploy/hub/test_server.py"),
         ("tests/runtime/test_round.py", "tests/runtime/test_round.py"),
         ("tests/federations.py", None),
         ("docs/advice.md", "tests/docs/test_words.py"),

@@ -19,8 +19,7 @@ from idiolect.deploy.nvflare.provision import Kits
 from idiolect.deploy.site.state import state_of
 from idiolect.deploy.this_machine import SITES, prepare, quick
 from idiolect.deploy.transport import HubTransport, Replies
-from idiolect.study.spec.experiment import comparison_of
-from idiolect.study.spec.experiment import Experiment
+from idiolect.study.spec.experiment import Experiment, comparison_of
 
 NAME = "small"
 

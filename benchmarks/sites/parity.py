@@ -14,9 +14,9 @@ from idiolect.data.federated import FederatedData
 from idiolect.deploy.messages import Vectors
 from idiolect.deploy.trees import named
 from idiolect.runtime.checkpoint import load_checkpoint
-from idiolect.study.spec.experiment import Experiment, digest
 from idiolect.study.run.launch import launch
 from idiolect.study.run.resolve import Workbench
+from idiolect.study.spec.experiment import Experiment, digest
 from idiolect.study.store.store import Store
 
 LIMIT = 1e-6

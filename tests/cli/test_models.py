@@ -97,7 +97,7 @@ def test_new_clients_of_a_finished_folder(idiolect, monkeypatch, tmp_path):
 
     # Ctrl-C, while models are made and while they are written: nothing is left.
     typed = [*arguments, "--method", "fedavg", "--out", "new folder/third"]
-    for place in ("study.personalized.personalize", "report.newcomers.newcomers_text"):
+    for place in ("study.run.personalized.personalize", "report.newcomers.newcomers_text"):
         with monkeypatch.context() as patched:
             patched.setattr(f"idiolect.{place}", interrupted)
             stopped = idiolect(*typed)

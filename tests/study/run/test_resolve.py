@@ -47,7 +47,7 @@ def test_small_batches_are_said(tmp_path):
 
 def test_a_model_without_a_body_is_said_of_a_method_that_shares_one():
     (row,) = Workbench().check(experiment({"name": "fedper"}))
-    assert any("trains alone" in note for note in row.provenance["notes"])
+    assert any("this is local training" in note for note in row.provenance["notes"])
 
 
 def test_cohorts_are_the_same_for_every_method_with_one_seed():

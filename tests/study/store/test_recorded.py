@@ -4,11 +4,11 @@ import pytest
 
 from idiolect import graphs
 from idiolect.algorithms.mocha import Mocha, Relation, Tasks
-from idiolect.cli.federate import recorded
 from idiolect.data import from_arrays, load
 from idiolect.data.federated import FederatedData, Split
 from idiolect.study.run.resolve import Workbench
 from idiolect.study.spec.experiment import experiment_of
+from idiolect.study.store import recorded
 from idiolect.study.store.recorded import (
     census,
     clients_key,
