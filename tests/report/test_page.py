@@ -1,3 +1,4 @@
+import json
 import re
 
 import pytest
@@ -151,3 +152,20 @@ def test_beside_the_runs_or_where_it_is_said(tmp_path):
     assert folders_page([tmp_path / "runs"], tmp_path / "page.html").read_bytes() == own
     with pytest.raises(StoreError, match="there is no folder"):
         folders_page([tmp_path / "runs"], tmp_path / "no" / "page.html")
+
+
+def test_a_page_that_is_written_again_is_that_of_report_json(tmp_path):
+    """Also of the figures that are there; a page elsewhere leaves report.json alone."""
+    folder = tmp_path / "runs"
+    results = compared(folder)
+    write_report(results, folder, COMMAND)
+    said, page = ((folder / name).read_bytes() for name in ("report.json", "report.html"))
+    assert b"figures/cell0-curves.png" in said
+    results.store.set_fact("audit d", ["Known leak: it was found later."])
+    folders_page([folder], tmp_path / "page.html")
+    assert (folder / "report.json").read_bytes() == said
+    folders_page([folder])
+    assert (folder / "report.html").read_bytes() != page
+    leaks = json.loads((folder / "report.json").read_text())["leaks"]
+    assert leaks == [{"text": "Known leak: it was found later.", "severe": True}]
+    assert b"figures/cell0-curves.png" in (folder / "report.json").read_bytes()

@@ -1,7 +1,7 @@
 """The report of a comparison in one folder: report.md, report.html, report.json, its figures, and raw numbers."""
 
 import re
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -20,11 +20,12 @@ from idiolect.report.markdown import ACROSS, report_text
 from idiolect.report.raw import clients_csv, diagnostics_csv, write_csv
 from idiolect.report.style import save
 from idiolect.report.view.as_json import REPORT, to_dict, write_json
-from idiolect.report.view.folder import view_of_folders
+from idiolect.report.view.folder import view_of_folder, view_of_folders
 from idiolect.report.view.from_store import view_of
-from idiolect.report.view.parts import Part
+from idiolect.report.view.parts import Part, View
 from idiolect.study.advice.stored import is_advice, stored_advice
 from idiolect.study.analyse.results import Results
+from idiolect.study.store.store import DATABASE
 
 
 def write_report(results: Results, folder: str | Path, command: str) -> list[Path]:
@@ -46,17 +47,12 @@ def write_report(results: Results, folder: str | Path, command: str) -> list[Pat
     if any(run.diagnostics for run in view.runs):
         written.append(folder / "diagnostics.csv")
         diagnostics_csv(results, written[-1])
-    parts: list[Part] = []
-    for part, stem in zip(view.parts, stems([part.id for part in view.parts]), strict=True):
-        figures: list[tuple[str, str]] = []
-        for kind, figure, caption in _figures(part) if part.ended else []:
-            name = f"figures/{stem}-{kind}.png"
-            written += save(figure, folder / name)
-            figures.append((f"{part.title}: {caption}", name))
-        parts.append(replace(part, figures=tuple(figures)))
+    for part, stem in zip(view.parts, _stems(view), strict=True):
+        for kind in _kinds(part) if part.ended else ():
+            written += save(FIGURES[kind][0](part), folder / f"figures/{stem}-{kind}.png")
     if view.across:
         written += save(across_figure(view.parts, view.across), folder / ACROSS)
-    view = replace(view, parts=tuple(parts))
+    view = _with_figures(view, folder)
     told = to_dict(view)
     write_json(told, folder / REPORT)
     page = folder / "report.md"
@@ -65,14 +61,32 @@ def write_report(results: Results, folder: str | Path, command: str) -> list[Pat
     return [page, *written, folder / REPORT, write_page(payload_of(told), folder / PAGE)]
 
 
-def _figures(part: Part) -> list[tuple[str, Figure, str]]:
-    """Draw a part's figures: (end of the file name, figure, caption) of each."""
-    if part.timed:  # such cells run few rounds: their scores mean nothing
-        return [("times", times_figure(part), "seconds a round, measured and published")]
-    return [
-        ("curves", curves_figure(part), "test score and training loss over rounds"),
-        ("clients", strips_figure(part), "test score of every client"),
-    ]
+FIGURES: dict[str, tuple[Callable[[Part], Figure], str]] = {
+    "curves": (curves_figure, "test score and training loss over rounds"),
+    "clients": (strips_figure, "test score of every client"),
+    "times": (times_figure, "seconds a round, measured and published"),
+}
+"""The figures of a part by the end of their file names: what draws them, and their captions."""
+
+
+def _kinds(part: Part) -> tuple[str, ...]:
+    """The figures that a part has; where only times are compared, few rounds were run and scores mean nothing."""
+    return ("times",) if part.timed else ("curves", "clients")
+
+
+def _with_figures(view: View, folder: Path) -> View:
+    """The view with the figures of a folder that are there."""
+    parts: list[Part] = []
+    for part, stem in zip(view.parts, _stems(view), strict=True):
+        names = {kind: f"figures/{stem}-{kind}.png" for kind in _kinds(part)}
+        known = {kind: name for kind, name in names.items() if (folder / name).is_file()}
+        captions = tuple((f"{part.title}: {FIGURES[kind][1]}", name) for kind, name in known.items())
+        parts.append(replace(part, figures=captions))
+    return replace(view, parts=tuple(parts))
+
+
+def _stems(view: View) -> list[str]:
+    return stems([part.id for part in view.parts])
 
 
 def stems(ids: Sequence[str]) -> list[str]:
@@ -90,13 +104,24 @@ def stems(ids: Sequence[str]) -> list[str]:
 def folders_page(folders: Sequence[Path], out: Path | None = None) -> Path:
     """Write the page of one folder or several; returns its path. out: by default `PAGE` in the first folder.
 
+    Without `out`, report.json of a folder of runs is written again, too, so that the two agree.
+
     Raises `StoreError` or `DataError` if a folder holds neither runs nor an advice or cannot be read, or if the page
     cannot be written.
     """
-    target = out or folders[0] / PAGE
+    first = folders[0]
+    if out is None and len({*folders}) == 1 and (is_advice(first) or _has_runs(first)):
+        return write_folder(first)
     if out is not None:
         check_writable(out)
-    return write_page(payload_of(folders_dict(folders)), target)
+    return write_page(payload_of(folders_dict(folders)), out or first / PAGE)
+
+
+def _has_runs(folder: Path) -> bool:
+    try:
+        return (folder / DATABASE).is_file()
+    except (OSError, ValueError):  # no path of a folder, which is refused where it is read
+        return False
 
 
 def folders_dict(folders: Sequence[Path]) -> dict[str, Any]:
@@ -111,6 +136,9 @@ def folders_dict(folders: Sequence[Path]) -> dict[str, Any]:
 
 def write_folder(folder: Path) -> Path:
     """Write report.json and the page of a folder of runs or an advice; returns the page's path."""
-    told = folders_dict([folder])
+    if is_advice(folder):
+        told = advice_dict(stored_advice(folder))
+    else:
+        told = to_dict(_with_figures(view_of_folder(folder), folder))
     write_json(told, folder / REPORT)
     return write_page(payload_of(told), folder / PAGE)
