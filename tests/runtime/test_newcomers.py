@@ -188,7 +188,7 @@ def test_mocha_refuses_new_clients_beside_a_relation_that_does_not_know_them(set
     simulation = trainable("mocha")
     method = idiolect.Mocha(**setting)
     other = Simulation(simulation.data, simulation.objective, simulation.params, method)
-    with pytest.raises(ConfigError, match="says nothing of new clients"):
+    with pytest.raises(ConfigError, match="has no row for new clients"):
         personalize(other, run(other, 1), simulation.data)
 
 

@@ -8,8 +8,8 @@ from typing import Any, TypeAlias, cast
 import equinox as eqx
 
 from idiolect.algorithms.base import Algorithm
-from idiolect.algorithms.registry import ALGORITHMS, register, specification
 from idiolect.algorithms.registry import build as build_method
+from idiolect.algorithms.registry import register, specification
 from idiolect.core.errors import ConfigError, DataError, kind_of, unknown
 from idiolect.core.random import MOST_SEED
 from idiolect.core.settings import whole
@@ -98,7 +98,7 @@ def _label(spec: Mapping[str, Any]) -> str:
 
 def _not_a_method(method: Any) -> ConfigError:
     return ConfigError(
-        f"a method is a name ({', '.join(list(ALGORITHMS)[:3])}, ...), a specification such as "
+        "a method is a name (pfedme, perfedavg, fedavg, ...), a specification such as "
         f"{{'name': 'pfedme', 'rate': 0.01}}, or idiolect.PFedMe(rate=0.01), not {kind_of(method)}"
     )
 

@@ -20,7 +20,7 @@ from idiolect.study.store.store import Store
 from tests.engine import DATA, FEDAVG, LOCAL, content, dies, experiment, leftovers, run
 from tests.killed import INSTANTS, POPULATION, ROWS, SETTINGS
 
-ROOT = Path(__file__).parents[2]
+ROOT = Path(__file__).parents[3]
 
 
 @pytest.fixture(scope="module")

@@ -48,7 +48,7 @@ def test_the_scores_are_those_of_run_personalize(results):
 def test_a_method_that_refuses_new_clients_says_so_and_its_run_is_done(results):
     assert results.store.run("cell/mocha/seed0").status == "done"
     assert results.store.scores("cell/mocha/seed0", 2, "personal", NEW) is None
-    assert "says nothing of new clients" in results.store.fact(f"{NEW} cell/mocha/seed0")
+    assert "has no row for new clients" in results.store.fact(f"{NEW} cell/mocha/seed0")
 
 
 def test_private_states_in_a_file_are_refused_before_anything_runs():

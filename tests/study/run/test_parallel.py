@@ -18,7 +18,7 @@ from idiolect.study.store.claim import stored_experiment
 from idiolect.study.store.store import DATABASE, Store
 from tests.engine import LOCAL, content, experiment, run
 
-ROOT = Path(__file__).parents[2]
+ROOT = Path(__file__).parents[3]
 ROUNDS = 40
 PROGRAM = f"""
 from pathlib import Path
