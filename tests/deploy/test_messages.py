@@ -101,3 +101,9 @@ def test_what_a_message_says():
     assert Message({"error": "no"}).error == "no"
     assert Message().error == ""
     assert Message({}, VECTORS).size == sum(vector.nbytes for vector in VECTORS.values())
+
+
+def test_a_part_does_not_contain_parts_with_longer_names():
+    vectors = {"view": np.zeros(1), "view/x": np.ones(1), "view2/x": np.ones(2), "viewed": np.ones(3)}
+    assert [*under("view", vectors)] == ["view", "view/x"]
+    assert [*part_of("view2", vectors)] == ["x"]

@@ -75,3 +75,5 @@ def test_what_cannot_be_divided_is_refused():
         Folds(classification((9, 1)).data)
     with pytest.raises(ConfigError, match="folds = 1 must lie between 2 and 100"):
         Folds(classification((9, 4)).data, 1)
+    with pytest.raises(ConfigError, match="folds = 10 is more than any client has training samples, at most 9"):
+        Folds(classification((9, 4)).data, 10)
