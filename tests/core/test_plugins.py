@@ -14,18 +14,18 @@ from idiolect.core.errors import ConfigError
 from idiolect.core.plugins import PluginWarning, Registry, provided
 
 ROOT = Path(__file__).parents[2]
-PACKAGE = '''
+METHOD = '''
 import jax
 import jax.numpy as jnp
-import numpy as np
 
 import idiolect
-from idiolect.data import FederatedData, from_arrays
-from idiolect.metrics.base import OfSums
 
 
 class Halfway(idiolect.Algorithm):
-    """The server moves by half of the mean step; one full gradient step per client."""
+    """The server moves by half of the mean step; one full gradient step per client.
+
+    rate: the length of a client's step.
+    """
 
     name = "halfway"
     title = "Halfway"
@@ -39,6 +39,11 @@ class Halfway(idiolect.Algorithm):
     def aggregate(self, shared, cohort, messages):
         mean = jax.tree.map(lambda leaf: jnp.mean(leaf, axis=0), messages)
         return jax.tree.map(lambda old, new: (old + new) / 2, shared, mean)
+'''
+METRIC = '''
+import jax.numpy as jnp
+
+from idiolect.metrics.base import OfSums
 
 
 class Misses(OfSums):
@@ -52,6 +57,11 @@ class Misses(OfSums):
 
     def finish(self, sums, count):
         return sums, count
+'''
+DATA = '''
+import numpy as np
+
+from idiolect.data import FederatedData, from_arrays
 
 
 def clouds(clients: int = 3, seed: int = 0) -> FederatedData:
@@ -62,6 +72,7 @@ def clouds(clients: int = 3, seed: int = 0) -> FederatedData:
         parts[f"c{i}"] = (rng.normal(size=(40, 2)) + 2 * y[:, None]).astype("f4"), y
     return from_arrays(parts)
 '''
+PACKAGE = METHOD + METRIC + DATA
 ENTRIES = """[idiolect.methods]
 halfway = brought:Halfway
 broken = brought:Nothing
@@ -195,54 +206,6 @@ def test_what_cannot_be_used_is_left_out_with_its_package_and_the_reason(monkeyp
     assert provided("other", (), taken) == {}
 
 
-METHOD = '''
-"""Halves."""
-
-import jax
-import jax.numpy as jnp
-
-from idiolect.algorithms.base import Algorithm
-
-
-class Halves(Algorithm):
-    """The server moves by half of the mean step.
-
-    rate: the length of a client's step.
-    """
-
-    name = "halves"
-    title = "Halves"
-    summary = "half of a step"
-    source = "a test"
-    rate: float = 0.5
-
-    def local(self, view, private, client, key):
-        return jax.tree.map(lambda p, g: p - self.rate * g, view, client.grad(view, None)), private
-
-    def aggregate(self, shared, cohort, messages):
-        mean = jax.tree.map(lambda leaf: jnp.mean(leaf, axis=0), messages)
-        return jax.tree.map(lambda old, new: (old + new) / 2, shared, mean)
-'''
-METRIC = '''
-"""Wrong labels."""
-
-import jax.numpy as jnp
-
-from idiolect.metrics.base import OfSums
-
-
-class Wrong(OfSums):
-    """The share of wrong labels."""
-
-    name, column, task, higher = "wrong", "wrong", "classification", False
-    is_mean = True
-
-    def sample(self, outputs, label):
-        return (jnp.argmax(outputs) != label).astype(outputs.dtype)
-
-    def finish(self, sums, count):
-        return sums, count
-'''
 FOUND = """
 import sys
 import idiolect.algorithms, idiolect.metrics
@@ -253,20 +216,20 @@ from docs.make import cards, stub
 from idiolect.cli.main import app
 from idiolect.metrics.registry import describe_metrics
 
-assert idiolect.Halves.name == "halves" and "Halves" in idiolect.__all__
-assert "from idiolect.algorithms.halves import Halves as Halves" in stub.stub()
-assert {"Others": ["methods/halves.md"]} in cards.navigation()
-assert "| `rate` |" in cards.settings(idiolect.Halves)
-assert "share of wrong labels" in describe_metrics()["wrong"]
+assert idiolect.Halfway.name == "halfway" and "Halfway" in idiolect.__all__
+assert "from idiolect.algorithms.halfway import Halfway as Halfway" in stub.stub()
+assert {"Others": ["methods/halfway.md"]} in cards.navigation()
+assert "| `rate` |" in cards.settings(idiolect.Halfway)
+assert "share of wrong labels" in describe_metrics()["misses"]
 data = idiolect.data.synthetic(clients=3)
-idiolect.compare(data, "mlr", ["halves"], rounds=2, metric="wrong", out=sys.argv[3])
-app(["list", "methods", "halves"])
+idiolect.compare(data, "mlr", ["halfway"], rounds=2, metric="misses", out=sys.argv[3])
+app(["list", "methods", "halfway"])
 """
 
 
 def test_a_new_method_or_metric_is_one_file(tmp_path):
     """Its file in the folder is all: exports, cards, the site's navigation, help and commands know it."""
-    for folder, name, text in (("algorithms", "halves", METHOD), ("metrics", "wrong", METRIC)):
+    for folder, name, text in (("algorithms", "halfway", METHOD), ("metrics", "misses", METRIC)):
         (tmp_path / folder).mkdir()
         (tmp_path / folder / f"{name}.py").write_text(text)
     folders = [str(tmp_path / name) for name in ("algorithms", "metrics", "out")]
@@ -281,8 +244,8 @@ def test_a_new_method_or_metric_is_one_file(tmp_path):
     assert done.returncode == 0, done.stderr
     assert "the length of a client's step" in done.stdout
     report = (tmp_path / "out" / "report.md").read_text()
-    assert "| wrong |" in report
-    assert "| halves |" in report
+    assert "| misses |" in report
+    assert "| halfway |" in report
 
 
 def test_the_stub_for_type_checkers_is_that_of_today():

@@ -2,7 +2,6 @@
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any
 
 import jax
 import jax.numpy as jnp
@@ -99,6 +98,7 @@ class Evaluator:
         self.metrics = tuple(measured(simulation.data.task) if metrics is None else metrics)
         self.ids = evaluated_clients(simulation.data.num_clients, clients)
         self._splits: dict[str, tuple[Samples, Tiles]] = {}
+        self._compiled: dict[tuple[str, ...], Compiled] = {}  # by the splits that are scored
 
     def _split(self, name: str) -> tuple[Samples, Tiles]:
         if name not in self._splits:
@@ -163,8 +163,12 @@ class Evaluator:
         self, ids: Int[np.ndarray, "n"], scored: Mapping[str, tuple[Samples, Tiles]] | None = None
     ) -> tuple[Compiled, Arguments]:
         """The compiled evaluation of some clients, and its arguments."""
-        plan, train = self.simulation.member.plan, self._split("train")[0]
-        return alone(Member(plan, None, train, ids, dict(scored or {})), self.metrics)
+        member = Member(self.simulation.placed, None, self._split("train")[0], ids, dict(scored or {}))
+        splits = tuple(member.scored)
+        if splits not in self._compiled:
+            self._compiled[splits] = alone(member, self.metrics)[0]
+        compiled = self._compiled[splits]
+        return compiled, compiled.arguments(member)
 
     def __call__(
         self, state: State, names: Sequence[str] | None = None, splits: Sequence[str] = ("test",)
@@ -186,26 +190,27 @@ class Evaluator:
             parts.append(jax.tree.map(np.asarray, part))
         found = parts[0] if len(parts) == 1 else jax.tree.map(lambda *rows: np.concatenate(rows), *parts)
         # Rows beyond the number of clients are the padding of the last portion.
-        ordered = in_order(found, model_names, splits)
-        scale = self.simulation.data.label_scale
-        return client_scores(measured_of(self.metrics, ordered, clients), self.metrics, scale)
-
-
-def in_order(found: Mapping[str, Mapping[str, Any]], names: Sequence[str], splits: Sequence[str]) -> Any:
-    """What was found by model and split, in this order; JAX sorts the keys of what it returns."""
-    return {name: {split: found[name][split] for split in splits} for name in names}
+        measured = measured_of(self.metrics, found, model_names, splits, clients)
+        return client_scores(measured, self.metrics, self.simulation.data.label_scale)
 
 
 def measured_of(
-    metrics: Sequence[Metric], found: Mapping[str, Mapping[str, tuple[Each, Pool]]], clients: int
+    metrics: Sequence[Metric],
+    found: Mapping[str, Mapping[str, tuple[Each, Pool]]],
+    names: Sequence[str],
+    splits: Sequence[str],
+    clients: int,
 ) -> dict[str, dict[str, Measured]]:
-    """Finish what devices returned for the first `clients` clients: by model and split."""
+    """Finish what devices returned for the first `clients` clients: by model and split, in the order asked for.
+
+    JAX sorts the keys of what it returns.
+    """
 
     def of(each: Each, pool: Pool) -> Measured:
         values, pooled = finished(metrics, each, pool)
         return values.first(clients), pooled
 
-    return {name: {split: of(*part) for split, part in by_split.items()} for name, by_split in found.items()}
+    return {name: {split: of(*found[name][split]) for split in splits} for name in names}
 
 
 def client_model(evaluator: Evaluator, state: State, model: str, client: str | int) -> ClientModel:

@@ -77,7 +77,8 @@ def alone(member: Member, metrics: Sequence[Metric] = ()) -> tuple["Compiled", A
     """The compiled functions of one member, and its arguments."""
     skeleton = Skeleton(member)
     own = [False] * sum(skeleton.given)
-    return Compiled.of(skeleton, own, member.plan, metrics), Arguments([], skeleton.leaves(member))
+    compiled = Compiled.of(skeleton, own, member.plan, metrics)
+    return compiled, compiled.arguments(member)
 
 
 class Compiled:
@@ -105,6 +106,10 @@ class Compiled:
         """Return the functions of equal members, or make them; see `compiled.once`."""
         key = cls, skeleton.key, tuple(skeleton.given), tuple(own), tuple(metrics), None if axis is None else axis.key
         return once(key, lambda: cls(skeleton, own, plan, metrics, axis))
+
+    def arguments(self, member: Member) -> Arguments:
+        """The arguments of one member alone that differs from the first one in its numbers only."""
+        return Arguments([], self._skeleton.leaves(member))
 
     def joined(self, states: Sequence[State]) -> State:
         """Stack the members' states, leaves (members, ...); that of one alone is placed on its devices."""

@@ -24,7 +24,7 @@ from idiolect.core.errors import require
 from idiolect.metrics.base import Metric
 from idiolect.runtime.compiled import Skeleton, is_argument, is_number
 from idiolect.runtime.devices import Devices, default_block
-from idiolect.runtime.evaluate import ClientScores, Evaluator, client_scores, in_order, measured_of
+from idiolect.runtime.evaluate import ClientScores, Evaluator, client_scores, measured_of
 from idiolect.runtime.members import Arguments, Axis, Member, of_all_clients, together
 from idiolect.runtime.round import Plan, State
 from idiolect.runtime.simulate import Simulation
@@ -158,8 +158,9 @@ class Program:
         found = jax.tree.map(np.asarray, found)
 
         def run(row: int) -> list[ClientScores]:
-            part = in_order(jax.tree.map(lambda leaf: np.asarray(leaf[row]), found), names, splits)
-            return client_scores(measured_of(self.metrics, part, data.num_clients), self.metrics, data.label_scale)
+            part = jax.tree.map(lambda leaf: np.asarray(leaf[row]), found)
+            measured = measured_of(self.metrics, part, names, splits, data.num_clients)
+            return client_scores(measured, self.metrics, data.label_scale)
 
         return [run(row) for row in range(len(rows))]
 

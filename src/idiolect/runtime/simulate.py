@@ -142,14 +142,14 @@ class Simulation:
         )
 
     @cached_property
-    def member(self) -> Member:
-        """The plan and the training samples, on the devices."""
-        return Member(self.devices.share(self.plan), self.arrays)
+    def placed(self) -> Plan:
+        """The plan with its numbers on the devices."""
+        return self.devices.share(self.plan)
 
     @cached_property
     def compiled(self) -> tuple[Compiled, Arguments]:
         """The compiled rounds, shared with other simulations of an equal plan, and the arguments of this one."""
-        return alone(self.member)
+        return alone(Member(self.placed, self.arrays))
 
     def advance(self, state: State, rounds: int) -> State:
         """Run `rounds` more rounds. The given state's buffers are consumed.
