@@ -29,6 +29,7 @@ from idiolect.data.sets.mnist import (
     read_fashion_mnist,
     read_mnist,
 )
+from idiolect.data.sets.mixed_effects import mixed_effects
 from idiolect.data.sets.mosei.mosei import mosei, mosi
 from idiolect.data.sets.omniglot import omniglot, omniglot_partition
 from idiolect.data.sets.registry import SOURCES, describe_data, load
@@ -67,6 +68,7 @@ __all__ = [
     "landmine",
     "load",
     "make_partition",
+    "mixed_effects",
     "mnist",
     "mnist_partition",
     "mosei",

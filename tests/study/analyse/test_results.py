@@ -183,6 +183,10 @@ def test_which_runs_are_where(tmp_path):
     cell = results.experiment.cells[0]
     assert results.clients(cell) == ["north", "south", "east", "west"]
     assert results.notes(cell) == ["the toy data leak on purpose"]
+    assert results.notes(cell.model_copy(update={"note": "made data"})) == [
+        "made data",
+        "the toy data leak on purpose",
+    ]
     assert results.round_seconds(cell, cell.method("fedavg")).mean == pytest.approx(1.25 / 20)
 
 

@@ -14,6 +14,7 @@ from idiolect.report.launch import launch
 from idiolect.study.run.engine import groups
 from idiolect.study.run.parallel import divide, run_parallel, shares
 from idiolect.study.run.resolve import Workbench
+from idiolect.study.spec.experiment import Experiment
 from idiolect.study.store.claim import stored_experiment
 from idiolect.study.store.store import DATABASE, Store
 from tests.engine import LOCAL, content, experiment, run
@@ -134,6 +135,15 @@ def test_work_is_divided_without_loss_longest_first():
         assert sorted(pairs) == sorted((t, s) for t in ("pfedme", "local") for s in range(7))
         assert pieces[0].title == "pfedme"
     assert len(divide(spec, groups(spec), 5)) >= 10
+
+
+def test_the_first_cell_runs_first():
+    """Although the second one costs more; within a cell the costliest method is first."""
+    one = experiment(LOCAL, {"name": "pfedme"}).cells[0]
+    spec = Experiment(name="two", cells=(one, one.model_copy(update={"id": "dearer", "rounds": 900})), seeds=2)
+    order = [(piece.cell, piece.title) for piece in divide(spec, groups(spec), 1)]
+    assert [cell for cell, _ in order] == sorted((cell for cell, _ in order), key=(one.id, "dearer").index)
+    assert order[0] == (one.id, "pfedme")
 
 
 def test_nothing_left_starts_no_process(tmp_path, monkeypatch):

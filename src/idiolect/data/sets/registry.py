@@ -13,6 +13,7 @@ from idiolect.data.federated import FederatedData
 from idiolect.data.sets.cifar10 import cifar10
 from idiolect.data.sets.har.fedmultimodal import har_fedmultimodal
 from idiolect.data.sets.har.har import har, har_modalities
+from idiolect.data.sets.mixed_effects import mixed_effects
 from idiolect.data.sets.mnist import emnist, fashion_mnist, mnist
 from idiolect.data.sets.mosei.mosei import mosei, mosi
 from idiolect.data.sets.omniglot import omniglot
@@ -33,6 +34,7 @@ def _provided(name: str, source: object) -> Callable[..., FederatedData]:
 _OWN: dict[str, Callable[..., FederatedData]] = {
     "synthetic": synthetic,
     "synthetic-population": synthetic_population,
+    "mixed-effects": mixed_effects,
     "mnist": mnist,
     "fashion-mnist": fashion_mnist,
     "emnist": emnist,

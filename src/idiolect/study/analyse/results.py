@@ -86,9 +86,10 @@ class Results:
         return self.metrics(cell)[0]
 
     def notes(self, cell: Cell) -> list[str]:
-        """The notes on the cell's data that a reader of its numbers needs."""
+        """What a reader of the cell's numbers needs to know: its own note, then those on its data."""
         rows = [row for method in cell.methods for row in self.finished(cell, method)]
-        return list(dict.fromkeys(note for row in rows for note in row.provenance.get("notes", [])))
+        noted = [note for row in rows for note in row.provenance.get("notes", [])]
+        return list(dict.fromkeys([*([cell.note] if cell.note else []), *noted]))
 
     def audit(self, cell: Cell) -> list[str]:
         """The findings of the leakage audit of the cell's data, as sentences."""

@@ -65,7 +65,8 @@ class Method(BaseModel):
 class Cell(Strict):
     """One federation on which methods are compared: data, model, rounds, cohort, evaluation.
 
-    id: its name in folders and for --only. title: above its table. data: a name of `idiolect list data`, or a table
+    id: its name in folders and for --only. title: above its table. note: what a reader of its numbers should know
+    beforehand, beside its table. data: a name of `idiolect list data`, or a table
     with the name and its settings. model: a name of `idiolect list models`, or a table likewise. methods: a
     table each. rounds: of communication. cohort: clients a round (null: all). sampling: cohorts of a "fixed"
     size, or each client by a coin of its own ("binomial"). eval_every: rounds between evaluations. select: the
@@ -80,11 +81,12 @@ class Cell(Strict):
     measured.
     """
 
-    PRESENTATION: ClassVar[frozenset[str]] = frozenset({"id", "title", "gaps", "tune", "draw", "private"})
+    PRESENTATION: ClassVar[frozenset[str]] = frozenset({"id", "title", "note", "gaps", "tune", "draw", "private"})
     """Fields that never change the numbers, only how they are shown or held."""
 
     id: str
     title: str = ""
+    note: str = ""
     data: dict[str, Any]
     model: dict[str, Any]
     rounds: Whole = Field(default=100, ge=1, le=MOST)
