@@ -20,6 +20,7 @@ from idiolect.data.sets.har.har import har, har_modalities
 from idiolect.data.sets.image_set import ImageSet
 from idiolect.data.sets.images import from_images, partition_images
 from idiolect.data.sets.like import encode_like
+from idiolect.data.sets.mixed_effects import mixed_effects
 from idiolect.data.sets.mnist import (
     emnist,
     fashion_mnist,
@@ -29,7 +30,6 @@ from idiolect.data.sets.mnist import (
     read_fashion_mnist,
     read_mnist,
 )
-from idiolect.data.sets.mixed_effects import mixed_effects
 from idiolect.data.sets.mosei.mosei import mosei, mosi
 from idiolect.data.sets.omniglot import omniglot, omniglot_partition
 from idiolect.data.sets.registry import SOURCES, describe_data, load
