@@ -17,21 +17,23 @@ from tests.report.html.made import compared, data_of
 
 def test_each_outcome_has_its_sentence(advice: Advice) -> None:
     begin = {
-        "shared": "**Federate, one shared model: FedAvg.**",
-        "alone": "**Do not federate:",
-        "unclear": "**It cannot be told",
+        "shared": "**Use one model for all (\u2068FedAvg\u2069): ",
+        "personal": "**Use \u2068FedAvg\u2069: ",
+        "alone": "**Do not federate: local training is as good or better.**",
+        "unclear": "**Inconclusive: collect more rows.**",
     }
     for outcome, text in begin.items():
         changed = replace(advice, decision=replace(advice.decision, outcome=outcome))
         assert answer(changed).startswith(text)
         assert "95 % interval" in answer(changed)
+        assert len(answer(changed).split("**")[1].split()) <= 15
 
 
 def test_more_rounds_are_asked_for_where_they_would_still_help(advice: Advice) -> None:
     decision = replace(advice.decision, outcome="unclear")
     for note, needed in (
-        ("fedavg: validation loss was still falling in round 2", "rounds first"),
-        ("", "not more rounds"),
+        ("fedavg: validation loss was still falling in round 2", "train more rounds"),
+        ("", "collect more rows"),
     ):
         assert needed in answer(replace(advice, decision=decision, notes=(note,)))
 
@@ -47,7 +49,7 @@ def test_a_gain_without_an_interval_has_the_reason(advice: Advice, tmp_path: Pat
     clients = tuple(replace(one, gap=none) for one in advice.decision.clients)
     decision = replace(advice.decision, federated=none, shared=none, beyond=none, loss=1.0, clients=clients)
     lines = tuple(replace(line, gap=none) if line.gap else line for line in advice.lines)
-    for outcome, shown in (("unclear", "-10.0 %"), ("shared", "10.0 %")):
+    for outcome, shown in (("unclear", "-10.0 %"), ("shared", "-10.0 %")):
         changed = replace(advice, decision=replace(decision, outcome=outcome), lines=lines)
         assert f"{shown} (no interval: equal in every division)" in answer(changed)
     text = page(changed)
@@ -68,7 +70,7 @@ def test_the_page_names_every_client_and_candidate(advice: Advice) -> None:
     line = advice.line("fedavg")
     assert line.rounds is not None
     assert f"It takes about {line.rounds:g} rounds" in text
-    assert f"all of them {72 * line.rounds:.3g} B together" in text  # 3 clients, 12 bytes down, 12 up
+    assert f"all of them together {72 * line.rounds:.3g} B." in text  # 3 clients, 12 bytes down, 12 up
 
 
 def test_the_folder_has_the_page_the_numbers_and_the_figure(advice: Advice, tmp_path: Path) -> None:
@@ -87,7 +89,7 @@ def page_data(advice):
 
 def test_the_page_tells_what_the_advice_does(advice, tmp_path):
     data = json.loads(json.dumps(page_data(advice), allow_nan=False))
-    assert data["answer"][0] == answer(advice).replace("**", "")
+    assert f"**{data['headline']}** {data['numbers']}" == answer(advice)
     cell = data["cells"][0]
     assert [[one["text"] for one in row["cells"]] for row in cell["table"]["rows"]] == table_rows(advice)[1:]
     titles = [method["title"] for method in cell["methods"]]
@@ -99,9 +101,8 @@ def test_the_page_tells_what_the_advice_does(advice, tmp_path):
     assert clients["scores"][clients["local"]] == [0, 0, 0]
     gaps = [client.gap.mean for client in advice.decision.clients]
     worst = advice.decision.clients[gaps.index(min(gaps))].name
-    assert f"\u2068{worst}\u2069" in data["questions"][2][1]
+    assert f"\u2068{worst}\u2069" in data["chips"][1]["text"]
     assert data["command"] == advice.command
-    assert advice.command in data["questions"][4][1]
 
 
 def test_the_page_of_its_folder_is_the_same(advice, tmp_path):
@@ -121,17 +122,17 @@ def test_who_loses_is_told_with_its_uncertainty(advice):
     first, *rest = advice.decision.clients
     lost = replace(first, call="loses", gap=replace(first.gap, mean=-0.5, low=-0.7, high=-0.3))
     decision = replace(advice.decision, clients=(lost, *rest))
-    told = page_data(replace(advice, decision=decision))["questions"][2][1]
-    assert told.startswith(
-        "\u2068c0\u2069 loses most, its loss is higher than with training alone by 0.5 (95 % interval +0.3 to +0.7, "
+    chip = page_data(replace(advice, decision=decision))["chips"][1]
+    assert chip["title"].startswith("1 of 3 clients lose, tested")
+    assert chip["text"].startswith(
+        f"Largest loss: \u2068c0\u2069, {advice.loss_name} lower than with local training by -0.5 [-0.7, -0.3], "
     )
-    assert told.endswith("beyond noise.")
+    assert chip["text"].endswith("beyond noise.")
 
 
 def test_a_client_without_an_interval_has_the_reason(advice):
     none = Difference(-0.5, None, None, None, 3, "equal in every division")
     clients = tuple(replace(one, gap=none) for one in advice.decision.clients)
     data = page_data(replace(advice, decision=replace(advice.decision, clients=clients)))
-    rows = clients[0].rows
-    assert f"training alone by 0.5 (no interval: equal in every division, {rows} test rows)" in data["answer"][2]
+    assert "local training by -0.5 [—: equal in every division]" in data["chips"][1]["text"]
     assert "-0.5 [—: equal in every division]" in json.dumps(data, ensure_ascii=False)

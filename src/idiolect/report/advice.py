@@ -1,9 +1,9 @@
-"""The report of an advice: the answer first, then the table, the clients by name, what it takes, and the rule."""
+"""The report of an advice: the headline, the table, the clients by name, rounds and bytes, and the rule."""
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, get_args
 
 import numpy as np
 import pandas as pd
@@ -14,8 +14,8 @@ from idiolect.core.files import atomic_write
 from idiolect.core.rights import make_folder
 from idiolect.report.style import GREY, HIT, MISS, beside, blank, caption, save, tidy
 from idiolect.report.text import MISSING, isolated, plain_difference, size, value
-from idiolect.report.view.answers import QUESTIONS, leak_sentence
-from idiolect.report.view.as_json import VERSION, plain, skew
+from idiolect.report.view.as_json import VERSION, of_conclusion, plain, skew
+from idiolect.report.view.conclusion import Chip, Conclusion, leak_words
 from idiolect.report.view.leaders import findings_of
 from idiolect.report.view.parts import Census
 from idiolect.study.advice.advise import Advice, Line
@@ -24,47 +24,46 @@ from idiolect.study.advice.stored import store_advice
 from idiolect.study.analyse.intervals import Difference
 
 _MOST = 12  # clients named in a sentence
-_KINDS = {"alone": "training alone", "shared": "one shared model", "personal": "a model for each client"}
-_CALLS: tuple[Call, ...] = ("gains", "loses", "cannot be told")
-_COLOURS = {"gains": HIT, "loses": MISS, "cannot be told": GREY}
+_KINDS = {"alone": "local training", "shared": "one shared model", "personal": "a model for each client"}
+_CALLS: tuple[Call, ...] = get_args(Call)
+_COLOURS = dict(zip(_CALLS, (HIT, MISS, GREY), strict=True))
+_SHOWN = dict(zip(_CALLS, ("gains", "loses", "inconclusive"), strict=True))
+_SIGNS = dict(zip(_CALLS, (1, -1, 0), strict=True))
+"""The calls of a client in order: it gains, it loses, neither is shown."""
 
 
 def answer(advice: Advice) -> str:
-    """The answer in at most three sentences: federate or not, with what, how sure."""
-    decision, title = advice.decision, title_of(advice, advice.decision.method)
+    """The headline in bold and its numbers."""
+    one = conclusion_of(advice)
+    return f"**{one.headline}** {one.numbers}"
+
+
+def conclusion_of(advice: Advice) -> Conclusion:
+    """The headline of an advice, its numbers, and who gains and loses."""
+    decision, about = advice.decision, advice.about
+    title = isolated(title_of(advice, decision.method))
     gain = {"shared": decision.shared, "personal": decision.personal}.get(decision.outcome) or decision.federated
-    sure = f"{_percent(gain, decision.loss)} of the loss of training alone"
-    if decision.outcome == "shared":
-        return f"**Federate, one shared model: {title}.** It lowers the test loss by {sure}."
-    if decision.outcome == "personal":
-        return f"**Federate, a personal model for each client: {title}.** It lowers the test loss by {sure}."
-    if decision.outcome == "alone":
-        return (
-            "**Do not federate: each client trains alone.** "
-            f"The best federated models ({title}) change the test loss by {_signed(decision)} of that of training "
-            f"alone: {decision.why}."
-        )
+    less = f"{100 * gain.mean / decision.loss:.1f} % lower test loss than local training"
     falling = any("still falling" in note for note in advice.notes)
-    needed = "more rounds first (see the notes), then perhaps more rows" if falling else "more rows, not more rounds"
-    return (
-        f"**It cannot be told from these rows.** The best federated models ({title}) change the test loss by "
-        f"{_signed(decision)} of that of training alone: {decision.why}. Needed are {needed}."
+    kind, words = {
+        "shared": ("use", f"Use one model for all ({title}): {less}."),
+        "personal": ("use", f"Use {title}: {less}."),
+        "alone": ("local", "Do not federate: local training is as good or better."),
+        "unclear": ("inconclusive", f"Inconclusive: {'train more rounds' if falling else 'collect more rows'}."),
+    }[decision.outcome]
+    numbers = (
+        f"{about.num_clients} clients, {about.rows:,} rows, {advice.splits} divisions; {title}: test loss "
+        f"{_signed(gain, decision.loss)} compared with local training"
     )
+    return Conclusion(kind, words, numbers, (*_chips(advice),), None)  # pyright: ignore[reportArgumentType]
 
 
-def _signed(decision: object) -> str:
-    gain, loss = decision.federated, decision.loss  # pyright: ignore[reportAttributeAccessIssue]
+def _signed(gain: Difference, loss: float) -> str:
+    """The change of the loss as a share of that of local training, with its interval."""
     mean = f"{-100 * gain.mean / loss:+.1f} %"
     if gain.low is None or gain.high is None:
         return f"{mean} (no interval: {gain.why})"
     return f"{mean} (95 % interval {-100 * gain.high / loss:+.1f} to {-100 * gain.low / loss:+.1f})"
-
-
-def _percent(gain: Difference, loss: float) -> str:
-    mean = f"{100 * gain.mean / loss:.1f} %"
-    if gain.low is None or gain.high is None:
-        return f"{mean} (no interval: {gain.why})"
-    return f"{mean} (95 % interval {100 * gain.low / loss:.1f} to {100 * gain.high / loss:.1f})"
 
 
 def title_of(advice: Advice, name: str) -> str:
@@ -74,7 +73,7 @@ def title_of(advice: Advice, name: str) -> str:
 
 
 def page(advice: Advice, figure: bool = True) -> str:
-    """The whole page in Markdown. figure: with the link to the figure beside it; a terminal has no use for it."""
+    """The whole page in Markdown. figure: with the link to the figure, which a terminal does not show."""
     decision, about = advice.decision, advice.about
     under = {"shared": "the shared model", "personal": "its personal model"}.get(
         decision.outcome, "the best federated model"
@@ -85,8 +84,8 @@ def page(advice: Advice, figure: bool = True) -> str:
         f"{about.num_clients} clients, {about.rows} rows, {advice.splits} random divisions of each client's rows "
         "(55 % training, 20 % validation, 25 % test).",
         *([takes(advice)] if decision.outcome in ("shared", "personal") else []),
-        f"## Who gains, who loses\n\nUnder {under}, against training alone; of the clients named, at most 5 % are "
-        "named wrongly on average.",
+        f"## Who gains, who loses\n\nWith {under}, compared with local training. On average at most 5 % of the named "
+        "clients are named wrongly.",
         _clients(advice),
         "## What was compared\n",
         _table(advice),
@@ -101,10 +100,10 @@ def page(advice: Advice, figure: bool = True) -> str:
 def columns_text(advice: Advice) -> str:
     """What the table's columns and its last lines are."""
     return (
-        f"Loss: {_loss_words(advice)}. Gap: by how much the loss is lower than with training alone, with its 95 % "
-        "interval. Worse off: the share of clients whose mean loss is higher than with training alone; surely: of "
-        "those of whom it can be told. `own`, `pooled`: each client's rows, or all rows in one place (which no "
-        "federation allows), scikit-learn with a penalty chosen by cross-validation. `guess`: the mean, or the "
+        f"Loss: {_loss_words(advice)}. Gap: by how much the loss is lower than with local training, with its 95 % "
+        "interval. Worse off: the share of clients with a higher mean loss than with local training; surely: the "
+        "share for which this is beyond noise. `own`, `pooled`: each client's rows, or all rows in one place (which "
+        "no federation allows), scikit-learn with a penalty chosen by cross-validation. `guess`: the mean, or the "
         "shares of the labels."
     )
 
@@ -124,8 +123,8 @@ def takes(advice: Advice) -> str:
     total = line.rounds * (down + up) * advice.about.num_clients
     return (
         f"It takes about {line.rounds:g} rounds (median of those that validation data chose, of at most "
-        f"{advice.rounds}); a client receives {size(down)} and sends {size(up)} a round, all of them "
-        f"{size(total)} together."
+        f"{advice.rounds}). A client receives {size(down)} and sends {size(up)} per round; all of them together "
+        f"{size(total)}."
     )
 
 
@@ -136,11 +135,11 @@ def _clients(advice: Advice) -> str:
         names = [client.name for client in called if client.call == call]
         more = f" and {len(names) - _MOST} more" if len(names) > _MOST else ""
         shown = ", ".join(names[:_MOST]) + more if names else "none"
-        lines.append(f"- {call}: {len(names)} ({shown})" if names else f"- {call}: none")
+        lines.append(f"- {_SHOWN[call]}: {len(names)} ({shown})" if names else f"- {_SHOWN[call]}: none")
     if few := [client.name for client in called if client.rows < FEWEST_OF_CLIENT]:
         more = f" and {len(few) - _MOST} more" if len(few) > _MOST else ""
         shown = ", ".join(few[:_MOST]) + more
-        lines.append(f"- of these, too small to be told (fewer than {FEWEST_OF_CLIENT} test rows): {shown}")
+        lines.append(f"- inconclusive with fewer than {FEWEST_OF_CLIENT} test rows: {shown}")
     return "\n".join(lines)
 
 
@@ -181,10 +180,10 @@ def rule_text(advice: Advice) -> str:
     beyond = decision.beyond
     text = (
         "In each division every method's setting and round are those with the least validation loss, and so is the "
-        "best shared and the best personal method; test rows are then looked at once. Intervals are corrected for "
+        "best shared and the best personal method; test rows are then used once. Intervals are corrected for "
         "the rows that divisions share (Nadeau and Bengio, 2003). Federate: the gain's interval lies above 0. Do not "
-        f"federate: it ends below {100 * MARGIN:g} % of the loss of training alone, or one shared model is surely "
-        f"worse and the mean gain is below that. Otherwise it cannot be told. Here: {decision.why}."
+        f"federate: it ends below {100 * MARGIN:g} % of the loss of local training, or one shared model is surely "
+        f"worse and the mean gain is below that. Otherwise it is inconclusive. Here: {decision.why}."
     )
     if beyond is not None:
         text += f" Loss of the shared model minus that of the personal ones: {plain_difference(beyond)}."
@@ -246,7 +245,7 @@ def _kept_names(advice: Advice) -> list[str]:
 
 
 def figure_of(advice: Advice) -> Figure:
-    """Draw every client's gap to training alone with its interval, sorted, coloured by what can be told."""
+    """Draw every client's gap to local training with its interval, sorted, coloured by its call."""
     called = sorted(advice.decision.clients, key=lambda one: one.gap.mean)
     figure = blank(7.0, 1.2 + min(0.2 * len(called), 16.0))
     axes = figure.subplots()
@@ -261,9 +260,9 @@ def figure_of(advice: Advice) -> Figure:
     else:
         axes.set_yticks([])
         axes.set_ylabel(f"{len(called)} clients", fontsize=10)
-    axes.set_xlabel(f"test {advice.loss_name}: training alone minus federated", fontsize=10)
+    axes.set_xlabel(f"test {advice.loss_name}: local training minus federated", fontsize=10)
     tidy(axes)
-    beside(figure, [Line2D([], [], color=_COLOURS[call], marker="o", label=call) for call in _CALLS])
+    beside(figure, [Line2D([], [], color=_COLOURS[call], marker="o", label=_SHOWN[call]) for call in _CALLS])
     lines = [
         f"Points: means over {advice.splits} random divisions; bars: 95 % intervals of each client by itself, "
         "corrected for overlapping divisions. Right of 0 the client gains. Colours allow for the number of clients."
@@ -272,18 +271,19 @@ def figure_of(advice: Advice) -> Figure:
     return figure
 
 
-_TOLD: Mapping[str, int] = {"gains": 1, "loses": -1, "cannot be told": 0}
-
-
 def advice_dict(advice: Advice) -> dict[str, Any]:
-    """An advice as `report.json`, with one comparison: every client's gain over training alone, 0 by definition."""
+    """An advice as `report.json`, with one comparison: every client's gain over local training, which has gain 0."""
     decision, about, made = advice.decision, advice.about, advice.made
-    leaks = findings_of(about.audit)
-    first, leak = answer(advice).replace("**", ""), leak_sentence(leaks)
-    noise, loser = _noise(advice), _loser(advice)
-    how = f"Made by: {advice.command}, {advice.splits} random divisions of each client's rows."
+    leaks, one = findings_of(about.audit), conclusion_of(advice)
     taken = [takes(advice)] if decision.outcome in ("shared", "personal") else []
-    gain = {"column": f"gain in {advice.loss_name}", "percent": False, "higher": True, "unit": 1, "task": about.task}
+    gain = {
+        "column": f"gain in {advice.loss_name}",
+        "percent": False,
+        "higher": True,
+        "unit": 1,
+        "task": about.task,
+        "bounds": (),
+    }
     return plain(
         {
             "version": VERSION,
@@ -291,8 +291,7 @@ def advice_dict(advice: Advice) -> dict[str, Any]:
             "title": f"Advice: {about.name}",
             **dict.fromkeys(("source", "protocol", "across", "after_test", "verdict"), ""),
             "description": " ".join(taken),
-            "answer": [first, noise, f"{loser} {leak}"],
-            "questions": [list(pair) for pair in zip(QUESTIONS, (first, noise, loser, leak, how), strict=True)],
+            **of_conclusion(one),
             "missing": ["An advice compares frozen choices: there are no curves and no files of models to show."],
             "command": advice.command,
             "made_with": [["date", str(made["time"])[:10]], *([k, v] for k, v in made["packages"].items() if v)],
@@ -303,48 +302,45 @@ def advice_dict(advice: Advice) -> dict[str, Any]:
             "how_to_read": [columns_text(advice).replace("`", "'")],
             "verdicts": {},
             "published": False,
-            "metrics": {"gain": gain},
+            "metrics": {"gain": {**gain, "task": about.task}},
             "ranks": None,
             "runs": [],
-            "cells": [{**_cell(advice), "answer": [first, noise, loser]}],
+            "cells": [{**_cell(advice), **of_conclusion(one), "about": "used"}],
         }
     )
 
 
-def _noise(advice: Advice) -> str:
+def _chips(advice: Advice) -> list[Chip]:
+    """Who gains and who loses, tested, and how it was made."""
     calls = [client.call for client in advice.decision.clients]
-    counts = [calls.count(call) for call in ("gains", "loses", "cannot be told")]
-    return (
-        f"{advice.decision.why[:1].upper()}{advice.decision.why[1:]}; of {len(calls)} clients {counts[0]} gain and "
-        f"{counts[1]} lose beyond noise, and {counts[2]} cannot be told (at most 5 % are named wrongly on average)."
-    )
+    gains, loses, rest = (calls.count(call) for call in _CALLS)
+    wrong = "On average at most 5 % of the named clients are named wrongly."
+    leaks = leak_words(findings_of(advice.about.audit))
+    made = "Every division draws new training, validation and test rows for each client."
+    return [
+        Chip("gains", f"{gains} of {len(calls)} clients gain, tested", f"{rest} are inconclusive. {wrong}"),
+        Chip("loses", f"{loses} of {len(calls)} clients lose, tested", _loser(advice)),
+        Chip("made", f"{advice.splits} divisions, {leaks}", made),
+    ]
 
 
 def _loser(advice: Advice) -> str:
-    """The client whose mean gap to training alone is the lowest."""
+    """The client with the lowest mean gap to local training."""
     known = [client for client in advice.decision.clients if np.isfinite(client.gap.mean)]
     if not known:
-        return "Who loses cannot be said: no client has a gap to training alone."
+        return "No client has a gap to local training."
     worst = min(known, key=lambda client: client.gap.mean)
-    name, gap = isolated(worst.name), worst.gap
-
-    def told(sign: int) -> str:
-        if gap.low is None or gap.high is None:
-            ends = f"no interval: {gap.why}"
-        else:
-            low, high = sorted((sign * gap.low, sign * gap.high))
-            ends = f"95 % interval {low:+.3g} to {high:+.3g}"
-        return f"{sign * gap.mean:.3g} ({ends}, {worst.rows} test rows)"
-
-    if gap.mean >= 0:
-        return f"No client's mean loss is higher than with training alone; {name} gains least: {told(1)}."
-    higher = told(-1)
-    noise = "beyond noise" if worst.call == "loses" else "which noise alone may explain"
-    return f"{name} loses most, its loss is higher than with training alone by {higher}, {noise}."
+    gap = worst.gap
+    how = "Smallest gain" if gap.mean >= 0 else "Largest loss"
+    noise = "beyond noise" if worst.call == "loses" else "within noise"
+    return (
+        f"{how}: {isolated(worst.name)}, {advice.loss_name} lower than with local training by "
+        f"{plain_difference(gap)}, {worst.rows} test rows, {noise}."
+    )
 
 
 def _cell(advice: Advice) -> dict[str, Any]:
-    """The one comparison. Its metric is the gain: by how much the test loss is lower than with training alone."""
+    """The one comparison. Its metric is the gain: by how much the test loss is lower than with local training."""
     head, *rows = table_rows(advice)
     titles = [title_of(advice, line.name) for line in advice.lines]
     used = title_of(advice, advice.decision.method)
@@ -352,7 +348,7 @@ def _cell(advice: Advice) -> dict[str, Any]:
     flags = {"unit": "", "help": columns_text(advice), "marked": False, "printed": True, "page": True, "once": False}
     return {
         "id": "advice",
-        "title": f"Gain against training alone: {used}",
+        "title": f"Gain over local training: {used}",
         "task": advice.about.task,
         "metric": "gain",
         "metrics": ["gain"],
@@ -404,7 +400,7 @@ def _calls(advice: Advice) -> dict[str, Any]:
     """Every client's call with its interval."""
 
     def row(one: ClientCall) -> list[str]:
-        return [one.name, one.call, plain_difference(one.gap), f"{one.p:.2g}", str(one.rows)]
+        return [one.name, _SHOWN[one.call], plain_difference(one.gap), f"{one.p:.2g}", str(one.rows)]
 
     header = ["client", "call", "gain [95 %]", "p", "test rows of a division"]
     return {"title": "Who gains, who loses", "header": header, "rows": [row(one) for one in advice.decision.clients]}
@@ -428,7 +424,7 @@ def _clients_json(advice: Advice) -> dict[str, Any]:
         "half": {local: [None] * len(called), "used": [None] * len(called)},
         "local": local,
         "shared": None,
-        "beyond": {"used": [_TOLD[one.call] for one in called]},
+        "beyond": {"used": [_SIGNS[one.call] for one in called]},
         "distances": None,
         "confusion": None,
         "confusion_note": "",

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from idiolect.report import text
 from idiolect.report.text import SPREAD
 from idiolect.report.view.columns import table_of
+from idiolect.report.view.conclusion import Conclusion, conclusions_of
 from idiolect.report.view.from_store import COLUMNS
 from idiolect.report.view.parts import Extra, Part, View
 from idiolect.study.analyse.outcomes import RULE
@@ -22,13 +23,14 @@ def report_text(view: View) -> str:
         f"seeds: {', '.join(map(str, view.seeds))}",
         f"made by: `{view.command}`" if view.command else "",
     ]
-    parts = [f"# {view.title}", view.description, _bullets(facts)]
+    whole, each = conclusions_of(view)
+    parts = [f"# {view.title}", *conclusion_text(whole), view.description, _bullets(facts)]
     parts += [f"**{view.verdict}**" if view.verdict else ""]
     parts += ["\n\n".join(dict.fromkeys(part.chosen for part in view.parts))]
     parts += [f"**Chosen after test results had been seen:** {told}" if (told := view.after_test) else ""]
     parts += [f"![Test scores against {view.across}]({ACROSS})" if view.across else ""]
-    for part in view.parts:
-        parts += _part(part)
+    for part, one in zip(view.parts, each, strict=True):
+        parts += _part(part, one if len(each) > 1 else None)
     parts += [ranks_text(view.ranks), *_open_runs(view)]
     parts += ["## How to read the tables", columns_text(view).strip()]
     parts += [f"Verdicts on published values. {RULE}" if view.published else ""]
@@ -39,11 +41,18 @@ def report_text(view: View) -> str:
     return "\n\n".join(part for part in parts if part) + "\n"
 
 
-def _part(part: Part) -> list[str]:
+def conclusion_text(one: Conclusion) -> list[str]:
+    """The headline in bold, the numbers, and the chips."""
+    chips = [f"{escaped(chip.title)}. {escaped(chip.text)}".strip() for chip in one.chips]
+    return [f"**{escaped(one.headline)}**", escaped(one.numbers), _bullets(chips)]
+
+
+def _part(part: Part, conclusion: Conclusion | None) -> list[str]:
     settings = [f"{label}: {text}" if label else text for label, text in part.settings]
     warnings = [*part.notes, *(part.audit or ())]
     return [
         f"## {escaped(part.title)}",
+        *([] if conclusion is None else conclusion_text(conclusion)),
         "\n".join(["> **About these data**", ">", *(f"> - {note}" for note in warnings)]) if warnings else "",
         markdown_table(part).strip(),
         *map(markdown_extra, part.extras),

@@ -9,6 +9,7 @@ from rich.table import Table as RichTable
 from rich.text import Text
 
 from idiolect.report.view.columns import Table, table_of
+from idiolect.report.view.conclusion import Conclusion, conclusion_of
 from idiolect.report.view.parts import Extra, Part
 
 LONGEST = 28  # characters; longer names are wrapped
@@ -19,9 +20,14 @@ class TerminalTable:
     """A table that rich prints wide, else compact, else without its least important columns and with a note."""
 
     table: Table
+    conclusion: Conclusion | None = None
 
-    def __rich_console__(self, console: Console, options: ConsoleOptions) -> Iterator[RichTable]:
-        """Yield the widest form that fits, or the narrowest if none does."""
+    def __rich_console__(self, console: Console, options: ConsoleOptions) -> Iterator[RichTable | Text]:
+        """Yield the headline, its numbers, and the widest form that fits, or the narrowest if none does."""
+        if self.conclusion is not None:
+            yield Text(self.conclusion.headline, style="bold")
+            yield Text(self.conclusion.numbers)
+            yield Text("; ".join(chip.title for chip in self.conclusion.chips) + "\n")
         forms = [rich_form(self.table)]
         ranked = sorted((column for column in self.table.heads if column.rank), key=lambda column: -column.rank)
         dispensable = tuple(column.title for column in ranked)
@@ -30,8 +36,8 @@ class TerminalTable:
 
 
 def rich_table(part: Part) -> TerminalTable:
-    """Build the table of a part, to be printed on a `rich` console."""
-    return TerminalTable(table_of(part))
+    """Build the table of a part, to be printed on a `rich` console, below its headline if methods are compared."""
+    return TerminalTable(table_of(part), conclusion_of(part) if part.pairs else None)
 
 
 def rich_extra(extra: Extra) -> RichTable:

@@ -83,6 +83,13 @@ def difference(value: float | None, interval: Difference | None, metric: Metric)
     return f"{_signed(value, metric)} [{_signed(interval.low, metric)}, {_signed(interval.high, metric)}]"
 
 
+def ends(interval: Difference, metric: Metric) -> str:
+    """Format the ends of an interval that has both: "+1.40 to +2.80"."""
+    assert interval.low is not None
+    assert interval.high is not None
+    return f"{_signed(interval.low, metric)} to {_signed(interval.high, metric)}"
+
+
 def plain_difference(interval: Difference) -> str:
     """Format a difference of losses to three digits, with the ends of its 95 % interval or the reason without one."""
     if interval.low is None or interval.high is None:
@@ -143,8 +150,17 @@ _TURNS = re.compile("[\u202a-\u202e\u2066-\u2069\0]")
 """Marks that turn or isolate the direction of the text after them, and NUL."""
 
 
+def unmarked(name: str) -> str:
+    """A name on one line without marks of direction, cut in the middle if it is very long."""
+    return middle(" ".join(_TURNS.sub("", name).split()) or "(no name)", LONGEST)
+
+
 def isolated(name: str) -> str:
     """A name for a sentence: on one line, cut if it is very long, and with a direction of its own."""
-    plain = " ".join(_TURNS.sub("", name).split()) or "(no name)"
-    short = plain if len(plain) <= LONGEST else f"{plain[: LONGEST - 1]}…"
-    return f"\u2068{short}\u2069"
+    return f"\u2068{unmarked(name)}\u2069"
+
+
+def middle(name: str, most: int) -> str:
+    """Cut a name in its middle to so many characters, because names of models differ at the end."""
+    end = most // 2
+    return name if len(name) <= most else f"{name[: most - 1 - end]}…{name[len(name) - end :]}"

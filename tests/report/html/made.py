@@ -61,7 +61,7 @@ def compared(
     return Results(store, exp)
 
 
-SHOWN = {"local": "Local", "fedavg": "FedAvg", "ditto": "Ditto"}
+SHOWN = {"local": "Local", "fedavg": "FedAvg", "ditto": "Ditto", "one": "One"}
 
 
 def part_of(

@@ -30,14 +30,14 @@ def data(tmp_path_factory):
 def test_it_is_plain_json_of_the_agreed_form(data):
     read = json.loads(json.dumps(data, allow_nan=False))
     assert {*read} == {
-        *("title", "source", "description", "protocol", "answer", "questions", "missing", "command", "made_with"),
-        *("seeds", "leaks", "chosen", "how_to_read", "cells"),
+        *("title", "source", "description", "protocol", "decision", "headline", "numbers", "chips", "missing"),
+        *("command", "made_with", "seeds", "leaks", "chosen", "how_to_read", "cells"),
     }
-    assert [len(read[key]) for key in ("answer", "questions", "cells")] == [3, 5, 1]
+    assert [len(read[key]) for key in ("chips", "cells")] == [3, 1]
     cell = read["cells"][0]
     assert {*cell} == {
         *("id", "title", "notes", "settings", "metric", "methods", "models", "table", "tables", "curves", "clients"),
-        *("graph", "graphs", "sweep", "answer"),
+        *("graph", "graphs", "sweep", "decision", "headline", "numbers", "chips", "about"),
     }
     assert [model["title"] for model in cell["models"]] == [
         "Local",
@@ -77,7 +77,7 @@ def test_hostile_names_change_nothing_but_what_they_say(data, tmp_path):
     assert cell["curves"] == plain["curves"]
     for row, other in zip(cell["table"]["rows"], plain["table"]["rows"], strict=True):
         assert [one["text"] for one in row["cells"][1:]] == [one["text"] for one in other["cells"][1:]]
-    assert max(map(len, hostile["answer"])) < 700
+    assert len(hostile["headline"]) < 200
 
 
 def test_a_hundred_clients_are_a_small_page(tmp_path):

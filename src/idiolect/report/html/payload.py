@@ -36,10 +36,13 @@ def script_json(value: Any) -> str:
 
 
 SHOWN = (
-    *("title", "source", "protocol", "answer", "questions", "missing", "command", "made_with"),
+    *("title", "source", "protocol", "decision", "headline", "numbers", "chips", "missing", "command", "made_with"),
     *("seeds", "leaks", "chosen", "how_to_read"),
 )
-OF_CELL = ("id", "title", "notes", "settings", "answer", "methods", "models", "tables", "clients", "graphs", "sweep")
+OF_CELL = (
+    *("id", "title", "notes", "settings", "decision", "headline", "numbers", "chips", "about", "methods", "models"),
+    *("tables", "clients", "graphs", "sweep"),
+)
 
 
 def payload_of(report: dict[str, Any]) -> dict[str, Any]:
@@ -49,7 +52,7 @@ def payload_of(report: dict[str, Any]) -> dict[str, Any]:
 
 
 def _cell(cell: dict[str, Any], metric: dict[str, Any]) -> dict[str, Any]:
-    of_metric = {name: metric[name] for name in ("column", "percent", "higher")}
+    of_metric = {name: metric[name] for name in ("column", "percent", "higher", "bounds")}
     methods = [
         {"key": one["key"], "title": one["shown"], "color": one["color"], "muted": one["muted"]}
         for one in cell["methods"]
@@ -91,7 +94,7 @@ def _table(table: dict[str, Any]) -> dict[str, Any]:
 def _curves(curves: dict[str, Any] | None) -> dict[str, Any] | None:
     if curves is None:
         return None
-    drawn = ("model", "rounds", "mean", "low", "high")
+    drawn = ("model", "rounds", "mean", "low", "high", "improving")
     quantities = [
         {**each, "series": [{name: one[name] for name in drawn} for one in each["series"]]}
         for each in curves["quantities"]

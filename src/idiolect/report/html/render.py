@@ -1,7 +1,7 @@
 """One self-contained HTML file of the page's data: style, scripts and charting library are in it, and plain HTML."""
 
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from functools import cache
 from html import escape
 from importlib.resources import files
@@ -18,9 +18,8 @@ def plain_html(data: dict[str, Any]) -> str:
     """The page's data as HTML that needs no script. Charts, and clients one by one, are left out, and it says so."""
     parts = [
         f"<h1>{escape(data['title'])}</h1>",
-        _paragraphs(data["answer"]),
+        _conclusion(data),
         "<p>The charts and the clients one by one need scripts, which are off here.</p>",
-        *(f"<h2>{escape(question)}</h2><p>{escape(answer)}</p>" for question, answer in data["questions"]),
         _list(data["missing"], "What is missing"),
         *(_cell(cell, several=len(data["cells"]) > 1) for cell in data["cells"]),
         _list([leak["text"] for leak in data["leaks"] or ()], "Leak audit"),
@@ -32,8 +31,9 @@ def plain_html(data: dict[str, Any]) -> str:
     return "\n".join(part for part in parts if part)
 
 
-def _paragraphs(sentences: Iterable[str]) -> str:
-    return "".join(f"<p>{escape(sentence)}</p>" for sentence in sentences)
+def _conclusion(of: dict[str, Any]) -> str:
+    chips = "".join(f"<li>{escape(chip['title'])}. {escape(chip['text'])}</li>" for chip in of["chips"])
+    return f"<p><strong>{escape(of['headline'])}</strong></p><p>{escape(of['numbers'])}</p><ul>{chips}</ul>"
 
 
 def _list(lines: Sequence[str], heading: str) -> str:
@@ -48,7 +48,7 @@ def _cell(cell: dict[str, Any], *, several: bool) -> str:
     return "\n".join(
         [
             f"<h2>{escape(cell['title'])}</h2>",
-            _paragraphs(cell["answer"]) if several else "",
+            _conclusion(cell) if several else "",
             _table(table["caption"], heads, rows),
             *(_table(small["title"], small["header"], small["rows"]) for small in cell["tables"]),
             _list(cell["notes"], "About these data"),

@@ -18,8 +18,9 @@ from idiolect.core.files import atomic_write
 from idiolect.metrics.registry import METRICS
 from idiolect.report.layout import dashes_of, layout_of
 from idiolect.report.text import SPREAD
-from idiolect.report.view.answers import answers_of
 from idiolect.report.view.columns import bytes_texts, table_of
+from idiolect.report.view.conclusion import Conclusion, conclusions_of, default_of
+from idiolect.report.view.convergence import still_improving
 from idiolect.report.view.leaders import leaks_of
 from idiolect.report.view.parts import Census, Course, Entry, Extra, Key, Part, Quantity, Run, Times, Traffic, View
 from idiolect.study.analyse.outcomes import RULE, Line
@@ -89,7 +90,7 @@ def skew(census: Census) -> list[float | None]:
     return [float(value) if np.isfinite(value) else None for value in found]
 
 
-REPORT, VERSION = "report.json", 1
+REPORT, VERSION, READABLE = "report.json", 2, (1, 2)
 NOISE = (
     "A client counts as better or worse beyond noise if the difference to training alone is more than its test "
     "samples and the seeds explain: each client is tested, with Holm's correction over all clients and models of the "
@@ -109,7 +110,7 @@ PLUS_MINUS = (
 
 def to_dict(view: View) -> dict[str, Any]:
     """All that a report says, as plain JSON values."""
-    answer, questions, each = answers_of(view)
+    whole, each = conclusions_of(view)
     reading = [PLUS_MINUS, *view.reading, NOISE, AGAINST, *bytes_texts(view.parts)]
     if view.published:
         reading.append(f"Verdicts on published values. {RULE.replace('**', '')}")
@@ -123,8 +124,7 @@ def to_dict(view: View) -> dict[str, Any]:
             "title": view.title,
             **{name: getattr(view, name) for name in own},
             "seeds": view.seeds,
-            "answer": answer,
-            "questions": questions,
+            **of_conclusion(whole),
             "missing": [*dict.fromkeys([*view.missing, *(line for part in view.parts for line in part.missing)])],
             "leaks": leaks_of(view.parts),
             "chosen": [*dict.fromkeys(part.chosen for part in view.parts if part.chosen)]
@@ -136,23 +136,32 @@ def to_dict(view: View) -> dict[str, Any]:
             "published": view.published,
             "metrics": {name: {part: getattr(METRICS[name], part) for part in OF_METRIC} for name in names},
             "ranks": view.ranks and asdict(view.ranks),
-            "cells": [{**_cell(part), "answer": told} for part, told in zip(view.parts, each, strict=True)],
+            "cells": [_cell(part, one) for part, one in zip(view.parts, each, strict=True)],
             "runs": [_run(run) for run in view.runs],
         }
     )
 
 
-OF_METRIC = ("column", "percent", "higher", "unit", "task")
+OF_METRIC = ("column", "percent", "higher", "unit", "task", "bounds")
 OF_PART = ("id", "title", "task", "seeds", "rounds", "select", "selected", "chosen", "draw", "notes", "audit")
 ALSO_OF_PART = ("settings", "statuses", "by_seed", "times", "at", "graphs", "figures")
 
 
-def _cell(part: Part) -> dict[str, Any]:
+def of_conclusion(one: Conclusion) -> dict[str, Any]:
+    """The fields of a conclusion."""
+    return {name: getattr(one, name) for name in ("decision", "headline", "numbers", "chips")}
+
+
+def _cell(part: Part, conclusion: Conclusion) -> dict[str, Any]:
     methods = {entry.title: f"method{i}" for i, entry in enumerate(part.methods)}
     keys = {(line.method, line.model): f"m{i}" for i, line in enumerate(part.lines)}
     dashes = dashes_of([*keys])
+    about = conclusion.about or ("", "")
+    defaults = {about, *((m.title, default_of(part, m.title)) for m in part.methods if m.title != about[0])}
     return {
         **{name: getattr(part, name) for name in OF_PART},
+        **of_conclusion(conclusion),
+        "about": keys.get(conclusion.about) if conclusion.about else None,
         "metric": part.metric.name,
         "metrics": [metric.name for metric in part.measured_metrics],
         **{name: getattr(part, name) for name in ALSO_OF_PART},
@@ -176,6 +185,7 @@ def _cell(part: Part) -> dict[str, Any]:
                 "model": line.model,
                 "title": _title(part, line),
                 "dash": dashes[line.model],
+                "default": (line.method, line.model) in defaults,
             }
             for line in part.lines
         ],
@@ -248,7 +258,7 @@ def _curves(part: Part, keys: Mapping[Key, str]) -> dict[str, Any] | None:
 
 def _quantity(part: Part, quantity: Quantity, keys: Mapping[Key, str]) -> dict[str, Any]:
     least, most = (0.0, 1.0) if quantity.percent else (-np.inf, np.inf)  # the possible values, where bands end
-    layout = layout_of(part, quantity.kind)
+    layout, higher = layout_of(part, quantity.kind), part.metric.higher
     return {
         "kind": quantity.kind,
         "title": quantity.title,
@@ -268,6 +278,7 @@ def _quantity(part: Part, quantity: Quantity, keys: Mapping[Key, str]) -> dict[s
                 "low": np.maximum(course.mean - course.half, least).tolist(),
                 "high": np.minimum(course.mean + course.half, most).tolist(),
                 "ended": course.ended,
+                "improving": None if quantity.kind != "score" else still_improving(course.mean, higher=higher),
             }
             for course in quantity.courses
             if course.key in keys
@@ -302,8 +313,8 @@ def read_view(path: Path) -> View:
     """Read a report.json; scores of single seeds are not in it. Raises `StoreError` for another file or version."""
     try:
         data = json.loads(path.read_text(encoding="utf-8"))
-        if data["version"] != VERSION:
-            raise StoreError(f"{path} has version {data['version']}; this idiolect reads version {VERSION}")
+        if data["version"] not in READABLE:
+            raise StoreError(f"{path} has version {data['version']}; this idiolect reads versions up to {VERSION}")
         return _view(data)
     except (OSError, ValueError, KeyError, TypeError, AttributeError) as error:
         raise StoreError(f"cannot read {path}: {type(error).__name__}: {error}") from error

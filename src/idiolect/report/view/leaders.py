@@ -12,7 +12,7 @@ from idiolect.report.view.parts import Key, Part
 from idiolect.study.analyse import resolution
 from idiolect.study.analyse.intervals import best_of
 from idiolect.study.analyse.outcomes import Line
-from idiolect.study.analyse.pairs import Pair, pairs_among
+from idiolect.study.analyse.pairs import Pair
 
 _SEVERE = re.compile(
     r"^[1-9][\d,]* of [\d,]+ \w+ samples .* have an exact copy|FITTED ON TEST SAMPLES|^Known leak: |^Column '"
@@ -53,37 +53,37 @@ def is_severe(line: str) -> bool:
 
 
 REFERENCES = ("local", "global")
-"""Methods that are no federation: training alone, and all samples in one place."""
+"""Methods that are no federation: local training, and all samples in one place."""
 
 
 @dataclass(frozen=True)
 class Loser:
-    """The client that loses most with a model against training alone: scores are means over the common seeds.
+    """The client that loses most with a model compared with local training: scores are means over the common seeds.
 
-    told: -1 if the loss is beyond noise, 0 if not, 1 for a gain. losers: how many clients score worse than alone.
+    sign: -1 if the loss is beyond noise, 0 if not, 1 for a gain. losers: how many clients score worse, tested or not.
     """
 
     client: str
     score: float
     alone: float
     samples: int
-    told: int | None
+    sign: int | None
     losers: int
     clients: int
 
 
 @dataclass(frozen=True)
 class Leaders:
-    """best: the best line, training alone included; federated: the best line of a federated method.
+    """best: the best line, local training included. federated: of the lines of federated methods that are better than
+    local training beyond noise the best one, or of all of them if none is.
 
-    against_local, against_shared: of the best federated line; None without that reference, or if it is it.
-    ties: other federated lines that the seeds do not tell apart from the best federated one.
+    against_local: of the federated line compared with local training; None without that reference. ties: other
+    federated lines that the seeds do not separate from it.
     """
 
     best: Line
     federated: Line | None
     against_local: Pair | None
-    against_shared: Pair | None
     ties: tuple[Key, ...]
     loser: Loser | None
 
@@ -95,15 +95,15 @@ def leaders_of(part: Part) -> Leaders | None:
         return None
     allowed = [line for line in lines if part.entry(line.method).name != "global"] or lines
     federated = [line for line in allowed if part.entry(line.method).name not in REFERENCES]
-    best, top = _best(part, allowed), _best(part, federated) if federated else None
+    sure = [line for line in federated if beats(part, (line.method, line.model))]
+    best, top = _best(part, allowed), _best(part, sure or federated) if federated else None
     if top is None:
-        return Leaders(best, None, None, None, (), None)
+        return Leaders(best, None, None, (), None)
     key = (top.method, top.model)
     return Leaders(
         best,
         top,
         part.pairs.get(key) if part.local is not None else None,
-        _against(part, part.shared, key),
         _ties(part, key, federated),
         _loser(part, key),
     )
@@ -113,16 +113,16 @@ def _best(part: Part, lines: list[Line]) -> Line:
     return lines[part.metric.best([line.pooled.mean for line in lines])]
 
 
-def _against(part: Part, reference: Key | None, key: Key) -> Pair | None:
-    """A line against the reference; p by Holm's method among all lines that were run."""
-    if reference is None or reference == key or not part.scores.get(reference):
-        return None
-    found = pairs_among(part.scores, reference, part.metric, part.clients)
-    return next((pair for pair in found if (pair.method, pair.model) == key), None)
+def beats(part: Part, key: Key) -> bool:
+    """Whether a model is better than local training beyond noise, corrected over all lines of the table."""
+    pair = part.pairs.get(key) if part.local is not None else None
+    if pair is None or pair.difference is None or not pair.beyond:
+        return False
+    return (pair.difference.mean > 0) == part.metric.higher
 
 
 def _ties(part: Part, key: Key, federated: list[Line]) -> tuple[Key, ...]:
-    """The other federated lines whose difference to the best one is not beyond the seeds; all that read alike."""
+    """The other federated lines whose difference from the best one the seeds do not show; all that read alike."""
     lines = {(line.method, line.model): line for line in federated}
     scores = {name: part.scores[name] for name in lines if part.scores.get(name)}
     if key not in scores:
@@ -139,7 +139,7 @@ def _ties(part: Part, key: Key, federated: list[Line]) -> tuple[Key, ...]:
 
 
 def _loser(part: Part, key: Key) -> Loser | None:
-    """The client with the largest loss against training alone; None without it, or without a common client."""
+    """The client with the largest loss compared with local training; None without it, or without a common client."""
     ours, base = part.scores.get(key, {}), part.scores.get(part.local, {}) if part.local else {}
     seeds = sorted({*ours} & {*base})
     if not seeds or key == part.local:
@@ -149,13 +149,13 @@ def _loser(part: Part, key: Key) -> Loser | None:
     gain = sign * (one - alone)
     if not np.isfinite(gain).any():
         return None
-    worst, told = int(np.nanargmin(gain)), part.pairs[key].clients.told
+    worst, signs = int(np.nanargmin(gain)), part.pairs[key].clients.told
     return Loser(
         part.clients[worst] if worst < len(part.clients) else str(worst),
         float(one[worst]),
         float(alone[worst]),
         int(ours[seeds[0]].count[worst]),
-        told[worst],
+        signs[worst],
         int((gain < 0).sum()),
         int(np.isfinite(gain).sum()),
     )
