@@ -58,8 +58,8 @@ PUBLIC = {
         Audit FederatedData ImageSet MissingPattern Modalities PARTITIONERS Partition SOURCES SPLITS Schema Split
         apply_partition audit cifar10 describe_data downsample drop_modalities emnist encode_like fashion_mnist
         from_arrays from_images from_table har har_fedmultimodal har_modalities hold_out landmine load make_partition
-        mixed_effects mnist mnist_partition mosei mosi number_own_labels omniglot omniglot_partition partition_images read_cifar10
-        read_emnist read_fashion_mnist read_mnist school synthetic table_partition vehicle
+        mixed_effects mnist mnist_partition mosei mosi number_own_labels omniglot omniglot_partition partition_images
+        read_cifar10 read_emnist read_fashion_mnist read_mnist school synthetic table_partition vehicle
     """,
     "idiolect.graphs": """
         GRAPHS Graph GraphWarning MixingLimit by_labels by_size complete from_dense from_edges from_networkx

@@ -4,6 +4,7 @@ import pytest
 from idiolect.report.launch import launch
 from idiolect.study.run.launch import stored_options
 from idiolect.study.run.resolve import Workbench
+from idiolect.study.spec.experiment import Experiment
 from idiolect.study.store.store import Store
 from tests.engine import LOCAL, experiment
 from tests.report.stores import record
@@ -53,3 +54,25 @@ def test_the_other_options_are_those_of_the_study(folder):
         assert stored_options(store) == {**options, "started_in": str(folder)}
     with pytest.raises(TypeError, match="savemodels"):
         launch(SPEC, folder, savemodels="none", quiet=True)
+
+
+def test_each_comparison_but_the_last_answers_when_its_runs_have_ended(tmp_path, capsys):
+    """The first comparison's headline comes before the second one begins; a single one has none of its own."""
+    cell = experiment(LOCAL, {"name": "fedavg"}).cells[0]
+    second = cell.model_copy(update={"id": "second", "title": "the second"})
+    spec = Experiment(name="two", cells=(cell.model_copy(update={"title": "the first"}), second), seeds=2)
+    launch(spec, tmp_path / "out", jobs=1, figures=False, save_models="none")
+    lines = capsys.readouterr().err.splitlines()
+    answers = [place for place, line in enumerate(lines) if line.startswith("the first: ")]
+    assert len(answers) == 1
+    assert lines[answers[0]].endswith(".")
+    assert not any(line.startswith("the second: ") for line in lines)
+    begun = next(place for place, line in enumerate(lines) if "] second/" in line)
+    assert answers[0] < begun
+
+
+def test_a_quiet_launch_answers_nothing(tmp_path, capsys):
+    cell = experiment(LOCAL, {"name": "fedavg"}).cells[0]
+    spec = Experiment(name="two", cells=(cell, cell.model_copy(update={"id": "second"})), seeds=2)
+    launch(spec, tmp_path / "out", jobs=1, figures=False, save_models="none", quiet=True)
+    assert capsys.readouterr().err == ""

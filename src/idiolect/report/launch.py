@@ -3,10 +3,45 @@
 from pathlib import Path
 from typing import Any
 
+from rich.text import Text
+
+from idiolect.core.errors import IdiolectError
 from idiolect.report.progress import Display
 from idiolect.study.analyse.results import Results
 from idiolect.study.run import launch as study
 from idiolect.study.spec.experiment import Experiment
+from idiolect.study.store.store import RunRow, Store
+
+
+class Answering(Display):
+    """A display that also prints each comparison's headline when its last run has ended, while the others go on."""
+
+    def __init__(self, experiment: Experiment, quiet: bool, folder: Path) -> None:
+        super().__init__(experiment, quiet, folder=folder)
+        self.experiment, self.out = experiment, folder
+        self.open = {cell.id: len(cell.methods) * experiment.seeds for cell in experiment.cells}
+
+    def finished(self, row: RunRow) -> None:
+        """Show that a run has ended; after the last one of a cell, its answer."""
+        super().finished(row)
+        if row.cell not in self.open:
+            return
+        self.open[row.cell] -= 1
+        # A single comparison's answer comes with its report, and the last one's as well.
+        if self.open[row.cell] == 0 and any(self.open.values()) and not self.quiet:
+            self.answer(row.cell)
+
+    def answer(self, cell: str) -> None:
+        """Print a comparison's title and headline."""
+        from idiolect.report.view.conclusion import conclusion_of  # here: one comparison alone does not need them
+        from idiolect.report.view.from_store import view_of
+
+        try:
+            with Store(self.out, create=False) as store:
+                (part,) = view_of(Results(store, self.experiment.only((cell,))), clients=False).parts
+        except IdiolectError:  # the report will say what is wrong
+            return
+        self.console.print(Text.assemble((f"{part.title}: ", "bold"), conclusion_of(part).headline), soft_wrap=True)
 
 
 def launch(
@@ -28,7 +63,7 @@ def launch(
 
         write_report(results, Path(out), command)
 
-    watcher = Display(experiment, quiet, folder=Path(out))
+    watcher = Answering(experiment, quiet, Path(out))
     return study.launch(
         experiment, out, command=command, watcher=watcher, report=report if figures else None, **options
     )

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from idiolect.runtime.evaluate import ClientScores
-from idiolect.study.analyse.results import Results, chosen, mean_scores, validation_score
+from idiolect.study.analyse.results import Results, chosen, mean_scores, validation_score, worst_of
 from idiolect.study.store.store import Store
 from tests.report.stores import NAN, PUBLISHED, experiment, finished, record, start, toy
 
@@ -246,3 +246,26 @@ def test_what_was_not_run_is_not_chosen(tmp_path):
     results, cell = tuned(tmp_path)
     assert validation_score(results, cell, cell.method("local"), "local").seeds == 0
     assert "local" not in [pick.method for pick in chosen(results, cell)]
+
+
+def test_findings_of_several_divisions_are_said_once():
+    """Of those that differ only in numbers the largest; a column's name is no number."""
+    first = [
+        "4,049 samples, 3,141 of them distinct.",
+        "218 of 833 test samples (26.2%) have a copy.",
+        "Column 'x1' leaks.",
+    ]
+    second = [
+        "4,049 samples, 3,141 of them distinct.",
+        "1,248 of 833 test samples (9.2%) have a copy.",
+        "Column 'x2' leaks.",
+    ]
+    assert worst_of([first]) == first
+    assert worst_of([first, second, second]) == [
+        first[0],
+        "1,248 of 833 test samples (9.2%) have a copy. (The most of 3 divisions.)",
+        "Column 'x1' leaks.",
+        "Column 'x2' leaks.",
+    ]
+    assert worst_of([["Column '1' leaks."], ["Column '2' leaks."]]) == ["Column '1' leaks.", "Column '2' leaks."]
+    assert worst_of([]) == []

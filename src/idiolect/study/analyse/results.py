@@ -1,6 +1,7 @@
 """Results: the runs of a store, summarised over seeds for each method and model; settings chosen by validation."""
 
 import math
+import re
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
@@ -37,6 +38,27 @@ def _common(runs: list[Points]) -> list[Points]:
     """The courses in the rounds that all of them have; nothing if there is no such round."""
     rounds = set.intersection(*({point[0] for point in run} for run in runs)) if runs else set[int]()
     return [[point for point in run if point[0] in rounds] for run in runs] if rounds else []
+
+
+_NUMBER = re.compile(r"(?<![\w'.])\d[\d,]*(?:\.\d+)?(?!\w)")
+
+
+def worst_of(audits: Sequence[Sequence[str]]) -> list[str]:
+    """The findings of several divisions of the same rows, in order; of those that differ only in numbers the largest.
+
+    Names in quotes are no numbers.
+    """
+    found: dict[str, list[str]] = {}
+    for line in dict.fromkeys(line for audit in audits for line in audit):
+        found.setdefault(_NUMBER.sub("#", line), []).append(line)
+
+    def numbers(line: str) -> list[float]:
+        return [float(number.replace(",", "")) for number in _NUMBER.findall(line)]
+
+    return [
+        lines[0] if len(lines) == 1 else f"{max(lines, key=numbers)} (The most of {len(audits)} divisions.)"
+        for lines in found.values()
+    ]
 
 
 class Results:
@@ -92,10 +114,10 @@ class Results:
         return list(dict.fromkeys([*([cell.note] if cell.note else []), *noted]))
 
     def audit(self, cell: Cell) -> list[str]:
-        """The findings of the leakage audit of the cell's data, as sentences."""
+        """The findings of the leakage audit of the cell's data, as sentences; of several divisions the worst."""
         rows = [row for method in cell.methods for row in self.finished(cell, method)]
         hashes = dict.fromkeys(row.data_hash for row in rows)
-        return list(dict.fromkeys(line for h in hashes for line in self.store.fact(f"audit {h}") or []))
+        return worst_of([self.store.fact(f"audit {h}") or [] for h in hashes])
 
     def clients(self, cell: Cell) -> list[str]:
         """The names of the evaluated clients; empty if no run is finished."""
