@@ -14,7 +14,7 @@ from pathlib import Path
 
 ROOT = Path(__file__).parents[2]
 LONGEST = 40  # words of a sentence
-ROOMS = ("core", "client", "metrics", "graphs", "models", "algorithms", "data", "deploy", "api", "cli")
+ROOMS = ("core", "client", "metrics", "graphs", "models", "algorithms", "data", "deploy", "api", "cli", "report")
 """The folders of the package with source files that are checked."""
 
 _UNIT = "category|class|client|column|hospital|line|method|model|patient|person|pupil|round|row|sample|seed|site"

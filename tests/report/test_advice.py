@@ -125,7 +125,7 @@ def test_who_loses_is_told_with_its_uncertainty(advice):
     chip = page_data(replace(advice, decision=decision))["chips"][1]
     assert chip["title"].startswith("1 of 3 clients lose, tested")
     assert chip["text"].startswith(
-        f"Largest loss: \u2068c0\u2069, {advice.loss_name} lower than with local training by -0.5 [-0.7, -0.3], "
+        f"Largest loss: \u2068c0\u2069, {advice.loss_name} higher than with local training by +0.5 [+0.3, +0.7], "
     )
     assert chip["text"].endswith("beyond noise.")
 
@@ -134,5 +134,5 @@ def test_a_client_without_an_interval_has_the_reason(advice):
     none = Difference(-0.5, None, None, None, 3, "equal in every division")
     clients = tuple(replace(one, gap=none) for one in advice.decision.clients)
     data = page_data(replace(advice, decision=replace(advice.decision, clients=clients)))
-    assert "local training by -0.5 [—: equal in every division]" in data["chips"][1]["text"]
+    assert "local training by +0.5 [—: equal in every division]" in data["chips"][1]["text"]
     assert "-0.5 [—: equal in every division]" in json.dumps(data, ensure_ascii=False)

@@ -39,7 +39,7 @@ def test_marks_agree_with_the_table(toy, cell):
     assert labels == ["client", "client worse off\nthan with Local", "mean", "worst 10 %"]
     assert axes.get_xlabel() == "test accuracy of each client, %"
     assert " ".join(figure.get_supxlabel().split()) == (
-        "one mark a client and seed, 1 to 2 finished of 2 seeds, marks of nearly equal value beside each other; "
+        "one mark a client and seed, 1 to 2 finished of 2 seeds, marks of nearly equal value next to each other; "
         "bar and triangle: the mean over clients, and of the worst tenth of the clients, mean over seeds"
     )
 

@@ -392,7 +392,7 @@ def test_each_method_has_a_row_with_its_marks(timed):
     np.testing.assert_allclose(published.get_xdata(), [3, 1, 6])
     np.testing.assert_allclose(np.round(published.get_ydata()), [0, 1, 2])
     assert [text.get_text() for text in axes.texts] == ["4.0", "1.0", "1.0", "3.0", "1.0", "6.0"]
-    assert axes.get_xlabel() == "seconds a round, as multiples of FedPer's"
+    assert axes.get_xlabel() == "seconds per round, as multiples of FedPer's"
 
 
 def test_it_says_over_how_many_seeds_of_times(timed, tmp_path):
@@ -423,4 +423,6 @@ def test_before_the_base_has_run_published_times_stand_alone(tmp_path):
 def test_the_report_shows_times_and_no_curves(timed, tmp_path):
     paths = write_report(timed, tmp_path, "")
     assert [path.name for path in paths if path.suffix == ".png"] == ["cell0-times.png"]
-    assert "seconds a round, measured and published](figures/cell0-times.png)" in (tmp_path / "report.md").read_text()
+    assert (
+        "seconds per round, measured and published](figures/cell0-times.png)" in (tmp_path / "report.md").read_text()
+    )

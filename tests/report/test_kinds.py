@@ -103,7 +103,7 @@ def test_one_panel_and_some_methods(toy, tmp_path):
 
 def test_of_other_runs(timed, said, across, tmp_path):  # noqa: F811
     assert possible(Source(tmp_path, timed))[0] == ("times", "cell0")
-    assert made("times", timed, tmp_path).caption.startswith("Seconds a round, cell0. Measured:")
+    assert made("times", timed, tmp_path).caption.startswith("Seconds per round, cell0. Measured:")
     assert ("diagnostics", "cell0") in possible(Source(tmp_path, said))
     assert made("diagnostics", said, tmp_path).caption.startswith("What the methods report")
     assert ("across", "") in possible(Source(tmp_path, across))

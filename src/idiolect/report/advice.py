@@ -2,6 +2,7 @@
 
 import math
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, get_args
 
@@ -19,12 +20,13 @@ from idiolect.report.view.conclusion import Chip, Conclusion, leak_words
 from idiolect.report.view.leaders import findings_of
 from idiolect.report.view.parts import Census
 from idiolect.study.advice.advise import Advice, Line
-from idiolect.study.advice.decision import FEWEST_OF_CLIENT, MARGIN, Call, ClientCall
+from idiolect.study.advice.decision import FEWEST_OF_CLIENT, MARGIN, Call, ClientCall, Outcome
 from idiolect.study.advice.stored import store_advice
 from idiolect.study.analyse.intervals import Difference
 
 _MOST = 12  # clients named in a sentence
-_KINDS = {"alone": "local training", "shared": "one shared model", "personal": "a model for each client"}
+_ALONE = get_args(Outcome)[0]
+_KINDS = {_ALONE: "local training", "shared": "one shared model", "personal": "a model for each client"}
 _CALLS: tuple[Call, ...] = get_args(Call)
 _COLOURS = dict(zip(_CALLS, (HIT, MISS, GREY), strict=True))
 _SHOWN = dict(zip(_CALLS, ("gains", "loses", "inconclusive"), strict=True))
@@ -48,7 +50,7 @@ def conclusion_of(advice: Advice) -> Conclusion:
     kind, words = {
         "shared": ("use", f"Use one model for all ({title}): {less}."),
         "personal": ("use", f"Use {title}: {less}."),
-        "alone": ("local", "Do not federate: local training is as good or better."),
+        _ALONE: ("local", "Do not federate: local training is as good or better."),
         "unclear": ("inconclusive", f"Inconclusive: {'train more rounds' if falling else 'collect more rows'}."),
     }[decision.outcome]
     numbers = (
@@ -331,10 +333,13 @@ def _loser(advice: Advice) -> str:
         return "No client has a gap to local training."
     worst = min(known, key=lambda client: client.gap.mean)
     gap = worst.gap
-    how = "Smallest gain" if gap.mean >= 0 else "Largest loss"
+    how, side = ("Smallest gain", "lower") if gap.mean >= 0 else ("Largest loss", "higher")
+    if side == "higher":
+        low, high = (None if end is None else -end for end in (gap.high, gap.low))
+        gap = replace(gap, mean=-gap.mean, low=low, high=high)
     noise = "beyond noise" if worst.call == "loses" else "within noise"
     return (
-        f"{how}: {isolated(worst.name)}, {advice.loss_name} lower than with local training by "
+        f"{how}: {isolated(worst.name)}, {advice.loss_name} {side} than with local training by "
         f"{plain_difference(gap)}, {worst.rows} test rows, {noise}."
     )
 
@@ -409,7 +414,7 @@ def _calls(advice: Advice) -> dict[str, Any]:
 def _clients_json(advice: Advice) -> dict[str, Any]:
     """The clients' gains, with the sizes and labels of the first division."""
     called, about = advice.decision.clients, advice.about
-    local = next(f"m{i}" for i, line in enumerate(advice.lines) if line.kind == "alone")
+    local = next(f"m{i}" for i, line in enumerate(advice.lines) if line.kind == _ALONE)
     people = Census(about.clients, about.train, about.test, about.classes, about.counts, about.quantiles)
     return {
         "names": list(about.clients),

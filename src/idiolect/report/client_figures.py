@@ -29,7 +29,7 @@ from idiolect.report.style import (
 )
 from idiolect.report.view.parts import MEAN, WORST, Key, Part
 
-_BINS = 70  # dots closer than this share of the axis stand beside each other
+_BINS = 70  # dots closer than this share of the axis are drawn next to each other
 _MANY = 2000  # above so many marks they are pixels in the SVG file, which would else be megabytes
 _LOOSE = 9  # strips, above which each has less room
 _MOST = 24  # strips; more are left out, the worst first
@@ -161,7 +161,7 @@ def _caption(part: Part, muted: bool) -> str:
     marks = f"one mark a client and seed, {seeds}" if several else f"one mark a client, {seeds}"
     mean = "the mean over clients, and of the worst tenth of the clients" + (", mean over seeds" if several else "")
     grey = "; grey: settings that validation data did not choose" if muted else ""
-    return f"{marks}, marks of nearly equal value beside each other; bar and triangle: {mean}{grey}"
+    return f"{marks}, marks of nearly equal value next to each other; bar and triangle: {mean}{grey}"
 
 
 def strip(part: Part, key: Key) -> Strip | None:
@@ -204,15 +204,15 @@ def _legend(compared: bool, muted: bool, scale: float) -> list[Artist]:
 
 
 _WIDE = 20  # sizes lie on a logarithmic scale if the largest is this many times the smallest
-_NARROW = 5.0  # inches, below which two panels stand side by side, else three
+_NARROW = 5.0  # inches, below which two panels are in one row, otherwise three
 _PANELS = 9  # panels
 
 
 def gain_figure(part: Part, style: Style = REPORT) -> Drawing:
     """Draw a panel for each named model: every client's gain over Local, mean over seeds, against its samples.
 
-    A client above the line is better off than alone, a cross below it worse. Raises `ConfigError` if Local was not
-    run with a seed of another method, or the clients' samples are not known.
+    A client above the line is better off than with local training, a cross below it worse. Raises `ConfigError` if
+    Local was not run with a seed of another method, or the clients' samples are not known.
     """
     if part.alone is None:
         raise ConfigError(f"cell '{part.id}' has no method 'local', over which the others would gain")
@@ -267,7 +267,9 @@ def gain_figure(part: Part, style: Style = REPORT) -> Drawing:
     handles = [("o", HIT, "client better off than with Local"), ("D", PALE, "alike"), ("x", MISS, "worse off")]
     beside(figure, [Line2D([], [], marker=m, color=c, label=wrapped(label), **look) for m, c, label in handles])  # pyright: ignore[reportArgumentType]
     seeds = seeds_text(part.counts, len(part.seeds))
-    mean = f"gain: a client's score minus its score alone, {'mean of ' if max(part.counts) > 1 else ''}{seeds}"
+    mean = (
+        f"gain: a client's score minus that with local training, {'mean of ' if max(part.counts) > 1 else ''}{seeds}"
+    )
     several = [f"not drawn: {', '.join(_name(part, key) for key in left_out)}"] if left_out else []
     known = every[np.isfinite(every)]
     caption(figure, [f"{mean}; clients: {'; '.join(numbers)}", beyond_text(known, low, high), *several])

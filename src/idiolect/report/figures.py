@@ -1,4 +1,4 @@
-"""Figures of methods: curves over rounds, scores across cells, diagnostics, and seconds a round."""
+"""Figures of methods: curves over rounds, scores across cells, diagnostics, and seconds per round."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -165,7 +165,7 @@ WHOLE = Window()
 
 
 def curves_figure(part: Part, models: Sequence[str] = (), style: Style = REPORT) -> Drawing:
-    """Draw test score and training loss over rounds, for every method and named model (or for `models` alone).
+    """Draw test score and training loss over rounds, for every method and named model (or for `models` only).
 
     Lines are means over seeds, bands their 95 % intervals. Settings that were not chosen on validation data are
     thin and grey. Without a train split there is one panel.
@@ -183,7 +183,7 @@ def panels_figure(
 ) -> Drawing:
     """Draw one row for each part: test score and, if any part has it, training loss; one legend for all.
 
-    panels: these alone. Where lines are too many to be told apart, the caption says which are drawn.
+    panels: these only. Where lines are too many to distinguish, the caption says which are drawn.
     """
     kinds = [kind for kind in ("score", "loss") if panels in ("both", kind)]
     rows = [[layout_of(part, kind, models, style.most, window.xmax) for kind in kinds] for part in parts]
@@ -345,7 +345,7 @@ def _course(method: str, runs: Sequence[Sequence[tuple[int, float]]]) -> Course 
 
 
 def times_figure(part: Part, style: Style = REPORT) -> Drawing:
-    """Draw each method's measured and published seconds a round, as multiples of `base`, on a logarithmic axis."""
+    """Draw each method's measured and published seconds per round, as multiples of `base`, on a logarithmic axis."""
     times, names = part.times, part.names
     assert times is not None
     titles = [entry.title for entry in part.methods if not part.only[0] or entry.title in part.only[0]]
@@ -371,7 +371,7 @@ def times_figure(part: Part, style: Style = REPORT) -> Drawing:
     axes.tick_params(which="minor", labelsize=style.small, pad=5)
     axes.set_yticks(list(rows.values()), [plain(names[title]) for title in rows])
     axes.set_ylim(len(rows) - 0.5, -0.5)
-    axes.set_xlabel(f"seconds a round, as multiples of {plain(names[times.base])}'s", fontsize=style.label)
+    axes.set_xlabel(f"seconds per round, as multiples of {plain(names[times.base])}'s", fontsize=style.label)
     headline(figure, axes, plain(part.title))
     beside(figure, axes.get_lines())
     measured = f"mean of {seeds_text(times.counts, len(part.seeds))}" if times.counts else "no run has finished"

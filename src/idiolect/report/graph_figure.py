@@ -61,7 +61,7 @@ def _square(figure: Drawing, panels: Sequence[Axes]) -> None:
 
 
 def _matrix(figure: Drawing, axes: Axes, graph: Mapping[str, Any], names: Sequence[str], side: float) -> str:
-    """Draw the weights; returns what a caption must say of them beside their note."""
+    """Draw the weights; returns what a caption must say of them after their note."""
     style, count, learned, scaled = figure.style, int(graph["clients"]), bool(graph["learned"]), _scaled(graph)
     a_cell = -(-count // _CELLS)
     matrix = weights_of(graph, a_cell)
@@ -109,7 +109,7 @@ def weights_of(graph: Mapping[str, Any], a_cell: int = 1) -> Float[np.ndarray, "
 
 
 def _ticks(axes: Axes, names: Sequence[str], count: int, side: float, style: Style) -> None:
-    """Name the clients where their names have room beside each other, else number them."""
+    """Name the clients where their names have room next to each other, otherwise number them."""
     axes.tick_params(labelsize=style.small, length=2)
     if names and side * _POINTS / count >= 1.15 * style.small:
         shown = [plain(name if len(name) <= 10 else f"{name[:9]}…") for name in names]
@@ -140,5 +140,5 @@ def _spectrum(axes: Axes, values: Sequence[float], style: Style) -> None:
 
 
 def _small(sentence: str) -> str:
-    """A sentence that goes on after a colon."""
+    """A sentence that continues after a colon."""
     return f"{sentence[:1].lower()}{sentence[1:]}"

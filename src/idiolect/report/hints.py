@@ -1,6 +1,6 @@
-"""Hints on runs at work: diverging, not learning, behind training alone. They are shown, and nothing else reads them.
+"""Hints on runs at work: diverging, not learning, behind local training. They are shown, and nothing else reads them.
 
-Whether a run diverges or learns is told from its training samples alone. What Local is ahead by is told from the test
+Whether a run diverges or learns is read from its training samples only. The lead of Local is read from the test
 scores that the display shows anyway; no choice, no stop and no record depends on it.
 """
 
@@ -79,7 +79,7 @@ def diverging(run: Followed) -> str | None:
 def not_learning(run: Followed, metric: Metric) -> str | None:
     """Whether no model is better on the training samples than untrained, or than one answer for all, at a third.
 
-    A method with one model that has learnt learns; one score after another counts, so that no single bad one tells.
+    A method with one model that has learnt learns; one score after another counts, so that no single bad one counts.
     """
     courses = [course for course in run.courses.get("train", {}).values() if course]
     if not courses or any(course[0].round != 0 or 3 * course[-1].round < run.rounds for course in courses):
@@ -97,7 +97,7 @@ def not_learning(run: Followed, metric: Metric) -> str | None:
 
 
 def local_ahead(run: Followed, local: Followed, metric: Metric) -> str | None:
-    """By what training alone is ahead of every model of a method, compared in the same rounds.
+    """By what local training is ahead of every model of a method, compared in the same rounds.
 
     It must be ahead at each of the last evaluations of both, and at the last beyond noise.
     """

@@ -74,7 +74,7 @@ class Source:
     def needs_runs(self, kind: str) -> None:
         """Raise `StoreError` for a kind of figure that CSV files do not give, if the folder has only these."""
         if not self.recorded:
-            raise StoreError(f"{kind} can be drawn from a run's {DATABASE} alone, and '{self.folder}' has none; "
+            raise StoreError(f"{kind} can be drawn from a run's {DATABASE} only, and '{self.folder}' has none; "
                              "from CSV files come: clients, gain, table")  # fmt: skip
 
     def chosen(self, cell: str) -> str:
@@ -84,7 +84,9 @@ class Source:
             kind = "sweep" if self.swept else "newcomers"
             raise ConfigError(f"'{self.folder}' has no cell with finished runs; of it can be drawn: {kind}")
         if not cells:
-            raise StoreError(f"nothing in '{self.folder}' is finished yet; go on with: idiolect resume {self.folder}")
+            raise StoreError(
+                f"nothing in '{self.folder}' is finished yet; continue with: idiolect resume {self.folder}"
+            )
         if cell:
             if cell not in cells:
                 raise unknown("cell", cell, cells)
@@ -178,24 +180,24 @@ def clients(source: Source, wanted: Wanted) -> Made:
 
 
 def gain(source: Source, wanted: Wanted) -> Made:
-    """Each client's gain over training alone, against its number of samples."""
+    """Each client's gain over local training by its number of samples."""
     from idiolect.report.client_figures import gain_figure
 
     part = source.part(source.chosen(wanted.cell), wanted.methods, wanted.models, wanted.metric)
     figure = gain_figure(part, wanted.style)
-    what = f"each client's gain in test {part.metric.column} over training alone"
+    what = f"each client's gain in test {part.metric.column} over local training"
     return _made(figure, f"{what}, against its {part.sizes()[1]} samples, {part.title}")
 
 
 def times(source: Source, wanted: Wanted) -> Made:
-    """Seconds a round, measured and published."""
+    """Seconds per round, measured and published."""
     from idiolect.report.figures import times_figure
 
     source.needs_runs("times")
     part = source.part(source.chosen(wanted.cell), wanted.methods)
     if not part.timed:
-        raise ConfigError(f"cell '{part.id}' has no published seconds a round to compare with")
-    return _made(times_figure(part, wanted.style), f"seconds a round, {part.title}")
+        raise ConfigError(f"cell '{part.id}' has no published seconds per round to compare with")
+    return _made(times_figure(part, wanted.style), f"seconds per round, {part.title}")
 
 
 def sweep(source: Source, wanted: Wanted) -> Made:

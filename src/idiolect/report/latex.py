@@ -57,7 +57,7 @@ class Column:
 def latex_table(parts: Sequence[Part], columns: Columns, spread: Spread = "interval") -> str:
     """Write the table: a row for each method and named model, a column for each cell, or each metric of one cell.
 
-    Bold are the best of a column and all that a paired test over seeds does not tell apart from it, with Holm's
+    Bold are the best of a column and all that a paired test over seeds does not distinguish from it, with Holm's
     correction for all pairs of the column. With one seed nothing is bold, and a note says so. Raises `ConfigError`
     for metrics of several cells.
     """
@@ -162,7 +162,7 @@ def _notes(columns: Sequence[Column], bold: Sequence[frozenset[Key]], spread: Sp
         told.append(f"Shown: {escaped('; '.join(selected))}.")
     if any(bold):
         told.append(
-            "Bold: the best of a column and all that are not told apart from it "
+            "Bold: the best of a column and all that do not differ from it beyond noise "
             "(paired t test over seeds, Holm's correction over all pairs, 5\\,\\%)."
         )
         if not all(bold):

@@ -11,7 +11,7 @@ import numpy as np
 from idiolect.metrics.base import Metric
 from idiolect.report.view.parts import Part, Quantity
 
-# Okabe and Ito's colours, told apart by every common kind of colour blindness; yellow is too pale for lines.
+# Okabe and Ito's colours, distinct for every common kind of colour blindness; yellow is too pale for lines.
 COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#56B4E9", "#E69F00", "#000000")
 DASHES: dict[str, tuple[float, ...]] = {"personal": (), "adapted": (), "global": (5, 2), "local": (1.2, 1.4)}
 OTHER_DASHES: tuple[tuple[float, ...], ...] = ((6, 1.5, 1, 1.5), (6, 1.5, 1, 1.5, 1, 1.5), (3, 3))
@@ -118,6 +118,8 @@ def layout_of(
     rising = part.metric.higher and kind in ("score", "validation")
     known = [course for course in chosen or others if len(course.x)]
     ends = limits(known, rising=rising) if known else (0.0, 1.0)
+    if kind in ("score", "validation"):  # no axis shows values that no score can have
+        ends = max(ends[0], part.metric.bounds[0]), min(ends[1], part.metric.bounds[1])
     left_out = tuple(_muted(c, crowd) for c in others if (c.method, c.model) not in drawn and len(c.x))
     unit = 1 if "loss" in kind else part.metric.unit
     return Layout(tuple(chosen), left_out, crowd, ends, unit)
@@ -150,7 +152,7 @@ def _muted(course: Course, crowd: "Crowd") -> Course:
 
 @dataclass(frozen=True)
 class Crowd:
-    """What is drawn of a cell's lines. muted: methods in grey, called `grey` in the legend; told: for the caption."""
+    """What is drawn of a cell's lines. muted: methods in grey, `grey` in the legend; `told`: the caption's words."""
 
     lines: frozenset[tuple[str, str]]
     muted: frozenset[str]
@@ -161,8 +163,8 @@ class Crowd:
 def thinned(courses: Sequence[Course], muted: Collection[str], metric: Metric, most: int, local: str = "") -> Crowd:
     """Leave lines out of a panel that would have more than `most` in colour.
 
-    First each method keeps its first named model alone; then all but the methods with the best last scores, and
-    `local`, the title of training alone, are grey. courses: of test scores, each method's first model first. muted:
+    First each method keeps only its first named model; then all but the methods with the best last scores, and
+    `local`, the title of local training, are grey. courses: of test scores, each method's first model first. muted:
     methods that are grey already.
     """
     lines = [(course.method, course.model) for course in courses]

@@ -1,4 +1,4 @@
-"""A page that shows runs as they happen, served to browsers on this machine alone."""
+"""A page that shows runs as they happen, served to browsers on this machine only."""
 
 import json
 import sys
@@ -87,7 +87,7 @@ class _Server(ThreadingHTTPServer):
     daemon_threads = True
 
     def handle_error(self, request: object, client_address: object) -> None:
-        """Say nothing of a reader that is gone; anything else is told."""
+        """Say nothing of a reader that is gone; anything else is reported."""
         if not isinstance(sys.exception(), OSError):
             super().handle_error(request, client_address)  # pyright: ignore[reportArgumentType]
 

@@ -127,7 +127,7 @@ def ranks_text(ranks: Ranks | None) -> str:
 
 
 def heading(ranks: Ranks) -> str:
-    """The section's heading, which says how many data sets there are."""
+    """The section's heading, with the number of data sets."""
     return f"## Ranks over {ranks.data} data set{'s' if ranks.data > 1 else ''} ({ranks.cells} cells)"
 
 

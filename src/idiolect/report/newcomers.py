@@ -89,7 +89,8 @@ def newcomers_text(loaded: Loaded, made: Personalized, curve: pd.DataFrame | Non
     facts = [
         f"run: {row.id}, {row.round} rounds",
         f"{data.num_clients} new clients with {data.train.count:,} training and {data.test.count:,} test samples",
-        f"rounds of each new client alone: {made.rounds}" + ("" if made.rounds else " (nothing private to train)"),
+        f"rounds that each new client trained by itself: {made.rounds}"
+        + ("" if made.rounds else " (nothing private to train)"),
     ]
     if known:
         facts.append(

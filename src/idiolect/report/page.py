@@ -32,7 +32,7 @@ def write_report(results: Results, folder: str | Path, command: str) -> list[Pat
     """Write report.md, report.json, report.html, the CSV files and figures/ of results; return their paths.
 
     The CSV files are table.csv, clients.csv, and diagnostics.csv if any. command: reproduces the report. Missing runs
-    are named. A figure is a PNG, which report.md shows, and the same as SVG beside it. Every file is written
+    are named. A figure is a PNG, which report.md shows, and the same as SVG next to it. Every file is written
     atomically, and report.md after everything that it shows. Raises `StoreError` if the folder cannot be written to.
     """
     folder = Path(folder)
@@ -64,7 +64,7 @@ def write_report(results: Results, folder: str | Path, command: str) -> list[Pat
 FIGURES: dict[str, tuple[Callable[[Part], Figure], str]] = {
     "curves": (curves_figure, "test score and training loss over rounds"),
     "clients": (strips_figure, "test score of every client"),
-    "times": (times_figure, "seconds a round, measured and published"),
+    "times": (times_figure, "seconds per round, measured and published"),
 }
 """The figures of a part by the end of their file names: what draws them, and their captions."""
 
@@ -125,12 +125,12 @@ def _has_runs(folder: Path) -> bool:
 
 
 def folders_dict(folders: Sequence[Path]) -> dict[str, Any]:
-    """What folders hold, as report.json. Raises as `folders_page` does, also if an advice is not alone."""
+    """What folders hold, as report.json. Raises as `folders_page` does, also for an advice with other folders."""
     advice = next((folder for folder in folders if is_advice(folder)), None)
     if advice is None:
         return to_dict(view_of_folders(folders))
     if len({*folders}) > 1:
-        raise StoreError(f"'{advice}' holds an advice, whose page is its own; report it alone")
+        raise StoreError(f"'{advice}' holds an advice, which has its own page; name no other folder with it")
     return advice_dict(stored_advice(advice))
 
 

@@ -143,7 +143,7 @@ def clock(seconds: float) -> str:
 _MEMORY = 600.0
 """The speed is an average over this many seconds."""
 _BEAT = 1.0
-"""Seconds between two looks at the folder, at least."""
+"""Seconds between two readings of the folder, at least."""
 _SHARE = 20
 """Looks take at most 1/20 of the time, unless the pulse would become old."""
 
@@ -160,7 +160,7 @@ class Display:
     """Progress of all runs: one bar for all of them with the time left, and a line for each method with its score.
 
     Without a terminal: one line for each finished run, and each hint once. folder: where the runs are recorded, from
-    which scores and hints are read, and whose pulse is written for others who look on; None shows rounds alone.
+    which scores and hints are read, and where the pulse is written for other readers; None shows only rounds.
     get_time: a clock in seconds.
     """
 

@@ -82,7 +82,7 @@ class Line:
 
     @property
     def model(self) -> str:
-        """The named model whose score comes first; "" before the first evaluation."""
+        """The named model with the first score; "" before the first evaluation."""
         return next(iter(self.scores), "")
 
     @property
@@ -199,7 +199,7 @@ GRACE = 20.0
 
 
 class Watching:
-    """A folder of runs, looked at again and again, by several threads. clock: in seconds."""
+    """A folder of runs that is read again and again, by several threads. clock: in seconds."""
 
     def __init__(self, folder: Path, clock: Callable[[], float] = time.monotonic) -> None:
         self.clock = clock

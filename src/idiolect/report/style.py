@@ -47,7 +47,7 @@ class Style:
     """How a figure is drawn. Sizes are in points: label, small (ticks, legend), note (caption), line (its width).
 
     width: of the figure in inches; each figure has its own if there is none. titled: with its title and its caption
-    in the picture. marked: every method has a marker, so that lines are told apart in grey too. beside: the legend is
+    in the picture. marked: every method has a marker, so that lines differ in grey too. `beside`: the legend is
     right of the panels, else below. scale: of marks. most: lines in colour that one panel can have. settings:
     matplotlib's, for what has no name here.
     """
@@ -92,7 +92,7 @@ def paper(width: float, font: str = "sans") -> Style:
 
 
 class Drawing(Figure):
-    """A figure with its style and the lines of its caption, which stand in the picture only if its style says so."""
+    """A figure with its style and the lines of its caption, which are in the picture only if its style says so."""
 
     style: Style = REPORT
     told: tuple[str, ...] = ()
@@ -166,7 +166,7 @@ def write(figure: Figure, path: str | Path, form: str, style: Style = REPORT) ->
 
 
 def save(figure: Figure, path: str | Path) -> list[Path]:
-    """Write a figure as PNG and, beside it, as SVG; return both paths."""
+    """Write a figure as PNG and, next to it, as SVG; return both paths."""
     png = Path(path)
     svg = png.with_suffix(".svg")
     for file, form in ((png, "png"), (svg, "svg")):
@@ -345,7 +345,7 @@ def seed_counts(parts: Iterable[Part]) -> list[int]:
 
 
 def seeds_text(counts: Sequence[int], planned: int) -> str:
-    """Say how many seeds there are: "5 seeds"; "3 to 5 finished of 5 seeds" where methods differ."""
+    """The number of seeds in words: "5 seeds"; "3 to 5 finished of 5 seeds" where methods differ."""
     low, high = min(counts, default=0), max(counts, default=0)
     if low == high == planned:
         return "one seed" if planned == 1 else f"{planned} seeds"

@@ -86,7 +86,7 @@ def sweep_figure(swept: Swept, style: Style = REPORT) -> Drawing:
 
 
 def _worst_shown(values: Sequence[float], metric: Metric) -> float | None:
-    """The worst score on the axis if some settings are so bad that the others could not be told apart, else None."""
+    """The worst score on the axis if some settings are so bad that they would hide the others, otherwise None."""
     sign = 1 if metric.higher else -1
     order = sorted((sign * v for v in values), reverse=True)
     if len(order) < 4:
@@ -305,9 +305,9 @@ def _float(value: Any) -> float:
 
 READ = f"""\
 Scores are means over the seeds; what follows ± is {SPREAD}. Only validation scores
-choose: the last column names each method's best setting, whose test score was measured afterwards. `sweep.csv` has
+choose: the last column names each method's best setting. Its test score was measured afterwards. `sweep.csv` has
 every number unrounded, with standard deviations."""
-SHOWN = "Test scores of the other settings were asked for (`--show-test`); they had no say in the choice."
+SHOWN = "Test scores of the other settings are shown because of `--show-test`; they were not used for the choice."
 
 
 def write_sweep(swept: Swept, out: Path, command: str = "") -> list[Path]:

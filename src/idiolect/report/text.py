@@ -38,7 +38,7 @@ def size(count: float) -> str:
 
 
 def some(names: Sequence[str], most: int = 5) -> str:
-    """The first few names, and how many more there are; a dash for none."""
+    """The first few names, and the number of the others; a dash for none."""
     more = f" and {len(names) - most} more" if len(names) > most else ""
     return ", ".join(names[:most]) + more if names else MISSING
 
@@ -109,7 +109,7 @@ def p_value(value: float) -> str:
 
 
 def share(value: OverSeeds | None) -> str:
-    """Format a fraction in whole per cent; "<1 %" and ">99 %" tell a few from none, and most from all."""
+    """Format a fraction in whole per cent; "<1 %" and ">99 %" separate a few from none, and most from all."""
     if value is None or math.isnan(value.mean):
         return MISSING
     percent = round(100 * value.mean)

@@ -110,7 +110,6 @@ def cell(place: int, clients: int, methods: int, names: list[str] | None) -> dic
             "column": "test_accuracy",
             "percent": True,
             "higher": True,
-            "bounds": [0, 100],
             "task": "classification",
         },
         "methods": [{"key": f"k{k}", "title": title, "color": k, "muted": False} for k, title in enumerate(titles)],
@@ -119,6 +118,7 @@ def cell(place: int, clients: int, methods: int, names: list[str] | None) -> dic
         "tables": [
             {"title": "Paired differences", "header": ["pair", "difference"], "rows": [["Ditto − Local", "3.4"]]}
         ],
+        "shares": {"title": "Shares", "header": ["method", "hurt vs Local"], "rows": [["Ditto", "8 %"]]},
         "curves": curves(keys, rng),
         "clients": {
             "names": people,

@@ -36,7 +36,8 @@ def test_it_is_plain_json_of_the_agreed_form(data):
     assert [len(read[key]) for key in ("chips", "cells")] == [3, 1]
     cell = read["cells"][0]
     assert {*cell} == {
-        *("id", "title", "notes", "settings", "metric", "methods", "models", "table", "tables", "curves", "clients"),
+        *("id", "title", "notes", "settings", "metric", "methods", "models", "table", "tables", "shares", "curves"),
+        "clients",
         *("graph", "graphs", "sweep", "decision", "headline", "numbers", "chips", "about"),
     }
     assert [model["title"] for model in cell["models"]] == [

@@ -14,7 +14,7 @@ from tests.report.trackers.made import Made
         (["advice.md", "clients.csv", "report.html"], "holds an advice, which keeps no runs"),
         (["report.md", "clients.csv"], "holds models of new clients"),
         (["own-samples.csv", "report.md"], "holds models of new clients"),
-        (["table.csv", "clients.csv", "report.md"], "has CSV files alone"),
+        (["table.csv", "clients.csv", "report.md"], "has only CSV files"),
         (["hub.json"], "is a hub's folder, and no round was run yet"),
         (["site.toml"], "is a site's folder"),
         (["notes.txt"], "no runs in "),

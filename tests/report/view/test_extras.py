@@ -69,13 +69,13 @@ def test_methods_are_told_apart_where_there_are_several_seeds(tmp_path):
     results = Results(store, exp)
     (extra,) = extras(results, exp.cells[0])
     assert extra.title == (
-        "Against local: paired over 2 seeds, 95 % interval; clients beyond noise. Two seeds show only a mean "
+        "Compared with local: paired over 2 seeds, 95 % interval; clients beyond noise. Two seeds show only a mean "
         "difference of more than 12.7 times its standard error, and no difference below 22.46 points. A smaller one "
         "may exist, and so may runs that fail now and then: use five seeds or more."
     )
     assert extra.header == (
         *("method", "model", "difference", "p, Holm"),
-        *("better", "worse", "not told apart", "worse off"),
+        *("gain", "lose", "no difference", "clients that lose"),
     )
     (row,) = extra.rows
     pair = pairs_of(results, exp.cells[0])[0]

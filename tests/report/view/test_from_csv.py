@@ -266,7 +266,7 @@ def test_a_metric_that_is_no_mean_of_clients_is_taken_from_the_table_and_not_tes
     assert [row["cells"][2]["text"] for row in cell["table"]["rows"]] == ["80.00 ± 2.48", "90.00 ± 2.48"]
     assert [row["best"] for row in cell["table"]["rows"]] == [False, True]
     (against,) = cell["tables"]
-    assert against["title"].startswith(f"Against local: {column} over all samples is not tested")
+    assert against["title"].startswith(f"Compared with local: {column} over all samples is not tested")
     assert against["rows"][0][2:4] == ["—", "—"]
     assert any(f"{column} over all samples is read from table.csv" in line for line in data["missing"])
 

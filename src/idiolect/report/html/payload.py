@@ -45,6 +45,10 @@ OF_CELL = (
 )
 
 
+UNTESTED = "hurt vs"
+"""How the titles of columns begin that count clients without a test."""
+
+
 def payload_of(report: dict[str, Any]) -> dict[str, Any]:
     """The page's data as plain JSON values. report: as `as_json.to_dict` makes it."""
     shown = {name: report[name] for name in SHOWN} | {"description": " ".join(report["description"].split())}
@@ -52,7 +56,7 @@ def payload_of(report: dict[str, Any]) -> dict[str, Any]:
 
 
 def _cell(cell: dict[str, Any], metric: dict[str, Any]) -> dict[str, Any]:
-    of_metric = {name: metric[name] for name in ("column", "percent", "higher", "bounds")}
+    of_metric = {name: metric[name] for name in ("column", "percent", "higher")}
     methods = [
         {"key": one["key"], "title": one["shown"], "color": one["color"], "muted": one["muted"]}
         for one in cell["methods"]
@@ -62,13 +66,18 @@ def _cell(cell: dict[str, Any], metric: dict[str, Any]) -> dict[str, Any]:
         "methods": methods,
         "metric": {"name": cell["metric"], **of_metric, "task": cell["task"]},
         "table": _table(cell["table"]),
+        "shares": _shares(cell["table"]),
         "curves": _curves(cell["curves"]),
         "graph": rounded(cell["graphs"][0]) if cell["graphs"] else None,
     }
 
 
 def _table(table: dict[str, Any]) -> dict[str, Any]:
-    places = [place for place, column in enumerate(table["columns"]) if column["page"]]
+    places = [
+        place
+        for place, column in enumerate(table["columns"])
+        if column["page"] and not column["title"].startswith(UNTESTED)
+    ]
     columns = [table["columns"][place] for place in places]
     return {
         "caption": table["title"],
@@ -89,6 +98,15 @@ def _table(table: dict[str, Any]) -> dict[str, Any]:
             for row in table["rows"]
         ],
     }
+
+
+def _shares(table: dict[str, Any]) -> dict[str, Any] | None:
+    """The shares of clients that score worse, which are not tested, as a small table; None without any."""
+    heads = [column["title"] for column in table["columns"]]
+    places = [place for place, title in enumerate(heads) if title.startswith(UNTESTED)]
+    rows = [[row["cells"][place]["text"] for place in (0, 1, *places)] for row in table["rows"]]
+    title = "Shares of clients that score worse, tested or not"
+    return {"title": title, "header": [heads[place] for place in (0, 1, *places)], "rows": rows} if places else None
 
 
 def _curves(curves: dict[str, Any] | None) -> dict[str, Any] | None:

@@ -35,7 +35,7 @@ class MLflow:
     """
 
     def __init__(self, where: str) -> None:
-        # What a library tells its makers about its users is not for this one to start.
+        # What a library sends its makers about its users is not for this one to start.
         os.environ.setdefault("MLFLOW_DISABLE_TELEMETRY", "true")
         # MLflow's own are 7 retries of 120 seconds each: minutes for a server that is not there.
         os.environ.setdefault("MLFLOW_HTTP_REQUEST_MAX_RETRIES", "2")

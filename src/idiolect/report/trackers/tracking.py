@@ -19,9 +19,9 @@ from idiolect.study.store.store import DATABASE, Store
 _NEWCOMERS = "holds models of new clients, who have no rounds of their own; name the run's folder that they came from"
 _BY_FILE = {
     "advice.md": "holds an advice, which keeps no runs; run what it recommends with idiolect compare, and track that",
-    SITE: "is a site's folder, whose scores are recorded at the hub; name the hub's folder",
+    SITE: "is a site's folder; its scores are recorded at the hub; name the hub's folder",
     HUB: "is a hub's folder, and no round was run yet; start it with idiolect hub run, or federate",
-    TABLE: "has CSV files alone, without rounds; name the folder of the runs that they were made of",
+    TABLE: "has only CSV files, without rounds; name the folder of the runs that they were made of",
     SAMPLES: _NEWCOMERS,
     CLIENTS: _NEWCOMERS,
 }
@@ -76,8 +76,8 @@ def export(folder: Path, trackers: Sequence[Tracker], *, final: bool) -> int:
 def tracked(folder: Path, trackers: Sequence[Tracker]) -> Generator[None]:
     """Export the folder's runs while the block works on them, and all of them when it ends.
 
-    A tracker that fails meanwhile stops no run: it is told once, and tried again. Raises `StoreError` if the last
-    export fails; the folder has everything.
+    A tracker that fails meanwhile stops no run: the failure is reported once, and it is tried again. Raises
+    `StoreError` if the last export fails; the folder has everything.
     """
     if not trackers:
         yield

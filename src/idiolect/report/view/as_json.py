@@ -1,4 +1,4 @@
-"""What a report says as one JSON object, report.json: written beside every report, printed by `--json`, read back.
+"""What a report says as one JSON object, report.json: written next to every report, printed by `--json`, read back.
 
 docs/report-json.md describes its fields. NaN and infinity become null.
 """
@@ -92,7 +92,7 @@ def skew(census: Census) -> list[float | None]:
 
 REPORT, VERSION, READABLE = "report.json", 2, (1, 2)
 NOISE = (
-    "A client counts as better or worse beyond noise if the difference to training alone is more than its test "
+    "A client counts as better or worse beyond noise if the difference from local training is more than its test "
     "samples and the seeds explain: each client is tested, with Holm's correction over all clients and models of the "
     "table, at 5 %."
 )
@@ -142,7 +142,7 @@ def to_dict(view: View) -> dict[str, Any]:
     )
 
 
-OF_METRIC = ("column", "percent", "higher", "unit", "task", "bounds")
+OF_METRIC = ("column", "percent", "higher", "unit", "task")
 OF_PART = ("id", "title", "task", "seeds", "rounds", "select", "selected", "chosen", "draw", "notes", "audit")
 ALSO_OF_PART = ("settings", "statuses", "by_seed", "times", "at", "graphs", "figures")
 

@@ -245,13 +245,13 @@ def _hurt(part: Part) -> list[Column]:
 
     worse, alone = "lower" if part.metric.higher else "higher", part.local is not None
     hurt = Column(
-        "hurt vs Local", f"The share of clients whose score is {worse} than with training alone, noise or not.",
+        "hurt vs Local", f"The share of clients whose score is {worse} than with local training, noise or not.",
         True, lambda line: _share(line.hurt_local), page=alone,
     )  # fmt: skip
     if not alone:
         return [hurt]
     help = (
-        "Clients that are worse off than with training alone by more than the noise of their test samples and of "
+        "Clients that are worse off than with local training by more than the noise of their test samples and of "
         "the seeds explains (each tested, Holm's correction over all clients and models of the table, 5 %)."
     )
     return [hurt, Column("hurt beyond noise", help, True, beyond, printed=False)]
@@ -310,7 +310,7 @@ def _costs(part: Part) -> list[Column]:
 
 @dataclass(frozen=True)
 class Target:
-    """A score to be reached, whose it is, and the first evaluated round in which each model's mean reaches it."""
+    """A score to be reached, its model, and the first evaluated round in which each model's mean reaches it."""
 
     value: float
     whose: str
@@ -332,7 +332,7 @@ class Target:
 
 
 def target_of(part: Part) -> Target | None:
-    """The target: the shared model's last score, else that of training alone; None without either or a course."""
+    """The target: the shared model's last score, otherwise that of local training; None without either."""
     key = part.shared or part.local
     courses = {
         course.key: course for quantity in part.quantities if quantity.kind == "score" for course in quantity.courses
@@ -342,7 +342,7 @@ def target_of(part: Part) -> Target | None:
     value = float(courses[key].mean[-1])
     if not np.isfinite(value):
         return None
-    whose = "training alone" if key == part.local else isolated(f"{part.entry(key[0]).shown}, {key[1]}")
+    whose = "local training" if key == part.local else isolated(f"{part.entry(key[0]).shown}, {key[1]}")
     rounds: dict[Key, int | None] = {}
     for other, course in courses.items():
         with np.errstate(invalid="ignore"):

@@ -1,4 +1,4 @@
-"""Small tables beside a cell's main one, such as published gaps and times, and the settings that were tried."""
+"""Small tables next to a cell's main one, such as published gaps and times, and the settings that were tried."""
 
 import math
 from collections.abc import Callable, Mapping, Sequence
@@ -158,7 +158,7 @@ def _over(seeds: int) -> str:
 
 
 def _is_paired(results: Results, cell: Cell) -> bool:
-    """Whether methods can be told apart: several seeds, and neither settings to choose among nor times to measure."""
+    """Whether methods can be compared: several seeds, and neither settings to choose among nor times to measure."""
     return results.experiment.seeds > 1 and not cell.tune and not is_timed(cell)
 
 
@@ -217,11 +217,11 @@ def pairs_extra(
         )
         for pair in pairs
     )
-    header = ("method", "model", "difference", "p, Holm", "better", "worse", "not told apart", "worse off")
+    header = ("method", "model", "difference", "p, Holm", "gain", "lose", "no difference", "clients that lose")
     reference = title if title == model else f"{title} {model}"
-    what = f"Against {reference}: paired over {seeds} seeds, 95 % interval; clients beyond noise"
+    what = f"Compared with {reference}: paired over {seeds} seeds, 95 % interval; clients beyond noise"
     if not tested:
-        what = f"Against {reference}: {metric.column} over all samples is not tested"
+        what = f"Compared with {reference}: {metric.column} over all samples is not tested"
         what += f"; clients beyond noise, {seeds} seeds"
     least = max((pair.least for pair in pairs if not math.isnan(pair.least)), default=math.nan)
     few = f". {few_seeds(seeds, least, metric)}" if tested and 2 <= seeds < FEW else ""
@@ -229,12 +229,12 @@ def pairs_extra(
 
 
 def is_timed(cell: Cell) -> bool:
-    """Whether any method of the cell has published seconds a round."""
+    """Whether any method of the cell has published seconds per round."""
     return any(method.published_seconds for method in cell.methods)
 
 
 def times_of(results: Results, cell: Cell) -> Times | None:
-    """The means over the finished runs and the published values; None if no method has published seconds a round."""
+    """The means over the finished runs and the published values; None without published seconds per round."""
     published = {method.title: method.published_seconds for method in cell.methods if method.published_seconds}
     if not published:
         return None
@@ -245,7 +245,7 @@ def times_of(results: Results, cell: Cell) -> Times | None:
 
 
 def _times(times: Times, cell: Cell) -> Extra:
-    """Build the table of seconds a round, also as multiples of the paper's fastest method."""
+    """Build the table of seconds per round, also as multiples of the paper's fastest method."""
 
     def column(values: Mapping[str, float], form: Callable[[float], str]) -> list[str]:
         return [form(values[m.title]) if m.title in values else text.MISSING for m in cell.methods]
@@ -260,7 +260,7 @@ def _times(times: Times, cell: Cell) -> Extra:
     )
     header = ("method", "measured", f"times {times.base}", "published", f"times {times.base}, published")
     return Extra(
-        "Seconds a round, without compiling; on another machine only the ratios compare", header, tuple(rows)
+        "Seconds per round, without compiling; on another machine only the ratios compare", header, tuple(rows)
     )
 
 

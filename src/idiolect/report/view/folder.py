@@ -106,7 +106,7 @@ def view_of_sweep(store: Store, tried: Sequence[Mapping[str, Any]]) -> View:
 
 
 def _of_chosen(experiment: Experiment, chosen: Sequence[Mapping[str, Any]]) -> Experiment:
-    """The experiment of the chosen settings alone, under the names that their runs have in the store."""
+    """The experiment of only the chosen settings, under the names that their runs have in the store."""
     cell = experiment.cells[0]
     methods = tuple(_method(cell, one) for one in chosen)
     if not methods:

@@ -328,7 +328,7 @@ _SETTINGS = re.compile(r"<summary>Settings</summary>\n\n(.*?)\n\n</details>", re
 
 @dataclass(frozen=True)
 class _Section:
-    """What is told of one comparison. settings: (label, text) pairs; chosen: how its rounds were chosen."""
+    """What is known of one comparison. settings: (label, text) pairs; chosen: how its rounds were chosen."""
 
     title: str = ""
     notes: tuple[str, ...] = ()
@@ -337,7 +337,7 @@ class _Section:
     chosen: str = ""
 
     def method_of(self, title: str) -> str:
-        """The name of the method with this label, as the settings tell it; "" if they do not."""
+        """The name of the method with this label, as the settings have it; "" if they do not."""
         told = next((text for label, text in self.settings if label == title), "")
         return told.partition(" (")[0]
 

@@ -100,7 +100,7 @@ COLUMNS = """\
 - **±** is {spread}; a single seed has no ±. `table.csv` also has the standard
   deviation over seeds. What follows ± in a published value is what the paper gives.
 {metrics}
-- **hurt vs Local**: the share of clients that are worse off than with Local training on their own data alone.
+- **hurt vs Local**: the share of clients that are worse off than with local training on only their own data.
   **hurt vs FedAvg**: the share worse off than with the plain global model, FedAvg's; **hurt vs own global** where
   FedAvg was not run: than with the method's own.
 - **seconds**: training time of one run, without compilation.

@@ -123,6 +123,6 @@ def _fitting(name: str, form: Callable[[str], str]) -> str:
 
 
 def _cut(words: Sequence[str], count: int) -> str:
-    """So many words of a name: the first ones and the last, which tells models of one method apart."""
+    """So many words of a name: the first ones and the last, which models of one method differ in."""
     kept = words if count == len(words) else [*words[: count - 1], f"…{words[-1]}"]
     return f"\u2068{' '.join(kept)}\u2069"

@@ -20,7 +20,7 @@ _SEVERE = re.compile(
 
 
 _AUDIT = re.compile(
-    r"^(No leak found|Not audited|The samples of different sites|Known leak: |Column '.*' (?:alone tells|gives))"
+    r"^(No leak found|Not audited|The samples of different sites|Known leak: |Column '.*' (?:\S+ ){1,2}the label)"
     r"|^Normalisation '"
     r"|^[\d,]+ samples, [\d,]+ of them distinct|^[\d,]+ of [\d,]+ \w+ samples .* have an exact copy"
 )

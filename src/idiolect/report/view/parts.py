@@ -131,10 +131,10 @@ class Part:
     metrics: all that were measured, `metric` first. seeds: the planned ones. lines: with each model's first published
     value; further: with the others. pairs: every model compared with local training, or with the first one where that
     was not run. statuses: a method's seeds, counted by status. selected, chosen: how the rounds that count were
-    chosen, in words and as a sentence. traffic: of a method whose bytes are known. figures: (caption, path).
+    chosen, in words and as a sentence. traffic: of a method with known bytes. figures: (caption, path).
     muted: settings that validation data did not choose. times: where only seconds are compared. at: the value of the
     setting that differs between the parts of a view. by_seed: whether the compared score over all samples is known
-    for each seed, so that differences can be tested. graphs, sweep: as they stand in report.json, empty if there are
+    for each seed, so that differences can be tested. graphs, sweep: as in report.json, empty if there are
     none; `missing` says why. distances, confusion, residuals: of a line, a list over clients. only: (methods,
     models) to draw; all methods, and each one's first model, if empty.
     """

@@ -95,7 +95,7 @@ def aligned(census: Census | None, clients: Sequence[str]) -> Census:
 
 
 def _scored(results: Results, cell: Cell, run: str) -> Census:
-    """The numbers of samples alone, from the scores; those of a split that was not evaluated are unknown."""
+    """Only the numbers of samples, from the scores; those of a split that was not evaluated are unknown."""
     names = results.clients(cell)
     sizes: dict[str, tuple[int | None, ...]] = dict.fromkeys(("train", "test"), (None,) * len(names))
     rounds, models = results.store.evaluated(run), results.store.models(run)

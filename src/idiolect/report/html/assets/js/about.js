@@ -1,30 +1,24 @@
-/* Words around the charts: the answer, questions, leaks, and how the results were made. */
+/* Words around the charts: the headline, leaks, and how the results were made. */
 (function (page) {
   "use strict";
 
   page.top = function () {
-    const { title, description, answer, missing, cells, seeds } = page.data;
-    const sentences = (answer || []).filter(Boolean);
+    const { title, description, missing } = page.data;
     return page.el("div", { class: "top", id: "answer" },
       page.el("h1", {}, page.text(title)),
-      facts(cells, seeds),
+      page.conclusion(page.data),
       description ? page.el("p", { class: "soft" }, page.text(description)) : null,
-      page.el("ul", { class: "answer" }, sentences.map((text) => page.el("li", {}, page.text(text)))),
       missing?.length ? notice("What is missing", missing) : null);
   };
 
-  function facts(cells, seeds) {
-    const clients = [...new Set(cells.map((cell) => cell.clients?.names.length).filter(Boolean))];
-    const metrics = [...new Set(cells.map((cell) => cell.metric.name))];
-    const parts = [
-      cells.length > 1 ? `${cells.length} federations` : null,
-      clients.length ? page.count(d3.max(clients), "client").replace(/^/, clients.length > 1 ? "up to " : "") : null,
-      cells.length ? page.count(d3.max(cells, (cell) => cell.methods.length), "method") : null,
-      seeds?.length ? page.count(seeds.length, "seed") : null,
-      metrics.length === 1 ? metrics[0] : null,
-    ];
-    return page.el("ul", { class: "facts" }, parts.filter(Boolean).map((text) => page.el("li", {}, page.text(text))));
-  }
+  /** The headline, its numbers, and chips that open to a sentence or two. */
+  page.conclusion = function ({ decision, headline, numbers, chips }) {
+    return page.el("div", { class: `conclusion ${decision}` },
+      page.el("p", { class: "headline" }, page.text(headline)),
+      page.el("p", { class: "numbers" }, page.text(numbers)),
+      page.el("div", { class: "facts" }, chips.map((chip) =>
+        page.el("details", { class: `fact ${chip.kind}` }, page.el("summary", {}, page.text(chip.title)), page.el("p", {}, page.text(chip.text))))));
+  };
 
   function notice(title, sentences, severe) {
     return page.el("div", { class: `notice${severe ? " severe" : ""}`, role: "note" },
@@ -38,28 +32,21 @@
       page.el("h2", { id: `${id}-title` }, title), lead ? page.el("p", { class: "lead" }, page.text(lead)) : null, children);
   };
 
-  page.questions = function () {
-    const asked = page.data.questions || [];
-    if (!asked.length) return null;
-    return page.part("questions", "Questions and answers", "",
-      page.el("dl", { class: "asked" }, asked.map(([question, answer]) => [page.el("dt", {}, page.text(question)), page.el("dd", {}, page.text(answer))])));
-  };
-
   page.leaks = function () {
     const { leaks } = page.data;
     const severe = (leaks || []).filter((leak) => leak.severe), mild = (leaks || []).filter((leak) => !leak.severe);
     let words = null;
     if (!leaks) words = page.el("p", {}, "No audit of the data came with these results.");
-    else if (!leaks.length) words = page.el("p", {}, "The audit of the data found no sample in both training and test data and nothing else that gives answers away.");
-    return page.part("leaks", "Leak audit", "Does a model see what it is tested on?", words,
-      severe.length ? notice("Found, and severe", severe.map((leak) => leak.text), true) : null,
+    else if (!leaks.length) words = page.el("p", {}, "The audit of the data found no leak.");
+    return page.part("leaks", "Leak audit", "Whether test data reached training.", words,
+      severe.length ? notice("Leaks found", severe.map((leak) => leak.text), true) : null,
       mild.length ? said(mild) : null);
   };
 
   /** What is no leak: at once if it is short, else to be opened. */
   function said(mild) {
     const list = page.el("ul", {}, mild.map((leak) => page.el("li", {}, page.text(leak.text))));
-    return mild.length <= 4 ? list : page.el("details", { class: "extra" }, page.el("summary", {}, `What the audit says besides, ${page.count(mild.length, "line")}`), list);
+    return mild.length <= 4 ? list : page.el("details", { class: "extra" }, page.el("summary", {}, `Other lines of the audit: ${mild.length}`), list);
   }
 
   page.made = function () {
@@ -69,7 +56,7 @@
       page.el("div", { class: "columns" },
         page.el("div", {},
           protocol ? [page.el("h3", {}, "Protocol"), page.el("p", {}, page.text(protocol))] : null,
-          chosen?.length ? [page.el("h3", {}, "What was chosen, and how"), list(chosen)] : null,
+          chosen?.length ? [page.el("h3", {}, "Choices"), list(chosen)] : null,
           read?.length ? [page.el("h3", {}, "How to read this page"), list(read)] : null),
         page.el("div", {},
           page.el("h3", {}, "Made with"),

@@ -13,6 +13,7 @@
       this.metric = data.metric;
       this.clients = data.clients;
       this.hidden = new Set();
+      this.every = false; // whether charts have all models of a method, not only the one that stands for it
       this.found = null; // client numbers that the search matches; null without a search
       this._listeners = {};
       this._methods = new Map(data.methods.map((method) => [method.key, method]));
@@ -28,14 +29,14 @@
       (this._listeners[event] || []).forEach((listener) => listener());
     }
 
-    /** Keys of the models of methods that are switched on. */
+    /** Keys of the models in the charts: of methods that are switched on, the default ones and the chosen one. */
     shown() {
-      return this.data.models.filter((model) => !this.hidden.has(model.method)).map((model) => model.key);
+      return this.data.models.map((model) => model.key).filter((key) => this.isShown(key));
     }
 
     isShown(key) {
       const model = this._models.get(key);
-      return !model || !this.hidden.has(model.method);
+      return !model || (!this.hidden.has(model.method) && (model.default !== false || this.every || key === this._tried));
     }
 
     title(key) {
@@ -70,17 +71,19 @@
       return this.clients ? this.shown().filter((key) => this.clients.scores[key]) : [];
     }
 
-    /** Models that can be held against training alone: all but Local, unless there is no other. */
+    /** Models that can be compared with local training: all but Local, unless there is no other. */
     choosable() {
-      const models = this.scored();
+      if (!this.clients) return [];
+      const models = this.data.models.filter((model) => !this.hidden.has(model.method) && this.clients.scores[model.key]).map((model) => model.key);
       return models.length > 1 ? models.filter((key) => key !== this.clients.local) : models;
     }
 
-    /** The model in the client charts: the reader's choice, else the best, rather one that is not the shared model. */
+    /** The model in the client charts: the reader's choice, that of the headline, or the best. */
     chosen() {
       if (!this.clients) return null;
       const models = this.choosable();
-      if (models.includes(this._tried)) return this._tried;
+      const known = [this._tried, this.data.about].find((key) => models.includes(key));
+      if (known) return known;
       const sign = this.metric.higher ? -1 : 1;
       return d3.sort(models, (key) => this.isMuted(key), (key) => key === this.clients.shared, (key) => sign * (d3.mean(this.clients.scores[key]) ?? sign * Infinity))[0] ?? null;
     }
@@ -103,7 +106,7 @@
       return (mine - theirs) * (this.metric.higher ? 1 : -1);
     }
 
-    /** 1, 0 or -1: better than Local beyond noise, not told apart, worse; null where nobody can say. */
+    /** 1, 0 or -1: better than Local beyond noise, no difference, worse; null where it is not known. */
     beyond(key, client) {
       return (this.clients.beyond || {})[key]?.[client] ?? null;
     }

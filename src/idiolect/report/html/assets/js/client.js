@@ -105,18 +105,18 @@
     return page.el("ul", { class: "tiles" }, tile(train, "training samples"), tile(test, "test samples"), tile(skew, "label skew (0 to 1)"));
   }
 
-  /** One sentence: the best model here, and how the client does against training alone. */
+  /** One sentence: the best model here, and how the client does compared with local training. */
   function verdict(cell, client) {
     const { scores, local } = cell.clients;
     const known = cell.scored().filter((key) => !page.missing(scores[key][client]));
     if (!known.length) return "No model was scored for this client.";
     const best = d3.least(known, (key) => (cell.metric.higher ? -1 : 1) * scores[key][client]);
     const first = [page.name(cell.title(best)), ` scores best here: ${page.scoreOf(cell, best, client)}`];
-    if (best === local) return [...first, ". No other model is better than training alone."];
+    if (best === local) return [...first, ". No other model is better than local training."];
     if (!local || page.missing(scores[local]?.[client])) return [...first, "."];
     const beyond = cell.beyond(best, client);
-    const noise = beyond === 1 ? ", beyond noise" : beyond === 0 ? ", which noise may explain" : "";
-    return [...first, `, ${page.difference(cell.metric, cell.gain(best, local, client)).replace("+", "")} better than training alone${noise}.`];
+    const noise = beyond === 1 ? ", beyond noise" : beyond === 0 ? ", within noise" : "";
+    return [...first, `, ${page.difference(cell.metric, cell.gain(best, local, client)).replace("+", "")} better than local training${noise}.`];
   }
 
   function errors(cell, client, parts, title, draw, words) {
@@ -126,7 +126,7 @@
     if (cell.clients.local && keys.includes(cell.clients.local) && start[0] !== cell.clients.local) start.push(cell.clients.local);
     else if (keys.length > 1) start.push(keys.find((key) => key !== start[0]));
     const grid = page.el("div", { class: "confusion" }, start.map((key) => draw(cell, client, key)));
-    const select = page.el("select", { "aria-label": "Model on the left" }, keys.map((key) => page.el("option", { value: key, dir: "auto" }, page.short(cell.title(key), 60))));
+    const select = page.el("select", { "aria-label": "Model on the left" }, keys.map((key) => page.el("option", { value: key, dir: "auto" }, page.middle(cell.title(key), 60))));
     select.value = start[0];
     select.addEventListener("change", () => {
       const old = grid.firstElementChild;

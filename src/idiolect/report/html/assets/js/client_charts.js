@@ -20,18 +20,18 @@
         const from = (key) => Math.max(least, scores[key][client] - error(key)), to = (key) => Math.min(most, scores[key][client] + error(key));
         const others = keys.flatMap((key) => page.thinned(scores[key].filter((value) => !page.missing(value)), 200).map((value) => ({ key, value })));
         const mine = keys.flatMap((key) => [from(key), to(key)]);
-        const { domain } = page.valueRange([...others.map((one) => one.value), ...mine], false);
+        const domain = page.possible(page.valueRange([...others.map((one) => one.value), ...mine], false).domain, cell.metric.percent);
         const inside = (value) => Math.max(domain[0], Math.min(domain[1], value));
         const left = Math.min(width * 0.36, 190), letters = Math.floor(left / 7.2);
         const local = cell.clients.local && keys.includes(cell.clients.local) ? scores[cell.clients.local][client] : null;
         return page.plot(`${cell.metric.name} of this client: ${keys.map((key) => `${page.named(cell.title(key), 40)} ${page.scoreOf(cell, key, client)}`).join(", ")}`, {
           width, height: 27 * keys.length + 62, marginLeft: left, marginRight: 62, marginTop: 26, marginBottom: 34,
           x: { domain, label: null, tickFormat: page.tick(cell.metric.percent), ticks: Math.max(3, width / 110), grid: true },
-          y: { type: "band", domain: keys, padding: 0.1, label: null, tickSize: 0, tickFormat: (key) => page.short(cell.title(key), letters) },
+          y: { type: "band", domain: keys, padding: 0.1, label: null, tickSize: 0, tickFormat: (key) => page.middle(cell.title(key), letters) },
           marks: [
             Plot.tickX(others.filter((one) => one.value >= domain[0] && one.value <= domain[1]), { x: "value", y: "key", stroke: "currentColor", strokeOpacity: 0.1, insetTop: 4, insetBottom: 4 }),
             page.missing(local) ? null : Plot.ruleX([inside(local)], { stroke: "currentColor", strokeOpacity: 0.6, strokeDasharray: "3 3" }),
-            page.missing(local) ? null : Plot.text([inside(local)], { x: (v) => v, frameAnchor: "top", dy: -18, text: () => "alone", fontSize: 11, fill: "currentColor" }),
+            page.missing(local) ? null : Plot.text([inside(local)], { x: (v) => v, frameAnchor: "top", dy: -18, text: () => "local training", fontSize: 11, fill: "currentColor" }),
             Plot.link(keys, { x1: (key) => inside(from(key)), x2: (key) => inside(to(key)), y1: (key) => key, y2: (key) => key, stroke: (key) => cell.colour(key), strokeWidth: 3, strokeOpacity: 0.5 }),
             Plot.dot(keys, { x: (key) => inside(scores[key][client]), y: (key) => key, r: 5.5, fill: (key) => cell.colour(key), stroke: "var(--card)", strokeWidth: 1.5, className: "mine" }),
             Plot.text(keys, { y: (key) => key, text: (key) => page.score(cell.metric, scores[key][client]), frameAnchor: "right", textAnchor: "start", dx: 8, fill: "currentColor" }),
@@ -43,7 +43,7 @@
     return figure;
   };
 
-  /** The client's labels against all clients' labels. */
+  /** The client's labels compared with all clients' labels. */
   page.clientLabels = function (cell, client) {
     const { labels } = cell.clients;
     const mine = cell.shares(client), sums = labels.names.map((_, i) => d3.sum(labels.counts, (counts) => counts[i])), all = d3.sum(sums) || 1;
@@ -77,7 +77,7 @@
     const all = Object.values(confusion).map((byClient) => byClient?.[client]).filter(Boolean); // the same labels for every model
     const used = d3.range(matrix.length).filter((i) => all.some((one) => one[i].some((c) => c > 0) || one.some((row) => row[i] > 0)));
     return page.figure({
-      title: page.short(cell.title(key), 60),
+      title: page.middle(cell.title(key), 60),
       note: "Rows: the true label. Columns: what the model said. The stronger the colour, the larger the share of the row.",
       draw(width) {
         if (!used.length) return "No test sample.";
@@ -101,7 +101,7 @@
   page.residuals = function (cell, client, key) {
     const values = cell.clients.residuals[key][client].filter((value) => !page.missing(value));
     return page.figure({
-      title: page.short(cell.title(key), 60),
+      title: page.middle(cell.title(key), 60),
       note: values.length ? `Residuals of ${page.count(values.length, "test sample")}; the middle one is ${page.number(d3.median(values))}.` : "",
       draw: (width) => !values.length ? "No test sample." :
         page.plot(`Residuals of ${page.named(cell.title(key), 60)}, from ${page.number(d3.min(values))} to ${page.number(d3.max(values))}`, {

@@ -7,10 +7,11 @@
   /** Each client's score with the chosen model against a reference: above the line it wins. */
   page.against = function (cell, reference, phrase) {
     const state = { whole: false, outside: 0 };
-    const marks = cell.clients.local && reference !== cell.clients.local ? " Filled and hollow still tell of training alone." : "";
+    const marks = cell.clients.local && reference !== cell.clients.local ? " Colours still compare with local training." : "";
     const figure = page.figure({
-      title: `Against ${phrase}`,
-      note: () => notes(state, `Dots ${cell.metric.higher ? "above" : "below"} the line are better off than with ${phrase}.${marks}`),
+      title: `Compared with ${phrase}`,
+      tall: HEIGHT,
+      note: () => notes(state, `Clients ${cell.metric.higher ? "above" : "below"} the line score better than with ${phrase}.${marks}`),
       controls: [page.wholeRange(state, () => figure)],
       draw(width) {
         const model = cell.chosen();
@@ -21,13 +22,13 @@
         const range = page.valueRange(points.flatMap((point) => [point.x, point.y]), state.whole);
         state.outside = range.outside;
         state.offer(range.outside);
-        const domain = range.domain, tick = page.tick(cell.metric.percent);
+        const domain = page.possible(range.domain, cell.metric.percent), tick = page.tick(cell.metric.percent);
         const name = page.named(cell.title(model), 34);
         const better = cell.metric.higher ? { x: domain[0], y: domain[1], textAnchor: "start", lineAnchor: "top", dx: 6, dy: 6 } : { x: domain[1], y: domain[0], textAnchor: "end", lineAnchor: "bottom", dx: -6, dy: -6 };
         return page.dots(cell, {
           points, key: model, clamp: { x: domain, y: domain },
           beyond: (i) => cell.beyond(model, i),
-          label: `${cell.metric.name} of each client: ${name} against ${phrase}. ${summary(points, cell.metric)}`,
+          label: `${cell.metric.name} of each client: ${name} compared with ${phrase}. ${summary(points, cell.metric)}`,
           options: {
             width, height: HEIGHT(width), marginLeft: 54, marginRight: 14, marginTop: 26, marginBottom: 42,
             x: { domain, label: `${page.named(cell.title(reference), 30)} →`, labelArrow: "none", tickFormat: tick, ticks: Math.max(3, width / 90), grid: true },
@@ -53,6 +54,7 @@
     const state = { whole: false, outside: 0 };
     const figure = page.figure({
       title: axis.title,
+      tall: (width) => Math.min(320, HEIGHT(width)),
       note: () => notes(state, axis.note || ""),
       controls: [page.wholeRange(state, () => figure)],
       draw(width) {
@@ -108,7 +110,7 @@
   }
 
   function notes(state, text) {
-    const outside = state.outside ? `${page.count(state.outside, "value lies", "values lie")} beyond the axis, drawn at its edge.` : "";
+    const outside = state.outside ? `${page.count(state.outside, "value is", "values are")} beyond the axis, drawn at its edge.` : "";
     return [text, outside].filter(Boolean).join(" ");
   }
 

@@ -1,4 +1,4 @@
-/* Learning curves: the mean over seeds with its band, zoomed to where methods differ. */
+/* Learning curves: the mean over seeds with its band, zoomed to where methods differ; both losses in one panel. */
 (function (page) {
   "use strict";
 
@@ -7,14 +7,28 @@
 
   page.curves = function (cell) {
     const { quantities, band } = cell.data.curves;
-    return quantities.map((quantity) => one(cell, quantity, band));
+    const [test, training] = ["test loss", "loss"].map((kind) => quantities.find((quantity) => quantity.kind === kind));
+    const together = test && training ? [both(test, training)] : [test || training].filter(Boolean);
+    return [...quantities.filter((quantity) => !quantity.kind.includes("loss")), ...together].map((quantity) => one(cell, quantity, band));
   };
+
+  /** Test and training loss as one quantity, of which the training lines are pale. */
+  function both(test, training) {
+    const pale = training.series.map((series) => ({ ...series, pale: true, low: null, high: null }));
+    const lines = (side) => [...new Set([test, training].flatMap((one) => one.outside.filter((each) => each.side === side).flatMap((each) => [...each.wholly, ...each.partly])))];
+    return {
+      ...test, title: "Test loss and training loss", pale: true, series: [...test.series, ...pale],
+      domain: [Math.min(test.domain[0], training.domain[0]), Math.max(test.domain[1], training.domain[1])],
+      outside: ["below", "above"].map((side) => ({ side, wholly: lines(side), partly: [] })),
+    };
+  }
 
   function one(cell, quantity, band) {
     const state = { whole: false, note: "" };
     const figure = page.figure({
       title: quantity.title,
-      note: () => [band ? `Bands: ${band}.` : "", state.note].filter(Boolean).join(" "),
+      tall: (width) => (width >= NARROW ? 320 : 290),
+      note: () => [quantity.pale ? "Strong lines: test; pale lines: training." : "", band ? `Bands: ${band}.` : "", state.note, unfinished(cell, quantity)].filter(Boolean).join(" "),
       controls: [page.wholeRange(state, () => figure)],
       draw(width) {
         const curves = quantity.series.filter((series) => cell.isShown(series.model)).map(pointsOf);
@@ -29,33 +43,43 @@
         const shown = quantity.series.filter((series) => cell.isShown(series.model));
         const rounds = [...new Set(shown.flatMap((series) => series.rounds))].sort(d3.ascending);
         const at = shown.map((series) => new Map(series.rounds.map((round, i) => [round, series.mean[i]])));
-        return { header: ["round", ...shown.map((series) => cell.title(series.model))], rows: rounds.map((round) => [String(round), ...at.map((values) => value(quantity, values.get(round)))]) };
+        return { header: ["round", ...shown.map((series) => titleOf(cell, series))], rows: rounds.map((round) => [String(round), ...at.map((values) => value(quantity, values.get(round)))]) };
       },
     });
     cell.on("methods", figure.chart.stale);
+    cell.on("chosen", figure.chart.stale);
     return figure;
+  }
+
+  const titleOf = (cell, line) => `${cell.title(line.model)}${line.pale ? ", training" : ""}`;
+
+  /** Which shown models still improve at the end, by the report's test. */
+  function unfinished(cell, quantity) {
+    const names = quantity.series.filter((series) => series.improving && cell.isShown(series.model)).map((series) => page.named(cell.title(series.model), 40));
+    return names.length ? `↗ not converged, the last 20 % of evaluations still improve beyond noise: ${names.join("; ")}.` : "";
   }
 
   function drawn(cell, quantity, curves, domain, width) {
     const wide = width >= NARROW;
     const rounds = d3.extent(curves.flatMap((curve) => curve.points), (point) => point.x);
-    const height = wide ? Math.max(320, curves.length * GAP + 60) : 260;
-    const bands = curves.filter((curve) => !cell.isMuted(curve.model) && curve.points.some((point) => !page.missing(point.low)));
+    const height = wide ? Math.max(320, curves.filter((curve) => !curve.pale).length * GAP + 60) : 260;
+    const bands = curves.filter((curve) => !curve.pale && !cell.isMuted(curve.model) && curve.points.some((point) => !page.missing(point.low)));
     const clip = true;
     const marks = [
       ...bands.map((curve) => Plot.areaY(curve.points.filter((p) => !page.missing(p.low) && !page.missing(p.high)), { x: "x", y1: "low", y2: "high", fill: cell.colour(curve.model), fillOpacity: 0.12, className: "band", clip })),
-      ...curves.map((curve) => Plot.line(curve.points, { x: "x", y: "y", stroke: cell.colour(curve.model), strokeWidth: cell.isMuted(curve.model) ? 1 : 2, strokeDasharray: curve.dash || cell.dash(curve.model), strokeDashoffset: curve.offset || 0, className: "curve", clip })),
+      ...curves.map((curve) => Plot.line(curve.points, { x: "x", y: "y", stroke: cell.colour(curve.model), strokeWidth: cell.isMuted(curve.model) || curve.pale ? 1 : 2, strokeOpacity: curve.pale ? 0.55 : 1, strokeDasharray: curve.dash || cell.dash(curve.model), strokeDashoffset: curve.offset || 0, className: "curve", clip })),
       ...curves.filter((curve) => cell.symbol(curve.model)).map((curve) =>
         Plot.dot(curve.points.filter((_, i) => i % Math.ceil(curve.points.length / 8) === 0), { x: "x", y: "y", symbol: cell.symbol(curve.model), fill: cell.colour(curve.model), r: 4, className: "mark", clip })),
       ...curves.filter((curve) => curve.points.filter((p) => !page.missing(p.y)).length === 1).map((curve) => Plot.dot(curve.points, { x: "x", y: "y", fill: cell.colour(curve.model), r: 4, className: "mark", clip })),
     ];
-    const right = wide ? Math.min(190, 34 + 6.6 * d3.max(curves, (curve) => page.named(cell.title(curve.model), 24).length)) : 12;
+    const named = curves.filter((curve) => !curve.pale && !cell.isMuted(curve.model));
+    const right = wide ? Math.min(200, 34 + 6.6 * (d3.max(named, (curve) => label(cell, curve).length) ?? 0)) : 12;
     const svg = page.plot(sentence(cell, quantity, curves), {
       width, height, marginLeft: 56, marginRight: right, marginTop: 20, marginBottom: 38, marks,
       x: { domain: rounds[0] === rounds[1] ? [rounds[0] - 1, rounds[1] + 1] : rounds, label: "round →", labelArrow: "none", grid: false, ticks: Math.max(3, Math.min(8, rounds[1] - rounds[0], width / 80)), tickFormat: (v) => (Number.isInteger(v) ? page.number(v) : "") },
-      y: { domain, label: null, grid: true, ticks: 6, tickFormat: page.tick(quantity.percent) },
+      y: { domain, insetTop: 3, insetBottom: 3, label: null, grid: true, ticks: 6, tickFormat: page.tick(quantity.percent) },
     });
-    if (wide) ends(svg, cell, curves.filter((curve) => !cell.isMuted(curve.model)), domain, height);
+    if (wide) ends(svg, cell, named, domain, height);
     hover(svg, cell, quantity, curves);
     return wide ? svg : withList(svg, cell, curves);
   }
@@ -72,14 +96,16 @@
       group.append(page.el("path", { d: `M${from},${at[i]}L${to - 10},${places[i]}L${to - 2},${places[i]}`, fill: "none", "stroke-width": 1.2, style: { stroke: cell.colour(curve.model) } }));
       const text = document.createElementNS("http://www.w3.org/2000/svg", "text");
       Object.entries({ x: to + 1, y: places[i], dy: "0.35em", fill: "currentColor", "font-size": 11.5, "text-anchor": "start" }).forEach(([key, v]) => text.setAttribute(key, v));
-      text.textContent = page.named(cell.title(curve.model), 24);
+      text.textContent = label(cell, curve);
       group.append(text);
     });
     svg.append(group);
   }
 
+  const label = (cell, curve) => page.named(cell.title(curve.model), 24) + (curve.improving ? " ↗" : "");
+
   function withList(svg, cell, curves) {
-    const list = page.el("ul", { class: "key" }, curves.map((curve) => page.el("li", {}, page.swatch(cell, curve.model), page.name(cell.title(curve.model)))));
+    const list = page.el("ul", { class: "key" }, curves.filter((curve) => !curve.pale).map((curve) => page.el("li", {}, page.swatch(cell, curve.model), page.name(cell.title(curve.model)), curve.improving ? "↗" : null)));
     return page.el("div", {}, svg, list);
   }
 
@@ -100,7 +126,7 @@
       for (const side of ["x1", "x2"]) rule.setAttribute(side, x.apply(round));
       return [
         page.el("p", { class: "head" }, `Round ${round}`),
-        page.el("table", {}, page.el("tbody", {}, at(round).map(({ curve, point }) => page.el("tr", {}, page.el("td", {}, page.swatch(cell, curve.model), page.name(cell.title(curve.model))), page.el("td", {}, value(quantity, point.y)))))),
+        page.el("table", {}, page.el("tbody", {}, at(round).map(({ curve, point }) => page.el("tr", {}, page.el("td", {}, page.swatch(cell, curve.model), page.name(page.middle(titleOf(cell, curve), 30))), page.el("td", {}, value(quantity, point.y)))))),
       ];
     }
 
@@ -124,12 +150,12 @@
     if (!points.length) return null;
     const [low, high] = quantity.domain;
     if (!whole && points.some((point) => point.y >= low && point.y <= high)) return [low, high];
-    return page.padded(d3.min(points, (p) => Math.min(p.y, p.low ?? p.y)), d3.max(points, (p) => Math.max(p.y, p.high ?? p.y)), 0.04);
+    return page.possible(page.padded(d3.min(points, (p) => Math.min(p.y, p.low ?? p.y)), d3.max(points, (p) => Math.max(p.y, p.high ?? p.y)), 0.04), quantity.percent);
   }
 
   /** Lines that lie on each other get stripes, so that all are seen: the first whole below, then shifted dashes. */
   function coincide(quantity, curves) {
-    const stacks = quantity.stacks.map((keys) => curves.filter((curve) => keys.includes(curve.model)));
+    const stacks = quantity.stacks.map((keys) => curves.filter((curve) => !curve.pale && keys.includes(curve.model)));
     for (const stack of stacks.filter((s) => s.length > 1)) {
       const dash = Math.max(5, 18 / stack.length);
       stack.forEach((curve, i) => {
@@ -141,16 +167,16 @@
   }
 
   function pointsOf(series) {
-    return { model: series.model, points: series.rounds.map((x, i) => ({ x, y: series.mean[i], low: series.low?.[i], high: series.high?.[i] })) };
+    return { model: series.model, pale: series.pale, improving: series.improving, points: series.rounds.map((x, i) => ({ x, y: series.mean[i], low: series.low?.[i], high: series.high?.[i] })) };
   }
 
-  /** Which lines the axis cuts, as the report names them; else whether any point lies beyond it. */
+  /** Which lines the axis cuts, as the report names them, or whether any point is beyond it. */
   function noteOf(cell, quantity, curves, domain) {
     const beyond = (point) => !page.missing(point.y) && (point.y < domain[0] || point.y > domain[1]);
     const leaving = curves.filter((curve) => curve.points.some(beyond));
     const cut = new Set(quantity.outside.flatMap((side) => [...side.wholly, ...side.partly]));
-    const names = leaving.filter((curve) => cut.has(curve.model)).map((curve) => page.named(cell.title(curve.model), 40));
-    if (names.length) return `Cut off, so that the others can be told apart: ${names.slice(0, 4).join("; ")}${names.length > 4 ? ` and ${names.length - 4} more` : ""}.`;
+    const names = [...new Set(leaving.filter((curve) => cut.has(curve.model)).map((curve) => page.named(cell.title(curve.model), 40)))];
+    if (names.length) return `Cut off, so that the others differ visibly: ${names.slice(0, 4).join("; ")}${names.length > 4 ? ` and ${names.length - 4} more` : ""}.`;
     return leaving.length ? "The first rounds lie beyond the axis." : "";
   }
 
@@ -164,6 +190,6 @@
   }
 
   function inWords(cell, quantity, values) {
-    return values.map(({ curve, point }) => `${page.named(cell.title(curve.model), 40)} ${value(quantity, point.y)}`).join(", ") || "nothing was measured";
+    return values.map(({ curve, point }) => `${page.named(titleOf(cell, curve), 40)} ${value(quantity, point.y)}`).join(", ") || "nothing was measured";
   }
 })((window.idiolect = window.idiolect || {}));

@@ -4,7 +4,7 @@
 
   const SVG = "http://www.w3.org/2000/svg";
   const FORMATS = [0, 1, 2, 3].map((digits) => new Intl.NumberFormat("en", { maximumFractionDigits: digits }));
-  const SVG_TAGS = new Set(["svg", "line", "path", "g", "circle", "rect"]);
+  const SVG_TAGS = new Set(["svg", "line", "path", "g", "circle", "rect", "clipPath"]);
 
   /** An element with attributes ("on" holds listeners) and children; strings become text nodes, null is left out. */
   page.el = function (tag, attributes, ...children) {
@@ -25,8 +25,16 @@
     return letters.length > most || String(text).length > 2 * most + 8 ? letters.slice(0, most - 1).join("") + "…" : String(text);
   };
 
+  /** A name cut in its middle: its last part tells models of one method apart. */
+  page.middle = function (text, most) {
+    const letters = Array.from(String(text).slice(0, 4000));
+    if (letters.length <= most) return String(text);
+    const last = letters.length - letters.lastIndexOf(","), end = last < most - 3 && last < letters.length ? last : most >> 1;
+    return [...letters.slice(0, most - 1 - end), "…", ...letters.slice(letters.length - end)].join("");
+  };
+
   /** A name inside a sentence that is plain text: isolated, so that right-to-left letters turn nothing else. */
-  page.named = (text, most) => `\u2068${page.short(String(text).replace(/[\u2066-\u2069\u202a-\u202e]/g, ""), most)}\u2069`;
+  page.named = (text, most) => `\u2068${page.middle(String(text).replace(/[\u2066-\u2069\u202a-\u202e]/g, ""), most)}\u2069`;
 
   /** A name on one line: isolated from the text around it, cut by the style, whole as a title. */
   page.name = function (text, attributes) {

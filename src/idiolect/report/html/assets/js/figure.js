@@ -6,7 +6,7 @@
   const HALF_PAPER = 320;
   const figures = new Set();
   const onView = new IntersectionObserver(
-    (entries) => entries.filter((entry) => entry.isIntersecting).forEach((entry) => entry.target.chart.view()),
+    (entries) => entries.forEach((entry) => (entry.isIntersecting ? entry.target.chart.view() : entry.target.chart.reserve())),
     { rootMargin: "250px" },
   );
   const onSize = new ResizeObserver(
@@ -15,9 +15,10 @@
 
   /**
    * Make a figure. draw(width) gives the chart (an SVG element, whose `mark` shows a search) or a text if there is
-   * nothing to draw; table() gives {header, rows, words}; note() a text below the title; controls are elements.
+   * nothing to draw; table() gives {header, rows, words}; note() a text below the title; controls are elements; tall(width) is the
+   * chart's height, which is kept free until it is drawn.
    */
-  page.figure = function ({ title, note, draw, table, controls, kind }) {
+  page.figure = function ({ title, note, draw, table, controls, kind, tall = () => 260 }) {
     const plot = page.el("div", { class: "plot" });
     const notes = page.el("p", { class: "note" });
     const figure = page.el("figure", { class: `chart ${kind || ""}` },
@@ -27,12 +28,14 @@
       table ? asTable(table) : null,
     );
     const chart = { drawn: false, near: false, width: 0, plot };
+    chart.reserve = () => (plot.style.minHeight = chart.drawn ? "" : `${Math.round(tall(plot.clientWidth || PAPER))}px`);
     chart.redraw = () => {
       chart.drawn = true;
       chart.width = page.printing ? paper(plot) : plot.clientWidth;
       const made = drawn(draw, chart.width || paper(plot));
       const empty = typeof made === "string" ? page.el("p", { class: "empty" }, made) : null;
       plot.replaceChildren(empty || made);
+      chart.reserve();
       chart.mark = made?.mark || null;
       chart.mark?.();
       notes.textContent = (typeof note === "function" ? note() : note) || "";
@@ -71,7 +74,7 @@
   /** Before printing everything is drawn as wide as paper; afterwards, again as it is seen. */
   page.printed = function (printing) {
     page.printing = printing;
-    document.querySelectorAll("details.extra").forEach((details) => (details.open = printing));
+    document.querySelectorAll("details.extra, details.fact").forEach((details) => (details.open = printing));
     figures.forEach((chart) => chart.plot.isConnected && (printing ? chart.redraw() : chart.stale()));
   };
 

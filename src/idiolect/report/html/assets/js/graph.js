@@ -15,7 +15,7 @@
   /** Whether every vertex is a client with a name: where few clients are evaluated, only they have one. */
   const whole = (cell, graph) => (graph.clients ?? cell.clients.names.length) === cell.clients.names.length;
 
-  /** Clients as nodes, laid out once by forces; colours tell who wins with the chosen model. */
+  /** Clients as nodes, laid out once by forces; colours show who gains with the chosen model. */
   function network(cell, graph) {
     const many = cell.clients.names.length;
     const edges = graph.edges.filter(([a, b]) => a !== b);
@@ -48,6 +48,7 @@
         const height = Math.round(Math.min(460, Math.max(260, width * 0.62)));
         const model = cell.chosen(), named = many <= Math.min(NAMED, (width / 60) ** 2 / 3);
         return page.dots(cell, {
+          each: true,
           points: places.map((p) => ({ client: p.client, x: p.x, y: p.y })), key: model,
           beyond: (i) => (model ? cell.beyond(model, i) : null),
           label: `Graph of ${page.count(many, "client")} with ${page.count(edges.length, "tie")}`,

@@ -5,7 +5,7 @@
   const MOST_CELLS = 6000;
   const MOST_DRAWN = 150;
   const NAMED = 40; // clients; above, their names would overlap
-  const TOLD = 6; // labels that a screen reader is told of a client
+  const SPOKEN = 6; // labels of a client that a screen reader says
   const ORDERS = { skew: "by skew, the most unusual first", size: "by size, the largest first", listed: "as listed" };
 
   page.labelMap = function (cell) {
@@ -22,6 +22,7 @@
         page.el("span", { class: "heat-key" }, "0 %", page.el("i"), highestShown),
       ],
       draw,
+      tall: () => heightOf(ordered(cell, state.order)).height,
       table: () => ({
         header: ["client", ...labels.names.map(String)],
         rows: names.map((_, i) => [page.clientLink(cell, i), ...labels.counts[i].map(String)]),
@@ -32,19 +33,25 @@
       figure.chart.redraw();
     });
 
+    /** The clients drawn, a row's height, the room for the labels' names, and the height of all. */
+    function heightOf(clients) {
+      const shown = page.thinned(clients, Math.max(20, Math.min(MOST_DRAWN, Math.floor(MOST_CELLS / labels.names.length))));
+      const row = shown.length <= NAMED ? 18 : Math.max(4, Math.min(12, Math.floor(560 / shown.length)));
+      const top = labels.names.some((name) => String(name).length > 3) ? 62 : 24;
+      return { shown, row, top, height: row * shown.length + top + 8 };
+    }
+
     function draw(width) {
-      const shown = page.thinned(ordered(cell, state.order), Math.max(20, Math.min(MOST_DRAWN, Math.floor(MOST_CELLS / labels.names.length))));
+      const { shown, row, top, height } = heightOf(ordered(cell, state.order));
       state.thinned = shown.length < names.length ? `${shown.length} of ${names.length.toLocaleString("en")} clients are drawn, at even steps of the order.` : "";
       const named = shown.length <= NAMED;
-      const row = named ? 18 : Math.max(4, Math.min(12, Math.floor(560 / shown.length)));
       const data = shown.flatMap((client) => cell.shares(client).map((share, label) => ({ client, label, share }))).filter((one) => one.share > 0);
       const highest = d3.max(data, (one) => one.share) || 1;
       highestShown.textContent = page.percent(highest);
       const across = width - (named ? 104 : 20) - 10, room = across / labels.names.length;
       const every = Math.ceil(22 / room);
-      const top = labels.names.some((name) => String(name).length > 3) ? 62 : 24;
       const svg = page.plot(`Shares of ${labels.names.length} labels in the data of ${shown.length} clients; the arrow keys go through them`, {
-        width, height: row * shown.length + top + 8, marginLeft: named ? 104 : 20, marginRight: 10, marginTop: top, marginBottom: 8,
+        width, height, marginLeft: named ? 104 : 20, marginRight: 10, marginTop: top, marginBottom: 8,
         x: { type: "band", domain: d3.range(labels.names.length), padding: room > 8 ? 0.06 : 0, axis: null },
         y: { type: "band", domain: shown, padding: row > 8 ? 0.08 : 0, axis: null },
         marks: [
@@ -53,7 +60,7 @@
           Plot.axisX(d3.range(labels.names.length).filter((i) => i % every === 0), {
             anchor: "top", tickSize: 0, tickFormat: (i) => page.short(String(labels.names[i]), 10), tickRotate: top > 30 ? -45 : 0, textAnchor: top > 30 ? "start" : "middle", label: null,
           }),
-          named ? Plot.axisY({ tickSize: 0, tickFormat: (i) => page.short(names[i], 14), label: null }) : null,
+          named ? Plot.axisY({ tickSize: 0, tickFormat: (i) => page.middle(names[i], 14), label: null }) : null,
         ],
       });
       svg.setAttribute("role", "group");
@@ -83,7 +90,7 @@
     function most(client) {
       const shares = cell.shares(client);
       const places = d3.range(shares.length).filter((i) => shares[i] > 0);
-      return d3.sort(places, (i) => -shares[i]).slice(0, TOLD).map((i) => `${page.named(String(labels.names[i]), 30)} ${page.percent(shares[i])}`);
+      return d3.sort(places, (i) => -shares[i]).slice(0, SPOKEN).map((i) => `${page.named(String(labels.names[i]), 30)} ${page.percent(shares[i])}`);
     }
 
     cell.on("search", () => figure.chart.mark?.());

@@ -1,4 +1,4 @@
-/* The legend: a checkbox for each method, which rules every chart of its federation. */
+/* The legend: a checkbox for each method, and one for all models, which apply to every chart of the federation. */
 (function (page) {
   "use strict";
 
@@ -15,9 +15,21 @@
     cell.on("methods", () => (every.hidden = cell.hidden.size === 0));
     return page.el("fieldset", {},
       page.el("legend", { class: "unseen" }, "Methods shown in the charts"),
-      page.el("div", { class: "chips" }, boxes.map(([, { label }]) => label), every),
+      page.el("div", { class: "chips" }, boxes.map(([, { label }]) => label), every, models(cell)),
     );
   };
+
+  /** A switch for the models that do not stand for their method; null where every method has one. */
+  function models(cell) {
+    if (cell.data.models.every((model) => model.default !== false)) return null;
+    const box = page.el("input", { type: "checkbox", class: "models" });
+    box.addEventListener("change", () => {
+      cell.every = box.checked;
+      cell.tell("methods");
+      page.say(box.checked ? "All models shown" : "One model per method shown");
+    });
+    return page.el("label", { class: "chip" }, box, "all models");
+  }
 
   function chip(cell, method) {
     const model = cell.data.models.find((one) => one.method === method.key);
@@ -36,7 +48,7 @@
     const select = page.el("select", { on: { change: () => cell.choose(select.value) } });
     const fill = () => {
       const chosen = cell.chosen();
-      select.replaceChildren(...cell.choosable().map((key) => page.el("option", { value: key, dir: "auto" }, page.short(cell.title(key), 60))));
+      select.replaceChildren(...cell.choosable().map((key) => page.el("option", { value: key, dir: "auto" }, page.middle(cell.title(key), 60))));
       if (chosen) select.value = chosen;
     };
     fill();

@@ -2,7 +2,7 @@
 (function (page) {
   "use strict";
 
-  const PARTS = [["table", "Methods"], ["clients", "Clients"], ["why", "Why"], ["curves", "Curves"], ["data", "Data"], ["graph", "Graph"], ["sweep", "Sweep"]];
+  const PARTS = [["table", "Methods"], ["clients", "Clients"], ["why", "Size, labels"], ["curves", "Curves"], ["data", "Data"], ["graph", "Graph"], ["sweep", "Sweep"]];
 
   /** The parts of one federation. */
   function build(cell) {
@@ -10,25 +10,25 @@
     const id = (name) => `${name}-${place}`;
     const local = clients && clients.scores[clients.local] ? clients.local : null;
     const shared = clients && clients.scores[clients.shared] ? clients.shared : null;
-    const reference = local || shared, phrase = local ? "training alone" : "the shared model";
+    const reference = local || shared, phrase = local ? "local training" : "the shared model";
     const root = page.el("div", { class: "cell", id: `cell-${place}` });
     root.append(
       page.cells.length > 1 ? page.el("h2", { class: "cell-head" }, page.text(data.title)) : "",
-      page.cells.length > 1 && data.answer?.length ? page.el("ul", { class: "answer" }, data.answer.filter(Boolean).map((text) => page.el("li", {}, page.text(text)))) : "",
-      data.notes?.length ? page.notice("Of these results", data.notes) : "",
+      page.cells.length > 1 ? page.conclusion(data) : "",
+      data.notes?.length ? page.notice("About these data", data.notes) : "",
       page.el("div", { class: "rule" }, page.legend(cell), clients?.names.length > 1 ? page.search(cell) : null),
-      page.part(id("table"), "How the methods compare", "", page.mainTable(cell), (data.tables || []).map(extra)),
+      page.part(id("table"), "How the methods compare", "", page.mainTable(cell), [...(data.tables || []), ...(data.shares ? [data.shares] : [])].map(extra)),
     );
     if (clients && cell.scored().length) {
-      const told = page.outcomes(cell).length > 0;
+      const tested = page.outcomes(cell).length > 0;
       root.append(
-        page.part(id("clients"), "Which clients win, which lose",
-          local ? "Clients that score better or worse than alone, beyond noise; in pale, those that cannot be told apart, by the side they lean to. Choose a model to see its clients." : "Each client's score, one dot a client.",
-          told ? [page.dotsKey(), page.winners(cell)] : null,
+        page.part(id("clients"), "Which clients gain, which lose",
+          local ? "Each client is tested: gain, lose and no difference add up to the clients. Choose a model to see its clients." : "Each client's score.",
+          tested ? [page.dotsKey(), page.winners(cell)] : null,
           page.el("div", { class: "pick gap" }, page.modelChoice(cell)),
-          page.el("div", { class: "grid" }, local ? page.against(cell, local, "training alone") : null, shared ? page.against(cell, shared, "the shared model") : null)),
+          page.el("div", { class: "grid" }, local ? page.against(cell, local, "local training") : null, shared ? page.against(cell, shared, "the shared model") : null)),
       );
-      if (reference && clients.names.length > 1) root.append(page.part(id("why"), "Why: size, labels, distance", "What the clients that gain have in common.", page.el("div", { class: "grid" }, why(cell, reference, phrase, shared))));
+      if (reference && clients.names.length > 1) root.append(...why(cell, id("why"), reference, phrase, shared));
     }
     if (data.curves?.quantities.length) root.append(page.part(id("curves"), "Learning curves", "", first(page.curves(cell))));
     if (clients?.labels) root.append(page.part(id("data"), "The data", "", page.labelMap(cell)));
@@ -44,19 +44,23 @@
     return [one, others.length ? page.el("div", { class: others.length > 1 ? "grid gap" : "gap" }, others) : null];
   }
 
-  function why(cell, reference, phrase, shared) {
+  /** Charts of the gain over what differs between clients; what is equal for all is left out, and a sentence says so. */
+  function why(cell, id, reference, phrase, shared) {
     const { clients } = cell;
-    const has = (values) => values?.some((value) => !page.missing(value));
-    const gain = (axis, over = reference, words = phrase) => page.gainAgainst(cell, over, words, axis);
-    return [
-      has(clients.train) || has(clients.test) ? gain({ title: "Gain against size", of: cell.sizeName(), log: true, values: () => clients.names.map((_, i) => cell.size(i)) }) : null,
-      has(clients.skew) ? gain({ title: "Gain against label skew", of: "distance of its labels to everyone's", values: () => clients.skew }) : null,
-      clients.distances && shared ? gain({
-        title: "Gain against distance to the shared model", of: "distance of its model, L2 over parameters", plain: true,
-        values: (model) => clients.distances[model], none: "This model keeps no model of its own for each client.",
-        note: "Does going one's own way pay?",
-      }, shared, "the shared model") : null,
-    ];
+    const known = (values) => (values || []).filter((value) => !page.missing(value));
+    const sizes = clients.names.map((_, i) => cell.size(i));
+    const distances = known(Object.values(clients.distances || {}).flat());
+    const axes = [
+      { values: sizes, title: "Gain by size", of: cell.sizeName(), log: true },
+      { values: clients.skew, title: "Gain by label skew", of: "distance of its labels to everyone's" },
+      { values: shared ? distances : [], title: "Gain by distance to the shared model", of: "distance of its model, L2 over parameters", plain: true,
+        by: (model) => clients.distances[model], none: "This model keeps no model of its own for each client.", note: "Whether distinctive models gain more.", over: [shared, "the shared model"] },
+    ].filter(({ values }) => known(values).length);
+    const equal = (axis) => new Set(known(axis.values)).size === 1;
+    const charts = axes.filter((axis) => !equal(axis)).map((axis) => page.gainAgainst(cell, ...(axis.over || [reference, phrase]), { ...axis, values: axis.by || (() => axis.values) }));
+    const left = axes.filter(equal).map((axis) => `${axis.title} is not drawn: all clients have the same value, ${page.number(known(axis.values)[0])} (${axis.of}).`);
+    if (!axes.length) return [];
+    return [page.part(id, "Size, labels, distance", "", charts.length ? page.el("div", { class: "grid" }, charts) : null, left.map((text) => page.el("p", { class: "small soft" }, text)))];
   }
 
   function extra(table) {
@@ -68,7 +72,7 @@
     const theme = page.el("button", { type: "button", class: "theme", on: { click: () => turn(theme) } }, "Dark");
     const fill = (place) => {
       const parts = PARTS.filter(([name]) => roots[place]?.querySelector(`#${name}-${place}`)).map(([name, text]) => [`${name}-${place}`, text]);
-      const all = [["answer", "Answer"], ...parts, ["questions", "Questions"], ["leaks", "Leaks"], ["made", "How made"]];
+      const all = [["answer", "Conclusion"], ...parts, ["leaks", "Leaks"], ["made", "How made"]];
       list.replaceChildren(...all.filter(([id]) => document.getElementById(id)).map(([id, text]) => page.el("li", {}, page.el("a", { href: `#${id}` }, text))));
     };
     document.getElementById("bar").append(page.el("div", { class: "bar-in" }, page.el("nav", { "aria-label": "Parts of the page" }, list), theme));
@@ -109,8 +113,8 @@
     const main = document.getElementById("main");
     const roots = page.cells.map(build);
     const fill = bar(roots);
-    main.append(...[page.top(), picker(roots, fill), ...roots, page.questions(), page.leaks(), page.made()].filter(Boolean));
-    main.append(page.el("footer", {}, "Made by idiolect. This file asks nothing of the network; its charts are drawn by Observable Plot and D3 (ISC licence)."));
+    main.append(...[page.top(), picker(roots, fill), ...roots, page.leaks(), page.made()].filter(Boolean));
+    main.append(page.el("footer", {}, "Made by idiolect. This file makes no network requests. Observable Plot and D3 (ISC licence) draw its charts."));
     const match = /-(\d+)(?:-\d+)?$/.exec(location.hash);
     show(roots, match && Number(match[1]) < roots.length ? Number(match[1]) : 0, fill);
     page.setUpClient();

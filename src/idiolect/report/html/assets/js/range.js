@@ -10,6 +10,9 @@
     return [low - room, high + room];
   };
 
+  /** An axis of scores without values that no score can have: per cent ends at 0 and 100. */
+  page.possible = ([low, high], percent) => (percent ? [Math.max(0, low), Math.min(1, high)] : [low, high]);
+
   /** The axis of values by client: {domain, outside}, where outside counts values that lie beyond it. */
   page.valueRange = function (values, whole) {
     const sorted = values.filter((value) => !page.missing(value)).sort(d3.ascending);

@@ -5,13 +5,24 @@
   /** A table that scrolls by itself. words: number of first columns that are text, aligned left. */
   page.plainTable = function (header, rows, words = 1, caption = "") {
     const align = (place) => (place < words ? null : "number");
-    return page.el("div", { class: `scroll${rows.length > 12 ? " high" : ""}`, tabindex: "0", role: "region", "aria-label": caption || page.short(header.join(", "), 120) },
+    const table = page.el("div", { class: `scroll${rows.length > 12 ? " high" : ""}`, tabindex: "0", role: "region", "aria-label": caption || page.short(header.join(", "), 120) },
       page.el("table", {},
         caption ? page.el("caption", {}, page.text(caption)) : null,
         page.el("thead", {}, page.el("tr", {}, header.map((text, i) => page.el("th", { scope: "col", class: align(i) }, page.text(String(text)))))),
         page.el("tbody", {}, rows.map((row) => page.el("tr", {}, row.map((text, i) => page.el(i ? "td" : "th", { class: align(i), scope: i ? null : "row" }, plain(text)))))),
       ),
     );
+    return page.el("div", {}, page.sideways(table), table);
+  };
+
+  const onWide = new ResizeObserver((entries) => entries.forEach(({ target }) => (target.hint.hidden = target.scrollWidth <= target.clientWidth + 1)));
+
+  /** A line that says that a table has more columns than are seen; hidden where all are. */
+  page.sideways = function (table) {
+    table.hint = page.el("p", { class: "hint" }, "Scroll the table sideways for more columns →");
+    table.hint.hidden = true;
+    onWide.observe(table);
+    return table.hint;
   };
 
   /** The table of methods: a button in each header sorts, the best is bold. */
@@ -38,9 +49,10 @@
       page.say(`Sorted by ${columns[i].title}, ${next}`);
     }
 
-    return page.el("div", { class: `scroll main-table${columns.length > 7 ? " many" : ""}`, tabindex: "0", role: "region", "aria-label": "Table of methods" },
+    const table = page.el("div", { class: `scroll main-table${columns.length > 7 ? " many" : ""}`, tabindex: "0", role: "region", "aria-label": "Table of methods" },
       page.el("table", {}, caption ? page.el("caption", {}, page.text(caption)) : null, page.el("thead", {}, page.el("tr", {}, heads)), body),
     );
+    return [page.sideways(table), table];
   };
 
   function head(column, onSort) {
