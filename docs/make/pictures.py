@@ -17,11 +17,15 @@ from idiolect.report.view.parts import Part
 ROOT = Path(__file__).parents[2]
 FIGURES = ROOT / "docs" / "figures"
 PERFORMANCE = ROOT / "docs" / "performance.md"
-FEDERATIONS = {
-    "exam": "65 schools\n(is an exam score above the mean?)",
-    "prenatal": "109 communities\n(prenatal care)",
-}
+FEDERATIONS = {"exam": "63 schools: exam scores", "prenatal": "109 communities: prenatal care"}
 """Folders of results/gallery, and what stands above their panels."""
+MODELS = {
+    "ditto": "Ditto, own models",
+    "fedavg-ft": "FedAvg, fine-tuned by each",
+    "fedavg": "FedAvg, one model for all",
+    "global": "all rows in one place",
+}
+"""Methods of the picture, and what their models are."""
 LOOPS = {
     "W7": "FedU, linear",
     "W1": "pFedMe, linear",
@@ -35,14 +39,14 @@ LOOPS = {
 
 
 def gains(part: Part) -> list[tuple[str, float, float, float]]:
-    """(model, gain over local training, the ends of its 95 % interval), the largest gain first."""
+    """(model, gain over local training, the ends of its 95 % interval) of the chosen settings, the best first."""
     sign = 1.0 if part.metric.higher else -1.0
     found = []
-    for (method, model), pair in part.pairs.items():
-        gap = pair.difference
-        if gap is not None and gap.low is not None and gap.high is not None:
+    for (method, _), pair in part.pairs.items():
+        gap, name = pair.difference, part.entry(method).name
+        if method not in part.muted and name in MODELS and gap and gap.low is not None and gap.high is not None:
             low, high = sorted((sign * gap.low, sign * gap.high))
-            found.append((f"{part.entry(method).shown}, {model}", sign * gap.mean, low, high))
+            found.append((MODELS[name], sign * gap.mean, low, high))
     return sorted(found, key=lambda one: -one[1])
 
 
