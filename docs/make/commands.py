@@ -5,7 +5,6 @@ from typing import Any
 
 import typer
 
-from idiolect.cli.command import Command
 from idiolect.cli.main import app
 
 HEAD = """# Commands
@@ -24,7 +23,7 @@ def every() -> Iterator[tuple[str, Any]]:
 
     def walk(name: str, command: Any) -> Iterator[tuple[str, Any]]:
         yield name, command
-        for inner, one in getattr(command, "commands", {}).items():
+        for inner, one in sorted(getattr(command, "commands", {}).items()):
             yield from walk(f"{name} {inner}", one)
 
     yield from walk("idiolect", typer.main.get_command(app))
@@ -37,11 +36,12 @@ def section(name: str, command: Any) -> str:
     options = [p for p in parameters if p.param_type_name == "option"]
     usage = [name, *map(_metavar, arguments), *(["[OPTIONS]"] if options else [])]
     usage += ["COMMAND ..."] if getattr(command, "commands", None) else []
-    lines = [f"## {name}", "", _cell(command.help or ""), "", "```text", " ".join(usage), "```", ""]
-    if isinstance(command, Command):
-        lines += ["For example:", "", "```sh", *command.examples, "```", "", f"Writes: {_cell(command.writes)}", ""]
+    examples, writes = getattr(command, "examples", []), getattr(command, "writes", "")
+    words = f"{command.help or ''}{f' Writes: {writes}' if writes else ''}"
+    lines = [f"## {name}", "", _cell(words), "", "```text", " ".join(usage), "```", ""]
+    lines += ["For example:", "", "```sh", *examples, "```", ""] if examples else []
     rows = [(_metavar(a), getattr(a, "help", "") or "", a.default) for a in arguments]
-    rows += [(_names(o), o.help or "", o.default) for o in options]
+    rows += [(", ".join((*o.opts, *o.secondary_opts)), o.help or "", o.default) for o in options]
     if rows:
         lines += ["| | | default |", "|---|---|---|"]
         lines += [f"| `{names}` | {_cell(text)} | {_default(value)} |" for names, text, value in rows]
@@ -51,11 +51,6 @@ def section(name: str, command: Any) -> str:
 def _metavar(argument: Any) -> str:
     name = argument.metavar or argument.name.upper()
     return name if argument.required or name.startswith("--") else f"[{name}]"
-
-
-def _names(option: Any) -> str:
-    """The spellings of an option, and the name of its value."""
-    return f"{', '.join((*option.opts, *option.secondary_opts))} {option.metavar or ''}".rstrip()
 
 
 def _default(value: Any) -> str:

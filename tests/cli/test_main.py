@@ -327,6 +327,12 @@ def test_a_diverging_method_ends_with_code_3_after_the_report(idiolect, tmp_path
     assert "diverged" in out
 
 
+def test_launch_needs_a_command(idiolect):
+    code, _, err = idiolect("launch", "-n", "2")
+    assert (code, err.count("\n")) == (2, 1)
+    assert "name the command to run: idiolect launch -n 2 -- compare patients.csv" in err
+
+
 def test_the_version_is_printed(idiolect):
     code, out, _ = idiolect("--version")
     assert (code, out.count(".")) == (0, 2)

@@ -22,6 +22,7 @@ from idiolect.cli.inspect import inspect
 from idiolect.cli.launch import launch
 from idiolect.cli.models import export, personalize, predict
 from idiolect.cli.runs import report, track, watch
+from idiolect.cli.schema import schema
 from idiolect.cli.show import list_, show
 from idiolect.cli.stopping import STOPPED, this_command
 from idiolect.cli.sweep import sweep
@@ -37,6 +38,7 @@ COMMANDS: dict[str, dict[str, Callable[..., None] | typer.Typer]] = {
         "sweep": sweep,
         "reproduce": reproduce,
         "launch": launch,
+        "schema": schema,
     },
     "Models": {"predict": predict, "personalize": personalize, "export": export},
     "Sites": {"federate": federate, "hub": hub.app, "site": site.app},

@@ -3,7 +3,7 @@
 import json
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from inspect import Parameter, cleandoc, get_annotations, signature
+from inspect import Parameter, get_annotations, signature
 from itertools import takewhile
 from typing import Any, get_args
 
@@ -14,6 +14,7 @@ from idiolect import experiments
 from idiolect.algorithms import registry as algorithms
 from idiolect.algorithms.base import Algorithm
 from idiolect.cli.terminal import console, print_json
+from idiolect.core.docstrings import text_of
 from idiolect.core.errors import unknown
 from idiolect.core.losses import LOSSES
 from idiolect.core.settings import settings_of
@@ -26,7 +27,9 @@ from idiolect.models.multimodal import ENCODERS, FUSIONS
 from idiolect.report.text import MISSING
 
 EVERY_SOURCE = """
-Wherever they are among the settings: test, validation: fractions of each client's samples; split_seed draws them.
+Further settings, where they are listed:
+test, validation: fractions of each client's samples. split_seed: draws them. folder: where the published files are,
+by default a sub-folder of --data-dir.
 clients: how many. seed: makes the samples, or deals them. downsample: a fraction, which half of the clients keep of
 their training data; downsample_test: of their test data. minimum: clients with fewer samples are left out.
 """
@@ -65,10 +68,15 @@ REQUIRED = "(required)"
 
 @dataclass(frozen=True)
 class Page:
-    """The page of a name. text: its description; settings: setting -> default (REQUIRED or None if it has none)."""
+    """The page of a name. texts: its description; settings: setting -> default (REQUIRED or None if it has none)."""
 
-    text: str
+    texts: tuple[str, ...]
     settings: dict[str, Any]
+
+    @property
+    def text(self) -> str:
+        """All texts, as paragraphs."""
+        return "\n\n".join(text.strip() for text in self.texts if text.strip())
 
 
 def method(name: str) -> Page:
@@ -78,8 +86,8 @@ def method(name: str) -> Page:
     """
     cls = _known("method", name, algorithms.ALGORITHMS)
     bases = takewhile(lambda base: base is not Algorithm, cls.__mro__[1:])
-    shared = [f"{base.__name__}: {_doc(base)}" for base in bases if get_annotations(base)]
-    return Page(_paragraphs(_doc(cls), *shared), algorithms.hyperparameters(cls))
+    shared = [f"{base.__name__}: {text_of(base)}" for base in bases if get_annotations(base)]
+    return Page((text_of(cls), *shared), algorithms.hyperparameters(cls))
 
 
 def data(name: str) -> Page:
@@ -89,15 +97,15 @@ def data(name: str) -> Page:
     shared = [get_args(p.annotation)[0] for p in parameters.values() if p.kind is Parameter.VAR_KEYWORD]
     defaults = {key: setting.default for key, setting in settings_of(source).items()}
     settings = {key: REQUIRED if value is Parameter.empty else value for key, value in defaults.items()}
-    words = [f"{base.__name__}: {_doc(base)}" for base in shared]
-    return Page(_paragraphs(_doc(source), *words, EVERY_SOURCE), settings)
+    words = [f"{base.__name__}: {text_of(base)}" for base in shared]
+    return Page((text_of(source), *words, EVERY_SOURCE), settings)
 
 
 def model(name: str) -> Page:
     """Build the page of a model of the zoo."""
     entry = _known("model", name, zoo.MODELS)
     settings = {key: value for key, value in zoo.complete_spec(name).items() if key != "name"}
-    return Page(_paragraphs(entry.description, MODEL_WORDS.get(name, ""), EVERY_MODEL), settings)
+    return Page((entry.description, MODEL_WORDS.get(name, ""), EVERY_MODEL), settings)
 
 
 def experiment(name: str) -> Page:
@@ -112,7 +120,7 @@ def experiment(name: str) -> Page:
         heading = f"{packaged.title}\n{packaged.source}" + f"\n--protocol {protocol}" * bool(protocol)
         cells = [f"  {cell.id}: {', '.join(method.title for method in cell.methods)}" for cell in packaged.cells]
         texts += [heading, packaged.description, "\n".join(["cells and methods, for --only CELL/METHOD:", *cells])]
-    return Page(_paragraphs(*texts), {})
+    return Page(tuple(texts), {})
 
 
 def metric(name: str) -> Page:
@@ -121,7 +129,7 @@ def metric(name: str) -> Page:
     task = f"For {entry.task}; {'higher' if entry.higher else 'lower'} is better."
     units = "Read in per cent; a fraction in CSV and JSON." if entry.percent else ""
     shared = "Over all clients only where they share their classes." if entry.by_class else ""
-    return Page(_paragraphs(_doc(entry), task, units, shared), {})
+    return Page((text_of(entry), task, units, shared), {})
 
 
 LISTS: dict[str, Callable[[], dict[str, str]]] = {
@@ -144,14 +152,6 @@ def _known(kind: str, name: str, known: Mapping[str, Any]) -> Any:
     if name not in known:
         raise unknown(kind, name, known)
     return known[name]
-
-
-def _doc(described: Any) -> str:
-    return cleandoc(described.__doc__ or "")
-
-
-def _paragraphs(*texts: str) -> str:
-    return "\n\n".join(text.strip() for text in texts if text.strip())
 
 
 def print_page(kind: str, name: str, page: Page, as_json: bool) -> None:
