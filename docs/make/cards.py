@@ -3,7 +3,7 @@
 import ast
 import re
 import tomllib
-from inspect import cleandoc, getsourcefile, signature
+from inspect import getsourcefile, signature
 from itertools import takewhile
 from pathlib import Path
 from typing import Any
@@ -12,6 +12,9 @@ from docs.make import notation
 from docs.make.measured import measured
 from idiolect.algorithms.base import Algorithm
 from idiolect.algorithms.registry import ALGORITHMS, hyperparameters
+from idiolect.core import docstrings
+from idiolect.core.docstrings import POINTS as _POINTS
+from idiolect.core.docstrings import explained, text_of
 
 ROOT = Path(__file__).parents[2]
 NO_CODE = "No published code was compared with it."
@@ -77,40 +80,6 @@ def documented(cls: type[Algorithm]) -> list[type[Any]]:
     return [cls, *takewhile(lambda base: base is not Algorithm, cls.__mro__[1:])]
 
 
-def text_of(described: Any) -> str:
-    """A docstring without its indentation."""
-    return cleandoc(described.__doc__ or "")
-
-
-_NAME = r"([a-z][a-z0-9_]*(?:(?: \([^()]*\))?, [a-z][a-z0-9_]*)*(?: \([^()]*\))?)"
-_SETTING = re.compile(rf"(?:^|(?<=[.;)\]] ))(?<!\w){_NAME}: ")
-_ELSEWHERE = re.compile(r"\s*(?:The rest|The others): (?:see|as) (?:`\w+`(?: and )?)+\.$")
-
-
-def explained(text: str, known: set[str]) -> tuple[dict[str, str], str]:
-    """(what is said of each setting, the text without it). In a docstring: `rate, epochs: what they are.`"""
-    said: dict[str, str] = {}
-    kept: list[str] = []
-    for paragraph in text.split("\n\n"):
-        lines = paragraph.splitlines()
-        first = next(
-            (at for at, line in enumerate(lines) if (m := _SETTING.match(line)) and known & {*_words(m[1])}), 0
-        )
-        flat = " ".join(" ".join(lines[first:]).split())
-        places = [m for m in _SETTING.finditer(flat) if known & {*_words(m[1])}]
-        before = [*lines[:first], flat[: places[0].start()].strip()] if places else lines
-        kept += ["\n".join(line for line in before if line)] if any(before) else []
-        for at, place in enumerate(places):
-            end = places[at + 1].start() if at + 1 < len(places) else len(flat)
-            sentence = _ELSEWHERE.sub("", flat[place.end() : end].strip())
-            said |= {one: sentence for one in _words(place[1]) if one in known}
-    return said, "\n\n".join(kept)
-
-
-def _words(names: str) -> list[str]:
-    return re.split(r", ", re.sub(r" \([^()]*\)", "", names))
-
-
 def problem(cls: type[Algorithm]) -> str:
     """The problem and a round, typeset from the docstring; then what else it says, but for the settings."""
     known = set(hyperparameters(cls))
@@ -174,14 +143,9 @@ def remarks(cls: type[Algorithm]) -> list[str]:
 
 def meanings(cls: type[Algorithm]) -> dict[str, str]:
     """What the docstrings say of each setting; where the method's points to a base class, what that one says."""
-    said: dict[str, str] = {}
-    for one in reversed(documented(cls)):
-        told = explained(text_of(one), set(hyperparameters(cls)))[0]
-        said |= {key: text for key, text in told.items() if key not in said or not _POINTS.search(text)}
-    return said
+    return docstrings.meanings(map(text_of, documented(cls)), set(hyperparameters(cls)))
 
 
-_POINTS = re.compile(r",? ?see `\w+`")
 """A docstring that leaves the explanation to a base class."""
 
 

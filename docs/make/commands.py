@@ -36,9 +36,8 @@ def section(name: str, command: Any) -> str:
     options = [p for p in parameters if p.param_type_name == "option"]
     usage = [name, *map(_metavar, arguments), *(["[OPTIONS]"] if options else [])]
     usage += ["COMMAND ..."] if getattr(command, "commands", None) else []
-    told = [line.strip() for line in (command.help or "").replace("\b", "").splitlines()]
-    examples = [line for line in told if line.startswith("idiolect ")]
-    words = " ".join(line for line in told if line not in examples)
+    examples, writes = getattr(command, "examples", []), getattr(command, "writes", "")
+    words = f"{command.help or ''}{f' Writes: {writes}' if writes else ''}"
     lines = [f"## {name}", "", _cell(words), "", "```text", " ".join(usage), "```", ""]
     lines += ["For example:", "", "```sh", *examples, "```", ""] if examples else []
     rows = [(_metavar(a), getattr(a, "help", "") or "", a.default) for a in arguments]

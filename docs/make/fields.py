@@ -8,7 +8,7 @@ from pydantic import BaseModel
 from pydantic_core import PydanticUndefined
 
 from docs.make import notation
-from docs.make.cards import explained, text_of
+from idiolect.core.docstrings import explained, text_of
 from idiolect.study.analyse.outcomes import RULE
 from idiolect.study.spec.experiment import Cell, Experiment, Method
 from idiolect.study.spec.published import Gap, Published

@@ -52,7 +52,8 @@ OTHER_TYPES = ("NaN", "1e400", "[[1]]", '{"a": 1}', "0.5.5", "-1")
 def commands() -> Iterator[Bad]:
     """Commands that cannot be read."""
     lines = (
-        "nosuch; --bogus; -x; compar; compare; compare --data; compare synthetic; sweep; sweep --data synthetic; "
+        "nosuch; --bogus; -x; compar; compare; compare --data; compare synthetic --data synthetic; compare nope.csv; "
+        "compare .; sweep; sweep --data synthetic; sweep own.csv; sweep own.csv --data own.csv --methods local; "
         "run; "
         "run a.toml b.toml; resume; resume a b; reproduce; reproduce a b; show; show a b; list; list methods a b; "
         "demo surplus; demo --rounds 5; demo --jobs 0; demo --jobs many; show --jobs 2 .; list --all; launch; "

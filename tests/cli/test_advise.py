@@ -7,7 +7,7 @@ import pandas as pd
 import pytest
 
 from idiolect.cli import main
-from idiolect.cli.advise import division_of
+from idiolect.cli.inputs import division_of
 from idiolect.study.run.resolve import Workbench
 from tests.conftest import Call
 

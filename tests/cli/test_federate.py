@@ -28,7 +28,7 @@ def file(tmp_path):
 
 def test_a_quick_federation_is_a_run_folder_as_any_and_goes_on(file, tmp_path, commandline, monkeypatch):
     out, sent = tmp_path / "out", Made()
-    monkeypatch.setattr("idiolect.cli.federate.trackers_of", lambda *_: [sent])
+    monkeypatch.setattr("idiolect.report.trackers.tracking.trackers_of", lambda *_: [sent])
     with umask(0):
         code, printed, err = commandline("federate", file, "--quick", "--out", out)
     assert loose(out) == []  # also the reports, which name every site

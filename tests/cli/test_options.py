@@ -5,29 +5,15 @@ import os
 import shlex
 from pathlib import Path
 
-import numpy as np
 import pytest
 import typer
-from scipy.io import savemat
 
 from idiolect.cli import site
-from idiolect.cli.experiments import execute
+from idiolect.cli.execute import execute
 from idiolect.cli.main import app
-from idiolect.cli.options import (
-    FEDERATED,
-    WRITTEN,
-    assignments,
-    auto_model,
-    check_output,
-    data_spec,
-    default_folder,
-    seeding,
-    with_auto_model,
-)
+from idiolect.cli.options import FEDERATED, WRITTEN, assignments, check_output, seeding
 from idiolect.core.errors import ConfigError
-from idiolect.data.sets import registry as sources
 from idiolect.report.trackers.records import REPORT
-from idiolect.study.run.resolve import Workbench
 from idiolect.study.spec.experiment import comparison_of
 from idiolect.study.store.store import DATABASE
 
@@ -192,52 +178,6 @@ def test_an_assignment_needs_a_key_and_a_value(pair: str) -> None:
         assignments([pair])
 
 
-def test_data_are_a_known_source_or_a_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    assert data_spec("synthetic", "client", "label") == ({"name": "synthetic"}, "synthetic")
-    monkeypatch.chdir(tmp_path)
-    table = {"name": "table", "client": "who", "label": "y"}
-    for name in ("wards.csv", "wards.PARQUET", "wards.pq", "wards.tsv"):
-        assert data_spec(name, "who", "y") == ({**table, "path": str(tmp_path / name)}, "wards")
-    (tmp_path / "mnist").write_text("who,y\n")  # a file goes before a source of its name
-    assert data_spec("mnist", "who", "y")[0]["path"] == str(tmp_path / "mnist")
-
-
-@pytest.mark.parametrize(("name", "hint"), [("synthetc", "did you mean 'synthetic'"), ("table", "unknown data set")])
-def test_other_data_are_refused(name: str, hint: str) -> None:
-    with pytest.raises(ConfigError, match=f"{hint}.*; or give the path of a CSV, Parquet, JSON or Excel file"):
-        data_spec(name, "client", "label")
-
-
-@pytest.mark.parametrize(("labels", "model"), [("0.5", "linear"), ("1", "mlr")])
-def test_the_model_follows_from_the_labels(tmp_path: Path, labels: str, model: str) -> None:
-    rows = [f"{client},{i},{labels if i % 2 else 0}" for client in "ab" for i in range(8)]
-    (tmp_path / "t.csv").write_text("\n".join(["client,x,label", *rows]))
-    spec, _ = data_spec(str(tmp_path / "t.csv"), "client", "label")
-    assert auto_model(spec, Workbench()) == model
-    assert auto_model({"name": "synthetic"}, Workbench()) == "mlr"
-
-
-def test_the_model_of_a_source_of_numbers_is_for_numbers(tmp_path: Path) -> None:
-    x, y = (np.empty((1, 2), dtype=object) for _ in range(2))
-    for client in range(2):
-        x[0, client], y[0, client] = np.arange(24.0).reshape(8, 3), np.arange(8.0)[:, None]
-    (tmp_path / "school").mkdir()
-    savemat(tmp_path / "school" / "school.mat", {"X": x, "Y": y})
-    assert auto_model({"name": "school"}, Workbench(str(tmp_path))) == "linear"
-
-
-def test_the_folder_of_an_experiment_follows_from_its_settings() -> None:
-    experiment = comparison_of("a/b", {"name": "synthetic"}, {"name": "mlr"}, ["local"], rounds=2)
-    plain = default_folder(experiment, {})
-    assert plain == Path("runs/compare-a-b")
-    assert default_folder(experiment, {"seeds": 3}) == plain  # more seeds go on in the same folder
-    one, two = (default_folder(experiment, {"rounds": rounds}) for rounds in (5, 6))
-    assert one.name.startswith("compare-a-b-")
-    assert len(one.name) == len("compare-a-b-") + 6
-    assert one != two
-    assert one == default_folder(experiment, {"rounds": 5, "seeds": 9})
-
-
 SMALL = ["--set", "data.clients=5", "--set", "data.max_size=40", "--rounds", "2", "--eval-every", "2", "--jobs", "1"]
 COMPARE = ["compare", "--data", "synthetic", "--methods", "local", *SMALL, "--set", "local.local_steps=2"]
 
@@ -284,19 +224,6 @@ def test_a_metric_that_cannot_be_is_refused_before_anything_runs(idiolect, metri
         assert not Path("here").exists()
 
 
-def test_a_table_is_read_once(idiolect, monkeypatch):
-    rows = [f"{client},{i / 7},{i % 2}" for client in "abc" for i in range(12)]
-    Path("t.csv").write_text("\n".join(["client,x,label", *rows]) + "\n")
-    load, read = sources.load, []
-    monkeypatch.setattr(sources, "load", lambda spec: read.append(spec) or load(spec))
-    few = ("--rounds", "1", "--set", "data.validation=0.2", "--json")
-    assert idiolect("compare", "--data", "t.csv", "--methods", "local", "--jobs", "1", *few[:2], "--json")[0] == 0
-    assert len(read) == 1
-    read.clear()
-    assert idiolect("sweep", "--data", "t.csv", "--methods", "local", "--set", "local.rate=0.1,0.2", *few)[0] == 0
-    assert len(read) <= 2  # with other settings of the data than those by which the model was chosen
-
-
 def test_splits_are_seeds_with_splits_of_their_own(idiolect):
     assert seeding(None, None) == {}
     assert seeding(3, None) == {"seeds": 3}
@@ -313,25 +240,3 @@ def test_splits_are_seeds_with_splits_of_their_own(idiolect):
     assert code
     assert "new_splits needs data with a split_seed" in error
     assert not Path("there").exists()
-
-
-def test_settings_hold_before_the_default_model_is_chosen(idiolect):
-    """The identifier is a column of features, and 0 and 1 are classes, unless --set says otherwise."""
-    rows = [f"{client},{i},{i / 7},{i % 2}" for client in "abc" for i in range(12)]
-    Path("t.csv").write_text("\n".join(["client,id,x,label", *rows, "d,1,2,0", "d,1,2,1", "d,1,2,0"]) + "\n")
-    few = ("--rounds", "1", "--jobs", "1", "--set", "local.local_steps=1", "--set", "data.ignore=['id']")
-    told = ("--set", "data.task=regression", "--set", "data.minimum=5", "--out", "here")
-    assert idiolect("compare", "--data", "t.csv", "--methods", "local", *few, *told)[0] == 0
-    report = Path("here/report.md").read_text()
-    assert "model: linear" in report
-    assert "1 of 4 clients have fewer than minimum=5" in report
-    assert "ignore = ['id']" in report
-
-
-def test_a_model_that_is_set_is_not_chosen(tmp_path):
-    (tmp_path / "t.csv").write_text("client,x,label\n" + "".join(f"{'ab'[i % 2]},{i},{i / 3}\n" for i in range(20)))
-    spec, name = data_spec(str(tmp_path / "t.csv"), "client", "label")
-    experiment = comparison_of(name, spec, {"name": "mlr", "l2": 0.5}, ["local"])
-    bench = Workbench()
-    assert with_auto_model(experiment, {"model.name": "mlp"}, bench) is experiment
-    assert with_auto_model(experiment, {}, bench).cells[0].model == {"name": "linear", "l2": 0.5}

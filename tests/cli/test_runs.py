@@ -161,7 +161,7 @@ class Made:
 @pytest.fixture
 def made(monkeypatch):
     one = Made()
-    monkeypatch.setattr("idiolect.cli.runs.trackers_of", lambda *_: [one])
+    monkeypatch.setattr("idiolect.report.trackers.tracking.trackers_of", lambda *_: [one])
     return one
 
 

@@ -8,6 +8,7 @@ import subprocess
 import sys
 import time
 from contextlib import suppress
+from pathlib import Path
 
 import numpy as np
 import pandas as pd
@@ -172,11 +173,13 @@ def test_what_cleans_up_after_ctrl_c_is_not_broken_off(monkeypatch):
     assert ended
 
 
-def test_ctrl_c_before_anything_is_done_is_one_line(commandline, monkeypatch):
+def test_ctrl_c_before_anything_is_done_is_one_line(commandline, monkeypatch, tmp_path):
     def interrupted(*_, **__):
         raise KeyboardInterrupt
 
-    monkeypatch.setattr("idiolect.cli.inspect.inspect_table", interrupted)
+    monkeypatch.chdir(tmp_path)
+    Path("own.csv").touch()
+    monkeypatch.setattr("idiolect.data.inspection.inspect_table", interrupted)
     code, out, err = commandline("inspect", "own.csv")
     assert (code, out) == (130, "")
     assert err.strip() == "stopped; nothing was kept; begin again with: idiolect inspect own.csv"

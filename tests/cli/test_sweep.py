@@ -18,7 +18,7 @@ SMALL = ["sweep", "--data", "synthetic", "--methods", "fedavg", "--rounds", "2",
 
 def test_a_sweep_prints_json_and_writes_its_files(commandline, tmp_path, monkeypatch):
     sent = Made()
-    monkeypatch.setattr("idiolect.cli.sweep.trackers_of", lambda *_: [sent])
+    monkeypatch.setattr("idiolect.report.trackers.tracking.trackers_of", lambda *_: [sent])
     more = ["--set", "fedavg.rate=log(0.01,0.1,2)", "--json", "--out", tmp_path]
     code, out, _ = commandline(*SMALL, *more)
     assert code == 0

@@ -7,8 +7,8 @@ from pathlib import Path
 import pytest
 import typer
 
-from idiolect.cli import results, show, terminal
-from idiolect.cli.show import REQUIRED, Page
+from idiolect.cli import pages, results, terminal
+from idiolect.cli.pages import REQUIRED, Page
 from idiolect.report.view.as_json import to_dict
 from idiolect.report.view.from_store import view_of
 from idiolect.study.analyse.results import Results
@@ -59,7 +59,7 @@ def test_entries_are_lines_of_a_name_and_what_is_said_of_it(capsys):
 
 
 def page_lines(capsys, kind, name, settings):
-    out = shown(capsys, show.print_page, kind, name, Page("What [it] is.", settings), False)
+    out = shown(capsys, pages.print_page, kind, name, Page(("What [it] is.",), settings), False)
     text, _, rest = out.partition("\n")
     assert text == "What [it] is."
     assert rest == "" or rest.startswith("\n")
@@ -89,11 +89,11 @@ def test_a_page_has_its_settings_as_they_are_typed_and_says_how_to_set_one(capsy
 
 def test_a_long_text_is_not_broken(capsys):
     text = "word " * 100 + "end"
-    assert text in shown(capsys, show.print_page, "models", "x", Page(text, {}), False)
+    assert text in shown(capsys, pages.print_page, "models", "x", Page((text,), {}), False)
 
 
 def test_a_page_as_json_is_its_name_text_and_settings(capsys):
-    out = shown(capsys, show.print_page, "models", "mlp", Page("text", {"hidden": [100], "cap": None}), True)
+    out = shown(capsys, pages.print_page, "models", "mlp", Page(("text",), {"hidden": [100], "cap": None}), True)
     assert json.loads(out) == {"name": "mlp", "text": "text", "settings": {"hidden": [100], "cap": None}}
 
 

@@ -11,7 +11,7 @@ from pydantic import AfterValidator
 from typing_extensions import TypedDict
 
 from idiolect.core.errors import ConfigError
-from idiolect.core.settings import REQUIRED, Setting, Words, checked, settings_of, validated
+from idiolect.core.settings import REQUIRED, Setting, Words, checked, json_schema, settings_of, validated
 
 Number = jax.Array | np.floating | float
 Order = Literal["fresh", "epoch"]
@@ -81,6 +81,27 @@ def test_a_value_of_another_type_is_refused_in_words(annotation, value, wanted):
     with pytest.raises(ConfigError) as caught:
         checked(annotation, value, "fedavg: key")
     assert str(caught.value) == f"fedavg: key = {value!r} must be {wanted}"
+
+
+@pytest.mark.parametrize(
+    ("annotation", "schema"),
+    [
+        (bool, {"type": "boolean"}),
+        (int | None, {"type": "integer"}),
+        (Number, {"type": "number"}),
+        (str | Path | None, {"type": "string"}),
+        (Order, {"enum": ["fresh", "epoch"]}),
+        (Order | None, {"enum": ["fresh", "epoch"]}),
+        (str | int, {"anyOf": [{"type": "string"}, {"type": "integer"}]}),
+        (tuple[float, ...], {"anyOf": [{"type": "number"}, {"type": "array", "items": {"type": "number"}}]}),
+        (Sequence[str], {"type": "array", "items": {"type": "string"}}),
+        (Mapping[str, int], {"type": "object"}),
+        (Annotated[int, Gt(0), Words("a count")], {"type": "integer", "exclusiveMinimum": 0}),
+        (jax.Array, {}),
+    ],
+)
+def test_the_schema_of_a_type_is_that_of_its_plain_values(annotation, schema):
+    assert json_schema(annotation) == schema
 
 
 def test_a_long_value_is_cut():

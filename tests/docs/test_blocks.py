@@ -49,8 +49,8 @@ def stubs(monkeypatch: pytest.MonkeyPatch) -> None:
         raise typer.Exit(BEGUN)
 
     importlib.import_module("idiolect.api")  # first, so that no module keeps a name that is replaced below
-    places = {"launch": ("cli.experiments", "report.launch"), "launch_sweep": ("cli.sweep", "study.search.launch")}
-    for name, homes in {**places, "ask": ("cli.advise",), "advise": ("study.advice.advise",)}.items():
+    places = {"launch": ("cli.execute", "report.launch"), "launch_sweep": ("study.search.launch",)}
+    for name, homes in {**places, "advise": ("study.advice.advise",)}.items():
         for home in homes:
             module = importlib.import_module(f"idiolect.{home}")
             if hasattr(module, name):

@@ -9,9 +9,10 @@ from pathlib import Path
 import pytest
 
 from docs.make import cards, commands, fields, measured, public, repository
-from docs.make.cards import FAMILIES, NOTES, ROOT, card, documented, explained, hyperparameters, navigation, text_of
+from docs.make.cards import FAMILIES, NOTES, ROOT, card, documented, hyperparameters, navigation
 from docs.make.notation import display, inline, latex, rows, typeset
 from idiolect.algorithms.registry import ALGORITHMS
+from idiolect.core.docstrings import explained, text_of
 from idiolect.study.analyse.outcomes import RULE
 from tests.test_structure import PUBLIC
 

@@ -1,14 +1,12 @@
-"""The commands demo, run, resume, reproduce and compare: launch an experiment, print its results, resume it."""
+"""The commands demo, run, resume, reproduce and compare."""
 
-import shlex
 from pathlib import Path
 from typing import Annotated, Any
 
-import jax
 import typer
 
 from idiolect.cli.options import (
-    START,
+    MORE,
     ClientColumn,
     Cohort,
     Data,
@@ -22,6 +20,7 @@ from idiolect.cli.options import (
     MLflowTo,
     ModelName,
     Models,
+    Only,
     Out,
     Rounds,
     SamplingKind,
@@ -29,63 +28,16 @@ from idiolect.cli.options import (
     Seeds,
     Settings,
     Splits,
+    Table,
     TensorBoardTo,
     assignments,
     check_output,
-    data_spec,
-    default_folder,
-    inputs_of,
+    names_in,
+    one_table,
     seeding,
-    with_auto_model,
 )
-from idiolect.cli.results import print_results
-from idiolect.cli.stopping import stoppable, this_command
-from idiolect.cli.terminal import resume_command
 from idiolect.core.errors import StoreError
-from idiolect.experiments import packaged
-from idiolect.report.launch import launch
-from idiolect.report.trackers.tracking import tracked, trackers_of
-from idiolect.runtime.distributed import speaks_of_a_loss
-from idiolect.study.advice.stored import how_it_goes_on, is_advice
-from idiolect.study.run.launch import raise_diverged, stored_options
-from idiolect.study.run.resolve import Workbench
-from idiolect.study.spec.change import located, override
-from idiolect.study.spec.experiment import Experiment, comparison_of, digest, load_experiment
-from idiolect.study.store.claim import stored_experiment
-from idiolect.study.store.store import Store
-
-
-def execute(
-    experiment: Experiment,
-    out: Path,
-    *,
-    as_json: bool,
-    mlflow: str | None = None,
-    tensorboard: str | None = None,
-    **options: Any,
-) -> None:
-    """Launch an experiment, print its results, and raise `DivergedError` if a run diverged.
-
-    mlflow, tensorboard: where the runs are sent, too, while they are at work and when they have ended.
-    """
-    check_output(out, *inputs_of(experiment))
-    options.setdefault("command", this_command())
-    trackers = trackers_of(mlflow, tensorboard)
-    sent = [f"--{name} {shlex.quote(to)}" for name, to in (("mlflow", mlflow), ("tensorboard", tensorboard)) if to]
-
-    def goes_on() -> str:
-        return " ".join([resume_command(out), *sent])
-
-    try:
-        with stoppable(out, goes_on), tracked(out, trackers):
-            results = launch(experiment, out, **options)
-    except (jax.errors.JaxRuntimeError, ValueError) as error:
-        if not speaks_of_a_loss(error):
-            raise
-        reason = f"another process of this run was lost ({str(error).splitlines()[0][:200]})"
-        raise StoreError(f"{reason}; resume, with any number of devices, with: {goes_on()}") from error
-    print_results(results, as_json, out, skip=1)
-    raise_diverged(results)
+from idiolect.core.loading import loading
 
 
 def demo(
@@ -97,18 +49,27 @@ def demo(
 ) -> None:
     """Compare methods on a small synthetic federation: two minutes, no download.
 
-    idiolect demo --out demo
+    Examples:
+    idiolect demo
+    idiolect demo -o demo --jobs 1
+
+    Writes: the folder demo with report.html, report.md, table.csv, clients.csv, figures, and every client's model.
     """
+    with loading():
+        from idiolect.cli.execute import execute
+        from idiolect.experiments import packaged
     experiment = packaged("demo")
     target = out or Path("demo")
     execute(experiment, target, jobs=jobs, mlflow=mlflow, tensorboard=tensorboard, as_json=as_json)
 
 
 def run(
-    experiment_file: Annotated[Path, typer.Argument(metavar="EXPERIMENT.toml")],
+    experiment_file: Annotated[
+        Path, typer.Argument(metavar="EXPERIMENT", help="An experiment's TOML file.", show_default=False)
+    ],
     metric: MetricName = "",
     set_: Settings = None,
-    only: Annotated[list[str] | None, typer.Option("--only", help="A cell, a method, or cell/method.")] = None,
+    only: Only = None,
     out: Out = None,
     data_dir: DataDir = None,
     jobs: Jobs = None,
@@ -120,8 +81,17 @@ def run(
 ) -> None:
     """Run an experiment file; what the folder already has is not run again.
 
-    idiolect run hospitals.toml --only fedavg --set rounds=50 --out hospitals
+    Examples:
+    idiolect run hospitals.toml -o hospitals
+    idiolect run hospitals.toml --only fedavg --set rounds=50
+
+    Writes: the folder of --out, by default runs/NAME, with report.html, report.md, CSV files, figures and models.
     """
+    with loading():
+        from idiolect.cli.execute import execute
+        from idiolect.cli.inputs import default_folder
+        from idiolect.study.spec.change import override
+        from idiolect.study.spec.experiment import load_experiment
     if out is not None:
         check_output(out, experiment_file)
     changed = assignments(set_, metric)
@@ -134,18 +104,39 @@ def run(
 
 def resume(
     folder: Annotated[Path, typer.Argument(metavar="RUN", help="The folder of a run that was stopped.")],
-    data: Annotated[str | None, typer.Option("--data", help="Where the run's table is now, if it has moved.")] = None,
+    data: Annotated[
+        str | None, typer.Option("--data", metavar="FILE", help="Where the run's table is now, if it has moved.")
+    ] = None,
     data_dir: DataDir = None,
     jobs: Jobs = None,
-    save_models: Annotated[Saved | None, typer.Option("--save-models", help="As before, unless given.")] = None,
+    save_models: Annotated[
+        Saved | None,
+        typer.Option(
+            "--save-models",
+            rich_help_panel=MORE,
+            metavar="SEEDS",
+            help="first, all or none (default: as the run was started).",
+        ),
+    ] = None,
     mlflow: MLflowTo = None,
     tensorboard: TensorBoardTo = None,
     as_json: Json = False,
 ) -> None:
     """Resume an interrupted run; the result is identical to an uninterrupted one.
 
+    Examples:
     idiolect resume runs/penguins-1a2b3c
+    idiolect resume runs/penguins-1a2b3c --data moved/penguins.csv
+
+    Writes: the rest of the run and its report into the folder RUN.
     """
+    with loading():
+        from idiolect.cli.execute import execute
+        from idiolect.study.advice.stored import how_it_goes_on, is_advice
+        from idiolect.study.run.launch import stored_options
+        from idiolect.study.spec.change import located
+        from idiolect.study.store.claim import stored_experiment
+        from idiolect.study.store.store import Store
     if is_advice(folder):
         raise StoreError(how_it_goes_on(folder))
     with Store(folder, create=False) as store:
@@ -160,11 +151,25 @@ def resume(
 
 
 def reproduce(
-    name: Annotated[str, typer.Argument(metavar="EXPERIMENT", help="For example pfedme/table1.")],
-    protocol: Annotated[str, typer.Option("--protocol", help="as-written or as-published.")] = "as-written",
-    seeds: Annotated[int | None, typer.Option("--seeds", min=1, help="Number of seeds.")] = None,
+    name: Annotated[
+        str,
+        typer.Argument(
+            metavar="NAME", help="A name of 'idiolect list experiments', such as pfedme/table1.", show_default=False
+        ),
+    ],
+    protocol: Annotated[
+        str,
+        typer.Option(
+            "--protocol",
+            metavar="PROTOCOL",
+            help="as-written: the paper's text; as-published: what its published code does.",
+        ),
+    ] = "as-written",
+    seeds: Annotated[
+        int | None, typer.Option("--seeds", min=1, metavar="N", help="Number of seeds (default: the experiment's).")
+    ] = None,
     splits: Splits = None,
-    only: Annotated[list[str] | None, typer.Option("--only", help="A cell, a method, or cell/method.")] = None,
+    only: Only = None,
     metric: MetricName = "",
     set_: Settings = None,
     out: Out = None,
@@ -177,8 +182,17 @@ def reproduce(
 ) -> None:
     """Run a paper's table or figure and compare it with the published values.
 
+    Examples:
+    idiolect reproduce fedu/table1 --only vehicle
     idiolect reproduce pfedme/table1 --only mnist-clean-mlr --seeds 3
+
+    Writes: the folder of --out, by default runs/NAME, with report.html, report.md, CSV files and figures.
     """
+    with loading():
+        from idiolect.cli.execute import execute
+        from idiolect.cli.inputs import default_folder
+        from idiolect.experiments import packaged
+        from idiolect.study.spec.change import override
     experiment = packaged(name, protocol)
     changed = assignments(set_, metric) | seeding(seeds, splits)
     experiment = override(experiment, changed).only(tuple(only or ()))
@@ -188,9 +202,10 @@ def reproduce(
 
 
 def compare(
-    data: Data,
+    table: Table = None,
+    data: Data = None,
     methods_: Annotated[
-        str, typer.Option("--methods", help="Comma-separated, see 'idiolect list methods'.")
+        str, typer.Option("--methods", metavar="METHODS", help="Comma-separated, see 'idiolect list methods'.")
     ] = "pfedme,perfedavg,fedavg-ft,local,global",
     model: ModelName = "auto",
     rounds: Rounds = 100,
@@ -198,10 +213,16 @@ def compare(
     sampling: SamplingKind = "fixed",
     seeds: Seeds = None,
     splits: Splits = None,
-    seed: Annotated[int, typer.Option("--seed", help="The first seed.")] = 0,
+    seed: Annotated[int, typer.Option("--seed", rich_help_panel=MORE, metavar="N", help="The first seed.")] = 0,
     eval_every: EvalEvery = 10,
     select: Annotated[
-        str, typer.Option("--select", help="Which round counts: last, last-10 or best-validation.")
+        str,
+        typer.Option(
+            "--select",
+            rich_help_panel=MORE,
+            metavar="ROUND",
+            help="Which round counts: last, last-10 or best-validation.",
+        ),
     ] = "last",
     metric: MetricName = "",
     client: ClientColumn = "client",
@@ -218,11 +239,21 @@ def compare(
 ) -> None:
     """Compare methods on one federation: one table, curves, and every client's model as a file.
 
-    idiolect compare --data patients.csv --client hospital --label outcome
+    Examples:
+    idiolect compare patients.csv --client hospital --label outcome
+    idiolect compare --data synthetic --methods fedavg,ditto,local --seeds 3
 
-    idiolect compare --data synthetic --methods fedavg,ditto,local --rounds 50 --seeds 3 --set ditto.rate=0.05
+    Writes: the folder of --out, by default runs/compare-NAME-..., with report.html, report.md, CSV files, figures and
+    every client's model.
     """
-    spec, name = data_spec(data, client, label)
+    source = one_table(table, data)
+    with loading():
+        from idiolect.cli.execute import execute
+        from idiolect.cli.inputs import START, data_spec, with_auto_model
+        from idiolect.study.run.resolve import Workbench
+        from idiolect.study.spec.change import override
+        from idiolect.study.spec.experiment import comparison_of, digest
+    spec, name = data_spec(source, client, label)
     if out is not None and "path" in spec:
         check_output(out, Path(spec["path"]))
     bench = Workbench(data_dir, debug=debug)
@@ -230,7 +261,7 @@ def compare(
         name,
         spec,
         {"name": START if model == "auto" else model},
-        [m.strip() for m in methods_.split(",") if m.strip()],
+        names_in(methods_),
         title=f"Comparison on {name}",
         rounds=rounds,
         cohort=cohort,

@@ -9,9 +9,10 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from idiolect.cli.options import Json, check_output, file_path
+from idiolect.cli.options import MORE, Json, check_output, file_path, names_in
 from idiolect.cli.terminal import print_json
 from idiolect.core.errors import ConfigError, IdiolectError, require
+from idiolect.core.loading import loading
 
 if TYPE_CHECKING:
     from idiolect.report.kinds import Source, Wanted
@@ -97,37 +98,85 @@ def inches(text: str) -> float:
 def figure(
     folder: Annotated[Path, typer.Argument(metavar="RUN", help="A folder of runs, or of a report's CSV files.")],
     kind: Annotated[
-        Kind, typer.Argument(help="What to draw; 'all': every kind that the run can give.", show_default=False)
+        Kind,
+        typer.Argument(
+            metavar="KIND",
+            help="What to draw: curves, clients, gain, table, across, times, diagnostics, graph, sweep, newcomers; "
+            "or all: every kind that the run can give.",
+            show_default=False,
+        ),
     ],
     form: Annotated[
-        Form | None, typer.Option("--format", help="pdf, svg or png.  [default: --out's suffix, else pdf]")
+        Form | None,
+        typer.Option("--format", metavar="FORMAT", help="pdf, svg or png (default: --out's suffix, else pdf)."),
     ] = None,
     style: Annotated[
-        Look, typer.Option("--style", help="report: as in the report; paper: for a column.")
+        Look, typer.Option("--style", metavar="STYLE", help="report: as in the report; paper: for a column.")
     ] = Look.report,
     width: Annotated[
         str,
-        typer.Option("--width", help="Width of a paper's column: single (3.25 in), double (6.75 in), 8.4cm, 3.3in."),
+        typer.Option(
+            "--width",
+            rich_help_panel=MORE,
+            metavar="WIDTH",
+            help="Width of a paper's column: single (3.25 in), double (6.75 in), 8.4cm, 3.3in.",
+        ),
     ] = "single",
     font: Annotated[
-        Font, typer.Option("--font", help="Font of a paper's figure; serif looks like Times.")
+        Font,
+        typer.Option(
+            "--font", rich_help_panel=MORE, metavar="FONT", help="Font of a paper's figure: sans, or serif as Times."
+        ),
     ] = Font.sans,
-    cell: Annotated[str, typer.Option("--cell", help="The cell, if the run has several.")] = "",
-    methods: Annotated[str, typer.Option("--methods", help="Draw only these labels or names, by commas.")] = "",
-    models: Annotated[str, typer.Option("--models", help="Draw only these named models, comma-separated.")] = "",
-    metric: Annotated[
-        str, typer.Option("--metric", help="Draw this metric of those that were measured; curves: also loss.")
+    cell: Annotated[str, typer.Option("--cell", metavar="NAME", help="The cell, if the run has several.")] = "",
+    methods: Annotated[
+        str,
+        typer.Option("--methods", metavar="METHODS", help="Draw only these labels or names, comma-separated."),
     ] = "",
-    xmax: Annotated[float | None, typer.Option("--xmax", help="Curves: the last round to draw.")] = None,
-    ymin: Annotated[float | None, typer.Option("--ymin", help="Curves: the lower end of the score's axis.")] = None,
-    ymax: Annotated[float | None, typer.Option("--ymax", help="Curves: its upper end.")] = None,
-    columns: Annotated[
-        Columns | None, typer.Option("--columns", help="Table: one column per cell, or per metric of one cell.")
+    models: Annotated[
+        str, typer.Option("--models", metavar="MODELS", help="Draw only these named models, comma-separated.")
+    ] = "",
+    metric: Annotated[
+        str,
+        typer.Option(
+            "--metric", metavar="METRIC", help="Draw this metric of those that were measured; curves: also loss."
+        ),
+    ] = "",
+    xmax: Annotated[
+        float | None,
+        typer.Option("--xmax", rich_help_panel=MORE, metavar="ROUND", help="Curves: the last round to draw."),
     ] = None,
-    spread: Annotated[Spread, typer.Option("--spread", help="Table: what follows ±.")] = Spread.interval,
+    ymin: Annotated[
+        float | None,
+        typer.Option(
+            "--ymin", rich_help_panel=MORE, metavar="SCORE", help="Curves: the lower end of the score's axis."
+        ),
+    ] = None,
+    ymax: Annotated[
+        float | None,
+        typer.Option(
+            "--ymax", rich_help_panel=MORE, metavar="SCORE", help="Curves: the upper end of the score's axis."
+        ),
+    ] = None,
+    columns: Annotated[
+        Columns | None,
+        typer.Option(
+            "--columns",
+            rich_help_panel=MORE,
+            metavar="KIND",
+            help="Table: a column for each of cells, or of metrics of one cell.",
+        ),
+    ] = None,
+    spread: Annotated[
+        Spread,
+        typer.Option(
+            "--spread", rich_help_panel=MORE, metavar="KIND", help="Table: what follows ±, interval or std."
+        ),
+    ] = Spread.interval,
     out: Annotated[
         Path | None,
         typer.Option(
+            "-o",
             "--out",
             parser=file_path,
             metavar="FILE",
@@ -138,11 +187,11 @@ def figure(
 ) -> None:
     """Draw a figure of a run for a paper, or write its table in LaTeX; its caption is printed for LaTeX.
 
-    Kinds: curves, clients, gain, table, across, times, diagnostics, graph, sweep, newcomers, all.
+    Examples:
+    idiolect figure runs/penguins-1a2b3c clients
+    idiolect figure runs/penguins-1a2b3c curves --style paper -o curves.pdf
 
-    Example:
-
-    idiolect figure runs/demo curves --style paper --width single --format pdf
+    Writes: the file of --out, by default ./RUN-KIND.pdf (a table: .tex); with KIND all, one file per kind.
     """
     require(xmax is None or not xmax < 0, f"--xmax {xmax:g}: a round is 0 or more" if xmax is not None else "")
     ends = {"--xmax": xmax, "--ymin": ymin, "--ymax": ymax}
@@ -150,14 +199,15 @@ def figure(
         require(value is None or math.isfinite(value), f"{name} {value} must be a finite number")
     require(ymin is None or ymax is None or ymin < ymax, f"--ymin {ymin} must be below --ymax {ymax}")
     paper_width = inches(width)
-    from idiolect.report.figures import Window  # here: what draws loads slowly, and most commands never need it
-    from idiolect.report.kinds import OF_ALL_CELLS, OF_RUNS, Wanted, name_of, opened, possible
-    from idiolect.report.style import REPORT, paper
+    with loading():
+        from idiolect.report.figures import Window
+        from idiolect.report.kinds import OF_ALL_CELLS, OF_RUNS, Wanted, name_of, opened, possible
+        from idiolect.report.style import REPORT, paper
 
     wanted = Wanted(
         cell=cell,
-        methods=_names(methods),
-        models=_names(models),
+        methods=tuple(names_in(methods)),
+        models=tuple(names_in(models)),
         metric=metric,
         window=Window(xmax, ymin, ymax),
         columns=None if columns is None else columns.value,
@@ -245,7 +295,3 @@ def _checked(path: Path) -> Path:
     require(not path.is_dir(), f"--out {path} is a folder; name a file")
     require(path.parent.is_dir(), f"--out {path}: there is no folder '{path.parent}'")
     return path
-
-
-def _names(text: str) -> tuple[str, ...]:
-    return tuple(name.strip() for name in text.split(",") if name.strip())

@@ -7,7 +7,6 @@ from typing import Annotated, Any
 import typer
 from rich.text import Text
 
-from idiolect.cli.federate import experiment_of, recorded, shown
 from idiolect.cli.options import (
     Json,
     MLflowTo,
@@ -21,21 +20,15 @@ from idiolect.cli.options import (
 from idiolect.cli.stopping import stoppable, this_command
 from idiolect.cli.terminal import console, print_json, print_outcome
 from idiolect.core.errors import require
-from idiolect.deploy.hub.config import HubConfig
-from idiolect.deploy.hub.create import add_site, make_hub, remove_site
-from idiolect.deploy.hub.journal import Participation
-from idiolect.deploy.hub.run import experiment_for, progress
-from idiolect.deploy.nvflare.kits import allow_list_lines, read_kit, require_kind
-from idiolect.deploy.nvflare.processes import stop as stop_process
-from idiolect.deploy.nvflare.session import session
-from idiolect.deploy.nvflare.supervisor import hub_kits, served, watch_of
-from idiolect.report.trackers.tracking import tracked, trackers_of
-from idiolect.study.spec.change import override
+from idiolect.core.loading import loading
 
 app = typer.Typer(no_args_is_help=True, help="The hub of a federation; it receives no rows.", rich_markup_mode="rich")
 
 HubFolder = Annotated[
-    Path, typer.Argument(parser=folder_path, metavar="FOLDER", help="The hub's folder: its runs and reports.")
+    Path,
+    typer.Argument(
+        parser=folder_path, metavar="FOLDER", help="The hub's folder: its runs and reports.", show_default=False
+    ),
 ]
 HubKit = Annotated[Path, typer.Option("--kit", parser=folder_path, metavar="KIT", help="The hub's kit.")]
 AdminKit = Annotated[
@@ -48,8 +41,13 @@ LAST = 5
 @app.command()
 def init(
     folder: HubFolder,
-    experiment_file: Annotated[str, typer.Argument(metavar="EXPERIMENT.toml", help="A file, or a packaged name.")],
-    sites: Annotated[str, typer.Option("--sites", help="The names of the sites' certificates, with commas.")],
+    experiment_file: Annotated[
+        str, typer.Argument(metavar="EXPERIMENT", help="A TOML file, or a packaged name.", show_default=False)
+    ],
+    sites: Annotated[
+        str,
+        typer.Option("--sites", metavar="SITES", help="The names of the sites' certificates, comma-separated."),
+    ],
     schema: Annotated[
         Path | None,
         typer.Option("--schema", parser=file_path, metavar="FILE", help="The schema by which all sites encode."),
@@ -57,20 +55,35 @@ def init(
     agree: Annotated[
         bool, typer.Option("--agree", help="The sites agree on a schema before the first round.")
     ] = False,
-    deadline: Annotated[float, typer.Option("--deadline", min=0.1, help="Seconds of a round.")] = 60.0,
-    starting: Annotated[float, typer.Option("--starting", min=1, help="Seconds to load data and compile.")] = 120.0,
+    deadline: Annotated[
+        float, typer.Option("--deadline", min=0.1, metavar="SECONDS", help="Longest time of a round.")
+    ] = 60.0,
+    starting: Annotated[
+        float,
+        typer.Option("--starting", min=1, metavar="SECONDS", help="Longest time to load data and compile."),
+    ] = 120.0,
     quorum: Annotated[
-        int | None, typer.Option("--quorum", min=1, help="Answers that a round needs (default: half of its cohort).")
+        int | None,
+        typer.Option(
+            "--quorum", min=1, metavar="N", help="Answers that a round needs (default: half of its cohort)."
+        ),
     ] = None,
     set_: Settings = None,
     as_json: Json = False,
 ) -> None:
     """Make a hub's folder. The experiment's own data are not read: the sites have them.
 
+    Examples:
     idiolect hub init study hospitals.toml --sites north,south,west --agree
+    idiolect hub init study hospitals.toml --sites north,south --schema s.json
 
-    idiolect hub init study hospitals.toml --sites north,south --schema schema.json --deadline 120 --quorum 2
+    Writes: hub.json and the schema in FOLDER.
     """
+    with loading():
+        from idiolect.cli.federation import experiment_of
+        from idiolect.deploy.hub.create import make_hub
+        from idiolect.deploy.nvflare.kits import allow_list_lines
+        from idiolect.study.spec.change import override
     check_output(folder / "hub.json", Path(experiment_file), *([] if schema is None else [schema]), option="FOLDER")
     require((schema is None) == agree, "name the sites' schema with --schema FILE, or let them agree with --agree")
     names = [name.strip() for name in sites.split(",")]
@@ -98,8 +111,18 @@ def run(
 ) -> None:
     """Start the hub if it does not run, and train until the last round; the same command resumes after a stop.
 
-    idiolect hub run study --kit kits/hub.example.org --admin kits/lead@example.org
+    Examples:
+    idiolect hub run study --kit kits/hub --admin kits/lead
+    idiolect hub run study --kit kits/hub --admin kits/lead --tensorboard tracked
+
+    Writes: the runs and, after the last round, report.html, report.md and CSV files in FOLDER.
     """
+    with loading():
+        from idiolect.cli.federation import recorded, shown
+        from idiolect.deploy.hub.config import HubConfig
+        from idiolect.deploy.hub.run import experiment_for
+        from idiolect.deploy.nvflare.supervisor import hub_kits, served, watch_of
+        from idiolect.report.trackers.tracking import tracked, trackers_of
     config = HubConfig.load(folder)
     experiment, kits = experiment_for(config), hub_kits(kit, admin)
     with stoppable(folder), tracked(folder, trackers_of(mlflow, tensorboard)):
@@ -112,8 +135,18 @@ def run(
 def status(folder: HubFolder, admin: AdminKit, as_json: Json = False) -> None:
     """Tell which sites are registered, whether a job runs, the rounds done, and who was missing and why.
 
+    Examples:
     idiolect hub status study --admin kits/lead@example.org
+    idiolect hub status study --admin kits/lead@example.org --json
+
+    Writes: nothing.
     """
+    with loading():
+        from idiolect.deploy.hub.config import HubConfig
+        from idiolect.deploy.hub.journal import Participation
+        from idiolect.deploy.hub.run import progress
+        from idiolect.deploy.nvflare.kits import read_kit, require_kind
+        from idiolect.deploy.nvflare.session import session
     config = HubConfig.load(folder)
     done, total = progress(folder)
     kit = read_kit(admin)
@@ -148,8 +181,15 @@ def _word(registered: bool) -> str:
 def stop(kit: HubKit, as_json: Json = False) -> None:
     """Stop the hub's process; 'idiolect hub run' resumes it.
 
+    Examples:
     idiolect hub stop --kit kits/hub.example.org
+    idiolect hub stop --kit kits/hub.example.org --json
+
+    Writes: nothing.
     """
+    with loading():
+        from idiolect.deploy.nvflare.kits import read_kit, require_kind
+        from idiolect.deploy.nvflare.processes import stop as stop_process
     own = read_kit(kit)
     require_kind(own, "server")
     stopped = stop_process(own)
@@ -159,24 +199,40 @@ def stop(kit: HubKit, as_json: Json = False) -> None:
 @app.command()
 def add(
     folder: HubFolder,
-    site: Annotated[str, typer.Argument(help="The name in its certificate.")],
+    site: Annotated[str, typer.Argument(metavar="SITE", help="The name in its certificate.", show_default=False)],
     as_json: Json = False,
 ) -> None:
     """Let a site join, with the next job.
 
+    Examples:
     idiolect hub add study east
+    idiolect hub add study east --json
+
+    Writes: hub.json in FOLDER.
     """
+    from idiolect.deploy.hub.create import add_site
+
     sites = add_site(folder, site).present
     message = f"site '{site}' joins with the next job: end 'idiolect hub run' with Ctrl-C and start it again"
     print_outcome({"added": site, "sites": list(sites)}, [message], as_json)
 
 
 @app.command()
-def remove(folder: HubFolder, site: Annotated[str, typer.Argument(help="Its name.")], as_json: Json = False) -> None:
+def remove(
+    folder: HubFolder,
+    site: Annotated[str, typer.Argument(metavar="SITE", help="Its name.", show_default=False)],
+    as_json: Json = False,
+) -> None:
     """Let a site leave for good: it is never called again.
 
+    Examples:
     idiolect hub remove study east
+    idiolect hub remove study east --json
+
+    Writes: hub.json in FOLDER.
     """
+    from idiolect.deploy.hub.create import remove_site
+
     sites = remove_site(folder, site).present
     message = f"site '{site}' is not called from the next job on; its private state and models stay with it"
     print_outcome({"removed": site, "sites": list(sites)}, [message], as_json)

@@ -2,33 +2,58 @@
 
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 from rich.table import Table
 from rich.text import Text
 
-from idiolect.cli.options import ClientColumn, Json, LabelColumn
+from idiolect.cli.options import ClientColumn, Json, LabelColumn, one_table
 from idiolect.cli.terminal import console, print_json
-from idiolect.data.inspection import Inspection, inspect_table
+from idiolect.core.errors import ConfigError
+from idiolect.core.loading import loading
+
+if TYPE_CHECKING:
+    from idiolect.data.inspection import Inspection
 
 SHOWN = 30
 
 
 def inspect(
-    table: Annotated[Path, typer.Argument(metavar="FILE", help="A table: CSV, Parquet, JSON or Excel.")],
+    table: Annotated[
+        str | None,
+        typer.Argument(metavar="TABLE", help="Your table: a CSV, Parquet, JSON or Excel file.", show_default=False),
+    ] = None,
+    data: Annotated[str | None, typer.Option("--data", metavar="FILE", help="The same, as an option.")] = None,
     client: ClientColumn = "client",
     label: LabelColumn = "label",
-    task: Annotated[str | None, typer.Option("--task", help="classification or regression.")] = None,
+    task: Annotated[
+        str | None,
+        typer.Option("--task", metavar="TASK", help="classification or regression (default: by the labels)."),
+    ] = None,
     as_json: Json = False,
 ) -> None:
     """Inspect a table: clients, labels, columns, gaps, suspected identifiers and leaks, and the command to run.
 
     A table that cannot be trained on yet is shown too, with what to mend in it.
 
+    Examples:
     idiolect inspect patients.csv --client hospital --label outcome
+    idiolect inspect houses.xlsx --client town --label price --task regression
+
+    Writes: nothing.
     """
-    found = inspect_table(table, client, label, task=task)
+    source = one_table(table, data)
+    with loading():
+        from idiolect.cli.inputs import check_file, looks_like_file
+        from idiolect.data.inspection import inspect_table
+        from idiolect.data.sets.registry import SOURCES
+    if source in SOURCES and not looks_like_file(source) and not Path(source).exists():
+        raise ConfigError(
+            f"'{source}' is a named data set; inspect reads a table's file. See: idiolect list data {source}"
+        )
+    check_file(Path(source))
+    found = inspect_table(source, client, label, task=task)
     if as_json:
         print_json(found.to_dict())
         return
@@ -46,7 +71,7 @@ def inspect(
     out.print(Text(f"{then}: {found.command}"), soft_wrap=True)
 
 
-def _clients(found: Inspection) -> Table:
+def _clients(found: "Inspection") -> Table:
     table = Table("client", box=None, title="clients")
     names = list(found.labels)
     shown = names[:8] if found.task == "classification" else names
@@ -69,7 +94,7 @@ def _clients(found: Inspection) -> Table:
     return table
 
 
-def _columns(found: Inspection) -> Table:
+def _columns(found: "Inspection") -> Table:
     table = Table("column", box=None, title="columns")
     table.add_column("missing", justify="right")
     table.add_column("distinct", justify="right")

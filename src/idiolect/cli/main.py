@@ -1,96 +1,58 @@
-"""The command line: a command's module is imported when the command is used, so `idiolect --help` imports no JAX."""
+"""The command line. Modules of commands import JAX and pandas inside their functions: help must not wait for them."""
 
 import sys
-from collections import UserDict
-from collections.abc import Mapping
-from contextlib import suppress
+from collections.abc import Callable
 from enum import StrEnum
-from importlib import import_module
 from importlib.metadata import version
-from typing import Annotated, Any, NamedTuple, cast
+from typing import Annotated, Any
 
 import typer
 from typer.completion import (
     completion_init,  # pyright: ignore[reportPrivateImportUsage]
     get_completion_script,  # pyright: ignore[reportPrivateImportUsage]
 )
-from typer.core import TyperCommand, TyperGroup
 
+from idiolect.cli import hub, site
+from idiolect.cli.advise import advise
+from idiolect.cli.command import Command, Group
+from idiolect.cli.experiments import compare, demo, reproduce, resume, run
+from idiolect.cli.federate import federate
+from idiolect.cli.figure import figure
+from idiolect.cli.inspect import inspect
+from idiolect.cli.launch import launch
+from idiolect.cli.models import export, personalize, predict
+from idiolect.cli.runs import report, track, watch
+from idiolect.cli.schema import schema
+from idiolect.cli.show import list_, show
 from idiolect.cli.stopping import STOPPED, this_command
+from idiolect.cli.sweep import sweep
 from idiolect.cli.terminal import UsageError, fail, unreadable
-from idiolect.core.errors import ConfigError, DivergedError, IdiolectError
-from idiolect.core.loading import loading
+from idiolect.core.errors import DivergedError, IdiolectError
 
+COMMANDS: dict[str, dict[str, Callable[..., None] | typer.Typer]] = {
+    "Start": {"demo": demo, "inspect": inspect, "advise": advise, "compare": compare, "list": list_},
+    "Results": {"report": report, "show": show, "watch": watch, "figure": figure, "track": track},
+    "Experiments": {
+        "run": run,
+        "resume": resume,
+        "sweep": sweep,
+        "reproduce": reproduce,
+        "launch": launch,
+        "schema": schema,
+    },
+    "Models": {"predict": predict, "personalize": personalize, "export": export},
+    "Sites": {"federate": federate, "hub": hub.app, "site": site.app},
+}
+"""Every command, in the groups in which `idiolect --help` lists them."""
 
-class Place(NamedTuple):
-    """Where a command is defined. object: a function, or a `Typer` with commands of its own; help: its first line."""
-
-    module: str
-    object: str
-    help: str
-
-
-class _Commands(UserDict[str, Any]):
-    """Commands by name; one that is given as a `Place` is made when it is read."""
-
-    def __getitem__(self, key: str) -> Any:
-        value = self.data[key]
-        if isinstance(value, Place):
-            value = self.data[key] = made(key, value)
-        return value
-
-    def help_of(self, name: str) -> Any:
-        """A command to be listed in the group's help, without its module."""
-        value = self.data[name]
-        return TyperCommand(name, help=value.help) if isinstance(value, Place) else value
-
-
-def made(name: str, place: Place) -> Any:
-    """Import a command's module and make the command (click's)."""
-    with loading():
-        found = getattr(import_module(place.module), place.object)
-    outer = typer.Typer(rich_markup_mode="rich")
-    outer.callback()(_nothing)  # with it, `outer` stays a group, also of one command
-    if isinstance(found, typer.Typer):
-        outer.add_typer(found, name=name)
-    else:
-        outer.command(name=name)(found)
-    group: Any = typer.main.get_command(outer)
-    return group.commands[name]
-
-
-def _nothing() -> None:
-    """Do nothing before the command."""
-
-
-def lazy_group(places: Mapping[str, Place]) -> type[TyperGroup]:
-    """Make a class of groups with these commands, in this order, before those that are registered."""
-
-    class Lazy(TyperGroup):
-        """A group of commands whose modules are imported when they are used."""
-
-        def __init__(self, **options: Any) -> None:
-            super().__init__(**options)
-            self.commands = cast("Any", _Commands({**places, **self.commands}))
-            self._lists = False
-
-        def list_commands(self, ctx: Any) -> list[str]:
-            return list(self.commands)
-
-        def get_command(self, ctx: Any, cmd_name: str) -> Any:
-            commands = cast("_Commands", self.commands)
-            if self._lists and cmd_name in commands:
-                return commands.help_of(cmd_name)
-            return commands.get(cmd_name)
-
-        def format_help(self, ctx: Any, formatter: Any) -> None:
-            self._lists = True
-            try:
-                super().format_help(ctx, formatter)
-            finally:
-                self._lists = False
-
-    return Lazy
+app = typer.Typer(
+    cls=Group,
+    help="Personalized federated learning: every client ends with its own model.",
+    no_args_is_help=True,
+    add_completion=False,
+    pretty_exceptions_enable=False,
+    rich_markup_mode="rich",
+)
 
 
 class Shell(StrEnum):
@@ -103,115 +65,12 @@ class Shell(StrEnum):
     pwsh = "pwsh"
 
 
-def completes() -> None:
-    """Let this process answer when a shell asks what may follow (the variable _IDIOLECT_COMPLETE)."""
-    completion_init()
-
-
 def show_completion(shell: Shell | None) -> Shell | None:
     """Print the script of a shell, which its user sources or saves, and end."""
     if shell is not None:
         print(get_completion_script(prog_name="idiolect", complete_var="_IDIOLECT_COMPLETE", shell=shell.value))
         raise typer.Exit
     return shell
-
-
-COMMANDS = {
-    "demo": Place(
-        "idiolect.cli.experiments",
-        "demo",
-        "Compare methods on a small synthetic federation: two minutes, no download.",
-    ),
-    "advise": Place(
-        "idiolect.cli.advise",
-        "advise",
-        "Advise whether to federate, with which method, and who gains or loses; with the uncertainty.",
-    ),
-    "compare": Place(
-        "idiolect.cli.experiments",
-        "compare",
-        "Compare methods on one federation: one table, curves, and every client's model as a file.",
-    ),
-    "sweep": Place(
-        "idiolect.cli.sweep",
-        "sweep",
-        "Try settings of methods as few compiled programs; choose on validation data, then show the test score.",
-    ),
-    "run": Place(
-        "idiolect.cli.experiments", "run", "Run an experiment file; what the folder already has is not run again."
-    ),
-    "resume": Place(
-        "idiolect.cli.experiments",
-        "resume",
-        "Resume an interrupted run; the result is identical to an uninterrupted one.",
-    ),
-    "reproduce": Place(
-        "idiolect.cli.experiments",
-        "reproduce",
-        "Run a paper's table or figure and compare it with the published values.",
-    ),
-    "report": Place(
-        "idiolect.cli.runs",
-        "report",
-        "Write a self-contained HTML page: the conclusion, the table, every client, how it was made.",
-    ),
-    "show": Place("idiolect.cli.show", "show", "Show what a folder holds: results, and runs that are not finished."),
-    "watch": Place(
-        "idiolect.cli.runs", "watch", "Watch runs while another process is at work on them; nothing is written."
-    ),
-    "figure": Place(
-        "idiolect.cli.figure",
-        "figure",
-        "Draw a figure of a run for a paper, or write its table in LaTeX; its caption is printed for LaTeX.",
-    ),
-    "inspect": Place(
-        "idiolect.cli.inspect",
-        "inspect",
-        "Inspect a table: clients, labels, columns, gaps, suspected identifiers and leaks, and the command to run.",
-    ),
-    "predict": Place(
-        "idiolect.cli.models",
-        "predict",
-        "Predict raw rows: labels in the table's words, numbers in its units, and each class's probability.",
-    ),
-    "export": Place(
-        "idiolect.cli.models",
-        "export",
-        "Write a model as plain arrays or as ONNX, and a JSON file with its schema, classes and shapes.",
-    ),
-    "track": Place(
-        "idiolect.cli.runs",
-        "track",
-        "Send runs to MLflow or TensorBoard: every number by round, the settings, and the files of finished runs.",
-    ),
-    "personalize": Place(
-        "idiolect.cli.models",
-        "personalize",
-        "Give new clients their models by a finished run's method; nothing of the run changes.",
-    ),
-    "federate": Place(
-        "idiolect.cli.federate",
-        "federate",
-        "Run an experiment between real processes on this machine: a hub, and sites that keep their samples.",
-    ),
-    "list": Place(
-        "idiolect.cli.show",
-        "list_",
-        "List what can be named: methods, data, models, metrics, experiments; with a name, its page.",
-    ),
-    "hub": Place("idiolect.cli.hub", "app", "The hub of a federation; it receives no rows."),
-    "site": Place("idiolect.cli.site", "app", "A site of a federation; its data stay on this machine."),
-}
-"""Every command. `launch` is made here."""
-
-app = typer.Typer(
-    cls=lazy_group(COMMANDS),
-    help="Personalized federated learning: every client ends with its own model.",
-    no_args_is_help=True,
-    add_completion=False,
-    pretty_exceptions_enable=False,
-    rich_markup_mode="rich",
-)
 
 
 def _version(wanted: bool) -> bool:
@@ -233,39 +92,31 @@ def _top(  # pyright: ignore[reportUnusedFunction]
         Shell | None,
         typer.Option(
             "--show-completion",
+            metavar="SHELL",
             callback=show_completion,
             is_eager=True,
-            help="Print what makes a shell complete commands and options: source <(idiolect --show-completion bash).",
+            help="Print what makes bash, zsh, fish or powershell complete commands and options; "
+            "for example: source <(idiolect --show-completion bash).",
         ),
     ] = None,
 ) -> None:
     """Personalized federated learning: every client ends with its own model."""
-    from idiolect.runtime.devices import use_cores  # imported here: it imports JAX, and --help must not
-    from idiolect.runtime.distributed import join
-
-    if not join(distributed):
-        with suppress(ConfigError):  # a program that has computed with JAX keeps its devices
-            use_cores()
+    # `Command` reads --distributed when a command is run
 
 
-@app.command(name="launch", context_settings={"ignore_unknown_options": True})
-def launch_(
-    command: Annotated[
-        list[str] | None, typer.Argument(metavar="-- COMMAND ...", help="What each process runs.", show_default=False)
-    ] = None,
-    processes: Annotated[int, typer.Option("-n", "--processes", help="Processes on this machine.")] = 2,
-) -> None:
-    """Run a command in several processes that divide each cohort.
+def _register() -> None:
+    for panel, commands in COMMANDS.items():
+        for name, command in commands.items():
+            if isinstance(command, typer.Typer):
+                for info in command.registered_commands:
+                    info.cls = Command
+                app.add_typer(command, name=name, cls=Group, rich_help_panel=panel)
+            else:
+                context: dict[str, Any] = {"ignore_unknown_options": True} if command is launch else {}
+                app.command(name, cls=Command, rich_help_panel=panel, context_settings=context)(command)
 
-    idiolect launch -n 2 -- compare --data synthetic --methods fedavg
-    """
-    if not command:
-        raise typer.BadParameter("name the command to run: idiolect launch -n 2 -- compare --data DATA")
-    from idiolect.runtime.distributed import start
 
-    code = start(processes, command)
-    if code:
-        raise typer.Exit(code)
+_register()
 
 
 def main() -> None:
@@ -273,7 +124,7 @@ def main() -> None:
 
     Exit codes: 1 for a known error, 2 for a command that cannot be read, 3 for a run that diverged, 130 for Ctrl-C.
     """
-    completes()
+    completion_init()  # answers when a shell asks what may follow (the variable _IDIOLECT_COMPLETE)
     try:
         code = app(sys.argv[1:] or ["--help"], prog_name="idiolect", standalone_mode=False)
     except typer.Abort:  # Ctrl-C that `stoppable` has reported

@@ -3,27 +3,18 @@
 import os
 import sys
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
-import pandas as pd
 import typer
 
-from idiolect.api.predict import predict as predicted
-from idiolect.cli.options import DataDir, Json, Out, check_output, file_path
+from idiolect.cli.options import MORE, DataDir, Json, check_output, file_path, folder_path, one_table
 from idiolect.cli.stopping import stoppable, this_command
 from idiolect.cli.terminal import print_json, print_outcome
-from idiolect.core.errors import ConfigError, require
-from idiolect.core.files import atomic_write
-from idiolect.data.sets.like import encode_like
-from idiolect.metrics.registry import METRICS
-from idiolect.models.client_model import load_model
-from idiolect.models.export import export_model, exported_files
-from idiolect.report.view.as_json import plain
-from idiolect.study.run.finished import is_inside, load_finished
-from idiolect.study.run.personalized import COUNTS
-from idiolect.study.run.resolve import Workbench
-from idiolect.study.store.model_files import INDEX
-from idiolect.study.store.store import Store
+from idiolect.core.errors import require
+from idiolect.core.loading import loading
+
+if TYPE_CHECKING:
+    import pandas as pd
 
 LONG = 100_000
 """Rows from which on speed matters more than the fewest quotation marks."""
@@ -35,20 +26,37 @@ def predict(
         typer.Argument(
             metavar="MODEL",
             help="A model file, or the folder of all clients' models, which predicts each row by its client's.",
+            show_default=False,
         ),
     ],
-    table: Annotated[Path, typer.Argument(metavar="NEW.csv", help="Rows with the columns of the training table.")],
+    table: Annotated[
+        Path,
+        typer.Argument(metavar="TABLE", help="Rows with the columns of the training table.", show_default=False),
+    ],
     out: Annotated[
         Path | None,
-        typer.Option("--out", parser=file_path, metavar="FILE", help="The CSV file to write (default: print it)."),
+        typer.Option(
+            "-o", "--out", parser=file_path, metavar="FILE", help="The CSV file to write (default: print it)."
+        ),
     ] = None,
     with_input: Annotated[bool, typer.Option("--with-input", help="Also write the columns of the table.")] = False,
     as_json: Json = False,
 ) -> None:
     """Predict raw rows: labels in the table's words, numbers in its units, and each class's probability.
 
-    idiolect predict runs/penguins-1a2b3c/models/penguins/ditto/seed0 new.csv --out predictions.csv
+    Examples:
+    idiolect predict runs/penguins-1a2b3c/models/penguins/ditto/seed0 new.csv
+    idiolect predict personal-north.safetensors new.csv -o predictions.csv
+
+    Writes: the CSV file of --out; without it the predictions are printed.
     """
+    with loading():
+        from idiolect.api.predict import predict as predicted
+        from idiolect.cli.inputs import check_file
+        from idiolect.core.files import atomic_write
+        from idiolect.metrics.registry import METRICS
+        from idiolect.report.view.as_json import plain
+    check_file(table)
     if out is not None:
         check_output(out, model, table)
     found = predicted(model, table, with_input=with_input)
@@ -79,7 +87,7 @@ def predict(
         print(f"{len(found.frame):,} predictions in {out}", file=sys.stderr)
 
 
-def _csv(frame: pd.DataFrame) -> bytes:
+def _csv(frame: "pd.DataFrame") -> bytes:
     """The table as CSV; a long one by pyarrow where that is installed, which takes a ninth of pandas' time."""
     if len(frame) >= LONG:
         try:
@@ -94,18 +102,30 @@ def _csv(frame: pd.DataFrame) -> bytes:
 
 
 def export(
-    model: Annotated[Path, typer.Argument(metavar="MODEL", help="A model file.")],
-    format_: Annotated[str, typer.Option("--format", help="safetensors, numpy or onnx.")] = "safetensors",
+    model: Annotated[Path, typer.Argument(metavar="MODEL", help="A model file.", show_default=False)],
+    format_: Annotated[
+        str, typer.Option("--format", metavar="FORMAT", help="safetensors, numpy or onnx.")
+    ] = "safetensors",
     out: Annotated[
         Path | None,
-        typer.Option("--out", parser=file_path, metavar="FILE", help="Without its suffix (default: ./MODEL's name)."),
+        typer.Option(
+            "-o", "--out", parser=file_path, metavar="FILE", help="Without its suffix (default: ./MODEL's name)."
+        ),
     ] = None,
     as_json: Json = False,
 ) -> None:
     """Write a model as plain arrays or as ONNX, and a JSON file with its schema, classes and shapes.
 
-    idiolect export models/penguins/ditto/seed0/personal-torgersen.safetensors --format onnx --out torgersen
+    Examples:
+    idiolect export personal-north.safetensors
+    idiolect export personal-north.safetensors --format onnx -o north
+
+    Writes: FILE.safetensors, FILE.npz or FILE.onnx, and FILE.json; FILE is that of --out, by default MODEL-exported.
     """
+    with loading():
+        from idiolect.models.client_model import load_model
+        from idiolect.models.export import export_model, exported_files
+        from idiolect.study.store.model_files import INDEX
     kind: Any = format_
     target = out or Path(f"{model.stem}-exported")
     for file in exported_files(target, kind):
@@ -115,42 +135,89 @@ def export(
 
 
 def personalize(
-    folder: Annotated[Path, typer.Argument(metavar="RUN", help="A folder of runs.")],
-    data: Annotated[str, typer.Option("--data", help="The new clients' table: CSV, Parquet, JSON or Excel.")],
-    cell: Annotated[str, typer.Option("--cell", help="The cell, if the folder has several.")] = "",
-    method: Annotated[str, typer.Option("--method", help="The method, if the folder has several.")] = "",
-    seed: Annotated[int | None, typer.Option("--seed", help="The run's seed (default: the first).")] = None,
+    folder: Annotated[Path, typer.Argument(metavar="RUN", help="A folder of runs.", show_default=False)],
+    table: Annotated[
+        str | None,
+        typer.Argument(
+            metavar="TABLE", help="The new clients' table: a CSV, Parquet, JSON or Excel file.", show_default=False
+        ),
+    ] = None,
+    data: Annotated[str | None, typer.Option("--data", metavar="FILE", help="The same, as an option.")] = None,
+    cell: Annotated[str, typer.Option("--cell", metavar="NAME", help="The cell, if the folder has several.")] = "",
+    method: Annotated[
+        str, typer.Option("--method", metavar="METHOD", help="The method, if the folder has several.")
+    ] = "",
+    seed: Annotated[
+        int | None,
+        typer.Option("--seed", rich_help_panel=MORE, metavar="N", help="The run's seed (default: the first)."),
+    ] = None,
     rounds: Annotated[
         int | None,
-        typer.Option("--rounds", help="Rounds of each new client by itself (default: as many as a known one had)."),
+        typer.Option(
+            "--rounds",
+            rich_help_panel=MORE,
+            metavar="N",
+            help="Rounds of each new client by itself (default: as many as a known one had).",
+        ),
     ] = None,
-    client: Annotated[str, typer.Option("--client", help="The client column (default: the run's).")] = "",
-    label: Annotated[str, typer.Option("--label", help="The label column (default: the run's).")] = "",
-    test: Annotated[float, typer.Option("--test", help="The fraction of each client's rows to test on.")] = 0.25,
-    split_seed: Annotated[int, typer.Option("--split-seed", help="Draws these rows.")] = 0,
-    curve: Annotated[bool, typer.Option(help="Also score with 1, 2, 5, ... own samples.")] = True,
-    out: Out = None,
+    client: Annotated[
+        str, typer.Option("--client", metavar="COLUMN", help="The client column (default: the run's).")
+    ] = "",
+    label: Annotated[
+        str, typer.Option("--label", metavar="COLUMN", help="The label column (default: the run's).")
+    ] = "",
+    test: Annotated[
+        float,
+        typer.Option(
+            "--test", rich_help_panel=MORE, metavar="SHARE", help="The fraction of each client's rows to test on."
+        ),
+    ] = 0.25,
+    split_seed: Annotated[
+        int,
+        typer.Option("--split-seed", rich_help_panel=MORE, metavar="N", help="The seed that draws the test rows."),
+    ] = 0,
+    curve: Annotated[
+        bool,
+        typer.Option("--curve/--no-curve", rich_help_panel=MORE, help="Also score with 1, 2, 5, ... own samples."),
+    ] = True,
+    out: Annotated[
+        Path | None,
+        typer.Option(
+            "-o",
+            "--out",
+            parser=folder_path,
+            metavar="FOLDER",
+            help="Folder for the report and the models (default: RUN-TABLE, outside RUN).",
+        ),
+    ] = None,
     data_dir: DataDir = None,
     as_json: Json = False,
 ) -> None:
     """Give new clients their models by a finished run's method; nothing of the run changes.
 
-    idiolect personalize runs/penguins-1a2b3c --data newcomers.csv --method ditto
-    """
-    from idiolect.report.newcomers import (  # here: it loads slowly, and most commands never need it
-        check_new,
-        write_newcomers,
-    )
+    Examples:
+    idiolect personalize runs/penguins-1a2b3c newcomers.csv
+    idiolect personalize runs/penguins-1a2b3c newcomers.csv --method ditto -o new
 
-    target = out or Path(f"{Path(os.path.abspath(folder)).name}-{Path(data).stem}")
+    Writes: the folder of --out, by default RUN-TABLE, with report.md, CSV files, figures and the new clients' models.
+    """
+    source = one_table(table, data)
+    with loading():
+        from idiolect.cli.inputs import check_file
+        from idiolect.data.sets.like import encode_like
+        from idiolect.report.newcomers import check_new, write_newcomers
+        from idiolect.study.run.finished import is_inside, load_finished
+        from idiolect.study.run.personalized import COUNTS
+        from idiolect.study.run.resolve import Workbench
+        from idiolect.study.store.store import Store
+    target = out or Path(f"{Path(os.path.abspath(folder)).name}-{Path(source).stem}")
     require(not is_inside(target, folder), f"--out {target} is in the run's folder, which does not change")
-    check_output(target, Path(data))
-    if not Path(data).is_file():
-        raise ConfigError(f"--data {data}: no such file")
+    check_output(target, Path(source))
+    check_file(Path(source))
     check_new(target)
     with Store(folder, create=False) as store:
         loaded = load_finished(store, Workbench(data_dir), cell=cell, method=method, seed=seed)
-    new = encode_like(loaded.data, data, client=client, label=label, test=test, split_seed=split_seed)
+    new = encode_like(loaded.data, source, client=client, label=label, test=test, split_seed=split_seed)
     with stoppable():
         made = loaded.finished.personalize(new, rounds)
         points = made.curve(COUNTS) if curve and new.test.count else None

@@ -3,17 +3,14 @@
 import ast
 import json
 import os
-from collections.abc import Collection, Mapping
+from collections.abc import Collection
 from enum import StrEnum
 from pathlib import Path
 from typing import Annotated, Any
 
 import typer
 
-from idiolect.core.errors import ConfigError, unknown
-from idiolect.data.sets import registry as sources
-from idiolect.study.run.resolve import Workbench
-from idiolect.study.spec.experiment import Experiment, digest
+from idiolect.core.errors import ConfigError
 
 WRITTEN = frozenset(
     {
@@ -53,11 +50,6 @@ def check_output(
             raise ConfigError(f"{where}: results are written to '{below.parts[0]}' there; name another folder")
 
 
-def inputs_of(experiment: Experiment) -> list[Path]:
-    """The files of tables that an experiment reads."""
-    return [Path(str(cell.data["path"])) for cell in experiment.cells if cell.data.get("path")]
-
-
 def _same(one: Path, other: Path) -> bool:
     try:
         return os.path.exists(one) and os.path.exists(other) and os.path.samefile(one, other)
@@ -85,31 +77,6 @@ class Saved(StrEnum):
     none = "none"
 
 
-_PYTHON = ("[", "(", "{", "'", '"', "True", "False", "None")
-"""What a value begins with that may be written as Python does."""
-
-Data = Annotated[str, typer.Option("--data", help="See 'idiolect list data', or a CSV, Parquet, JSON or Excel file.")]
-ModelName = Annotated[str, typer.Option("--model", help="See 'idiolect list models'.")]
-Rounds = Annotated[int, typer.Option("--rounds", help="Communication rounds.")]
-Cohort = Annotated[float | None, typer.Option("--cohort", help="Clients per round (default: all).")]
-SamplingKind = Annotated[str, typer.Option("--sampling", help="fixed or binomial.")]
-Seeds = Annotated[int | None, typer.Option("--seeds", help="Number of seeds.  [default: 1]")]
-Splits = Annotated[
-    int | None,
-    typer.Option("--splits", help="Number of seeds, each of which also draws its own training and test samples."),
-]
-EvalEvery = Annotated[int, typer.Option("--eval-every", help="Rounds between evaluations.")]
-MetricName = Annotated[
-    str,
-    typer.Option(
-        "--metric",
-        help="The metric that chooses and is compared, then others, by commas; see 'idiolect list metrics'.",
-    ),
-]
-ClientColumn = Annotated[str, typer.Option("--client", help="The client column of a table.")]
-LabelColumn = Annotated[str, typer.Option("--label", help="The label column of a table.")]
-
-
 def folder_path(text: str) -> Path:
     """Parse a folder. An empty text (an unset shell variable) is an error, not the current folder."""
     if not text.strip():
@@ -124,84 +91,145 @@ def file_path(text: str) -> Path:
     return Path(text)
 
 
+MORE = "More options"
+"""The part of a command's help for options that few need."""
+Table = Annotated[
+    str | None,
+    typer.Argument(
+        metavar="TABLE",
+        help="Your table: a CSV, Parquet, JSON or Excel file. Or a data set's name, as --data.",
+        show_default=False,
+    ),
+]
+Data = Annotated[
+    str | None,
+    typer.Option("--data", metavar="NAME", help="A data set of 'idiolect list data', or a file, instead of TABLE."),
+]
+ModelName = Annotated[
+    str,
+    typer.Option(
+        "--model", metavar="NAME", help="See 'idiolect list models'; auto: mlr for classes, linear for numbers."
+    ),
+]
+Rounds = Annotated[int, typer.Option("--rounds", metavar="N", help="Communication rounds.")]
+Cohort = Annotated[
+    float | None,
+    typer.Option("--cohort", rich_help_panel=MORE, metavar="N", help="Clients per round (default: all)."),
+]
+SamplingKind = Annotated[
+    str,
+    typer.Option(
+        "--sampling",
+        rich_help_panel=MORE,
+        metavar="KIND",
+        help="fixed: cohorts of one size; binomial: each client independently.",
+    ),
+]
+Seeds = Annotated[int | None, typer.Option("--seeds", metavar="N", help="Number of seeds (default: 1).")]
+Splits = Annotated[
+    int | None,
+    typer.Option(
+        "--splits",
+        rich_help_panel=MORE,
+        metavar="N",
+        help="Number of seeds, each of which also draws its own training and test samples.",
+    ),
+]
+EvalEvery = Annotated[
+    int, typer.Option("--eval-every", rich_help_panel=MORE, metavar="N", help="Rounds between evaluations.")
+]
+MetricName = Annotated[
+    str,
+    typer.Option(
+        "--metric",
+        rich_help_panel=MORE,
+        metavar="METRICS",
+        help="The metric that chooses and is compared, then others, comma-separated; see 'idiolect list metrics'.",
+    ),
+]
+ClientColumn = Annotated[str, typer.Option("--client", metavar="COLUMN", help="The client column of a table.")]
+LabelColumn = Annotated[str, typer.Option("--label", metavar="COLUMN", help="The label column of a table.")]
+Only = Annotated[
+    list[str] | None,
+    typer.Option("--only", metavar="NAME", help="A cell, a method, or cell/method; may be given several times."),
+]
 Out = Annotated[
     Path | None,
-    typer.Option("--out", parser=folder_path, metavar="FOLDER", help="Folder for runs, tables, figures and models."),
+    typer.Option(
+        "-o",
+        "--out",
+        parser=folder_path,
+        metavar="FOLDER",
+        help="Folder for runs, tables, figures and models (default: a new one in runs/).",
+    ),
 ]
-Jobs = Annotated[int | None, typer.Option("--jobs", min=1, help="Processes at once (default: one per core).")]
+Jobs = Annotated[
+    int | None,
+    typer.Option(
+        "--jobs", rich_help_panel=MORE, min=1, metavar="N", help="Processes at once (default: one per core)."
+    ),
+]
 Json = Annotated[bool, typer.Option("--json", help="Print one JSON object instead of tables.")]
 DataDir = Annotated[
     str | None,
-    typer.Option("--data-dir", help="Folder with one sub-folder per data set (or set IDIOLECT_DATA)."),
+    typer.Option(
+        "--data-dir",
+        rich_help_panel=MORE,
+        metavar="FOLDER",
+        help="Folder with one sub-folder per data set (or set IDIOLECT_DATA).",
+    ),
 ]
 Settings = Annotated[
     list[str] | None,
-    typer.Option("--set", help="Change a setting: rounds=50, data.partition=clean, model.l2=0.01, pfedme.rate=0.02."),
+    typer.Option(
+        "--set",
+        metavar="KEY=VALUE",
+        help="Change a setting: rounds=50, data.partition=clean, model.l2=0.01, pfedme.rate=0.02.",
+    ),
 ]
-Models = Annotated[Saved, typer.Option("--save-models", help="Client models of the first seed, all seeds, or none.")]
+Models = Annotated[
+    Saved,
+    typer.Option(
+        "--save-models",
+        rich_help_panel=MORE,
+        metavar="SEEDS",
+        help="Client models of the first seed, all seeds, or none.",
+    ),
+]
 MLflowTo = Annotated[
     str | None,
     typer.Option(
-        "--mlflow", metavar="FOLDER", help="Log to MLflow as well: a folder, or an address such as http://host:5000."
+        "--mlflow",
+        rich_help_panel=MORE,
+        metavar="FOLDER",
+        help="Log to MLflow as well: a folder, or an address such as http://host:5000.",
     ),
 ]
 TensorBoardTo = Annotated[
-    str | None, typer.Option("--tensorboard", metavar="FOLDER", help="Write event files for TensorBoard as well.")
+    str | None,
+    typer.Option(
+        "--tensorboard", rich_help_panel=MORE, metavar="FOLDER", help="Write event files for TensorBoard as well."
+    ),
 ]
-Debug = Annotated[bool, typer.Option("--debug", help="Run without compilation: slow, but breakpoints see numbers.")]
+Debug = Annotated[
+    bool,
+    typer.Option("--debug", rich_help_panel=MORE, help="Run without compilation: slow, but breakpoints see numbers."),
+]
 
 
-def data_spec(data: str, client: str, label: str) -> tuple[dict[str, Any], str]:
-    """Parse --data, a known source or a file: (specification, short name). Raises `ConfigError` if it is neither."""
-    path = Path(data)
-    if path.suffix.lower() in (".csv", ".parquet", ".pq", ".tsv", ".gz") or is_file(path):
-        name = path.with_suffix("").stem if path.suffix.lower() == ".gz" else path.stem
-        return {"name": "table", "path": os.path.abspath(path), "client": client, "label": label}, name
-    if data not in sources.SOURCES or data == "table":
-        error = unknown("data set", data, [s for s in sources.SOURCES if s != "table"])
-        raise ConfigError(f"{error}; or give the path of a CSV, Parquet, JSON or Excel file")
-    return {"name": data}, data
+def one_table(table: str | None, data: str | None) -> str:
+    """The table or data set that a command reads: TABLE or --data. Raises typer's `BadParameter` for both or none."""
+    given = [one for one in (table, data) if one is not None]
+    if len(given) == 2:
+        raise typer.BadParameter(f"give the data once: {given[0]} or --data {given[1]}, not both")
+    if not given:
+        raise typer.BadParameter("name your table, for example patients.csv, or a data set: --data synthetic")
+    return given[0]
 
 
-START = "mlr"
-"""The model that stands for the default one until the data are read, which say the task."""
-
-
-def is_file(path: Path) -> bool:
-    """Whether a file is there; of a name that no file can have, too."""
-    try:
-        return path.is_file()
-    except (OSError, ValueError):
-        return False
-
-
-_MAY_BE_NUMBERS = ("table", "school", "mosei")
-"""The sources whose labels may be numbers; their task is known when they are read."""
-
-
-def auto_model(spec: Mapping[str, Any], bench: Workbench) -> str:
-    """Choose the default model: "linear" for regression, "mlr" for classification.
-
-    Data whose labels may be numbers are read to find their task; the bench caches them.
-    """
-    regression = spec["name"] in _MAY_BE_NUMBERS and bench.read(spec).task == "regression"
-    return "linear" if regression else START
-
-
-def with_auto_model(experiment: Experiment, changed: Mapping[str, Any], bench: Workbench) -> Experiment:
-    """The experiment of one cell with the default model of its data, as changed; of a model that is set, itself."""
-    if not {"model", "model.name"}.isdisjoint(changed):
-        return experiment
-    cell = experiment.cells[0]
-    chosen = cell.model_copy(update={"model": {**cell.model, "name": auto_model(cell.data, bench)}})
-    return experiment.model_copy(update={"cells": (chosen,)})
-
-
-def default_folder(experiment: Experiment, changed: dict[str, Any]) -> Path:
-    """Choose the default folder of an experiment; each set of changed settings has its own."""
-    settings = {key: value for key, value in changed.items() if key != "seeds"}
-    name = experiment.name.replace("/", "-")
-    return Path("runs") / (f"{name}-{digest(settings)[:6]}" if settings else name)
+def names_in(text: str) -> list[str]:
+    """The names in a comma-separated text."""
+    return [name.strip() for name in text.split(",") if name.strip()]
 
 
 def seeding(seeds: int | None, splits: int | None) -> dict[str, Any]:
@@ -225,6 +253,10 @@ def assignments(pairs: list[str] | None, metric: str = "") -> dict[str, Any]:
             raise ConfigError(f"--set {pair}: write key=value")
         settings[key.strip()] = value_of(text.strip())
     return settings
+
+
+_PYTHON = ("[", "(", "{", "'", '"', "True", "False", "None")
+"""What a value begins with that may be written as Python does."""
 
 
 def value_of(text: str) -> Any:

@@ -1,13 +1,19 @@
-"""Print results. This module imports the report, which `terminal` must not."""
+"""Print results and advice. This module imports the report, which `terminal` must not."""
 
+import math
+from dataclasses import asdict
 from pathlib import Path
+from typing import Any
 
+from rich.markdown import Markdown
 from rich.text import Text
 
-from idiolect.cli.terminal import console, print_json, resume_command
+from idiolect.cli.terminal import console, print_file, print_json, resume_command
+from idiolect.report.html.render import PAGE
 from idiolect.report.terminal import rich_extra, rich_table
 from idiolect.report.view.as_json import to_dict
 from idiolect.report.view.from_store import view_of
+from idiolect.study.advice.advise import Advice
 from idiolect.study.analyse.results import Results
 from idiolect.study.run.launch import stored_options
 
@@ -39,3 +45,45 @@ def print_results(results: Results, as_json: bool, out: Path, skip: int = 0) -> 
     existing = [f"{kind}: {path}" for kind, path in places.items() if path.exists()]
     if existing:
         screen.print(Text("   ".join(existing)), soft_wrap=True)
+
+
+def print_advice(advice: Advice, folder: Path, as_json: bool) -> None:
+    """Print an advice, and where its folder has the pages."""
+    if as_json:
+        print_json({**advice_values(advice), "folder": str(folder)})
+        return
+    console().print(Markdown(page(advice, figure=False)))
+    console().print(f"page, tables, figure: {folder / 'advice.md'}", markup=False, highlight=False, soft_wrap=True)
+    if (folder / PAGE).is_file():
+        print_file("HTML page", folder / PAGE)
+
+
+def advice_values(advice: Advice) -> dict[str, Any]:
+    """The advice as plain values."""
+    from idiolect.report.advice import answer  # here: it loads slowly, and most commands never need it
+
+    decision = advice.decision
+    plain = {
+        "outcome": decision.outcome,
+        "method": decision.method,
+        "answer": answer(advice),
+        "why": decision.why,
+        "loss": advice.loss_name,
+        **{key: _plain(getattr(decision, key)) for key in ("federated", "shared", "personal", "beyond")},
+        "clients": [_plain(one) for one in decision.clients],
+        "lines": [_plain(one) for one in advice.lines],
+        "notes": list(advice.notes),
+    }
+    return _finite(plain)
+
+
+def _plain(value: Any) -> Any:
+    return None if value is None else asdict(value)
+
+
+def _finite(value: Any) -> Any:
+    if isinstance(value, dict):
+        return {key: _finite(one) for key, one in value.items()}
+    if isinstance(value, list | tuple):
+        return [_finite(one) for one in value]
+    return None if isinstance(value, float) and not math.isfinite(value) else value

@@ -3,20 +3,18 @@
 import shlex
 import time
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 from rich.live import Live
 
-from idiolect.cli.options import Json, MLflowTo, TensorBoardTo, check_output, file_path, folder_path
+from idiolect.cli.options import MORE, Json, MLflowTo, TensorBoardTo, check_output, file_path, folder_path
 from idiolect.cli.terminal import console, print_file, print_json, print_outcome, resume_command
 from idiolect.core.errors import ConfigError, StoreError
-from idiolect.report.live_page import LivePage
-from idiolect.report.progress import live
-from idiolect.report.standing import Watching
-from idiolect.report.trackers.tracking import export, trackers_of
-from idiolect.study.advice.stored import is_advice
-from idiolect.study.run.following import is_run
+from idiolect.core.loading import loading
+
+if TYPE_CHECKING:
+    from idiolect.report.standing import Watching
 
 
 def report(
@@ -26,11 +24,18 @@ def report(
             metavar="RUN...",
             parser=folder_path,
             help="Folders of runs, an advice's, or folders that hold only table.csv and clients.csv.",
+            show_default=False,
         ),
     ],
     out: Annotated[
         Path | None,
-        typer.Option("-o", "--out", parser=file_path, help="The page (default: report.html in the first folder)."),
+        typer.Option(
+            "-o",
+            "--out",
+            parser=file_path,
+            metavar="FILE",
+            help="The page (default: report.html in the first folder).",
+        ),
     ] = None,
     as_json: Json = False,
 ) -> None:
@@ -38,10 +43,14 @@ def report(
 
     The page makes no request: it can be sent, printed and kept. Several folders of runs become one page.
 
-    Example: idiolect report runs/mnist-1a2b3c -o report.html
-    """
-    from idiolect.report.page import PAGE, folders_page  # here: the other commands need nothing of it
+    Examples:
+    idiolect report runs/penguins-1a2b3c
+    idiolect report runs/penguins-1a2b3c runs/mnist-4d5e6f -o both.html
 
+    Writes: report.html in the first folder, or the file of --out.
+    """
+    with loading():
+        from idiolect.report.page import PAGE, folders_page
     target = out or runs[0] / PAGE
     if not target.is_dir():
         check_output(target, *runs, unread=(".html",))
@@ -62,10 +71,25 @@ def watch(
     ],
     page: Annotated[bool, typer.Option("--page", help="Serve a page for a browser on this machine.")] = False,
     port: Annotated[
-        int, typer.Option("--port", min=0, max=65535, help="Port of the page.  [default: a free one]")
+        int,
+        typer.Option(
+            "--port",
+            min=0,
+            max=65535,
+            metavar="N",
+            help="Port of the page (default: a free one).",
+            show_default=False,
+        ),
     ] = 0,
     linger: Annotated[
-        float, typer.Option("--linger", min=0, help="Seconds without a reader after which the page of a run ends.")
+        float,
+        typer.Option(
+            "--linger",
+            rich_help_panel=MORE,
+            min=0,
+            metavar="SECONDS",
+            help="Time without a reader after which the page of a run ends.",
+        ),
     ] = 30.0,
     as_json: Json = False,
 ) -> None:
@@ -73,12 +97,16 @@ def watch(
 
     It ends when the runs do, or with Ctrl-C, which stops only the watching.
 
+    Examples:
     idiolect watch runs/penguins-1a2b3c
-
     idiolect watch runs/penguins-1a2b3c --page --port 8000
 
-    idiolect watch runs/penguins-1a2b3c --json
+    Writes: nothing.
     """
+    with loading():
+        from idiolect.report.standing import Watching
+        from idiolect.study.advice.stored import is_advice
+        from idiolect.study.run.following import is_run
     if is_advice(folder):
         raise StoreError(
             f"'{folder}' holds an advice, which has no runs to watch; see: idiolect show {shlex.quote(str(folder))}"
@@ -105,8 +133,10 @@ def watch(
         print(f"no process works on it; resume with: {resume_command(folder)}")
 
 
-def _show(watching: Watching, folder: Path) -> None:
+def _show(watching: "Watching", folder: Path) -> None:
     """Show the folder until its runs end."""
+    from idiolect.report.progress import live
+
     screen = console()
     if not watching.look().begun and not screen.is_terminal:  # progress is drawn only on terminals
         print(f"waiting for the first round of a run in '{folder}'", flush=True)
@@ -121,8 +151,10 @@ def _show(watching: Watching, folder: Path) -> None:
     screen.print(live(watching.standing, screen, room=10_000))
 
 
-def _serve(watching: Watching, port: int, linger: float) -> None:
+def _serve(watching: "Watching", port: int, linger: float) -> None:
     """Serve the page until the runs end and nobody has read it for a while."""
+    from idiolect.report.live_page import LivePage
+
     with LivePage(watching.look, port) as page:
         print(f"{page.url}  (this machine only; Ctrl-C ends it)", flush=True)
         while not (page.idle > linger and watching.ended()):
@@ -141,10 +173,14 @@ def track(
     What is there already is not sent twice. With the same options demo, compare, run, resume, reproduce, sweep,
     federate and hub run send as they go.
 
+    Examples:
     idiolect track runs/penguins-1a2b3c --mlflow tracked
+    idiolect track runs/penguins-1a2b3c --tensorboard tracked
 
-    idiolect track runs/penguins-1a2b3c --tensorboard tracked --json
+    Writes: the folder of --mlflow or --tensorboard; nothing in RUN.
     """
+    with loading():
+        from idiolect.report.trackers.tracking import export, trackers_of
     if not mlflow and not tensorboard:
         raise ConfigError("name where to: --mlflow FOLDER or an address, or --tensorboard FOLDER")
     for option, place in (("--mlflow", mlflow), ("--tensorboard", tensorboard)):

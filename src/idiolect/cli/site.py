@@ -5,78 +5,101 @@ import shlex
 from collections import Counter
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 from rich.table import Table
 from rich.text import Text
 
-from idiolect.algorithms.registry import ALGORITHMS
-from idiolect.cli.options import Json, check_output, file_path, folder_path
+from idiolect.cli.options import Json, check_output, file_path, folder_path, names_in, one_table
 from idiolect.cli.terminal import console, print_json, print_outcome
 from idiolect.core.errors import StoreError, require, unknown
-from idiolect.core.rights import restrict
-from idiolect.deploy.nvflare.checks import site_checks
-from idiolect.deploy.nvflare.jobs import clean_jobs
-from idiolect.deploy.nvflare.kits import Kit, harden, read_kit, require_kind
-from idiolect.deploy.nvflare.processes import run as run_process
-from idiolect.deploy.schema.summary import listing
-from idiolect.deploy.site.config import SiteConfig
-from idiolect.deploy.site.create import site_config, write_site
-from idiolect.deploy.site.data import own_summary
-from idiolect.deploy.site.outbox import Outbox
-from idiolect.deploy.site.trainer import own_of
+from idiolect.core.loading import loading
+
+if TYPE_CHECKING:
+    from idiolect.deploy.nvflare.kits import Kit
 
 app = typer.Typer(
     no_args_is_help=True, help="A site of a federation; its data stay on this machine.", rich_markup_mode="rich"
 )
 
 KitFolder = Annotated[
-    Path, typer.Argument(parser=folder_path, metavar="KIT", help="The site's kit: the folder with startup/ in it.")
+    Path,
+    typer.Argument(
+        parser=folder_path, metavar="KIT", help="The site's kit: the folder with startup/ in it.", show_default=False
+    ),
 ]
 
 
 @app.command()
 def init(
     kit_folder: KitFolder,
-    data: Annotated[Path, typer.Option("--data", parser=file_path, metavar="FILE", help="A table, or arrays.")],
+    table: Annotated[
+        str | None,
+        typer.Argument(metavar="TABLE", help="The site's table, or an .npz file of arrays.", show_default=False),
+    ] = None,
+    data: Annotated[str | None, typer.Option("--data", metavar="FILE", help="The same, as an option.")] = None,
     schema: Annotated[
-        Path | None, typer.Option("--schema", parser=file_path, metavar="FILE", help="If none is agreed on.")
+        Path | None,
+        typer.Option("--schema", parser=file_path, metavar="FILE", help="The schema, if none is agreed on."),
     ] = None,
-    label: Annotated[str | None, typer.Option("--label", help="The label column, if called otherwise here.")] = None,
+    label: Annotated[
+        str | None,
+        typer.Option("--label", metavar="COLUMN", help="The label column, if it has another name here."),
+    ] = None,
     client: Annotated[
-        str | None, typer.Option("--client", help="The client column; '' if all rows are the site's.")
+        str | None,
+        typer.Option("--client", metavar="COLUMN", help="The client column; '' if all rows are the site's."),
     ] = None,
-    split: Annotated[str | None, typer.Option("--split", help="The column of splits.")] = None,
-    test: Annotated[float | None, typer.Option("--test", help="Share of test rows (default: 0.25).")] = None,
-    validation: Annotated[float | None, typer.Option("--validation", help="Share (default: 0.1).")] = None,
-    allow_methods: Annotated[str, typer.Option("--allow-methods", help="Names with commas.")] = "all",
+    split: Annotated[str | None, typer.Option("--split", metavar="COLUMN", help="The column of splits.")] = None,
+    test: Annotated[
+        float | None, typer.Option("--test", metavar="SHARE", help="Share of test rows (default: 0.25).")
+    ] = None,
+    validation: Annotated[
+        float | None, typer.Option("--validation", metavar="SHARE", help="Share of validation rows (default: 0.1).")
+    ] = None,
+    allow_methods: Annotated[
+        str,
+        typer.Option("--allow-methods", metavar="METHODS", help="Methods that a hub may ask for, comma-separated."),
+    ] = "all",
     evaluation: Annotated[
-        bool, typer.Option("--evaluation/--no-evaluation", help="Sums of scores may leave.")
+        bool, typer.Option("--evaluation/--no-evaluation", help="Allow sums of scores to be sent.")
     ] = True,
     summaries: Annotated[bool, typer.Option("--allow-summaries", help="Allow sums of columns to be sent.")] = False,
-    rarest: Annotated[int, typer.Option("--rarest", min=1, help="Values of fewer rows are in no summary.")] = 5,
-    neighbours: Annotated[str, typer.Option("--neighbours", help="Sites with which models are exchanged.")] = "all",
+    rarest: Annotated[
+        int, typer.Option("--rarest", min=1, metavar="N", help="Values of fewer rows are in no summary.")
+    ] = 5,
+    neighbours: Annotated[
+        str,
+        typer.Option("--neighbours", metavar="SITES", help="Sites with which models are exchanged, comma-separated."),
+    ] = "all",
     as_json: Json = False,
 ) -> None:
     """Make a site of a kit: harden it, and write what it allows to KIT/idiolect/site.toml. No data are copied.
 
-    idiolect site init north --data patients.csv --label diagnosis --client '' --allow-summaries
+    Examples:
+    idiolect site init north patients.csv --label diagnosis --client ''
+    idiolect site init north own.csv --schema s.json --allow-methods fedavg
 
-    idiolect site init north --data own.csv --schema schema.json --allow-methods fedavg,pfedme --no-evaluation
+    Writes: KIT/idiolect/site.toml; the kit's other files become readable only for its owner.
     """
+    source = file_path(one_table(table, data))
+    with loading():
+        from idiolect.algorithms.registry import ALGORITHMS
+        from idiolect.deploy.nvflare.kits import harden
+        from idiolect.deploy.site.create import site_config, write_site
     kit = _kit(kit_folder)
-    check_output(kit.site / "site.toml", data, *([] if schema is None else [schema]), option="KIT")
-    methods = _names(allow_methods)
+    check_output(kit.site / "site.toml", source, *([] if schema is None else [schema]), option="KIT")
+    methods = tuple(names_in(allow_methods))
     for name in methods:
         if name != "all" and name not in ALGORITHMS:
             raise unknown("method", name, list(ALGORITHMS))
     for option, share in (("--test", test), ("--validation", validation)):
         require(share is None or 0 <= share < 1, f"{option} {share}: a share lies from 0 to below 1")
     allow: dict[str, Any] = {"methods": methods, "evaluation": evaluation, "summaries": summaries}
-    allow |= {"neighbours": _names(neighbours), "rarest": rarest}
+    allow |= {"neighbours": tuple(names_in(neighbours)), "rarest": rarest}
     own = {"label": label, "client": client, "split": split, "test": test, "validation": validation}
-    config = site_config(kit.site, kit.name, data, allow, schema, **own)
+    config = site_config(kit.site, kit.name, source, allow, schema, **own)
     changed = harden(kit.folder)
     write_site(kit.site, config)
     lines = [
@@ -92,7 +115,11 @@ def init(
 def check(kit_folder: KitFolder, as_json: Json = False) -> None:
     """Prove that the site can take part: certificate, connection, data, memory and disk, a line each.
 
+    Examples:
     idiolect site check north
+    idiolect site check north --json
+
+    Writes: nothing.
     """
     _check(_kit(kit_folder), as_json=as_json)
 
@@ -101,8 +128,16 @@ def check(kit_folder: KitFolder, as_json: Json = False) -> None:
 def run(kit_folder: KitFolder) -> None:
     """Check, then take part until Ctrl-C or SIGTERM; for a service, too.
 
+    Examples:
     idiolect site run north
+    idiolect site run kits/north
+
+    Writes: models, private states and log.txt in KIT; `idiolect site log` lists all that is sent.
     """
+    with loading():
+        from idiolect.core.rights import restrict
+        from idiolect.deploy.nvflare.jobs import clean_jobs
+        from idiolect.deploy.nvflare.processes import run as run_process
     kit = _kit(kit_folder)
     _check(kit, may_wait=("connection",))
     restrict(kit.folder)  # what an older idiolect or another program has written there
@@ -116,7 +151,7 @@ def run(kit_folder: KitFolder) -> None:
 @app.command()
 def log(
     kit_folder: KitFolder,
-    round: Annotated[int | None, typer.Option("--round", min=1, help="Only this round.")] = None,
+    round: Annotated[int | None, typer.Option("--round", min=1, metavar="N", help="Only this round.")] = None,
     terms: Annotated[bool, typer.Option("--terms", help="Show the settings that the hub asked for instead.")] = False,
     as_json: Json = False,
 ) -> None:
@@ -124,12 +159,14 @@ def log(
 
     With --terms: the settings of each run that a hub has asked for, and how many messages were answers to them.
 
-    idiolect site log north
-
-    idiolect site log north --round 3 --json
-
+    Examples:
+    idiolect site log north --round 3
     idiolect site log north --terms
+
+    Writes: nothing.
     """
+    from idiolect.deploy.site.outbox import Outbox
+
     kit = _kit(kit_folder)
     require(round is None or not terms, "--terms shows whole runs: leave --round out")
     outbox = Outbox(kit.site / "sent.jsonl")
@@ -201,8 +238,17 @@ def _what(line: dict[str, Any]) -> str:
 def summary(kit_folder: KitFolder, as_json: Json = False) -> None:
     """Print what would be sent to agree on a schema; nothing is sent.
 
+    Examples:
     idiolect site summary north
+    idiolect site summary north --json
+
+    Writes: nothing.
     """
+    with loading():
+        from idiolect.deploy.schema.summary import listing
+        from idiolect.deploy.site.config import SiteConfig
+        from idiolect.deploy.site.data import own_summary
+        from idiolect.deploy.site.trainer import own_of
     kit = _kit(kit_folder)
     config = SiteConfig.load(kit.site)
     own = own_of({"folder": str(kit.site), "data": config.data, "name": config.name})
@@ -211,8 +257,10 @@ def summary(kit_folder: KitFolder, as_json: Json = False) -> None:
     print_outcome({"allowed": allowed, "summary": lines}, lines if allowed else [*lines, refusal], as_json)
 
 
-def _check(kit: Kit, may_wait: Sequence[str] = (), as_json: bool = False) -> None:
+def _check(kit: "Kit", may_wait: Sequence[str] = (), as_json: bool = False) -> None:
     """Print all findings. Raises `StoreError` if one is bad; may_wait: what the site itself tries again."""
+    from idiolect.deploy.nvflare.checks import site_checks
+
     screen, bad, findings = console(), list[str](), list[dict[str, Any]]()
     for found in site_checks(kit):
         findings.append({"what": found.what, "good": found.good, "line": found.line})
@@ -226,11 +274,9 @@ def _check(kit: Kit, may_wait: Sequence[str] = (), as_json: bool = False) -> Non
         raise StoreError(f"site '{kit.name}' is not ready: {', '.join(bad)}")
 
 
-def _kit(folder: Path) -> Kit:
+def _kit(folder: Path) -> "Kit":
+    from idiolect.deploy.nvflare.kits import read_kit, require_kind
+
     kit = read_kit(folder)
     require_kind(kit, "client")
     return kit
-
-
-def _names(text: str) -> tuple[str, ...]:
-    return tuple(name.strip() for name in text.split(",") if name.strip())

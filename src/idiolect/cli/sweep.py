@@ -3,14 +3,13 @@
 import math
 import shlex
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 from rich.text import Text
 
-from idiolect.algorithms import registry as methods
 from idiolect.cli.options import (
-    START,
+    MORE,
     ClientColumn,
     Cohort,
     Data,
@@ -25,25 +24,20 @@ from idiolect.cli.options import (
     Rounds,
     SamplingKind,
     Seeds,
+    Table,
     TensorBoardTo,
     assignments,
     check_output,
-    data_spec,
-    inputs_of,
-    with_auto_model,
+    names_in,
+    one_table,
 )
 from idiolect.cli.stopping import stoppable, this_command
 from idiolect.cli.terminal import console, print_file, print_json
 from idiolect.core.errors import ConfigError, require
-from idiolect.report.progress import SweepDisplay
-from idiolect.report.trackers.tracking import tracked, trackers_of
-from idiolect.study.run.resolve import Workbench
-from idiolect.study.search.choose import Swept
-from idiolect.study.search.launch import launch_sweep
-from idiolect.study.search.space import L2
-from idiolect.study.spec.change import override
-from idiolect.study.spec.experiment import comparison_of, digest
-from idiolect.study.store.store import Store
+from idiolect.core.loading import loading
+
+if TYPE_CHECKING:
+    from idiolect.study.search.choose import Swept
 
 
 def divided(pairs: list[str] | None, names: list[str]) -> tuple[dict[str, dict[str, str]], list[str]]:
@@ -52,6 +46,9 @@ def divided(pairs: list[str] | None, names: list[str]) -> tuple[dict[str, dict[s
     A method's key is part of its search space, even with a single value; model.l2 is part of every search space.
     Raises `ConfigError` for a pair without key or value.
     """
+    from idiolect.algorithms import registry as methods
+    from idiolect.study.search.space import L2
+
     spaces: dict[str, dict[str, str]] = {name: {} for name in names}
     common: list[str] = []
     for pair in pairs or []:
@@ -70,38 +67,76 @@ def divided(pairs: list[str] | None, names: list[str]) -> tuple[dict[str, dict[s
 
 
 def sweep(
-    data: Data,
-    methods_: Annotated[str, typer.Option("--methods", help="Comma-separated, see 'idiolect list methods'.")],
+    table: Table = None,
+    data: Data = None,
+    methods_: Annotated[
+        str, typer.Option("--methods", metavar="METHODS", help="Comma-separated, see 'idiolect list methods'.")
+    ] = "",
     model: ModelName = "auto",
     set_: Annotated[
         list[str] | None,
         typer.Option(
             "--set",
+            metavar="KEY=VALUES",
             help="What to try: pfedme.prox_weight=1,5,15, pfedme.rate='log(0.001,1,7)', model.l2=0,0.01, "
             "'loguniform(a,b)' with --budget; or a setting for all: data.clients=20.",
         ),
     ] = None,
     seeds: Seeds = None,
-    seed: Annotated[int, typer.Option("--seed", help="The first seed, also of random draws and folds.")] = 0,
+    seed: Annotated[
+        int,
+        typer.Option(
+            "--seed", rich_help_panel=MORE, metavar="N", help="The first seed, also of random draws and folds."
+        ),
+    ] = 0,
     rounds: Rounds = 100,
     cohort: Cohort = None,
     sampling: SamplingKind = "fixed",
     eval_every: EvalEvery = 10,
     metric: MetricName = "",
-    search: Annotated[str, typer.Option("--search", help="grid, random, optuna, halving or cv.")] = "grid",
+    search: Annotated[
+        str, typer.Option("--search", metavar="KIND", help="grid, random, optuna, halving or cv.")
+    ] = "grid",
     budget: Annotated[
-        int | None, typer.Option("--budget", help="Settings of each method, drawn from the grid or ranges.")
+        int | None,
+        typer.Option("--budget", metavar="N", help="Settings of each method, drawn from the grid or ranges."),
     ] = None,
-    eta: Annotated[int, typer.Option("--eta", help="Halving keeps 1/eta of the settings at each rung.")] = 3,
-    folds: Annotated[int, typer.Option("--folds", help="Folds of each client's training samples (cv).")] = 5,
+    eta: Annotated[
+        int,
+        typer.Option(
+            "--eta", rich_help_panel=MORE, metavar="N", help="Halving keeps 1/eta of the settings at each rung."
+        ),
+    ] = 3,
+    folds: Annotated[
+        int,
+        typer.Option(
+            "--folds", rich_help_panel=MORE, metavar="N", help="Folds of each client's training samples (cv)."
+        ),
+    ] = 5,
     batch: Annotated[
-        int | None, typer.Option("--batch", min=1, help="Settings that Optuna proposes at once (8).")
+        int | None,
+        typer.Option(
+            "--batch",
+            rich_help_panel=MORE,
+            min=1,
+            metavar="N",
+            help="Settings that Optuna proposes at once (default: 8).",
+        ),
     ] = None,
     memory: Annotated[
-        float | None, typer.Option("--memory", help="GB that the runs at work at once may use (or IDIOLECT_MEMORY).")
+        float | None,
+        typer.Option(
+            "--memory",
+            rich_help_panel=MORE,
+            metavar="GB",
+            help="Memory that the runs at work at once may use (or IDIOLECT_MEMORY).",
+        ),
     ] = None,
     show_test: Annotated[
-        bool, typer.Option("--show-test", help="Test scores of all settings; they are not used for the choice.")
+        bool,
+        typer.Option(
+            "--show-test", rich_help_panel=MORE, help="Test scores of all settings; they are not used for the choice."
+        ),
     ] = False,
     client: ClientColumn = "client",
     label: LabelColumn = "label",
@@ -113,13 +148,29 @@ def sweep(
 ) -> None:
     """Try settings of methods as few compiled programs; choose on validation data, then show the test score.
 
-    idiolect sweep --data synthetic --methods fedavg,ditto --set ditto.prox_weight=0.1,1,10 --set data.validation=0.2
+    Examples:
+    idiolect sweep patients.csv --methods ditto --set ditto.prox_weight=0.1,1,10
+    idiolect sweep --data mnist --methods pfedme --set "pfedme.rate=log(0.1,1,5)"
 
-    idiolect sweep --data mnist --methods pfedme --search random --budget 16 --set "pfedme.rate=loguniform(1e-3,1)"
+    Writes: the folder of --out, by default runs/sweep-NAME-..., with report.html, report.md, sweep.csv and
+    chosen.toml, an experiment file with the chosen settings.
     """
-    names = [m.strip() for m in methods_.split(",") if m.strip()]
+    source = one_table(table, data)
+    if not names_in(methods_):
+        raise typer.BadParameter("name the methods to sweep: --methods ditto,pfedme; see 'idiolect list methods'")
+    with loading():
+        from idiolect.cli.inputs import START, data_spec, inputs_of, with_auto_model
+        from idiolect.report.html.render import PAGE
+        from idiolect.report.progress import SweepDisplay
+        from idiolect.report.sweeps import rich_sweep, to_dict
+        from idiolect.report.trackers.tracking import tracked, trackers_of
+        from idiolect.study.run.resolve import Workbench
+        from idiolect.study.search.launch import launch_sweep
+        from idiolect.study.spec.change import override
+        from idiolect.study.spec.experiment import comparison_of, digest
+    names = names_in(methods_)
     spaces, rest = divided(set_, names)
-    spec, name = data_spec(data, client, label)
+    spec, name = data_spec(source, client, label)
     if out is not None and "path" in spec:
         check_output(out, Path(spec["path"]))
     bench = Workbench(data_dir)
@@ -163,9 +214,6 @@ def sweep(
                 on_progress=display.progress,
             )
         _write(swept, target, command)
-    from idiolect.report.html.render import PAGE
-    from idiolect.report.sweeps import rich_sweep, to_dict
-
     if as_json:
         print_json({**to_dict(swept), "folder": str(target)})
     else:
@@ -181,10 +229,11 @@ def sweep(
         raise ConfigError("every setting diverged; lower the learning rates")
 
 
-def _write(swept: Swept, folder: Path, command: str) -> None:
+def _write(swept: "Swept", folder: Path, command: str) -> None:
     """Write the report and the page of a sweep into its folder. command: made it."""
     from idiolect.report.page import write_folder
-    from idiolect.report.sweeps import write_sweep  # here: it loads slowly, and most commands never need it
+    from idiolect.report.sweeps import write_sweep
+    from idiolect.study.store.store import Store
 
     write_sweep(swept, folder, command)
     with Store(folder, create=False) as store:

@@ -1,6 +1,7 @@
 """The output of the command line: tables, notes, and hints."""
 
 import json
+import re
 import shlex
 import sys
 from collections.abc import Sequence
@@ -56,7 +57,8 @@ def resume_command(out: Path) -> str:
 def unreadable(error: Any) -> tuple[str, int]:
     """(message, exit code) for a command that cannot be parsed (click's `UsageError`)."""
     command = "idiolect" if error.ctx is None else error.ctx.command_path
-    return f"error: {error.format_message().rstrip('.')}; see: {command} --help", 2
+    message = re.sub(r"'-\w' / '(--[\w-]+)'", r"'\1'", error.format_message().rstrip("."))
+    return f"error: {message}; see: {command} --help", 2
 
 
 def fail(message: str, code: int) -> NoReturn:

@@ -133,6 +133,39 @@ def words(annotation: Any) -> str:
     return parts[0] if len(parts) == 1 else f"{', '.join(parts[:-1])} or {parts[-1]}"
 
 
+def json_schema(annotation: Any) -> dict[str, Any]:
+    """The JSON schema of a setting's plain values, without null, which TOML does not have."""
+    kinds = [_json(member) for member in _members(annotation) if member not in (None, types.NoneType)]
+    kinds = [kind for at, kind in enumerate(kinds) if kind not in kinds[:at]]
+    if not kinds:  # what only Python can give is checked where it is used
+        return {}
+    return kinds[0] if len(kinds) == 1 else {"anyOf": kinds}
+
+
+def _json(member: Any) -> dict[str, Any]:
+    if options := _options(member):
+        return {"enum": [*options]}
+    if (entries := _list_of(member)) is not None:
+        inner = json_schema(entries[0]) if entries else {}
+        several = {"type": "array", "items": inner}
+        return {"anyOf": [inner, several]} if get_origin(member) is tuple and inner else several
+    if get_origin(member) is Annotated:
+        base, *extra = get_args(member)
+        kind = json_schema(base)
+        if kind.get("type") == "array" and any(isinstance(one, BeforeValidator) for one in extra):
+            return {"anyOf": [kind["items"], {**kind, **_bounds(extra)}]}
+        return {**kind, **_bounds(extra)}
+    if get_origin(member) in (dict, Mapping):
+        return {"type": "object"}
+    return {"type": _JSON[member]}
+
+
+def _bounds(extra: Iterable[Any]) -> dict[str, Any]:
+    """The bounds that an annotated type has, but for the largest numbers of 32 bits."""
+    found = {word: getattr(one, key, None) for key, word in _BOUNDS.items() for one in extra if hasattr(one, key)}
+    return {word: value for word, value in found.items() if value is not None and abs(value) < MOST}
+
+
 def _short(value: Any) -> str:
     shown = repr(value)
     return shown if len(shown) < 80 else f"{shown[:76]}..."
@@ -198,6 +231,11 @@ _NAMES: dict[Any, str] = {
     str: "a name",
     Path: "a path",
 }
+_BOUNDS = {
+    **{"ge": "minimum", "gt": "exclusiveMinimum", "le": "maximum", "lt": "exclusiveMaximum"},
+    **{"min_length": "minItems", "max_length": "maxItems"},
+}
+_JSON: dict[Any, str] = {bool: "boolean", int: "integer", float: "number", str: "string", Path: "string"}
 Whole = Annotated[int, Strict(), BeforeValidator(_whole)]
 """A whole number, also written as 3.0; no text, and neither true nor false."""
 Number = Annotated[float, Strict(), AllowInfNan(False), Interval(ge=-LARGEST, le=LARGEST)]

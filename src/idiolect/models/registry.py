@@ -121,6 +121,11 @@ MODELS: dict[str, ModelEntry] = {
 }
 
 
+def settings_of_model(name: str) -> dict[str, Setting]:
+    """The settings of a model, and those that every model has."""
+    return {**MODELS[name].keys, **_SHARED_KEYS}
+
+
 def complete_spec(spec: Spec | str) -> dict[str, Any]:
     """Return the complete, checked specification: every key of the model, with defaults for those not in `spec`.
 
