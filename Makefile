@@ -10,7 +10,7 @@ STAMP := $(VENV)/.installed
 
 .PHONY: demo sites docs check test test-all lint types format clean
 
-demo: $(STAMP)  ## Compare methods on a small synthetic federation; results in demo/
+demo: $(STAMP)  ## Compare methods on two made federations; results in demo/
 	$(BIN)/idiolect demo --out demo
 
 sites: $(STAMP)  ## A hub and four sites as real processes with mutual TLS; results in demo-sites/

@@ -24,7 +24,7 @@ def prose(text: str) -> list[str]:
     text = re.sub(r"^```.*?^```", "", text, flags=re.DOTALL | re.MULTILINE)
     text = re.sub(r"!\[[^\]]*\]\([^)]*\)", "", text)
     text = re.sub(r"\[([^\]]*)\]\([^)]*\)", r"\1", text)
-    text = re.sub(r"^(\||#).*$", "", text, flags=re.MULTILINE)
+    text = re.sub(r"^(\||#).*$", "", text, flags=re.MULTILINE).replace("*", "")
     blocks = re.split(r"\n\s*\n|\n- ", text)
     return [one for block in blocks for one in re.split(r"(?<=[.?!:])\s+", " ".join(block.split())) if one]
 

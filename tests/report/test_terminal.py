@@ -3,8 +3,9 @@ import io
 import pytest
 from rich.console import Console
 
-from idiolect.report.terminal import TerminalTable, rich_form, rich_table
+from idiolect.report.terminal import TerminalTable, in_short, rich_form, rich_table, undirected
 from idiolect.report.view.columns import Column, Row, Shown, Table
+from idiolect.report.view.conclusion import conclusion_of
 from idiolect.report.view.from_store import part_of
 
 RANKS = {"seconds": 99, "client mean": 9, "hurt vs FedAvg": 7, "worst 10 %": 1}
@@ -94,3 +95,15 @@ def test_macro_f1_is_shown_where_there_is_room(by_class):
     assert "no room here for: macro-F1, " in narrow
     assert "53.33" not in narrow
     assert "macro-F1 before a published value" in " ".join(narrow.split())
+
+
+def test_in_short_has_title_headline_and_what_is_known(toy, cell):
+    """One paragraph; the marks of direction around names, which a terminal may show as boxes, are gone."""
+    part = part_of(toy, cell)
+    shown = in_short(part, "Made data.").plain
+    assert shown.startswith(f"{part.title}: ")
+    assert shown.endswith(" Made data.")
+    assert undirected(conclusion_of(part).headline) in shown
+    assert not in_short(part).plain.endswith("Made data.")
+    assert undirected("Use \u2068Ditto\u2069.") == "Use Ditto."
+    assert "\u2068" not in printed(rich_table(part), 160)

@@ -47,7 +47,7 @@ def demo(
     tensorboard: TensorBoardTo = None,
     as_json: Json = False,
 ) -> None:
-    """Compare methods on a small synthetic federation: two minutes, no download.
+    """Compare methods on two made federations, where sharing helps and where it does not: a minute, no download.
 
     Examples:
     idiolect demo

@@ -10,7 +10,7 @@ from rich.text import Text
 
 from idiolect.cli.terminal import console, print_file, print_json, resume_command
 from idiolect.report.html.render import PAGE
-from idiolect.report.terminal import rich_extra, rich_table
+from idiolect.report.terminal import in_short, rich_extra, rich_table
 from idiolect.report.view.as_json import to_dict
 from idiolect.report.view.from_store import view_of
 from idiolect.study.advice.advise import Advice
@@ -33,6 +33,9 @@ def print_results(results: Results, as_json: bool, out: Path, skip: int = 0) -> 
             screen.print(rich_extra(extra))
         for note in (*part.notes, *(part.audit or ())):
             screen.print(Text.assemble(("note: ", "yellow"), note))
+    if len(view.parts) > 1:
+        for part, cell in zip(view.parts, results.experiment.cells, strict=True):
+            screen.print(in_short(part, cell.note))
     if view.verdict:
         screen.print(view.verdict)
     if unfinished := results.unfinished():

@@ -3,8 +3,6 @@
 from pathlib import Path
 from typing import Any
 
-from rich.text import Text
-
 from idiolect.core.errors import IdiolectError
 from idiolect.report.progress import Display
 from idiolect.study.analyse.results import Results
@@ -33,7 +31,7 @@ class Answering(Display):
 
     def answer(self, cell: str) -> None:
         """Print a comparison's title and headline."""
-        from idiolect.report.view.conclusion import conclusion_of  # here: one comparison alone does not need them
+        from idiolect.report.terminal import in_short  # here: one comparison alone does not need them
         from idiolect.report.view.from_store import view_of
 
         try:
@@ -41,7 +39,7 @@ class Answering(Display):
                 (part,) = view_of(Results(store, self.experiment.only((cell,))), clients=False).parts
         except IdiolectError:  # the report will say what is wrong
             return
-        self.console.print(Text.assemble((f"{part.title}: ", "bold"), conclusion_of(part).headline), soft_wrap=True)
+        self.console.print(in_short(part), soft_wrap=True)
 
 
 def launch(

@@ -1,0 +1,34 @@
+"""The pictures of README.md are drawn from what was measured."""
+
+import pytest
+
+from docs.make import pictures
+from idiolect.report.view.folder import view_of_folder
+
+
+def test_ratios_are_those_of_the_table():
+    text = (
+        "| W1 | 0.0116 | 0.387 | **33** | 37 | 1.00 |\n| W6f | 2.06 | 1.36 | 0.66 | 0.8 | 1.17 |\n\n"
+        "| workload | fedjax | pfl |\n|---|---|---|\n| W1 | 0.200 s, **9.1** | 0.404 s, 19 (another run) |\n"
+    )
+    assert pictures.ratios(text) == {"W1": (33.0, {"fedjax": 9.1, "pfl": 19.0}), "W6f": (0.66, {})}
+
+
+def test_the_page_of_times_has_every_bar():
+    measured = pictures.ratios(pictures.PERFORMANCE.read_text(encoding="utf-8"))
+    assert pictures.LOOPS.keys() <= measured.keys()
+    assert measured["W3"][1].keys() == {"fedjax", "pfl", "Flower"}
+    assert len(pictures.speed().axes[0].patches) == len(pictures.LOOPS) + 3
+
+
+@pytest.mark.parametrize("folder", pictures.FEDERATIONS)
+def test_gains_are_against_local_training_and_lower_is_better(folder):
+    """The mean gain is the difference of the table's scores, turned round, of the chosen settings alone."""
+    (part,) = view_of_folder(pictures.ROOT / "results" / "gallery" / folder).parts
+    scores = {part.entry(line.method).name: line.pooled.mean for line in part.lines if line.method not in part.muted}
+    gains = pictures.gains(part)
+    assert {name for name, *_ in gains} == set(pictures.MODELS.values())
+    names = {shown: name for name, shown in pictures.MODELS.items()}
+    for shown, gain, low, high in gains:
+        assert low < gain < high
+        assert gain == pytest.approx(scores["local"] - scores[names[shown]], abs=2e-3)
