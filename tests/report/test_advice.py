@@ -9,6 +9,7 @@ from idiolect.report.advice import advice_dict, answer, page, table_rows, write_
 from idiolect.report.html.payload import payload_of
 from idiolect.report.html.render import page_html
 from idiolect.report.page import folders_dict, folders_page
+from idiolect.report.text import bare
 from idiolect.study.advice.advise import Advice
 from idiolect.study.advice.stored import store_advice, stored_advice
 from idiolect.study.analyse.intervals import Difference
@@ -17,8 +18,8 @@ from tests.report.html.made import compared, data_of
 
 def test_each_outcome_has_its_sentence(advice: Advice) -> None:
     begin = {
-        "shared": "**Use one model for all (\u2068FedAvg\u2069): ",
-        "personal": "**Use \u2068FedAvg\u2069: ",
+        "shared": "**Use one model for all (FedAvg): ",
+        "personal": "**Use FedAvg: ",
         "alone": "**Do not federate: local training is as good or better.**",
         "unclear": "**Inconclusive: collect more rows.**",
     }
@@ -89,7 +90,7 @@ def page_data(advice):
 
 def test_the_page_tells_what_the_advice_does(advice, tmp_path):
     data = json.loads(json.dumps(page_data(advice), allow_nan=False))
-    assert f"**{data['headline']}** {data['numbers']}" == answer(advice)
+    assert bare(f"**{data['headline']}** {data['numbers']}") == answer(advice)
     cell = data["cells"][0]
     assert [[one["text"] for one in row["cells"]] for row in cell["table"]["rows"]] == table_rows(advice)[1:]
     titles = [method["title"] for method in cell["methods"]]

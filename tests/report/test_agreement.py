@@ -127,7 +127,7 @@ def test_the_page_has_the_numbers_the_marks_and_the_axes_of_report_json(written)
     for key, scores in cell["clients"]["scores"].items():
         assert shown["clients"]["scores"][key] == [number(score) for score in scores]
         assert shown["clients"]["half"][key] == [number(half) for half in cell["clients"]["half"][key]]
-    first = escaped(said["headline"]), escaped(said["numbers"])
+    first = [text.bare(escaped(said[part])) for part in ("headline", "numbers")]
     assert markdown.startswith(f"# {said['title']}\n\n**{first[0]}**\n\n{first[1]}\n")
     for part in ("decision", "headline", "numbers", "chips"):
         assert page[part] == said[part]

@@ -3,7 +3,8 @@ import io
 import pytest
 from rich.console import Console
 
-from idiolect.report.terminal import TerminalTable, in_short, rich_form, rich_table, undirected
+from idiolect.report.terminal import TerminalTable, in_short, rich_form, rich_table
+from idiolect.report.text import bare
 from idiolect.report.view.columns import Column, Row, Shown, Table
 from idiolect.report.view.conclusion import conclusion_of
 from idiolect.report.view.from_store import part_of
@@ -103,7 +104,6 @@ def test_in_short_has_title_headline_and_what_is_known(toy, cell):
     shown = in_short(part, "Made data.").plain
     assert shown.startswith(f"{part.title}: ")
     assert shown.endswith(" Made data.")
-    assert undirected(conclusion_of(part).headline) in shown
+    assert bare(conclusion_of(part).headline) in shown
     assert not in_short(part).plain.endswith("Made data.")
-    assert undirected("Use \u2068Ditto\u2069.") == "Use Ditto."
     assert "\u2068" not in printed(rich_table(part), 160)

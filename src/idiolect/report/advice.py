@@ -14,7 +14,7 @@ from matplotlib.lines import Line2D
 from idiolect.core.files import atomic_write
 from idiolect.core.rights import make_folder
 from idiolect.report.style import GREY, HIT, MISS, beside, blank, caption, save, tidy
-from idiolect.report.text import MISSING, isolated, plain_difference, size, value
+from idiolect.report.text import MISSING, bare, isolated, plain_difference, size, value
 from idiolect.report.view.as_json import VERSION, of_conclusion, plain, skew
 from idiolect.report.view.conclusion import Chip, Conclusion, leak_words
 from idiolect.report.view.leaders import findings_of
@@ -37,7 +37,7 @@ _SIGNS = dict(zip(_CALLS, (1, -1, 0), strict=True))
 def answer(advice: Advice) -> str:
     """The headline in bold and its numbers."""
     one = conclusion_of(advice)
-    return f"**{one.headline}** {one.numbers}"
+    return bare(f"**{one.headline}** {one.numbers}")
 
 
 def conclusion_of(advice: Advice) -> Conclusion:

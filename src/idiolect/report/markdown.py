@@ -44,7 +44,7 @@ def report_text(view: View) -> str:
 def conclusion_text(one: Conclusion) -> list[str]:
     """The headline in bold, the numbers, and the chips."""
     chips = [f"{escaped(chip.title)}. {escaped(chip.text)}".strip() for chip in one.chips]
-    return [f"**{escaped(one.headline)}**", escaped(one.numbers), _bullets(chips)]
+    return [text.bare(part) for part in (f"**{escaped(one.headline)}**", escaped(one.numbers), _bullets(chips))]
 
 
 def _part(part: Part, conclusion: Conclusion | None) -> list[str]:

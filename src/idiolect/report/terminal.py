@@ -8,6 +8,7 @@ from rich.console import Console, ConsoleOptions
 from rich.table import Table as RichTable
 from rich.text import Text
 
+from idiolect.report.text import bare
 from idiolect.report.view.columns import Table, table_of
 from idiolect.report.view.conclusion import Conclusion, conclusion_of
 from idiolect.report.view.parts import Extra, Part
@@ -25,8 +26,8 @@ class TerminalTable:
     def __rich_console__(self, console: Console, options: ConsoleOptions) -> Iterator[RichTable | Text]:
         """Yield the headline, its numbers, and the widest form that fits, or the narrowest if none does."""
         if self.conclusion is not None:
-            yield Text(undirected(self.conclusion.headline), style="bold")
-            yield Text(undirected(self.conclusion.numbers))
+            yield Text(bare(self.conclusion.headline), style="bold")
+            yield Text(bare(self.conclusion.numbers))
             yield Text("; ".join(chip.title for chip in self.conclusion.chips) + "\n")
         forms = [rich_form(self.table)]
         ranked = sorted((column for column in self.table.heads if column.rank), key=lambda column: -column.rank)
@@ -42,13 +43,8 @@ def rich_table(part: Part) -> TerminalTable:
 
 def in_short(part: Part, note: str = "") -> Text:
     """One of several comparisons in one paragraph: its title, its headline, and what is known of it beforehand."""
-    shown = Text.assemble((f"{part.title}: ", "bold"), undirected(conclusion_of(part).headline))
+    shown = Text.assemble((f"{part.title}: ", "bold"), bare(conclusion_of(part).headline))
     return shown.append(f" {note}", "dim") if note else shown
-
-
-def undirected(line: str) -> str:
-    """A sentence without the marks around names, which pages need and terminals may show as boxes."""
-    return line.replace("\u2068", "").replace("\u2069", "")
 
 
 def rich_extra(extra: Extra) -> RichTable:

@@ -160,6 +160,11 @@ def isolated(name: str) -> str:
     return f"\u2068{unmarked(name)}\u2069"
 
 
+def bare(sentence: str) -> str:
+    """A sentence without marks of direction, for files and terminals that would show them."""
+    return _TURNS.sub("", sentence)
+
+
 def middle(name: str, most: int) -> str:
     """Cut a name in its middle to so many characters, because names of models differ at the end."""
     end = most // 2

@@ -221,6 +221,7 @@ def curves(keys: list[str], rng: Any) -> dict[str, Any]:
         {
             **one,
             "mean": rounded(2 - 2 * np.array(one["mean"])),
+            "improving": None,
             "low": [None] * len(rounds),
             "high": [None] * len(rounds),
         }

@@ -2,6 +2,7 @@
 
 import re
 from collections.abc import Callable, Iterator
+from itertools import pairwise
 from typing import Any
 
 import pytest
@@ -260,3 +261,200 @@ def test_the_command_can_be_copied(page: Any) -> None:
     page.get_by_role("button", name="Copy").click()
     page.get_by_role("button", name="Copied").wait_for()
     assert page.evaluate("navigator.clipboard.readText()") == DATA["command"]
+
+
+PHONE, DESK = {"width": 390, "height": 800}, {"width": 1300, "height": 900}
+
+
+def made(**changes: Any) -> dict[str, Any]:
+    """Another page's data: `clients` of them, and changes of its only cell."""
+    data = payload(clients=changes.pop("clients", 16), methods=6)
+    data["cells"][0] |= changes
+    return data
+
+
+def test_one_model_per_method_until_all_are_asked_for(open_page: Callable[..., Any]) -> None:
+    data = made()
+    models = data["cells"][0]["models"]
+    models[2]["default"] = models[3]["default"] = False
+    page = open_page(data, viewport=DESK).page
+    page.evaluate("idiolect.drawAll()")
+    assert page.locator("#clients-0 select").input_value() == "m1"  # that of the headline
+    lines = chart(page, "curves").locator("svg .curve path")
+    assert lines.count() == len(models) - 2
+    assert page.locator("#clients-0 .winners tbody tr").count() == len(models) - 3
+    page.locator("#clients-0 select").select_option("m2")
+    page.evaluate("idiolect.drawAll()")
+    assert lines.count() == len(models) - 1
+    page.get_by_label("all models").check()
+    page.evaluate("idiolect.drawAll()")
+    assert lines.count() == len(models)
+    assert page.locator("#clients-0 .winners tbody tr").count() == len(models) - 1
+
+
+def test_no_text_is_there_twice(page: Any) -> None:
+    texts = page.eval_on_selector_all(
+        "main p, main li, main dd, main h1, main h2, main h3, main summary, main caption, main figcaption",
+        "all => all.filter(one => !one.closest('td, th, noscript, [hidden]'))"
+        ".map(one => one.textContent.trim()).filter(text => text.length > 25)",
+    )
+    whole = [text for text in texts if not text.startswith(("Scroll the table", "Show as"))]
+    assert [text for text in whole if whole.count(text) > 1] == []
+
+
+def test_no_score_is_drawn_above_100_per_cent(open_page: Callable[..., Any]) -> None:
+    data = made()
+    clients, curves = data["cells"][0]["clients"], data["cells"][0]["curves"]["quantities"][0]
+    clients["scores"] = {key: [1.0] * 8 + scores[8:] for key, scores in clients["scores"].items()}
+    curves["domain"] = [0.5, 1.0]
+    curves["series"][0] |= {"mean": [0.9] * 20 + [1.0], "high": [1.0] * 21}
+    page = open_page(data).page
+    page.evaluate("idiolect.drawAll()")
+    for figure in (chart(page, "curves"), chart(page, "clients"), chart(page, "clients", 1)):
+        ticks = figure.locator("svg").first.locator("text").all_text_contents()
+        assert max(float(text.split()[0]) for text in ticks if re.fullmatch(r"\d+ %", text)) == 100
+    top = page.eval_on_selector("#clients-0 figure svg", "svg => Math.min(...svg.scale('y').range)")
+    points = page.eval_on_selector_all(
+        POINT, "all => all.map(one => { const b = one.getBBox(), [, y] = (one.style.translate || '0 0').split(' ');"
+        "const t = one.transform.baseVal.consolidate();"
+        "return (t ? t.matrix.f : 0) + b.y + b.height / 2 + parseFloat(y || 0); })",
+    )  # fmt: skip
+    assert min(points) >= top - 1
+
+
+def test_many_clients_are_hexagons_that_search_click_and_keys_reach(open_page: Callable[..., Any]) -> None:
+    opened = open_page(made(clients=400))
+    page = opened.page
+    page.evaluate("idiolect.drawAll()")
+    hexagons = page.locator("#clients-0 figure:nth-child(1) svg .hex")
+    assert 10 < hexagons.count() < 300
+    counts = [int(label.split()[0]) for label in hexagons.evaluate_all("all => all.map(one => one.ariaLabel)")]
+    assert sum(counts) == 400
+    find = page.get_by_role("combobox", name="Find a client by name")
+    find.fill("hospital 7")
+    assert page.locator("#clients-0 figure:nth-child(1) svg .sought").count() == 11  # 7, and 70 to 79
+    find.press("Escape")
+    first = hexagons.first
+    first.scroll_into_view_if_needed()
+    first.hover()
+    assert re.match(r"(\d+ clients?: \d+ gain, \d+ lose|hospital)", page.locator("#tip").inner_text())
+    first.focus()
+    page.keyboard.press("ArrowRight")
+    page.keyboard.press("Enter")
+    page.locator("#client h2").wait_for()
+    page.keyboard.press("Escape")
+    assert opened.log == []
+
+
+def test_charts_that_show_nothing_are_left_out_with_a_sentence(open_page: Callable[..., Any]) -> None:
+    data = made()
+    data["cells"][0]["clients"]["train"] = [60] * 16
+    page = open_page(data).page
+    assert page.locator("#why-0 figure").count() == 2
+    words = "Gain by size is not drawn: all clients have the same value, 60 (training samples)."
+    assert words in page.locator("#why-0").inner_text()
+
+
+def test_a_name_that_is_cut_keeps_its_end(page: Any) -> None:
+    cut = "([text, most]) => idiolect.middle(text, most)"
+    assert page.evaluate(cut, ["FedAvg + fine-tuning with a label, adapted", 24]) == "FedAvg + fine-…, adapted"
+    assert page.evaluate(cut, ["x" * 40, 9]) == "xxxx…xxxx"
+
+
+def test_both_losses_are_in_one_panel_and_unfinished_curves_say_so(open_page: Callable[..., Any]) -> None:
+    data = made()
+    curves = data["cells"][0]["curves"]
+    curves["quantities"].append({**curves["quantities"][1], "kind": "test loss", "title": "test loss"})
+    page = open_page(data, viewport=DESK).page
+    page.evaluate("idiolect.drawAll()")
+    assert page.locator("#curves-0 figure").count() == 2
+    score, loss = chart(page, "curves"), chart(page, "curves", 1)
+    assert loss.locator("h3").inner_text() == "Test loss and training loss"
+    assert loss.locator("svg .curve path").count() == 2 * len(curves["quantities"][1]["series"])
+    assert "not converged" in score.locator(".note").inner_text()
+    assert [text for text in score.locator(".ends text").all_text_contents() if "↗" in text] == [
+        "\u2068FedPer, personal\u2069 ↗"
+    ]
+    assert "not converged" not in loss.locator(".note").inner_text()
+
+
+def test_what_is_inconclusive_is_grey(page: Any) -> None:
+    colours = page.eval_on_selector_all(
+        ".winners .level, svg .layer-0", "all => all.map(one => getComputedStyle(one).backgroundColor)"
+    )
+    channels = [[int(number) for number in re.findall(r"\d+", colour)[:3]] for colour in colours]
+    assert all(max(three) - min(three) < 10 for three in channels)
+    strokes = page.eval_on_selector_all("svg .layer-0", "all => all.map(one => one.getAttribute('stroke'))")
+    assert {*strokes} <= {"var(--same)"}
+
+
+@pytest.mark.parametrize("viewport", [PHONE, DESK], ids=["phone", "desktop"])
+def test_pointer_keys_search_and_sorting_work_at_both_widths(open_page: Callable[..., Any], viewport: Any) -> None:
+    opened = open_page(DATA, viewport=viewport, has_touch=viewport is PHONE)
+    page = opened.page
+    page.evaluate("idiolect.drawAll()")
+    assert page.evaluate("document.documentElement.scrollWidth") == viewport["width"]
+    hint = page.locator("#table-0 .hint").first
+    assert hint.is_visible() is (viewport is PHONE)
+    table = page.locator(".main-table").first
+    assert table.evaluate("one => one.scrollWidth > one.clientWidth + 1") is (viewport is PHONE)
+    page.locator(".main-table thead th").nth(1).get_by_role("button").click()
+    assert page.locator(".main-table thead th").nth(1).get_attribute("aria-sort") == "descending"
+    for row in page.locator(".winners tbody tr").all():
+        gain, same, lose, clients = map(int, row.locator("td.number").all_inner_texts())
+        assert gain + same + lose == clients == 16
+    chip = page.locator(".fact").first
+    chip.locator("summary").focus()
+    page.keyboard.press("Enter")
+    assert DATA["chips"][0]["text"] in chip.inner_text()
+    page.get_by_role("combobox", name="Find a client by name").fill("hospital 3")
+    page.keyboard.press("Enter")
+    page.locator("#client h2").wait_for()
+    assert page.locator("#client h2").inner_text() == "hospital 3"
+    page.keyboard.press("ArrowRight")
+    page.locator("#client h2", has_text="hospital 4").wait_for()
+    page.keyboard.press("Escape")
+    page.locator("#client").wait_for(state="hidden")
+    dot = page.locator(f"{POINT}[data-client='7']")
+    dot.scroll_into_view_if_needed()
+    dot.hover()
+    assert "hospital 7" in page.locator("#tip").inner_text()
+    dot.click()
+    page.locator("#client h2").wait_for()
+    assert opened.log == []
+
+
+def test_charts_that_are_drawn_late_move_nothing(open_page: Callable[..., Any]) -> None:
+    page = open_page(DATA, viewport=DESK).page
+    moved = page.evaluate(
+        """async () => {
+          let sum = 0;
+          new PerformanceObserver((list) => list.getEntries().forEach((one) => (sum += one.value)))
+            .observe({ type: "layout-shift", buffered: true });
+          for (let y = 0; y < document.body.scrollHeight; y += 300) {
+            scrollTo({ top: y, behavior: "instant" });
+            await new Promise((done) => setTimeout(done, 60));
+          }
+          return sum;
+        }"""
+    )
+    assert moved < 0.1
+
+
+def test_headings_ids_names_and_focus_are_in_order(open_page: Callable[..., Any]) -> None:
+    page = open_page(DATA).page
+    page.evaluate("idiolect.drawAll()")
+    levels = page.eval_on_selector_all("main h1, main h2, main h3", "all => all.map(one => Number(one.tagName[1]))")
+    assert levels[0] == 1
+    assert levels.count(1) == 1
+    assert all(after <= before + 1 for before, after in pairwise(levels))
+    ids = page.eval_on_selector_all("[id]", "all => all.map(one => one.id)")
+    assert len(ids) == len({*ids})
+    assert page.evaluate("document.documentElement.lang") == "en"
+    unnamed = "all => all.filter(one => !(one.ariaLabel || one.labels?.length || one.textContent.trim())).length"
+    assert page.eval_on_selector_all("main button, main input, main select, main svg[role]", unnamed) == 0
+    for scheme in ("Dark colours", "Light colours"):
+        page.keyboard.press("Tab")
+        outline = "getComputedStyle(document.activeElement)"
+        assert page.evaluate(f"{outline}.outlineStyle + ' ' + {outline}.outlineWidth") == "solid 2px"
+        page.get_by_role("button", name=scheme).click()

@@ -55,8 +55,10 @@ def test_the_numbers_are_those_of_the_csv_files(tmp_path):
     first, numbers, chips = said(results)
     gap = table[DITTO] - table[LOCAL]
     assert first == f"Use Ditto: {gap:.1f} points better than local training."
-    assert numbers.startswith(f"5 seeds, 3 clients; Ditto {table[DITTO]:.2f} ± ")
-    assert f"% accuracy: +{gap:.2f} points compared with local training (95 % interval +" in numbers
+    begin = (
+        f"5 seeds, 3 clients; Ditto {table[DITTO]:.2f} % accuracy, difference from local training +{gap:.2f} points"
+    )
+    assert numbers.startswith(f"{begin} (95 % interval +")
     assert ", adjusted p " in numbers
     assert chips["gains"][0].endswith("of 3 clients gain, tested")
 
@@ -92,13 +94,13 @@ def test_the_largest_loss_is_the_lowest_of_the_clients(tmp_path):
 def test_local_training_may_be_the_best(tmp_path):
     first, numbers, _ = said(compared(tmp_path, gain=-0.2, seeds=5))
     assert first == "Do not federate with these settings: local training is 10.0 points better."
-    assert ": -10.00 points compared with local training" in numbers
+    assert "difference from local training -10.00 points (" in numbers
 
 
 def test_one_seed_is_inconclusive(tmp_path):
     first, numbers, _ = said(compared(tmp_path, seeds=1))
     assert first == "Inconclusive: one seed is too few."
-    assert numbers.endswith("+6.50 points compared with local training, not tested")
+    assert numbers.endswith("difference from local training +6.50 points, not tested")
     assert numbers.startswith("1 seed, 3 clients; Ditto ")
 
 
@@ -123,7 +125,7 @@ def test_a_model_that_is_level_is_recommended_only_if_it_beats_local_training():
 def test_without_local_training_no_gain_is_known(tmp_path):
     first, numbers, chips = words(conclusion_of(part_of(scores(seeds=5, fedavg=0.5, ditto=0.6))))
     assert first == "No recommendation: local training was not compared."
-    assert numbers == "5 seeds, 3 clients; highest score: Ditto 60.00 ± 0.00 % accuracy"
+    assert numbers == "5 seeds, 3 clients; Ditto 60.00 % accuracy (the highest)"
     assert chips["gains"][0] == "Who gains is not known"
     assert "loses" not in chips
 
@@ -138,7 +140,7 @@ def test_of_errors_the_lower_is_better(tmp_path):
     first, numbers, chips = said(Results(store, exp))
     assert first.startswith("Use Ditto: 0.49")
     assert first.endswith(" lower mse than local training.")
-    assert " mse compared with local training (95 % interval -" in numbers
+    assert "difference from local training -0.49" in numbers
     assert chips["gains"][0] == "4 of 4 clients gain, tested"
     assert "Smallest gain: " in chips["loses"][1]
     assert said(Results(store, exp))[1].count("lowest") == 0
@@ -148,7 +150,7 @@ def test_scores_that_are_known_as_means_only_are_not_tested():
     part = part_of(scores(seeds=5, local=0.6, ditto=0.65), pair(clients=(2, 0, 1)), by_seed=False)
     first, numbers, chips = words(conclusion_of(part))
     assert first == "Inconclusive: the difference from local training could not be tested."
-    assert numbers.endswith(": +5.00 points compared with local training, not tested")
+    assert numbers.endswith("difference from local training +5.00 points, not tested")
     assert chips["gains"][0] == "2 of 3 clients gain, tested"
 
 

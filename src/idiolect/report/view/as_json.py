@@ -97,7 +97,7 @@ NOISE = (
     "table, at 5 %."
 )
 AGAINST = (
-    "'Against ...' (two seeds or more): the difference over all test samples, mean over the same seeds, with "
+    "'Compared with ...' (two seeds or more): the difference over all test samples, mean over the same seeds, with "
     "Student's 95 % interval; p is corrected by Holm's method for the table. The scores' deviation over seeds counts "
     "as at least one test sample, because a few seeds can have equal differences by chance. Seeds that share their "
     "test samples show the noise of training, not that of another choice of samples."
@@ -203,7 +203,7 @@ def _cell(part: Part, conclusion: Conclusion) -> dict[str, Any]:
 def _title(part: Part, line: Line) -> str:
     """A model's name: "Ditto, personal"; local training by its method's name only."""
     entry = part.entry(line.method)
-    return entry.shown if (entry.name, line.model) == ("local", "local") else f"{entry.shown}, {line.model}"
+    return entry.shown if entry.name == line.model in ("local", "global") else f"{entry.shown}, {line.model}"
 
 
 def _with_methods(sweep: dict[str, Any], methods: Mapping[str, str]) -> dict[str, Any]:

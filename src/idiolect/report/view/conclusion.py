@@ -123,25 +123,19 @@ def _numbers(part: Part, leading: Leaders | None) -> str:
     line = leading.federated or leading.best
     facts = [_count(line.pooled.seeds, "seed"), _count(len(part.clients), "client") if part.clients else ""]
     pair, metric = leading.against_local, part.metric
-    known = text.score(line.pooled, metric)
+    known = text.number(line.pooled.mean, metric)
     scored = f"{known} % {metric.column}" if metric.percent else f"{metric.column} {known}"
-    scored = f"{isolated(named(part, _key(line)))} {scored}"
+    scored = f"{', '.join(filter(None, facts))}; {isolated(named(part, _key(line)))} {scored}"
     if pair is None or part.local is None:
-        return (
-            f"{', '.join(filter(None, facts))}; highest score: {scored}"
-            if metric.higher
-            else (f"{', '.join(filter(None, facts))}; lowest error: {scored}")
-        )
-    unit = "points" if metric.percent else metric.column
+        return f"{scored} (the {'highest' if metric.higher else 'lowest'})"
     difference = pair.difference
     gap = metric.unit * (line.pooled.mean - part.line(part.local).pooled.mean)
-    shown = f"{text.difference(gap if difference is None else difference.mean, None, metric)} {unit}"
+    shown = text.difference(gap if difference is None else difference.mean, None, metric)
+    shown = f"{scored}, difference from local training {shown} {'points' if metric.percent else metric.column}"
     if difference is None or not part.by_seed:
-        test = f"{shown} compared with local training, not tested"
-    else:
-        ends = "no interval" if difference.low is None else f"95 % interval {text.ends(difference, metric)}"
-        test = f"{shown} compared with local training ({ends}), adjusted p {text.p_value(pair.p)}"
-    return f"{', '.join(filter(None, facts))}; {scored}: {test}"
+        return f"{shown}, not tested"
+    ends = "no interval" if difference.low is None else f"95 % interval {text.ends(difference, metric)}"
+    return f"{shown} ({ends}), adjusted p {text.p_value(pair.p)}"
 
 
 def _count(number: int, word: str) -> str:
@@ -154,14 +148,14 @@ def _client_chips(part: Part, leading: Leaders | None) -> list[Chip]:
         return [Chip("gains", "Who gains is not known", "No client has scores with local training and federation.")]
     counts, model = leading.against_local.clients, isolated(named(part, _key(leading.federated)))
     total = _tested(counts)
-    gains = [f"{model} compared with local training: {counts.unclear} show no difference beyond noise."]
+    gains = [f"{model} compared with local training: {counts.unclear:,} show no difference beyond noise."]
     if part.by_seed and 2 <= leading.federated.pooled.seeds < FEW:
         gains.append(few_seeds(leading.federated.pooled.seeds, leading.against_local.least, part.metric))
     loser, loses = leading.loser, list[str]()
     if counts.hurt:
         loses.append(f"Beyond noise: {text.some([isolated(name) for name in counts.hurt], NAMED)}.")
     if loser is not None:
-        loses.append(f"{loser.losers} of {loser.clients} score worse, tested or not.")
+        loses.append(f"{loser.losers:,} of {loser.clients:,} score worse, tested or not.")
         ours, local = (text.number(value, part.metric) for value in (loser.score, loser.alone))
         unit = " %" if part.metric.percent else f" {part.metric.column}"
         rows = _count(loser.samples, "test row")
@@ -171,8 +165,8 @@ def _client_chips(part: Part, leading: Leaders | None) -> list[Chip]:
             f"{how}: {isolated(loser.client)}, {ours}{unit} ({local}{unit} with local training), {rows}, {noise}."
         )
     return [
-        Chip("gains", f"{counts.better} of {total} clients gain, tested", " ".join(gains)),
-        Chip("loses", f"{counts.worse} of {total} clients lose, tested", " ".join(loses)),
+        Chip("gains", f"{counts.better:,} of {total:,} clients gain, tested", " ".join(gains)),
+        Chip("loses", f"{counts.worse:,} of {total:,} clients lose, tested", " ".join(loses)),
     ]
 
 

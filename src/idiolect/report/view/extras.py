@@ -90,9 +90,9 @@ NAMED = 5  # clients that a table names
 def few_seeds(seeds: int, least: float, metric: Metric) -> str:
     """Say what so few seeds cannot show. least: the smallest difference that they can; NaN if it is not known."""
     unit = "points" if metric.percent else metric.column
-    bound = (
-        "" if math.isnan(least) else f", and no difference below {text.number(least / metric.unit, metric)} {unit}"
-    )
+    shown = text.number(least / metric.unit, metric)
+    known = not math.isnan(least) and float(shown) > 0
+    bound = f", and no difference below {shown} {unit}" if known else ""
     if seeds > 2:
         return f"{seeds} seeds are few: intervals and p values are rough{bound and f'{bound} can be shown'}."
     return (

@@ -9,7 +9,7 @@
     const { quantities, band } = cell.data.curves;
     const [test, training] = ["test loss", "loss"].map((kind) => quantities.find((quantity) => quantity.kind === kind));
     const together = test && training ? [both(test, training)] : [test || training].filter(Boolean);
-    return [...quantities.filter((quantity) => !quantity.kind.includes("loss")), ...together].map((quantity) => one(cell, quantity, band));
+    return [...quantities.filter((quantity) => !quantity.kind.includes("loss")), ...together].map((quantity, i) => one(cell, quantity, i ? "" : band));
   };
 
   /** Test and training loss as one quantity, of which the training lines are pale. */
@@ -26,7 +26,7 @@
   function one(cell, quantity, band) {
     const state = { whole: false, note: "" };
     const figure = page.figure({
-      title: quantity.title,
+      title: quantity.title.replace(/^./, (letter) => letter.toUpperCase()),
       tall: (width) => (width >= NARROW ? 320 : 290),
       note: () => [quantity.pale ? "Strong lines: test; pale lines: training." : "", band ? `Bands: ${band}.` : "", state.note, unfinished(cell, quantity)].filter(Boolean).join(" "),
       controls: [page.wholeRange(state, () => figure)],
@@ -72,20 +72,20 @@
         Plot.dot(curve.points.filter((_, i) => i % Math.ceil(curve.points.length / 8) === 0), { x: "x", y: "y", symbol: cell.symbol(curve.model), fill: cell.colour(curve.model), r: 4, className: "mark", clip })),
       ...curves.filter((curve) => curve.points.filter((p) => !page.missing(p.y)).length === 1).map((curve) => Plot.dot(curve.points, { x: "x", y: "y", fill: cell.colour(curve.model), r: 4, className: "mark", clip })),
     ];
-    const named = curves.filter((curve) => !curve.pale && !cell.isMuted(curve.model));
-    const right = wide ? Math.min(200, 34 + 6.6 * (d3.max(named, (curve) => label(cell, curve).length) ?? 0)) : 12;
+    const letters = width > 800 ? 32 : 24, named = curves.filter((curve) => !curve.pale && !cell.isMuted(curve.model));
+    const right = wide ? Math.min(6.6 * letters + 42, 34 + 6.6 * (d3.max(named, (curve) => label(cell, curve, letters).length) ?? 0)) : 12;
     const svg = page.plot(sentence(cell, quantity, curves), {
       width, height, marginLeft: 56, marginRight: right, marginTop: 20, marginBottom: 38, marks,
       x: { domain: rounds[0] === rounds[1] ? [rounds[0] - 1, rounds[1] + 1] : rounds, label: "round →", labelArrow: "none", grid: false, ticks: Math.max(3, Math.min(8, rounds[1] - rounds[0], width / 80)), tickFormat: (v) => (Number.isInteger(v) ? page.number(v) : "") },
       y: { domain, insetTop: 3, insetBottom: 3, label: null, grid: true, ticks: 6, tickFormat: page.tick(quantity.percent) },
     });
-    if (wide) ends(svg, cell, named, domain, height);
+    if (wide) ends(svg, cell, named, domain, height, letters);
     hover(svg, cell, quantity, curves);
     return wide ? svg : withList(svg, cell, curves);
   }
 
   /** Names at the ends of the lines, moved apart where they would overlap. */
-  function ends(svg, cell, curves, domain, height) {
+  function ends(svg, cell, curves, domain, height, letters) {
     const y = svg.scale("y"), x = svg.scale("x");
     const last = curves.map((curve) => curve.points.findLast((point) => !page.missing(point.y))).map((point) => point || { x: 0, y: domain[0] });
     const at = last.map((point) => y.apply(Math.max(domain[0], Math.min(domain[1], point.y))));
@@ -96,13 +96,13 @@
       group.append(page.el("path", { d: `M${from},${at[i]}L${to - 10},${places[i]}L${to - 2},${places[i]}`, fill: "none", "stroke-width": 1.2, style: { stroke: cell.colour(curve.model) } }));
       const text = document.createElementNS("http://www.w3.org/2000/svg", "text");
       Object.entries({ x: to + 1, y: places[i], dy: "0.35em", fill: "currentColor", "font-size": 11.5, "text-anchor": "start" }).forEach(([key, v]) => text.setAttribute(key, v));
-      text.textContent = label(cell, curve);
+      text.textContent = label(cell, curve, letters);
       group.append(text);
     });
     svg.append(group);
   }
 
-  const label = (cell, curve) => page.named(cell.title(curve.model), 24) + (curve.improving ? " ↗" : "");
+  const label = (cell, curve, letters) => page.named(cell.title(curve.model), letters) + (curve.improving ? " ↗" : "");
 
   function withList(svg, cell, curves) {
     const list = page.el("ul", { class: "key" }, curves.filter((curve) => !curve.pale).map((curve) => page.el("li", {}, page.swatch(cell, curve.model), page.name(cell.title(curve.model)), curve.improving ? "↗" : null)));
@@ -177,7 +177,7 @@
     const cut = new Set(quantity.outside.flatMap((side) => [...side.wholly, ...side.partly]));
     const names = [...new Set(leaving.filter((curve) => cut.has(curve.model)).map((curve) => page.named(cell.title(curve.model), 40)))];
     if (names.length) return `Cut off, so that the others differ visibly: ${names.slice(0, 4).join("; ")}${names.length > 4 ? ` and ${names.length - 4} more` : ""}.`;
-    return leaving.length ? "The first rounds lie beyond the axis." : "";
+    return leaving.length ? "The first rounds are beyond the axis." : "";
   }
 
   function value(quantity, number) {

@@ -90,6 +90,7 @@
     svg.append(
       page.el("clipPath", { id: clip }, page.el("rect", { x: left, y: top, width: right - left, height: bottom - top })),
       page.el("g", { class: "hexagons", "clip-path": `url(#${clip})` }, wired.map((one) => one.element)), found);
+    svg.append(...svg.querySelectorAll("[aria-label=text]")); // words stay above
     const words = (one) => `${page.count(one.clients.length, "client")}: ${one.gain} gain, ${one.lose} lose`;
     const names = (one) => one.clients.slice(0, 5).map((client) => page.short(cell.clients.names[client], 30)).join(", ") + (one.clients.length > 5 ? ", …" : "");
     const tree = d3.quadtree(wired, (one) => one.x, (one) => one.y);
@@ -177,7 +178,7 @@
   };
 
   /** What filled and hollow dots mean. */
-  page.dotsKey = function () {
+  page.dotsKey = function (cell) {
     const dot = (style, text, down) =>
       page.el("li", {},
         page.el("svg", { width: 14, height: 14, viewBox: "-7 -7 14 14", "aria-hidden": "true" },
@@ -186,6 +187,7 @@
     return page.el("ul", { class: "key" },
       dot({ fill: "var(--win)", stroke: "var(--win)" }, "better than local training, beyond noise"),
       dot({ fill: "none", stroke: "var(--same)" }, "no difference beyond noise"),
-      dot({ fill: "var(--lose)", stroke: "var(--lose)" }, "worse, beyond noise", true));
+      dot({ fill: "var(--lose)", stroke: "var(--lose)" }, "worse, beyond noise", true),
+      cell.clients.names.length > CROWD ? page.el("li", {}, "hexagons: the stronger, the more clients; in colour where more gain than lose, or lose than gain") : null);
   };
 })((window.idiolect = window.idiolect || {}));

@@ -50,11 +50,13 @@
       const chosen = cell.chosen();
       select.replaceChildren(...cell.choosable().map((key) => page.el("option", { value: key, dir: "auto" }, page.middle(cell.title(key), 60))));
       if (chosen) select.value = chosen;
+      label.hidden = select.options.length < 2;
     };
+    const label = page.el("label", {}, "Model ", select);
     fill();
     cell.on("methods", fill);
     cell.on("chosen", fill);
-    return page.el("label", {}, "Model ", select);
+    return label;
   };
 
   /** A checkbox to show the whole range; `offer` tells whether something is outside, and it is seen only then. */

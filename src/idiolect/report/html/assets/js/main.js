@@ -10,7 +10,8 @@
     const id = (name) => `${name}-${place}`;
     const local = clients && clients.scores[clients.local] ? clients.local : null;
     const shared = clients && clients.scores[clients.shared] ? clients.shared : null;
-    const reference = local || shared, phrase = local ? "local training" : "the shared model";
+    const reference = local || shared, drawn = [local, shared].filter((key) => key && page.differ(clients.scores[key]));
+    const phrase = local ? "local training" : "the shared model";
     const root = page.el("div", { class: "cell", id: `cell-${place}` });
     root.append(
       page.cells.length > 1 ? page.el("h2", { class: "cell-head" }, page.text(data.title)) : "",
@@ -24,9 +25,10 @@
       root.append(
         page.part(id("clients"), "Which clients gain, which lose",
           local ? "Each client is tested: gain, lose and no difference add up to the clients. Choose a model to see its clients." : "Each client's score.",
-          tested ? [page.dotsKey(), page.winners(cell)] : null,
+          tested ? [page.dotsKey(cell), page.winners(cell)] : null,
           page.el("div", { class: "pick gap" }, page.modelChoice(cell)),
-          page.el("div", { class: "grid" }, local ? page.against(cell, local, "local training") : null, shared ? page.against(cell, shared, "the shared model") : null)),
+          page.el("div", { class: "grid" }, drawn.map((key) => page.against(cell, key, key === local ? "local training" : "the shared model"))),
+          local && !drawn.includes(local) ? page.el("p", { class: "small soft" }, "No chart compares with local training: its value is the same for all clients.") : null),
       );
       if (reference && clients.names.length > 1) root.append(...why(cell, id("why"), reference, phrase, shared));
     }
@@ -56,7 +58,7 @@
       { values: shared ? distances : [], title: "Gain by distance to the shared model", of: "distance of its model, L2 over parameters", plain: true,
         by: (model) => clients.distances[model], none: "This model keeps no model of its own for each client.", note: "Whether distinctive models gain more.", over: [shared, "the shared model"] },
     ].filter(({ values }) => known(values).length);
-    const equal = (axis) => new Set(known(axis.values)).size === 1;
+    const equal = (axis) => !page.differ(axis.values);
     const charts = axes.filter((axis) => !equal(axis)).map((axis) => page.gainAgainst(cell, ...(axis.over || [reference, phrase]), { ...axis, values: axis.by || (() => axis.values) }));
     const left = axes.filter(equal).map((axis) => `${axis.title} is not drawn: all clients have the same value, ${page.number(known(axis.values)[0])} (${axis.of}).`);
     if (!axes.length) return [];
@@ -64,7 +66,7 @@
   }
 
   function extra(table) {
-    return page.el("details", { class: "extra" }, page.el("summary", {}, page.text(table.title)), page.plainTable(table.header, table.rows, 1, table.title));
+    return page.el("details", { class: "extra" }, page.el("summary", {}, page.text(table.title)), page.plainTable(table.header, table.rows, table.header[1] === "model" ? 2 : 1, table.title));
   }
 
   function bar(roots) {

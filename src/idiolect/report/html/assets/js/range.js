@@ -10,6 +10,9 @@
     return [low - room, high + room];
   };
 
+  /** Whether known values differ; a chart over equal ones shows nothing. One value alone does not differ. */
+  page.differ = (values) => new Set((values || []).filter((value) => !page.missing(value))).size > 1;
+
   /** An axis of scores without values that no score can have: per cent ends at 0 and 100. */
   page.possible = ([low, high], percent) => (percent ? [Math.max(0, low), Math.min(1, high)] : [low, high]);
 

@@ -2,12 +2,11 @@
 (function (page) {
   "use strict";
 
-  /** A table that scrolls by itself. words: number of first columns that are text, aligned left. */
-  page.plainTable = function (header, rows, words = 1, caption = "") {
+  /** A table that scrolls by itself. words: number of first columns that are text, aligned left; label: for screen readers. */
+  page.plainTable = function (header, rows, words = 1, label = "") {
     const align = (place) => (place < words ? null : "number");
-    const table = page.el("div", { class: `scroll${rows.length > 12 ? " high" : ""}`, tabindex: "0", role: "region", "aria-label": caption || page.short(header.join(", "), 120) },
+    const table = page.el("div", { class: `scroll${rows.length > 12 ? " high" : ""}`, tabindex: "0", role: "region", "aria-label": label || page.short(header.join(", "), 120) },
       page.el("table", {},
-        caption ? page.el("caption", {}, page.text(caption)) : null,
         page.el("thead", {}, page.el("tr", {}, header.map((text, i) => page.el("th", { scope: "col", class: align(i) }, page.text(String(text)))))),
         page.el("tbody", {}, rows.map((row) => page.el("tr", {}, row.map((text, i) => page.el(i ? "td" : "th", { class: align(i), scope: i ? null : "row" }, plain(text)))))),
       ),

@@ -32,7 +32,7 @@
         return page.el("tr", { class: one.key === chosen ? "chosen" : null, "data-model": one.key },
           page.el("th", { scope: "row" }, button),
           page.el("td", { class: "bars" }, page.el("div", { class: "stack", "aria-hidden": "true" }, parts.map(([kind, count]) => page.el("span", { class: kind, style: { flex: `${count} 0 0` } })))),
-          [one.won, one.level, one.lost, one.of].map((count) => page.el("td", { class: "number" }, String(count))));
+          [one.won, one.level, one.lost, one.of].map((count) => page.el("td", { class: "number" }, page.number(count))));
       });
       body.replaceChildren(...rows);
       table.hidden = !rows.length;
