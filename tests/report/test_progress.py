@@ -7,7 +7,7 @@ from rich.console import Console, Group
 from rich.text import Text
 
 from idiolect.report import progress
-from idiolect.report.progress import Display, SweepDisplay, fitting, live, short
+from idiolect.report.progress import COMPILING, Display, SweepDisplay, fitting, live, short
 from idiolect.study.run.following import read_pulse
 from idiolect.study.run.recording import Progress
 from idiolect.study.run.resolve import Workbench
@@ -145,12 +145,14 @@ AHEAD = "cell0/fedavg: Local ahead by 60 points at round 15 (test accuracy)"
 
 def test_a_terminal_shows_each_methods_score_its_trend_and_hints(folder, clock):
     display = Display(SPEC, console=terminal(), get_time=clock, folder=folder)
+    display.progress("cell0/fedavg/seed0", Progress(15, 20, 2.0, {}))
     display.progress("cell0/fedavg/seed0", Progress(17, 20, 2.0, {}))
     display.beat()
     said = lines(display, display.view())
     assert "17/20" in said[1]
     assert "global 30 ↑ ▁▅▆█" in said[1]
     assert "local 90 ↑" in said[2]
+    assert said[2].rstrip().endswith("1 seed  done")
     assert said[3] == AHEAD.removeprefix("cell0/")
     assert display.console.file.getvalue() == ""
 
@@ -231,6 +233,44 @@ def done(row, round, status="done"):
     return replace(row, round=round, status=status, seconds=1.25, message="why")
 
 
+def test_until_the_first_round_is_done_the_time_of_compiling_is_shown(clock):
+    spec = experiment(LOCAL, rounds=1000, seeds=2)
+    rows = Workbench().check(spec)
+    display = Display(spec, console=terminal(), get_time=clock)
+    display.progress(rows[0].id, Progress(0, 1000, 0.0, {}))
+    clock.now += 7
+    assert lines(display, display.view())[0].strip() == f"{COMPILING}: 0:07 so far"
+    assert "all rounds" not in "".join(lines(display, display.view()))
+    display.progress(rows[0].id, Progress(10, 1000, 0.0, SCORES))
+    assert "10/2000" in lines(display, display.view())[0]
+    assert f"{COMPILING}:" not in "".join(lines(display, display.view()))
+
+
+def test_a_resumed_run_shows_its_rounds_and_that_it_compiles(clock):
+    spec = experiment(LOCAL, rounds=1000)
+    row = Workbench().check(spec)[0]
+    display = Display(spec, console=terminal(), get_time=clock)
+    display.progress(row.id, Progress(600, 1000, 0.0, {}))
+    first, second, *_ = lines(display, display.view())
+    assert first.startswith(COMPILING)
+    assert "600/1000" in second
+
+
+def test_a_sweep_says_that_it_compiles_until_something_is_done(clock, capsys):
+    display = SweepDisplay(terminal(), clock)
+    display.progress("4 runs, round 0", 0.0)
+    clock.now += 5
+    (line,) = lines(display, display.bar)
+    assert f"4 runs, round 0: {COMPILING}" in line
+    assert "0:00:05" in line
+    display.progress("4 runs, round 1", 0.1)
+    assert COMPILING not in lines(display, display.bar)[0]
+    plain = SweepDisplay(Console(file=io.StringIO()))
+    plain.progress("4 runs, round 0", 0.0)
+    plain.progress("2 runs, round 0", 0.0)
+    assert capsys.readouterr().err == f"[  0%] 4 runs, round 0: {COMPILING}\n"
+
+
 def test_late_news_of_a_finished_run_is_ignored():
     spec = experiment(LOCAL)
     display = Display(spec, quiet=True)
@@ -247,10 +287,11 @@ def test_without_a_terminal_a_line_for_each_finished_run(quiet, capsys):
     rows = Workbench().check(spec)
     display = Display(spec, quiet, Console(file=io.StringIO()))
     with display.shown():
+        display.progress(rows[0].id, Progress(0, 6, 0.0, {}))
         display.progress(rows[0].id, Progress(2, 6, 1.0, {}))
         display.finished(done(rows[0], 6))
         display.finished(done(rows[1], 3, "diverged"))
-    first = "[ 50%] cell/local/seed0: 6 rounds in 1.2 s\n"
+    first = f"{COMPILING}\nfirst rounds done after 0:00\n[ 50%] cell/local/seed0: 6 rounds in 1.2 s\n"
     assert capsys.readouterr().err == ("" if quiet else first)
     assert display.console.file.getvalue() == "cell/local/seed1: why\n"
 

@@ -52,6 +52,8 @@ def print_results(results: Results, as_json: bool, out: Path, skip: int = 0) -> 
 
 def print_advice(advice: Advice, folder: Path, as_json: bool) -> None:
     """Print an advice, and where its folder has the pages."""
+    from idiolect.report.advice import page  # here: it loads slowly, and most commands never need it
+
     if as_json:
         print_json({**advice_values(advice), "folder": str(folder)})
         return

@@ -32,6 +32,8 @@ from idiolect.study.run.recording import Progress as RunProgress
 from idiolect.study.spec.experiment import Experiment, run_id
 from idiolect.study.store.store import RunRow
 
+COMPILING = "compiling, usually 10 to 30 s"
+"""What is shown from the start of a program until its first round is done."""
 LONGEST_NAME = 36
 """Characters of a name, at most."""
 _ORDER = {"running": 0, "stopped": 1, "diverged": 2, "waiting": 3, "done": 4}
@@ -98,7 +100,7 @@ def _state(line: Line, ascii_only: bool) -> Text:
     """The current scores with their trend, or why there are none."""
     if not line.scores:
         compiling = line.status == "running" and line.done == 0
-        return Text("compiling" if compiling else line.status, style="dim")
+        return Text(COMPILING if compiling else line.status, style="dim")
     text = Text()
     for model, course in line.scores.items():
         values = [value for _, value in course]
@@ -112,6 +114,8 @@ def _state(line: Line, ascii_only: bool) -> Text:
         text.append("  ")
     if line.runs > 1:
         text.append(f"seed {line.seed}, {line.ended} of {line.runs} done  ", style="dim")
+    else:
+        text.append("1 seed  ", style="dim")
     if line.status in ("stopped", "diverged") or (line.status == "done" and line.runs == 1):
         text.append(line.status, style="red" if line.status == "diverged" else "dim")
     return text
@@ -159,8 +163,9 @@ class SpeedColumn(ProgressColumn):
 class Display:
     """Progress of all runs: one bar for all of them with the time left, and a line for each method with its score.
 
-    Without a terminal: one line for each finished run, and each hint once. folder: where the runs are recorded, from
-    which scores and hints are read, and where the pulse is written for other readers; None shows only rounds.
+    Until the first round is done, a line says that a program is compiled, and for how long. Without a terminal: that
+    line, one line for each finished run, and each hint once. folder: where the runs are recorded, from which scores
+    and hints are read, and where the pulse is written for other readers; None shows only rounds.
     get_time: a clock in seconds.
     """
 
@@ -185,6 +190,7 @@ class Display:
         self.over: set[str] = set()
         self.at_work: dict[str, tuple[int, float]] = {}
         self.told: set[tuple[str, str, str]] = set()
+        self.begun, self.moving = False, False
         self.follower = Follower(folder, experiment)
         bar = BarColumn(8, table_column=Column(width=8))
         self.everything = Progress(
@@ -207,7 +213,12 @@ class Display:
 
     def view(self) -> RenderableType:
         """What is on the screen now."""
-        return Group(self.everything, live(self.standing, self.console, total=False))
+        task = self.everything.tasks[0]
+        first: list[RenderableType] = (
+            [] if self.moving else [Text(f"{COMPILING}: {clock(task.elapsed or 0.0)} so far")]
+        )
+        bar: list[RenderableType] = [self.everything] if self.moving or task.completed else []
+        return Group(*first, *bar, live(self.standing, self.console, total=False))
 
     def pulse(self) -> Pulse:
         """How far the runs are, for others."""
@@ -233,6 +244,9 @@ class Display:
         """Show the progress of a run."""
         if name in self.over:
             return
+        if not self.begun and not self.live and not self.quiet:
+            print(COMPILING, file=sys.stderr, flush=True)
+        self.begun = True
         self.at_work[name] = progress.round, progress.rate
         self._reach(name, progress.round)
 
@@ -253,6 +267,12 @@ class Display:
     def _reach(self, name: str, round: int) -> None:
         """Count a run's rounds; those that were done before this launch do not count for the speed."""
         if name in self.done:
+            if round > self.done[name] and not self.moving:
+                self.moving = True
+                if not self.live and not self.quiet:
+                    print(
+                        f"first rounds done after {clock(self.everything.tasks[0].elapsed or 0.0)}", file=sys.stderr
+                    )
             self.everything.advance(self.total, round - self.done[name])
         else:
             self._skip(round)
@@ -264,7 +284,7 @@ class Display:
 
 
 class SweepDisplay:
-    """Progress of a sweep: one bar with the time left; without a terminal a line at each tenth.
+    """Progress of a sweep: one bar with the time left; without a terminal a line at the start and at each tenth.
 
     folder: where it is recorded, whose pulse is written for others who look on.
     """
@@ -283,7 +303,7 @@ class SweepDisplay:
             get_time=get_time,
             speed_estimate_period=_MEMORY,
         )
-        self.task = self.bar.add_task("compiling", total=1.0)
+        self.task = self.bar.add_task(COMPILING, total=1.0)
         self.tenths = 0
         self.begun = False
 
@@ -303,6 +323,9 @@ class SweepDisplay:
 
     def progress(self, text: str, share: float) -> None:
         """Show what is running, and the share of the sweep that is done."""
+        text = text if share else f"{text}: {COMPILING}"
+        if not self.begun and not share and not self.console.is_terminal:
+            _print(share, text)
         self.begun = True
         self.bar.update(self.task, description=text, completed=share)
         tenths = int(share * 10 + 1e-9)
