@@ -55,6 +55,7 @@ install_import_hook("idiolect", "tests.checking.checked")
 if TYPE_CHECKING:
     from idiolect.data.federated import FederatedData
 
+BROWSERS = ("chromium", "chromium-browser", "google-chrome", "chrome")
 FULL = 1_500_000_000  # bytes of a process beyond which its compiled programs are dropped between two files
 
 
@@ -180,3 +181,18 @@ def resident() -> int:
     """Bytes of memory that this process has; 0 where the system does not say."""
     file = Path("/proc/self/statm")
     return int(file.read_text().split()[1]) * os.sysconf("SC_PAGE_SIZE") if file.is_file() else 0
+
+
+@pytest.fixture(scope="session")
+def browser() -> Iterator[Any]:
+    """One headless Chromium for all tests of pages; they are skipped without one."""
+    playwright = pytest.importorskip(
+        "playwright.sync_api", reason="playwright is not installed: pip install -e '.[dev]'"
+    )
+    found = next(filter(None, map(shutil.which, BROWSERS)), None)
+    if found is None:
+        pytest.skip("no Chromium on this machine: apt-get install chromium")
+    with playwright.sync_playwright() as running:
+        launched = running.chromium.launch(executable_path=found, args=["--no-sandbox"])
+        yield launched
+        launched.close()

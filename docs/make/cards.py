@@ -1,6 +1,5 @@
 """One card a method, made of its docstring, its settings, its tests, the logs of sites and the measured tables."""
 
-import ast
 import re
 import tomllib
 from inspect import getsourcefile, signature
@@ -8,7 +7,7 @@ from itertools import takewhile
 from pathlib import Path
 from typing import Any
 
-from docs.make import notation
+from docs.make import notation, settings
 from docs.make.measured import measured
 from idiolect.algorithms.base import Algorithm
 from idiolect.algorithms.registry import ALGORITHMS, hyperparameters
@@ -20,6 +19,8 @@ ROOT = Path(__file__).parents[2]
 NO_CODE = "No published code was compared with it."
 NOTES = tomllib.loads((Path(__file__).parent / "notes.toml").read_text())
 """What no docstring says: when a method is to be used (`use`), what its published code does (`code`)."""
+PROOFS: dict[str, dict[str, str]] = tomllib.loads((Path(__file__).parent / "proofs.toml").read_text())
+"""By method: the name of a test without `test_`, and the sentence that it proves."""
 FAMILIES = {
     "Near a shared model": "pfedme ditto apfl l2gd perfedavg reptile fedavg-ft",
     "A shared body, private heads": "pflego fedper fedrep lg-fedavg fedbabu fedrecon",
@@ -65,8 +66,8 @@ def card(name: str) -> str:
         f"`{name}`: {notation.plain(cls.summary)}.",
         problem(cls),
         *(["## When to use it\n\n" + notation.symbols(note["use"].strip())] if "use" in note else []),
-        settings(cls),
-        "## What travels\n\n" + travels(name),
+        settings_of(cls),
+        "## Data sent\n\n" + travels(name),
         "## What published code does\n\n" + notation.symbols(note.get("code", NO_CODE).strip()),
         proof(name, cls),
         "## Measured\n\n" + measured(name),
@@ -119,15 +120,13 @@ def _paragraph(paragraph: str) -> str:
     )
 
 
-def settings(cls: type[Algorithm]) -> str:
-    """A table of the settings: default, and what the docstrings say."""
+def settings_of(cls: type[Algorithm]) -> str:
+    """A table of the settings: default, range, and what each is in words; then what the docstrings say."""
     said = meanings(cls)
-    rows = [
-        f"| `{key}` | `{value}` | {notation.inline(said.get(key, 'see above'))} |"
-        for key, value in hyperparameters(cls).items()
-    ]
-    table = "\n".join(["## Settings", "", "| | default | |", "|---|---|---|", *rows])
-    return "\n\n".join([table, *(notation.inline(text) for text in remarks(cls))])
+    head = ["| setting | default | range | what it is, when to change it |", "|---|---|---|---|"]
+    table = "\n".join(["## Settings", "", *head, *settings.rows(cls, said)])
+    notes = [notation.inline(text) for text in remarks(cls)]
+    return "\n\n".join(one for one in [table, *notes, settings.details(said)] if one)
 
 
 def remarks(cls: type[Algorithm]) -> list[str]:
@@ -178,26 +177,13 @@ def tests_of(cls: type[Algorithm]) -> list[Path]:
     return [file for file in files if (stem := file.stem.removeprefix("test_")) == module or stem not in others]
 
 
-_NOT_THE_METHOD = ("out_of_range", "is_refused", "is_checked", "is_named", "execution", "at_once", "must_be")
-
-
 def proof(name: str, cls: type[Algorithm]) -> str:
-    """The sentences that its tests prove, as their names say them."""
-    lines = [f"## What proves it\n\nThe tests of `{name}`, by the names that they have:", ""]
-    for file in tests_of(cls):
-        tree = ast.parse(file.read_text())
-        tests = [node for node in tree.body if isinstance(node, ast.FunctionDef) and node.name.startswith("test_")]
-        path = file.relative_to(ROOT).as_posix()
-        lines.append(
-            f"[{path}](../../{path}): {notation.inline(' '.join((ast.get_docstring(tree) or '').split()))}\n"
-        )
-        for test in tests:
-            if not any(word in test.name for word in _NOT_THE_METHOD):
-                more = " ".join((ast.get_docstring(test) or "").split())
-                sentence = test.name.removeprefix("test_").replace("_", " ").replace(" s ", "'s ")
-                lines.append(f"- {sentence}" + (f". {notation.inline(more)}" if more else ""))
-        lines.append("")
-    return "\n".join(lines).rstrip()
+    """The sentences that its tests prove, with links to all of them."""
+    files = [file.relative_to(ROOT).as_posix() for file in tests_of(cls)]
+    links = ", ".join(f"[{path}](../../{path})" for path in files)
+    lines = [f"- {notation.symbols(sentence)}" for sentence in PROOFS.get(name, {}).values()]
+    checks = "All tests of the method, with their oracles, are in" if lines else "The tests of the method are in"
+    return "\n".join(["## What is proven", "", *lines, *([""] if lines else []), f"{checks} {links}."])
 
 
 def example(name: str, cls: type[Algorithm]) -> str:

@@ -17,15 +17,19 @@ from docs.make import cards, commands, drawn, fields, notation, notebook, public
 
 def made() -> dict[str, str]:
     """Every page that is made of the package: text by path in the site."""
-    return {**cards.pages(), **public.pages(), "commands.md": commands.page(), "notebook.md": notebook.page()}
+    return {**cards.pages(), **public.pages(), **commands.pages(), **notebook.pages()}
+
+
+FILLED = {"Cards": cards.navigation, "Commands": commands.navigation, "Python": public.navigation}
+"""The empty entries of the navigation, and what fills them."""
 
 
 def on_config(config: MkDocsConfig) -> MkDocsConfig:
-    """Put the methods' cards into the navigation, where it says `Cards`."""
-    for entry in config.nav or []:
-        for part in entry.get("Methods", []):
-            if isinstance(part, dict) and "Cards" in part:
-                part["Cards"] = cards.navigation()
+    """Fill the empty entries of the navigation: the methods' cards, the commands, the packages."""
+    for section in config.nav or []:
+        for part in next(iter(section.values())):
+            if isinstance(part, dict) and (name := next(iter(part))) in FILLED and not part[name]:
+                part[name] = FILLED[name]()
     return config
 
 

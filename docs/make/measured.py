@@ -10,6 +10,8 @@ from idiolect.metrics.registry import METRICS
 
 ROOT = Path(__file__).parents[2]
 PROTOCOLS = ("as-written", "as-published")
+MOST = 8
+"""Lines of a card's table; a link leads to the others."""
 Row = dict[str, str]
 
 
@@ -55,9 +57,10 @@ def chosen(name: str) -> list[tuple[str, list[Row]]]:
         found += [(folder, [row for row in own if row["model"] == first[row["cell"]]])] if own else []
     labelled = [one for one in found if one[1][0]["method"] in (name, f"{name}-ft") and "/fig" not in one[0]] or found
     written = {folder.removesuffix("-as-written") for folder, _ in labelled if folder.endswith("-as-written")}
-    return [
+    kept = [
         one for one in labelled if "-as-published" not in one[0] or one[0][: -len("-as-published")] not in written
     ]
+    return sorted(kept, key=lambda one: not one[0].startswith(f"{name}/"))  # its own paper's tables first
 
 
 def measured(name: str) -> str:
@@ -65,8 +68,8 @@ def measured(name: str) -> str:
     found = chosen(name)
     if not found:
         return "Not measured: no table under [results](../../results/README.md) has it."
-    lines = ["| report | cell | model | seeds | score | Local | FedAvg |", "|---|---|---|---|---|---|---|"]
-    for folder, rows in found:
+    lines: list[str] = []
+    for folder, rows in turns(found):
         for row in rows:
             others = [beside(folder, row, other) for other in (("local", "local"), ("fedavg", "global"))]
             label = "" if row["method"] in (name, f"{name}-ft") else f", {row['method']}"
@@ -74,12 +77,25 @@ def measured(name: str) -> str:
             report = f"[{folder}](../../results/{folder}/report.md)"
             words = [report, row["cell"] + label + metric, f"`{row['model']}`", row["seeds"], score(row), *others]
             lines.append(f"| {' | '.join(words)} |")
+    head = ["| report | cell | model | seeds | score | Local | FedAvg |", "|---|---|---|---|---|---|---|"]
+    whole = sum(len(rows) for _, rows in found)
+    others = f"These are {MOST} of {whole} lines. [All results](../../results/README.md) have every table."
+    more = [others, ""] if whole > MOST else []
     note = (
         "Accuracy in %, or the metric that is named, over all clients' test samples, in the round that the report "
         "names; mean ± half of the 95 % interval over seeds (Student's t). Local: local training. FedAvg: its one "
         "model. A dash: not in that table. Settings are those of the report."
     )
-    return "\n".join([*lines, "", note])
+    return "\n".join([*head, *lines, "", *more, note])
+
+
+def turns(found: list[tuple[str, list[Row]]]) -> list[tuple[str, list[Row]]]:
+    """Return at most `MOST` lines: half of them of the first report, and the others of all in turns."""
+    kept = [0 for _ in found]
+    kept[0] = min(MOST // 2, len(found[0][1]))
+    while sum(kept) < MOST and (left := [at for at, (_, rows) in enumerate(found) if kept[at] < len(rows)]):
+        kept[min(left, key=lambda at: kept[at])] += 1
+    return [(folder, rows[: kept[at]]) for at, (folder, rows) in enumerate(found) if kept[at]]
 
 
 def beside(folder: str, row: Row, other: tuple[str, str]) -> str:

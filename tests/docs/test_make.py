@@ -5,10 +5,11 @@ import importlib
 import re
 import tomllib
 from pathlib import Path
+from typing import Any
 
 import pytest
 
-from docs.make import cards, commands, fields, measured, public, repository
+from docs.make import cards, commands, fields, measured, public, repository, settings
 from docs.make.cards import FAMILIES, NOTES, ROOT, card, documented, hyperparameters, navigation
 from docs.make.notation import display, inline, latex, rows, typeset
 from idiolect.algorithms.registry import ALGORITHMS
@@ -77,15 +78,17 @@ def test_every_method_has_a_card_and_a_place() -> None:
     assert {*" ".join(FAMILIES.values()).split()} <= ALGORITHMS.keys()
     placed = [page for family in navigation() for pages in family.values() for page in pages]
     assert sorted(placed) == sorted(cards.pages())
-    assert all(f"api/{package}.md" in NAV for package in public.GROUPS)
+    assert all(f"- {part}: []" in NAV for part in ("Cards", "Commands", "Python"))
 
 
 @pytest.mark.parametrize("name", ALGORITHMS)
 def test_a_card_tells_all_that_the_docstring_does(name: str) -> None:
     text = card(name)
-    for heading in ("The problem and a round", "When to use it", "Settings", "What travels", "Measured", "Run it"):
+    for heading in ("The problem and a round", "When to use it", "Settings", "Data sent", "Measured", "Run it"):
         assert text.count(f"\n## {heading}\n") == 1
     assert all(f"| `{key}` |" in text for key in hyperparameters(ALGORITHMS[name]))
+    assert all(settings.in_words(name, key) for key in hyperparameters(ALGORITHMS[name]))
+    assert len(text.partition("## Measured")[2].partition("## Run it")[0].split("\n| ")) - 2 <= measured.MOST
     assert "merror" not in text
     assert "\\text" not in text
     assert cards.tests_of(ALGORITHMS[name])
@@ -98,12 +101,12 @@ def test_a_card_tells_all_that_the_docstring_does(name: str) -> None:
 
 def test_a_score_is_that_of_the_table_and_what_has_none_says_so() -> None:
     with (ROOT / "results" / "pfedme" / "table1-as-written" / "table.csv").open() as lines:
-        row = next(r for r in csv.DictReader(lines) if (r["cell"], r["method"]) == ("synthetic-mlr", "pfedme"))
+        row = next(r for r in csv.DictReader(lines) if (r["cell"], r["method"]) == ("mnist-clean-mlr", "pfedme"))
     mean, half = (f"{100 * float(row[key]):.2f}" for key in ("pooled", "pooled_ci95"))
     line = next(
         x
         for x in measured.measured("pfedme").splitlines()
-        if "pfedme/table1-as-written" in x and "synthetic-mlr" in x
+        if "pfedme/table1-as-written" in x and "mnist-clean-mlr" in x
     )
     assert f"| {mean} ± {half} |" in line
     tried = {row["name"] for rows in measured.tables().values() for row in rows}
@@ -111,10 +114,37 @@ def test_a_score_is_that_of_the_table_and_what_has_none_says_so() -> None:
         assert ("Not measured" in measured.measured(name)) == (name not in tried), name
 
 
-def test_tests_are_named_as_they_are() -> None:
+def test_what_is_proven_is_proven_by_a_test_of_the_method() -> None:
     names = [path.stem for path in cards.tests_of(ALGORITHMS["fedu"])]
     assert names == ["test_fedu", "test_fedu_mixing"]
-    assert "- the prox point is the closed form" in cards.proof("pfedme", ALGORITHMS["pfedme"])
+    assert "- The inner solution is the prox point in closed form.\n" in cards.proof("pfedme", ALGORITHMS["pfedme"])
+    assert cards.PROOFS.keys() == ALGORITHMS.keys()
+    for method, sentences in cards.PROOFS.items():
+        source = "".join(path.read_text() for path in cards.tests_of(ALGORITHMS[method]))
+        for test, sentence in sentences.items():
+            assert f"\ndef test_{test}(" in source, (method, test)
+            assert sentence[0].isupper() or sentence.startswith("mmFL"), sentence
+            assert sentence.endswith("."), sentence
+
+
+def test_ranges_of_settings_are_those_that_the_method_checks() -> None:
+    found = {key: settings.choices(ALGORITHMS["pfedme"], key) for key in hyperparameters(ALGORITHMS["pfedme"])}
+    assert found["rate"] == "number &gt; 0"
+    assert found["hidden_l2"] == "number ≥ 0"
+    assert (found["local_steps"], found["epochs"]) == ("whole number, ≥ 1", "whole number, ≥ 0")
+    assert found["batches"] == "`fresh`, `epoch`, `cyclic`"
+    assert settings.choices(ALGORITHMS["fedrecon"], "support") == "number ≥ 0 and ≤ 1"
+    assert settings.choices(ALGORITHMS["fedavg"], "server_optimizer").startswith("`None`, `adagrad`, ")
+    known = {key for cls in ALGORITHMS.values() for key in hyperparameters(cls)}
+    assert settings.WORDS["all"].keys() <= known
+    assert settings.WORDS.keys() - {"all"} <= ALGORITHMS.keys()
+
+
+def test_half_of_the_lines_are_of_the_first_report() -> None:
+    rows = [{"cell": str(at)} for at in range(9)]
+    kept = measured.turns([("a", rows), ("b", rows[:2]), ("c", rows[:3])])
+    assert [(folder, len(some)) for folder, some in kept] == [("a", 4), ("b", 2), ("c", 2)]
+    assert measured.turns([("a", rows[:2])]) == [("a", rows[:2])]
 
 
 def test_every_field_of_an_experiment_file_is_explained() -> None:
@@ -127,15 +157,28 @@ def test_every_field_of_an_experiment_file_is_explained() -> None:
     assert RULE in fields.with_rule((ROOT / "docs" / "verdicts.md").read_text())
 
 
-def test_every_command_and_option_is_there() -> None:
-    text = commands.page()
-    found = dict(commands.every())
+def test_every_command_has_a_page_with_every_option() -> None:
+    pages, found = commands.pages(), dict(commands.every())
     assert {"idiolect compare", "idiolect hub run", "idiolect site init"} <= found.keys()
     for name, command in found.items():
-        section = text.partition(f"## {name}\n")[2].partition("\n## ")[0]
+        if name == "idiolect":
+            text = pages["commands.md"]
+        else:
+            text = pages[commands.path(name)]
+            assert f"]({commands.path(name)}) |" in pages["commands.md"]
         for parameter in command.params:
             if parameter.param_type_name == "option" and parameter.name != "help" and not parameter.hidden:
-                assert all(option in section for option in parameter.opts), (name, parameter.opts)
+                assert all(option in text for option in parameter.opts), (name, parameter.opts)
+    assert sorted(linked(commands.navigation())) == sorted(pages)
+
+
+def linked(entries: list[Any]) -> list[str]:
+    """The pages of a part of the navigation."""
+    found: list[str] = []
+    for one in entries:
+        inner = [] if isinstance(one, str) else next(iter(one.values()))
+        found += [one] if isinstance(one, str) else linked(inner if isinstance(inner, list) else [inner])
+    return found
 
 
 @pytest.mark.parametrize("package", public.GROUPS)
@@ -148,7 +191,11 @@ def test_every_public_name_is_in_the_reference(package: str) -> None:
         home = public.home(package, name)
         module, _, last = home.rpartition(".")
         assert hasattr(importlib.import_module(module), last)
-        assert f"::: {home}\n" in public.page(package)
+        there = public.ELSEWHERE.get((package, name), package)
+        pages = {uri: text for uri, text in public.pages().items() if uri.startswith(f"api/{there}/")}
+        (uri,) = (uri for uri, text in pages.items() if f"::: {home}\n" in text)
+        assert f"[`{name}`]({uri.removeprefix('api/')}#{home})" in public.page(package)
+    assert sorted(linked(public.navigation())) == sorted(public.pages())
 
 
 def test_links_find_files_of_the_repository() -> None:

@@ -1,6 +1,5 @@
-"""Toy comparisons that nobody writes to; and one headless Chromium for all tests of pages, skipped without one."""
+"""Toy comparisons that nobody writes to; and pages that are opened in a headless Chromium."""
 
-import shutil
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Any
@@ -55,9 +54,6 @@ def cell(toy):
     return toy.experiment.cells[0]
 
 
-NAMES = ("chromium", "chromium-browser", "google-chrome", "chrome")
-
-
 @dataclass
 class Opened:
     """A page that was opened, and what it said and asked for of others while it lived; asked: of its own address."""
@@ -66,20 +62,6 @@ class Opened:
     address: str
     log: list[str]
     asked: list[str]
-
-
-@pytest.fixture(scope="session")
-def browser() -> Iterator[Any]:
-    playwright = pytest.importorskip(
-        "playwright.sync_api", reason="playwright is not installed: pip install -e '.[dev]'"
-    )
-    found = next(filter(None, map(shutil.which, NAMES)), None)
-    if found is None:
-        pytest.skip("no Chromium on this machine: apt-get install chromium")
-    with playwright.sync_playwright() as running:
-        launched = running.chromium.launch(executable_path=found, args=["--no-sandbox"])
-        yield launched
-        launched.close()
 
 
 @pytest.fixture(scope="session")

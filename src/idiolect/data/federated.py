@@ -198,8 +198,8 @@ class FederatedData:
     Raises `DataError` if a split has another number of clients, a client has no training sample, or a feature or
     target is NaN or infinite. A client without test (or validation) samples has no score there: NaN.
 
-    classes: the class names of a classification task, empty for regression. Where clients number their own
-        classes (`own_labels`), label k means another class at each client, and these are only numbers.
+    classes: the class names of a classification task, empty for regression. These are only numbers where clients
+        number their own classes (`own_labels`), so that label k means another class at each client.
     notes: caveats for a reader of the results (a leak by design, imputed values); shown in every report.
     provenance: what reproduces the data (source, partition name, seed, hashes); stored with every run.
     modalities: the layout of a sample's modalities in its vector; None for data of one modality.
