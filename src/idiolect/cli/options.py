@@ -175,17 +175,13 @@ def is_file(path: Path) -> bool:
         return False
 
 
-_MAY_BE_NUMBERS = ("table", "school", "mosei")
-"""The sources whose labels may be numbers; their task is known when they are read."""
-
-
 def auto_model(spec: Mapping[str, Any], bench: Workbench) -> str:
     """Choose the default model: "linear" for regression, "mlr" for classification.
 
-    Data whose labels may be numbers are read to find their task; the bench caches them.
+    Data that do not name their task are read to find it; the bench caches them.
     """
-    regression = spec["name"] in _MAY_BE_NUMBERS and bench.read(spec).task == "regression"
-    return "linear" if regression else START
+    task = sources.task_of(spec["name"]) or bench.read(spec).task
+    return "linear" if task == "regression" else START
 
 
 def with_auto_model(experiment: Experiment, changed: Mapping[str, Any], bench: Workbench) -> Experiment:
