@@ -30,7 +30,7 @@ class Checkpoint:
 def save_checkpoint(path: Path, checkpoint: Checkpoint, run_hash: str) -> None:
     """Replace the last checkpoint atomically. run_hash: of the configuration and the data.
 
-    If the clients' private states lie in a file, the checkpoint is committed to that file together with them.
+    If the clients' private states are in a file, the checkpoint is committed to that file together with them.
     """
     content = _to_bytes(checkpoint, run_hash)
     if isinstance(checkpoint.state.private, PrivateRows):
@@ -109,7 +109,7 @@ def load_checkpoint(path: Path, like: State, run_hash: str) -> Checkpoint | None
 
 
 def plain(state: State) -> State:
-    """Replace the state's typed key by its data, and drop private states that lie in a file."""
+    """Replace the state's typed key by its data, and drop private states that are in a file."""
     if isinstance(state.private, PrivateRows):
         state = replace(state, private=None)
     if not jnp.issubdtype(state.seed.dtype, jax.dtypes.prng_key):

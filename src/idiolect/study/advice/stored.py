@@ -54,12 +54,12 @@ def is_advice(folder: Path) -> bool:
 
 
 def how_it_goes_on(folder: Path) -> str:
-    """The line that says of an advice how it goes on, or that it is finished."""
+    """The line that says how to continue an advice, or that it is finished."""
     if (folder / FILE).is_file():
         return f"the advice in '{folder}' is finished; see: idiolect show {shlex.quote(str(folder))}"
     command = command_of(folder)
     return f"the advice in '{folder}' is not finished; " + (
-        f"go on with: {command}" if command else "ask again with the same settings, and it goes on"
+        f"continue with: {command}" if command else "ask again with the same settings, and it continues"
     )
 
 
