@@ -1,7 +1,6 @@
 """Options that commands share, the parsing of their values into settings, and the check of their outputs."""
 
 import ast
-import json
 import os
 from collections.abc import Collection, Mapping
 from enum import StrEnum
@@ -11,6 +10,7 @@ from typing import Annotated, Any
 import typer
 
 from idiolect.core.errors import ConfigError, unknown
+from idiolect.core.files import json_of
 from idiolect.data.sets import registry as sources
 from idiolect.study.run.resolve import Workbench
 from idiolect.study.spec.experiment import Experiment, digest
@@ -225,7 +225,7 @@ def assignments(pairs: list[str] | None, metric: str = "") -> dict[str, Any]:
 
 def value_of(text: str) -> Any:
     """Read the value of a setting from its text."""
-    for read in (json.loads, ast.literal_eval if text.startswith(_PYTHON) else json.loads):
+    for read in (json_of, ast.literal_eval if text.startswith(_PYTHON) else json_of):
         try:
             value = read(text)
         except (ValueError, SyntaxError, TypeError, MemoryError, RecursionError):

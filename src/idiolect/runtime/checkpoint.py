@@ -11,7 +11,7 @@ import jax
 import jax.numpy as jnp
 
 from idiolect.core.errors import StoreError
-from idiolect.core.files import atomic_write
+from idiolect.core.files import atomic_write, json_of
 from idiolect.runtime.private_rows import PrivateRows
 from idiolect.runtime.round import State
 
@@ -61,7 +61,7 @@ def saved_round(path: Path) -> int:
     """The round of the checkpoint in a file; -1 if there is none."""
     try:
         with path.open("rb") as file:
-            return int(json.loads(file.readline())["round"])
+            return int(json_of(file.readline())["round"])
     except (OSError, ValueError, KeyError, TypeError):
         return -1
 
@@ -85,7 +85,7 @@ def load_checkpoint(path: Path, like: State, run_hash: str) -> Checkpoint | None
         return None
     line, _, payload = content.partition(b"\n")
     try:
-        header = json.loads(line)
+        header = json_of(line)
     except ValueError:
         header = None
     if not isinstance(header, dict) or header.get("format") != FORMAT:

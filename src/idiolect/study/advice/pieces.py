@@ -19,7 +19,7 @@ import numpy as np
 from pydantic import TypeAdapter
 
 from idiolect.core.errors import ConfigError, DataError, StoreError
-from idiolect.core.files import alone, atomic_write, clear_scratch, no_empty_folders
+from idiolect.core.files import alone, atomic_write, clear_scratch, json_of, no_empty_folders
 from idiolect.core.rights import make_folder
 from idiolect.study.advice.race import Choice, Raced
 from idiolect.study.advice.scored import Candidate
@@ -132,7 +132,7 @@ def command_of(out: Path) -> str:
 
 def _question(out: Path) -> dict[str, Any]:
     with suppress(OSError, ValueError):
-        stored = json.loads((out / RACE / _QUESTION).read_text(encoding="utf-8"))
+        stored = json_of((out / RACE / _QUESTION).read_bytes())
         if isinstance(stored, dict) and isinstance(stored.get("asked"), dict):
             return stored
     return {}

@@ -9,7 +9,7 @@ from typing import Any
 from pydantic import TypeAdapter, ValidationError
 
 from idiolect.core.errors import StoreError, first_of
-from idiolect.core.files import atomic_write
+from idiolect.core.files import atomic_write, json_of
 from idiolect.study.advice.advise import Advice
 from idiolect.study.advice.pieces import RACE, command_of
 
@@ -30,7 +30,7 @@ def stored_advice(folder: Path) -> Advice:
     if not path.is_file():
         raise StoreError(how_it_goes_on(folder))
     try:
-        stored = json.loads(path.read_text(encoding="utf-8"))
+        stored = json_of(path.read_bytes())
         version = stored["version"]
         if version == VERSION:
             advice = TypeAdapter(Advice).validate_python(stored["advice"])
