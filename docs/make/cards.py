@@ -12,8 +12,7 @@ from docs.make.measured import measured
 from idiolect.algorithms.base import Algorithm
 from idiolect.algorithms.registry import ALGORITHMS, hyperparameters
 from idiolect.core import docstrings
-from idiolect.core.docstrings import POINTS as _POINTS
-from idiolect.core.docstrings import explained, text_of
+from idiolect.core.docstrings import POINTS, explained, text_of
 
 ROOT = Path(__file__).parents[2]
 NO_CODE = "No published code was compared with it."
@@ -134,8 +133,8 @@ def remarks(cls: type[Algorithm]) -> list[str]:
     left: dict[str, str] = {}
     for one in documented(cls):
         for key, text in explained(text_of(one), set(hyperparameters(cls)))[0].items():
-            rest = _POINTS.sub("", text).removeprefix("the clients' SGD").strip(" ,;.")
-            if _POINTS.search(text) and len(rest) > 3:
+            rest = POINTS.sub("", text).removeprefix("the clients' SGD").strip(" ,;.")
+            if POINTS.search(text) and len(rest) > 3:
                 left[rest] = f"{left[rest]}, `{key}`" if rest in left else f"`{key}`"
     return [f"{keys}: {rest}." for rest, keys in left.items()]
 
@@ -143,9 +142,6 @@ def remarks(cls: type[Algorithm]) -> list[str]:
 def meanings(cls: type[Algorithm]) -> dict[str, str]:
     """What the docstrings say of each setting; where the method's points to a base class, what that one says."""
     return docstrings.meanings(map(text_of, documented(cls)), set(hyperparameters(cls)))
-
-
-"""A docstring that leaves the explanation to a base class."""
 
 
 def travels(name: str) -> str:

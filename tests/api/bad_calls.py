@@ -36,7 +36,7 @@ from idiolect.graphs import (
     ring,
     star,
 )
-from idiolect.graphs.generators import parse_graph
+from idiolect.graphs.registry import parse_graph
 
 Bad = tuple[Callable[[], Any], str]
 

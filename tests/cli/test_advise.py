@@ -93,9 +93,8 @@ def test_ctrl_c_keeps_what_is_finished_and_the_same_command_goes_on(
     for command in (("report", "in two"), ("show", "in two"), ("resume", "in two")):
         code, out, err = commandline(*command)
         assert (code, out) == (1, "")
-        assert (
-            err == f"error: the advice in 'in two' is not finished; go on with: {shlex.join(['idiolect', *typed])}\n"
-        )
+        again = shlex.join(["idiolect", *typed])
+        assert err == f"error: the advice in 'in two' is not finished; continue with: {again}\n"
     assert commandline(*typed)[0] == 0
     whole, in_two = (json.loads(Path(name, "advice.json").read_text())["advice"] for name in ("whole", "in two"))
     for advice in (whole, in_two):

@@ -1,4 +1,5 @@
 import errno
+import json
 import os
 import subprocess
 import sys
@@ -9,6 +10,7 @@ import pytest
 
 from idiolect.core.errors import ConfigError, DivergedError, StoreError
 from idiolect.core.files import (
+    DEEPEST,
     alone,
     atomic_write,
     cache_folder,
@@ -230,6 +232,26 @@ def test_a_nesting_that_is_too_deep_is_named() -> None:
         json_of(DEEP)
     with pytest.raises(tomllib.TOMLDecodeError, match="nested too deeply"):
         toml_of(f"a = {DEEP}")
+
+
+@pytest.mark.parametrize(("start", "end"), [("[", "]"), ('{"a": ', "}"), ('[{"b": 1, "a": ', "}]")])
+@pytest.mark.parametrize("extra", [0, 1, 800])
+def test_a_nesting_that_python_could_just_read_is_refused_too(start: str, end: str, extra: int) -> None:
+    """What reads a value, compares it and writes it has a deeper stack than the parser."""
+    each = start.count("[") + start.count("{")
+    levels = (DEEPEST + extra) // each + (extra > 0 and each > 1)
+    text = start * levels + "1" + end * levels
+    if extra == 0:
+        assert json.dumps(json_of(text)).replace(" ", "") == text.replace(" ", "")
+        return
+    with pytest.raises(ValueError, match="nested too deeply"):
+        json_of(text)
+
+
+def test_toml_has_the_same_limit() -> None:
+    assert toml_of(f"a = {'[' * (DEEPEST - 1)}{']' * (DEEPEST - 1)}")["a"]
+    with pytest.raises(tomllib.TOMLDecodeError, match="nested too deeply"):
+        toml_of(f"a = {'[' * DEEPEST}{']' * DEEPEST}")
 
 
 @pytest.mark.parametrize(("value", "shown"), [(None, "None"), (3, "an int"), (b"x", "a bytes"), ([], "a list")])

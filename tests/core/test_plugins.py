@@ -1,5 +1,6 @@
-"""Another package brings a method, a metric and a data set: usable by name, everywhere."""
+"""A file or another package brings a method, a metric, a data set, a model or a graph: usable by name, everywhere."""
 
+import importlib
 import json
 import os
 import subprocess
@@ -72,7 +73,27 @@ def clouds(clients: int = 3, seed: int = 0) -> FederatedData:
         parts[f"c{i}"] = (rng.normal(size=(40, 2)) + 2 * y[:, None]).astype("f4"), y
     return from_arrays(parts)
 '''
-PACKAGE = METHOD + METRIC + DATA
+MODEL = """
+import equinox as eqx
+
+from idiolect.core.plugins import named
+
+
+@named("one-number", description="one number for every class", words="It has no settings.", tasks=("classification",))
+def one_number(spec, feature_shape, num_outputs, key):
+    return eqx.nn.Linear(feature_shape[0], num_outputs, key=key)
+"""
+GRAPH = '''
+from idiolect.core.plugins import named
+from idiolect.graphs import Graph, from_edges
+
+
+@named("ladder", of=lambda data: data.num_clients)
+def ladder(num_clients: int, *, rungs: float = 1.0) -> Graph:
+    """Join neighbours."""
+    return from_edges([(k, k + 1, rungs) for k in range(num_clients - 1)], num_clients)
+'''
+PACKAGE = METHOD + METRIC + DATA + MODEL + GRAPH
 ENTRIES = """[idiolect.methods]
 halfway = brought:Halfway
 broken = brought:Nothing
@@ -82,6 +103,12 @@ misses = brought:Misses
 
 [idiolect.data]
 clouds = brought:clouds
+
+[idiolect.models]
+one-number = brought:one_number
+
+[idiolect.graphs]
+ladder = brought:ladder
 """
 PYTHON = """
 import json
@@ -118,8 +145,11 @@ def call(environment: dict[str, str], folder: Path, *words: str) -> subprocess.C
     return done
 
 
-def test_a_package_s_method_metric_and_data_are_used_by_name_in_a_comparison_and_at_sites(tmp_path, environment):
-    words = "-m idiolect compare --data clouds --set data.clients=2 --methods halfway,local --metric misses --seeds 1"
+def test_what_a_package_brings_is_used_by_name_in_a_comparison_and_at_sites(tmp_path, environment):
+    words = (
+        "-m idiolect compare --data clouds --set data.clients=2 --methods halfway,fedu --metric misses --seeds 1 "
+        "--set model.name=one-number --set fedu.graph=ladder(rungs=0.5)"
+    )
     done = call(environment, tmp_path, *words.split(), "--rounds", "2", "--out", "out")
     assert "idiolect.methods 'broken' of brought is left out: AttributeError" in done.stderr
     table = (tmp_path / "out" / "table.csv").read_text()
@@ -206,11 +236,56 @@ def test_what_cannot_be_used_is_left_out_with_its_package_and_the_reason(monkeyp
     assert provided("other", (), taken) == {}
 
 
+def test_a_function_has_the_names_that_it_is_marked_with(monkeypatch):
+    @plugins.named("first", size=1)
+    @plugins.named("second", size=2)
+    def both() -> int:
+        return 3
+
+    assert plugins.names_of(both) == {"first": {"size": 1}, "second": {"size": 2}}
+    assert [*plugins.names_of(both)] == ["first", "second"]
+    assert both() == 3
+    assert plugins.names_of(print) == plugins.names_of(None) == {}
+
+
+def test_two_functions_of_one_name_are_refused(tmp_path, monkeypatch):
+    (tmp_path / "twice" / "inner").mkdir(parents=True)
+    (tmp_path / "twice" / "__init__.py").write_text("")
+    (tmp_path / "twice" / "inner" / "__init__.py").write_text("")
+    for path in ("a.py", "inner/b.py"):
+        marked = "from idiolect.core.plugins import named\n\n\n@named('x')\ndef f():\n    pass\n"
+        (tmp_path / "twice" / path).write_text(marked)
+    monkeypatch.syspath_prepend(tmp_path)
+    with pytest.raises(ConfigError, match=r"twice\.a and twice\.inner\.b both define 'x'"):
+        plugins.named_functions("twice")
+    (tmp_path / "twice" / "inner" / "b.py").write_text("from twice.a import f\n")
+    sys.modules.pop("twice.inner.b")
+    importlib.invalidate_caches()
+    function, facts = plugins.named_functions("twice")["x"]  # what is only imported does not count
+    assert (function.__module__, facts) == ("twice.a", {})
+
+
+def test_a_registry_may_find_its_own_at_the_first_look(monkeypatch):
+    looked: list[int] = []
+
+    def own() -> dict[str, int]:
+        looked.append(1)
+        return {"one": 1, "two": 2}
+
+    monkeypatch.setattr(plugins, "provided", lambda group, known, taken: {"theirs": len(known)})
+    registry: Registry[int] = Registry("g", own, lambda _, value: 0)
+    registry["two"] = 20
+    assert looked == []
+    assert {**registry} == {"one": 1, "two": 20, "theirs": 2}
+    assert looked == [1]
+
+
 FOUND = """
 import sys
-import idiolect.algorithms, idiolect.metrics
-for package, folder in ((idiolect.algorithms, sys.argv[1]), (idiolect.metrics, sys.argv[2])):
-    package.__path__.append(folder)
+import idiolect.algorithms, idiolect.data.sets, idiolect.graphs, idiolect.metrics, idiolect.models
+
+for name in ("algorithms", "metrics", "data.sets", "models", "graphs"):
+    sys.modules[f"idiolect.{name}"].__path__.append(f"{sys.argv[1]}/{name}")
 import idiolect
 from docs.make import cards, stub
 from idiolect.cli.main import app
@@ -221,20 +296,36 @@ assert "from idiolect.algorithms.halfway import Halfway as Halfway" in stub.stub
 assert {"Others": ["methods/halfway.md"]} in cards.navigation()
 assert "| `rate` |" in cards.settings(idiolect.Halfway)
 assert "share of wrong labels" in describe_metrics()["misses"]
-data = idiolect.data.synthetic(clients=3)
-idiolect.compare(data, "mlr", ["halfway"], rounds=2, metric="misses", out=sys.argv[3])
-app(["list", "methods", "halfway"])
+data = idiolect.data.load({"name": "clouds"})
+methods = ["halfway", {"name": "fedu", "graph": "ladder(rungs=0.5)"}]
+idiolect.compare(data, "one-number", methods, rounds=2, metric="misses", out=sys.argv[1] + "/out")
+assert "clouds" in idiolect.data.describe_data() and "ladder" in idiolect.graphs.GRAPHS
+for words in ("methods halfway", "data clouds", "models one-number", "data", "models"):
+    app(["list", *words.split()], standalone_mode=False)
+try:
+    app(["compare", "--data", "cloud", "--methods", "local"])
+except idiolect.ConfigError as error:
+    print(error)
 """
 
 
-def test_a_new_method_or_metric_is_one_file(tmp_path):
-    """Its file in the folder is all: exports, cards, the site's navigation, help and commands know it."""
-    for folder, name, text in (("algorithms", "halfway", METHOD), ("metrics", "misses", METRIC)):
+def test_a_new_method_metric_data_set_model_or_graph_is_one_file(tmp_path):
+    """Its file in the folder is all: exports, cards, the site's navigation, lists, help and commands know it."""
+    for folder, name, text in (
+        ("algorithms", "halfway", METHOD),
+        ("metrics", "misses", METRIC),
+        (
+            "data.sets",
+            "clouds",
+            DATA.replace("\ndef", '\nfrom idiolect.core.plugins import named\n\n\n@named("clouds")\ndef'),
+        ),
+        ("models", "one_number", MODEL),
+        ("graphs", "ladder", GRAPH),
+    ):
         (tmp_path / folder).mkdir()
         (tmp_path / folder / f"{name}.py").write_text(text)
-    folders = [str(tmp_path / name) for name in ("algorithms", "metrics", "out")]
     done = subprocess.run(
-        [sys.executable, "-c", FOUND, *folders],
+        [sys.executable, "-c", FOUND, str(tmp_path)],
         env={**os.environ, "PYTHONPATH": os.pathsep.join([str(ROOT / "src"), str(ROOT)]), "JAX_NUM_CPU_DEVICES": "1"},
         cwd=ROOT,
         capture_output=True,
@@ -243,6 +334,10 @@ def test_a_new_method_or_metric_is_one_file(tmp_path):
     )
     assert done.returncode == 0, done.stderr
     assert "the length of a client's step" in done.stdout
+    assert done.stdout.count("Two clouds of points per client.") == 2  # its page, and the list
+    assert "It has no settings." in done.stdout
+    assert done.stdout.count("one number for every class") == 2
+    assert "unknown data set 'cloud'; did you mean 'clouds'" in done.stdout
     report = (tmp_path / "out" / "report.md").read_text()
     assert "| misses |" in report
     assert "| halfway |" in report

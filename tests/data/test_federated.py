@@ -13,7 +13,7 @@ from idiolect.algorithms.registry import build
 from idiolect.core.errors import ConfigError, DataError
 from idiolect.data.audit import audit_lines
 from idiolect.data.federated import SPLITS, FederatedData, GeneratedSplit, Maker, Split
-from idiolect.graphs.generators import graph_for
+from idiolect.graphs.registry import graph_for
 
 
 class Counted(Maker):

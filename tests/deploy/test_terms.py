@@ -3,9 +3,10 @@
 import pytest
 
 from idiolect.core.errors import DataError
+from idiolect.deploy.headers import Request
 from idiolect.deploy.hub.run import run_hub
 from idiolect.deploy.messages import Message, digest_of_request
-from idiolect.deploy.terms import TRANSPORT, Place, Terms, place_of, terms_of
+from idiolect.deploy.terms import TRANSPORT, Place, Terms
 from idiolect.deploy.transport import InProcess
 from tests.deploy.federation import data_of, experiment_of, hub_of, sites_of
 
@@ -20,28 +21,32 @@ TERMS = {
 PLACE = {"id": 0, "clients": 3, "samples": 30, "cohort": 3.0}
 
 
+def asked_of(**header):
+    return Request.of(Message({"task": "round", "terms": TERMS, "place": PLACE, **header}), "the hub's call")
+
+
 def test_terms_and_places_come_back():
-    terms = terms_of(TERMS)
-    assert terms_of(terms.model_dump(mode="json")) == terms
+    terms = asked_of().its_terms
+    assert asked_of(terms=terms.model_dump(mode="json")).its_terms == terms
     assert terms.method_name == "fedavg"
-    assert place_of(PLACE).neighbours is None
-    assert place_of({**PLACE, "neighbours": {"b": 0.5}}).neighbours == {"b": 0.5}
+    assert asked_of().its_place.neighbours is None
+    assert asked_of(place={**PLACE, "neighbours": {"b": 0.5}}).its_place.neighbours == {"b": 0.5}
 
 
 @pytest.mark.parametrize(
-    ("read", "values", "told"),
+    ("header", "field"),
     [
-        (terms_of, None, "the hub's terms cannot be read: it"),
-        (terms_of, {**TERMS, "rounds": 0}, "terms cannot be read: rounds"),
-        (terms_of, {**TERMS, "code": "x"}, "terms cannot be read: code"),
-        (terms_of, {key: value for key, value in TERMS.items() if key != "method"}, "terms cannot be read: method"),
-        (place_of, {**PLACE, "id": -1}, "place cannot be read: id"),
-        (place_of, {**PLACE, "neighbours": {"b": "x"}}, "place cannot be read: neighbours.b"),
+        ({"terms": 3}, "terms"),
+        ({"terms": {**TERMS, "rounds": 0}}, "terms.rounds"),
+        ({"terms": {**TERMS, "code": "x"}}, "terms.code"),
+        ({"terms": {key: value for key, value in TERMS.items() if key != "method"}}, "terms.method"),
+        ({"place": {**PLACE, "id": -1}}, "place.id"),
+        ({"place": {**PLACE, "neighbours": {"b": "x"}}}, "place.neighbours.b"),
     ],
 )
-def test_what_cannot_be_read_is_one_line(read, values, told):
-    with pytest.raises(DataError, match=told) as error:
-        read(values)
+def test_what_cannot_be_read_is_one_line(header, field):
+    with pytest.raises(DataError, match=f"the hub's call cannot be read: {field}: ") as error:
+        asked_of(**header)
     assert "\n" not in str(error.value)
 
 

@@ -125,3 +125,8 @@ def test_a_page_that_breaks_a_rule_is_printed_with_its_line(
     monkeypatch.setattr(words, "pages", lambda: [ROOT.joinpath("docs/cite.md").relative_to(ROOT)])
     assert words.main() == 1
     assert capsys.readouterr().out == 'docs/cite.md:3: "told": write: report\n'
+
+
+def test_values_of_stored_files_keep_their_names() -> None:
+    assert not findings_in_code('kind = "alone"\ncall = "cannot be told"\n')
+    assert [one.words for one in findings_in_code('kind = "it is alone"\n')] == ["alone"]

@@ -8,13 +8,23 @@ from sklearn.utils.class_weight import compute_class_weight
 import idiolect
 from idiolect.core.errors import ConfigError
 from idiolect.core.losses import LOSSES, Weighted, cross_entropy
+from idiolect.core.plugins import named
 from idiolect.core.tree import is_parameter
 from idiolect.data import from_arrays, number_own_labels
 from idiolect.models.adapt import check_model
 from idiolect.models.cnn import CNN
 from idiolect.models.dense import MLP, LinearRegression, MultinomialLogistic
 from idiolect.models.parts import separate
-from idiolect.models.registry import MODELS, build, complete_spec, describe_models, l2_of, loss_for, loss_of
+from idiolect.models.registry import (
+    MODELS,
+    _provided,
+    build,
+    complete_spec,
+    describe_models,
+    l2_of,
+    loss_for,
+    loss_of,
+)
 
 KEY = jax.random.key(0)
 SMALL_CNN = {"name": "cnn", "channels": [2, 3], "kernel": 3, "dense": 4}
@@ -236,3 +246,16 @@ def test_what_has_no_common_classes_is_refused():
             loss_for(model, data)
     with pytest.raises(ConfigError, match=r"model\.class_weights = 'balance'|unknown class weights"):
         loss_for({"name": "mlr", "class_weights": "balance"}, lopsided())
+
+
+def test_another_package_brings_a_marked_function():
+    @named("mine", description="its own", packed=True)
+    def mine(spec, feature_shape, num_outputs, key):
+        return None
+
+    entry = _provided("mine", mine)
+    assert (entry.builder, entry.description, entry.packed) == (mine, "its own", True)
+    assert entry.tasks == ("classification", "regression")
+    for other in (3, print, build):
+        with pytest.raises(ConfigError, match=r"it is not a function marked by named\('mine', description="):
+            _provided("mine", other)

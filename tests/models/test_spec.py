@@ -21,8 +21,8 @@ from idiolect.models import spec
         (spec.Image, [32, 32, 3], [32, 32, 3]),
         (spec.Penalty, 0, 0.0),
         (spec.Penalty, 0.5, 0.5),
-        (spec.Activation, "tanh", "tanh"),
-        (spec.Padding, "SAME", "SAME"),
+        (spec.ActivationName, "tanh", "tanh"),
+        (spec.PaddingName, "SAME", "SAME"),
         (spec.Initialisation, "zeros", "zeros"),
         (spec.Loss | None, None, None),
         (spec.Loss, "bce", "bce"),
@@ -42,7 +42,7 @@ def test_good_values_are_read(kind, value, read):
         (spec.Layers, [0, [100, 0], "", "ab", None]),
         (spec.Image | None, [[28], [1, 2, 3, 4], [28, 0], 784, "28x28"]),
         (spec.Penalty, [-1e-9, math.nan, math.inf, "0.1", None, True]),
-        (spec.Activation, [3, None, ["relu"]]),
+        (spec.ActivationName, [3, None, ["relu"]]),
     ],
 )
 def test_bad_values_name_the_key(kind, values):
@@ -54,7 +54,7 @@ def test_bad_values_name_the_key(kind, values):
 
 def test_unknown_names_suggest():
     with pytest.raises(ConfigError, match="unknown padding 'valid'; known: SAME, VALID"):
-        checked(spec.Padding, "valid", "model.padding")
-    for kind in (spec.Activation, spec.Activation | None):
+        checked(spec.PaddingName, "valid", "model.padding")
+    for kind in (spec.ActivationName, spec.ActivationName | None):
         with pytest.raises(ConfigError, match="unknown activation 'rellu'; did you mean 'relu'"):
             checked(kind, "rellu", "model.activation")

@@ -19,8 +19,6 @@ TABLES = (".csv", ".tsv", ".parquet", ".pq", ".json", ".jsonl", ".ndjson", ".xls
 """The suffixes of tables' files."""
 START = "mlr"
 """The model that stands for the default one until the data are read, which say the task."""
-_MAY_BE_NUMBERS = ("table", "school", "mosei")
-"""The sources whose labels may be numbers; their task is known when they are read."""
 _DIVISION = {"test": TEST, "validation": VALIDATION}
 _NEAR = 5
 """Files of the folder that an error names, at most."""
@@ -101,10 +99,10 @@ def inputs_of(experiment: Experiment) -> list[Path]:
 def auto_model(spec: Mapping[str, Any], bench: Workbench) -> str:
     """Choose the default model: "linear" for regression, "mlr" for classification.
 
-    Data whose labels may be numbers are read to find their task; the bench caches them.
+    Data that do not name their task are read to find it; the bench caches them.
     """
-    regression = spec["name"] in _MAY_BE_NUMBERS and bench.read(spec).task == "regression"
-    return "linear" if regression else START
+    task = sources.task_of(spec["name"]) or bench.read(spec).task
+    return "linear" if task == "regression" else START
 
 
 def with_auto_model(experiment: Experiment, changed: Mapping[str, Any], bench: Workbench) -> Experiment:

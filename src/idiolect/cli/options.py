@@ -1,7 +1,6 @@
 """Options that commands share, the parsing of their values into settings, and the check of their outputs."""
 
 import ast
-import json
 import os
 from collections.abc import Collection
 from enum import StrEnum
@@ -11,6 +10,7 @@ from typing import Annotated, Any
 import typer
 
 from idiolect.core.errors import ConfigError
+from idiolect.core.files import json_of
 
 WRITTEN = frozenset(
     {
@@ -261,7 +261,7 @@ _PYTHON = ("[", "(", "{", "'", '"', "True", "False", "None")
 
 def value_of(text: str) -> Any:
     """Read the value of a setting from its text."""
-    for read in (json.loads, ast.literal_eval if text.startswith(_PYTHON) else json.loads):
+    for read in (json_of, ast.literal_eval if text.startswith(_PYTHON) else json_of):
         try:
             value = read(text)
         except (ValueError, SyntaxError, TypeError, MemoryError, RecursionError):

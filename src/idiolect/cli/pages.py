@@ -21,9 +21,7 @@ from idiolect.core.settings import settings_of
 from idiolect.data.sets import registry as sources
 from idiolect.metrics import registry as metrics
 from idiolect.models import registry as zoo
-from idiolect.models.dense import ACTIVATIONS
 from idiolect.models.init import INITIALISATIONS
-from idiolect.models.multimodal import ENCODERS, FUSIONS
 from idiolect.report.text import MISSING
 
 EVERY_SOURCE = """
@@ -39,30 +37,6 @@ last_init: how the last layer starts, where not as init says. l2: adds (l2/2) ||
 loss: of one sample, {", ".join(LOSSES)}; where none is named, cross-entropy for classes and half the squared
 error for numbers. class_weights: none, or balanced, where a rare class counts as much as a common one.
 """
-_MLP = f"hidden: widths of the hidden layers. activation: {', '.join(ACTIVATIONS)}."
-_CNN = """
-channels: filters of each convolution, kernel x kernel, stride 1, padding VALID or SAME; after each a max pool over
-windows of side pool, pool_stride apart, pool_padding VALID or SAME. dense: widths of the hidden layers after them.
-image_shape: (height, width) or (height, width, channels), where samples are flattened images.
-"""
-_LSTM = """
-modalities: those of the data's that it takes; all if none are named. features: width of what is made of a modality.
-decoder: widths of the hidden layers between that and the outputs.
-"""
-_MULTIMODAL = f"""{_LSTM.rstrip()}
-encoder: its kind, one for all or a table by modality: auto, {", ".join(ENCODERS)}. channels, kernel, pool: of its
-convolutions. dense: widths of an mlp encoder's hidden layers. fusion: late, the mean of the decoders' outputs; or a
-head on all features: {", ".join(FUSIONS)}.
-"""
-MODEL_WORDS = {
-    "mlp": _MLP,
-    "dnn": _MLP,
-    "cnn": _CNN,
-    "omniglot-cnn": _CNN,
-    "pflego-cifar-cnn": _CNN,
-    "multimodal": _MULTIMODAL,
-    "lstm": _LSTM,
-}
 REQUIRED = "(required)"
 
 
@@ -105,7 +79,7 @@ def model(name: str) -> Page:
     """Build the page of a model of the zoo."""
     entry = _known("model", name, zoo.MODELS)
     settings = {key: value for key, value in zoo.complete_spec(name).items() if key != "name"}
-    return Page((entry.description, MODEL_WORDS.get(name, ""), EVERY_MODEL), settings)
+    return Page((entry.description, entry.words, EVERY_MODEL), settings)
 
 
 def experiment(name: str) -> Page:

@@ -149,6 +149,9 @@ def _short(text: str, digits: int = 8) -> str:
 
 
 _DEEP = "its lists or tables are nested too deeply"
+_NESTS = (dict, list)
+DEEPEST = 100
+"""How deeply lists and tables of a file may be nested: far below the depth at which Python's own functions fail."""
 
 
 def path_of(value: Any, wanted: str) -> Path:
@@ -162,16 +165,33 @@ def path_of(value: Any, wanted: str) -> Path:
 
 
 def json_of(content: str | bytes | bytearray) -> Any:
-    """Parse JSON. Every fault is a `ValueError`, also a nesting deeper than Python can read."""
+    """Parse JSON. Every fault is a `ValueError`, also a nesting deeper than `DEEPEST`."""
     try:
-        return json.loads(content)
+        values = json.loads(content)
     except RecursionError:
         raise ValueError(_DEEP) from None
+    if _is_deep(values):
+        raise ValueError(_DEEP)
+    return values
 
 
 def toml_of(text: str) -> dict[str, Any]:
-    """Parse TOML. Every fault is a `tomllib.TOMLDecodeError`, also a nesting deeper than Python can read."""
+    """Parse TOML. Every fault is a `tomllib.TOMLDecodeError`, also a nesting deeper than `DEEPEST`."""
     try:
-        return tomllib.loads(text)
+        values = tomllib.loads(text)
     except RecursionError:
         raise tomllib.TOMLDecodeError(_DEEP) from None
+    if _is_deep(values):
+        raise tomllib.TOMLDecodeError(_DEEP)
+    return values
+
+
+def _is_deep(values: Any) -> bool:
+    """Whether lists and tables are nested more than `DEEPEST` times."""
+    level = [values] if isinstance(values, _NESTS) else []
+    for _ in range(DEEPEST):
+        inner: list[Any] = []
+        for one in level:
+            inner += [v for v in (one.values() if isinstance(one, dict) else one) if isinstance(v, _NESTS)]
+        level = inner
+    return bool(level)

@@ -1,14 +1,18 @@
-"""What a registry holds: the classes of a package's own files, and what other installed packages provide.
+"""What a registry holds: what a package's own files define, and what other installed packages provide.
 
-Methods and metrics register by being there: a file of `idiolect/algorithms/` or `idiolect/metrics/` with a named
-class is found. Methods, metrics and data sets of other packages have entry points.
+A file registers what it defines. Methods and metrics are classes with a `name`, in `idiolect/algorithms/` and
+`idiolect/metrics/`. Data sets, models and graphs are functions marked by `named`, in `idiolect/data/sets/`,
+`idiolect/models/` and `idiolect/graphs/`. Nothing else lists them.
+
+Those of other packages have entry points.
 
     [project.entry-points."idiolect.methods"]    # a method's class
     fedmedian = "their_package.fedmedian:FedMedian"
 
-The groups are `idiolect.methods`, `idiolect.metrics` and `idiolect.data`. A registry reads its group when a name is
-first looked up or listed. By then idiolect is loaded, so the package may import any part of it. An object that cannot
-be used is left out with a warning, so a broken package never stops idiolect.
+The groups are `idiolect.methods`, `idiolect.metrics`, `idiolect.data`, `idiolect.models` and `idiolect.graphs`. A
+registry reads its group when a name is first looked up or listed. By then idiolect is loaded, so the package may
+import any part of it. An object that cannot be used is left out with a warning, so a broken package never stops
+idiolect.
 """
 
 import warnings
@@ -16,12 +20,15 @@ from collections.abc import Callable, Collection, Iterator, Mapping, MutableMapp
 from importlib import import_module
 from importlib.metadata import entry_points, version
 from pkgutil import iter_modules
-from types import ModuleType
+from types import FunctionType, ModuleType
 from typing import Any, TypeVar
 
 from idiolect.core.errors import ConfigError
 
 T = TypeVar("T")
+F = TypeVar("F", bound=FunctionType)
+MARK = "idiolect_names"
+"""The attribute of a function that `named` has marked."""
 PACKAGES: dict[str, str] = {}
 """The packages that have provided something to this process, with their versions."""
 
@@ -33,16 +40,22 @@ class PluginWarning(UserWarning):
 class Registry(MutableMapping[str, T]):
     """Objects by name: idiolect's own, and, from the first look on, those that other packages provide.
 
+    own: idiolect's; a function finds them at the first look, in modules that may import the registry's.
     group, taken: see `provided`.
     """
 
-    def __init__(self, group: str, own: Mapping[str, T], taken: Callable[[str, object], T]) -> None:
-        self._known = dict(own)
-        self._pending: tuple[str, Callable[[str, object], T]] | None = group, taken
+    def __init__(
+        self, group: str, own: Mapping[str, T] | Callable[[], Mapping[str, T]], taken: Callable[[str, object], T]
+    ) -> None:
+        find = own if callable(own) else dict[str, T]
+        self._known = {} if callable(own) else dict(own)
+        self._pending: tuple[str, Callable[[], Mapping[str, T]], Callable[[str, object], T]] | None
+        self._pending = group, find, taken
 
     def _all(self) -> dict[str, T]:
         if self._pending is not None:
-            (group, taken), self._pending = self._pending, None  # first: what is loaded may look here, too
+            (group, find, taken), self._pending = self._pending, None  # first: what is loaded may look here, too
+            self._known = {**find(), **self._known}
             self._known |= provided(group, frozenset(self._known), taken)
         return self._known
 
@@ -62,18 +75,50 @@ class Registry(MutableMapping[str, T]):
         return len(self._all())
 
 
+def named(name: str, **facts: Any) -> Callable[[F], F]:
+    """Mark a function as that of a name; a function may have several names.
+
+    Args:
+        facts: What a registry holds of it next to the function. Each registry says which facts it takes.
+    """
+
+    def marked(function: F) -> F:
+        setattr(function, MARK, {name: facts, **names_of(function)})
+        return function
+
+    return marked
+
+
+def names_of(function: object) -> dict[str, dict[str, Any]]:
+    """The names by which a function is marked, each with its facts, in the order of the decorators."""
+    return getattr(function, MARK, {})
+
+
+def named_functions(package: str) -> dict[str, tuple[Callable[..., Any], dict[str, Any]]]:
+    """The functions that `named` marks in all modules of a package: name -> (function, facts)."""
+    found: dict[str, tuple[Callable[..., Any], dict[str, Any]]] = {}
+    for function in _defined(import_module(package), FunctionType):
+        for name, facts in names_of(function).items():
+            if name in found:
+                raise ConfigError(f"{found[name][0].__module__} and {function.__module__} both define '{name}'")
+            found[name] = function, facts
+    return found
+
+
 def named_classes(package: ModuleType, *bases: type[Any]) -> list[type[Any]]:
     """The classes below any of `bases` that have a `name`, of all modules of a package; each in its own module."""
-    found: list[type[Any]] = []
+    classes = _defined(package, type)
+    return [one for one in classes if issubclass(one, bases) and isinstance(vars(one).get("name"), str)]
+
+
+def _defined(package: ModuleType, kind: type[T]) -> Iterator[T]:
+    """The objects of a kind that modules of a package define, also in its sub-packages."""
     for file in sorted(iter_modules(package.__path__), key=lambda file: file.name):
-        if file.ispkg:
-            continue
         module = import_module(f"{package.__name__}.{file.name}")
-        classes = [one for one in vars(module).values() if isinstance(one, type) and issubclass(one, bases)]
-        found += [
-            one for one in classes if one.__module__ == module.__name__ and isinstance(vars(one).get("name"), str)
-        ]
-    return found
+        objects = [one for one in vars(module).values() if isinstance(one, kind)]
+        yield from (one for one in objects if one.__module__ == module.__name__)
+        if file.ispkg:
+            yield from _defined(module, kind)
 
 
 def provided(group: str, known: Collection[str], taken: Callable[[str, object], T]) -> dict[str, T]:

@@ -40,7 +40,12 @@ class Message:
     @property
     def size(self) -> int:
         """Bytes of the vectors."""
-        return sum(vector.nbytes for vector in self.vectors.values())
+        return size_of(self.vectors)
+
+
+def size_of(vectors: Vectors) -> int:
+    """The bytes of these vectors."""
+    return sum(vector.nbytes for vector in vectors.values())
 
 
 def packed(vectors: Vectors) -> Bytes:

@@ -3,9 +3,7 @@
 from importlib.metadata import version
 from typing import Any, Literal
 
-from pydantic import BaseModel, ConfigDict, Field, ValidationError
-
-from idiolect.core.errors import DataError, first_of
+from pydantic import BaseModel, ConfigDict, Field
 
 PROTOCOL = 1
 """The version of the messages; hub and sites must have the same."""
@@ -52,20 +50,3 @@ class Place(BaseModel):
     samples: int = Field(ge=1)
     cohort: float = Field(gt=0)
     neighbours: dict[str, float] | None = None
-
-
-def terms_of(values: Any) -> Terms:
-    """The terms of plain values. Raises `DataError` if they are none."""
-    return _read(Terms, values)
-
-
-def place_of(values: Any) -> Place:
-    """The place of plain values. Raises `DataError` if they are none."""
-    return _read(Place, values)
-
-
-def _read(kind: Any, values: Any) -> Any:
-    try:
-        return kind.model_validate(values)
-    except ValidationError as error:
-        raise DataError(f"the hub's {kind.__name__.lower()} cannot be read: {first_of(error)}") from None

@@ -5,15 +5,12 @@ Public is what `__all__` lists; the modules below this package are internal and 
 
 from idiolect.graphs.convert import from_dense, from_edges, from_networkx, from_scipy
 from idiolect.graphs.generators import (
-    GRAPHS,
     by_labels,
     by_size,
     complete,
-    graph_for,
     label_counts,
     label_shares,
     nearest,
-    parse_graph,
     random,
     random_normal,
     ring,
@@ -21,6 +18,7 @@ from idiolect.graphs.generators import (
 )
 from idiolect.graphs.graph import Graph, GraphWarning, MixingLimit
 from idiolect.graphs.mixing import mix, mixed
+from idiolect.graphs.registry import GRAPHS, graph_for, parse_graph
 
 __all__ = [
     "GRAPHS",

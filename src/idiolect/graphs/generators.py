@@ -1,24 +1,50 @@
-"""Named graphs: complete, star, ring, random, and those computed from the clients' sizes and labels.
-
-`GRAPHS` has them as experiment files write them: "complete", "random(density=0.3, seed=1)".
-"""
-
-import ast
-import warnings
-from collections.abc import Callable
-from dataclasses import dataclass
-from typing import Any
+"""Named graphs: complete, star, ring, random, and those computed from the clients' sizes and labels."""
 
 import numpy as np
 from jaxtyping import Int, Num, Real
 
-from idiolect.core.errors import ConfigError, require, unknown
-from idiolect.core.settings import Setting, checked, settings_of, validated, whole
+from idiolect.core.errors import ConfigError, require
+from idiolect.core.plugins import named
+from idiolect.core.settings import checked, whole
 from idiolect.data.federated import FederatedData
 from idiolect.graphs.convert import LARGEST, all_pairs, check_weight, number_of, numbers, of_pairs, pairs_at
-from idiolect.graphs.graph import Graph, GraphWarning
+from idiolect.graphs.graph import Graph
 
 
+def number_of_clients(data: FederatedData) -> int:
+    """Return how many clients a federation has."""
+    return data.num_clients
+
+
+def training_sizes(data: FederatedData) -> Int[np.ndarray, "clients"]:
+    """Return each client's number of training samples."""
+    return data.train.sizes
+
+
+def label_counts(data: FederatedData) -> Int[np.ndarray, "clients classes"]:
+    """Count each client's training samples of each class; raises `ConfigError` without common classes."""
+    if data.task != "classification" or data.own_labels:
+        why = "each client numbers its own" if data.own_labels else f"{data.name} is a regression"
+        raise ConfigError(f"a graph by labels needs classes that clients have in common, but {why}")
+    classes = len(data.classes)
+    cell = data.train.owners * classes + data.train.y
+    return np.bincount(cell, minlength=data.num_clients * classes).reshape(data.num_clients, classes)
+
+
+def label_shares(data: FederatedData) -> Real[np.ndarray, "clients classes"]:
+    """Return each client's share of each class among its training samples."""
+    counts = label_counts(data)
+    return counts / counts.sum(axis=1, keepdims=True)
+
+
+@named("complete", of=number_of_clients)
+def complete(num_clients: int, *, weight: float = 1.0) -> Graph:
+    """Join all pairs with the same weight. The Laplacian's largest eigenvalue is N weight: FedU's "Equal" has 0.5."""
+    check_weight(weight)
+    return of_pairs(*all_pairs(num_clients), weight, num_clients)
+
+
+@named("star", of=number_of_clients)
 def star(num_clients: int, *, weight: float = 1.0) -> Graph:
     """Join every client only to the hub, the server's model without data: a_k0 = weight, a_kl = 0.
 
@@ -30,6 +56,7 @@ def star(num_clients: int, *, weight: float = 1.0) -> Graph:
     return of_pairs(nothing, nothing, weight, num_clients, hub=np.full(num_clients, float(weight)))
 
 
+@named("ring", of=number_of_clients)
 def ring(num_clients: int, *, weight: float = 1.0) -> Graph:
     """Join client k to clients k - 1 and k + 1, the last to the first."""
     check_weight(weight)
@@ -38,12 +65,7 @@ def ring(num_clients: int, *, weight: float = 1.0) -> Graph:
     return of_pairs(ends, (ends + 1) % num_clients, weight, num_clients)
 
 
-def complete(num_clients: int, *, weight: float = 1.0) -> Graph:
-    """Join all pairs with the same weight. The Laplacian's largest eigenvalue is N weight: FedU's "Equal" has 0.5."""
-    check_weight(weight)
-    return of_pairs(*all_pairs(num_clients), weight, num_clients)
-
-
+@named("random", of=number_of_clients)
 def random(num_clients: int, *, density: float = 0.1, weight: float = 1.0, seed: int = 0) -> Graph:
     """Draw a connected graph with the fraction `density` of all pairs (at least N - 1), all of the same weight.
 
@@ -72,6 +94,7 @@ def random(num_clients: int, *, density: float = 0.1, weight: float = 1.0, seed:
     return of_pairs(low, high, weight, num_clients)
 
 
+@named("random_normal", of=number_of_clients)
 def random_normal(num_clients: int, *, seed: int = 0, threshold: float = 0.0, connected: bool = False) -> Graph:
     """Build FedU's "Random": all pairs, a_kl ~ N(0, 1), shifted and scaled to [0, 1] (section VI-C).
 
@@ -90,9 +113,7 @@ def random_normal(num_clients: int, *, seed: int = 0, threshold: float = 0.0, co
     return of_pairs(low[kept], high[kept], weights[kept], num_clients, connected=connected)
 
 
-DISTANCES = 2**22  # distances in memory at once
-
-
+@named("by_size", of=training_sizes)
 def by_size(sizes: Num[np.ndarray, "clients"], *, threshold: float = 0.0, connected: bool = False) -> Graph:
     """Build FedU's "Weighted": a_kl = 0 between two small clients, 0.5 between a small and a large one, else 1.
 
@@ -109,6 +130,7 @@ def by_size(sizes: Num[np.ndarray, "clients"], *, threshold: float = 0.0, connec
     return of_pairs(low, high, weights, len(sizes), connected=connected)
 
 
+@named("by_labels", of=label_counts, of_labels=True)
 def by_labels(counts: Num[np.ndarray, "clients classes"], *, full: int = 2, connected: bool = False) -> Graph:
     """Build FedU's "Similar": a_kl = 0, 0.5 or 1 for no, one, or at least two labels that both clients have.
 
@@ -125,6 +147,10 @@ def by_labels(counts: Num[np.ndarray, "clients classes"], *, full: int = 2, conn
     return of_pairs(low, high, weights, len(counts), connected=connected)
 
 
+DISTANCES = 2**22  # distances in memory at once
+
+
+@named("nearest", of=label_shares, of_labels=True)
 def nearest(
     points: Real[np.ndarray, "clients dimensions"],
     *,
@@ -160,105 +186,3 @@ def nearest(
         pairs.append(np.minimum(clients[row], other) * count + np.maximum(clients[row], other))
     number = np.unique(np.concatenate(pairs)) if pairs else np.zeros(0, np.int64)
     return of_pairs(number // count, number % count, weight, count, connected=connected)
-
-
-def label_counts(data: FederatedData) -> Int[np.ndarray, "clients classes"]:
-    """Count each client's training samples of each class; raises `ConfigError` without common classes."""
-    if data.task != "classification" or data.own_labels:
-        why = "each client numbers its own" if data.own_labels else f"{data.name} is a regression"
-        raise ConfigError(f"a graph by labels needs classes that clients have in common, but {why}")
-    classes = len(data.classes)
-    cell = data.train.owners * classes + data.train.y
-    return np.bincount(cell, minlength=data.num_clients * classes).reshape(data.num_clients, classes)
-
-
-def label_shares(data: FederatedData) -> Real[np.ndarray, "clients classes"]:
-    """Return each client's share of each class among its training samples."""
-    counts = label_counts(data)
-    return counts / counts.sum(axis=1, keepdims=True)
-
-
-EXAMPLE = 'write a kind, or kind(key=value, ...), such as "random(density=0.3, seed=1)"'
-
-
-@dataclass(frozen=True)
-class NamedGraph:
-    """A named graph: its function, and what computes that function's first argument from the federation."""
-
-    make: Callable[..., Graph]
-    of: Callable[[FederatedData], Any]
-
-    @property
-    def options(self) -> dict[str, Setting]:
-        """What may be given; the function's first argument is of the federation."""
-        return dict([*settings_of(self.make).items()][1:])
-
-
-def _number(data: FederatedData) -> int:
-    return data.num_clients
-
-
-GRAPHS: dict[str, NamedGraph] = {
-    "complete": NamedGraph(complete, _number),
-    "star": NamedGraph(star, _number),
-    "ring": NamedGraph(ring, _number),
-    "random": NamedGraph(random, _number),
-    "random_normal": NamedGraph(random_normal, _number),
-    "by_size": NamedGraph(by_size, lambda data: data.train.sizes),
-    "by_labels": NamedGraph(by_labels, label_counts),
-    "nearest": NamedGraph(nearest, label_shares),
-}
-
-
-def parse_graph(text: str) -> tuple[str, dict[str, Any]]:
-    """Parse a named graph: (kind, options).
-
-    Raises:
-        ConfigError: On an unknown kind or key (with the nearest known one), a value of the wrong type, and a text of
-            another form.
-    """
-    wrong = ConfigError(f"graph = {text!r}: {EXAMPLE}")
-    try:
-        tree = ast.parse(text.strip(), mode="eval").body
-    except (SyntaxError, ValueError, RecursionError, MemoryError):
-        raise wrong from None
-    call = tree if isinstance(tree, ast.Call) else ast.Call(tree, [], [])
-    if not isinstance(call.func, ast.Name) or call.args:
-        raise wrong
-    name, options = call.func.id, dict[str, Any]()
-    for keyword in call.keywords:
-        if keyword.arg is None:
-            raise wrong
-        options[keyword.arg] = _value(keyword.value, wrong)
-    if name not in GRAPHS:
-        raise unknown("graph", name, GRAPHS)
-    return name, validated(GRAPHS[name].options, options, f"graph {name}")
-
-
-def _value(node: ast.expr, wrong: ConfigError) -> Any:
-    if isinstance(node, ast.Name) and node.id in ("true", "false"):  # as experiment files write them
-        return node.id == "true"
-    try:
-        return ast.literal_eval(node)
-    except (ValueError, TypeError, RecursionError, MemoryError):
-        raise wrong from None
-
-
-def graph_for(graph: Graph | str, data: FederatedData) -> Graph:
-    """Return a method's graph for this federation: a named one is built, a given one is checked.
-
-    Only the number of clients, their training sizes and their training labels are used. Warns (`GraphWarning`) if the
-    graph is disconnected, naming isolated clients.
-
-    Raises:
-        ConfigError: If the number of clients differs.
-    """
-    if isinstance(graph, str):
-        name, options = parse_graph(graph)
-        kind = GRAPHS[name]
-        graph = kind.make(kind.of(data), **options)
-    count = graph.num_clients
-    require(count == data.num_clients, f"the graph has {count} clients, {data.name} has {data.num_clients}")
-    if problem := graph.disconnected(data.clients):
-        warnings.warn(problem, GraphWarning, stacklevel=2)
-    return graph

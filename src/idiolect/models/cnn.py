@@ -4,6 +4,7 @@ from bisect import bisect_left
 from collections.abc import Sequence
 from itertools import pairwise
 from math import prod
+from typing import Any
 
 import equinox as eqx
 import jax
@@ -11,7 +12,10 @@ import jax.numpy as jnp
 from jaxtyping import Array, Float, PRNGKeyArray
 
 from idiolect.core.errors import ConfigError, require
+from idiolect.core.plugins import named
+from idiolect.core.settings import Setting
 from idiolect.models.conv import Conv2d, Padding, convolve, max_pool, output_size
+from idiolect.models.spec import Image, Layers, PaddingName, Positive, Spec, Widths
 
 
 class CNN(eqx.Module):
@@ -109,3 +113,39 @@ def unfolded(feature_shape: Sequence[int], image_shape: Sequence[int] | None = N
         )
     height, width, *channels = shape
     return height, width, channels[0] if channels else 1
+
+
+_KEYS = {
+    "channels": Setting(Widths, [32, 64]),
+    "kernel": Setting(Positive, 5),
+    "padding": Setting(PaddingName, "VALID"),
+    "pool": Setting(Positive, 2),
+    "pool_stride": Setting(Positive, 2),
+    "pool_padding": Setting(PaddingName, "VALID"),
+    "dense": Setting(Layers, [512]),
+    "image_shape": Setting(Image | None, None),  # the features' own
+}
+_WORDS = """
+channels: filters of each convolution, kernel x kernel, stride 1, padding VALID or SAME; after each a max pool over
+windows of side pool, pool_stride apart, pool_padding VALID or SAME. dense: widths of the hidden layers after them.
+image_shape: (height, width) or (height, width, channels), where samples are flattened images.
+"""
+
+
+def _facts(description: str, **defaults: Any) -> dict[str, Any]:
+    """What the zoo holds of a CNN with other defaults."""
+    keys = {key: Setting(kind, defaults.get(key, default)) for key, (kind, default) in _KEYS.items()}
+    return {"description": description, "keys": keys, "words": _WORDS}
+
+
+# The networks of Table 4 in PFLEGO (Nikoloutsopoulos, Koutsopoulos, Titsias).
+_OMNIGLOT = {"channels": [64] * 4, "kernel": 3, "padding": "SAME", "dense": []}
+_PFLEGO_CIFAR = {"channels": [64, 64], "padding": "SAME", "pool": 3, "pool_padding": "SAME", "dense": [384, 192]}
+
+
+@named("cnn", **_facts("convolutions with max pooling, hidden layers; FedAvg's network for images"))
+@named("omniglot-cnn", **_facts("cnn with the sizes that PFLEGO takes for Omniglot", **_OMNIGLOT))
+@named("pflego-cifar-cnn", **_facts("cnn with the sizes that PFLEGO takes for CIFAR-10", **_PFLEGO_CIFAR))
+def cnn(spec: Spec, feature_shape: tuple[int, ...], num_outputs: int, key: PRNGKeyArray) -> eqx.Module:
+    """Build a `CNN`."""
+    return CNN(feature_shape, num_outputs, **{name: spec[name] for name in _KEYS}, key=key)

@@ -1,6 +1,8 @@
 """Models on flattened features: logistic regression, linear regression, and the multilayer perceptron."""
 
 from collections.abc import Callable, Sequence
+from math import prod
+from typing import Any
 
 import equinox as eqx
 import jax
@@ -8,6 +10,9 @@ import jax.numpy as jnp
 from jaxtyping import Array, Float, PRNGKeyArray
 
 from idiolect.core.errors import require
+from idiolect.core.plugins import named
+from idiolect.core.settings import Setting
+from idiolect.models.spec import ACTIVATIONS, ActivationName, Spec, Widths
 
 
 class MultinomialLogistic(eqx.Module):
@@ -48,14 +53,6 @@ class LinearRegression(eqx.Module):
 
 
 Activation = Callable[[Array], Array]
-ACTIVATIONS: dict[str, Activation] = {
-    "relu": jax.nn.relu,
-    "tanh": jnp.tanh,
-    "sigmoid": jax.nn.sigmoid,
-    "gelu": jax.nn.gelu,
-    "silu": jax.nn.silu,
-    "elu": jax.nn.elu,
-}
 
 
 class MLP(eqx.Module):
@@ -93,3 +90,28 @@ class MLP(eqx.Module):
         for layer in self.layers[:-1]:
             h = self.activation(layer(h))
         return self.layers[-1](h)
+
+
+@named("mlr", description="multinomial logistic regression", tasks=("classification",), instead="linear, mlp or cnn")
+def mlr(spec: Spec, feature_shape: tuple[int, ...], num_outputs: int, key: PRNGKeyArray) -> eqx.Module:  # noqa: ARG001
+    """Build a `MultinomialLogistic`."""
+    return MultinomialLogistic(prod(feature_shape), num_outputs, key=key)
+
+
+@named("linear", description="linear regression", tasks=("regression",), instead="mlr, mlp or cnn")
+def linear(spec: Spec, feature_shape: tuple[int, ...], num_outputs: int, key: PRNGKeyArray) -> eqx.Module:  # noqa: ARG001
+    """Build a `LinearRegression`."""
+    return LinearRegression(prod(feature_shape), key=key)
+
+
+_FACTS: dict[str, Any] = {
+    "keys": {"hidden": Setting(Widths, [100]), "activation": Setting(ActivationName, "relu")},
+    "words": f"hidden: widths of the hidden layers. activation: {', '.join(ACTIVATIONS)}.",
+}
+
+
+@named("mlp", description="multilayer perceptron; hidden = widths, one layer of 100 by default", **_FACTS)
+@named("dnn", description="the same as mlp, by the name that papers give it", **_FACTS)
+def mlp(spec: Spec, feature_shape: tuple[int, ...], num_outputs: int, key: PRNGKeyArray) -> eqx.Module:
+    """Build an `MLP`."""
+    return MLP(prod(feature_shape), spec["hidden"], num_outputs, ACTIVATIONS[spec["activation"]], key=key)

@@ -17,6 +17,7 @@ from jaxtyping import Array, Float, PRNGKeyArray, PyTree
 from pydantic import AfterValidator, BeforeValidator, Strict
 
 from idiolect.core.errors import require, unknown
+from idiolect.core.plugins import named
 from idiolect.core.settings import Setting, Words
 from idiolect.data.modalities import Modalities
 from idiolect.models.conv import Conv2d, max_pool
@@ -271,6 +272,50 @@ def joined(parts: Mapping[str, PyTree]) -> PyTree:
 ENCODERS = ("signal", "gru", "text", "mlp")
 
 
+def _encoders(value: str | dict[str, str]) -> str | dict[str, str]:
+    """The kind of every encoder, or a table of kinds by modality."""
+    for kind in value.values() if isinstance(value, dict) else (value,):
+        if kind not in ("auto", *ENCODERS):
+            raise unknown("encoder", kind, ("auto", *ENCODERS))
+    return value
+
+
+Names = Annotated[list[Annotated[str, Strict()]], BeforeValidator(as_list), MinLen(1), Words("a list of names")]
+Encoders = Annotated[
+    str | dict[str, str], AfterValidator(_encoders), Words("the name of an encoder, or a table of them by modality")
+]
+_LSTM_KEYS: dict[str, Setting] = {
+    "modalities": Setting(Names | None, None),  # all
+    "features": Setting(Positive, 32),
+    "decoder": Setting(Layers, [32]),
+}
+_MULTIMODAL_KEYS: dict[str, Setting] = {
+    **_LSTM_KEYS,
+    "encoder": Setting(Encoders, "auto"),
+    "channels": Setting(Layers, [16, 32, 32]),
+    "kernel": Setting(Positive, 5),
+    "pool": Setting(Positive, 2),
+    "dense": Setting(Layers, [64]),
+    "fusion": Setting(one_of("fusion", ("late", *FUSIONS)), "late"),
+}
+_LSTM_WORDS = """
+modalities: those of the data's that it takes; all if none are named. features: width of what is made of a modality.
+decoder: widths of the hidden layers between that and the outputs.
+"""
+_MULTIMODAL_WORDS = f"""{_LSTM_WORDS.rstrip()}
+encoder: its kind, one for all or a table by modality: auto, {", ".join(ENCODERS)}. channels, kernel, pool: of its
+convolutions. dense: widths of an mlp encoder's hidden layers. fusion: late, the mean of the decoders' outputs; or a
+head on all features: {", ".join(FUSIONS)}.
+"""
+
+
+@named(
+    "multimodal",
+    description="an encoder and a decoder for each modality; late fusion, or a fusion head",
+    keys=_MULTIMODAL_KEYS,
+    words=_MULTIMODAL_WORDS,
+    packed=True,
+)
 def multimodal(spec: Spec, modalities: Modalities, num_outputs: int, key: PRNGKeyArray) -> eqx.Module:
     """Build a `Multimodal`: an encoder and a decoder for each modality, and the fusion head if one is named."""
     names, (first, second, third) = modalities_of(spec, modalities), jax.random.split(key, 3)
@@ -291,6 +336,13 @@ def multimodal(spec: Spec, modalities: Modalities, num_outputs: int, key: PRNGKe
     return Multimodal(encoders, cast(dict[str, Encoder], decoders), head, modalities)
 
 
+@named(
+    "lstm",
+    description="one LSTM over all modalities joined at each time",
+    keys=_LSTM_KEYS,
+    words=_LSTM_WORDS,
+    packed=True,
+)
 def lstm(spec: Spec, modalities: Modalities, num_outputs: int, key: PRNGKeyArray) -> eqx.Module:
     """Build an `EarlyLSTM`; raises `ConfigError` if the modalities' lengths differ."""
     names, (first, second) = modalities_of(spec, modalities), jax.random.split(key)
@@ -324,31 +376,3 @@ def _encoder(spec: Spec, kind: str, name: str, shape: tuple[int, ...], key: PRNG
         return Text(shape, width, key=key)
     channels = spec["channels"] if kind == "signal" else ()
     return Signal(shape, width, channels=channels, kernel=spec["kernel"], pool=spec["pool"], key=key)
-
-
-def _encoders(value: str | dict[str, str]) -> str | dict[str, str]:
-    """The kind of every encoder, or a table of kinds by modality."""
-    for kind in value.values() if isinstance(value, dict) else (value,):
-        if kind not in ("auto", *ENCODERS):
-            raise unknown("encoder", kind, ("auto", *ENCODERS))
-    return value
-
-
-Names = Annotated[list[Annotated[str, Strict()]], BeforeValidator(as_list), MinLen(1), Words("a list of names")]
-Encoders = Annotated[
-    str | dict[str, str], AfterValidator(_encoders), Words("the name of an encoder, or a table of them by modality")
-]
-LSTM_KEYS: dict[str, Setting] = {
-    "modalities": Setting(Names | None, None),  # all
-    "features": Setting(Positive, 32),
-    "decoder": Setting(Layers, [32]),
-}
-MULTIMODAL_KEYS: dict[str, Setting] = {
-    **LSTM_KEYS,
-    "encoder": Setting(Encoders, "auto"),
-    "channels": Setting(Layers, [16, 32, 32]),
-    "kernel": Setting(Positive, 5),
-    "pool": Setting(Positive, 2),
-    "dense": Setting(Layers, [64]),
-    "fusion": Setting(one_of("fusion", ("late", *FUSIONS)), "late"),
-}

@@ -1,10 +1,13 @@
-"""The model zoo: builds a model by name from a specification and the data's shapes; and the loss that it names."""
+"""The model zoo: builds a model by name from a specification and the data's shapes; and the loss that it names.
+
+A function of this folder that `named` marks builds a model; nothing else lists it. Its mark has the fields of
+`ModelEntry` as facts.
+"""
 
 import json
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, MutableMapping
 from dataclasses import dataclass, field
-from math import prod
-from typing import Any, TypeAlias, get_args
+from typing import Any, cast, get_args
 
 import equinox as eqx
 import jax
@@ -14,110 +17,55 @@ from jaxtyping import PRNGKeyArray
 from idiolect.core.errors import ConfigError, require, unknown
 from idiolect.core.losses import LOSSES, SampleLoss, Weighted, cross_entropy
 from idiolect.core.memory import check_fits
+from idiolect.core.plugins import Registry, named_functions, names_of
 from idiolect.core.settings import Setting, validated
 from idiolect.data.federated import FederatedData, TaskKind
 from idiolect.data.modalities import Modalities
-from idiolect.models.cnn import CNN
-from idiolect.models.dense import ACTIVATIONS, MLP, LinearRegression, MultinomialLogistic
 from idiolect.models.init import initialise
-from idiolect.models.multimodal import LSTM_KEYS, MULTIMODAL_KEYS, lstm, multimodal
 from idiolect.models.parts import separate
-from idiolect.models.spec import (
-    Activation,
-    ClassWeights,
-    Image,
-    Initialisation,
-    Layers,
-    Loss,
-    Padding,
-    Penalty,
-    Positive,
-    Spec,
-    Widths,
-)
-
-Builder: TypeAlias = Callable[[Spec, Any, int, PRNGKeyArray], eqx.Module]
-"""Maps (complete spec, feature shape, outputs, key) to a model; `packed` models get `Modalities` for the shape."""
+from idiolect.models.spec import ClassWeights, Initialisation, Loss, Penalty, Spec
 
 
 @dataclass(frozen=True)
 class ModelEntry:
     """A model of the zoo.
 
-    keys: the model's own settings; tasks: those it can do; instead: the models to name in the error for another task;
-    packed: whether it takes packed samples of several modalities.
+    builder: maps (complete spec, feature shape, outputs, key) to a model; packed: whether it takes packed samples of
+    several modalities, with `Modalities` as their shape; description: one line; keys: the model's own settings, which
+    `words` explains; tasks: those it can do; instead: the models to name in the error for another task.
     """
 
+    builder: Callable[[Spec, Any, int, PRNGKeyArray], eqx.Module]
     description: str
-    builder: Builder
     keys: Mapping[str, Setting] = field(default_factory=dict[str, Setting])
+    words: str = ""
     tasks: tuple[TaskKind, ...] = get_args(TaskKind)
     instead: str = ""
     packed: bool = False
 
 
-def _mlr(spec: Spec, feature_shape: tuple[int, ...], num_outputs: int, key: PRNGKeyArray) -> eqx.Module:  # noqa: ARG001
-    return MultinomialLogistic(prod(feature_shape), num_outputs, key=key)
+def _own() -> dict[str, ModelEntry]:
+    return {
+        name: ModelEntry(builder, **facts) for name, (builder, facts) in named_functions("idiolect.models").items()
+    }
 
 
-def _linear(spec: Spec, feature_shape: tuple[int, ...], num_outputs: int, key: PRNGKeyArray) -> eqx.Module:  # noqa: ARG001
-    return LinearRegression(prod(feature_shape), key=key)
+def _provided(name: str, builder: object) -> ModelEntry:
+    """A model from another package: a function that is marked by `named`."""
+    require(
+        callable(builder) and name in names_of(builder),
+        f"it is not a function marked by named({name!r}, description=...)",
+    )
+    return ModelEntry(cast("Callable[..., eqx.Module]", builder), **names_of(builder)[name])
 
 
-def _mlp(spec: Spec, feature_shape: tuple[int, ...], num_outputs: int, key: PRNGKeyArray) -> eqx.Module:
-    return MLP(prod(feature_shape), spec["hidden"], num_outputs, ACTIVATIONS[spec["activation"]], key=key)
-
-
-def _cnn(spec: Spec, feature_shape: tuple[int, ...], num_outputs: int, key: PRNGKeyArray) -> eqx.Module:
-    return CNN(feature_shape, num_outputs, **{name: spec[name] for name in _CNN_KEYS}, key=key)
-
-
-def _cnn_keys(defaults: Spec) -> dict[str, Setting]:
-    """The keys of a CNN with other defaults."""
-    return {key: Setting(kind, defaults.get(key, default)) for key, (kind, default) in _CNN_KEYS.items()}
-
-
-_MLP_KEYS = {"hidden": Setting(Widths, [100]), "activation": Setting(Activation, "relu")}
-_CNN_KEYS = {
-    "channels": Setting(Widths, [32, 64]),
-    "kernel": Setting(Positive, 5),
-    "padding": Setting(Padding, "VALID"),
-    "pool": Setting(Positive, 2),
-    "pool_stride": Setting(Positive, 2),
-    "pool_padding": Setting(Padding, "VALID"),
-    "dense": Setting(Layers, [512]),
-    "image_shape": Setting(Image | None, None),  # the features' own
-}
-# The networks of Table 4 in PFLEGO (Nikoloutsopoulos, Koutsopoulos, Titsias).
-_OMNIGLOT = {"channels": [64] * 4, "kernel": 3, "padding": "SAME", "dense": []}
-_PFLEGO_CIFAR = {"channels": [64, 64], "padding": "SAME", "pool": 3, "pool_padding": "SAME", "dense": [384, 192]}
+MODELS: MutableMapping[str, ModelEntry] = Registry("idiolect.models", _own, _provided)
 _SHARED_KEYS = {
     "init": Setting(Initialisation, "pytorch"),
     "last_init": Setting(Initialisation | None, None),
     "l2": Setting(Penalty, 0.0),
     "loss": Setting(Loss | None, None),  # the task's own
     "class_weights": Setting(ClassWeights, "none"),
-}
-
-MODELS: dict[str, ModelEntry] = {
-    "mlr": ModelEntry(
-        "multinomial logistic regression", _mlr, tasks=("classification",), instead="linear, mlp or cnn"
-    ),
-    "linear": ModelEntry("linear regression", _linear, tasks=("regression",), instead="mlr, mlp or cnn"),
-    "mlp": ModelEntry("multilayer perceptron; hidden = widths, one layer of 100 by default", _mlp, _MLP_KEYS),
-    "dnn": ModelEntry("the same as mlp, by the name that papers give it", _mlp, _MLP_KEYS),
-    "cnn": ModelEntry("convolutions with max pooling, hidden layers; FedAvg's network for images", _cnn, _CNN_KEYS),
-    "omniglot-cnn": ModelEntry("cnn with the sizes that PFLEGO takes for Omniglot", _cnn, _cnn_keys(_OMNIGLOT)),
-    "pflego-cifar-cnn": ModelEntry(
-        "cnn with the sizes that PFLEGO takes for CIFAR-10", _cnn, _cnn_keys(_PFLEGO_CIFAR)
-    ),
-    "multimodal": ModelEntry(
-        "an encoder and a decoder for each modality; late fusion, or a fusion head",
-        multimodal,
-        MULTIMODAL_KEYS,
-        packed=True,
-    ),
-    "lstm": ModelEntry("one LSTM over all modalities joined at each time", lstm, LSTM_KEYS, packed=True),
 }
 
 

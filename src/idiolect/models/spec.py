@@ -3,20 +3,30 @@
 A specification looks like {"name": "mlp", "hidden": [100], "init": "pytorch", "l2": 0.001}.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Annotated, Any, TypeAlias
 
+import jax
+import jax.numpy as jnp
 from annotated_types import Ge, Gt, Le, MaxLen, MinLen
+from jaxtyping import Array
 from pydantic import AfterValidator, BeforeValidator, Strict
 
 from idiolect.core.errors import unknown
 from idiolect.core.losses import LOSSES
 from idiolect.core.settings import MOST, Number, Words
 from idiolect.models.conv import PADDINGS
-from idiolect.models.dense import ACTIVATIONS
 from idiolect.models.init import INITIALISATIONS
 
 Spec: TypeAlias = Mapping[str, Any]
+ACTIVATIONS: dict[str, Callable[[Array], Array]] = {
+    "relu": jax.nn.relu,
+    "tanh": jnp.tanh,
+    "sigmoid": jax.nn.sigmoid,
+    "gelu": jax.nn.gelu,
+    "silu": jax.nn.silu,
+    "elu": jax.nn.elu,
+}
 
 
 def one_of(kind: str, known: Sequence[str]) -> Any:
@@ -47,6 +57,6 @@ Image = Annotated[list[Positive], MinLen(2), MaxLen(3), Words("[height, width] o
 Penalty = Annotated[Number, Ge(0), Words("a finite number >= 0")]
 Loss = one_of("loss", tuple(LOSSES))
 ClassWeights = one_of("class weights", ("none", "balanced"))
-Activation = one_of("activation", tuple(ACTIVATIONS))
-Padding = one_of("padding", PADDINGS)
+ActivationName = one_of("activation", tuple(ACTIVATIONS))
+PaddingName = one_of("padding", PADDINGS)
 Initialisation = one_of("initialisation", tuple(INITIALISATIONS))

@@ -11,7 +11,7 @@ import jax
 import jax.numpy as jnp
 
 from idiolect.core.errors import StoreError
-from idiolect.core.files import atomic_write
+from idiolect.core.files import atomic_write, json_of
 from idiolect.runtime.private_rows import PrivateRows
 from idiolect.runtime.round import State
 
@@ -30,7 +30,7 @@ class Checkpoint:
 def save_checkpoint(path: Path, checkpoint: Checkpoint, run_hash: str) -> None:
     """Replace the last checkpoint atomically. run_hash: of the configuration and the data.
 
-    If the clients' private states lie in a file, the checkpoint is committed to that file together with them.
+    If the clients' private states are in a file, the checkpoint is committed to that file together with them.
     """
     content = _to_bytes(checkpoint, run_hash)
     if isinstance(checkpoint.state.private, PrivateRows):
@@ -61,7 +61,7 @@ def saved_round(path: Path) -> int:
     """The round of the checkpoint in a file; -1 if there is none."""
     try:
         with path.open("rb") as file:
-            return int(json.loads(file.readline())["round"])
+            return int(json_of(file.readline())["round"])
     except (OSError, ValueError, KeyError, TypeError):
         return -1
 
@@ -85,7 +85,7 @@ def load_checkpoint(path: Path, like: State, run_hash: str) -> Checkpoint | None
         return None
     line, _, payload = content.partition(b"\n")
     try:
-        header = json.loads(line)
+        header = json_of(line)
     except ValueError:
         header = None
     if not isinstance(header, dict) or header.get("format") != FORMAT:
@@ -109,7 +109,7 @@ def load_checkpoint(path: Path, like: State, run_hash: str) -> Checkpoint | None
 
 
 def plain(state: State) -> State:
-    """Replace the state's typed key by its data, and drop private states that lie in a file."""
+    """Replace the state's typed key by its data, and drop private states that are in a file."""
     if isinstance(state.private, PrivateRows):
         state = replace(state, private=None)
     if not jnp.issubdtype(state.seed.dtype, jax.dtypes.prng_key):

@@ -29,7 +29,7 @@ class Argument:
 
 
 class Identity:
-    """A value that cannot be compared by content: equal to itself alone."""
+    """A value that cannot be compared by content: equal to itself only."""
 
     def __init__(self, value: object) -> None:
         self.value = value

@@ -22,7 +22,7 @@ from idiolect.runtime.round import State
 from idiolect.runtime.scoring import Each, Pool, Values, divided, finished
 from idiolect.runtime.simulate import Simulation
 
-PORTION_BYTES = 2**28  # of models made at a time, if private states lie in a file
+PORTION_BYTES = 2**28  # of models made at a time, if private states are in a file
 
 
 @dataclass(frozen=True)

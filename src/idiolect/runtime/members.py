@@ -1,6 +1,6 @@
 """What the members of a program compute, compiled: rounds, models, scores, and a hub's part of a round.
 
-A member is one run: a plan and its samples. One member alone is computed as it is, and the devices of its plan divide
+A member is one run: a plan and its samples. A single member is computed as it is, and the devices of its plan divide
 its cohort. Of several members the leaves that differ are stacked, and every function is mapped over them: a `block`
 at a time, divided over the devices.
 """
@@ -85,7 +85,7 @@ class Compiled:
     """The functions of members, each compiled at its first call; shared by members of equal skeleton.
 
     skeleton: of a member; own: whether each of its argument leaves differs between members; plan: says how a member
-    runs; axis: None for one member alone, whose states have no leading axis.
+    runs; axis: None for a single member, which has states without a leading axis.
     """
 
     def __init__(
@@ -108,11 +108,11 @@ class Compiled:
         return once(key, lambda: cls(skeleton, own, plan, metrics, axis))
 
     def arguments(self, member: Member) -> Arguments:
-        """The arguments of one member alone that differs from the first one in its numbers only."""
+        """The arguments of a single member that differs from the first one in its numbers only."""
         return Arguments([], self._skeleton.leaves(member))
 
     def joined(self, states: Sequence[State]) -> State:
-        """Stack the members' states, leaves (members, ...); that of one alone is placed on its devices."""
+        """Stack the members' states, leaves (members, ...); that of a single one is placed on its devices."""
         if self._axis is None:
             return self._devices.place(states[0])
         return jax.tree.map(lambda *leaves: jnp.stack(leaves), *states)

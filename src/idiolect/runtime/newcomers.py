@@ -44,7 +44,7 @@ class Joined(eqx.Module):
 
 
 class Joining(Algorithm):
-    """A trained method as new clients see it: each goes on alone, and the shared state rests.
+    """A trained method as new clients see it: each continues by itself, and the shared state does not change.
 
     clients, cohort: N and S of the run, which the method still announces.
     """

@@ -28,7 +28,7 @@ _CACHE_KB = 65_536  # changed rows beyond this are spilled to the write-ahead lo
 
 
 class PrivateRows:
-    """A table of private states, one row a client. fresh: client numbers (n,) -> initial states, leaves (n, ...).
+    """A table of private states, one row per client. fresh: client numbers (n,) -> initial states, leaves (n, ...).
 
     Raises `StoreError` if the file cannot be read or written, or holds rows of another size.
     """

@@ -2,7 +2,7 @@
 
 Runs that differ only in the values of arrays and floats share a program: hyper-parameters, seeds and folds are one
 more batch axis, and the devices of this process divide the runs. A single run has no such axis: the devices divide
-its cohort, and its private states may lie in a file. Each run computes what `Simulation` computes, to float rounding.
+its cohort, and its private states may be in a file. Each run computes what `Simulation` computes, to float rounding.
 """
 
 import math

@@ -1,4 +1,4 @@
-"""Client sampling: each round's cohort is drawn from the seed alone, so it is the same for every method."""
+"""Client sampling: each round's cohort is drawn from the seed only, so it is the same for every method."""
 
 from typing import Literal
 

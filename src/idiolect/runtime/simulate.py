@@ -24,14 +24,14 @@ from idiolect.runtime.private_rows import PrivateRows
 from idiolect.runtime.round import Plan, State, first_private, first_shared
 from idiolect.runtime.sampling import Sampling
 
-_ONLY_IN_MEMORY = "private states in a file go with one process, without debug, and with train = 'cohort' alone"
+_ONLY_IN_MEMORY = "private states in a file need one process, no debug, and train = 'cohort'"
 STAGES = {1: "local training", 2: "aggregation"}
 
 
 class Simulation:
     """One method on one federation, compiled once, for any number of seeds.
 
-    cohort: clients a round (S); block: clients vmapped together (None: chosen by the size of the model);
+    cohort: clients per round (S); block: clients vmapped together (None: chosen by the size of the model);
     train: "cohort" trains only the clients that are aggregated; "all" trains every client and drops the others,
     which gives the same results and serves to verify that. debug: no jit, one client after the other, so that a
     breakpoint or a print inside a method sees numbers. devices: divide a cohort; by default as many as make it

@@ -4,6 +4,7 @@ import pytest
 
 from idiolect.core.errors import ConfigError, DataError
 from idiolect.data import SOURCES, describe_data, load, synthetic
+from idiolect.data.sets.registry import task_of
 
 
 def test_loads_by_name(tiny_mnist, tmp_path):
@@ -76,3 +77,9 @@ def test_errors_of_the_data_come_through(tmp_path):
 def test_describe_has_one_line_each():
     assert describe_data().keys() == SOURCES.keys()
     assert all(line.endswith(".") and "\n" not in line for line in describe_data().values())
+
+
+def test_the_task_is_known_of_sets_whose_arguments_cannot_change_it():
+    assert {name for name in SOURCES if task_of(name) is None} == {"mosei", "school", "table"}
+    assert {task_of(name) for name in SOURCES} == {None, "classification"}
+    assert task_of("nowhere") is None

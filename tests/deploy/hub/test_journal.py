@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from idiolect.core.errors import StoreError
-from idiolect.deploy.hub.journal import HubState, Participation, Traffic, exchanged
+from idiolect.deploy.hub.journal import HubState, Participation, Traffic, exchanged, met_of
 from idiolect.deploy.messages import Message
 
 
@@ -53,5 +53,7 @@ def test_what_rounds_have_moved_by_run_and_a_repeated_round_counts_once(tmp_path
 
 def test_what_sites_say_of_their_exchange_is_not_trusted_to_be_numbers():
     told = ([5, 3], [2, 1], [True, 1], ["5", 3], [1], "50", None, [-7, 1.5], [-7, 4])
-    assert exchanged(Message({"exchanged": one}) for one in told) == (7, 8)
-    assert exchanged([Message()]) == (0, 0)
+    assert exchanged(met_of(Message({"exchanged": one})) for one in told) == (7, 4)
+    assert exchanged([met_of(Message())]) == (0, 0)
+    assert met_of(Message({"missing": {"b": "late"}})).missing == {"b": "late"}
+    assert met_of(Message({"missing": {"b": ["late"] * 1000}})).missing == {}

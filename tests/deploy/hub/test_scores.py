@@ -68,8 +68,11 @@ def test_without_answers_there_is_no_score():
 def test_what_cannot_be_read_is_refused():
     good = answer_of(LABELS[0], SAID[0])
     bad = Message({"scores": {"m": {"test": {"count": "x", "loss": 0.0, "values": {}}}}})
-    with pytest.raises(DataError, match="no finite numbers"):
+    with pytest.raises(DataError, match=r"its scores cannot be read: scores\.m\.test\.count: .*integer"):
         pooled_scores({0: good, 1: bad}, 2, ["m"], ["test"], METRICS, 3)
+    fewer = Message({"scores": {"m": {"test": {"count": 4, "loss": 0.0, "values": {"accuracy": [3, 4]}}}}})
+    with pytest.raises(DataError, match="its scores of model 'm' on the test split have no macro-f1"):
+        pooled_scores({0: good, 1: fewer}, 2, ["m"], ["test"], METRICS, 3)
     wrong = Message(good.header, {**good.vectors, "m/test/macro-f1": np.zeros((3, 9), np.int32)})
     with pytest.raises(DataError, match="its sums of macro-f1: 'value' has shape"):
         pooled_scores({0: wrong}, 1, ["m"], ["test"], METRICS, 3)

@@ -3,11 +3,11 @@
 import numpy as np
 import pytest
 
-from idiolect.core.errors import DataError
-from idiolect.deploy.hub.server import unseen_data
+from idiolect.core.errors import ConfigError, DataError
+from idiolect.deploy.hub.server import check_runs_at_sites, unseen_data
 from idiolect.deploy.kind import Kind
 from tests import modalities
-from tests.deploy.federation import data_of
+from tests.deploy.federation import data_of, experiment_of
 
 
 def test_it_has_names_counts_and_shapes_and_no_sample():
@@ -32,3 +32,34 @@ def test_modalities_and_targets_are_those_of_the_kind():
 def test_a_site_without_training_samples_is_refused():
     with pytest.raises(DataError, match="site 'a' has no training samples"):
         unseen_data(Kind.of(data_of()), {"a": {"train": 0, "test": 3}})
+
+
+@pytest.mark.parametrize(
+    ("graph", "labels"),
+    [
+        ("by_labels", True),
+        ("nearest(neighbours=1)", True),
+        (" nearest ()", True),
+        ("by_size", False),
+        ("ring()", False),
+    ],
+)
+def test_a_graph_of_the_clients_labels_is_refused(graph, labels):
+    cell = experiment_of([{"name": "fedu", "graph": graph}]).cells[0]
+    if not labels:
+        return check_runs_at_sites(cell, cell.methods[0])
+    with pytest.raises(ConfigError, match="is made of all clients' labels, which no hub sees"):
+        check_runs_at_sites(cell, cell.methods[0])
+
+
+@pytest.mark.parametrize(
+    ("method", "settings", "message"),
+    [
+        ("global", {}, "global pools all clients' samples"),
+        ("fedavg", {"model": {"name": "mlr", "class_weights": "balanced"}}, "counts the labels of all clients"),
+    ],
+)
+def test_what_needs_all_samples_in_one_place_is_refused(method, settings, message):
+    cell = experiment_of([method], **settings).cells[0]
+    with pytest.raises(ConfigError, match=message):
+        check_runs_at_sites(cell, cell.methods[0])

@@ -6,7 +6,7 @@ import pytest
 from idiolect.core.errors import ConfigError, DataError
 from idiolect.deploy.messages import Message
 from idiolect.deploy.site.config import Allowed, SiteConfig
-from idiolect.deploy.terms import terms_of
+from idiolect.deploy.terms import Terms
 from tests.deploy.test_terms import TERMS
 
 
@@ -37,8 +37,8 @@ def test_a_wrong_one_is_one_line(tmp_path, text, told):
 def test_only_what_is_allowed():
     allow = Allowed(methods=("pfedme",), neighbours=("b",), largest=8)
     with pytest.raises(DataError, match=r"method 'fedavg' is not allowed here \(allowed: pfedme\)"):
-        allow.check_terms(terms_of(TERMS))
-    Allowed().check_terms(terms_of(TERMS))
+        allow.check_terms(Terms.model_validate(TERMS))
+    Allowed().check_terms(Terms.model_validate(TERMS))
     allow.check_neighbour("b")
     with pytest.raises(DataError, match="site 'c' is not allowed as a neighbour"):
         allow.check_neighbour("c")

@@ -96,8 +96,10 @@ def test_a_request_that_differs_is_computed_anew(site, monkeypatch):
     call(site, "round", VIEWS, call=4, job=2, place=place)
     assert calls == [1]
     call(site, "round", VIEWS, call=5, job=2, place=place)
-    call(site, "round", VIEWS, call=6, job=2, place=place, said="something new")
+    call(site, "round", VIEWS, call=6, job=2, place=place, names=["something new"])
     assert calls == [1, 1]
+    unknown = call(site, "round", VIEWS, call=7, job=2, place=place, said="something new")
+    assert "said: Extra inputs" in unknown.error  # what no site reads cannot be left out of the digest
 
 
 def test_an_answer_that_was_not_used_leaves_no_trace(site, tmp_path):
@@ -146,8 +148,27 @@ def test_a_message_that_does_not_fit_is_one_line(site):
         "'control/linear/bias' is missing"
         in call(site, "round", {n: v for n, v in VIEWS.items() if n != "view/control/linear/bias"}, call=3).error
     )
-    assert "no readable numbers" in call(site, "round", VIEWS, job="x").error
-    assert "terms cannot be read" in site.answer(Message({"task": "join"}), "hub", Nobody()).error
+
+
+@pytest.mark.parametrize(
+    ("header", "error"),
+    [
+        ({"job": "x"}, "the hub's call cannot be read: job: Input should be a valid integer"),
+        ({"call": -1}, "the hub's call cannot be read: call: Input should be greater than or equal to 0"),
+        ({"used": 1.5}, "the hub's call cannot be read: used: Input should be a valid integer"),
+        ({"seconds": float("nan")}, "the hub's call cannot be read: seconds: Input should be a finite number"),
+        ({"names": "global"}, "the hub's call cannot be read: names: Input should be a valid tuple"),
+        ({"usd": 3}, "the hub's call cannot be read: usd: Extra inputs are not permitted"),
+        ({"place": {"id": 0}}, "the hub's call cannot be read: place.clients: Field required"),
+        ({"place": None}, "the call 'round' names no place of the site"),
+        ({"terms": None}, "the call 'round' names no terms of a run"),
+    ],
+)
+def test_a_call_that_cannot_be_read_says_what_is_wrong(site, header, error):
+    before = sorted((path.name, path.read_bytes()) for path in control(site).parent.iterdir())
+    assert call(site, "round", VIEWS, **{"call": 2, **header}).error == error
+    assert sorted((path.name, path.read_bytes()) for path in control(site).parent.iterdir()) == before
+    assert [*Outbox(site.folder / "sent.jsonl").lines()][-1]["header"] == {"error": error}
 
 
 def test_a_state_that_was_lost_is_told(site):

@@ -239,7 +239,7 @@ def test_the_fewest_test_rows_of_a_division_suffice() -> None:
 
 def test_the_reason_names_what_decided() -> None:
     shared, own = constant("fedavg", "shared", around(0.5, 0.001), 0.1), constant("ditto", "personal", [0.5] * 8, 0.2)
-    better, no_better = "the federated models are better than training alone", "personal ones are not better"
+    better, no_better = "the federated models are better than local training", "personal ones are not better"
     assert decided(shared, own).why.startswith(better)
     assert no_better in decided(shared, own).why
     assert no_better not in decided(shared).why

@@ -101,6 +101,6 @@ def test_an_unfinished_one_says_how_it_goes_on(tmp_path: Path) -> None:
     with pytest.raises(StoreError, match="is not finished; ask again with the same settings"):
         stored_advice(tmp_path)
     (tmp_path / RACE / "question.json").write_text('{"command": "idiolect advise t.csv", "asked": {}}')
-    assert how_it_goes_on(tmp_path).endswith("is not finished; go on with: idiolect advise t.csv")
+    assert how_it_goes_on(tmp_path).endswith("is not finished; continue with: idiolect advise t.csv")
     (tmp_path / FILE).touch()
     assert f"is finished; see: idiolect show {tmp_path}" in how_it_goes_on(tmp_path)

@@ -9,6 +9,7 @@ import numpy as np
 from jaxtyping import Int32, UInt8
 
 from idiolect.core.errors import DataError, require, unknown
+from idiolect.core.plugins import named
 from idiolect.data.federated import INCOMPLETE, FederatedData
 from idiolect.data.files.archive import AGAIN, data_folder, find_gz, read_gz
 from idiolect.data.files.safe_pickle import load_dictionary
@@ -23,6 +24,7 @@ SHAPE = (32, 32, 3)
 IMAGES, CLASSES = 10_000, 10
 
 
+@named("cifar10", task="classification")
 def cifar10(
     folder: str | Path | None = None,
     partition: str = "dirichlet",

@@ -8,12 +8,14 @@ import numpy as np
 
 from idiolect.core.errors import require
 from idiolect.core.memory import check_fits
+from idiolect.core.plugins import named
 from idiolect.core.settings import MOST
 from idiolect.data.divide.division import check_fractions, divide
 from idiolect.data.federated import FederatedData
 from idiolect.data.partition import apply_partition
 
 
+@named("mixed-effects", task="classification")
 def mixed_effects(
     clients: int = 40,
     seed: int = 0,

@@ -13,6 +13,7 @@ import numpy as np
 from jaxtyping import Int
 
 from idiolect.core.errors import DataError, require, unknown
+from idiolect.core.plugins import named
 from idiolect.data.federated import INCOMPLETE, FederatedData
 from idiolect.data.files.archive import AGAIN, data_folder, read_gz, require_gz
 from idiolect.data.files.idx import Part, joined, read_mnist_like, read_part
@@ -40,6 +41,7 @@ MNIST_MD5 = (
 )
 
 
+@named("mnist", task="classification")
 def mnist(
     folder: str | Path | None = None,
     partition: str = "clean",
@@ -105,6 +107,7 @@ FASHION_MD5 = (
 )
 
 
+@named("fashion-mnist", task="classification")
 def fashion_mnist(
     folder: str | Path | None = None,
     partition: str = "dirichlet",
@@ -160,6 +163,7 @@ VARIANTS = {
 }
 
 
+@named("emnist", task="classification")
 def emnist(
     folder: str | Path | None = None,
     partition: str = "dirichlet",

@@ -17,6 +17,7 @@ from jaxtyping import Bool, Int, UInt8
 from PIL import Image
 
 from idiolect.core.errors import DataError, require
+from idiolect.core.plugins import named
 from idiolect.data.divide.division import check_fractions, counts, of_splits, stream
 from idiolect.data.federated import SPLITS, FederatedData
 from idiolect.data.files.archive import AGAIN, Members, data_folder, open_zip
@@ -106,6 +107,7 @@ LEAK = "rotations of one drawing are in training and in test data"
 ROTATIONS = 4
 
 
+@named("omniglot", task="classification")
 def omniglot(
     folder: str | Path | None = None,
     split: str = "clean",

@@ -1,4 +1,8 @@
-"""Data sets by name, for the command line and experiment files."""
+"""Data sets by name, for the command line and experiment files.
+
+A function of this folder that `named` marks is a data set; nothing else lists it. It returns `FederatedData`. The
+mark's `task` is the task of its labels if the arguments cannot change it.
+"""
 
 import json
 from collections.abc import Callable, Mapping, MutableMapping
@@ -6,20 +10,10 @@ from inspect import getdoc
 from typing import Any, cast
 
 from idiolect.core.errors import ConfigError, require, unknown
-from idiolect.core.plugins import Registry
+from idiolect.core.plugins import Registry, named_functions, names_of
 from idiolect.core.settings import settings_of, validated
 from idiolect.data.divide.newcomers import hold_out
-from idiolect.data.federated import FederatedData
-from idiolect.data.sets.cifar10 import cifar10
-from idiolect.data.sets.har.fedmultimodal import har_fedmultimodal
-from idiolect.data.sets.har.har import har, har_modalities
-from idiolect.data.sets.mixed_effects import mixed_effects
-from idiolect.data.sets.mnist import emnist, fashion_mnist, mnist
-from idiolect.data.sets.mosei.mosei import mosei, mosi
-from idiolect.data.sets.omniglot import omniglot
-from idiolect.data.sets.synthetic import synthetic, synthetic_population
-from idiolect.data.sets.table import from_table
-from idiolect.data.sets.tasks import landmine, school, vehicle
+from idiolect.data.federated import FederatedData, TaskKind
 
 
 def _provided(name: str, source: object) -> Callable[..., FederatedData]:
@@ -31,26 +25,11 @@ def _provided(name: str, source: object) -> Callable[..., FederatedData]:
     return cast("Callable[..., FederatedData]", source)
 
 
-_OWN: dict[str, Callable[..., FederatedData]] = {
-    "synthetic": synthetic,
-    "synthetic-population": synthetic_population,
-    "mixed-effects": mixed_effects,
-    "mnist": mnist,
-    "fashion-mnist": fashion_mnist,
-    "emnist": emnist,
-    "cifar10": cifar10,
-    "omniglot": omniglot,
-    "har": har,
-    "har-fedmultimodal": har_fedmultimodal,
-    "har-modalities": har_modalities,
-    "mosei": mosei,
-    "mosi": mosi,
-    "vehicle": vehicle,
-    "school": school,
-    "landmine": landmine,
-    "table": from_table,
-}
-SOURCES: MutableMapping[str, Callable[..., FederatedData]] = Registry("idiolect.data", _OWN, _provided)
+def _own() -> dict[str, Callable[..., FederatedData]]:
+    return {name: function for name, (function, _) in named_functions("idiolect.data.sets").items()}
+
+
+SOURCES: MutableMapping[str, Callable[..., FederatedData]] = Registry("idiolect.data", _own, _provided)
 
 
 def load(spec: Mapping[str, Any]) -> FederatedData:
@@ -88,6 +67,11 @@ def load(spec: Mapping[str, Any]) -> FederatedData:
     seed = held_out.pop("held_out_seed", arguments.get("split_seed", 0))
     checked = validated(settings_of(hold_out, hidden=("data", "fitted")), {**held_out, "seed": seed}, what)
     return hold_out(data, **checked)
+
+
+def task_of(name: str) -> TaskKind | None:
+    """Return the task of a data set, if it is known before the data are read."""
+    return names_of(SOURCES.get(name)).get(name, {}).get("task")
 
 
 def describe_data() -> dict[str, str]:

@@ -13,6 +13,7 @@ from jaxtyping import Array, Float, Int, UInt32
 
 from idiolect.core.errors import require
 from idiolect.core.memory import check_fits
+from idiolect.core.plugins import named
 from idiolect.core.random import check_seed
 from idiolect.core.settings import MOST
 from idiolect.data.divide.division import check_fractions, counts, divide
@@ -29,6 +30,7 @@ def check_spread(alpha: float, beta: float) -> None:
     require(beta >= 0, f"beta must not be negative, it is {beta}")
 
 
+@named("synthetic", task="classification")
 def synthetic(
     alpha: float = 0.5,
     beta: float = 0.5,
@@ -144,6 +146,7 @@ class SyntheticClient(Maker):
         return x, jnp.argmax(x @ weights[:-1] + weights[-1], axis=1).astype(jnp.int32)
 
 
+@named("synthetic-population", task="classification")
 def synthetic_population(
     alpha: float = 0.5,
     beta: float = 0.5,

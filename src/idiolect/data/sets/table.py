@@ -11,6 +11,7 @@ from jaxtyping import Bool, Shaped
 from pandas.util import hash_pandas_object
 
 from idiolect.core.errors import DataError, require
+from idiolect.core.plugins import named
 from idiolect.data.divide.division import divide, large_enough, of_splits
 from idiolect.data.encode.labels import check_task, encode_labels, guess_task, lopsided, many_classes
 from idiolect.data.encode.rows import check_labels, client_names, rows_of_clients, split_of_rows
@@ -197,6 +198,7 @@ def _by_split_column(
     return of_splits(divided, identity, y, name="split-column", clients=list(rows))
 
 
+@named("table")
 def from_table(
     path: str | Path | pd.DataFrame,
     client: str = "client",

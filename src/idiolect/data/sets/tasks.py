@@ -7,6 +7,7 @@ from pathlib import Path
 import numpy as np
 
 from idiolect.core.errors import DataError
+from idiolect.core.plugins import named
 from idiolect.data.divide.division import divide, downsample, large_enough
 from idiolect.data.encode.normalisation import check_scaling, provenance_of, standardise
 from idiolect.data.federated import INCOMPLETE, FederatedData
@@ -105,6 +106,7 @@ LANDMINE = (
 _LANDMINE_FILES = ("LandmineData.mat", "landmine.mat", "landmine_small.mat")
 
 
+@named("school")
 def school(
     folder: str | Path | None = None,
     *,
@@ -134,6 +136,7 @@ def school(
     return from_tasks(tasks, options, source="school", file=path.name, notes=[note])
 
 
+@named("landmine", task="classification")
 def landmine(
     folder: str | Path | None = None,
     *,
@@ -188,6 +191,7 @@ MATLAB = "vehicle.mat"
 TRAIN, TEST = "mytrain.json", "mytest.json"
 
 
+@named("vehicle", task="classification")
 def vehicle(
     folder: str | Path | None = None,
     *,

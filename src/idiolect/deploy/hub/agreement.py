@@ -6,6 +6,7 @@ from typing import Any
 
 from idiolect.core.errors import DataError
 from idiolect.core.files import atomic_write
+from idiolect.deploy.headers import Request, Summed
 from idiolect.deploy.hub.calls import Call
 from idiolect.deploy.hub.config import HubConfig
 from idiolect.deploy.kind import Kind
@@ -33,8 +34,8 @@ def agreed_config(folder: Path, config: HubConfig, call: Call) -> HubConfig:
     Raises `QuorumError` if a site does not answer, `DataError` where they disagree: see `agree`.
     """
     asked = {key: value for key, value in config.table.items() if key in ASKED}
-    messages = {site: Message({"task": "summary", "table": asked}) for site in config.present}
-    got = call(messages, round=0, deadline=config.starting)
+    request = Request(task="summary", table=asked)
+    got = call(dict.fromkeys(config.present, request), round=0, deadline=config.starting)
     if got.missing:
         reasons = "; ".join(f"{site}: {why}" for site, why in sorted(got.missing.items()))
         raise QuorumError(f"a schema needs every site, and some have sent no summary ({reasons})")
@@ -52,7 +53,8 @@ def agreed_config(folder: Path, config: HubConfig, call: Call) -> HubConfig:
 
 
 def _summary(site: str, reply: Message) -> TableSummary:
-    summary = TableSummary.from_dict(reply.header.get("summary") or {}, f"site '{site}': its summary")
+    sent = Summed.of(reply, f"site '{site}': its summary").summary
+    summary = TableSummary.from_dict(sent, f"site '{site}': its summary")
     if summary.site != site:
         raise DataError(f"site '{site}': its summary is of '{summary.site}'; give it its own name")
     return summary

@@ -4,7 +4,8 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from idiolect.core.errors import DataError
-from idiolect.deploy.messages import Message
+from idiolect.deploy.headers import Joined, Request
+from idiolect.deploy.messages import Message, Vectors
 from idiolect.deploy.transport import HubTransport, Replies
 
 AGAIN = 10
@@ -56,10 +57,7 @@ class Roster:
 
 def counts_of(answer: Message) -> Counts:
     """What a site says of its samples. Raises `DataError` if that cannot be read."""
-    samples = answer.header.get("samples")
-    if not isinstance(samples, dict) or not all(isinstance(n, int) and n >= 0 for n in samples.values()):
-        raise DataError("its numbers of samples cannot be read")
-    return {str(split): count for split, count in samples.items()}
+    return Joined.of(answer, "its numbers of samples").samples
 
 
 MARGIN = 0.9
@@ -75,12 +73,23 @@ class Call:
     number: int = 0
     refused: dict[str, str] = field(default_factory=dict[str, str])
 
-    def __call__(self, messages: Mapping[str, Message], *, round: int, deadline: float) -> Replies:
-        """Send each site its message with this job's next number."""
+    def __call__(
+        self,
+        requests: Mapping[str, Request],
+        vectors: Mapping[str, Vectors] | None = None,
+        *,
+        round: int,
+        deadline: float,
+    ) -> Replies:
+        """Send each site its request, and its vectors if it has any, with this job's next number."""
         self.number += 1
         ticket = {"job": self.job, "call": self.number, "round": round, "seconds": MARGIN * deadline}
         reached = {*self.transport.sites} - {*self.refused}
-        sent = {s: Message({**m.header, **ticket}, m.vectors) for s, m in messages.items() if s in reached}
-        absent = {s: self.refused.get(s, "not connected") for s in messages if s not in reached}
+        sent = {
+            site: request.model_copy(update=ticket).message((vectors or {}).get(site))
+            for site, request in requests.items()
+            if site in reached
+        }
+        absent = {s: self.refused.get(s, "not connected") for s in requests if s not in reached}
         got = self.transport.call(round, sent, deadline=deadline) if sent else Replies()
         return Replies(got.replies, {**absent, **got.missing}, frozenset(sent))

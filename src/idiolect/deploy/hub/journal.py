@@ -5,7 +5,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from idiolect.core.errors import StoreError
+from idiolect.core.errors import DataError, StoreError
+from idiolect.deploy.headers import Met
 from idiolect.deploy.hub.calls import Counts
 from idiolect.deploy.messages import Message, Vectors, append_line, lines_of, read_message, write_message
 
@@ -90,11 +91,18 @@ class Participation:
         return found
 
 
-def exchanged(replies: Iterable[Message]) -> tuple[int, int]:
-    """(down, up): bytes that sites say they have exchanged with neighbours; what cannot be read counts as none."""
-    entries = [reply.header.get("exchanged") for reply in replies]
-    pairs = [pair for pair in entries if isinstance(pair, list) and [type(n) for n in pair] == [int, int]]
-    return sum(max(down, 0) for down, _ in pairs), sum(max(up, 0) for _, up in pairs)
+def met_of(reply: Message) -> Met:
+    """What a site says of its exchange with neighbours; what cannot be read counts as none."""
+    try:
+        return Met.of(reply, "its exchange")
+    except DataError:
+        return Met()
+
+
+def exchanged(met: Iterable[Met]) -> tuple[int, int]:
+    """(down, up): bytes that sites say they have exchanged with neighbours."""
+    pairs = [one.exchanged for one in met]
+    return sum(down for down, _ in pairs), sum(up for _, up in pairs)
 
 
 def round_to_ms(seconds: float) -> float:

@@ -2,19 +2,21 @@
 
 import time
 from collections.abc import Callable, Mapping, Sequence
+from functools import cached_property
 from pathlib import Path
 from typing import Any
 
 from jaxtyping import PyTree
 
 from idiolect.core.errors import ConfigError, DataError
+from idiolect.deploy.headers import Request
 from idiolect.deploy.hub.calls import Call, Counts, Roster, counts_of
 from idiolect.deploy.hub.config import HubConfig
-from idiolect.deploy.hub.journal import HubState, Participation, exchanged, round_to_ms
+from idiolect.deploy.hub.journal import HubState, Participation, exchanged, met_of, round_to_ms
 from idiolect.deploy.hub.scores import readable_scores
 from idiolect.deploy.hub.server import HubServer, unseen_data
-from idiolect.deploy.messages import Message
-from idiolect.deploy.terms import Terms
+from idiolect.deploy.messages import size_of
+from idiolect.deploy.terms import Place, Terms
 from idiolect.deploy.transport import QuorumError, Replies
 from idiolect.deploy.trees import named
 from idiolect.metrics.base import Metric
@@ -97,24 +99,27 @@ class HubRun:
     def _serving(self, counts: Mapping[str, Counts]) -> HubServer:
         return HubServer(self.cell, self.method, self.seed, unseen_data(self.kind, counts))
 
-    def _header(self, task: str, site: str) -> dict[str, Any]:
-        """What every message of the run says."""
-        header: dict[str, Any] = {"task": task, "run": self.run, "terms": self.terms}
+    def _request(self, task: str, site: str, **more: Any) -> Request:
+        """A call of a site: what every call of the run says, and more."""
         if site in self.roster.counts and hasattr(self, "server"):
             number, sim = self.roster.number(site), self.server.simulation
-            samples = int(sim.training.train.sizes.sum())
-            place = {"id": number, "clients": len(self.roster.counts), "samples": samples}
-            header["place"] = {**place, "cohort": sim.sampling.size, "neighbours": self._neighbours(number)}
-            header["used"] = self.standing.used.get(site, -1)
-        return header
+            more["place"] = Place(
+                id=number,
+                clients=len(self.roster.counts),
+                samples=int(sim.training.train.sizes.sum()),
+                cohort=sim.sampling.size,
+                neighbours=self._neighbours(number),
+            )
+            more["used"] = self.standing.used.get(site, -1)
+        return Request(task=task, run=self.run, terms=self.terms, **more)
 
     def _neighbours(self, number: int) -> dict[str, float] | None:
         if self.server.neighbours is None:
             return None
         return {self.roster.names[other]: weight for other, weight in self.server.neighbours[number].items()}
 
-    @property
-    def terms(self) -> dict[str, Any]:
+    @cached_property
+    def terms(self) -> Terms:
         """The run's terms, see `terms.Terms`."""
         return Terms(
             run=self.run,
@@ -127,7 +132,7 @@ class HubRun:
             sampling=self.cell.sampling,
             metric=",".join(metric.name for metric in self.metrics),
             splits=self.cell.splits,
-        ).model_dump(mode="json")
+        )
 
     def _members(self) -> list[str]:
         """The sites of the run that have not left."""
@@ -140,7 +145,7 @@ class HubRun:
         """
         wanted = self.config.present
         got = self.call(
-            {site: Message(self._header("join", site)) for site in wanted}, round=0, deadline=self.config.starting
+            {site: self._request("join", site) for site in wanted}, round=0, deadline=self.config.starting
         )
         missing = dict(got.missing)
         for site in wanted:
@@ -167,7 +172,8 @@ class HubRun:
         first = named({"params": self.server.params})
         wanted = [site for site in self._members() if site not in self.refused]
         got = self.call(
-            {site: Message(self._header("begin", site), first) for site in wanted},
+            {site: self._request("begin", site) for site in wanted},
+            dict.fromkeys(wanted, first),
             round=0,
             deadline=self.config.starting,
         )
@@ -199,8 +205,9 @@ class HubRun:
         attempt = 0
         while True:
             asked = self.roster.asked(here, round)
-            requests = {s: Message(self._header("round", s), views[self.roster.number(s)]) for s in asked}
-            got = self.call(requests, round=round, deadline=self._deadline("round"))
+            sent = {site: views[self.roster.number(site)] for site in asked}
+            requests = {site: self._request("round", site) for site in asked}
+            got = self.call(requests, sent, round=round, deadline=self._deadline("round"))
             messages, refused = self._read(got, alone)
             skipped = {
                 site: "silent too often; called again in every tenth round" for site in here if site not in asked
@@ -219,7 +226,8 @@ class HubRun:
         self.standing.used |= dict.fromkeys(answered, round)
         self.standing.round, seconds = round + 1, time.perf_counter() - began
         self.standing.seconds += seconds
-        received, sent = exchanged(got.replies.values())
+        met = {site: met_of(reply) for site, reply in got.replies.items()}
+        down, up = exchanged(met.values())
         # First the line, then the checkpoint: a hub that dies in between repeats the round, and its last line counts.
         self.participation.write(
             {
@@ -229,14 +237,12 @@ class HubRun:
                 "cohort": names,
                 "answered": answered,
                 "missing": missing,
-                "neighbours_missing": {
-                    s: a.header["missing"] for s, a in got.replies.items() if a.header.get("missing")
-                },
+                "neighbours_missing": {site: one.missing for site, one in met.items() if one.missing},
                 "seconds": round_to_ms(seconds),
                 "asked": len(got.sent),
                 "replies": len(got.replies),
-                "bytes_down": sum(requests[site].size for site in got.sent) + received,
-                "bytes_up": sum(reply.size for reply in got.replies.values()) + sent,
+                "bytes_down": sum(size_of(sent[site]) for site in got.sent) + down,
+                "bytes_up": sum(reply.size for reply in got.replies.values()) + up,
             }
         )
         self._keep(after)
@@ -259,23 +265,21 @@ class HubRun:
                 messages[self.roster.number(site)] = message
         return dict(sorted(messages.items())), refused
 
-    def _requests(self, task: str, shared: PyTree) -> dict[str, Message]:
-        """A message to every site with what it receives of the shared state."""
+    def _call_all(self, task: str, shared: PyTree) -> Replies:
+        """Call every site with what it receives of the shared state."""
         sites = self.roster.asked(self._members(), self.standing.round if task == "evaluate" else 0)
         numbers = [self.roster.number(site) for site in sites]
         views = self.server.views(shared, numbers) if self.server.neighbours is None else {}
-        names = {"names": list(self.server.offered)}
-        return {
-            site: Message({**self._header(task, site), **names}, views.get(number, {}))
-            for site, number in zip(sites, numbers, strict=True)
-        }
+        requests = {site: self._request(task, site, names=tuple(self.server.offered)) for site in sites}
+        sent = {site: views.get(number, {}) for site, number in zip(sites, numbers, strict=True)}
+        return self.call(requests, sent, round=self.standing.round, deadline=self._deadline(task))
 
     def _evaluate(self, shared: PyTree, schedule: Schedule) -> None:
         """Let every site score its models, if this round is due and not recorded."""
         round = self.standing.round
         if not schedule.is_due(round) or self.has(round):
             return
-        got = self.call(self._requests("evaluate", shared), round=round, deadline=self._deadline("evaluate"))
+        got = self._call_all("evaluate", shared)
         self.roster.heard(got.replies, got.missing)
         data = self.server.simulation.data
         numbered = {self.roster.number(site): answer for site, answer in got.replies.items()}
@@ -292,4 +296,4 @@ class HubRun:
 
     def _finish(self, shared: PyTree) -> None:
         """Let every site keep its last state and write its models."""
-        self.call(self._requests("finish", shared), round=self.standing.round, deadline=self._deadline("finish"))
+        self._call_all("finish", shared)

@@ -4,15 +4,15 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from idiolect.core.errors import ConfigError, DivergedError
+from idiolect.core.errors import ConfigError, DataError, DivergedError
 from idiolect.data.federated import SPLITS
+from idiolect.deploy.headers import Greeting, Request
 from idiolect.deploy.hub.agreement import agreed_config
 from idiolect.deploy.hub.calls import Call
 from idiolect.deploy.hub.config import HubConfig, next_job
 from idiolect.deploy.hub.journal import Participation
 from idiolect.deploy.hub.rounds import HubRun
 from idiolect.deploy.hub.server import check_runs_at_sites, unseen_data
-from idiolect.deploy.messages import Message
 from idiolect.deploy.terms import PROTOCOL, VERSION
 from idiolect.deploy.transport import HubTransport
 from idiolect.runtime.evaluate import ClientScores
@@ -86,15 +86,19 @@ def run_hub(folder: Path, transport: HubTransport) -> None:
 
 def _greet(call: Call, config: HubConfig) -> None:
     """Ask every site which idiolect it has; those with another are not called in this job."""
-    got = call({site: Message({"task": "hello"}) for site in config.present}, round=0, deadline=config.starting)
+    got = call(dict.fromkeys(config.present, Request(task="hello")), round=0, deadline=config.starting)
     for site, answer in got.replies.items():
-        has = (answer.header.get("protocol"), answer.header.get("version"))
-        if has != (PROTOCOL, VERSION):
+        try:
+            has = Greeting.of(answer, "its greeting")
+        except DataError as error:
+            call.refused[site] = str(error)
+            continue
+        if (has.protocol, has.version) != (PROTOCOL, VERSION):
             call.refused[site] = (
-                f"it has idiolect {has[1]} (protocol {has[0]}), the hub {VERSION} (protocol {PROTOCOL})"
+                f"it has idiolect {has.version} (protocol {has.protocol}), the hub {VERSION} (protocol {PROTOCOL})"
             )
-        elif answer.header.get("name") != site:
-            call.refused[site] = f"it calls itself '{answer.header.get('name')}'"
+        elif has.name != site:
+            call.refused[site] = f"it calls itself '{has.name}'"
 
 
 def _train(store: Store, cell: Cell, method: Method, row: RunRow, config: HubConfig, call: Call) -> None:

@@ -8,6 +8,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from idiolect.core.errors import DataError
+from idiolect.deploy.headers import Score, Scored
 from idiolect.deploy.messages import Message, Vectors
 from idiolect.deploy.trees import restored
 from idiolect.metrics.base import Metric, OfSums
@@ -29,15 +30,16 @@ def pooled_scores(
     outputs: of the model; scale: see `client_scores`. A metric that no sums give, such as AUROC, has each site's own
     value, and none over all. Raises `DataError` for an answer that cannot be read.
     """
+    scored = {client: Scored.of(answer, "its scores") for client, answer in answers.items()}
     measured: dict[str, dict[str, Measured]] = {}
     for name in names:
         for split in splits:
-            reported = {client: _reported(answer, name, split, metrics) for client, answer in answers.items()}
+            reported = {client: _reported(one, name, split, metrics) for client, one in scored.items()}
             reported = {client: value for client, value in reported.items() if value is not None}
             pool = [_sums(answers[client].vectors, name, split, metrics, outputs) for client in reported]
             each = Values(
-                _column(clients, {client: value["loss"] for client, value in reported.items()}),
-                _column(clients, {client: value["count"] for client, value in reported.items()}).astype(np.int64),
+                _column(clients, {client: value.loss for client, value in reported.items()}),
+                _column(clients, {client: value.count for client, value in reported.items()}).astype(np.int64),
                 {
                     metric.name: (_quotient(clients, reported, metric, 0), _quotient(clients, reported, metric, 1))
                     for metric in metrics
@@ -47,7 +49,7 @@ def pooled_scores(
                 key: jax.tree.map(lambda *parts: np.stack(parts), *[sums[key] for sums in pool])
                 for key in (pool[0] if pool else {})
             }
-            counts = np.array([value["count"] for value in reported.values()], np.int32)
+            counts = np.array([value.count for value in reported.values()], np.int32)
             parts = [metric for metric in metrics if metric.name in stacked]
             values = over_all(parts, Pool(counts, stacked, {}, {}, None, None)) if pool else {}
             measured.setdefault(name, {})[split] = (each, values)
@@ -70,22 +72,13 @@ def _is_read(answers: Mapping[int, Message], *of: Any) -> bool:
     return True
 
 
-def _reported(answer: Message, name: str, split: str, metrics: Sequence[Metric]) -> dict[str, Any] | None:
-    """What a site says of one model on one split; None if nothing. Raises `DataError` for what cannot be read."""
-    value: Any = answer.header.get("scores", {})
-    for key in (name, split):
-        value = value.get(key, {}) if isinstance(value, dict) else None
-    if value == {}:
-        return None
-    try:
-        pairs = [value["values"][metric.name] for metric in metrics]
-        numbers = [value["loss"], value["count"], *[n for top, bottom in pairs for n in (top, bottom)]]
-        good = all(isinstance(n, int | float) and np.isfinite(n) for n in numbers) and value["count"] >= 0
-    except (TypeError, KeyError, ValueError):
-        good = False
-    if not good:
-        raise DataError(f"its scores of model '{name}' on the {split} split are no finite numbers")
-    return value
+def _reported(scored: Scored, name: str, split: str, metrics: Sequence[Metric]) -> Score | None:
+    """What a site says of one model on one split; None if nothing. Raises `DataError` if a metric is missing."""
+    score = scored.scores.get(name, {}).get(split)
+    missing = [] if score is None else [metric.name for metric in metrics if metric.name not in score.values]
+    if missing:
+        raise DataError(f"its scores of model '{name}' on the {split} split have no {missing[0]}")
+    return score
 
 
 def _column(clients: int, values: Mapping[int, float]) -> np.ndarray:
@@ -95,9 +88,9 @@ def _column(clients: int, values: Mapping[int, float]) -> np.ndarray:
     return column
 
 
-def _quotient(clients: int, reported: Mapping[int, dict[str, Any]], metric: Metric, part: int) -> np.ndarray:
+def _quotient(clients: int, reported: Mapping[int, Score], metric: Metric, part: int) -> np.ndarray:
     """The numerators (part 0) or denominators (1) of each client's value of a metric."""
-    return _column(clients, {client: value["values"][metric.name][part] for client, value in reported.items()})
+    return _column(clients, {client: value.values[metric.name][part] for client, value in reported.items()})
 
 
 def _sums(vectors: Vectors, name: str, split: str, metrics: Sequence[Metric], outputs: int) -> dict[str, Any]:

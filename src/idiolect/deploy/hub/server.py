@@ -25,6 +25,7 @@ from idiolect.data.schema.schema import Schema
 from idiolect.deploy.kind import Kind
 from idiolect.deploy.messages import Vectors
 from idiolect.deploy.trees import named, restored
+from idiolect.graphs.registry import GRAPHS
 from idiolect.models.registry import complete_spec
 from idiolect.runtime.members import Arguments, Compiled, Member, alone
 from idiolect.runtime.simulate import Simulation
@@ -186,6 +187,7 @@ def check_runs_at_sites(cell: Cell, method: Method) -> None:
     if complete_spec(cell.model)["class_weights"] != "none":
         raise ConfigError("model.class_weights counts the labels of all clients, which no hub sees; leave it out")
     graph = str(method.spec.get("graph", ""))
-    if graph.startswith(("by_labels", "nearest")):
+    kind = GRAPHS.get(graph.partition("(")[0].strip())
+    if kind is not None and kind.of_labels:
         message = f"{method.title}: graph '{graph}' is made of all clients' labels, which no hub sees"
         raise ConfigError(f"{message}; name another")

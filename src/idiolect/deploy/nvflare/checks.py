@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
 from idiolect.core.errors import ConfigError, DataError, IdiolectError, StoreError
+from idiolect.deploy.headers import Looked, Request
 from idiolect.deploy.messages import Message
 from idiolect.deploy.nvflare.kits import Kit, certificate
 from idiolect.deploy.site.config import SiteConfig
@@ -115,18 +116,18 @@ def _trainer(kit: Kit) -> Iterator[Finding]:
         return
     child = child_of(kit.site, config)
     try:
-        answer = child.call(Message({"task": "look"}), 120.0)
+        answer = child.call(Request(task="look").message(), 120.0)
     finally:
         child.close()
     yield _found("data", lambda: _data(answer))
     if not answer.error:
-        yield _found("memory", lambda: _memory(int(answer.header["resident"])))
+        yield _found("memory", lambda: _memory(Looked.of(answer, "the trainer's answer").resident))
 
 
 def _data(answer: Message) -> str:
     if answer.error:
         raise DataError(answer.error)
-    return str(answer.header["data"])
+    return Looked.of(answer, "the trainer's answer").data
 
 
 def _memory(resident: int) -> str:

@@ -12,13 +12,14 @@ from typing import Any
 import numpy as np
 
 from idiolect.core.errors import DataError, IdiolectError, StoreError
+from idiolect.deploy.headers import Begun, Finished, Greeting, Met, Request, Scored
 from idiolect.deploy.messages import Message, Vectors, digest_of_request, part_of, under
 from idiolect.deploy.schema.summary import TableSummary, listing
 from idiolect.deploy.site.child import Child, Handle
 from idiolect.deploy.site.config import SiteConfig
 from idiolect.deploy.site.outbox import Outbox
 from idiolect.deploy.site.state import Fence, RunState, state_of
-from idiolect.deploy.terms import PROTOCOL, TRANSPORT, VERSION, Place, Terms, place_of, terms_of
+from idiolect.deploy.terms import PROTOCOL, TRANSPORT, VERSION, Place, Terms
 from idiolect.deploy.transport import PeerTransport
 
 WAITING = 0.6
@@ -48,7 +49,7 @@ class Site:
         try:
             call = _Call(message, peer, self.config.allow.seconds)
             self.config.allow.check_size(message, f"the hub's message ('{task}')")
-            if "terms" in message.header:  # also those that are refused below
+            if call.request.terms is not None:  # also those that are refused below
                 call.recorded = asked["terms"] = self.outbox.record(call.terms.model_dump(mode="json"))
             if task not in self._tasks:
                 raise DataError(f"task '{task}' is not known here")
@@ -82,7 +83,7 @@ class Site:
 
     def _hello(self, call: "_Call") -> Message:
         del call
-        return Message({"name": self.config.name, "protocol": PROTOCOL, "version": VERSION})
+        return Greeting(name=self.config.name, protocol=PROTOCOL, version=VERSION).message()
 
     def _summary(self, call: "_Call") -> Message:
         """Sums and names of the site's columns, to agree on a schema; the log lists them in words."""
@@ -90,7 +91,7 @@ class Site:
             raise DataError(
                 "sums of its columns may not leave the site: allow.summaries in its site.toml, or a schema's file"
             )
-        return self._ask(call, "summary", table=call.message.header.get("table", {}))
+        return self._ask(call, "summary")
 
     def _join(self, call: "_Call") -> Message:
         """Whether the data are of the run's kind, and the numbers of samples."""
@@ -104,13 +105,13 @@ class Site:
         with self._fence.enter(call.ticket, call.left):
             self._expect(call)
             if state.begun:
-                return Message({"begun": False})
+                return Begun(begun=False).message()
         first = self._ask(call, "begin", call.message.vectors)
         if first.error:
             return first
         with self._fence.enter(call.ticket, call.left):
             state.begin(first.vectors)
-        return Message({"begun": True})
+        return Begun(begun=True).message()
 
     def _round(self, call: "_Call") -> Message:
         """One round: train, with neighbours exchange and mix, prepare the next private state, answer."""
@@ -118,8 +119,8 @@ class Site:
         state, request = RunState(self._fence.folder, call.terms.run), digest_of_request(call.message, TRANSPORT)
         with self._fence.enter(call.ticket, call.left):
             self._expect(call)
-            kept = state_of(state.settle(call.used))
-            known = state.answered(call.round, request) if call.place.neighbours is None else None
+            kept = state_of(state.settle(call.request.used))
+            known = state.answered(call.request.round, request) if call.place.neighbours is None else None
         if known is not None:
             return known
         # Among neighbours a retried round is trained again, from the same state with the same draws: they need the
@@ -130,7 +131,7 @@ class Site:
         answer, after = self._answer(trained) if call.place.neighbours is None else self._met(call, trained)
         if not answer.error:
             with self._fence.enter(call.ticket, call.left):
-                state.prepare(call.round, request, after, answer)
+                state.prepare(call.request.round, request, after, answer)
         return answer
 
     def _answer(self, trained: Message) -> tuple[Message, Vectors]:
@@ -142,15 +143,16 @@ class Site:
         neighbours = call.place.neighbours or {}
         for name in neighbours:
             self.config.allow.check_neighbour(name)
-        letter = Message({"run": call.terms.run, "round": call.round}, part_of("message", trained.vectors))
+        round = call.request.round
+        letter = Message({"run": call.terms.run, "round": round}, part_of("message", trained.vectors))
         self.config.allow.check_size(letter, "the message to its neighbours")
         for name in neighbours:
             self.outbox.write(name, "exchange", letter, job=call.ticket[0], call=call.ticket[1], terms=call.recorded)
         begun = time.monotonic()
         deadline = call.left * WAITING
-        got = call.peer.exchange(call.round, dict.fromkeys(neighbours, letter), deadline=deadline)
-        moved = [sum(reply.size for reply in got.replies.values()), letter.size * len(neighbours)]
-        header: dict[str, Any] = {"exchange_seconds": time.monotonic() - begun, "exchanged": moved}
+        got = call.peer.exchange(round, dict.fromkeys(neighbours, letter), deadline=deadline)
+        seconds = time.monotonic() - begun
+        moved = sum(reply.size for reply in got.replies.values()), letter.size * len(neighbours)
         replies, refused = _fitting(got.replies, letter)
         weights = np.array([weight if name in replies else 0.0 for name, weight in neighbours.items()], np.float32)
         nothing = Message({}, {name: np.zeros_like(vector) for name, vector in letter.vectors.items()})
@@ -161,17 +163,17 @@ class Site:
             weights = np.zeros(1, np.float32)
         vectors = {**under("message", trained.vectors), **others, "weights": weights}
         mixed = self._ask(call, "mix", vectors)
-        answer = Message({**header, "missing": {**got.missing, **refused}})
-        return (mixed, {}) if mixed.error else (answer, {**mixed.vectors, **under("private", trained.vectors)})
+        met = Met(exchange_seconds=seconds, exchanged=moved, missing={**got.missing, **refused})
+        return (mixed, {}) if mixed.error else (met.message(), {**mixed.vectors, **under("private", trained.vectors)})
 
     def _evaluate(self, call: "_Call") -> Message:
         """Sums of the scores of the site's models, or nothing if the site does not let them leave."""
         self._check(call)
         kept = self._kept(call)
         if not self.config.allow.evaluation:
-            return Message({"scores": {}})
+            return Scored(scores={}).message()
         view = under("view", call.message.vectors)
-        return self._ask(call, "evaluate", {**kept, **view}, names=call.message.header.get("names", []))
+        return self._ask(call, "evaluate", {**kept, **view})
 
     def _finish(self, call: "_Call") -> Message:
         """The end of a run: the last state is kept, and the site's models are written as files."""
@@ -179,8 +181,8 @@ class Site:
         kept = self._kept(call)
         call.peer.expect("", ())
         view = under("view", call.message.vectors)
-        made = self._ask(call, "models", {**kept, **view}, names=call.message.header.get("names", []))
-        return made if made.error else Message({"finished": True})
+        made = self._ask(call, "models", {**kept, **view})
+        return made if made.error else Finished(finished=True).message()
 
     def _expect(self, call: "_Call") -> None:
         """Take messages from the run's neighbours, as far as they are allowed here, and from nobody else."""
@@ -190,15 +192,14 @@ class Site:
 
     def _kept(self, call: "_Call") -> Vectors:
         with self._fence.enter(call.ticket, call.left):
-            return state_of(RunState(self._fence.folder, call.terms.run).settle(call.used))
+            return state_of(RunState(self._fence.folder, call.terms.run).settle(call.request.used))
 
     def _check(self, call: "_Call") -> None:
         self.config.allow.check_terms(call.terms)
 
-    def _ask(self, call: "_Call", task: str, vectors: Vectors | None = None, **header: Any) -> Message:
+    def _ask(self, call: "_Call", task: str, vectors: Vectors | None = None) -> Message:
         """Let the trainer compute."""
-        passed = {key: call.message.header[key] for key in ("terms", "place", "round") if key in call.message.header}
-        return self.trainer.call(Message({**passed, **header, "task": task}, vectors or {}), call.left)
+        return self.trainer.call(call.request.passed_on(task).message(vectors), call.left)
 
 
 class _Call:
@@ -206,14 +207,10 @@ class _Call:
 
     def __init__(self, message: Message, peer: PeerTransport, most: float) -> None:
         self.message, self.peer, self.recorded = message, peer, ""
-        header = message.header
-        try:
-            seconds = min(float(header.get("seconds", most)), most)
-            self.ticket = int(header.get("job", 0)), int(header.get("call", 0))
-            self.round, self.used = int(header.get("round", 0)), int(header.get("used", -1))
-        except (TypeError, ValueError):
-            raise DataError("the hub's message has no readable numbers (job, call, round, used, seconds)") from None
-        self._end = time.monotonic() + seconds
+        self.request = Request.of(message, "the hub's call")
+        self.ticket = self.request.job, self.request.call
+        given = self.request.seconds
+        self._end = time.monotonic() + (most if given is None else min(given, most))
 
     @property
     def left(self) -> float:
@@ -223,12 +220,12 @@ class _Call:
     @property
     def terms(self) -> Terms:
         """What is trained."""
-        return terms_of(self.message.header.get("terms"))
+        return self.request.its_terms
 
     @property
     def place(self) -> Place:
         """The site's place."""
-        return place_of(self.message.header.get("place"))
+        return self.request.its_place
 
 
 def _fitting(replies: Mapping[str, Message], own: Message) -> tuple[dict[str, Message], dict[str, str]]:

@@ -18,13 +18,13 @@ from idiolect.client.samples import Samples, to_device
 from idiolect.core.errors import ConfigError, DataError, DivergedError, IdiolectError, first_of
 from idiolect.core.files import file_name
 from idiolect.data.federated import SPLITS, FederatedData
+from idiolect.deploy.headers import Joined, Looked, Request, Score, Scored, Summed, Written
 from idiolect.deploy.kind import Kind
-from idiolect.deploy.messages import Message, part_of
+from idiolect.deploy.messages import Message, Vectors, part_of
 from idiolect.deploy.schema.summary import TableSummary
 from idiolect.deploy.site.config import FILE
 from idiolect.deploy.site.data import OwnData, described, own_data, own_summary
 from idiolect.deploy.site.programs import Programs, RoundNumbers, programs_of
-from idiolect.deploy.terms import place_of, terms_of
 from idiolect.deploy.trees import named, restored
 from idiolect.runtime.compiled import use_compilation_cache
 from idiolect.runtime.scoring import finished
@@ -50,7 +50,7 @@ class SiteTrainer:
     ) -> None:
         self.load, self.folder, self.summarise, self.look = load, models, summarise, look
         self._loaded: dict[str, FederatedData] = {}
-        self._tasks: dict[str, Callable[[Message], Message]] = {
+        self._tasks: dict[str, Callable[[Request, Vectors], Message]] = {
             "look": self._look,
             "summary": self._summary,
             "join": self._join,
@@ -64,43 +64,44 @@ class SiteTrainer:
     def __call__(self, message: Message) -> Message:
         """Answer one call; a known error is a message with `error`."""
         try:
-            return self._tasks[str(message.header.get("task"))](message)
-        except KeyError as error:
-            return Message({"error": f"unknown task {error}"})
+            request = Request.of(message, "the site's call")
+            if request.task not in self._tasks:
+                raise DataError(f"unknown task '{request.task}'")
+            return self._tasks[request.task](request, message.vectors)
         except IdiolectError as error:
             return Message({"error": str(error)})
 
-    def _look(self, message: Message) -> Message:
+    def _look(self, request: Request, vectors: Vectors) -> Message:
         """What the data are, in words for the site's own administrator, and this process's memory in bytes."""
-        del message
+        del request, vectors
         if self.look is None:
             raise DataError("the configuration does not name the data")
-        return Message({"data": self.look(), "resident": resident()})
+        return Looked(data=self.look(), resident=resident()).message()
 
-    def _summary(self, message: Message) -> Message:
+    def _summary(self, request: Request, vectors: Vectors) -> Message:
         """Sums and names of the table's columns."""
+        del vectors
         if self.summarise is None:
             raise DataError("the site's data are no table, so no schema can be agreed on")
-        asked = message.header.get("table")
-        return Message({"summary": self.summarise(asked if isinstance(asked, dict) else {}).to_dict()})
+        return Summed(summary=self.summarise(request.table).to_dict()).message()
 
-    def _join(self, message: Message) -> Message:
+    def _join(self, request: Request, vectors: Vectors) -> Message:
         """The numbers of samples, after the kind of data has been compared."""
-        data = self._data(message)
-        counts = {name: data.split(name).count for name in SPLITS}
-        return Message({"samples": counts})
+        del vectors
+        data = self._data(request)
+        return Joined(samples={name: data.split(name).count for name in SPLITS}).message()
 
-    def _begin(self, message: Message) -> Message:
+    def _begin(self, request: Request, vectors: Vectors) -> Message:
         """The state before the first round, from the initial parameters."""
-        programs, numbers, seed, _ = self._of(message)
-        params = restored(part_of("params", message.vectors), programs.start.params, "the hub's initial model")
-        return Message({}, named(self._kept(programs.begin(params, numbers, seed), message)))
+        programs, numbers, seed, _ = self._of(request)
+        params = restored(part_of("params", vectors), programs.start.params, "the hub's initial model")
+        return Message({}, named(self._kept(programs.begin(params, numbers, seed), request)))
 
-    def _local(self, message: Message) -> Message:
+    def _local(self, request: Request, vectors: Vectors) -> Message:
         """One round: the message and the next private state."""
-        programs, numbers, seed, round = self._of(message)
-        view, private = self._state(programs, message)
-        sent, after = programs.local(view, private, self._train(message), numbers, round, seed)
+        programs, numbers, seed, round = self._of(request)
+        view, private = self._state(programs, vectors)
+        sent, after = programs.local(view, private, self._train(request), numbers, round, seed)
         result = {"message": sent, "private": after}
         if not all(np.isfinite(leaf).all() for leaf in named(result).values() if leaf.dtype.kind == "f"):
             reason = f"{programs.algorithm.name} diverged (NaN or infinity) in round {int(round) + 1}"
@@ -109,45 +110,47 @@ class SiteTrainer:
             )
         return Message({}, named(result))
 
-    def _mix(self, message: Message) -> Message:
+    def _mix(self, request: Request, vectors: Vectors) -> Message:
         """The step among neighbours; vectors others/..., leaves (neighbours, ...), and weights."""
-        programs = self._of(message)[0]
-        like = programs.sent(self._train(message))
-        own = restored(part_of("message", message.vectors), like, "the site's own message")
-        weights = jnp.asarray(message.vectors["weights"])
+        programs = self._of(request)[0]
+        like = programs.sent(self._train(request))
+        own = restored(part_of("message", vectors), like, "the site's own message")
+        weights = jnp.asarray(vectors["weights"])
         many = jax.tree.map(lambda leaf: jax.ShapeDtypeStruct((len(weights), *leaf.shape), leaf.dtype), like)
-        others = restored(part_of("others", message.vectors), many, "a neighbour's message")
+        others = restored(part_of("others", vectors), many, "a neighbour's message")
         return Message({}, named({"view": programs.mix(own, others, weights)}))
 
-    def _evaluate(self, message: Message) -> Message:
+    def _evaluate(self, request: Request, vectors: Vectors) -> Message:
         """Each model's scores on the site's splits: sums, so that the hub's are those over all sites."""
-        programs, numbers, seed, round = self._of(message)
-        view, private = self._state(programs, message)
-        names = tuple(message.header["names"])
-        splits, tiles = programs.tiles(self._data(message), terms_of(message.header["terms"]).splits)
-        scores = programs.score(names, self._train(message), splits, tiles, view, private, numbers, round, seed)
-        by_model: dict[str, Any] = {}
-        vectors: dict[str, Any] = {}
+        programs, numbers, seed, round = self._of(request)
+        view, private = self._state(programs, vectors)
+        splits, tiles = programs.tiles(self._data(request), request.its_terms.splits)
+        scores = programs.score(
+            request.names, self._train(request), splits, tiles, view, private, numbers, round, seed
+        )
+        by_model: dict[str, dict[str, Score]] = {}
+        sums: dict[str, Any] = {}
         for model, by_split in scores.items():
             for split, (each, pool) in by_split.items():
                 own, _ = finished(programs.metrics, each, jax.tree.map(lambda leaf: np.asarray(leaf)[None], pool))
-                values = {name: [float(part[0]) for part in quotient] for name, quotient in own.values.items()}
-                where = by_model.setdefault(model, {})
-                where[split] = {"count": int(each.count[0]), "loss": float(each.loss[0]), "values": values}
-                vectors |= named({model: {split: pool.sums}})
-        return Message({"scores": by_model}, vectors)
+                values = {name: (float(top[0]), float(bottom[0])) for name, (top, bottom) in own.values.items()}
+                score = {"count": int(each.count[0]), "loss": float(each.loss[0]), "values": values}
+                by_model.setdefault(model, {})[split] = Score.model_construct({*score}, **score)
+                sums |= named({model: {split: pool.sums}})
+        # Not checked: the hub finds what is not finite, and says so.
+        return Scored.model_construct({"scores"}, scores=by_model).message(sums)
 
-    def _models(self, message: Message) -> Message:
+    def _models(self, request: Request, vectors: Vectors) -> Message:
         """Write the site's models as files that predict raw rows."""
-        programs, numbers, seed, round = self._of(message)
+        programs, numbers, seed, round = self._of(request)
         if self.folder is None:
-            return Message({"written": []})
-        terms, data = terms_of(message.header["terms"]), self._data(message)
-        view, private = self._state(programs, message)
-        models = programs.made(view, private, self._train(message), numbers, round, seed)
+            return Written(written=()).message()
+        terms, data = request.its_terms, self._data(request)
+        view, private = self._state(programs, vectors)
+        models = programs.made(view, private, self._train(request), numbers, round, seed)
         folder = self.folder / file_name(terms.run.replace("/", "__"))
         written: list[dict[str, Any]] = []
-        for name in message.header["names"]:
+        for name in request.names:
             written += save_client_models(
                 folder,
                 name,
@@ -159,34 +162,33 @@ class SiteTrainer:
                 extra={"run": terms.run, "round": int(round)},
             )
         write_index(folder, terms.run.split("/")[0], terms.method_name, written)
-        return Message({"written": [line["file"] for line in written]})
+        return Written(written=tuple(line["file"] for line in written)).message()
 
-    def _data(self, message: Message) -> FederatedData:
+    def _data(self, request: Request) -> FederatedData:
         """The site's data, of the kind that the call names; read once."""
-        kind = Kind.from_dict(terms_of(message.header["terms"]).kind)
+        kind = Kind.from_dict(request.its_terms.kind)
         if kind.digest not in self._loaded:
             self._loaded = {kind.digest: self.load(kind)}
         return self._loaded[kind.digest]
 
-    def _of(self, message: Message) -> tuple[Programs, RoundNumbers, Any, Any]:
-        header = message.header
-        terms, place = terms_of(header["terms"]), place_of(header["place"])
-        numbers, round = RoundNumbers.of(place), jnp.asarray(int(header.get("round", 0)), jnp.int32)
-        data = self._data(message)
+    def _of(self, request: Request) -> tuple[Programs, RoundNumbers, Any, Any]:
+        terms, place = request.its_terms, request.its_place
+        numbers, round = RoundNumbers.of(place), jnp.asarray(request.round, jnp.int32)
+        data = self._data(request)
         return programs_of(terms, place, data), numbers, jax.random.key(terms.seed), round
 
-    def _kept(self, first: PyTree, message: Message) -> PyTree:
+    def _kept(self, first: PyTree, request: Request) -> PyTree:
         """What the site keeps: without neighbours, no view, which comes from the hub in each round."""
-        alone = message.header["place"].get("neighbours") is not None
+        alone = request.its_place.neighbours is not None
         return first if alone else {"private": first["private"]}
 
-    def _state(self, programs: Programs, message: Message) -> tuple[PyTree, PyTree]:
+    def _state(self, programs: Programs, vectors: Vectors) -> tuple[PyTree, PyTree]:
         like = programs.like
-        view = restored(part_of("view", message.vectors), like["view"], "the hub's state")
-        return view, restored(part_of("private", message.vectors), like["private"], "the site's private state")
+        view = restored(part_of("view", vectors), like["view"], "the hub's state")
+        return view, restored(part_of("private", vectors), like["private"], "the site's private state")
 
-    def _train(self, message: Message) -> Samples:
-        return to_device(self._data(message).train)
+    def _train(self, request: Request) -> Samples:
+        return to_device(self._data(request).train)
 
 
 def resident() -> int:

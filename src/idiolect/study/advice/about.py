@@ -1,4 +1,4 @@
-"""What an advice tells of its data: the clients, their samples, and the audit."""
+"""What an advice reports of its data: the clients, their samples, and the audit."""
 
 from dataclasses import dataclass
 
@@ -14,7 +14,7 @@ class About:
     """The data of an advice, as its first division has them.
 
     train, validation, test: samples of each client. classes, counts: of each client's training samples; quantiles:
-    minimum, quartiles and maximum of a regression's training labels; empty where there are none to tell. audit: the
+    minimum, quartiles and maximum of a regression's training labels; empty for a classification. audit: the
     findings of the leakage audit.
     """
 
@@ -41,7 +41,7 @@ class About:
 
 
 def about_of(data: FederatedData) -> About:
-    """What an advice on these data tells of them."""
+    """What an advice on these data reports of them."""
     found = census(data, np.arange(data.num_clients))
     return About(
         data.name,

@@ -1,4 +1,4 @@
-"""The advice: races the contestants, sets the baselines beside them, decides, and says what it takes."""
+"""Make the advice: train the contestants, score the baselines, decide, and report the cost."""
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
@@ -27,9 +27,9 @@ from idiolect.study.store.provenance import provenance
 
 @dataclass(frozen=True)
 class Line:
-    """One line of the advice's table: a candidate's mean test loss and accuracy, and its gap to training alone.
+    """One line of the advice's table: a candidate's mean test loss and accuracy, and its gap to local training.
 
-    hurt: share of the clients whose mean test loss is higher than with training alone; surely: of those called so.
+    hurt: share of the clients whose mean test loss is higher than with local training; surely: of those called so.
     rounds: median of those chosen, None for a baseline. sent: bytes (down, up) of one client's round.
     """
 
@@ -50,7 +50,7 @@ class Advice:
 
     lines: the table, in order. choices: what was frozen of each method. kept: client -> method -> in how many
     divisions its portfolio took it. scale: a label's deviation in the user's units, mean over divisions. made: as
-    `provenance` tells it; command: what was typed.
+    `provenance` reports it; command: what was typed.
     """
 
     about: About
@@ -90,7 +90,7 @@ def advise(
     """Whether these clients should federate, and with what; see `decision` for the rule.
 
     data: a federation, whose rows are divided anew for each of `splits` draws, or a function draw -> federation.
-    out: a folder that keeps what is finished, so that the same call goes on; see `pieces`. Raises `ConfigError` or
+    out: a folder that keeps what is finished, so that the same call continues; see `pieces`. Raises `ConfigError` or
     `DataError` where no advice is possible, `StoreError` if the folder holds another advice.
     """
     if with_baselines:
@@ -118,7 +118,7 @@ def advise(
         finite = [one for one in raced if one.choice.finite]
         require(
             {"local", "fedavg"} <= {one.choice.name for one in finite},
-            "training alone or FedAvg diverged with every setting; scale the features",
+            "local training or FedAvg diverged with every setting; scale the features",
         )
         on_progress("baselines", len(chosen) / (len(chosen) + 1))
         beside = pieces.baselines(lambda: baselines(draws)) if with_baselines else []
@@ -184,7 +184,7 @@ def _notes(
 ) -> tuple[str, ...]:
     data = draws.first
     notes = [
-        f"every method: {BUDGET} settings, {STEPS} steps a round, {len(looked_at(rounds))} rounds looked at up to "
+        f"every method: {BUDGET} settings, {STEPS} steps per round, {len(looked_at(rounds))} rounds evaluated up to "
         f"{rounds}; in each division the setting and the round with the least validation loss",
         *data.notes,
     ]

@@ -1,6 +1,6 @@
-"""Baselines beside the methods: guessing, and scikit-learn's ridge and logistic regression, by client and pooled.
+"""Baselines next to the methods: guessing, and scikit-learn's ridge and logistic regression, by client and pooled.
 
-They see the training rows of a division alone, as the methods do, and choose their penalty by cross-validation on
+They see only the training rows of a division, as the methods do, and choose their penalty by cross-validation on
 them: nothing federated, no rounds, one line of code for whoever has the rows. scikit-learn is the
 extra `idiolect[sklearn]`.
 """

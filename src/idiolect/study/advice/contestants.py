@@ -41,13 +41,13 @@ DEFAULT: Mapping[str, Sequence[str]] = {
     "classification": ("local", "fedavg", "fedavg-ft", "ditto", "apfl"),
     "regression": ("local", "fedavg", "fedavg-ft", "ditto", "mocha"),
 }
-"""Training alone, the shared model, the shared model fine-tuned, own models near it, and a mixture of both or, for
+"""Local training, the shared model, the shared model fine-tuned, own models near it, and a mixture of both or, for
 regressions, models that a learned matrix relates. MOCHA's one-against-rest outputs are no probabilities."""
 
 
 @dataclass(frozen=True)
 class Contestant:
-    """A method in the advice. kind: what it gives a client: its own model alone, the shared one, one of both.
+    """A method in the advice. kind: what a client gets: a model of its own rows only, the shared one, one of both.
 
     model: the named model that is scored. settings: `BUDGET` settings, hyper-parameters and `model.l2`.
     """
@@ -74,7 +74,7 @@ def contestant(name: str, data: FederatedData, rate: float) -> Contestant:
     cls = registry.ALGORITHMS[name]
     known = registry.hyperparameters(cls)
     model = cls.model_names[0]
-    require(name != "global", "global pools all data; the pooled baseline stands in the advice in any case")
+    require(name != "global", "global pools all data; every advice has the pooled baseline")
     if name not in _GRIDS and "rate" not in known:
         raise ConfigError(
             f"advice has no grid for {name}, which has no learning rate; choose among {', '.join(_GRIDS)}"

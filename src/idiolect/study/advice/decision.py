@@ -5,16 +5,16 @@ are not: they are the ones that decide, not a sample of others. The gap of two c
 over all test rows; over divisions it has the corrected resampled t interval (`intervals.resampled`), which allows for
 the rows that divisions share.
 
-The rule. G is the best of the shared models, P the best of the personal ones, F the better of the two, L training
-alone; "best" is by the validation rows of the same division, so that each is a policy and its test loss carries no
+The rule. G is the best of the shared models, P the best of the personal ones, F the better of the two, L local
+training; "best" is by the validation rows of the same division, so that each is a policy and its test loss carries no
 selection.
-1. Too few rows: with fewer than `FEWEST` test rows in a division, nothing can be told.
+1. Too few rows: with fewer than `FEWEST` test rows in a division, the verdict is inconclusive.
 2. Federate if F is better than L, the interval excluding 0.
    One shared model, unless P is better than G, the interval excluding 0, or G is not surely better than L.
 3. Do not federate if F is surely not better than L by more than a `MARGIN` of L's loss (the interval ends below), or
    if G is surely worse than L and F is better by less than that on average: what all clients share is then not what
    each of them needs, and nothing personal gains what would matter.
-4. Else it cannot be told.
+4. Otherwise the verdict is inconclusive.
 A client gains or loses if its own gap is not 0 beyond noise; of the clients named so, at most 5 % are wrong on
 average (Benjamini, Hochberg, "Controlling the false discovery rate", JRSS B 1995). A client with fewer than
 `FEWEST_OF_CLIENT` test rows is never called.
@@ -42,7 +42,7 @@ Call = Literal["gains", "loses", "cannot be told"]
 
 @dataclass(frozen=True)
 class ClientCall:
-    """One client under the federated candidate against training alone.
+    """One client under the federated candidate compared with local training.
 
     gap: Local's loss minus the candidate's. p: adjusted over the clients. rows: test rows in a division.
     """
@@ -124,11 +124,11 @@ def decide(
     elif against.above(0):
         needs_own = beyond is not None and (beyond.above(0) or not of_shared.above(0))
         outcome = "personal" if needs_own else "shared"
-        why = "the federated models are better than training alone, beyond noise"
+        why = "the federated models are better than local training, beyond noise"
         if outcome == "shared" and beyond is not None:
             why += "; personal ones are not better than the shared one beyond noise"
     elif against.below(least := MARGIN * loss):
-        outcome, why = "alone", f"no federated model gains more than {100 * MARGIN:g} % of the loss of training alone"
+        outcome, why = "alone", f"no federated model gains more than {100 * MARGIN:g} % of the loss of local training"
     elif of_shared.below(0) and against.mean < least:
         outcome = "alone"
         why = "one shared model is worse, beyond noise, and the best federated one gains nothing that matters"
@@ -161,7 +161,7 @@ def decide(
 def calls(
     one: Candidate, local: Candidate, owners: Int[np.ndarray, "n"], clients: Sequence[str], ratio: float
 ) -> tuple[ClientCall, ...]:
-    """Each client under a candidate against training alone, see the module."""
+    """Each client under a candidate compared with local training, see the module."""
     from scipy.stats import false_discovery_control  # here: it loads slowly, and most commands never need it
 
     gaps = by_client(local.test, owners, len(clients)) - by_client(one.test, owners, len(clients))

@@ -1,6 +1,6 @@
 """The finished pieces of an advice, kept in its folder: one for each method's race, one for the baselines.
 
-An advice that was stopped goes on from them, to the same bits. Each is written whole or not at all, when it is
+An advice that was stopped continues from them, to the same bits. Each is written whole or not at all, when it is
 finished; so `kill -9` is safe at any instant. A piece that cannot be read is computed again.
 """
 
@@ -19,7 +19,7 @@ import numpy as np
 from pydantic import TypeAdapter
 
 from idiolect.core.errors import ConfigError, DataError, StoreError
-from idiolect.core.files import alone, atomic_write, clear_scratch, no_empty_folders
+from idiolect.core.files import alone, atomic_write, clear_scratch, json_of, no_empty_folders
 from idiolect.core.rights import make_folder
 from idiolect.study.advice.race import Choice, Raced
 from idiolect.study.advice.scored import Candidate
@@ -74,8 +74,8 @@ class Pieces:
 def pieces_in(out: Path | None, question: Mapping[str, Any], command: str) -> Generator[Pieces]:
     """The pieces of the advice in a folder, locked against other processes while the block runs. None: keep nothing.
 
-    question: all that the pieces follow from, JSON values. command: what goes on. A folder that is new is removed
-    again if the block ends before a piece is finished, or in an error after which no piece is of use.
+    question: all that the pieces follow from, JSON values. command: what continues it. A new folder is removed again
+    if the block ends before a piece is finished, or in an error after which no piece is of use.
     Raises `StoreError` if the folder holds runs, or the pieces of another question.
     """
     if out is None:
@@ -125,14 +125,14 @@ def has_pieces(out: Path) -> bool:
 
 
 def command_of(out: Path) -> str:
-    """The command that goes on with the advice in a folder; "" if it is not known."""
+    """The command that continues the advice in a folder; "" if it is not known."""
     command = _question(out).get("command")
     return command if isinstance(command, str) else ""
 
 
 def _question(out: Path) -> dict[str, Any]:
     with suppress(OSError, ValueError):
-        stored = json.loads((out / RACE / _QUESTION).read_text(encoding="utf-8"))
+        stored = json_of((out / RACE / _QUESTION).read_bytes())
         if isinstance(stored, dict) and isinstance(stored.get("asked"), dict):
             return stored
     return {}

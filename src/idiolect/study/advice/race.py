@@ -1,4 +1,4 @@
-"""Run a contestant: all its settings on all divisions in one compiled program; choose on validation data alone."""
+"""Run a contestant: all its settings on all divisions in one compiled program; choose on validation data only."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
@@ -98,8 +98,8 @@ def field_of(draws: Draws, model: eqx.Module | Mapping[str, Any] | str | None) -
 def race(field: Field, contestant: Contestant, rounds: int) -> Raced:
     """Run every setting on every division; the evaluated round and the setting with the least validation loss stay.
 
-    The rule is that of all contestants: training goes on until validation loss no longer falls, as far as the rounds
-    that are looked at tell. Test rows are predicted once, by the frozen choice.
+    The rule is that of all contestants: training continues until validation loss no longer falls, as far as the
+    evaluated rounds show. Test rows are predicted once, by the frozen choice.
     """
     draws, settings = field.draws, contestant.settings
     simulations = [_simulation(field, contestant, setting) for setting in settings]

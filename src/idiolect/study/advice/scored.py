@@ -16,7 +16,7 @@ Rows = tuple[Float[np.ndarray, "_"], ...]
 class Candidate:
     """A way to predict, as frozen on validation data.
 
-    name: as in tables. kind: alone, shared or personal, "portfolio", or "baseline" for what is only shown beside.
+    name: as in tables. kind: as of a contestant, "portfolio", or "baseline" for what is only shown.
     validation, test: for each division the loss of each row, in a split's order. right: for each division whether
     each test row's label was hit; None for a regression.
     """

@@ -9,7 +9,7 @@ from typing import Any
 from pydantic import TypeAdapter, ValidationError
 
 from idiolect.core.errors import StoreError, first_of
-from idiolect.core.files import atomic_write
+from idiolect.core.files import atomic_write, json_of
 from idiolect.study.advice.advise import Advice
 from idiolect.study.advice.pieces import RACE, command_of
 
@@ -30,7 +30,7 @@ def stored_advice(folder: Path) -> Advice:
     if not path.is_file():
         raise StoreError(how_it_goes_on(folder))
     try:
-        stored = json.loads(path.read_text(encoding="utf-8"))
+        stored = json_of(path.read_bytes())
         version = stored["version"]
         if version == VERSION:
             advice = TypeAdapter(Advice).validate_python(stored["advice"])
@@ -54,12 +54,12 @@ def is_advice(folder: Path) -> bool:
 
 
 def how_it_goes_on(folder: Path) -> str:
-    """The line that says of an advice how it goes on, or that it is finished."""
+    """The line that says how to continue an advice, or that it is finished."""
     if (folder / FILE).is_file():
         return f"the advice in '{folder}' is finished; see: idiolect show {shlex.quote(str(folder))}"
     command = command_of(folder)
     return f"the advice in '{folder}' is not finished; " + (
-        f"go on with: {command}" if command else "ask again with the same settings, and it goes on"
+        f"continue with: {command}" if command else "ask again with the same settings, and it continues"
     )
 
 

@@ -19,8 +19,8 @@ Side = Sequence[ClientScores]
 class Clients:
     """How many clients are better and worse off than with the reference, beyond noise; the names of the worse ones.
 
-    unclear: all others, which the test samples and seeds do not tell apart. told: of every client 1, -1 or 0 for
-    these three; None for one without a score.
+    unclear: all others, for which the test samples and seeds show no difference. `told`: of every client 1, -1 or 0
+    for these three; None for one without a score.
     """
 
     better: int

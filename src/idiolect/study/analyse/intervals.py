@@ -42,7 +42,7 @@ class Difference:
         return self.low is not None and self.high is not None and self.low <= 0 <= self.high
 
     def within(self, margin: float) -> bool:
-        """Whether there is an interval and all of it lies in [-margin, margin]."""
+        """Whether there is an interval and all of it is in [-margin, margin]."""
         return self.low is not None and self.high is not None and -margin <= self.low and self.high <= margin
 
     def above(self, value: float) -> bool:
@@ -127,7 +127,7 @@ def resampled(gaps: Sequence[float], ratio: float, confidence: float = CONFIDENC
     """The mean of gaps measured on S random divisions of the same rows, with the corrected resampled t interval.
 
     error^2 = (1 / S + n_test / n_train) var(gaps), S - 1 degrees of freedom. Divisions overlap in training rows, so
-    that their gaps are correlated; var / S alone gives intervals far too narrow. ratio: n_test / n_train.
+    that their gaps are correlated; var / S by itself gives intervals far too narrow. ratio: n_test / n_train.
     Source: Nadeau, Bengio, "Inference for the generalization error", Machine Learning 2003, section 3.2.
 
     Equal gaps have no interval. Raises `ConfigError` for fewer than two gaps.
@@ -199,7 +199,7 @@ Name = TypeVar("Name", bound=Hashable)
 
 @dataclass(frozen=True)
 class Best(Generic[Name]):
-    """The best by its mean, and all that are not told apart from it; p: the adjusted p value of every other."""
+    """The best by its mean, and all that do not differ beyond noise; p: the adjusted p value of every other."""
 
     name: Name
     alike: frozenset[Name]
@@ -220,8 +220,8 @@ def best_of(
         resolution: By how much one test sample changes a value, see `intervals.paired`.
 
     Returns:
-        None if no two take part: then nothing is known. One without two seeds in common with the best cannot be told
-        apart from it.
+        None if no two take part: then nothing is known. One without two seeds in common with the best is not
+        distinguished from it.
     """
     whole = {name: seeds for name, seeds in values.items() if len(seeds) > 1 and not _has_nan(seeds)}
     if len(whole) < 2:

@@ -14,7 +14,7 @@ from idiolect.study.spec.published import LOSS, Gap, Published, published_metric
 from idiolect.study.store.summary import OverSeeds
 
 FEDAVG, OWN = "FedAvg", "own global"
-"""Whose global model a client is compared with: FedAvg's, or the method's own."""
+"""The method that gives the global model with which a client is compared: FedAvg's, or the method's own."""
 
 
 Verdict = Literal[
@@ -29,7 +29,7 @@ interval includes 0 but reaches beyond the margin, so no difference is shown, an
 interval (a single seed). **differs**: none of these; "explained" where a run that is named shows why. **other data**:
 not those of the paper, so nothing is reproduced, whatever the difference. The interval is Welch's, from our seeds and
 what the paper gives after ±, a standard deviation or half of a confidence interval; the margin, a difference that
-does not matter, stands under each table."""
+does not matter, is given under each table."""
 
 
 def interval_of(measured: OverSeeds, published: Published) -> Difference | None:

@@ -39,7 +39,7 @@ class Pair:
 
 
 def reference_of(results: Results, cell: Cell) -> tuple[str, str]:
-    """(method, model) that the others are compared with: training alone if it is in the table, else the first."""
+    """(method, model) that the others are compared with: local training if the table has it, otherwise the first."""
     method = next((m for m in cell.methods if m.name == "local"), cell.methods[0])
     return method.title, results.names(cell, method)[0]
 

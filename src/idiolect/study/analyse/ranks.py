@@ -24,8 +24,8 @@ class Ranks:
 
     The cells of one data set are no independent trials: their ranks are averaged first, and each data set counts
     once. p: of Friedman's test that all methods are alike, NaN for fewer than three data sets. critical: two average
-    ranks further apart than this differ at 5 %, by Nemenyi's test, which corrects for all pairs. cells, data: how
-    many cells and data sets there are.
+    ranks further apart than this differ at 5 %, by Nemenyi's test, which corrects for all pairs. cells, data: the
+    numbers of cells and of data sets.
     """
 
     names: tuple[tuple[str, str], ...]

@@ -222,7 +222,7 @@ class Results:
         ]
 
     def round_seconds(self, cell: Cell, method: Method) -> OverSeeds:
-        """Training seconds a round of a method, without compilation."""
+        """Training seconds per round of a method, without compilation."""
         return over_seeds([row.seconds / row.round for row in self.finished(cell, method)])
 
     def names(self, cell: Cell, method: Method) -> tuple[str, ...]:

@@ -70,7 +70,7 @@ def _chosen(store: Store, cell: str, method: str, seed: int | None) -> tuple[tup
         if (row := store.run(run_id(c.id, m.title, s))) is not None and row.status == "done"
     ]
     if not found:
-        raise StoreError(f"'{store.folder}' holds no finished run; go on with: idiolect resume {store.folder}")
+        raise StoreError(f"'{store.folder}' holds no finished run; continue with: idiolect resume {store.folder}")
     fitting = [
         (c, m, row)
         for c, m, row in found
@@ -92,6 +92,6 @@ def _chosen(store: Store, cell: str, method: str, seed: int | None) -> tuple[tup
 
 
 def is_inside(path: Path, folder: Path) -> bool:
-    """Whether a path lies in a folder or is it."""
+    """Whether a path is in a folder, or is the folder."""
     # realpath, since Path.resolve raises in a loop of links
     return Path(os.path.realpath(path)).is_relative_to(os.path.realpath(folder))

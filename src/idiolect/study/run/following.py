@@ -11,7 +11,7 @@ from typing import Literal, TypeAlias
 
 from idiolect.algorithms.registry import ALGORITHMS
 from idiolect.core.errors import StoreError
-from idiolect.core.files import atomic_write
+from idiolect.core.files import atomic_write, json_of
 from idiolect.metrics.base import Metric
 from idiolect.metrics.registry import METRICS
 from idiolect.study.run.engine import FINISHED
@@ -59,7 +59,7 @@ class Pulse:
 def read_pulse(folder: Path) -> Pulse | None:
     """The folder's pulse; None if there is none that can be read."""
     try:
-        values = json.loads((folder / FILE).read_bytes())
+        values = json_of((folder / FILE).read_bytes())
         runs = {str(name): (int(round), float(rate)) for name, (round, rate) in values["runs"].items()}
         numbers = {key: float(values[key]) for key in ("time", "seconds", "done", "total")}
         speed = None if values["speed"] is None else float(values["speed"])

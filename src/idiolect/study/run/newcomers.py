@@ -66,7 +66,7 @@ class NewLine:
 
 
 def new_lines(results: Results, cell: Cell) -> list[NewLine]:
-    """Every named model whose held-out clients were scored, in the table's order."""
+    """Every named model with scores of held-out clients, in the table's order."""
     return [
         line
         for method in cell.methods

@@ -168,7 +168,7 @@ def _check(future: "Future[None]", out: Path) -> None:
         raise
     except Exception as error:
         reason = next(iter(str(error).splitlines()), type(error).__name__)
-        raise StoreError(f"a worker process failed: {reason}; go on with: idiolect resume {out}") from error
+        raise StoreError(f"a worker process failed: {reason}; continue with: idiolect resume {out}") from error
 
 
 @contextmanager

@@ -22,7 +22,7 @@ from idiolect.study.run.loop import diverged
 from idiolect.study.store.summary import summarise
 
 COUNTS = (1, 2, 5, 10, 20, 50)
-"""Numbers of own samples at which new clients are scored, beside all that they have."""
+"""Numbers of own samples at which new clients are scored, in addition to all that they have."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -101,8 +101,8 @@ class Personalized:
     def curve(self, counts: Sequence[int] = COUNTS, seed: int = 0) -> pd.DataFrame:
         """Test scores against the number of own samples: `table` with a column `samples`, for each number and model.
 
-        counts: numbers of training samples, beside all. Each client's samples are put in an order drawn from the
-        seed and its name, and it uses the first ones, so a larger number adds to a smaller one. A client with fewer
+        counts: numbers of training samples, in addition to all. Each client's samples get an order drawn from the
+        seed and its name. It uses the first ones, so a larger number adds to a smaller one. A client with fewer
         uses all it has (column `used`). Raises `DataError` if no client has test samples.
         """
         require(all(count >= 1 for count in counts), f"counts = {tuple(counts)} must be numbers of at least 1 sample")

@@ -1,4 +1,4 @@
-"""Try settings of methods on the same seeds, and choose each method's best on validation data alone."""
+"""Try settings of methods on the same seeds, and choose each method's best on validation data only."""
 
 import math
 from collections.abc import Callable, Iterator, Mapping, Sequence

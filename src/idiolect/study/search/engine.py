@@ -26,7 +26,7 @@ from idiolect.study.store.store import RunRow, Store
 
 @dataclass(frozen=True)
 class Setting:
-    """One method with one value of each swept key. values: key -> value; cell: a cell with this method alone."""
+    """One method with one value of each swept key. values: key -> value; cell: a cell with this method only."""
 
     values: Mapping[str, Any]
     cell: Cell

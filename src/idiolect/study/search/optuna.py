@@ -1,7 +1,7 @@
-"""Search with Optuna: it proposes settings in batches, whose runs share compiled programs, and is told their scores.
+"""Search with Optuna: it proposes settings in batches, whose runs share compiled programs, and receives their scores.
 
-There is no database of trials. Optuna's proposals follow from the seed and the scores that it was told. So a resumed
-sweep asks for the same trials again, finds their runs in its folder, and tells Optuna their scores.
+There is no database of trials. Optuna's proposals follow from the seed and the scores that it received. So a resumed
+sweep asks for the same trials again, finds their runs in its folder, and gives Optuna their scores.
 """
 
 import warnings
@@ -75,7 +75,7 @@ class Study:
         return repr(self._values(trial.params))
 
     def _repeated(self, trial: "Trial") -> None:
-        """Note a trial that repeats a setting, and tell its score as soon as it is known."""
+        """Note a trial that repeats a setting, and give Optuna its score as soon as it is known."""
         key = self._key(trial)
         self._trials[key].append(trial)
         if key in self._scores:

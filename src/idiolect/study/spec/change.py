@@ -46,7 +46,7 @@ def override(experiment: Experiment, assignments: Mapping[str, Any]) -> Experime
 def located(experiment: Experiment, folder: Path, started_in: str | None, given: str | None = None) -> Experiment:
     """The experiment with the paths of its tables as they are now; a table at its old place stays there.
 
-    A missing table is looked for where it lay as seen from the run's folder, then in that folder, then beside it.
+    A missing table is searched where it was as seen from the run's folder, then in that folder, then next to it.
     folder: of the run now; started_in: then. given: the user's word for it. Raises `DataError` if a table is missing,
     `ConfigError` if a path is given for an experiment with several tables or none.
     """
@@ -76,6 +76,6 @@ def _place(path: str, folder: Path, started_in: str | None) -> str:
         if os.path.exists(place):
             return os.path.abspath(place) if place != Path(path) else path
     raise DataError(
-        f"{path}: no such file, nor is {name} in '{folder}' or beside it; say where the table is now: "
+        f"{path}: no such file, nor is {name} in '{folder}' or next to it; say where the table is now: "
         f"idiolect resume {folder} --data FILE"
     )

@@ -32,8 +32,8 @@ class Method(BaseModel):
     """One method in a cell: its name, a label for tables, its hyper-parameters, its published values.
 
     name: see `idiolect list methods`; every other key is a setting of the method. label: its name in tables, which a
-    method that stands in a cell twice needs. published: values to compare with, one table each. published_seconds:
-    seconds a round on the paper's machine; only the ratios between methods are comparable.
+    method that a cell has twice needs. published: values to compare with, one table each. published_seconds:
+    seconds per round on the paper's machine; only the ratios between methods are comparable.
     """
 
     model_config = ConfigDict(extra="allow", frozen=True)
@@ -68,7 +68,7 @@ class Cell(Strict):
     id: its name in folders and for --only. title: above its table. note: what a reader of its numbers should know
     beforehand, beside its table. data: a name of `idiolect list data`, or a table
     with the name and its settings. model: a name of `idiolect list models`, or a table likewise. methods: a
-    table each. rounds: of communication. cohort: clients a round (null: all). sampling: cohorts of a "fixed"
+    table each. rounds: of communication. cohort: clients per round (null: all). sampling: cohorts of a "fixed"
     size, or each client by a coin of its own ("binomial"). eval_every: rounds between evaluations. select: the
     round whose models the table shows; "last-10" is the mean over the last ten rounds, which are all evaluated;
     "best-test" exists only in the protocol as-published. splits: evaluated splits. shared_init: all seeds start
@@ -158,7 +158,7 @@ class Experiment(Strict):
     """A set of cells, run with the same seeds.
 
     name: of its folder; by default the file's. title: above the report. source: what is reproduced. protocol:
-    "as-written" is the paper's text, "as-published" what its published code does. description: told in the report.
+    "as-written" is the paper's text, "as-published" what its published code does. description: shown in the report.
     seeds: how many. first_seed: the others follow it. cells: a table each; the table `defaults` fills in what they
     leave out. across: a setting that differs between the cells, such as `data.missing`; the report plots the scores
     against it. after_test: the settings that were chosen after test results had been seen, if any.

@@ -18,7 +18,7 @@ class Strict(BaseModel):
 class Loss(Metric):
     """Loss, mean over the samples of the loss that the method trains with, without the L2 term (lower is better).
 
-    Every evaluation has it, beside the metrics.
+    Every evaluation has it, next to the metrics.
     """
 
     name, column, task, higher = "loss", "loss", "classification", False

@@ -77,7 +77,7 @@ def _quantiles(labels: np.ndarray) -> list[float]:
 
 
 def record_method(store: Store, run: RunRow, simulation: Simulation) -> None:
-    """Record what travels in a round, and the graph of clients if the method has one; once for each method.
+    """Record the data sent in a round, and the graph of clients if the method has one; once for each method.
 
     Of a method that trains on all samples in one place nothing travels that could be compared.
     """
@@ -103,7 +103,7 @@ def record_relations(store: Store, run: RunRow, simulation: Simulation, state: S
 
 
 def graph_of(graph: Graph) -> dict[str, Any]:
-    """A graph as JSON: edges [i, j, weight], the strongest if they are very many; how many there are; eigenvalues.
+    """A graph as JSON: edges [i, j, weight], the strongest if they are very many; their number; eigenvalues.
 
     clients: how many vertices are clients. eigenvalues: of the Laplacian, with the hub if there is one; left out for
     very many clients.

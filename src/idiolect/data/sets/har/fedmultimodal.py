@@ -12,6 +12,7 @@ import numpy as np
 from jaxtyping import Int, Shaped
 
 from idiolect.core.errors import DataError, require, unknown
+from idiolect.core.plugins import named
 from idiolect.data.divide.division import check_fractions, of_splits, overlapping, shuffled
 from idiolect.data.divide.missing import Missing, MissingPattern, drop_modalities
 from idiolect.data.divide.newcomers import assign_evenly, note_on_newcomers
@@ -73,6 +74,7 @@ def dirichlet_shards(
 TESTS = ("people", "own")
 
 
+@named("har-fedmultimodal", task="classification")
 def har_fedmultimodal(
     folder: str | Path | None = None,
     modalities: str | Sequence[str] = ("body_acc", "body_gyro"),

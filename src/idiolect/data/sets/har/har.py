@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Unpack
 
 from idiolect.core.errors import require, unknown
+from idiolect.core.plugins import named
 from idiolect.data.divide.missing import Missing, MissingPattern, drop_modalities
 from idiolect.data.encode.normalisation import check_scaling, packing, provenance_of, standardise
 from idiolect.data.federated import INCOMPLETE, FederatedData
@@ -26,6 +27,7 @@ from idiolect.data.sets.har.windows import (
 )
 
 
+@named("har", task="classification")
 def har(
     folder: str | Path | None = None,
     features: str | int | None = None,
@@ -101,6 +103,7 @@ def har(
     )
 
 
+@named("har-modalities", task="classification")
 def har_modalities(
     folder: str | Path | None = None,
     modalities: str | Sequence[str] = ("body_acc", "body_gyro"),

@@ -16,6 +16,7 @@ import numpy as np
 from jaxtyping import Bool, Shaped
 
 from idiolect.core.errors import DataError, unknown
+from idiolect.core.plugins import named
 from idiolect.data.divide.missing import Missing, MissingPattern
 from idiolect.data.federated import INCOMPLETE, FederatedData
 from idiolect.data.files.archive import AGAIN, data_folder
@@ -38,6 +39,7 @@ LABELS = ("two", "three", "seven", "emotion", "value")
 TIMES = ("mean", "series")
 
 
+@named("mosei")
 def mosei(
     folder: str | Path | None = None,
     modalities: str | Sequence[str] = tuple(KEYS),
@@ -171,6 +173,7 @@ CLASSES = ("negative", "positive")
 MOSI_COMPLETE = 2_199
 
 
+@named("mosi", task="classification")
 def mosi(
     folder: str | Path | None = None,
     modalities: str | Sequence[str] = tuple(FEATURES),

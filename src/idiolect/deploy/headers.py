@@ -1,0 +1,151 @@
+"""The headers of messages between hub, site and trainer: each is a type, written and read here.
+
+A header has only the fields that its sender has set, as JSON values. What a receiver cannot read is a `DataError`
+that names the field and what is wrong with it.
+"""
+
+from typing import Annotated, Any, TypeVar
+
+from pydantic import BaseModel, ConfigDict, Field, ValidationError
+
+from idiolect.core.errors import DataError, first_of
+from idiolect.deploy.messages import Message, Vectors
+from idiolect.deploy.terms import Place, Terms
+
+Whole = Annotated[int, Field(ge=0, strict=True)]
+Number = Annotated[float, Field(allow_inf_nan=False, strict=True)]
+
+H = TypeVar("H", bound="Header")
+
+
+class Header(BaseModel):
+    """The header of a kind of message."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    def message(self, vectors: Vectors | None = None) -> Message:
+        """A message with this header and these vectors."""
+        return Message(self.model_dump(mode="json", exclude_unset=True), vectors or {})
+
+    @classmethod
+    def of(cls: type[H], message: Message, what: str) -> H:
+        """The header of a message. Raises `DataError` with the first wrong field and why. what: what was sent."""
+        try:
+            return cls.model_validate(message.header)
+        except ValidationError as error:
+            raise DataError(f"{what} cannot be read: {first_of(error)}") from None
+
+
+class Request(Header):
+    """A call of a site by its hub, or of a trainer by its site.
+
+    task: what to do. run, terms: what is trained; place: the site's place in it. used: the round in which the hub
+    last used an answer of this site (-1: none). names: the models to score or to write. table: how to read the site's
+    table, before there is a schema. job, call, round, seconds: which call it is, and its deadline; see `hub.calls`.
+    """
+
+    task: str
+    run: str = ""
+    terms: Terms | None = None
+    place: Place | None = None
+    used: Annotated[int, Field(ge=-1, strict=True)] = -1
+    names: tuple[str, ...] = ()
+    table: dict[str, Any] = Field(default_factory=dict[str, Any])
+    job: Whole = 0
+    call: Whole = 0
+    round: Whole = 0
+    seconds: Number | None = None
+
+    @property
+    def its_terms(self) -> Terms:
+        """The terms. Raises `DataError` if the call has none."""
+        if self.terms is None:
+            raise DataError(f"the call '{self.task}' names no terms of a run")
+        return self.terms
+
+    @property
+    def its_place(self) -> Place:
+        """The site's place. Raises `DataError` if the call has none."""
+        if self.place is None:
+            raise DataError(f"the call '{self.task}' names no place of the site")
+        return self.place
+
+    def passed_on(self, task: str) -> "Request":
+        """What the site's trainer is asked for a part of this call: without what only the site needs."""
+        given = {name: getattr(self, name) for name in _TRAINER if name in self.model_fields_set}
+        return Request.model_construct({"task", *given}, task=task, **given)
+
+
+_TRAINER = ("terms", "place", "round", "names", "table")
+
+
+class Greeting(Header):
+    """A site's answer to "hello"; one of another version may say more."""
+
+    model_config = ConfigDict(frozen=True, extra="ignore")
+    name: str
+    protocol: int
+    version: str
+
+
+class Joined(Header):
+    """A site's answer to "join": a split's name -> the number of the site's samples in it."""
+
+    samples: dict[str, Whole]
+
+
+class Summed(Header):
+    """A site's answer to "summary": sums and names of its columns, see `schema.summary`."""
+
+    summary: dict[str, Any]
+
+
+class Begun(Header):
+    """A site's answer to "begin": whether it had no state of the run yet."""
+
+    begun: bool
+
+
+class Met(Header):
+    """A site's answer to a round; empty without neighbours.
+
+    exchange_seconds: spent on the exchange; exchanged: bytes (received, sent); missing: neighbours without a usable
+    message, and why.
+    """
+
+    exchange_seconds: Number = 0.0
+    exchanged: tuple[Whole, Whole] = (0, 0)
+    missing: dict[str, str] = Field(default_factory=dict[str, str])
+
+
+class Score(Header):
+    """A model's score on one split. values: metric -> (numerator, denominator)."""
+
+    count: Whole
+    loss: Number
+    values: dict[str, tuple[Number, Number]]
+
+
+class Scored(Header):
+    """A site's answer to "evaluate": model -> split -> score; empty if the site does not let them leave."""
+
+    scores: dict[str, dict[str, Score]] = Field(default_factory=dict[str, dict[str, Score]])
+
+
+class Finished(Header):
+    """A site's answer to "finish"."""
+
+    finished: bool
+
+
+class Written(Header):
+    """A trainer's answer to "models": the files that it has written."""
+
+    written: tuple[str, ...]
+
+
+class Looked(Header):
+    """A trainer's answer to "look": what the data are, in words, and this process's memory in bytes."""
+
+    data: str
+    resident: Whole
