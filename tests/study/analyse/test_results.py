@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 from idiolect.runtime.evaluate import ClientScores
+from idiolect.study.analyse.pairs import reference_of
 from idiolect.study.analyse.results import Results, chosen, mean_scores, validation_score, worst_of
 from idiolect.study.store.store import Store
 from tests.report.stores import NAN, PUBLISHED, experiment, finished, record, start, toy
@@ -240,6 +241,53 @@ def test_the_chosen_metric_chooses(tmp_path):
     (pick,) = chosen(*tuned(tmp_path, metric="macro-f1"))
     assert (pick.line.method, pick.line.metric) == ("fedavg low", "macro-f1")
     assert pick.validation.mean == pytest.approx(0.3)
+
+
+def local_in_two_settings(folder, select="last"):
+    """Local training in two settings: the second has the better validation score; and FedAvg between them on test.
+
+    At round 10 the first one's validation score is the best of all, so that the best round turns the choice round.
+    """
+    methods = [{"name": "local", "label": "slow"}, {"name": "local", "label": "fast"}, {"name": "fedavg"}]
+    cell = {"tune": True, "splits": ["validation", "test"], "select": select}
+    store, exp = Store(folder), experiment(methods, cells=[cell])
+    for title, model, validation, test in (
+        ("slow", "local", (0.9, 0.5), (0.3, 0.55)),
+        ("fast", "local", (0.2, 0.8), (0.2, 0.8)),
+        ("fedavg", "global", (0.6, 0.6), (0.6, 0.6)),
+    ):
+        for seed in (0, 1):
+            run = start(store, exp, "cell0", title, seed)
+            for round, *shown in zip((10, 20), validation, test, strict=True):
+                for split, value in zip(("validation", "test"), shown, strict=True):
+                    record(store, run, round, {model: (value + seed / 50,) * 4}, splits=(split,))
+            store.finish(run, "done")
+    return Results(store, exp), exp.cells[0]
+
+
+def test_others_are_compared_with_the_chosen_setting_of_local_training(tmp_path):
+    """Not with the first one that was tried: FedAvg's gain over that one says nothing."""
+    results, cell = local_in_two_settings(tmp_path)
+    assert results.best(cell)["local"].title == "fast"
+    assert [method.title for method in results.standing(cell, "local")] == ["fast"]
+    assert reference_of(results, cell) == ("fast", "local")
+    values = results.reference(cell, ("local",), "local", 0)
+    assert values is not None
+    assert values.tolist() == pytest.approx([0.8] * 4)
+    assert results.line(cell, cell.method("fedavg"), "global").hurt_local.mean == 1.0
+    drawn = cell.model_copy(update={"methods": tuple(m for m in cell.methods if m.title != "fast")})
+    assert results.best(drawn)["local"].title == "fast"  # what is drawn chooses nothing
+    untuned = cell.model_copy(update={"tune": False})
+    plain = Results(results.store, results.experiment.model_copy(update={"cells": (untuned,)}))
+    assert reference_of(plain, plain.experiment.cells[0]) == ("slow", "local")
+
+
+def test_the_best_round_chooses_where_the_table_shows_it(tmp_path):
+    results, cell = local_in_two_settings(tmp_path, select="best-validation")
+    assert results.best(cell)["local"].title == "slow"
+    assert results.best(cell)["local"].validation.mean == pytest.approx(0.91)
+    (pick,) = [one for one in chosen(results, cell) if one.method == "local"]
+    assert pick.line.pooled.mean == pytest.approx(0.31)
 
 
 def test_what_was_not_run_is_not_chosen(tmp_path):

@@ -300,8 +300,8 @@ class Part:
 
     @property
     def alone(self) -> Key | None:
-        """Local training, whether or not it has ended."""
-        titles = [entry.title for entry in self.methods if entry.name == "local"]
+        """Local training, whether or not it has ended; of several settings the one that was chosen."""
+        titles = [entry.title for entry in self.methods if entry.name == "local" and entry.title not in self.muted]
         return (titles[0], "local") if titles else None
 
     def reference(self, seed: int) -> Float[np.ndarray, "clients"] | None:

@@ -39,8 +39,11 @@ class Pair:
 
 
 def reference_of(results: Results, cell: Cell) -> tuple[str, str]:
-    """(method, model) that the others are compared with: local training if the table has it, otherwise the first."""
-    method = next((m for m in cell.methods if m.name == "local"), cell.methods[0])
+    """(method, model) that the others are compared with: local training if it is in the table, else the first.
+
+    Where settings of local training were tried, it is the one that validation data chose.
+    """
+    method = next(iter(results.standing(cell, "local")), cell.methods[0])
     return method.title, results.names(cell, method)[0]
 
 

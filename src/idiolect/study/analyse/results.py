@@ -67,6 +67,23 @@ class Results:
     def __init__(self, store: Store, experiment: Experiment) -> None:
         self.store, self.experiment = store, experiment
         self.rows = {row.id: row for row in store.runs()}
+        self._best: dict[str, dict[str, Best]] = {}
+
+    def best(self, cell: Cell) -> dict[str, "Best"]:
+        """Of a tuned cell: each method's best setting, by name; nothing of other cells.
+
+        All settings of the experiment's cell are compared, even if `cell` has only those that are drawn.
+        """
+        if cell.id not in self._best:
+            whole = next((one for one in self.experiment.cells if one.id == cell.id), cell)
+            self._best[cell.id] = best_settings(self, whole) if whole.tune else {}
+        return self._best[cell.id]
+
+    def standing(self, cell: Cell, *names: str) -> list[Method]:
+        """The methods of these names that others are compared with: of a tuned one only the chosen setting."""
+        best = self.best(cell)
+        named = (method for method in cell.methods if method.name in names)
+        return [m for m in named if m.name not in best or best[m.name].title == m.title]
 
     def finished(self, cell: Cell, method: Method) -> list[RunRow]:
         """The runs of one method in one cell that reached their last round."""
@@ -146,12 +163,11 @@ class Results:
 
     def reference(self, cell: Cell, names: Sequence[str], model: str, seed: int) -> np.ndarray | None:
         """Each client's value of a reference model on test data, in the same cell with the same seed, or None."""
-        for method in cell.methods:
-            if method.name in names:
-                row = self.rows.get(run_id(cell.id, method.title, seed))
-                selected = self.selected(cell, row, model) if row is not None and row.status == "done" else None
-                if selected is not None:
-                    return selected[1].values[self.metric(cell).name]
+        for method in self.standing(cell, *names):
+            row = self.rows.get(run_id(cell.id, method.title, seed))
+            selected = self.selected(cell, row, model) if row is not None and row.status == "done" else None
+            if selected is not None:
+                return selected[1].values[self.metric(cell).name]
         return None
 
     def line(self, cell: Cell, method: Method, model: str) -> Line:
@@ -321,26 +337,46 @@ class Chosen:
 
 
 def validation_score(results: Results, cell: Cell, method: Method, model: str) -> OverSeeds:
-    """Summarise the last round's validation score over seeds; 0 seeds if there is none."""
-    values = [
-        curve[-1][1]
-        for row in results.finished(cell, method)
-        if (curve := results.store.curve(row.id, model, "validation", results.metric(cell).name))
-    ]
-    return over_seeds(values)
+    """Summarise the validation score of the round that the table shows over seeds; 0 seeds if there is none.
+
+    That is the best round where the cell selects it by validation data, otherwise the last one.
+    """
+    metric = results.metric(cell)
+    curves = (results.store.curve(row.id, model, "validation", metric.name) for row in results.finished(cell, method))
+    courses = [[point[1] for point in curve] for curve in curves if curve]
+    by_validation = cell.select == "best-validation"
+    return over_seeds([course[metric.best(course) if by_validation else -1] for course in courses])
+
+
+@dataclass(frozen=True)
+class Best:
+    """A method's best setting: its title, its validation score, and how many settings were compared."""
+
+    title: str
+    validation: OverSeeds
+    tried: int
+
+
+def best_settings(results: Results, cell: Cell) -> dict[str, Best]:
+    """Every method's setting with the best validation score of its primary model, the first one of equals.
+
+    A method without validation scores is left out.
+    """
+    best: dict[str, Best] = {}
+    metric = results.metric(cell)
+    for method in cell.methods:
+        score = validation_score(results, cell, method, results.names(cell, method)[0])
+        known = best.get(method.name)
+        if score.seeds and (known is None or metric.better(score.mean, known.validation.mean)):
+            tried = sum(other.name == method.name for other in cell.methods)
+            best[method.name] = Best(method.title, score, tried)
+    return best
 
 
 def chosen(results: Results, cell: Cell) -> list[Chosen]:
-    """Choose every method's best setting, in the cell's order; a method without validation scores is left out."""
-    best: dict[str, Chosen] = {}
-    metric = results.metric(cell)
-    for method in cell.methods:
-        model = results.names(cell, method)[0]
-        score = validation_score(results, cell, method, model)
-        if score.seeds == 0:
-            continue
-        tried = sum(other.name == method.name for other in cell.methods)
-        best_so_far = best.get(method.name)
-        if best_so_far is None or metric.better(score.mean, best_so_far.validation.mean):
-            best[method.name] = Chosen(method.name, tried, score, results.line(cell, method, model))
-    return list(best.values())
+    """Every method's best setting with its line on test data, in the cell's order; see `best_settings`."""
+    found = [(name, best, cell.method(best.title)) for name, best in best_settings(results, cell).items()]
+    return [
+        Chosen(name, best.tried, best.validation, results.line(cell, method, results.names(cell, method)[0]))
+        for name, best, method in found
+    ]
