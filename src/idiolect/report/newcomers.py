@@ -101,7 +101,7 @@ def newcomers_dict(loaded: Loaded, made: Personalized, command: str) -> dict[str
     data, row, metrics = made.data, loaded.row, loaded.finished.metrics
     shown = ALGORITHMS[row.method].title if row.label == row.method else row.label
     scores = {(row.label, model): made.scores(model) for model in made.made} if data.test.count else {}
-    sizes = (tuple(map(int, split.sizes)) for split in (data.train, data.test))
+    train, test = (tuple(map(int, split.sizes)) for split in (data.train, data.test))
     part = Part(
         id=row.cell,
         title=f"New clients of {row.label}",
@@ -114,7 +114,7 @@ def newcomers_dict(loaded: Loaded, made: Personalized, command: str) -> dict[str
         lines=tuple(_line(row.cell, key, one, metrics, row.round) for key, one in scores.items()),
         clients=tuple(data.clients),
         scores={key: {row.seed: one} for key, one in scores.items()},
-        census=Census(tuple(data.clients), *sizes),
+        census=Census(tuple(data.clients), train, test),
         notes=tuple(data.notes),
     )
     told = to_dict(View(title=part.title, parts=(part,), name=row.id, command=command))
@@ -133,11 +133,14 @@ def newcomers_dict(loaded: Loaded, made: Personalized, command: str) -> dict[str
 def _line(cell: str, key: Key, scores: ClientScores, metrics: Sequence[Metric], round: int) -> Line:
     """The line of one named model, of one seed."""
     whole, none = summarise(scores, metrics[0]), over_seeds([])
-    of = {name: over_seeds([getattr(whole, name)]) for name in ("pooled", "mean", "worst10", "worst", "loss")}
+    pooled, mean, spread, worst10, worst, loss = (
+        over_seeds([value]) for value in (whole.pooled, whole.mean, whole.std, whole.worst10, whole.worst, whole.loss)
+    )
     others = {metric.name: over_seeds([scores.pooled[metric.name]]) for metric in metrics}
-    return Line(cell=cell, method=key[0], model=key[1], metric=metrics[0].name, **of, spread=over_seeds([whole.std]),
-                metrics=others, hurt_local=None, hurt_global=None, rounds=(round,), seconds=none, published=None,
-                failed=0)  # fmt: skip
+    return Line(
+        cell, *key, metrics[0].name, pooled, mean, spread, worst10, worst, loss, others, None, None, (round,), none,
+        None, 0
+    )  # fmt: skip
 
 
 def newcomers_text(loaded: Loaded, made: Personalized, told: Mapping[str, Any], *, curve: bool) -> str:
