@@ -73,8 +73,22 @@ def test_new_clients_of_a_finished_folder(idiolect, monkeypatch, tmp_path):
     assert hashes(tmp_path / "run") == before
     folder = tmp_path / "run-new"
     assert told["files"] == sorted(str(p.relative_to(folder)) for p in folder.rglob("*") if p.is_file())
-    assert {"report.md", "clients.csv", "own-samples.csv", "figures/own-samples.png"} < {*told["files"]}
-    page = (folder / "report.md").read_text()
+    assert {
+        "report.md",
+        "report.json",
+        "report.html",
+        "clients.csv",
+        "own-samples.csv",
+        "figures/own-samples.png",
+    } < {*told["files"]}
+    page, said = (folder / "report.md").read_text(), json.loads((folder / "report.json").read_text())
+    score = next(row["accuracy"] for row in told["clients"] if (row["client"], row["model"]) == ("n0", "adapted"))
+    assert said["headline"] == f"2 new clients: mean test accuracy {100 * score:.2f} % with the adapted model."
+    assert f"**{said['headline']}**\n\n{said['numbers']}\n" in page
+    assert said["cells"][0]["clients"]["scores"]["m0"] == [score, None]
+    assert said["cells"][0]["clients"]["train"] == [9, 1]
+    code, out, _ = idiolect("report", "run-new", "-o", "again.html")
+    assert (code, out.strip()) == (0, "page: again.html")
     assert "| n1 | 1 | — | — |" in page
     assert "without test samples, hence without a score: n1" in page
     assert "- made by: `idiolect personalize run --data " in page

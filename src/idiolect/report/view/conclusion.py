@@ -57,12 +57,11 @@ class Conclusion:
 def situation_of(part: Part, leading: Leaders | None) -> Situation:
     """What the rule of the headline reads of a part. leading: as `leaders_of` gives it."""
     scored = {line.method: None for line in part.lines if line.pooled.seeds and line.method not in part.muted}
-    verdicts = Counter(line.verdict for line in (*part.lines, *part.further) if line.verdict is not None)
     known = Situation(
         metric=part.metric,
         methods=[part.entry(title).shown for title in scored],
         local=part.local is not None,
-        published=verdicts,
+        published=_verdicts([part]),
     )
     if leading is None or leading.federated is None:
         return known
@@ -199,6 +198,13 @@ def conclusions_of(view: View) -> tuple[Conclusion, list[Conclusion]]:
     return _several(view.parts, each), each
 
 
+def _verdicts(parts: Sequence[Part]) -> Counter[str]:
+    """The verdicts on the published values of all parts."""
+    return Counter(
+        line.verdict for part in parts for line in (*part.lines, *part.further) if line.verdict is not None
+    )
+
+
 def _several(parts: Sequence[Part], each: Sequence[Conclusion]) -> Conclusion:
     """The conclusion of several comparisons: how many say what, and their clients together."""
     of = Counter(one.decision for one in each)
@@ -207,15 +213,19 @@ def _several(parts: Sequence[Part], each: Sequence[Conclusion]) -> Conclusion:
     clients = max(len(part.clients) for part in parts)
     numbers = f"{total} comparisons, {_count(seeds, 'seed')}, up to {_count(clients, 'client')} each"
     if compared:
-        known = {"use": "Federate in {}", "local": "do not in {}", "inconclusive": "{} inconclusive"}
+        known: dict[Decision, str] = {
+            "use": "Federate in {}",
+            "local": "do not in {}",
+            "inconclusive": "{} inconclusive",
+        }
         words = ", ".join(form.format(of[name]) for name, form in known.items() if of[name])
-        decision = next((name for name in known if of[name] == total), "mixed")
+        mixed: Decision = "mixed"
+        decision = next((name for name in known if of[name] == total), mixed)
         line = f"Of {total} comparisons: {words[:1].lower()}{words[1:]}."
         numbers += "; each difference from local training tested at 5 %, corrected within its comparison"
     elif of["published"]:
-        verdicts = Counter(line.verdict for part in parts for line in (*part.lines, *part.further) if line.published)
         decision, line = headline(
-            Situation(metric=parts[0].metric, methods=["all"], local=False, published=verdicts)  # pyright: ignore
+            Situation(metric=parts[0].metric, methods=["all"], local=False, published=_verdicts(parts))
         )
     elif len({one.headline for one in each}) == 1:
         decision, line = each[0].decision, each[0].headline

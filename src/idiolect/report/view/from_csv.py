@@ -117,7 +117,7 @@ def _parts(folder: Path, words: "_Words") -> tuple[Part, ...]:
 def scores_in(folder: Path, parts: Sequence[Part]) -> tuple[Part, ...]:
     """The parts of a report.json with the scores of clients.csv; without that file, as they are."""
     file = clients_file(folder)
-    rows = [] if file is None else _rows(file, NEEDED)
+    rows = [] if file is None or not _of_cells(file) else _rows(file, NEEDED)
     found: list[Part] = []
     for part in parts:
         own, keys = (
@@ -126,6 +126,11 @@ def scores_in(folder: Path, parts: Sequence[Part]) -> tuple[Part, ...]:
         )
         found.append(replace(part, scores=_scores(own, part.clients, part.measured_metrics, keys)) if own else part)
     return tuple(found)
+
+
+def _of_cells(file: Path) -> bool:
+    """Whether a clients.csv is of a comparison; that of new clients has no cells."""
+    return "cell" in text_of(file).partition("\n")[0].split(",")
 
 
 def _rows(path: Path, needed: Sequence[str]) -> list[_Row]:

@@ -8,7 +8,6 @@ from typing import Literal
 from idiolect.metrics.base import Metric
 from idiolect.report import text
 from idiolect.report.view.extras import FEW
-from idiolect.study.analyse.outcomes import Verdict
 
 WORDS = 15
 """The most words of a headline."""
@@ -45,7 +44,7 @@ class Situation:
     of: int = 0
     rows: float = math.inf
     rising: frozenset[Literal["model", "local"]] = frozenset()
-    published: Mapping[Verdict, int] = field(default_factory=dict)
+    published: Mapping[str, int] = field(default_factory=dict)
 
 
 def headline(s: Situation) -> tuple[Decision, str]:
