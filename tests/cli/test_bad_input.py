@@ -1,5 +1,6 @@
 """A survey of bad input: every command ends with one line that says what was wrong, and leaves nothing behind."""
 
+import re
 import sqlite3
 
 import pytest
@@ -51,14 +52,21 @@ def assert_line(ended, words, code=1):
         (["resume"], "Missing argument 'RUN'"),
         (["reproduce"], "Missing argument 'NAME'"),
         (["show"], "Missing argument 'RUN'"),
-        (["list"], "Missing argument"),
+        (["list"], "Missing argument 'KIND': methods, data, models, metrics or experiments; see: idiolect list"),
         (["demo", "surplus"], "surplus"),
         ([*COMPARE, "--round", "5"], "No such option"),
-        ([*COMPARE, "--rounds"], "--rounds"),
-        ([*COMPARE, "--rounds", "ten"], "Invalid value for '--rounds'"),
+        ([*COMPARE, "--rounds"], "--rounds needs a value; see: idiolect compare --help"),
+        (["hub", "run", "study", "--kit"], "--kit needs a value; see: idiolect hub run --help"),
+        ([*COMPARE, "--rounds", "ten"], "Invalid value for '--rounds': it must be a whole number; see"),
+        ([*COMPARE, "--cohort", "few"], "Invalid value for '--cohort': it must be a number; see"),
+        ([*COMPARE, "--roudns", "3"], "No such option: --roudns; did you mean --rounds?; see"),
+        (["compar"], "No such command 'compar'; did you mean compare?; see: idiolect --help"),
+        (["figure", "run", "curvs"], "did you mean 'curves'?; see: idiolect figure --help"),
+        (["show", "a", "b"], "too many arguments: b; see: idiolect show --help"),
+        (["hub", "status", "study"], "Missing option '--admin': The kit of the person who submits jobs; see"),
         ([*COMPARE, "--rounds", "1.5"], "Invalid value for '--rounds'"),
         ([*COMPARE, "--cohort", "half"], "Invalid value for '--cohort'"),
-        ([*COMPARE, "--jobs", "0"], "Invalid value for '--jobs'"),
+        ([*COMPARE, "--jobs", "0"], "Invalid value for '--jobs': it must be at least 1; see"),
         ([*COMPARE, "--save-models", "some"], "Invalid value for '--save-models'"),
         ([*COMPARE, "--out", ""], "Invalid value for '--out': it must name a folder"),
         ([*SWEEP, "--out", " "], "Invalid value for '--out': it must name a folder"),
@@ -225,3 +233,62 @@ def test_no_command_at_all_shows_the_help(idiolect):
     assert (code, err) == (0, "")
     assert "Usage: idiolect" in out
     assert cli.app.info.no_args_is_help
+
+
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        (
+            ["compare", "hospitals.toml"],
+            "'hospitals.toml' is an experiment file; run it with: idiolect run hospitals.toml",
+        ),
+        (["run", "own.csv"], "'own.csv' is a table; to compare methods on it: idiolect compare own.csv"),
+        (["run", "demo"], "no such experiment file: demo; 'demo' is packaged: idiolect reproduce demo"),
+        (["run", "hospital.toml"], "no such experiment file: hospital.toml; did you mean 'hospitals.toml'?"),
+        (["federate", "site"], "no such experiment file: site; did you mean 'sites'?"),
+        (["reproduce", "own.toml"], "to run a file: idiolect run own.toml"),
+        (["inspect", "mnist"], "'mnist' is a named data set; inspect reads a table's file"),
+        (["show", "run/penguin"], "no runs in 'run/penguin': there is no such folder; did you mean 'run/penguins'?"),
+        (
+            ["resume", "own.csv"],
+            "no runs in 'own.csv': it is a file; 'idiolect compare' and 'idiolect run' write such",
+        ),
+        (["personalize", "run", "own.csv"], "no runs in 'run'; folders with runs: run/penguins"),
+        (["export", "run"], "'run' is a folder; name one model file in it, it holds none"),
+    ],
+)
+def test_what_is_meant_is_named(idiolect, tmp_path, arguments, words):
+    (tmp_path / "hospitals.toml").touch()
+    (tmp_path / "run" / "penguins").mkdir(parents=True)
+    (tmp_path / "run" / "penguins" / "idiolect.sqlite").touch()
+    refused(idiolect, tmp_path, arguments, words)
+
+
+NAMES = re.compile(r"\b(cells\.\d|Value error|instance of|FederatedData|NoneType|pydantic|Traceback|[a-z]+Error\b)")
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        [*COMPARE, "--set", "methods=3"],
+        [*COMPARE, "--set", "methods=[3]"],
+        [*COMPARE, "--set", "splits=3"],
+        [*COMPARE, "--set", "tune=perhaps"],
+        [*COMPARE, "--set", "draw=3"],
+        [*COMPARE, "--set", "gaps=[{}]"],
+        [*COMPARE, "--set", "title=3"],
+        [*COMPARE, "--set", "data=3"],
+        [*COMPARE, "--set", "model=3"],
+        [*OWN, "--set", "data.path=3"],
+        [*OWN, "--label", "x y"],
+        [*SWEEP, "--set", "local.rate=a,b"],
+        ["advise", "own.csv", "--set", "model.l2=x", "--model", "mlr"],
+        ["figure", "own.csv", "curves"],
+        ["report", "own.csv"],
+        ["predict", "own.csv", "own.csv"],
+    ],
+)
+def test_no_message_has_an_internal_name(idiolect, tmp_path, arguments):
+    code, out, err = idiolect(*arguments)
+    assert (code, out, err.count("\n")) == (1, "", 1), err
+    assert not NAMES.search(err), err

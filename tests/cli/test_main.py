@@ -15,7 +15,7 @@ import typer
 from idiolect.cli import main as cli
 from idiolect.cli.main import COMMANDS, Shell, app
 from idiolect.models.client_model import load_model
-from idiolect.study.store.store import DATABASE, Store
+from idiolect.study.store.store import Store
 
 CODE = """
 import sys
@@ -132,7 +132,7 @@ def folder(tmp_path_factory):
             "pfedme: prox_weight = -1.0 must be greater than 0",
         ),
         (["--set", "local.rate=-0.1"], "local: rate = -0.1 must be greater than 0"),
-        (["--set", "local.rate=NaN"], "cells.0.methods.0.rate = nan must be a finite number"),
+        (["--set", "local.rate=NaN"], "--set: method 'local': rate = nan must be a finite number"),
         (["--set", "local.rate=Infinity"], "rate = inf must be a finite number"),
         (["--set", "local.local_steps=1e999"], "local_steps = inf must be a finite number"),
         (["--set", "local.rate=fast"], "local: rate = 'fast' must be a number"),
@@ -142,10 +142,10 @@ def folder(tmp_path_factory):
         (["--set", "data.clinets=3"], "unknown key of data set 'synthetic' 'clinets'; did you mean 'clients'?"),
         (["--set", "data.clients=many"], "data set 'synthetic': clients = 'many' must be a whole number"),
         (["--methods", "locl"], "unknown method 'locl'; did you mean 'local'?"),
-        (["--methods", ""], "cells.0.methods"),
+        (["--methods", ""], "compare: methods = [] must have at least 1 entry"),
         (["--model", "mlpp"], "unknown model 'mlpp'; did you mean 'mlp'?"),
         (["--data", "mnsit"], "unknown data set 'mnsit'; did you mean 'mnist'?; or give the path"),
-        (["--rounds", "0"], "cells.0.rounds = 0"),
+        (["--rounds", "0"], "compare: rounds = 0 must be at least 1"),
         (["--seeds", "0"], "seeds = 0"),
         (["--seed", "-1"], "first_seed = -1"),
         (["--cohort", "6"], "cohort = 6.0 is larger than the 5 clients"),
@@ -218,8 +218,8 @@ def test_private_states_in_a_file_are_refused_where_they_cannot_be(
         (["reproduce", "pfedme/tabel1"], "unknown experiment 'pfedme/tabel1'; did you mean 'pfedme/table1'?"),
         (["reproduce", "pfedme/table1", "--protocol", "as-publishd"], "did you mean 'as-published'?"),
         (["reproduce", "pfedme/table1", "--only", "mnist-claen-mlr"], "did you mean 'mnist-clean-mlr'?"),
-        (["show", "absent"], f"no runs in 'absent': it has no {DATABASE}"),
-        (["resume", "absent"], f"no runs in 'absent': it has no {DATABASE}"),
+        (["show", "absent"], "no runs in 'absent': there is no such folder; 'idiolect compare' and"),
+        (["resume", "absent"], "no runs in 'absent': there is no such folder; 'idiolect compare' and"),
         (["compare", "--data", "absent.csv"], "absent.csv"),
     ],
 )

@@ -10,6 +10,7 @@ from idiolect.core.errors import (
     DivergedError,
     IdiolectError,
     StoreError,
+    in_words,
     require,
     unknown,
 )
@@ -77,3 +78,23 @@ def test_the_first_thing_that_a_model_found_wrong_is_said_with_its_place_or_of_a
     assert said['{"rounds": 0}'] == "rounds: must be at least 1"
     assert said['{"rounds": "x"}'].startswith("rounds: Input should be a valid integer")
     assert said["{"].startswith("it: Invalid JSON: EOF")
+
+
+@pytest.mark.parametrize(
+    ("message", "words"),
+    [
+        ("Input should be a valid integer, unable to parse string as an integer", "must be a whole number"),
+        ("Input should be a valid integer, got a number with a fractional part", "must be a whole number"),
+        ("Input should be a valid number, unable to parse string as a number", "must be a number"),
+        ("Input should be a valid tuple", "must be a list"),
+        ("Input should be a valid dictionary or instance of Method", "must be a table"),
+        ("Input should be greater than or equal to 1", "must be at least 1"),
+        ("Input should be less than or equal to 10000", "must be at most 10000"),
+        ("Input should be greater than 0", "must be greater than 0"),
+        ("Input should be 'fixed' or 'binomial'", "must be 'fixed' or 'binomial'"),
+        ("Tuple should have at least 1 item after validation, not 0", "must have at least 1 entry"),
+        ("Value error, 'x' is not one of 'a', 'b'", "'x' is not one of 'a', 'b'"),
+    ],
+)
+def test_what_pydantic_says_is_in_a_users_words(message, words):
+    assert in_words(message) == words

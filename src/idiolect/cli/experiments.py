@@ -36,7 +36,7 @@ from idiolect.cli.options import (
     one_table,
     seeding,
 )
-from idiolect.core.errors import StoreError
+from idiolect.core.errors import ConfigError, StoreError
 from idiolect.core.loading import loading
 
 
@@ -89,9 +89,15 @@ def run(
     """
     with loading():
         from idiolect.cli.execute import execute
-        from idiolect.cli.inputs import default_folder
+        from idiolect.cli.inputs import TABLES, default_folder, is_file, no_experiment
         from idiolect.study.spec.change import override
         from idiolect.study.spec.experiment import load_experiment
+    if experiment_file.suffix.lower() in TABLES:
+        raise ConfigError(
+            f"'{experiment_file}' is a table; to compare methods on it: idiolect compare {experiment_file}"
+        )
+    if not is_file(experiment_file) and not experiment_file.is_dir():
+        raise no_experiment(str(experiment_file))
     if out is not None:
         check_output(out, experiment_file)
     changed = assignments(set_, metric)
@@ -132,6 +138,7 @@ def resume(
     """
     with loading():
         from idiolect.cli.execute import execute
+        from idiolect.cli.inputs import check_runs
         from idiolect.study.advice.stored import how_it_goes_on, is_advice
         from idiolect.study.run.launch import stored_options
         from idiolect.study.spec.change import located
@@ -139,6 +146,7 @@ def resume(
         from idiolect.study.store.store import Store
     if is_advice(folder):
         raise StoreError(how_it_goes_on(folder))
+    check_runs(folder)
     with Store(folder, create=False) as store:
         experiment, stored = stored_experiment(store), stored_options(store)
     experiment = located(experiment, folder, stored["started_in"], data)
@@ -193,6 +201,8 @@ def reproduce(
         from idiolect.cli.inputs import default_folder
         from idiolect.experiments import packaged
         from idiolect.study.spec.change import override
+    if name.endswith(".toml"):
+        raise ConfigError(f"reproduce takes a packaged experiment; to run a file: idiolect run {name}")
     experiment = packaged(name, protocol)
     changed = assignments(set_, metric) | seeding(seeds, splits)
     experiment = override(experiment, changed).only(tuple(only or ()))

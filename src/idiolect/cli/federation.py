@@ -4,8 +4,8 @@ from collections.abc import Generator
 from contextlib import contextmanager
 from pathlib import Path
 
+from idiolect.cli.inputs import no_experiment
 from idiolect.cli.results import print_results
-from idiolect.core.errors import ConfigError
 from idiolect.core.repeating import repeating
 from idiolect.deploy.hub.journal import Participation
 from idiolect.experiments import names, packaged
@@ -28,7 +28,7 @@ def experiment_of(name: str) -> Experiment:
     if not Path(name).is_file() and name in {key.partition(" ")[0] for key in names()}:
         return packaged(name)
     if not Path(name).is_file():
-        raise ConfigError(f"no such experiment file: {name}; 'idiolect federate sites' needs none")
+        raise no_experiment(name, "federate")
     return load_experiment(name)
 
 

@@ -7,13 +7,15 @@ from inspect import signature
 from pathlib import Path
 from typing import Any
 
-from idiolect.core.errors import ConfigError, DataError, unknown
+from idiolect import experiments
+from idiolect.core.errors import ConfigError, DataError, StoreError, unknown
 from idiolect.data.divide.division import smallest
 from idiolect.data.federated import FederatedData
 from idiolect.data.sets import registry as sources
 from idiolect.study.advice.draws import TEST, VALIDATION, again
 from idiolect.study.run.resolve import Workbench
 from idiolect.study.spec.experiment import Experiment, digest
+from idiolect.study.store.store import DATABASE
 
 TABLES = (".csv", ".tsv", ".parquet", ".pq", ".json", ".jsonl", ".ndjson", ".xlsx", ".xls", ".gz")
 """The suffixes of tables' files."""
@@ -30,6 +32,8 @@ def data_spec(data: str, client: str, label: str) -> tuple[dict[str, Any], str]:
     Raises `DataError` if there is no such file, `ConfigError` if it is neither.
     """
     path = Path(data)
+    if path.suffix.lower() == ".toml":
+        raise ConfigError(f"'{data}' is an experiment file; run it with: idiolect run {data}")
     if is_file(path) or looks_like_file(data):
         check_file(path)
         name = path.with_suffix("").stem if path.suffix.lower() == ".gz" else path.stem
@@ -89,6 +93,46 @@ def _is_folder(path: Path) -> bool:
         return path.is_dir()
     except (OSError, ValueError):
         return False
+
+
+def check_runs(folder: Path) -> None:
+    """Raise `StoreError` for a folder without runs, with the folders near it that have some."""
+    if is_file(folder / DATABASE):
+        return
+    why = "it is a file" if is_file(folder) else "" if _is_folder(folder) else "there is no such folder"
+    found = sorted({one.parent for place in (folder, folder.parent, Path("runs"), Path()) for one in _runs_in(place)})
+    near = get_close_matches(folder.name, [one.name for one in found], n=1) if folder.name else []
+    hint = "'idiolect compare' and 'idiolect run' write such a folder"
+    if near:
+        hint = f"did you mean '{next(one for one in found if one.name == near[0])}'?"
+    elif found:
+        hint = f"folders with runs: {', '.join(map(str, found[:_NEAR]))}{', ...' if len(found) > _NEAR else ''}"
+    raise StoreError(f"no runs in '{folder}'{f': {why}' if why else ''}; {hint}")
+
+
+def _runs_in(folder: Path) -> list[Path]:
+    """The databases of a folder, and of those in it."""
+    try:
+        return [one for one in (folder / DATABASE, *folder.glob(f"*/{DATABASE}")) if is_file(one)]
+    except (OSError, ValueError):
+        return []
+
+
+def no_experiment(name: str, command: str = "run") -> ConfigError:
+    """The error for an experiment file that is not there: what is near, or the command that is meant.
+
+    command: what reads it; `federate` and `hub init` also take packaged names.
+    """
+    packaged = sorted({key.partition(" ")[0] for key in experiments.names()})
+    if command == "run" and name in packaged:
+        return ConfigError(f"no such experiment file: {name}; '{name}' is packaged: idiolect reproduce {name}")
+    path = Path(name)
+    try:
+        there = [str(one) for one in path.parent.glob("*.toml")]
+    except (OSError, ValueError):
+        there = []
+    near = get_close_matches(name, [*there, *(packaged if command != "run" else [])], n=1)
+    return ConfigError(f"no such experiment file: {name}{f'; did you mean {near[0]!r}?' if near else ''}")
 
 
 def inputs_of(experiment: Experiment) -> list[Path]:

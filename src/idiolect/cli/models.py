@@ -10,7 +10,7 @@ import typer
 from idiolect.cli.options import MORE, DataDir, Json, check_output, file_path, folder_path, one_table
 from idiolect.cli.stopping import stoppable, this_command
 from idiolect.cli.terminal import print_json, print_outcome
-from idiolect.core.errors import require
+from idiolect.core.errors import ConfigError, require
 from idiolect.core.loading import loading
 
 if TYPE_CHECKING:
@@ -126,6 +126,10 @@ def export(
         from idiolect.models.client_model import load_model
         from idiolect.models.export import export_model, exported_files
         from idiolect.study.store.model_files import INDEX
+    if model.is_dir():
+        first = next(iter(sorted(model.rglob("*.safetensors"))), None)
+        hint = f"for example {first}" if first else "it holds none"
+        raise ConfigError(f"'{model}' is a folder; name one model file in it, {hint}")
     kind: Any = format_
     target = out or Path(f"{model.stem}-exported")
     for file in exported_files(target, kind):
@@ -203,17 +207,18 @@ def personalize(
     """
     source = one_table(table, data)
     with loading():
-        from idiolect.cli.inputs import check_file
+        from idiolect.cli.inputs import check_file, check_runs
         from idiolect.data.sets.like import encode_like
         from idiolect.report.newcomers import check_new, write_newcomers
         from idiolect.study.run.finished import is_inside, load_finished
         from idiolect.study.run.personalized import COUNTS
         from idiolect.study.run.resolve import Workbench
         from idiolect.study.store.store import Store
+    check_file(Path(source))
     target = out or Path(f"{Path(os.path.abspath(folder)).name}-{Path(source).stem}")
     require(not is_inside(target, folder), f"--out {target} is in the run's folder, which does not change")
     check_output(target, Path(source))
-    check_file(Path(source))
+    check_runs(folder)
     check_new(target)
     with Store(folder, create=False) as store:
         loaded = load_finished(store, Workbench(data_dir), cell=cell, method=method, seed=seed)

@@ -24,6 +24,7 @@ def show(
     Writes: nothing.
     """
     with loading():
+        from idiolect.cli.inputs import check_runs
         from idiolect.cli.results import print_advice, print_results
         from idiolect.study.advice.stored import is_advice, stored_advice
         from idiolect.study.analyse.results import Results
@@ -32,6 +33,7 @@ def show(
     if is_advice(folder):
         print_advice(stored_advice(folder), folder, as_json)
         return
+    check_runs(folder)
     with Store(folder, create=False) as store:
         print_results(Results(store, stored_experiment(store)), as_json, folder)
 

@@ -5,6 +5,8 @@ import re
 import shlex
 import sys
 from collections.abc import Sequence
+from difflib import get_close_matches
+from itertools import takewhile
 from pathlib import Path
 from typing import Any, NoReturn, cast
 
@@ -12,6 +14,8 @@ import typer
 from rich.console import Console
 from rich.table import Table
 from rich.text import Text
+
+from idiolect.core.errors import in_words
 
 UsageError = cast("type[Exception]", typer.BadParameter.__bases__[0])
 """Click's error for a command that cannot be read; typer exports only its sub-class."""
@@ -56,9 +60,43 @@ def resume_command(out: Path) -> str:
 
 def unreadable(error: Any) -> tuple[str, int]:
     """(message, exit code) for a command that cannot be parsed (click's `UsageError`)."""
-    command = "idiolect" if error.ctx is None else error.ctx.command_path
-    message = re.sub(r"'-\w' / '(--[\w-]+)'", r"'\1'", error.format_message().rstrip("."))
-    return f"error: {message}; see: {command} --help", 2
+    command = _typed_command() if error.ctx is None else error.ctx.command_path
+    return f"error: {_usage(error)}; see: {command} --help", 2
+
+
+def _usage(error: Any) -> str:
+    """What is wrong with a command, in a user's words."""
+    message = error.format_message().rstrip(".")
+    message = re.sub(r"'-\w' / '(--[\w-]+)'", r"'\1'", message)
+    if found := re.match(
+        r"(No such (?:option|command):? '?[^ .']+'?)[. ]+(?:Did you mean|\(Possible options:) (.*)", message
+    ):
+        typed = found[1].split()[-1].strip("'")
+        near = get_close_matches(typed, re.findall(r"[\w-]+", found[2]), n=1, cutoff=0.0)
+        return f"{found[1]}; did you mean {near[0]}?"
+    if found := re.match(r"Got unexpected extra arguments?(?:\(s\))? \((.*)\)", message):
+        return f"too many arguments: {found[1]}"
+    if found := re.match(r"Option '(.*)' requires an argument", message):
+        return f"{found[1]} needs a value"
+    if found := re.match(r"(Invalid value for .*?: )(.*)", message):
+        return f"{found[1]}{_choice(in_words(found[2]))}"
+    words = getattr(getattr(error, "param", None), "help", None)
+    return f"{message}: {words.rstrip('.')}" if message.startswith("Missing") and words else message
+
+
+def _choice(message: str) -> str:
+    """A refused value with the nearest one that may be given."""
+    found = re.match(r"('.*') is not one of (.*)", message)
+    if not found:
+        return f"it {message}" if message.startswith("must ") else message
+    near = get_close_matches(found[1].strip("'"), re.findall(r"'(.*?)'", found[2]), n=1, cutoff=0.5)
+    return f"{message}; did you mean '{near[0]}'?" if near else message
+
+
+def _typed_command() -> str:
+    """The command that was typed, without its options: idiolect hub run."""
+    words = list(takewhile(lambda word: re.fullmatch(r"[a-z]+", word), sys.argv[1:3]))
+    return " ".join(["idiolect", *(words if words[:1] in (["hub"], ["site"]) else words[:1])])
 
 
 def fail(message: str, code: int) -> NoReturn:

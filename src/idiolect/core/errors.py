@@ -1,5 +1,6 @@
 """Errors of one line each: what was wrong, where, and what to do."""
 
+import re
 from collections.abc import Iterable
 from difflib import get_close_matches
 from typing import Any
@@ -64,6 +65,29 @@ def unknown(kind: str, name: Any, known: Iterable[str]) -> ConfigError:
     near = meant or get_close_matches(name, options, n=1, cutoff=0.5)
     hint = f"did you mean '{near[0]}'?" if near else f"known: {', '.join(options)}"
     return ConfigError(f"unknown {kind} '{name}'; {hint}")
+
+
+_KINDS = {
+    "integer": "a whole number",
+    "number": "a number",
+    "string": "a text",
+    "boolean": "true or false",
+    "tuple": "a list",
+    "list": "a list",
+    "dictionary": "a table",
+}
+"""What pydantic calls a type, and what a user calls it."""
+
+
+def in_words(message: str) -> str:
+    """What pydantic says of a value, as a user reads it: "must be a whole number"."""
+    if found := re.match(r"Input should be a valid (\w+)", message):
+        return f"must be {_KINDS.get(found[1], f'a {found[1]}')}"
+    message = re.sub(
+        r"^\w+ should have at least (\d+) items? after validation.*", r"must have at least \1 entry", message
+    )
+    message = message.replace("greater than or equal to", "at least").replace("less than or equal to", "at most")
+    return message.removeprefix("Value error, ").replace("Input should be", "must be")
 
 
 def first_of(error: ValidationError) -> str:

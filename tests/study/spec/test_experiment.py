@@ -46,33 +46,33 @@ def method(**changes):
 @pytest.mark.parametrize(
     ("changes", "match"),
     [
-        ({"seed": 3}, "seed: unknown key 'seed'; did you mean 'seeds'"),
+        ({"seed": 3}, "here: unknown key 'seed'; did you mean 'seeds'"),
         ({"seeds": 0}, "seeds = 0"),
         ({"first_seed": -1}, "first_seed = -1"),
         ({"protocol": "as-publised"}, "protocol = 'as-publised'.*'as-written' or 'as-published'"),
         ({"cells": []}, "cells"),
         ({"cells": 3}, "cells = 3"),
-        ({"cells": [3]}, r"cells\.0"),
+        ({"cells": [3]}, "here: cell 1 = 3 must be a table"),
         ({"cells": cell() + cell()}, "two cells are called 'a'"),
         ({"cells": cell(round=3)}, "unknown key 'round'; did you mean 'rounds'"),
-        ({"cells": cell(rounds=0)}, r"cells\.0\.rounds = 0"),
-        ({"cells": cell(rounds="many")}, r"cells\.0\.rounds = 'many'"),
-        ({"cells": cell(cohort=0)}, r"cells\.0\.cohort = 0"),
-        ({"cells": cell(cohort=math.nan)}, r"cells\.0\.cohort = nan must be a finite number"),
+        ({"cells": cell(rounds=0)}, "here: rounds = 0 must be at least 1"),
+        ({"cells": cell(rounds="many")}, "here: rounds = 'many' must be a whole number"),
+        ({"cells": cell(cohort=0)}, "here: cohort = 0 must be greater than 0"),
+        ({"cells": cell(cohort=math.nan)}, r"here: cohort = nan must be a finite number"),
         ({"cells": cell(eval_every=0)}, r"eval_every = 0"),
         ({"cells": cell(sampling="bernoulli")}, "sampling = 'bernoulli'.*'fixed' or 'binomial'"),
         ({"cells": cell(splits=["train"])}, "splits must contain 'test'"),
         ({"cells": cell(splits=["tset", "test"])}, "'tset'"),
         ({"cells": cell(select="best-validation")}, "needs 'validation' among its splits"),
         ({"cells": cell(select="best-test")}, "exists only in the protocol 'as-published'"),
-        ({"cells": cell(methods=[])}, r"cells\.0\.methods"),
+        ({"cells": cell(methods=[])}, r"here: methods = \[\] must have at least 1 entry"),
         ({"cells": cell(methods=[{"name": "local"}, {"name": "local"}])}, "two methods are labelled 'local'"),
-        ({"cells": [{"id": "a"}]}, r"cells\.0\.data is missing"),
+        ({"cells": [{"id": "a"}]}, r"here: data is missing"),
         ({"cells": method(name="pfedmee")}, "unknown method 'pfedmee'; did you mean 'pfedme'"),
         ({"cells": method(prox_wieght=3)}, "unknown key of method pfedme 'prox_wieght'; did you mean 'prox_weight'"),
         ({"cells": method(rate="fast")}, "pfedme: rate = 'fast' must be a number"),
         ({"cells": method(rate=-1)}, "pfedme: rate = -1.0 must be greater than 0"),
-        ({"cells": method(rate=math.inf)}, r"cells\.0\.methods\.0\.rate = inf must be a finite number"),
+        ({"cells": method(rate=math.inf)}, r"method 'pfedme': rate = inf must be a finite number"),
         ({"cells": method(local_steps=math.inf)}, r"local_steps = inf must be a finite number"),
         ({"cells": method(local_steps=0)}, "pfedme: local_steps = 0"),
         ({"cells": method(inner_steps=0)}, "pfedme: inner_steps = 0"),
@@ -209,5 +209,14 @@ def test_what_is_refused():
         check_metrics(measured_cell("r2"), data)
     with pytest.raises(ConfigError, match="metric 'mae' is for regression"):
         check_metrics(measured_cell("", [{"model": "global", "value": 1.0, "metric": "mae"}]), data)
-    with pytest.raises(ConfigError, match=r"cells\.0: unknown metric 'aurok'; did you mean 'auroc'"):
+    with pytest.raises(ConfigError, match=r"^toy: unknown metric 'aurok'; did you mean 'auroc'"):
         measured_cell("aurok")
+
+
+def test_of_several_cells_the_wrong_one_is_named():
+    cells = [*cell(), {**cell()[0], "id": "b", "methods": [{"name": "local"}, {"name": "local", "rat": 1}]}]
+    refused("here: cell 'b', method 'local': unknown key of method local 'rat'; did you mean 'rate'", cells=cells)
+    refused("here: cell 'b': rounds = 0 must be", cells=[*cell(), {**cell()[0], "id": "b", "rounds": 0}])
+    refused("here: cell 'b', method 'local': rate = inf", cells=[
+        *cell(), {**cell()[0], "id": "b", "methods": [{"name": "local", "rate": math.inf}]}
+    ])  # fmt: skip

@@ -27,7 +27,10 @@ def test_it_can_be_of_every_metric(metric):
 @pytest.mark.parametrize(
     ("wrong", "message"),
     [
-        ({"metric": "macro-f2"}, "published.0.metric: unknown metric 'macro-f2'; did you mean 'macro-f1'"),
+        (
+            {"metric": "macro-f2"},
+            "method 'fedavg', published value 1: metric: unknown metric 'macro-f2'; did you mean 'macro-f1'",
+        ),
         ({"metric": "score"}, "unknown metric 'score'"),
         ({"metrik": "auroc"}, "did you mean 'metric'"),
         ({"within": -1.0}, "within"),

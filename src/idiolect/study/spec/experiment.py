@@ -12,7 +12,7 @@ import equinox as eqx
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
 
 from idiolect.algorithms import registry as methods
-from idiolect.core.errors import ConfigError, unknown
+from idiolect.core.errors import ConfigError, in_words, shortened, unknown
 from idiolect.core.files import toml_of
 from idiolect.core.random import MOST_SEED
 from idiolect.core.settings import MOST, Number, Whole
@@ -232,7 +232,7 @@ def experiment_of(values: Mapping[str, Any], origin: str) -> Experiment:
     origin: the file or command, named in errors. A table `defaults` fills in what the cells leave out.
     """
     given = dict(values)
-    _finite(given, "", origin)
+    _finite(given, (), origin, given)
     defaults = given.pop("defaults", {})
     if not isinstance(defaults, dict):
         raise ConfigError(f"{origin}: defaults = {defaults!r} must be a table")
@@ -243,35 +243,61 @@ def experiment_of(values: Mapping[str, Any], origin: str) -> Experiment:
     except ConfigError as error:
         raise ConfigError(f"{origin}: {error}") from None
     except ValidationError as error:
-        raise ConfigError(f"{origin}: {_first(error)}") from None
+        raise ConfigError(f"{origin}: {_first(error, given)}") from None
 
 
-def _finite(value: Any, where: str, origin: str) -> None:
+def _finite(value: Any, path: tuple[int | str, ...], origin: str, given: Mapping[str, Any]) -> None:
     """Raise `ConfigError` for a setting that is NaN or infinite."""
     items = value.items() if isinstance(value, dict) else enumerate(value) if isinstance(value, list | tuple) else ()
     for key, part in items:
-        _finite(part, f"{where}.{key}" if where else str(key), origin)
+        _finite(part, (*path, key), origin, given)
     if isinstance(value, float) and not math.isfinite(value):
-        raise ConfigError(f"{origin}: {where} = {value} must be a finite number")
+        raise ConfigError(f"{origin}: {_place(path, given)} = {value} must be a finite number")
 
 
-def _first(error: ValidationError) -> str:
+_ENTRIES = {"cells": "cell", "methods": "method", "published": "published value", "gaps": "gap"}
+"""What an entry of a list is called."""
+
+
+def _place(path: Sequence[int | str], given: Mapping[str, Any]) -> str:
+    """Where a value is, in words: "cell 'a', method 'ditto': rate". The only cell of an experiment is left out."""
+    entries: list[str] = []
+    keys: list[str] = []
+    here: Any = given
+    for at, part in enumerate(path):
+        try:
+            here = here[part]
+        except (KeyError, IndexError, TypeError):
+            here = None
+        before = path[at - 1] if at else ""
+        if isinstance(part, int) and before in _ENTRIES:
+            names = [here.get(key) for key in ("label", "id", "name")] if isinstance(here, dict) else []
+            name = next((f"'{name}'" for name in names if isinstance(name, str) and name), str(part + 1))
+            if before != "cells" or len(given["cells"]) > 1:
+                entries.append(f"{_ENTRIES[str(before)]} {name}")
+            keys.clear()
+        else:
+            keys.append(str(part))
+    return ": ".join(text for text in (", ".join(entries), ".".join(keys)) if text)
+
+
+def _first(error: ValidationError, given: Mapping[str, Any]) -> str:
     """Describe the first error in one line: where, what, and the nearest known key."""
     detail = error.errors(include_url=False)[0]
-    where = ".".join(str(part) for part in detail["loc"])
+    path = detail["loc"]
+    where = _place(path, given)
     cause = detail.get("ctx", {}).get("error")
     if isinstance(cause, Exception):
-        return f"{where}: {cause}" if where else str(cause)
+        return f"{where}: {cause}" if where and not str(cause).startswith(where) else str(cause)
     if detail["type"] == "extra_forbidden":
-        key = str(detail["loc"][-1])
-        owner = Cell if "cells" in detail["loc"] else Experiment
-        owner = Published if "published" in detail["loc"] else Gap if "gaps" in detail["loc"] else owner
-        return f"{where}: {unknown('key', key, owner.model_fields)}"
+        key, place = str(path[-1]), _place(path[:-1], given)
+        owner = Cell if "cells" in path else Experiment
+        owner = Published if "published" in path else Gap if "gaps" in path else owner
+        found = str(unknown("key", key, owner.model_fields))
+        return f"{place}: {found}" if place else found
     if detail["type"] == "missing":
         return f"{where} is missing"
-    value, message = repr(detail["input"]), detail["msg"]
-    shown = value if len(value) < 80 else f"{value[:76]}..."
-    return f"{where} = {shown}: {message[0].lower()}{message[1:]}"
+    return f"{where or 'cell 1'} = {shortened(detail['input'])} {in_words(detail['msg'])}"
 
 
 def load_experiment(path: str | Path) -> Experiment:
