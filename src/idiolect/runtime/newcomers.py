@@ -153,7 +153,7 @@ def personalize(
 
 
 def numbers_of(known: Sequence[str], names: Sequence[str]) -> Int[np.ndarray, "new"]:
-    """Each name's place among the run's clients; for a name of nobody there, a hash of it beyond their numbers."""
+    """Each name's place among the run's clients; for another name, a hash of it beyond their numbers."""
     places = {name: place for place, name in enumerate(known)}
     room = MOST_SEED - len(known)
 

@@ -6,6 +6,8 @@ import pytest
 
 from idiolect.core.errors import ConfigError, StoreError
 from idiolect.deploy.hub.config import HubConfig, next_job
+from idiolect.deploy.kind import Kind
+from tests.deploy.federation import data_of
 
 
 def test_it_comes_back_and_two_sites_with_one_name_are_refused(tmp_path):
@@ -81,4 +83,46 @@ def test_a_file_edited_by_hand_is_checked_too(tmp_path, quorum, left, message):
         assert HubConfig.load(tmp_path).quorum == quorum
         return
     with pytest.raises(ConfigError, match=f"{path}: {message}; a round needs at most all"):
+        HubConfig.load(tmp_path)
+
+
+WHOLE = {"experiment": {}, "kind": None, "sites": ("a",)}
+
+
+def test_what_is_not_given_has_these_values():
+    config = HubConfig(**WHOLE)
+    given = config.model_dump(exclude={*WHOLE})
+    times = {"deadline": 60.0, "starting": 120.0}
+    assert given == {"table": {}, "left": (), "quorum": None, "tries": 3, "patience": 3, **times}
+    with pytest.raises(ValueError, match="frozen"):
+        config.quorum = 2
+
+
+@pytest.mark.parametrize(
+    ("field", "least", "below"),
+    [
+        ("deadline", 0.1, 0.0),
+        ("starting", 0.1, 0.0),
+        ("quorum", 1, 0),
+        ("tries", 1, 0),
+        ("patience", 1, 0),
+        ("sites", ("a",), ()),
+    ],
+)
+def test_each_number_has_its_least_value(field, least, below):
+    assert getattr(HubConfig(**{**WHOLE, field: least}), field) == least
+    with pytest.raises(ValueError, match=field):
+        HubConfig(**{**WHOLE, field: below})
+
+
+def test_the_kind_of_data_is_known_when_the_sites_have_agreed():
+    with pytest.raises(ConfigError, match="the sites have not agreed on a schema yet; 'idiolect hub run' lets them"):
+        _ = HubConfig(**WHOLE).agreed
+    kind = Kind.of(data_of())
+    assert HubConfig(**{**WHOLE, "kind": kind.to_dict()}).agreed == kind
+
+
+def test_a_file_that_cannot_be_read_is_one_line(tmp_path):
+    (tmp_path / "hub.json").mkdir()
+    with pytest.raises(ConfigError, match=r"cannot read .*hub\.json: Is a directory$"):
         HubConfig.load(tmp_path)

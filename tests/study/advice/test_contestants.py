@@ -107,3 +107,26 @@ def test_rates_of_the_grids_are_multiples_of_the_safe_rate() -> None:
         "fedavg-ft": [(rate, fine) for rate in (0.5, 2.0) for fine in (0.02, 0.2, 2.0)],
     }
     assert [s["rate"] for s in contestant("reptile", small(), 2.0).settings] == [0.06, 0.12, 0.25, 0.5, 1.0, 2.0]
+
+
+def test_the_methods_of_an_advice_where_none_are_named() -> None:
+    common = ("local", "fedavg", "fedavg-ft", "ditto")
+    assert dict(DEFAULT) == {"classification": (*common, "apfl"), "regression": (*common, "mocha")}
+
+
+def test_a_contestant_has_its_title_and_the_model_that_is_scored() -> None:
+    found = contestants(("fedavg-ft", "ditto", "fedavg"), small(), 0.5)
+    assert [(one.name, one.title, one.model) for one in found] == [
+        ("local", "Local", "local"),
+        ("fedavg", "FedAvg", "global"),
+        ("fedavg-ft", "FedAvg + fine-tuning", "adapted"),
+        ("ditto", "Ditto", "personal"),
+    ]
+
+
+def test_the_safe_rate_counts_the_bias_and_the_worst_client_only() -> None:
+    """z z' of a sample without features is 1; of one image of four pixels, 2 each, it is 4 * 2^2 + 1."""
+    nothing = (np.zeros((3, 4), np.float32), np.zeros(3, np.float32))
+    assert safe_rate(federation(split_of([nothing, nothing])), True) == 1.0
+    images = [(np.full((n, 2, 2), value, np.float32), np.zeros(n, np.float32)) for n, value in ((50, 0.0), (2, 2.0))]
+    assert safe_rate(federation(split_of(images)), True) == pytest.approx(1 / 17)

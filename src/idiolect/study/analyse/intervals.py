@@ -62,7 +62,7 @@ def paired(
     Every paired test of idiolect is this one; see `error_of` for the error.
 
     Args:
-        one: Scores, a seed each.
+        one: Scores, one per seed.
         other: Scores of the same seeds.
         confidence: Of the interval.
         resolution: By how much one test sample changes a score, in the scores' units; 0 for a score without such

@@ -91,9 +91,9 @@ class Line:
     mean and standard deviation over clients; worst10: mean over the worst tenth of the clients; worst: the worst
     client. loss: mean over samples. metrics: metric name -> value over all samples, for every measured metric; NaN if
     a seed has none. hurt_local, hurt_global: fraction of clients worse off than with Local, and than with the plain
-    global model (FedAvg's if it was run, else this method's own); None without that model. global_of: whose that was,
-    `FEDAVG`, `OWN`, or both, over the seeds. rounds: the rounds whose models are shown, one a seed. seconds: training
-    time of a run, without compilation. failed: seeds that diverged.
+    global model (FedAvg's if it was run, else this method's own); None without that model. global_of: which that was,
+    `FEDAVG`, `OWN`, or both, over the seeds. rounds: the rounds of the models that are shown, one per seed. seconds:
+    training time of a run, without compilation. failed: seeds that diverged.
     """
 
     cell: str

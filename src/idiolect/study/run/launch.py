@@ -80,10 +80,10 @@ def launch(
     `raise_diverged`. In a distributed run only the leader returns; the other processes exit when all is computed.
 
     folder: holds the data sets that are read from files. jobs: number of parallel processes; by default as many as
-    the folder had before, else one a core. (A run's last bits depend on its number of cores, so a resumed run gets as
-    many as before, even if it is the only one left.) data, model: objects that replace the specifications; their runs
-    stay in this process. save_models: client models of the "first" seed, of "all", or "none". bench: a workbench that
-    has data loaded already. report: called with the results while the folder is still locked.
+    the folder had before, otherwise one per core. (A run's last bits depend on its number of cores, so a resumed run
+    gets as many as before, even if it is the only one left.) data, model: objects that replace the specifications;
+    their runs stay in this process. save_models: client models of the "first" seed, of "all", or "none". bench: a
+    workbench that has data loaded already. report: called with the results while the folder is still locked.
     """
     out = Path(out)
     use_compilation_cache()
@@ -156,7 +156,7 @@ def mastered(out: Path) -> Generator[Store]:
 
 
 def stored_options(store: Store) -> dict[str, Any]:
-    """The options of the last launch: `folder`, `save_models`, `command`, `jobs` (None: one process a core).
+    """The options of the last launch: `folder`, `save_models`, `command`, `jobs` (None: one process per core).
 
     started_in: the folder of the run as it was then, None if that is not known.
     """

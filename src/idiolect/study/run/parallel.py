@@ -34,7 +34,7 @@ _events: "Events | None" = None
 
 
 def default_jobs() -> int:
-    """The default number of processes: one a core on a CPU; a single one on accelerators or other devices."""
+    """The default number of processes: one per core on a CPU; a single one on accelerators or other devices."""
     return len(cores()) if are_cores() else 1
 
 
