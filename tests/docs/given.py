@@ -120,8 +120,20 @@ def _readme_page() -> dict[str, Any]:
     return {"equinox": equinox, "jax": jax}
 
 
+def _agents_page() -> dict[str, Any]:
+    """The folder that the page's command makes, with fewer rounds."""
+    import idiolect.cli.main
+
+    table = ["--data", "patients.csv", "--client", "hospital", "--label", "outcome"]
+    command = ["compare", *table, "--methods", "ditto,local", "--rounds", "2", "--out", "mine", "--jobs", "1"]
+    idiolect.cli.main.app(command, standalone_mode=False)
+    return {}
+
+
 GIVEN = {
     "README.md": _readme_page,
+    "agents.md": _agents_page,
+    "coming-from.md": _estimators_page,
     "data.md": _data_page,
     "estimators.md": _estimators_page,
     "models.md": _models_page,

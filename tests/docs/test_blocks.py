@@ -17,7 +17,7 @@ from tests.docs.given import names_of, put_files
 
 # Pages whose commands train, with fewer rounds than they say; of the others all is checked up to the training, and
 # test_tutorial.py runs each kind of command to its end.
-TRAINED = ["each-hospital.md", "experiment-file.md"]
+TRAINED = ["agents.md", "each-hospital.md", "experiment-file.md"]
 BEGUN = 77
 CHECKED = {"compare", "sweep", "run", "reproduce", "advise", "list"}
 SMALLER = {"--rounds": "2", "--splits": "1", "--methods": "ditto,local"}

@@ -101,7 +101,9 @@ def test_nor_with_the_scripts_of_the_page(name: str, width: int, page: Any, site
 
 def test_every_link_and_anchor_of_the_site_leads_somewhere(site: Path) -> None:
     pages = {file.resolve(): Anchors(file.read_text(encoding="utf-8")) for file in sorted(site.rglob("*.html"))}
-    dead = set[str]()
+    dead = {
+        link for link in re.findall(r"\]\(([^)]+)\)", (site / "llms.txt").read_text()) if not (site / link).is_file()
+    }
     for file, found in pages.items():
         for link in found.links:
             parts = urlsplit(link)
