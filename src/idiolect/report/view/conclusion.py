@@ -195,6 +195,7 @@ def conclusions_of(view: View) -> tuple[Conclusion, list[Conclusion]]:
         return each[0], each
     if not each:
         return Conclusion("none", "No result yet: there is no comparison.", "No numbers yet.", ()), each
+    each = [replace(one, chips=one.chips[:-1]) for one in each]  # how all were made is said once
     return _several(view.parts, each), each
 
 
