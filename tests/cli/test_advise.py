@@ -123,7 +123,7 @@ def test_a_folder_of_an_advice_has_its_page_and_no_runs(
     for command, words in {
         ("watch", "a"): "holds an advice, which has no runs to watch; see: idiolect show a",
         ("resume", "a"): "the advice in 'a' is finished; see: idiolect show a",
-        ("report", "runs", "a"): "'a' holds an advice, whose page is its own; report it alone",
+        ("report", "runs", "a"): "'a' holds an advice, which has its own page; name no other folder with it",
         ("advise", "t.csv", *SMALL[:-1], "ditto", "--out", "a"): "another question (changed: methods)",
     }.items():
         code, out, err = commandline(*command)

@@ -115,7 +115,7 @@ def test_results_are_a_table_its_notes_the_verdicts_and_what_diverged(toy, capsy
 
 def test_small_tables_are_beside_the_main_one(tmp_path, capsys):
     out = shown(capsys, results.print_results, stores.timed(tmp_path), False, tmp_path)
-    assert "Seconds a round, without compiling" in out
+    assert "Seconds per round, without compiling" in out
     assert "note: the toy data leak on purpose" in out
     assert "published value" not in out
 

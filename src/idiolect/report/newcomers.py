@@ -144,7 +144,7 @@ def _line(cell: str, key: Key, scores: ClientScores, metrics: Sequence[Metric], 
 
 
 def newcomers_text(loaded: Loaded, made: Personalized, told: Mapping[str, Any], *, curve: bool) -> str:
-    """Write the page in Markdown. told: as `newcomers_dict` makes it; curve: whether the figure is there."""
+    """Write the page in Markdown. `told`: as `newcomers_dict` makes it; curve: whether the figure is there."""
     data, metric = made.data, loaded.finished.metrics[0]
     known = sorted({*data.clients} & {*loaded.data.clients})
     own = f"rounds that each new client trained by itself: {made.rounds}"

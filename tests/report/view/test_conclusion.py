@@ -196,6 +196,10 @@ def test_several_comparisons_are_counted(tmp_path):
     ]
     whole, each = conclusions_of(View(title="", parts=tuple(parts)))
     assert [one.decision for one in each] == ["use", "local", "local"]
+    assert [[chip.kind for chip in one.chips] for one in (whole, *each)] == [
+        ["gains", "loses", "made"],
+        *[["gains", "loses"]] * 3,
+    ]
     first, numbers, chips = words(whole)
     assert (whole.decision, first) == ("mixed", "Of 3 comparisons: federate in 1, do not in 2.")
     assert numbers.startswith("3 comparisons, 5 seeds, up to 3 clients each; ")

@@ -195,6 +195,7 @@ def conclusions_of(view: View) -> tuple[Conclusion, list[Conclusion]]:
         return each[0], each
     if not each:
         return Conclusion("none", "No result yet: there is no comparison.", "No numbers yet.", ()), each
+    each = [replace(one, chips=one.chips[:-1]) for one in each]  # how all were made is said once
     return _several(view.parts, each), each
 
 
@@ -207,30 +208,24 @@ def _verdicts(parts: Sequence[Part]) -> Counter[str]:
 
 def _several(parts: Sequence[Part], each: Sequence[Conclusion]) -> Conclusion:
     """The conclusion of several comparisons: how many say what, and their clients together."""
-    of = Counter(one.decision for one in each)
+    of = Counter[str](one.decision for one in each)
     compared, total = of["use"] + of["local"] + of["inconclusive"], len(each)
     seeds = max(len(part.seeds) for part in parts)
     clients = max(len(part.clients) for part in parts)
     numbers = f"{total} comparisons, {_count(seeds, 'seed')}, up to {_count(clients, 'client')} each"
+    decision: Decision = each[0].decision if len(of) == 1 else "mixed"
     if compared:
-        known: dict[Decision, str] = {
-            "use": "Federate in {}",
-            "local": "do not in {}",
-            "inconclusive": "{} inconclusive",
-        }
+        known = {"use": "federate in {}", "local": "do not in {}", "inconclusive": "{} inconclusive"}
         words = ", ".join(form.format(of[name]) for name, form in known.items() if of[name])
-        mixed: Decision = "mixed"
-        decision = next((name for name in known if of[name] == total), mixed)
-        line = f"Of {total} comparisons: {words[:1].lower()}{words[1:]}."
+        line = f"Of {total} comparisons: {words}."
         numbers += "; each difference from local training tested at 5 %, corrected within its comparison"
     elif of["published"]:
-        decision, line = headline(
-            Situation(metric=parts[0].metric, methods=["all"], local=False, published=_verdicts(parts))
-        )
+        situation = Situation(metric=parts[0].metric, methods=["all"], local=False, published=_verdicts(parts))
+        decision, line = headline(situation)
     elif len({one.headline for one in each}) == 1:
-        decision, line = each[0].decision, each[0].headline
+        line = each[0].headline
     else:
-        decision, line = "none", "No recommendation: no comparison includes local training."
+        line = "No recommendation: no comparison includes local training."
     return Conclusion(decision, line, numbers, (*_summed(parts), _made_chip(parts)))
 
 

@@ -2,9 +2,10 @@
 (function (page) {
   "use strict";
 
-  /** A table that scrolls by itself. words: number of first columns that are text, aligned left; label: for screen readers. */
+  /** A table that scrolls by itself. words: number of first columns that are text, as are others without numbers; label: for screen readers. */
   page.plainTable = function (header, rows, words = 1, label = "") {
-    const align = (place) => (place < words ? null : "number");
+    const number = (value) => typeof value !== "string" || /^([-+−–—<>\d]|$)/.test(value);
+    const align = (place) => (place >= words && rows.every((row) => number(row[place])) ? "number" : null);
     const table = page.el("div", { class: `scroll${rows.length > 12 ? " high" : ""}`, tabindex: "0", role: "region", "aria-label": label || page.short(header.join(", "), 120) },
       page.el("table", {},
         page.el("thead", {}, page.el("tr", {}, header.map((text, i) => page.el("th", { scope: "col", class: align(i) }, page.text(String(text)))))),
