@@ -43,7 +43,7 @@ def assert_line(ended, words, code=1):
         (["--bogus"], "No such option"),
         (
             ["compare"],
-            "name your table, for example patients.csv, or a data set: --data synthetic; see: idiolect com",
+            "error: name your table, for example patients.csv, or a data set: --data synthetic; see: idiolect com",
         ),
         (["compare", "own.csv", "--data", "mnist"], "give the data once: own.csv or --data mnist, not both"),
         (["sweep", "--data", "synthetic"], "name the methods to sweep: --methods ditto,pfedme"),

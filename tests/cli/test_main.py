@@ -327,6 +327,13 @@ def test_a_diverging_method_ends_with_code_3_after_the_report(idiolect, tmp_path
     assert "diverged" in out
 
 
+@pytest.mark.parametrize("group", ["hub", "site"])
+def test_a_group_alone_prints_its_help(idiolect, group):
+    code, out, err = idiolect(group)
+    assert (code, err) == (0, "")
+    assert f"Usage: idiolect {group}" in out
+
+
 def test_launch_needs_a_command(idiolect):
     code, _, err = idiolect("launch", "-n", "2")
     assert (code, err.count("\n")) == (2, 1)

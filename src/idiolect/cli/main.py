@@ -130,6 +130,8 @@ def main() -> None:
     except typer.Abort:  # Ctrl-C that `stoppable` has reported
         sys.exit(STOPPED)
     except UsageError as error:
+        if not error.format_message():  # a group without a command, whose help has been printed
+            sys.exit(0)
         fail(*unreadable(error))
     except DivergedError as error:
         fail(f"diverged: {error}", 3)

@@ -45,7 +45,7 @@ def predict(
     """Predict raw rows: labels in the table's words, numbers in its units, and each class's probability.
 
     Examples:
-    idiolect predict runs/penguins-1a2b3c/models/penguins/ditto/seed0 new.csv
+    idiolect predict mine/models/penguins/ditto/seed0/personal new.csv
     idiolect predict personal-north.safetensors new.csv -o predictions.csv
 
     Writes: the CSV file of --out; without it the predictions are printed.

@@ -17,7 +17,7 @@ from rich.text import Text
 
 from idiolect.core.errors import in_words
 
-UsageError = cast("type[Exception]", typer.BadParameter.__bases__[0])
+UsageError: Any = cast("type[Exception]", typer.BadParameter.__bases__[0])
 """Click's error for a command that cannot be read; typer exports only its sub-class."""
 
 
@@ -66,7 +66,7 @@ def unreadable(error: Any) -> tuple[str, int]:
 
 def _usage(error: Any) -> str:
     """What is wrong with a command, in a user's words."""
-    message = error.format_message().rstrip(".")
+    message = error.format_message().rstrip(".").removeprefix("Invalid value: ")
     message = re.sub(r"'-\w' / '(--[\w-]+)'", r"'\1'", message)
     if found := re.match(
         r"(No such (?:option|command):? '?[^ .']+'?)[. ]+(?:Did you mean|\(Possible options:) (.*)", message
