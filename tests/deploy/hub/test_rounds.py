@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 
 from idiolect.deploy.hub.journal import Participation
+from idiolect.deploy.hub.rounds import PAUSE
 from idiolect.deploy.hub.run import progress, run_hub
 from idiolect.deploy.messages import Message, read_message
 from idiolect.deploy.transport import InProcess, QuorumError, Replies
@@ -162,6 +163,45 @@ def test_without_quorum_the_round_is_called_again_and_then_told(tmp_path, monkey
     run_hub(hub_of(tmp_path / "hub", ONE, DATA, quorum=3), InProcess(sites_of(tmp_path, DATA)))
     with Store(tmp_path / "hub", create=False) as store:
         assert store.run(RUN).status == "done"
+
+
+class Counted(Silent):
+    """A transport that notes the rounds that are called; the sites that are silent answer after some calls."""
+
+    def __init__(self, inner, silent, calls):
+        super().__init__(inner, silent)
+        self.called, self.left = [], calls
+
+    def call(self, round, messages, *, deadline):
+        if any(message.header["task"] == "round" for message in messages.values()):
+            self.called.append(round)
+            self.silent = self.silent if len(self.called) <= self.left else {}
+        return super().call(round, messages, deadline=deadline)
+
+
+@pytest.mark.parametrize(
+    ("silent", "calls", "settings", "called"),
+    [
+        (1, 9, {"quorum": 2}, [0, 1]),  # as many as are needed
+        (2, 1, {"quorum": 2}, [0, 0, 1]),
+        (2, 9, {"quorum": 2, "tries": 1}, [0]),
+        (2, 9, {"quorum": 2, "tries": 2}, [0, 0]),
+    ],
+)
+def test_a_round_without_quorum_is_called_so_often_with_a_pause_between(
+    silent, calls, settings, called, tmp_path, monkeypatch
+):
+    pauses = []
+    monkeypatch.setattr("idiolect.deploy.hub.rounds.time.sleep", pauses.append)
+    transport = Counted(InProcess(sites_of(tmp_path, DATA)), {("t/fedavg/seed0", 0): DATA.clients[:silent]}, calls)
+    hub = hub_of(tmp_path / "hub", experiment_of(["fedavg"], rounds=2, eval_every=2), DATA, **settings)
+    if called[-1] == 1:
+        run_hub(hub, transport)
+    else:
+        with pytest.raises(QuorumError, match="round 1: 1 of the 2 sites needed"):
+            run_hub(hub, transport)
+    assert transport.called == called
+    assert pauses.count(PAUSE) == len(called) - len({*called})
 
 
 def test_by_default_half_of_a_cohort_rounded_up_must_answer(tmp_path, monkeypatch):
