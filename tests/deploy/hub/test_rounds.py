@@ -292,3 +292,34 @@ def test_scores_that_cannot_be_read_count_as_none_and_the_others_count(said, tmp
     scores = scores_of(hub, "t/fedavg/seed0")[1, "global", "test"]
     assert scores.count.tolist() == [4, 0, 4]
     assert np.isnan(scores.loss).tolist() == [False, True, False]
+
+
+OFTEN = "silent too often; called again in every tenth round"
+
+
+def test_a_site_that_is_silent_too_often_is_called_again_in_the_tenth_round(tmp_path):
+    transport = Silent(InProcess(sites_of(tmp_path, DATA)), {("t/fedavg/seed0", 1): ["site-2"]})
+    run_hub(
+        hub_of(tmp_path / "hub", experiment_of(["fedavg"], rounds=12, eval_every=12), DATA, patience=1), transport
+    )
+    lines = participation(tmp_path / "hub")
+    assert [line["missing"] for line in lines] == [{}, {"site-2": "silent"}, *[{"site-2": OFTEN}] * 8, {}, {}]
+    assert [line["asked"] for line in lines] == [3, 3, *[2] * 8, 3, 3]
+
+
+def test_only_an_answer_that_can_be_used_ends_a_silence(tmp_path):
+    """Both are silent in two rounds; what site-3 answers between them is refused."""
+    answers = []
+
+    def second(task, answer):
+        answers.append(task)
+        return Message({}, {}) if task == "round" and answers.count("round") == 2 else answer
+
+    silent = {("t/fedavg/seed0", round): ["site-2", "site-3"] for round in (1, 3)}
+    transport = Meddling(Silent(InProcess(sites_of(tmp_path, DATA)), silent), "site-3", second)
+    experiment = experiment_of(["fedavg"], rounds=5, eval_every=5)
+    run_hub(hub_of(tmp_path / "hub", experiment, DATA, patience=2, quorum=1), transport)
+    lines = participation(tmp_path / "hub")
+    assert lines[2]["missing"].keys() == {"site-3"}
+    assert lines[4]["missing"] == {"site-3": OFTEN}
+    assert lines[4]["answered"] == ["site-1", "site-2"]
