@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 
 from idiolect.deploy.hub.journal import Participation
+from idiolect.deploy.hub.rounds import PAUSE
 from idiolect.deploy.hub.run import progress, run_hub
 from idiolect.deploy.messages import Message, read_message
 from idiolect.deploy.transport import InProcess, QuorumError, Replies
@@ -164,6 +165,45 @@ def test_without_quorum_the_round_is_called_again_and_then_told(tmp_path, monkey
         assert store.run(RUN).status == "done"
 
 
+class Counted(Silent):
+    """A transport that notes the rounds that are called; the sites that are silent answer after some calls."""
+
+    def __init__(self, inner, silent, calls):
+        super().__init__(inner, silent)
+        self.called, self.left = [], calls
+
+    def call(self, round, messages, *, deadline):
+        if any(message.header["task"] == "round" for message in messages.values()):
+            self.called.append(round)
+            self.silent = self.silent if len(self.called) <= self.left else {}
+        return super().call(round, messages, deadline=deadline)
+
+
+@pytest.mark.parametrize(
+    ("silent", "calls", "settings", "called"),
+    [
+        (1, 9, {"quorum": 2}, [0, 1]),  # as many as are needed
+        (2, 1, {"quorum": 2}, [0, 0, 1]),
+        (2, 9, {"quorum": 2, "tries": 1}, [0]),
+        (2, 9, {"quorum": 2, "tries": 2}, [0, 0]),
+    ],
+)
+def test_a_round_without_quorum_is_called_so_often_with_a_pause_between(
+    silent, calls, settings, called, tmp_path, monkeypatch
+):
+    pauses = []
+    monkeypatch.setattr("idiolect.deploy.hub.rounds.time.sleep", pauses.append)
+    transport = Counted(InProcess(sites_of(tmp_path, DATA)), {("t/fedavg/seed0", 0): DATA.clients[:silent]}, calls)
+    hub = hub_of(tmp_path / "hub", experiment_of(["fedavg"], rounds=2, eval_every=2), DATA, **settings)
+    if called[-1] == 1:
+        run_hub(hub, transport)
+    else:
+        with pytest.raises(QuorumError, match="round 1: 1 of the 2 sites needed"):
+            run_hub(hub, transport)
+    assert transport.called == called
+    assert pauses.count(PAUSE) == len(called) - len({*called})
+
+
 def test_by_default_half_of_a_cohort_rounded_up_must_answer(tmp_path, monkeypatch):
     """Of three sites two: with one silent site the round counts, with two it does not."""
     monkeypatch.setattr("idiolect.deploy.hub.rounds.PAUSE", 0.0)
@@ -252,3 +292,34 @@ def test_scores_that_cannot_be_read_count_as_none_and_the_others_count(said, tmp
     scores = scores_of(hub, "t/fedavg/seed0")[1, "global", "test"]
     assert scores.count.tolist() == [4, 0, 4]
     assert np.isnan(scores.loss).tolist() == [False, True, False]
+
+
+OFTEN = "silent too often; called again in every tenth round"
+
+
+def test_a_site_that_is_silent_too_often_is_called_again_in_the_tenth_round(tmp_path):
+    transport = Silent(InProcess(sites_of(tmp_path, DATA)), {("t/fedavg/seed0", 1): ["site-2"]})
+    run_hub(
+        hub_of(tmp_path / "hub", experiment_of(["fedavg"], rounds=12, eval_every=12), DATA, patience=1), transport
+    )
+    lines = participation(tmp_path / "hub")
+    assert [line["missing"] for line in lines] == [{}, {"site-2": "silent"}, *[{"site-2": OFTEN}] * 8, {}, {}]
+    assert [line["asked"] for line in lines] == [3, 3, *[2] * 8, 3, 3]
+
+
+def test_only_an_answer_that_can_be_used_ends_a_silence(tmp_path):
+    """Both are silent in two rounds; what site-3 answers between them is refused."""
+    answers = []
+
+    def second(task, answer):
+        answers.append(task)
+        return Message({}, {}) if task == "round" and answers.count("round") == 2 else answer
+
+    silent = {("t/fedavg/seed0", round): ["site-2", "site-3"] for round in (1, 3)}
+    transport = Meddling(Silent(InProcess(sites_of(tmp_path, DATA)), silent), "site-3", second)
+    experiment = experiment_of(["fedavg"], rounds=5, eval_every=5)
+    run_hub(hub_of(tmp_path / "hub", experiment, DATA, patience=2, quorum=1), transport)
+    lines = participation(tmp_path / "hub")
+    assert lines[2]["missing"].keys() == {"site-3"}
+    assert lines[4]["missing"] == {"site-3": OFTEN}
+    assert lines[4]["answered"] == ["site-1", "site-2"]

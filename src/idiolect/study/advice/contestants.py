@@ -114,7 +114,7 @@ def looked_at(rounds: int) -> list[int]:
     require(rounds >= 1, f"rounds = {rounds!r} must be a whole number of at least 1")
     found = [1]
     while found[-1] < rounds:
-        found.append(min(max(found[-1] + 1, round(found[-1] * 1.5)), rounds))
+        found.append(min(round(found[-1] * 1.5), rounds))
     return found
 
 
