@@ -123,7 +123,8 @@ def settings_of(cls: type[Algorithm]) -> str:
     """A table of the settings: default, range, and what each is in words; then what the docstrings say."""
     said = meanings(cls)
     head = ["| setting | default | range | what it is, when to change it |", "|---|---|---|---|"]
-    table = "\n".join(["## Settings", "", *head, *settings.rows(cls, said)])
+    box = ['<div class="stacked settings" markdown>', "", *head, *settings.rows(cls, said), "", "</div>"]
+    table = "\n".join(["## Settings", "", *box])
     notes = [notation.inline(text) for text in remarks(cls)]
     return "\n\n".join(one for one in [table, *notes, settings.details(said)] if one)
 

@@ -99,8 +99,14 @@ def body(name: str, command: Any) -> list[str]:
     rows = [(_metavar(a), getattr(a, "help", "") or "", a.default) for a in arguments]
     rows += [(", ".join((*o.opts, *o.secondary_opts)), o.help or "", o.default) for o in options]
     if rows:
-        lines += ["| option | what it does | default |", "|---|---|---|"]
+        lines += [
+            '<div class="stacked options" markdown>',
+            "",
+            "| option | what it does | default |",
+            "|---|---|---|",
+        ]
         lines += [f"| `{names}` | {_cell(text)} | {_default(value)} |" for names, text, value in rows]
+        lines += ["", "</div>"]
     return lines
 
 

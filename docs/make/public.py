@@ -89,7 +89,7 @@ def page(package: str) -> str:
         lines += [f"## {title}", "", "| name | what it is |", "|---|---|", *rows, ""]
     if package == "idiolect":
         lines += [
-            "## Methods",
+            "## Classes of methods",
             "",
             "Each has [a card](../methods.md) with its settings.",
             "",
@@ -119,7 +119,7 @@ def sentence(package: str, name: str) -> str:
     if not callable(value) or not isinstance(text := inspect.getdoc(value), str):
         return "A constant."
     first = " ".join(text.split("\n\n")[0].split())
-    return notation.inline(re.split(r"(?<=[.!?]) (?=[A-Z`])", first)[0])
+    return notation.inline(re.split(r"(?<=[\w)`\]][.!?]) ", first)[0])
 
 
 def entry(package: str, name: str) -> str:

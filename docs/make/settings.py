@@ -28,9 +28,13 @@ POINTER = re.compile(r"^(?:see `[\w.]+`\.?|see above)$|^\W*$")
 def rows(cls: type[Algorithm], said: Mapping[str, str]) -> list[str]:
     """Return a line of the table per setting. said: what the docstrings say of each."""
     return [
-        f"| `{key}` | `{value}` | {choices(cls, key)} | {meaning(cls.name, key, said.get(key, ''))} |"
+        f"| `{key}` | `{value}` | {_unbroken(choices(cls, key))} | {meaning(cls.name, key, said.get(key, ''))} |"
         for key, value in hyperparameters(cls).items()
     ]
+
+
+def _unbroken(text: str) -> str:
+    return re.sub(r"(≥|≤|&[gl]t;) ", r"\1&nbsp;", text)
 
 
 def in_words(name: str, key: str) -> str:

@@ -1,6 +1,8 @@
 """Every block of code and every command of the pages: run, or at least begun, or with a word why not."""
 
+import ast
 import importlib.util
+import inspect
 import re
 import tomllib
 from collections.abc import Callable
@@ -175,3 +177,15 @@ def leaks(names: dict[str, Any], printed: str) -> None:
 
 AFTERWARDS = {"README.md": readme, "tables.md": tables, "data.md": data, "concepts/leaks.md": leaks}
 """What must hold when a page's Python has run."""
+
+
+def test_what_is_shown_of_nvflare_has_the_arguments_of_its_classes() -> None:
+    recipes = pytest.importorskip("nvflare.app_opt.sklearn.recipes.fedavg")
+    environments = importlib.import_module("nvflare.recipe.sim_env")
+    classes = {"SklearnFedAvgRecipe": recipes.SklearnFedAvgRecipe, "SimEnv": environments.SimEnv}
+    shown = [block.text for block in blocks(ROOT / "docs" / "coming-from.md") if "SklearnFedAvgRecipe" in block.text]
+    calls = [node for node in ast.walk(ast.parse("".join(shown))) if isinstance(node, ast.Call)]
+    found = {node.func.id: node.keywords for node in calls if isinstance(node.func, ast.Name)}
+    assert found.keys() == classes.keys()
+    for name, keywords in found.items():
+        assert {keyword.arg for keyword in keywords} <= set(inspect.signature(classes[name]).parameters), name

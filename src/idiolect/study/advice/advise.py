@@ -46,7 +46,7 @@ class Line:
 
 @dataclass(frozen=True)
 class Advice:
-    """What `idiolect advise` answers, in plain values: a folder holds the same, see `stored`.
+    """The advice of `idiolect advise` in plain values; a folder of advice holds the same, see `stored`.
 
     lines: the table, in order. choices: what was frozen of each method. kept: client -> method -> in how many
     divisions its portfolio took it. scale: a label's deviation in the user's units, mean over divisions. made: as
