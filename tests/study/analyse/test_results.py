@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from idiolect.runtime.evaluate import ClientScores
-from idiolect.study.analyse.pairs import reference_of
+from idiolect.study.analyse.pairs import pairs_of, reference_of
 from idiolect.study.analyse.results import Results, chosen, mean_scores, validation_score, worst_of
 from idiolect.study.store.store import Store
 from tests.report.stores import NAN, PUBLISHED, experiment, finished, record, start, toy
@@ -275,6 +275,9 @@ def test_others_are_compared_with_the_chosen_setting_of_local_training(tmp_path)
     assert values is not None
     assert values.tolist() == pytest.approx([0.8] * 4)
     assert results.line(cell, cell.method("fedavg"), "global").hurt_local.mean == 1.0
+    assert [(pair.method, pair.model) for pair in pairs_of(results, cell)] == [
+        ("fedavg", "global")
+    ]
     drawn = cell.model_copy(update={"methods": tuple(m for m in cell.methods if m.title != "fast")})
     assert results.best(drawn)["local"].title == "fast"  # what is drawn chooses nothing
     untuned = cell.model_copy(update={"tune": False})

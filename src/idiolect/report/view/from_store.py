@@ -26,7 +26,7 @@ from idiolect.report.view.recorded import (
     recorded_traffic,
 )
 from idiolect.study.analyse.outcomes import VERDICTS, Curve, Verdict, sentence
-from idiolect.study.analyse.pairs import pairs_among, reference_of, scores_of
+from idiolect.study.analyse.pairs import pairs_of, scores_of
 from idiolect.study.analyse.ranks import ranks_of
 from idiolect.study.analyse.results import Results
 from idiolect.study.spec.experiment import Cell, Method, run_id
@@ -283,7 +283,7 @@ def part_of(results: Results, cell: Cell, *, clients: bool = True, compared: boo
         at=cell.value(across) if across else float("nan"),
     )
     if compared:
-        pairs = pairs_among(scores, reference_of(results, cell), part.metric, known)
+        pairs = pairs_of(results, cell, scores)
         reported = diagnostics(results, cell)
         small = (*extras(results, cell, pairs), *([reported] if reported else []))
         part = replace(part, pairs={(pair.method, pair.model): pair for pair in pairs}, extras=small)

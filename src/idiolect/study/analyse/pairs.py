@@ -47,11 +47,16 @@ def reference_of(results: Results, cell: Cell) -> tuple[str, str]:
     return method.title, results.names(cell, method)[0]
 
 
-def pairs_of(results: Results, cell: Cell) -> list[Pair]:
-    """Every other named model of a cell that was run against `reference_of`, in the table's order."""
-    return pairs_among(
-        scores_of(results, cell), reference_of(results, cell), results.metric(cell), results.clients(cell)
-    )
+def pairs_of(results: Results, cell: Cell, scores: Scores | None = None) -> list[Pair]:
+    """Every other named model of a cell that was run against `reference_of`, in the table's order.
+
+    Where settings were tried, only the chosen ones are tested: the choice was made on validation data, so the others
+    are no further tests. scores: `scores_of` the cell, if they are known already.
+    """
+    known = scores_of(results, cell) if scores is None else scores
+    standing = {method.title for method in results.standing(cell, *(method.name for method in cell.methods))}
+    tested = {key: of for key, of in known.items() if key[0] in standing}
+    return pairs_among(tested, reference_of(results, cell), results.metric(cell), results.clients(cell))
 
 
 def scores_of(results: Results, cell: Cell) -> Scores:
