@@ -107,3 +107,14 @@ def test_a_part_does_not_contain_parts_with_longer_names():
     vectors = {"view": np.zeros(1), "view/x": np.ones(1), "view2/x": np.ones(2), "viewed": np.ones(3)}
     assert [*under("view", vectors)] == ["view", "view/x"]
     assert [*part_of("view2", vectors)] == ["x"]
+
+
+def test_a_header_that_is_nested_too_deeply_is_refused(tmp_path):
+    """Just below Python's limit: it can be parsed, but what compares or writes it has a deeper stack."""
+    path = tmp_path / "m"
+    write_message(path, Message({"round": 3}))
+    line, _, body = path.read_bytes().partition(b"\n")
+    for levels in (900, 100_000):
+        path.write_bytes(line.replace(b'"round": 3', b'"round": ' + b"[" * levels + b"]" * levels) + b"\n" + body)
+        with pytest.raises(StoreError, match="is no message file of idiolect"):
+            read_message(path)

@@ -70,7 +70,7 @@ def test_a_forged_file_that_says_the_truth_predicts(saved, tmp_path):
 @pytest.mark.parametrize(
     "key", ["spec", "feature_shape", "num_outputs", "task", "absent", "schema", "classes", "client"]
 )
-@pytest.mark.parametrize("content", ["{oops", "", DEEP, "1" * 5000])
+@pytest.mark.parametrize("content", ["{oops", "", DEEP, "[" * 900 + "]" * 900, "1" * 5000])
 def test_metadata_that_is_not_json_is_named(saved, tmp_path, key, content):
     path = forged(tmp_path / "m.safetensors", saved, text={key: content})
     for read in (load_model, read_header):
