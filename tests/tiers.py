@@ -12,6 +12,7 @@ import pytest
 REPRESENTATIVE = ("fedavg", "fedu", "pfedme", "pflego", "scaffold")
 """No private state; a graph; personal models; private heads; a server with a state of each client."""
 LONG = (
+    "docs/test_site.py",
     "deploy/test_transport.py",
     "runtime/test_devices.py",
     "study/run/test_engine.py",

@@ -85,12 +85,12 @@ def _outputs(source: str, names: dict[str, Any]) -> list[dict[str, Any]]:
     import matplotlib.pyplot as plt
 
     body = ast.parse(source).body
-    last = body.pop() if isinstance(body[-1], ast.Expr) else None
+    last = body[-1].value if isinstance(body[-1], ast.Expr) else None
     found: list[dict[str, Any]] = []
     plt.show = lambda *_, **__: None
     with redirect_stdout(io.StringIO()) as printed:
-        exec(compile(ast.Module(body, []), "notebook", "exec"), names)
-        value = eval(compile(ast.Expression(last.value), "notebook", "eval"), names) if last else None
+        exec(compile(ast.Module(body[:-1] if last else body, []), "notebook", "exec"), names)
+        value = eval(compile(ast.Expression(last), "notebook", "eval"), names) if last else None
     if text := printed.getvalue():
         found.append(
             {"output_type": "stream", "name": "stdout", "text": [f"{line.rstrip()}\n" for line in text.splitlines()]}
