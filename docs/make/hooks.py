@@ -12,7 +12,7 @@ from mkdocs.structure.pages import Page
 ROOT = Path(__file__).parents[2]
 sys.path[:0] = [str(ROOT), str(ROOT / "src")]
 
-from docs.make import cards, commands, drawn, fields, notation, notebook, public, repository  # noqa: E402
+from docs.make import cards, commands, drawn, fields, gallery, notation, notebook, public, repository  # noqa: E402
 
 
 def made() -> dict[str, str]:
@@ -39,6 +39,8 @@ def on_files(files: Files, config: MkDocsConfig) -> Files:
     for uri, text in made().items():
         files.append(File.generated(config, uri, content=text))
         pages[f"docs/{uri}"] = text
+    for uri, page in gallery.pages().items():
+        files.append(File.generated(config, uri, content=page))
     for uri, image in notebook.images().items():
         files.append(File.generated(config, uri, content=image))
     for uri, content in repository.pointed_to(pages).items():
@@ -58,6 +60,8 @@ def on_page_markdown(markdown: str, page: Page, files: Files, **_: Any) -> str:
         markdown = fields.filled(markdown)
     if uri == "verdicts.md":
         markdown = fields.with_rule(markdown)
+    if uri == "gallery.md":
+        markdown = gallery.linked(markdown)
     if uri == "methods.md":
         markdown = cards.linked(markdown)
     return repository.relinked(notation.typeset(markdown), uri, {file.src_uri for file in files})

@@ -17,7 +17,7 @@ from idiolect.report.view.parts import Part
 ROOT = Path(__file__).parents[2]
 FIGURES = ROOT / "docs" / "figures"
 PERFORMANCE = ROOT / "docs" / "performance.md"
-FEDERATIONS = {"exam": "63 schools: exam scores", "prenatal": "109 communities: prenatal care"}
+FEDERATIONS = {"exam": "63 schools: exam scores", "har": "30 people: what are they doing?"}
 """Folders of results/gallery, and what stands above their panels."""
 MODELS = {
     "ditto": "Ditto, own models",

@@ -275,9 +275,7 @@ def test_others_are_compared_with_the_chosen_setting_of_local_training(tmp_path)
     assert values is not None
     assert values.tolist() == pytest.approx([0.8] * 4)
     assert results.line(cell, cell.method("fedavg"), "global").hurt_local.mean == 1.0
-    assert [(pair.method, pair.model) for pair in pairs_of(results, cell)] == [
-        ("fedavg", "global")
-    ]
+    assert [(pair.method, pair.model) for pair in pairs_of(results, cell)] == [("fedavg", "global")]
     drawn = cell.model_copy(update={"methods": tuple(m for m in cell.methods if m.title != "fast")})
     assert results.best(drawn)["local"].title == "fast"  # what is drawn chooses nothing
     untuned = cell.model_copy(update={"tune": False})
