@@ -12,7 +12,7 @@ from idiolect.study.store.store import RunRow, Store
 
 
 class Answering(Display):
-    """A display that also prints each comparison's headline when its last run has ended, while the others go on."""
+    """A display that also prints each comparison's headline when its last run has ended, before the others end."""
 
     def __init__(self, experiment: Experiment, quiet: bool, folder: Path) -> None:
         super().__init__(experiment, quiet, folder=folder)
@@ -31,7 +31,7 @@ class Answering(Display):
 
     def answer(self, cell: str) -> None:
         """Print a comparison's title and headline."""
-        from idiolect.report.terminal import in_short  # here: one comparison alone does not need them
+        from idiolect.report.terminal import in_short  # here: a single comparison does not need them
         from idiolect.report.view.from_store import view_of
 
         try:

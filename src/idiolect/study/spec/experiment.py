@@ -66,7 +66,7 @@ class Cell(Strict):
     """One federation on which methods are compared: data, model, rounds, cohort, evaluation.
 
     id: its name in folders and for --only. title: above its table. note: what a reader of its numbers should know
-    beforehand, beside its table. data: a name of `idiolect list data`, or a table
+    beforehand; it stands above the table. data: a name of `idiolect list data`, or a table
     with the name and its settings. model: a name of `idiolect list models`, or a table likewise. methods: a
     table each. rounds: of communication. cohort: clients per round (null: all). sampling: cohorts of a "fixed"
     size, or each client by a coin of its own ("binomial"). eval_every: rounds between evaluations. select: the
