@@ -89,6 +89,9 @@ def test_new_clients_of_a_finished_folder(idiolect, monkeypatch, tmp_path):
     assert said["cells"][0]["clients"]["train"] == [9, 1]
     code, out, _ = idiolect("report", "run-new", "-o", "again.html")
     assert (code, out.strip()) == (0, "page: again.html")
+    assert Path("again.html").read_bytes() == (folder / "report.html").read_bytes()
+    code, _, err = idiolect("figure", "run-new", "clients")
+    assert (code, "can be drawn: newcomers" in err) == (1, True)
     assert "| n1 | 1 | — | — |" in page
     assert "without test samples, hence without a score: n1" in page
     assert "- made by: `idiolect personalize run --data " in page

@@ -12,7 +12,7 @@ from idiolect.report.figures import WHOLE, Panels, Window, panels_figure
 from idiolect.report.latex import Columns, Spread, document, escaped, latex_table
 from idiolect.report.style import REPORT, Drawing, Style, sentence
 from idiolect.report.view.as_json import REPORT as REPORT_JSON
-from idiolect.report.view.folder import view_of_folder
+from idiolect.report.view.folder import new_clients, view_of_folder
 from idiolect.report.view.from_csv import TABLE
 from idiolect.report.view.from_store import part_of, runs_of
 from idiolect.report.view.parts import Part, Run, View
@@ -45,7 +45,7 @@ class Source:
     def _view(self) -> View:
         """What the folder's report says; no part where it has no table."""
         if self.results is None:
-            known = (self.folder / REPORT_JSON).is_file() or (self.folder / TABLE).is_file()
+            known = _compared(self.folder) or (self.folder / TABLE).is_file()
             return view_of_folder(self.folder) if known else View(title="", parts=())
         results = self.results
         parts = tuple(part_of(results, cell, compared=False) for cell in results.experiment.cells)
@@ -69,7 +69,7 @@ class Source:
     @property
     def recorded(self) -> bool:
         """Whether curves, times and graphs are known, and not only what CSV files hold."""
-        return self.results is not None or (self.folder / REPORT_JSON).is_file()
+        return self.results is not None or _compared(self.folder)
 
     def needs_runs(self, kind: str) -> None:
         """Raise `StoreError` for a kind of figure that CSV files do not give, if the folder has only these."""
@@ -115,6 +115,11 @@ class Source:
         return tuple(part.id for part in self._view.parts)
 
 
+def _compared(folder: Path) -> bool:
+    """Whether a folder has the report.json of a comparison; that of new clients has another form."""
+    return (folder / REPORT_JSON).is_file() and new_clients(folder) is None
+
+
 @contextmanager
 def opened(folder: Path) -> Generator[Source]:
     """Open a folder to draw from. Raises `StoreError` if it is not there or holds nothing to draw from."""
@@ -128,7 +133,7 @@ def opened(folder: Path) -> Generator[Source]:
             f"'{folder}' holds an advice, which has a figure of its own, advice.svg; "
             "draw from a folder of idiolect compare"
         )
-    elif any((folder / name).is_file() for name in (REPORT_JSON, TABLE, SAMPLES)):
+    elif _compared(folder) or any((folder / name).is_file() for name in (TABLE, SAMPLES)):
         yield Source(folder, None)
     else:
         raise StoreError(f"'{folder}' holds no run: it has none of {DATABASE}, {TABLE}, {SAMPLES}")

@@ -26,6 +26,7 @@ from idiolect.report.markdown import escaped
 from idiolect.report.style import REPORT, Drawing, Looks, Style, blank, caption, coincide_caption, save, tidy
 from idiolect.report.view.as_json import REPORT as AS_JSON
 from idiolect.report.view.as_json import to_dict, write_json
+from idiolect.report.view.folder import NEW_CLIENTS
 from idiolect.report.view.parts import Census, Entry, Key, Part, View
 from idiolect.runtime.evaluate import ClientScores
 from idiolect.study.analyse.outcomes import Line
@@ -126,7 +127,7 @@ def newcomers_dict(loaded: Loaded, made: Personalized, command: str) -> dict[str
         value = f"{text.number(mean, metrics[0])}{unit}"
         headline = f"{count}: mean test {metrics[0].column} {value} with the {model} model."
     numbers = f"run {row.id}, round {row.round}; {data.train.count:,} training and {data.test.count:,} test rows"
-    own = {"headline": headline, "numbers": numbers, "chips": []}
+    own = {"decision": NEW_CLIENTS, "headline": headline, "numbers": numbers, "chips": []}
     return {**told, **own, "cells": [{**cell, **own} for cell in told["cells"]]}
 
 

@@ -20,7 +20,7 @@ from idiolect.report.markdown import ACROSS, report_text
 from idiolect.report.raw import clients_csv, diagnostics_csv, write_csv
 from idiolect.report.style import save
 from idiolect.report.view.as_json import REPORT, to_dict, write_json
-from idiolect.report.view.folder import view_of_folder, view_of_folders
+from idiolect.report.view.folder import new_clients, view_of_folder, view_of_folders
 from idiolect.report.view.from_store import view_of
 from idiolect.report.view.parts import Part, View
 from idiolect.study.advice.stored import is_advice, stored_advice
@@ -128,7 +128,8 @@ def folders_dict(folders: Sequence[Path]) -> dict[str, Any]:
     """What folders hold, as report.json. Raises as `folders_page` does, also for an advice with other folders."""
     advice = next((folder for folder in folders if is_advice(folder)), None)
     if advice is None:
-        return to_dict(view_of_folders(folders))
+        new = new_clients(folders[0]) if len({*folders}) == 1 else None
+        return to_dict(view_of_folders(folders)) if new is None else new
     if len({*folders}) > 1:
         raise StoreError(f"'{advice}' holds an advice, which has its own page; name no other folder with it")
     return advice_dict(stored_advice(advice))

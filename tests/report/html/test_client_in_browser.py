@@ -190,6 +190,7 @@ def test_what_is_not_there_is_left_out(open_page: Callable[..., Any]) -> None:
     page.locator("#client").wait_for(state="hidden")
     assert "No audit" in page.locator("#leaks").inner_text()
     assert page.locator("figure.chart svg").count() == 0
+    assert page.locator("#clients-0 tbody tr").count() == 1  # its scores, where no chart has them
     assert opened.log == []
     data["cells"][0]["clients"] = None
     opened = open_page(data)

@@ -5,6 +5,8 @@ import math
 from collections.abc import Iterable
 from typing import Any
 
+from idiolect.report.text import MISSING
+
 DIGITS = 5
 
 
@@ -105,8 +107,9 @@ def _shares(table: dict[str, Any]) -> dict[str, Any] | None:
     heads = [column["title"] for column in table["columns"]]
     places = [place for place, title in enumerate(heads) if title.startswith(UNTESTED)]
     rows = [[row["cells"][place]["text"] for place in (0, 1, *places)] for row in table["rows"]]
+    known = any(text != MISSING for row in rows for text in row[2:])
     title = "Shares of clients that score worse, tested or not"
-    return {"title": title, "header": [heads[place] for place in (0, 1, *places)], "rows": rows} if places else None
+    return {"title": title, "header": [heads[place] for place in (0, 1, *places)], "rows": rows} if known else None
 
 
 def _curves(curves: dict[str, Any] | None) -> dict[str, Any] | None:

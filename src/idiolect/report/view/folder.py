@@ -1,5 +1,6 @@
 """Read what a report says from one folder or several: runs, sweeps, a report.json, or CSV files only."""
 
+import json
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -46,6 +47,19 @@ def view_of_folder(folder: Path) -> View:
         if (tried := store.fact(SWEPT)) is not None:
             return view_of_sweep(store, tried)
         return view_of(Results(store, stored_experiment(store)), str(stored_options(store)["command"]))
+
+
+NEW_CLIENTS = "new clients"
+"""The decision in a report.json of new clients, which has a headline of its own."""
+
+
+def new_clients(folder: Path) -> dict[str, Any] | None:
+    """The report.json of a folder of new clients; None for any other folder."""
+    try:
+        data = json.loads((folder / REPORT).read_text(encoding="utf-8"))
+    except (OSError, ValueError):
+        return None
+    return data if isinstance(data, dict) and data.get("decision") == NEW_CLIENTS else None
 
 
 def view_of_folders(folders: Sequence[Path]) -> View:

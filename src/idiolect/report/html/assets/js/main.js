@@ -23,10 +23,10 @@
     if (clients && cell.scored().length) {
       const tested = page.outcomes(cell).length > 0;
       root.append(
-        page.part(id("clients"), "Which clients gain, which lose",
-          local ? "Each client is tested: gain, lose and no difference add up to the clients. Choose a model to see its clients." : "Each client's score.",
+        page.part(id("clients"), local ? "Which clients gain, which lose" : "Scores of each client",
+          tested ? "Each client is tested: gain, lose and no difference add up to the clients. Choose a model to see its clients." : "",
           tested ? [page.dotsKey(cell), page.winners(cell)] : null,
-          page.el("div", { class: "pick gap" }, page.modelChoice(cell)),
+          tested || drawn.length ? page.el("div", { class: "pick gap" }, page.modelChoice(cell)) : scores(cell),
           page.el("div", { class: "grid" }, drawn.map((key) => page.against(cell, key, key === local ? "local training" : "the shared model"))),
           local && !drawn.includes(local) ? page.el("p", { class: "small soft" }, "No chart compares with local training: its value is the same for all clients.") : null),
       );
@@ -39,6 +39,13 @@
     if (data.sweep?.runs.length) root.append(page.part(id("sweep"), "The sweep", "", page.sweep(cell)));
     if (data.settings?.length) root.append(page.part(id("settings"), "Settings", "", page.pairs(data.settings)));
     return root;
+  }
+
+  /** Every client's scores as a table, where no chart has them. */
+  function scores(cell) {
+    const models = cell.data.models.filter((model) => cell.clients.scores[model.key]);
+    const rows = cell.clients.names.slice(0, page.MOST_ROWS).map((_, i) => [page.clientLink(cell, i), ...models.map((model) => page.scoreOf(cell, model.key, i))]);
+    return page.plainTable(["client", ...models.map((model) => model.title)], rows, 1, "Scores of each client");
   }
 
   /** The first figure over the whole width, the others side by side. */
