@@ -11,13 +11,14 @@ import numpy as np
 from matplotlib.ticker import FixedFormatter, FixedLocator, NullLocator
 
 from idiolect.report.style import GREY, HIT, MISS, REPORT, Drawing, blank, tidy, write
+from idiolect.report.view.conclusion import default_of
 from idiolect.report.view.folder import view_of_folder
 from idiolect.report.view.parts import Part
 
 ROOT = Path(__file__).parents[2]
 FIGURES = ROOT / "docs" / "figures"
 PERFORMANCE = ROOT / "docs" / "performance.md"
-FEDERATIONS = {"exam": "63 schools: exam scores", "har": "30 people: what are they doing?"}
+FEDERATIONS = {"exam": "63 schools: exam scores", "har": "30 people: six activities"}
 """Folders of results/gallery, and what stands above their panels."""
 MODELS = {
     "ditto": "Ditto, own models",
@@ -42,9 +43,11 @@ def gains(part: Part) -> list[tuple[str, float, float, float]]:
     """(model, gain over local training, the ends of its 95 % interval) of the chosen settings, the best first."""
     sign = 1.0 if part.metric.higher else -1.0
     found = []
-    for (method, _), pair in part.pairs.items():
+    for (method, model), pair in part.pairs.items():
         gap, name = pair.difference, part.entry(method).name
-        if method not in part.muted and name in MODELS and gap and gap.low is not None and gap.high is not None:
+        if model != default_of(part, method) or name not in MODELS:
+            continue
+        if gap is not None and gap.low is not None and gap.high is not None:
             low, high = sorted((sign * gap.low, sign * gap.high))
             found.append((MODELS[name], sign * gap.mean, low, high))
     return sorted(found, key=lambda one: -one[1])
@@ -52,7 +55,7 @@ def gains(part: Part) -> list[tuple[str, float, float, float]]:
 
 def natural() -> Drawing:
     """What every model gains over local training on two federations, with 95 % intervals."""
-    figure = blank(8.0, 2.6)
+    figure = blank(9.0, 2.4)
     axes = figure.subplots(1, len(FEDERATIONS))
     for one, (folder, title) in zip(axes, FEDERATIONS.items(), strict=True):
         (part,) = view_of_folder(ROOT / "results" / "gallery" / folder).parts
@@ -66,7 +69,7 @@ def natural() -> Drawing:
         one.set_yticks(places, [name for name, *_ in rows])
         one.set_ylim(-0.6, len(rows) - 0.4)
         one.set_title(title)
-        one.set_xlabel(f"lower {part.metric.column} than local training: better →")
+        one.set_xlabel(f"gain in {part.metric.column} over local training →")
         tidy(one)
     return figure
 

@@ -98,3 +98,11 @@ def test_what_is_no_method_is_refused_before_anything_is_written(data, tmp_path)
         with pytest.raises(ConfigError, match="two methods are labelled 'fedavg'"):
             idiolect.compare(data, "mlr", given, out=tmp_path / "out", **SMALL)
     assert not (tmp_path / "out").exists()
+
+
+def test_the_headline_stands_above_the_table(data, capsys):
+    found = idiolect.compare(data, "mlr", METHODS, out=None, **SMALL | {"seeds": 2})
+    found.show()
+    first = capsys.readouterr().out.splitlines()[0]
+    assert first.endswith(".")
+    assert first.split(":")[0].split(" ")[0] in {"Use", "Do", "Inconclusive", "No"}

@@ -37,9 +37,9 @@ class Comparison:
         return self.results.lines
 
     def show(self) -> None:
-        """Print the table."""
+        """Print the headline and the table."""
         for cell in self.results.experiment.cells:
-            Console().print(rich_table(part_of(self.results, cell, clients=False, compared=False)))
+            Console().print(rich_table(part_of(self.results, cell, clients=False)))
 
 
 def compare(
