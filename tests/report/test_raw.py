@@ -14,7 +14,6 @@ from idiolect.report.raw import (
     PUBLISHED_COLUMNS,
     clients_csv,
     diagnostics_csv,
-    has_diagnostics,
     write_csv,
 )
 from tests.report.stores import MACRO_F1, NAN
@@ -79,9 +78,7 @@ def test_one_row_a_client(toy, tmp_path):
     assert west["accuracy"].isna().all()
 
 
-def test_one_row_a_diagnostic_and_evaluated_round(toy, said, tmp_path):
-    assert has_diagnostics(said)
-    assert not has_diagnostics(toy)
+def test_one_row_a_diagnostic_and_evaluated_round(said, tmp_path):
     diagnostics_csv(said, tmp_path / "diagnostics.csv")
     lines = (tmp_path / "diagnostics.csv").read_text().splitlines()
     assert tuple(lines[0].split(",")) == DIAGNOSTIC_COLUMNS

@@ -85,11 +85,6 @@ def _clients(results: Results, metrics: Sequence[str]) -> Iterable[Sequence[obje
                         yield (cell.id, method.title, model, row.seed, selected_round, client, *shown)
 
 
-def has_diagnostics(results: Results) -> bool:
-    """Whether any run has a diagnostic."""
-    return any(results.store.diagnostics(row.id) for row in results.started())
-
-
 def diagnostics_csv(results: Results, path: str | Path) -> None:
     """Write one row for each run, diagnostic and evaluated round."""
     rows = (
