@@ -93,13 +93,8 @@ def _field(name: str, plain: Mapping[str, Any]) -> dict[str, Any]:
     if "ge" in found:  # pydantic leaves the bound of an optional number as it is
         found["minimum"] = found.pop("ge")
     large = [key for key, value in found.items() if isinstance(value, int | float) and abs(value) >= 2**31 - 1]
-    left_out = {
-        "title",
-        *large,
-        *(["anyOf"] if len(kinds) == 1 else []),
-        *(["default"] if "null" in str(plain) else []),
-    }
-    if name == "metric":
+    left_out = {"title", *large, *(["anyOf"] if len(kinds) == 1 else [])}
+    if plain.get("default") in (None, "", []):  # says no more than that the field can be left out
         left_out |= {"default"}
     return {key: value for key, value in found.items() if key not in left_out}
 
