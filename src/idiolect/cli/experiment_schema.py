@@ -41,8 +41,10 @@ def experiment_schema() -> dict[str, Any]:
         tables = [of_name(kind, one, kinds[kind]) for one in sorted(kinds[kind])]
         definitions |= {f"{name}.{one['title']}": one for one in tables}
         choices = [{"$ref": f"#/definitions/{name}.{one['title']}"} for one in tables]
-        names: list[Any] = [] if kind == "methods" else [{"enum": [one["title"] for one in tables]}]
-        definitions[name] = {"description": text, "anyOf": [*names, *choices]}
+        known = {"enum": [one["title"] for one in tables]}
+        bare = [] if kind == "methods" else [known]
+        # the names a second time, since an editor's message of "anyOf" does not say that the name is unknown
+        definitions[name] = {"description": text, "properties": {"name": known}, "anyOf": [*bare, *choices]}
     whole = of_model(Experiment)
     whole["properties"]["defaults"] = {"$ref": "#/definitions/Defaults"}
     whole["required"] = ["cells"]  # the name is the file's where it is not set
