@@ -60,7 +60,7 @@ def assert_line(ended, words, code=1):
         ([*COMPARE, "--rounds", "ten"], "Invalid value for '--rounds': it must be a whole number; see"),
         ([*COMPARE, "--cohort", "few"], "Invalid value for '--cohort': it must be a number; see"),
         ([*COMPARE, "--roudns", "3"], "No such option: --roudns; did you mean --rounds?; see"),
-        (["compar"], "No such command 'compar'; did you mean compare?; see: idiolect --help"),
+        (["compar"], "No such command: compar; did you mean compare?; see: idiolect --help"),
         (["figure", "run", "curvs"], "did you mean 'curves'?; see: idiolect figure --help"),
         (["show", "a", "b"], "too many arguments: b; see: idiolect show --help"),
         (["hub", "status", "study"], "Missing option '--admin': The kit of the person who submits jobs; see"),

@@ -56,7 +56,7 @@ REFUSED = (
     "hub init study study/hub.json --sites a,b --agree",
     "hub init study hospitals.toml --sites a,b --schema study/hub.json",
 )
-NOTHING_READ = {"demo", "reproduce"}
+NOTHING_READ = {"demo", "reproduce", "schema"}
 """Commands with --out that read no file that a user names."""
 
 

@@ -16,6 +16,7 @@ import pytest
 import typer
 
 from idiolect.cli.stopping import stoppable, this_command
+from idiolect.report.progress import COMPILING
 from idiolect.study.advice.pieces import RACE, has_pieces
 from idiolect.study.store.store import DATABASE, Store
 from tests.engine import ROOT
@@ -61,7 +62,11 @@ def test_ctrl_c_leaves_a_run_and_says_the_command_that_goes_on(tmp_path, name):
     typed = [name, *SMALL, *COMMANDS[name], "--out", str(out)]
     goes_on = f"idiolect resume '{out}'" if name == "compare" else shlex.join(["idiolect", *typed])
     stopped = ctrl_c(typed, lambda: any((out / "checkpoints").glob("*.eqx")))
-    assert stopped == (130, "", f"stopped; resume with: {goes_on}\n")
+    code, printed, err = stopped
+    assert (code, printed) == (130, "")
+    assert err.splitlines()[-1] == f"stopped; resume with: {goes_on}"
+    assert COMPILING in err.splitlines()[0]
+    assert len(err.splitlines()) <= 3  # the line of the first rounds may come before Ctrl-C
     assert {row.status for row in Store(out, create=False).runs()} == {"running"}
     assert not (out / "progress.json").exists()
 

@@ -156,7 +156,7 @@ def refused(*arguments):
 
 def test_a_command_that_cannot_be_read_ends_with_code_2_and_says_where_help_is():
     assert terminal.unreadable(typer.BadParameter("it is so.")) == (
-        "error: Invalid value: it is so; see: idiolect --help",
+        "error: it is so; see: idiolect --help",
         2,
     )
     message, code = terminal.unreadable(refused("run"))

@@ -19,7 +19,7 @@ from idiolect.cli.options import (
     one_table,
 )
 from idiolect.cli.stopping import stoppable, this_command
-from idiolect.core.errors import ConfigError
+from idiolect.core.errors import ConfigError, require
 from idiolect.core.loading import loading
 
 
@@ -78,6 +78,7 @@ def advise(
         from idiolect.study.run.resolve import Workbench
         from idiolect.study.spec.experiment import digest
     check_installed()
+    require(rounds >= 1, f"--rounds {rounds} must be at least 1")
     spec, name = data_spec(source, client, label)
     if spec["name"] == "table":
         spec["title"] = name  # the page goes to others, the path of this machine does not

@@ -41,8 +41,10 @@ def experiment_schema() -> dict[str, Any]:
         tables = [of_name(kind, one, kinds[kind]) for one in sorted(kinds[kind])]
         definitions |= {f"{name}.{one['title']}": one for one in tables}
         choices = [{"$ref": f"#/definitions/{name}.{one['title']}"} for one in tables]
-        names: list[Any] = [] if kind == "methods" else [{"enum": [one["title"] for one in tables]}]
-        definitions[name] = {"description": text, "anyOf": [*names, *choices]}
+        known = {"enum": [one["title"] for one in tables]}
+        bare = [] if kind == "methods" else [known]
+        # the names a second time, since an editor's message of "anyOf" does not say that the name is unknown
+        definitions[name] = {"description": text, "properties": {"name": known}, "anyOf": [*bare, *choices]}
     whole = of_model(Experiment)
     whole["properties"]["defaults"] = {"$ref": "#/definitions/Defaults"}
     whole["required"] = ["cells"]  # the name is the file's where it is not set
@@ -93,13 +95,8 @@ def _field(name: str, plain: Mapping[str, Any]) -> dict[str, Any]:
     if "ge" in found:  # pydantic leaves the bound of an optional number as it is
         found["minimum"] = found.pop("ge")
     large = [key for key, value in found.items() if isinstance(value, int | float) and abs(value) >= 2**31 - 1]
-    left_out = {
-        "title",
-        *large,
-        *(["anyOf"] if len(kinds) == 1 else []),
-        *(["default"] if "null" in str(plain) else []),
-    }
-    if name == "metric":
+    left_out = {"title", *large, *(["anyOf"] if len(kinds) == 1 else [])}
+    if plain.get("default") in (None, "", []):  # says no more than that the field can be left out
         left_out |= {"default"}
     return {key: value for key, value in found.items() if key not in left_out}
 

@@ -193,7 +193,7 @@ Models = Annotated[
         "--save-models",
         rich_help_panel=MORE,
         metavar="SEEDS",
-        help="Client models of the first seed, all seeds, or none.",
+        help="Seeds that keep their client models: first, all or none.",
     ),
 ]
 MLflowTo = Annotated[

@@ -70,7 +70,8 @@ def sweep(
     table: Table = None,
     data: Data = None,
     methods_: Annotated[
-        str, typer.Option("--methods", metavar="METHODS", help="Comma-separated, see 'idiolect list methods'.")
+        str,
+        typer.Option("--methods", metavar="METHODS", help="Required. Comma-separated, see 'idiolect list methods'."),
     ] = "",
     model: ModelName = "auto",
     set_: Annotated[

@@ -64,16 +64,26 @@ def unreadable(error: Any) -> tuple[str, int]:
     return f"error: {_usage(error)}; see: {command} --help", 2
 
 
+_CLICK = {
+    r"'-\w' / '(--[\w-]+)'": r"'\1'",
+    r"'[^']*' is not a valid (integer|int)$": "it must be a whole number",
+    r"'[^']*' is not a valid (float|number)$": "it must be a number",
+    r"\S+ is not in the range x>=(\S+)$": r"it must be at least \1",
+}
+"""What click says, and what a user reads."""
+
+
 def _usage(error: Any) -> str:
     """What is wrong with a command, in a user's words."""
     message = error.format_message().rstrip(".").removeprefix("Invalid value: ")
-    message = re.sub(r"'-\w' / '(--[\w-]+)'", r"'\1'", message)
+    for pattern, words in _CLICK.items():
+        message = re.sub(pattern, words, message)
     if found := re.match(
-        r"(No such (?:option|command):? '?[^ .']+'?)[. ]+(?:Did you mean|\(Possible options:) (.*)", message
+        r"No such (option|command):? '?([^ .']+)'?\W+(?:Did you mean|Possible options)(.*)", message
     ):
-        typed = found[1].split()[-1].strip("'")
-        near = get_close_matches(typed, re.findall(r"[\w-]+", found[2]), n=1, cutoff=0.0)
-        return f"{found[1]}; did you mean {near[0]}?"
+        names = [one for one in re.findall(r"[\w-]+", found[3]) if one not in ("one", "of")]
+        near = get_close_matches(found[2], names, n=1, cutoff=0.0)
+        return f"No such {found[1]}: {found[2]}; did you mean {near[0]}?"
     if found := re.match(r"Got unexpected extra arguments?(?:\(s\))? \((.*)\)", message):
         return f"too many arguments: {found[1]}"
     if found := re.match(r"Option '(.*)' requires an argument", message):
