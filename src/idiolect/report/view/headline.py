@@ -52,9 +52,7 @@ def headline(s: Situation) -> tuple[Decision, str]:
     if not s.methods:
         return "none", "No result yet: no run has ended with a score."
     if s.published and not s.local:
-        total, agree, close = sum(s.published.values()), s.published.get("agrees", 0), s.published.get("close", 0)
-        also = f"; {close} more {'is' if close == 1 else 'are'} close" if close else ""
-        return "published", f"{agree} of {total} published values {'agrees' if agree == 1 else 'agree'}{also}."
+        return "published", _published(s.published)
     if len(s.methods) == 1:
         return "none", _fitting(s.methods[0], lambda name: f"Nothing to compare: only {name} was run.")
     if not s.model:
@@ -84,6 +82,20 @@ def headline(s: Situation) -> tuple[Decision, str]:
     return "inconclusive", _fitting(
         s.model, lambda name: f"Inconclusive: {name} is not better than local training beyond noise."
     )
+
+
+def _published(verdicts: Mapping[str, int]) -> str:
+    """How many published values agree, are close or consistent, and differ; the others are not comparable."""
+    total = sum(verdicts.values())
+    agree, differ = verdicts.get("agrees", 0), verdicts.get("differs", 0)
+    near = verdicts.get("close", 0) + verdicts.get("consistent, wide", 0)
+    parts = {
+        "agrees" if agree == 1 else "agree": agree,
+        "close or consistent": near,
+        "differs" if differ == 1 else "differ": differ,
+        "not comparable": total - agree - near - differ,
+    }
+    return f"Of {total} published values: {', '.join(f'{count} {word}' for word, count in parts.items() if count)}."
 
 
 def _use(s: Situation) -> str:

@@ -17,7 +17,7 @@
       page.el("p", { class: "headline" }, page.text(headline)),
       page.el("p", { class: "numbers" }, page.text(numbers)),
       page.el("div", { class: "facts" }, chips.map((chip) =>
-        page.el("details", { class: `fact ${chip.title.startsWith("0 of ") ? "nobody" : chip.kind}` }, page.el("summary", {}, page.text(chip.title)), page.el("p", {}, page.text(chip.text))))));
+        page.el("details", { class: `fact ${/^(0 of|Who) /.test(chip.title) ? "nobody" : chip.kind}` }, page.el("summary", {}, page.text(chip.title)), page.el("p", {}, page.text(chip.text))))));
   };
 
   function notice(title, sentences, severe) {
