@@ -154,7 +154,8 @@ def test_python_runs_in_order(
 
 def readme(names: dict[str, Any], printed: str) -> None:
     assert names["model"](names["data"].train.x[0]).shape == (2,)
-    assert "worst 10 %" in printed
+    assert "worst" in printed
+    assert printed.startswith("Inconclusive: one seed is too few.")
 
 
 def tables(names: dict[str, Any], _: str) -> None:
