@@ -31,8 +31,8 @@ _STATEMENT = f"`{TABLE}` has every number unrounded, `{CLIENTS}` every client's.
 
 
 def folders() -> list[Path]:
-    """Every folder with the report of an experiment."""
-    return sorted(report.parent for report in HERE.glob("*/*/report.md"))
+    """Every folder with the report of an experiment; a sweep's has no table of methods."""
+    return sorted(table.parent for table in HERE.glob(f"*/*/{TABLE}") if (table.parent / "report.md").is_file())
 
 
 def shown() -> set[Path]:
