@@ -113,7 +113,7 @@ def test_the_command_is_one_that_runs(commandline, table, tmp_path):
     code, out, err = commandline("inspect", path, "--client", "ward")
     assert (code, err) == (0, "")
     assert "check: column 'outcome' gives" in out
-    assert "idiolect compare --data" in out
+    assert "idiolect compare" in out
     assert "data.task" not in out
     code, out, err = commandline("inspect", path, "--client", "ward", "--label", "age", "--task", "regression")
     assert (code, err) == (0, "")

@@ -318,7 +318,7 @@ def _command(
 ) -> str:
     """The command that compares methods on the table, with what the suspicions call for."""
     file = "TABLE.csv" if isinstance(path, pd.DataFrame) else str(path)
-    words = ["idiolect", "compare", "--data", file, "--client", client, "--label", label]
+    words = ["idiolect", "compare", file, "--client", client, "--label", label]
     if task is not None:
         words += ["--set", f"data.task={task}"]
     if telling:
