@@ -22,7 +22,7 @@ GROUPS = {
     "idiolect.data": {
         "Your own data": "from_table from_arrays from_images encode_like Schema Modalities",
         "Published sets": "mnist fashion_mnist emnist cifar10 omniglot har har_modalities "
-        "har_fedmultimodal vehicle school landmine mosi mosei synthetic load describe_data SOURCES",
+        "har_fedmultimodal vehicle school landmine mosi mosei synthetic mixed_effects load describe_data SOURCES",
         "Who gets what": "make_partition apply_partition Partition PARTITIONERS mnist_partition omniglot_partition "
         "partition_images table_partition hold_out downsample drop_modalities MissingPattern number_own_labels",
         "What data are": "FederatedData Split SPLITS ImageSet",

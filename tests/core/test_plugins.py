@@ -294,7 +294,7 @@ from idiolect.metrics.registry import describe_metrics
 assert idiolect.Halfway.name == "halfway" and "Halfway" in idiolect.__all__
 assert "from idiolect.algorithms.halfway import Halfway as Halfway" in stub.stub()
 assert {"Others": ["methods/halfway.md"]} in cards.navigation()
-assert "| `rate` |" in cards.settings(idiolect.Halfway)
+assert "| `rate` |" in cards.settings_of(idiolect.Halfway)
 assert "share of wrong labels" in describe_metrics()["misses"]
 data = idiolect.data.load({"name": "clouds"})
 methods = ["halfway", {"name": "fedu", "graph": "ladder(rungs=0.5)"}]

@@ -145,7 +145,7 @@ def auto_model(spec: Mapping[str, Any], bench: Workbench) -> str:
 
     Data that do not name their task are read to find it; the bench caches them.
     """
-    task = sources.task_of(spec["name"]) or bench.read(spec).task
+    task = sources.task_of(str(spec["name"])) or bench.read(spec).task
     return "linear" if task == "regression" else START
 
 
