@@ -53,14 +53,15 @@ def demo(
     idiolect demo
     idiolect demo -o demo --jobs 1
 
-    Writes: the folder demo with report.html, report.md, table.csv, clients.csv, figures, and every client's model.
+    Writes: the folder demo with report.html, report.md, table.csv, clients.csv and figures; no model files.
     """
     with loading():
         from idiolect.cli.execute import execute
         from idiolect.experiments import packaged
     experiment = packaged("demo")
     target = out or Path("demo")
-    execute(experiment, target, jobs=jobs, mlflow=mlflow, tensorboard=tensorboard, as_json=as_json)
+    trackers: dict[str, Any] = {"mlflow": mlflow, "tensorboard": tensorboard}
+    execute(experiment, target, jobs=jobs, save_models=Saved.none.value, **trackers, as_json=as_json)  # the answer first
 
 
 def run(
