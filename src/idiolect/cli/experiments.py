@@ -61,7 +61,7 @@ def demo(
     experiment = packaged("demo")
     target = out or Path("demo")
     trackers: dict[str, Any] = {"mlflow": mlflow, "tensorboard": tensorboard}
-    execute(experiment, target, jobs=jobs, save_models=Saved.none.value, **trackers, as_json=as_json)  # the answer first
+    execute(experiment, target, jobs=jobs, save_models=Saved.none.value, **trackers, as_json=as_json)
 
 
 def run(

@@ -1,6 +1,14 @@
 import pytest
 
-from idiolect.report.view.from_store import expected_runs, made_with, settings_of, statuses, verdict_sentence, view_of
+from idiolect.report.view.from_store import (
+    NO_MODELS,
+    expected_runs,
+    made_with,
+    settings_of,
+    statuses,
+    verdict_sentence,
+    view_of,
+)
 from idiolect.study.analyse.results import Results
 from idiolect.study.store.store import Store
 from tests.report.html.made import compared
@@ -66,6 +74,18 @@ def test_what_is_told_in_words(tmp_path):
     assert [quantity.title for quantity in part.quantities] == ["test accuracy", "training loss", "test loss"]
     assert part.local == ("local", "local")
     assert part.shared == ("fedavg", "global")
+
+
+def test_model_files_that_were_not_wanted_are_not_missing(tmp_path):
+    """By default what they would show is missing; with --save-models none it is said where the run is described."""
+    results = compared(tmp_path)
+    lacks = "distances between"
+    assert any(lacks in line for line in view_of(results, "").parts[0].missing)
+    assert not any(label == "model files" for label, _ in view_of(results, "").made_with)
+    results.store.set_fact("options", {"save_models": "none"})
+    whole = view_of(results, "")
+    assert not any(lacks in line or "confusion" in line for line in whole.parts[0].missing)
+    assert ("model files", NO_MODELS) in whole.made_with
 
 
 def test_a_view_of_nothing_run(tmp_path):

@@ -29,6 +29,7 @@ from idiolect.study.analyse.outcomes import VERDICTS, Curve, Verdict, sentence
 from idiolect.study.analyse.pairs import pairs_of, scores_of
 from idiolect.study.analyse.ranks import ranks_of
 from idiolect.study.analyse.results import Results
+from idiolect.study.run.launch import stored_options
 from idiolect.study.spec.experiment import Cell, Method, run_id
 from idiolect.study.store.store import RunRow
 
@@ -53,8 +54,14 @@ def made_with(results: Results) -> list[str]:
         _named("Python", _each(provenances, lambda p: p.get("python"))),
         *(_named(name, _each(provenances, lambda p, n=name: p.get("packages", {}).get(n))) for name in packages),
         _named("machine", _each(provenances, _machine)),
+        "" if keeps_models(results) else f"model files: {NO_MODELS}",
     ]
     return [line for line in lines if line]
+
+
+def keeps_models(results: Results) -> bool:
+    """Whether model files were wanted: without them nothing that they would show is missing."""
+    return bool(stored_options(results.store)["save_models"] != "none")
 
 
 def _each(provenances: Sequence[dict[str, Any]], value: Any) -> list[str]:
@@ -162,6 +169,7 @@ SELECTIONS = {
     "best-validation": "round chosen on validation data",
     "best-test": "BEST ROUND ON TEST DATA (as published; optimistic)",
 }
+NO_MODELS = "none are kept, so there are no confusion matrices and no distances between models"
 NO_CONFUSION = (
     "which labels a model takes for which is recorded when models are saved, for few classes and samples: no client "
     "has a confusion matrix or residuals here."
@@ -305,13 +313,14 @@ def _with_recorded(results: Results, cell: Cell, part: Part, begun: Sequence[str
         )
     if part.clients and not traffic:
         missing.append(f"{name}: the bytes that travel were not recorded with these runs.")
-    if part.clients and not predicted:
+    kept = part.clients and keeps_models(results)
+    if kept and not predicted:
         missing.append(f"{name}: {NO_CONFUSION}")
     planned = len(part.seeds)
     for title, counts in part.statuses.items():
         if seeds := missing_seeds(counts):
             missing.append(f"{name}, {isolated(title)}: {', '.join(seeds)} of {planned} seeds.")
-    if part.clients and distances is None:
+    if kept and distances is None:
         missing.append(f"{name}: {NO_DISTANCES}")
     classes = part.task == "classification"
     return replace(
