@@ -23,8 +23,12 @@ RISING = np.linspace(0.1, 0.8, 20)
         (np.full(20, 0.5), True, False),
         (np.r_[RISING[:19], np.nan], True, True),
         (RISING[:5], True, True),
-        (RISING[:4], True, None),
-        (np.r_[RISING[:4], np.nan], True, None),
+        (RISING[:4], True, True),  # too few for a test: a third of the range in the last step
+        (np.r_[RISING[:4], np.nan], True, True),
+        (RISING[:2], False, False),
+        (np.array([0.1, 0.7, 0.79, 0.8]), True, False),  # less than a tenth of the range
+        (np.array([0.9, 0.2]), False, True),
+        (RISING[:1], True, None),
     ],
 )
 def test_a_curve_improves_if_its_end_rises_beyond_noise(mean, higher, improving):
