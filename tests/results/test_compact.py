@@ -114,4 +114,4 @@ def test_pandas_reads_a_compressed_file_as_it_is():
 
 
 def test_folders_are_found():
-    assert len(FOLDERS) == 74
+    assert len(FOLDERS) == 76
