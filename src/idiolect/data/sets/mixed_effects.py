@@ -10,9 +10,9 @@ from idiolect.core.errors import require
 from idiolect.core.memory import check_fits
 from idiolect.core.plugins import named
 from idiolect.core.settings import MOST
-from idiolect.data.divide.division import check_fractions, divide
+from idiolect.data.divide.division import check_fractions
 from idiolect.data.federated import FederatedData
-from idiolect.data.partition import apply_partition
+from idiolect.data.sets.synthetic import as_generated
 
 
 @named("mixed-effects", task="classification")
@@ -41,8 +41,8 @@ def mixed_effects(
         deviation: The standard deviation of a client's own slopes u_i around w.
         intercept: The standard deviation of a client's own intercept b_i, which sets its base rate.
     """
-    for name, value in (("shared", shared), ("deviation", deviation), ("intercept", intercept)):
-        require(0 <= value < float("inf"), f"{name} must not be negative, it is {value}")
+    for what, value in (("shared", shared), ("deviation", deviation), ("intercept", intercept)):
+        require(0 <= value < float("inf"), f"{what} must not be negative, it is {value}")
     require(0 <= seed < 2**32, f"seed must lie between 0 and 2^32 - 1, it is {seed}")
     require(clients >= 1, f"clients must be at least 1, it is {clients}")
     require(1 <= features <= MOST, f"features must lie between 1 and {MOST:,}, it is {features}")
@@ -63,39 +63,19 @@ def mixed_effects(
     y = (random.random(offsets[-1]) < positive).astype(np.int32)
     x = x.astype(np.float32)
     best = np.maximum(positive, 1 - positive).mean()
-    partition = divide(
-        np.split(np.arange(offsets[-1]), offsets[1:-1]),
-        x,
-        y,
-        name="as-generated",
-        seed=seed,
-        test=test,
-        validation=validation,
-        split_seed=split_seed,
-        notes=(f"the model that made the labels is right for {100 * best:.1f} % of such rows: no model is better",),
-    )
-    return apply_partition(
-        partition,
-        x,
-        y,
-        name=f"mixed-effects({deviation:g}, {intercept:g})",
-        task="classification",
-        classes=["0", "1"],
-        provenance={
-            "source": "mixed-effects",
-            "arguments": {
-                "clients": clients,
-                "seed": seed,
-                "features": features,
-                "fewest": fewest,
-                "most": most,
-                "shared": shared,
-                "deviation": deviation,
-                "intercept": intercept,
-                "test": test,
-                "validation": validation,
-                "split_seed": split_seed,
-            },
-            "normalisation": {"name": "none", "fitted_on": "nothing"},
-        },
-    )
+    arguments = {
+        "clients": clients,
+        "seed": seed,
+        "features": features,
+        "fewest": fewest,
+        "most": most,
+        "shared": shared,
+        "deviation": deviation,
+        "intercept": intercept,
+        "test": test,
+        "validation": validation,
+        "split_seed": split_seed,
+    }
+    name = f"mixed-effects({deviation:g}, {intercept:g})"
+    note = f"the model that made the labels is right for {100 * best:.1f} % of such rows: no model is better"
+    return as_generated("mixed-effects", arguments, x, y, offsets, name=name, classes=2, notes=(note,))

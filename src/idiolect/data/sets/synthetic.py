@@ -5,6 +5,9 @@ are those of the code published with pFedMe (NeurIPS 2020), which uses numpy's l
 `synthetic_population` has any number of clients: samples are generated from a client's number when they are used.
 """
 
+from collections.abc import Mapping, Sequence
+from typing import Any
+
 import equinox as eqx
 import jax
 import jax.numpy as jnp
@@ -83,36 +86,48 @@ def synthetic(
         rows = slice(offsets[i], offsets[i + 1])
         x[rows], y[rows] = drawn, np.argmax(drawn @ weights + bias, axis=1)
 
-    partition = divide(
-        np.split(np.arange(offsets[-1]), offsets[1:-1]),
-        x,
-        y,
-        name="as-generated",
-        seed=seed,
-        test=test,
-        validation=validation,
-        split_seed=split_seed,
-        notes=notes,
+    arguments = {
+        "alpha": alpha,
+        "beta": beta,
+        "clients": clients,
+        "seed": seed,
+        "test": test,
+        "validation": validation,
+        "split_seed": split_seed,
+        "max_size": max_size,
+    }
+    return as_generated(
+        "synthetic", arguments, x, y, offsets, name=f"synthetic({alpha:g}, {beta:g})", classes=CLASSES, notes=notes
     )
+
+
+def as_generated(
+    source: str,
+    arguments: Mapping[str, Any],
+    x: Float[np.ndarray, "pool ..."],
+    y: Int[np.ndarray, "pool"],
+    offsets: Int[np.ndarray, "edges"],
+    *,
+    name: str,
+    classes: int,
+    notes: Sequence[str] = (),
+) -> FederatedData:
+    """Generated samples as a federation: client i has the rows offsets[i] to offsets[i + 1], divided at random.
+
+    source, arguments: the generator and all its arguments, with `seed`, `test`, `validation` and `split_seed`.
+    """
+    division = {key: arguments[key] for key in ("seed", "test", "validation", "split_seed")}
+    groups = np.split(np.arange(offsets[-1]), offsets[1:-1])
     return apply_partition(
-        partition,
+        divide(groups, x, y, name="as-generated", notes=notes, **division),
         x,
         y,
-        name=f"synthetic({alpha:g}, {beta:g})",
+        name=name,
         task="classification",
-        classes=[str(label) for label in range(CLASSES)],
+        classes=[str(label) for label in range(classes)],
         provenance={
-            "source": "synthetic",
-            "arguments": {
-                "alpha": alpha,
-                "beta": beta,
-                "clients": clients,
-                "seed": seed,
-                "test": test,
-                "validation": validation,
-                "split_seed": split_seed,
-                "max_size": max_size,
-            },
+            "source": source,
+            "arguments": dict(arguments),
             "normalisation": {"name": "none", "fitted_on": "nothing"},
         },
     )
