@@ -2,7 +2,7 @@ import pytest
 
 from idiolect.core.errors import StoreError
 from idiolect.report.raw import write_csv
-from idiolect.report.view.folder import view_of_folder, view_of_folders
+from idiolect.report.view.folder import new_clients, view_of_folder, view_of_folders
 from idiolect.study.search.launch import SWEPT
 from idiolect.study.store.store import Store
 from tests.report.html.made import compared, data_of, page_of
@@ -33,6 +33,15 @@ def test_what_is_no_folder(tmp_path, name, words):
     (tmp_path / "file").write_text("")
     with pytest.raises(StoreError, match=words):
         view_of_folder(tmp_path / name)
+
+
+@pytest.mark.parametrize("depth", [101, 100_000])
+def test_a_report_json_may_not_be_nested_without_end(tmp_path, depth):
+    """One line instead of a traceback, just as for all other JSON from outside."""
+    (tmp_path / "report.json").write_text("[" * depth + "]" * depth)
+    with pytest.raises(StoreError, match=r"report\.json: ValueError: .* nested too deeply"):
+        view_of_folder(tmp_path)
+    assert new_clients(tmp_path) is None
 
 
 NAN = float("nan")

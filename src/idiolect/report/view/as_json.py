@@ -14,7 +14,7 @@ from typing import Any, Union, get_args, get_origin, get_type_hints
 import numpy as np
 
 from idiolect.core.errors import StoreError
-from idiolect.core.files import atomic_write
+from idiolect.core.files import atomic_write, json_of
 from idiolect.metrics.registry import METRICS
 from idiolect.report.layout import dashes_of, layout_of
 from idiolect.report.text import SPREAD
@@ -312,7 +312,7 @@ def write_json(data: dict[str, Any], path: Path) -> None:
 def read_view(path: Path) -> View:
     """Read a report.json; scores of single seeds are not in it. Raises `StoreError` for another file or version."""
     try:
-        data = json.loads(path.read_text(encoding="utf-8"))
+        data = json_of(path.read_text(encoding="utf-8"))
         if data["version"] not in READABLE:
             raise StoreError(f"{path} has version {data['version']}; this idiolect reads versions up to {VERSION}")
         return _view(data)

@@ -69,7 +69,7 @@ def tuned_sweep(results: Results, cell: Cell) -> dict[str, Any] | None:
     """The settings of a cell whose methods are tuned; None for any other cell, and before any has a score."""
     if not cell.tune:
         return None
-    best = {choice.line.method for choice in chosen(results, cell)}
+    best = {one.title for one in results.best(cell).values()}
     runs: list[dict[str, Any]] = [
         {
             "method": method.title,

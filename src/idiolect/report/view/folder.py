@@ -1,6 +1,5 @@
 """Read what a report says from one folder or several: runs, sweeps, a report.json, or CSV files only."""
 
-import json
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -8,6 +7,7 @@ from typing import Any
 
 from idiolect.algorithms.registry import ALGORITHMS
 from idiolect.core.errors import StoreError
+from idiolect.core.files import json_of
 from idiolect.metrics.base import Metric
 from idiolect.report.view.as_json import REPORT, read_view
 from idiolect.report.view.extras import dimensions, settings_extra
@@ -56,7 +56,7 @@ NEW_CLIENTS = "new clients"
 def new_clients(folder: Path) -> dict[str, Any] | None:
     """The report.json of a folder of new clients; None for any other folder."""
     try:
-        data = json.loads((folder / REPORT).read_text(encoding="utf-8"))
+        data = json_of((folder / REPORT).read_text(encoding="utf-8"))
     except (OSError, ValueError):
         return None
     return data if isinstance(data, dict) and data.get("decision") == NEW_CLIENTS else None

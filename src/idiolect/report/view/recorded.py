@@ -1,6 +1,5 @@
 """What runs recorded with their scores: each client's samples and models, bytes of a round, graphs of clients."""
 
-import json
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
@@ -11,10 +10,11 @@ from safetensors import SafetensorError
 from safetensors.numpy import load_file
 
 from idiolect.algorithms.registry import ALGORITHMS
+from idiolect.core.files import json_of
 from idiolect.deploy.hub.journal import Participation
 from idiolect.deploy.hub.journal import Traffic as Moved
 from idiolect.report.view.parts import Census, Key, Traffic
-from idiolect.study.analyse.results import Results, chosen
+from idiolect.study.analyse.results import Results
 from idiolect.study.spec.experiment import Cell, run_id
 from idiolect.study.store.model_files import INDEX
 from idiolect.study.store.predicted import MOST_RESIDUALS, predicted_key
@@ -35,10 +35,9 @@ def method_names(cells: Iterable[Cell]) -> dict[str, str]:
 def not_chosen(results: Results, cell: Cell) -> frozenset[str]:
     """The titles of the settings that validation data did not choose; none before any could be chosen.
 
-    They chose among all methods of the cell, even if `cell` has only those that are drawn.
+    See `Results.best`.
     """
-    whole = results.experiment.cell(cell.id)
-    best = {choice.line.method for choice in chosen(results, whole)} if cell.tune else set[str]()
+    best = {one.title for one in results.best(cell).values()}
     return frozenset(method.title for method in cell.methods if best and method.title not in best)
 
 
@@ -211,7 +210,7 @@ def _folder(results: Results, cell: Cell, title: str) -> Path | None:
 def _models(folder: Path) -> Iterator[tuple[str, list[str] | None, Tensors | None]]:
     """Yield each file's (model, its clients or None for all, its tensors or None if it cannot be read)."""
     try:
-        lines: list[dict[str, Any]] = json.loads((folder / INDEX).read_text(encoding="utf-8"))["files"]
+        lines: list[dict[str, Any]] = json_of((folder / INDEX).read_text(encoding="utf-8"))["files"]
     except (OSError, ValueError, KeyError):
         return
     for line in lines:

@@ -74,9 +74,10 @@ class Results:
 
         All settings of the experiment's cell are compared, even if `cell` has only those that are drawn.
         """
+        if not cell.tune:
+            return {}
         if cell.id not in self._best:
-            whole = next((one for one in self.experiment.cells if one.id == cell.id), cell)
-            self._best[cell.id] = best_settings(self, whole) if whole.tune else {}
+            self._best[cell.id] = best_settings(self, self.experiment.cell(cell.id))
         return self._best[cell.id]
 
     def standing(self, cell: Cell, *names: str) -> list[Method]:
@@ -374,8 +375,8 @@ def best_settings(results: Results, cell: Cell) -> dict[str, Best]:
 
 
 def chosen(results: Results, cell: Cell) -> list[Chosen]:
-    """Every method's best setting with its line on test data, in the cell's order; see `best_settings`."""
-    found = [(name, best, cell.method(best.title)) for name, best in best_settings(results, cell).items()]
+    """Every method's best setting with its line on test data, in the cell's order; see `Results.best`."""
+    found = [(name, best, cell.method(best.title)) for name, best in results.best(cell).items()]
     return [
         Chosen(name, best.tried, best.validation, results.line(cell, method, results.names(cell, method)[0]))
         for name, best, method in found
