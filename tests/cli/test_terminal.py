@@ -101,6 +101,19 @@ def test_results_as_json_are_that_alone(toy, capsys):
     assert json.loads(shown(capsys, results.print_results, toy, True, toy.store.folder)) == to_dict(view_of(toy))
 
 
+def test_several_comparisons_end_in_one_paragraph_each_with_what_is_known(tmp_path, capsys):
+    """A single comparison has its headline above its table only."""
+    cells = [{"note": "Made data."}, {"title": "the other"}]
+    for number in (2, 1):
+        store, spec = Store(tmp_path / str(number)), stores.experiment([{"name": "local"}], cells=cells[:number])
+        for cell in spec.cells:
+            for seed in (0, 1):
+                stores.finished(store, spec, cell.id, "local", seed, {20: {"local": (0.7, 0.7, 0.75, stores.NAN)}})
+        out = shown(capsys, results.print_results, Results(store, spec), False, tmp_path)
+        assert (": Nothing to compare: only Local was run. Made data." in out) is (number == 2)
+        assert ("the other: Nothing to compare: only Local was run." in out) is (number == 2)
+
+
 def test_results_are_a_table_its_notes_the_verdicts_and_what_diverged(toy, capsys):
     toy.store.set_fact("audit d", ["two clients share a sample"])
     lines = shown(capsys, results.print_results, toy, False, toy.store.folder).splitlines()

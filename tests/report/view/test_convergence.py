@@ -28,6 +28,8 @@ RISING = np.linspace(0.1, 0.8, 20)
         (RISING[:2], False, False),
         (np.array([0.1, 0.7, 0.79, 0.8]), True, False),  # less than a tenth of the range
         (np.array([0.9, 0.2]), False, True),
+        (np.array([0.1, 0.6, 0.7]), True, True),  # a sixth of the range
+        (np.array([0.1, 0.74, 0.8]), True, False),  # a twelfth
         (RISING[:1], True, None),
     ],
 )

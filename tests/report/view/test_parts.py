@@ -5,7 +5,7 @@ import pytest
 
 from idiolect.core.errors import ConfigError
 from idiolect.report.view.from_store import part_of, view_of
-from idiolect.report.view.parts import MEAN, WORST
+from idiolect.report.view.parts import MEAN, WORST, Entry
 from tests.report.html.made import compared
 
 
@@ -17,6 +17,15 @@ def test_the_shared_model_is_fedavgs_else_a_methods_own(tmp_path):
     assert replace(part, muted=frozenset({"fedavg"})).shared == ("ditto", "global")
     assert replace(part, lines=part.lines[:1]).shared is None
     assert part.entry("ditto").shown == "Ditto"
+
+
+def test_local_training_is_the_setting_that_was_chosen(tmp_path):
+    """Also where it has no score yet."""
+    part = view_of(compared(tmp_path), "").parts[0]
+    two = replace(part, methods=(Entry("slow", "slow", "local"), Entry("fast", "fast", "local")), lines=())
+    assert two.alone == ("slow", "local")
+    assert replace(two, muted=frozenset({"slow"})).alone == ("fast", "local")
+    assert replace(two, muted=frozenset({"slow", "fast"})).alone is None
 
 
 def test_a_part_has_what_the_table_has(toy, cell):
