@@ -12,6 +12,7 @@ from idiolect.algorithms.base import Cohort as Cohort
 from idiolect.algorithms.ditto import Ditto as Ditto
 from idiolect.algorithms.fedavg import FedAvg as FedAvg
 from idiolect.algorithms.fedavg import FedAvgFineTuned as FedAvgFineTuned
+from idiolect.algorithms.fedavg_intercept import FedAvgIntercept as FedAvgIntercept
 from idiolect.algorithms.fedbabu import FedBABU as FedBABU
 from idiolect.algorithms.feddane import FedDANE as FedDANE
 from idiolect.algorithms.fedper import FedPer as FedPer
@@ -80,6 +81,7 @@ __all__ = [
     "FedAdam",
     "FedAvg",
     "FedAvgFineTuned",
+    "FedAvgIntercept",
     "FedBABU",
     "FedDANE",
     "FedPer",

@@ -70,7 +70,7 @@ class Averaging(Algorithm):
         del kept
         return tree.merged(sent, view)
 
-    def init(self, start: Start, key: PRNGKeyArray) -> Server:
+    def init(self, start: Start, key: PRNGKeyArray) -> PyTree:
         """The shared model and a fresh server optimiser."""
         del key
         if self.server_optimizer is None:
@@ -82,7 +82,7 @@ class Averaging(Algorithm):
         del client_id
         return shared.params
 
-    def aggregate(self, shared: Server, cohort: Cohort, messages: Params) -> Server:
+    def aggregate(self, shared: PyTree, cohort: Cohort, messages: PyTree) -> PyTree:
         """The weighted mean of the cohort's models, or one step of the server's optimiser towards it."""
         mean = tree.weighted_mean(messages, cohort.weights(self.weighting))
         if self.server_optimizer is None:
