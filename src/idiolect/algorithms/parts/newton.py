@@ -79,8 +79,8 @@ def inverse(curvature: Float[Array, "p p"]) -> Float[Array, "p p"]:
     """Return the pseudo-inverse over the directions whose curvature is more than 1e-6 of the largest.
 
     Each parameter is first scaled to curvature 1, so that the units of the features do not matter. The other
-    directions are flat to rounding; a step does not move along them. A matrix that is not finite counts as zero, since
-    LAPACK may never end on it.
+    directions are flat to rounding; a step does not move along them. A matrix that is not finite counts as
+    zero, since LAPACK may never end on it.
     """
     symmetric = 0.5 * (curvature + curvature.T)
     symmetric = jnp.where(jnp.isfinite(symmetric).all(), symmetric, 0)
