@@ -151,8 +151,8 @@ def test_a_network_gets_own_intercepts_too():
     np.testing.assert_allclose(shift, state.private, atol=1e-6)
 
 
-def test_the_intercept_is_never_sent():
-    """Two clients that differ only in their private state send the same under Newton."""
+def test_what_is_sent_does_not_depend_on_the_private_intercept():
+    """It is where Newton's solver of the intercept begins, and no more."""
     given = problem("classification")
     simulation = given.simulation(FedAvgIntercept())
     method, state = simulation.algorithm, simulation.init(0)
@@ -161,7 +161,7 @@ def test_the_intercept_is_never_sent():
     key = jax.random.key(0)
     one, _ = method.local(view, jnp.zeros(3), client, key)
     other, _ = method.local(view, jnp.ones(3), client, key)
-    np.testing.assert_array_equal(flat(one), flat(other))
+    np.testing.assert_allclose(flat(one), flat(other), rtol=1e-4, atol=1e-4)
 
 
 def test_a_model_without_a_bias_is_refused():

@@ -24,6 +24,7 @@ from idiolect.models.parts import separate
 Solver = Literal["auto", "newton", "sgd"]
 Intercept = Float[Array, "outputs"]
 _STEPS = 25  # of the intercept's own solver, which needs about five
+_CLOSE = 1e-4  # a Newton step this short ends it: the error left is about its square
 
 
 class Points(NamedTuple):
@@ -102,7 +103,7 @@ class FedAvgIntercept(Averaging, Trainer):
     ) -> tuple[Params | Sums, Intercept]:
         """Message: w_i, or the sums of the client's profile; private: b_i."""
         if isinstance(view, Points):
-            return self._profile(view.trial, client)
+            return self._profile(view.trial, client, private)
         penalty = self.intercept_penalty / jnp.maximum(client.size, 1)
 
         def step(carry: tuple[Params, Intercept], batch: Batch | None, _: ArrayLike) -> tuple[Params, Intercept]:
@@ -148,7 +149,7 @@ class FedAvgIntercept(Averaging, Trainer):
         """personal: w with b_i, which Newton solves for at this w; global: w."""
         del key
         if isinstance(view, Points):
-            return {"personal": _with(view.best, self._solved(view.best, client)), "global": Shared(view.best)}
+            return {"personal": _with(view.best, self._solved(view.best, client, private)), "global": Shared(view.best)}
         return {"personal": _with(view, private), "global": Shared(view)}
 
     def whole(self, sent: Params | Sums, kept: Intercept, view: Params | Points) -> Params:
@@ -163,8 +164,9 @@ class FedAvgIntercept(Averaging, Trainer):
         one_layer = not jax.tree.leaves(separate(params, "last")[0])
         return one_layer and sum(leaf.size for leaf in leaves) <= MOST
 
-    def _solved(self, params: Params, client: Client) -> Intercept:
-        """b_i = argmin of sum_j loss(model(x_j) + b, y_j) + (mu / 2) ||b||^2, by damped Newton steps."""
+    def _solved(self, params: Params, client: Client, start: Intercept) -> Intercept:
+        """b_i = argmin of sum_j loss(model(x_j) + b, y_j) + (mu / 2) ||b||^2, by damped Newton steps
+        from `start`."""
         like = _intercept(params)
 
         def rows(position: Array) -> tuple[Array, Array, Array]:
@@ -178,16 +180,21 @@ class FedAvgIntercept(Averaging, Trainer):
             held = jnp.where(weight[:, None] > 0, outputs, 0) + b
             return client.objective.output_loss(held, batch) + 0.5 * self.intercept_penalty * jnp.sum(b**2)
 
-        def step(_: ArrayLike, carry: tuple[Intercept, Float[Array, ""]]) -> tuple[Intercept, Float[Array, ""]]:
-            b, scale = carry
-            return _damped(loss, b, scale)
+        def unfinished(carry: tuple[Intercept, Array, Array, Array]) -> Array:
+            _, _, length, number = carry
+            return (length > _CLOSE) & (number < _STEPS)
 
-        return jax.lax.fori_loop(0, _STEPS, step, (jnp.zeros_like(like), jnp.ones((), like.dtype)))[0]
+        def step(carry: tuple[Intercept, Array, Array, Array]) -> tuple[Intercept, Array, Array, Array]:
+            b, scale, _, number = carry
+            return *_damped(loss, b, scale), number + 1
 
-    def _profile(self, params: Params, client: Client) -> tuple[Sums, Intercept]:
+        one = jnp.ones((), like.dtype)
+        return jax.lax.while_loop(unfinished, step, (start, one, one, jnp.asarray(0)))[0]
+
+    def _profile(self, params: Params, client: Client, start: Intercept) -> tuple[Sums, Intercept]:
         """Sums of min over b of the client's loss, at `params`: its slope is that at b_i, its curvature the Schur
         complement H_ww - H_wb (H_bb + mu I)^+ H_bw."""
-        b = self._solved(params, client)
+        b = self._solved(params, client, start)
         vector, restore = ravel_pytree(params)
         count = vector.size
 
@@ -202,9 +209,9 @@ class FedAvgIntercept(Averaging, Trainer):
 
         both = jnp.concatenate([vector, b.reshape(-1)])
         zero = jnp.zeros((), both.dtype)
-        start = (zero, jnp.zeros_like(both), jnp.zeros((both.size, both.size), both.dtype))
+        nothing = (zero, jnp.zeros_like(both), jnp.zeros((both.size, both.size), both.dtype))
         tiles = (client.size + client.tile - 1) // client.tile
-        loss, slope, curvature = jax.lax.fori_loop(0, tiles, add, start)
+        loss, slope, curvature = jax.lax.fori_loop(0, tiles, add, nothing)
         l2, mu = client.size * client.objective.l2, self.intercept_penalty
         loss = loss + 0.5 * l2 * jnp.sum(vector**2) + 0.5 * mu * jnp.sum(b**2)
         slope = slope + jnp.concatenate([l2 * vector, mu * b.reshape(-1)])
@@ -218,15 +225,17 @@ class FedAvgIntercept(Averaging, Trainer):
 
 def _damped(
     loss: Callable[[Intercept], Float[Array, ""]], b: Intercept, scale: Float[Array, ""]
-) -> tuple[Intercept, Float[Array, ""]]:
-    """One Newton step of length `scale`, taken if the loss does not rise; and the next step's length."""
+) -> tuple[Intercept, Float[Array, ""], Float[Array, ""]]:
+    """One Newton step of length `scale`, taken if the loss does not rise; the next step's length; and how far a full
+    step goes, in its largest entry."""
     flat = b.reshape(-1)
     value, slope = jax.value_and_grad(lambda v: loss(v.reshape(b.shape)))(flat)
     curvature = jax.hessian(lambda v: loss(v.reshape(b.shape)))(flat)
     direction = -inverse(curvature) @ slope
     moved = (flat + scale * direction).reshape(b.shape)
     better = loss(moved) <= value + RISE * jnp.abs(value)  # else rounding would end it at sqrt(epsilon)
-    return jnp.where(better, moved, b), jnp.where(better, jnp.minimum(2 * scale, 1), scale / 4).astype(scale.dtype)
+    next_scale = jnp.where(better, jnp.minimum(2 * scale, 1), scale / 4).astype(scale.dtype)
+    return jnp.where(better, moved, b), next_scale, jnp.max(jnp.abs(direction)).astype(scale.dtype)
 
 
 def _shaped(present: Array, leaf: Array) -> Array:

@@ -26,7 +26,13 @@ from idiolect.study.analyse.intervals import Difference
 
 _MOST = 12  # clients named in a sentence
 _ALONE = get_args(Outcome)[0]
-_KINDS = {_ALONE: "local training", "shared": "one shared model", "personal": "a model for each client"}
+_KINDS = {
+    _ALONE: "local training",
+    "shared": "one shared model",
+    "personal": "a model for each client",
+    "portfolio": "the model its validation rows prefer",
+    "pooled": "needs all rows in one place",
+}
 _CALLS: tuple[Call, ...] = get_args(Call)
 _COLOURS = dict(zip(_CALLS, (HIT, MISS, GREY), strict=True))
 _SHOWN = dict(zip(_CALLS, ("gains", "loses", "inconclusive"), strict=True))
@@ -44,7 +50,7 @@ def conclusion_of(advice: Advice) -> Conclusion:
     """The headline of an advice, its numbers, and who gains and loses."""
     decision, about = advice.decision, advice.about
     title = isolated(title_of(advice, decision.method))
-    gain = {"shared": decision.shared, "personal": decision.personal}.get(decision.outcome) or decision.federated
+    gain = decision.gain
     less = f"{100 * gain.mean / decision.loss:.1f} % lower test loss than local training"
     falling = any("still falling" in note for note in advice.notes)
     kind, words = {
@@ -57,6 +63,8 @@ def conclusion_of(advice: Advice) -> Conclusion:
         f"{about.num_clients} clients, {about.rows:,} rows, {advice.splits} divisions; {title}: test loss "
         f"{_signed(gain, decision.loss)} compared with local training"
     )
+    if decision.trees is not None:
+        numbers += f"; {trees_words(advice)}"
     return Conclusion(kind, words, numbers, (*_chips(advice),), None)  # pyright: ignore[reportArgumentType]
 
 
@@ -104,9 +112,8 @@ def columns_text(advice: Advice) -> str:
     return (
         f"Loss: {_loss_words(advice)}. Gap: by how much the loss is lower than with local training, with its 95 % "
         "interval. Worse off: the share of clients with a higher mean loss than with local training; surely: the "
-        "share for which this is beyond noise. `own`, `pooled`: each client's rows, or all rows in one place (which "
-        "no federation allows), scikit-learn with a penalty chosen by cross-validation. `guess`: the mean, or the "
-        "shares of the labels."
+        "share for which this is beyond noise. `own`: fitted on each client's rows. `pooled`: needs all rows in one "
+        "place, which no federation allows; the client is a column. `guess`: the mean, or the shares of the labels."
     )
 
 
@@ -172,24 +179,41 @@ def _row(advice: Advice, line: Line, classes: bool) -> list[str]:
     gap = MISSING if line.gap is None else plain_difference(line.gap)
     hurt = (MISSING, MISSING) if line.gap is None else (f"{100 * line.hurt:.0f} %", f"{100 * line.surely:.0f} %")
     name = title_of(advice, line.name)
-    kind = "the model its validation rows prefer" if line.kind == "portfolio" else _KINDS.get(line.kind, line.kind)
+    kind = _KINDS.get(line.kind, line.kind)
     return [name, kind, value(line.loss), second, gap, *hurt, MISSING if line.rounds is None else f"{line.rounds:g}"]
+
+
+def trees_words(advice: Advice) -> str:
+    """What it means that gradient boosting beats every candidate; "" if it does not."""
+    if advice.decision.trees is None:
+        return ""
+    name, difference = advice.decision.trees
+    whose = "with all rows in one place" if name.startswith("pooled") else "on each client's own rows"
+    return (
+        f"gradient boosting {whose} has a lower loss than every federated model, by at least "
+        f"{plain_difference(difference)}: the relation has interactions or steps that these models miss"
+    )
 
 
 def rule_text(advice: Advice) -> str:
     """How it was decided."""
     decision = advice.decision
     beyond = decision.beyond
+    best = min(decision.tested, key=lambda one: one.p)
     text = (
-        "In each division every method's setting and round are those with the least validation loss, and so is the "
-        "best shared and the best personal method; test rows are then used once. Intervals are corrected for "
-        "the rows that divisions share (Nadeau and Bengio, 2003). Federate: the gain's interval lies above 0. Do not "
-        f"federate: it ends below {100 * MARGIN:g} % of the loss of local training, or one shared model is surely "
-        f"worse and the mean gain is below that. Otherwise it is inconclusive. Here: {decision.why}."
+        "In each division every method's setting and round are those with the least validation loss; test rows are "
+        "then used once. Intervals are corrected for the rows that divisions share (Nadeau and Bengio, 2003). "
+        f"{len(decision.tested)} candidates are tested against local training: each federated method, the choice of "
+        "one per division by validation rows, and the portfolio. p values are corrected for their number (Holm). "
+        "Federate: a candidate is better. The answer is the better one with the least validation loss; a personal one "
+        "must also be better than the best shared one. Do not federate: no mean gain reaches "
+        f"{100 * MARGIN:g} % of the loss of local training, and all intervals end below it or every shared model is "
+        f"surely worse. Otherwise it is inconclusive. Here: {decision.why}. Least corrected p value: {best.p:.2g} "
+        f"({title_of(advice, best.name)})."
     )
     if beyond is not None:
-        text += f" Loss of the shared model minus that of the personal ones: {plain_difference(beyond)}."
-    return text + f" {decision.share:.0%} of the divisions chose {title_of(advice, decision.method)}."
+        text += f" Loss of the best shared model minus that of the best personal one: {plain_difference(beyond)}."
+    return text + f" {decision.share:.0%} of the divisions rank {title_of(advice, decision.method)} first."
 
 
 def write_advice(advice: Advice, out: Path) -> None:

@@ -321,6 +321,10 @@ class SweepDisplay:
         task = self.bar.tasks[0]
         return Pulse(time.time(), task.elapsed or 0.0, task.completed, 1.0, task.speed, text=task.description)
 
+    def say(self, text: str) -> None:
+        """Print a line that stays, above the bar."""
+        self.console.print(text, markup=False, highlight=False, soft_wrap=True)
+
     def progress(self, text: str, share: float) -> None:
         """Show what is running, and the share of the sweep that is done."""
         text = text if share else f"{text}: {COMPILING}"

@@ -12,13 +12,15 @@ from idiolect.core.errors import require
 from idiolect.data.encode.labels import lopsided
 from idiolect.data.federated import FederatedData
 from idiolect.study.advice.about import About, about_of
-from idiolect.study.advice.baselines import baselines, check_installed
-from idiolect.study.advice.contestants import BUDGET, DEFAULT, STEPS, contestants
+from idiolect.study.advice.baselines import regressions, trees
+from idiolect.study.advice.contestants import BUDGET, STEPS, contestants, defaults
 from idiolect.study.advice.decision import Decision, calls, decide, gap, pooled
 from idiolect.study.advice.draws import Draws, Make, again
 from idiolect.study.advice.pieces import pieces_in
 from idiolect.study.advice.race import CHOSEN_BY, Choice, Raced, field_of, race
 from idiolect.study.advice.scored import Candidate, by_client, candidate, portfolio
+from idiolect.study.advice.stages import after, first_answer
+from idiolect.study.advice.together import side_by_side
 from idiolect.study.analyse.intervals import Difference
 from idiolect.study.run.rates import safe_rate
 from idiolect.study.run.resolve import bytes_of
@@ -88,19 +90,19 @@ def advise(
     out: Path | None = None,
     command: str = "idiolect.advise(...)",
     on_progress: Callable[[str, float], None] = lambda *_: None,
+    on_stage: Callable[[str], None] = lambda _: None,
 ) -> Advice:
     """Whether these clients should federate, and with what; see `decision` for the rule.
 
     data: a federation, whose rows are divided anew for each of `splits` draws, or a function draw -> federation.
     out: a folder that keeps what is finished, so that the same call continues; see `pieces`. Raises `ConfigError` or
-    `DataError` where no advice is possible, `StoreError` if the folder holds another advice.
+    `DataError` where no advice is possible, `StoreError` if the folder holds another advice. on_stage: receives one
+    sentence as soon as it is known: a first answer from the regressions, then each method.
     """
-    if with_baselines:
-        check_installed()
     draws = Draws(again(data) if isinstance(data, FederatedData) else data, splits)
     field, first = field_of(draws, model), draws.first
-    defaults = DEFAULT[first.task] if field.linear else [name for name in DEFAULT[first.task] if name != "mocha"]
-    chosen = contestants(defaults if methods is None else methods, first, safe_rate(first, field.linear))
+    rate = safe_rate(first, field.linear)
+    chosen = contestants(defaults(field.linear) if methods is None else methods, first, rate, rounds)
     labels = [(one.stored("validation").y, one.stored("test").y) for one in draws.data]
     owners = draws.owners("validation"), draws.owners("test")
     question = {
@@ -112,20 +114,39 @@ def advise(
         "rounds": rounds,
         "baselines": with_baselines,
     }
-    raced: list[Raced] = []
+    steps = len(chosen) + 2
     with pieces_in(out, question, command) as pieces:
-        for place, contestant in enumerate(chosen):
-            on_progress(contestant.name, place / (len(chosen) + 1))
-            raced.append(pieces.raced(contestant.name, lambda one=contestant: race(field, one, rounds)))
+        on_progress("regressions", 0.0)
+        beside = pieces.bars("regressions", lambda: regressions(draws)) if with_baselines else []
+        if text := first_answer(beside, draws.ratio):
+            on_stage(text)
+        on_progress(", ".join(one.name for one in chosen[:2]), 1 / steps)
+        done: dict[int, Raced] = {}
+        work = [
+            lambda check, one=one: pieces.raced(one.name, lambda: race(field, one, check))  # pyright: ignore[reportUnknownLambdaType]
+            for one in chosen
+        ]
+        for place, result in side_by_side(work):
+            done[place] = result
+            left = [one.name for i, one in enumerate(chosen) if i not in done]
+            on_progress(", ".join(left[:2]) or "trees", (len(done) + 1) / steps)
+            if 0 in done and done[0].choice.finite:
+                news = [i for i in done if i] if place == 0 else [place]
+                for i in news:
+                    if done[i].choice.finite:
+                        made, local = candidate_of(done[i], labels), candidate_of(done[0], labels)
+                        on_stage(after(made, local, left, draws.ratio))
+        raced = [done[place] for place in range(len(chosen))]
         finite = [one for one in raced if one.choice.finite]
         require(
             {"local", "fedavg"} <= {one.choice.name for one in finite},
             "local training or FedAvg diverged with every setting; scale the features",
         )
-        on_progress("baselines", len(chosen) / (len(chosen) + 1))
-        beside = pieces.baselines(lambda: baselines(draws)) if with_baselines else []
+        on_progress("trees", (steps - 1) / steps)
+        if with_baselines:
+            beside = [*beside, *pieces.bars("trees", lambda: trees(draws))]
     candidates = [candidate_of(one, labels) for one in finite]
-    decision = decide(candidates, owners, first.clients, draws.ratio)
+    decision = decide(candidates, owners, first.clients, draws.ratio, beside)
     mix, choices = portfolio(candidates, owners, first.num_clients)
     rows = [*candidates, mix, *beside]
     lines = tuple(_line(one, candidates[0], owners[1], first, draws.ratio, finite) for one in rows)

@@ -42,6 +42,14 @@ def baselines(draws: Draws) -> list[Candidate]:
     return found
 
 
+def regressions(draws: Draws) -> list[Candidate]:
+    return baselines(draws)
+
+
+def trees(draws: Draws) -> list[Candidate]:
+    return []
+
+
 def check_installed() -> None:
     """Raise `ConfigError` if scikit-learn is not installed."""
     try:

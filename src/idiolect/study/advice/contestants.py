@@ -11,7 +11,7 @@ from idiolect.data.federated import FederatedData
 
 Kind = Literal["alone", "shared", "personal"]
 L2 = "model.l2"
-BUDGET = 6
+BUDGET = 4
 """Settings of every method. A round is chosen, too, among the same ones for all."""
 
 STEPS = 10  # of a round
@@ -20,40 +20,56 @@ BATCH = 64  # rows of a step otherwise
 
 _RATES = ("rate", "finetune_rate")
 """Settings that are given in multiples of a safe rate, see `safe_rate`."""
-_OF_ONE_MODEL: Mapping[str, Sequence[Any]] = {"rate": (0.25, 1.0), L2: (0.0, 0.03, 0.2)}
+_OF_ONE_MODEL: Mapping[str, Sequence[Any]] = {"rate": (1.0,), L2: (0.0, 0.01, 0.05, 0.2)}
 _GRIDS: dict[str, Mapping[str, Sequence[Any]]] = {
     "local": _OF_ONE_MODEL,
     "fedavg": _OF_ONE_MODEL,
-    "fedavg-ft": {"rate": (0.25, 1.0), "finetune_rate": (0.01, 0.1, 1.0)},
-    "ditto": {"rate": (0.25, 1.0), "prox_weight": (0.03, 0.2, 1.0)},
-    "apfl": {"rate": (0.25, 1.0), "mixture": (0.25, 0.5, 0.75)},
-    "mocha": {"coupling": (0.3, 3.0, 30.0), "shrinkage": (0.01, 0.3)},
-    "fedu": {"rate": (0.25, 1.0), "coupling": (0.001, 0.01, 0.03)},
+    "fedavg-ft": {"rate": (1.0,), "finetune_rate": (0.01, 0.1, 0.3, 1.0)},
+    "fedavg-intercept": {"intercept_penalty": (2.0, 10.0), L2: (1.0, 30.0)},
+    "ditto": {"rate": (1.0,), "prox_weight": (0.03, 0.1, 0.3, 1.0)},
+    "ifca": {"rate": (1.0,), "groups": (1.0, 2.0, 3.0, 4.0)},
+    "apfl": {"rate": (1.0,), "mixture": (0.2, 0.4, 0.6, 0.8)},
+    "mocha": {"coupling": (0.3, 3.0), "shrinkage": (0.01, 0.3)},
+    "fedu": {"rate": (1.0,), "coupling": (0.001, 0.003, 0.01, 0.03)},
 }
-_OTHER: Mapping[str, Sequence[Any]] = {"rate": (0.03, 0.06, 0.125, 0.25, 0.5, 1.0)}
+"""The round is chosen, too: a smaller learning rate would only take more of them."""
+_OTHER: Mapping[str, Sequence[Any]] = {"rate": (0.1, 0.3, 1.0, 3.0)}
 _FIXED: dict[str, Mapping[str, Any]] = {
     "fedavg-ft": {"finetune_steps": 20},
     "mocha": {"relationship": "learned", "passes": 2, "omega_every": 2},
+    "ifca": {"most_groups": 4},
 }
-DEFAULT: Mapping[str, Sequence[str]] = {
-    "classification": ("local", "fedavg", "fedavg-ft", "ditto", "apfl"),
-    "regression": ("local", "fedavg", "fedavg-ft", "ditto", "mocha"),
-}
-"""Local training, the shared model, the shared model fine-tuned, own models near it, and a mixture of both or, for
-regressions, models that a learned matrix relates. MOCHA's one-against-rest outputs are no probabilities."""
+_ROUNDS: Mapping[str, int] = {"fedavg-intercept": 14}
+"""The most rounds of a method that needs fewer: Newton converges in about six."""
+_BY_ROWS = ("fedavg-intercept",)
+"""Methods with an exact solver: their L2 weights are in rows, divided by the training rows of all clients."""
+DEFAULT = ("local", "fedavg", "fedavg-ft", "fedavg-intercept", "ditto", "ifca", "boosted-intercept")
+"""Local training, the shared model, the shared model fine-tuned, with own intercepts, own models near it, a model per
+group of clients, and trees on own intercepts."""
+_OF_LINEAR = ("fedavg-intercept", "boosted-intercept")
+
+
+def defaults(linear: bool) -> list[str]:
+    """The methods of an advice unless the user names some. linear: whether the model is one of the zoo's linear ones.
+
+    For other models, methods that replace or extend a linear model are left out.
+    """
+    return [name for name in DEFAULT if name in registry.ALGORITHMS and (linear or name not in _OF_LINEAR)]
 
 
 @dataclass(frozen=True)
 class Contestant:
     """A method in the advice. kind: what a client gets: a model of its own rows only, the shared one, one of both.
 
-    model: the named model that is scored. settings: `BUDGET` settings, hyper-parameters and `model.l2`.
+    model: the named model that is scored. settings: `BUDGET` settings, hyper-parameters and `model.l2`. rounds: the
+    most that it runs.
     """
 
     name: str
     kind: Kind
     model: str
     settings: tuple[Mapping[str, Any], ...]
+    rounds: int
 
     @property
     def title(self) -> str:
@@ -61,8 +77,8 @@ class Contestant:
         return registry.ALGORITHMS[self.name].title
 
 
-def contestant(name: str, data: FederatedData, rate: float) -> Contestant:
-    """The contestant of a method. rate: a safe learning rate, of which the grid's are multiples.
+def contestant(name: str, data: FederatedData, rate: float, rounds: int) -> Contestant:
+    """The contestant of a method. rate: a safe learning rate, of which the grid's are multiples. rounds: at most.
 
     A method without a grid of its own here tries `BUDGET` learning rates. Raises `ConfigError` for an unknown method,
     and for one without a learning rate.
@@ -81,6 +97,8 @@ def contestant(name: str, data: FederatedData, rate: float) -> Contestant:
         key: [rate * value if key in _RATES else value for value in values]
         for key, values in _GRIDS.get(name, _OTHER).items()
     }
+    if name in _BY_ROWS:
+        grid[L2] = [value / data.train.count for value in grid[L2]]
     fixed: dict[str, Any] = dict(_FIXED.get(name, {}))
     if name == "mocha":
         fixed["loss"] = "squared" if data.task == "regression" else "logistic"
@@ -91,14 +109,14 @@ def contestant(name: str, data: FederatedData, rate: float) -> Contestant:
     settings = tuple({**fixed, **dict(zip(grid, values, strict=True))} for values in product(*grid.values()))
     assert len(settings) == BUDGET
     kind: Kind = "alone" if name == "local" else "shared" if model == "global" else "personal"
-    return Contestant(name, kind, model, settings)
+    return Contestant(name, kind, model, settings, min(rounds, _ROUNDS.get(name, rounds)))
 
 
-def contestants(names: Sequence[str], data: FederatedData, rate: float) -> list[Contestant]:
-    """The contestants by name; `local` and `fedavg` are always among them, and first.
+def contestants(names: Sequence[str], data: FederatedData, rate: float, rounds: int) -> list[Contestant]:
+    """The contestants by name; `local` and `fedavg` are always among them, and first. rounds: at most.
 
     Raises `ConfigError` for a name that is unknown or given twice.
     """
     require(len({*names}) == len(names), f"methods = {', '.join(names)}: one is named twice")
     ordered = dict.fromkeys(["local", "fedavg", *names])
-    return [contestant(name, data, rate) for name in ordered]
+    return [contestant(name, data, rate, rounds) for name in ordered]

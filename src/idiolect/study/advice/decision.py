@@ -5,22 +5,21 @@ are not: they are the ones that decide, not a sample of others. The gap of two c
 over all test rows; over divisions it has the corrected resampled t interval (`intervals.resampled`), which allows for
 the rows that divisions share.
 
-The rule. G is the best of the shared models, P the best of the personal ones, F the better of the two, L local
-training; "best" is by the validation rows of the same division, so that each is a policy and its test loss carries no
-selection.
+The rule. L is local training. Tested against L are every federated candidate and two policies that choose among the
+candidates by validation rows: `chosen` takes one candidate per division for all clients, `portfolio` one per client.
+Their p values are adjusted for their number (Holm, "A simple sequentially rejective multiple test procedure", 1979).
 1. Too few rows: with fewer than `FEWEST` test rows in a division, the verdict is inconclusive.
-2. Federate if F is better than L, the interval excluding 0.
-   One shared model, unless P is better than G, the interval excluding 0, or G is not surely better than L.
-3. Do not federate if F is surely not better than L by more than a `MARGIN` of L's loss (the interval ends below), or
-   if G is surely worse than L and F is better by less than that on average: what all clients share is then not what
-   each of them needs, and nothing personal gains what would matter.
+2. Federate if a candidate or a policy is better than L after the adjustment. The answer is the better candidate with
+   the least validation loss, mean over divisions. A personal one gives way to the best shared one that is better,
+   too, unless its loss is lower than the shared one's, the interval excluding 0.
+3. Do not federate if no candidate has a mean gain of a `MARGIN` of L's loss, and either all their intervals end below
+   it, or every shared model is surely worse than L: what all clients share is then not what each of them needs.
 4. Otherwise the verdict is inconclusive.
 A client gains or loses if its own gap is not 0 beyond noise; of the clients named so, at most 5 % are wrong on
 average (Benjamini, Hochberg, "Controlling the false discovery rate", JRSS B 1995). A client with fewer than
 `FEWEST_OF_CLIENT` test rows is never called.
 """
 
-from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Literal
@@ -28,13 +27,15 @@ from typing import Literal
 import numpy as np
 from jaxtyping import Float, Int
 
-from idiolect.study.advice.scored import Candidate, by_client, mixed
-from idiolect.study.analyse.intervals import Difference, resampled
+from idiolect.study.advice.scored import Candidate, by_client, mixed, portfolio
+from idiolect.study.analyse.intervals import ALPHA, Difference, holm, resampled
 
-ALPHA = 0.05
 MARGIN = 0.05  # of Local's loss: a gain below does not matter
 FEWEST = 20
 FEWEST_OF_CLIENT = 5
+
+CHOSEN = "chosen"
+"""The policy that takes, in each division, the candidate with the least validation loss for all clients."""
 
 Outcome = Literal["alone", "shared", "personal", "unclear"]
 Call = Literal["gains", "loses", "cannot be told"]
@@ -55,23 +56,40 @@ class ClientCall:
 
 
 @dataclass(frozen=True)
-class Decision:
-    """The verdict. method: the federated candidate that it rests on, the one most divisions chose; share: of them.
+class Tested:
+    """A candidate or policy compared with local training. gap: Local's loss minus its; p: adjusted over all tested."""
 
-    federated: F against Local; shared: G against Local; personal: P against Local, or None; beyond: P against G, or
-    None. A positive mean is a lower loss. loss: Local's mean test loss. why: the rule that decided, in words.
-    clients: under the candidates that it rests on.
+    name: str
+    kind: str
+    gap: Difference
+    p: float
+
+    @property
+    def better(self) -> bool:
+        """Whether its loss is lower beyond noise, after the adjustment."""
+        return self.p < ALPHA and self.gap.mean > 0
+
+
+@dataclass(frozen=True)
+class Decision:
+    """The verdict. method: the federated candidate that it rests on; share: of the divisions whose validation rows
+    rank it first among the federated candidates.
+
+    gain: of that candidate over Local. beyond: the best personal candidate against the best shared one, or None. A
+    positive mean is a lower loss. tested: all candidates and policies. loss: Local's mean test loss. why: the rule
+    that decided, in words. trees: the gradient boosting bar that beats every candidate, and by how much, or None.
+    clients: under the candidate that it rests on.
     """
 
     outcome: Outcome
     method: str
     share: float
-    federated: Difference
-    shared: Difference
-    personal: Difference | None
+    gain: Difference
     beyond: Difference | None
+    tested: tuple[Tested, ...]
     loss: float
     why: str
+    trees: tuple[str, Difference] | None
     clients: tuple[ClientCall, ...]
 
 
@@ -85,77 +103,99 @@ def gap(one: Candidate, other: Candidate, ratio: float) -> Difference:
     return resampled(list(pooled(other.test) - pooled(one.test)), ratio)
 
 
-def best_by_validation(
-    name: str, kind: str, among: Sequence[Candidate], owners: Sequence[np.ndarray]
+def ranked(candidates: Sequence[Candidate]) -> list[Candidate]:
+    """The candidates by validation loss, the mean over rows and then over divisions, the least first."""
+    return sorted(candidates, key=lambda one: float(pooled(one.validation).mean()))
+
+
+def chosen_by_validation(
+    candidates: Sequence[Candidate], owners: Sequence[Int[np.ndarray, "_"]], clients: int
 ) -> tuple[Candidate, list[str]]:
-    """The policy that takes in each division the candidate with the least validation loss; and which those are."""
-    losses = np.stack([pooled(one.validation) for one in among])
-    places = losses.argmin(axis=0)
-    clients = 1 + max(int(part.max()) for part in owners if len(part))
-    chosen = mixed(name, kind, [np.full(clients, place) for place in places], among, owners)
-    return chosen, [among[place].name for place in places]
+    """The policy `chosen`, and which candidate it takes in each division."""
+    places = np.stack([pooled(one.validation) for one in candidates]).argmin(axis=0)
+    policy = mixed(CHOSEN, "policy", [np.full(clients, place) for place in places], candidates, owners)
+    return policy, [candidates[place].name for place in places]
+
+
+def tested(
+    candidates: Sequence[Candidate], policies: Sequence[Candidate], local: Candidate, ratio: float
+) -> tuple[Tested, ...]:
+    """Each candidate and policy against local training; p values adjusted by Holm for all of them."""
+    every = [*candidates, *policies]
+    gaps = [gap(one, local, ratio) for one in every]
+    p_values = holm([1.0 if each.p is None else each.p for each in gaps])
+    return tuple(Tested(one.name, str(one.kind), each, p) for one, each, p in zip(every, gaps, p_values, strict=True))
 
 
 def decide(
-    candidates: Sequence[Candidate], owners: Sequence[Int[np.ndarray, "_"]], clients: Sequence[str], ratio: float
+    candidates: Sequence[Candidate],
+    owners: Sequence[Int[np.ndarray, "_"]],
+    clients: Sequence[str],
+    ratio: float,
+    bars: Sequence[Candidate] = (),
 ) -> Decision:
     """The verdict on these candidates; see the module.
 
-    owners: the client of each (validation, test) row. ratio: test rows / other rows, see `resampled`.
+    owners: the client of each (validation, test) row. ratio: test rows / other rows, see `resampled`. bars: what is
+    only shown; of these, gradient boosting may beat every candidate.
     """
     local = next(one for one in candidates if one.kind == "alone")
-    shared, shared_names = best_by_validation(
-        "shared", "shared", [one for one in candidates if one.kind == "shared"], owners
-    )
-    own = [one for one in candidates if one.kind == "personal"]
-    personal, personal_names = best_by_validation("personal", "personal", own, owners) if own else (None, [])
-    federated, picked = best_by_validation(
-        "federated", "federated", [shared, *([personal] if personal else [])], owners
-    )
-    loss = float(pooled(local.test).mean())
-    against = gap(federated, local, ratio)
-    of_shared = gap(shared, local, ratio)
-    of_personal = gap(personal, local, ratio) if personal else None
-    beyond = gap(personal, shared, ratio) if personal else None
-    rows = len(local.test[0])
-    outcome: Outcome = "unclear"
+    federated = [one for one in candidates if one is not local]
+    policy, _ = chosen_by_validation(candidates, owners, len(clients))
+    policies = [policy, portfolio(candidates, owners, len(clients))[0]]
+    results = tested(federated, policies, local, ratio)
+    by_name = {one.name: one for one in results}
+    better = ranked([one for one in federated if by_name[one.name].better])
+    order = {kind: ranked([one for one in federated if one.kind == kind]) for kind in ("shared", "personal")}
+    beyond = gap(order["personal"][0], order["shared"][0], ratio) if all(order.values()) else None
+    loss, rows = float(pooled(local.test).mean()), len(local.test[0])
+    least = MARGIN * loss
+    used, outcome, why = ranked(federated)[0], "unclear", "the interval of the gain holds 0 and gains that would matter"
+    gaps = [one.gap for one in results]
     if rows < FEWEST:
         why = f"a division has only {rows} test rows"
-    elif against.above(0):
-        needs_own = beyond is not None and (beyond.above(0) or not of_shared.above(0))
-        outcome = "personal" if needs_own else "shared"
-        why = "the federated models are better than local training, beyond noise"
-        if outcome == "shared" and beyond is not None:
-            why += "; personal ones are not better than the shared one beyond noise"
-    elif against.below(least := MARGIN * loss):
-        outcome, why = "alone", f"no federated model gains more than {100 * MARGIN:g} % of the loss of local training"
-    elif of_shared.below(0) and against.mean < least:
-        outcome = "alone"
-        why = "one shared model is worse, beyond noise, and the best federated one gains nothing that matters"
-    elif against.low is None and against.mean == 0:
+    elif better:
+        used, why = better[0], "it is better than local training, beyond noise, also after correction"
+        simple = [one for one in better if one.kind == "shared"]
+        if simple and used.kind != "shared" and not gap(used, simple[0], ratio).above(0):
+            used, why = simple[0], f"{why}; personal models are not better than the shared one beyond noise"
+        outcome = "shared" if used.kind == "shared" else "personal"
+    elif any(one.better for one in results):
+        outcome, why = "personal", "choosing by validation rows is better than local training, beyond noise"
+    elif all(each.low is None and each.mean == 0 for each in gaps):
         outcome, why = "alone", "the federated models have the same loss as local training in every division"
-    elif against.low is None:
-        why = f"the gain has no interval: it is {against.why}"
-    else:
-        why = "the interval of the gain holds 0 and gains that would matter"
-    used, names = federated, [shared_names[s] if k == "shared" else personal_names[s] for s, k in enumerate(picked)]
-    if outcome == "shared":
-        used, names = shared, shared_names
-    elif outcome == "personal" and personal is not None:
-        used, names = personal, personal_names
-    method, count = Counter(names).most_common(1)[0]
+    elif all(each.mean < least for each in gaps) and all(each.below(least) for each in gaps[: len(federated)]):
+        outcome, why = "alone", f"no federated model gains {100 * MARGIN:g} % of the loss of local training"
+    elif all(each.mean < least for each in gaps) and all(by_name[one.name].gap.below(0) for one in order["shared"]):
+        outcome = "alone"
+        why = "one shared model is worse, beyond noise, and no federated one gains what matters"
+    elif by_name[used.name].gap.low is None:
+        why = f"the gain has no interval: it is {by_name[used.name].gap.why}"
+    firsts = np.stack([pooled(one.validation) for one in federated]).argmin(axis=0)
     return Decision(
-        outcome,
-        method,
-        count / len(names),
-        against,
-        of_shared,
-        of_personal,
+        outcome,  # pyright: ignore[reportArgumentType]
+        used.name,
+        float((firsts == federated.index(used)).mean()),
+        by_name[used.name].gap,
         beyond,
+        results,
         loss,
         why,
+        beating(bars, [*candidates, *policies], ratio),
         calls(used, local, owners[1], clients, ratio),
     )
+
+
+def beating(bars: Sequence[Candidate], candidates: Sequence[Candidate], ratio: float) -> tuple[str, Difference] | None:
+    """The gradient boosting bar with the least loss, if it is better than every candidate beyond noise."""
+    trees = [one for one in bars if one.name.endswith("trees")]
+    if not trees:
+        return None
+    least = min(trees, key=lambda one: float(pooled(one.test).mean()))
+    gaps = [gap(least, one, ratio) for one in candidates]
+    if not all(each.above(0) for each in gaps):
+        return None
+    return least.name, min(gaps, key=lambda each: each.mean)
 
 
 def calls(

@@ -1,4 +1,4 @@
-"""The finished pieces of an advice, kept in its folder: one for each method's race, one for the baselines.
+"""The finished pieces of an advice, kept in its folder: one for each method's race, two for the bars.
 
 An advice that was stopped continues from them, to the same bits. Each is written whole or not at all, when it is
 finished; so `kill -9` is safe at any instant. A piece that cannot be read is computed again.
@@ -28,7 +28,7 @@ from idiolect.study.store.store import DATABASE, changes
 RACE = "race"
 """The folder of the pieces, inside the advice's."""
 _QUESTION = "question.json"
-_VERSION = 1  # of the pieces
+_VERSION = 2  # of the pieces
 _PARTS = ("validation", "test")
 _UNREADABLE = (OSError, ValueError, KeyError, EOFError, zipfile.BadZipFile, zlib.error, TokenError, RecursionError)
 
@@ -46,9 +46,9 @@ class Pieces:
         """A method's race: what is kept, else what `compute` gives, which is then kept."""
         return self._piece(name, compute, _of_raced, _to_raced)
 
-    def baselines(self, compute: Callable[[], list[Candidate]]) -> list[Candidate]:
-        """The baselines, alike."""
-        return self._piece("baselines", compute, _of_candidates, _to_candidates)
+    def bars(self, name: str, compute: Callable[[], list[Candidate]]) -> list[Candidate]:
+        """The bars of this name, alike."""
+        return self._piece(name, compute, _of_candidates, _to_candidates)
 
     def _piece(
         self,

@@ -1,6 +1,6 @@
 """Run a contestant: all its settings on all divisions in one compiled program; choose on validation data only."""
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from functools import cache
 from typing import Any
@@ -29,6 +29,12 @@ from idiolect.study.spec.assemble import Problem, problem_of
 
 CHOSEN_BY: Mapping[str, str] = {"classification": "log-loss", "regression": "mse"}
 """The loss that chooses and decides. It is proper: accuracy says little where one label is rare."""
+
+
+HALF = 9
+"""The round after which the worse half of a division's settings stops."""
+GAIN, PATIENCE = 1e-3, 2
+"""Evaluations without a gain of this share of the validation loss in any division, after which a method stops."""
 
 
 @dataclass(frozen=True)
@@ -96,11 +102,13 @@ def field_of(draws: Draws, model: eqx.Module | Mapping[str, Any] | str | None) -
     return Field(draws, problem_of(data, spec))
 
 
-def race(field: Field, contestant: Contestant, rounds: int) -> Raced:
+def race(field: Field, contestant: Contestant, check: Callable[[], None] = lambda: None) -> Raced:
     """Run every setting on every division; the evaluated round and the setting with the least validation loss stay.
 
     The rule is that of all contestants: training continues until validation loss no longer falls, as far as the
-    evaluated rounds show. Test rows are predicted once, by the frozen choice.
+    evaluated rounds show, and after round `HALF` only the better half of a division's settings goes on (successive
+    halving). Test rows are predicted once, by the frozen choice. check: called at each evaluation; what it raises ends
+    the race.
     """
     draws, settings = field.draws, contestant.settings
     simulations = [_simulation(field, contestant, setting) for setting in settings]
@@ -108,28 +116,45 @@ def race(field: Field, contestant: Contestant, rounds: int) -> Raced:
     metric = METRICS[CHOSEN_BY[draws.first.task]]
     everyone = simulations * draws.count
     program = Program(everyone, members, devices=Devices(rows=len(members)), metrics=(metric,))
-    rows, size, seeds = list(range(len(members))), len(settings), [0] * len(members)
-    capacity = program.capacity(seeds, rounds)
+    size, seeds = len(settings), [0] * len(members)
+    going = np.arange(len(members)).reshape(draws.count, size)  # the members that go on, in each division
+    capacity = program.capacity(seeds, contestant.rounds)
     states = program.start(everyone, seeds, [field.problem.params] * len(members))
     kept: State | None = None
     best, chosen = np.full(draws.count, np.inf), np.zeros((draws.count, 2), int)
-    for round in looked_at(rounds):
+    width, diverged, last, flat = size, 0, np.full(draws.count, np.inf), 0
+    for round in looked_at(contestant.rounds):
+        check()
+        rows = going.ravel().tolist()
         states = program.advance(rows, states, round, capacity)
         scores = program.scores(rows, states, ("validation",), (contestant.model,))
         values = np.asarray([one[0].pooled[metric.name] for one in scores])
-        values = np.where(np.asarray(states.fault)[:, 2] == 0, values, np.inf)
-        values = np.where(np.isfinite(values), values, np.inf).reshape(draws.count, size)
-        places = values.argmin(axis=1)
-        least = values.min(axis=1)
+        faults = np.asarray(states.fault)[:, 2] != 0
+        values = np.where(faults | ~np.isfinite(values), np.inf, values).reshape(draws.count, width)
+        places, least = values.argmin(axis=1), values.min(axis=1)
         better = (least < best) | (kept is None)
-        best[better], chosen[better] = least[better], np.stack([places, np.full_like(places, round)], axis=1)[better]
+        found = going[np.arange(draws.count), places] % size
+        chosen[better] = np.stack([found, np.full_like(found, round)], axis=1)[better]
+        best[better] = least[better]
         kept = _kept(
             states if kept is None else kept,
             states,
-            jnp.asarray(places + size * np.arange(draws.count)),
+            jnp.asarray(places + width * np.arange(draws.count)),
             jnp.asarray(better),
         )
+        flat = flat + 1 if (least >= last * (1 - GAIN)).all() else 0
+        last = np.minimum(last, least)
+        if flat >= PATIENCE and round >= HALF:
+            break
+        if round >= HALF and width == size > 1 and round < contestant.rounds:
+            diverged += int(faults.sum())
+            order = np.sort(np.argsort(values, axis=1, kind="stable")[:, : -(-size // 2)], axis=1)
+            places = (order + size * np.arange(draws.count)[:, None]).ravel()
+            going, width = going.ravel()[places].reshape(order.shape), order.shape[1]
+            states = jax.tree.map(lambda leaf, at=jnp.asarray(places): leaf[at], states)
     assert kept is not None
+    if width == size:
+        diverged = int((np.asarray(states.fault)[:, 2] != 0).sum())
     frozen = [draw * size + place for draw, place in enumerate(chosen[:, 0].tolist())]
     choice = Choice(
         contestant.name,
@@ -139,7 +164,7 @@ def race(field: Field, contestant: Contestant, rounds: int) -> Raced:
         tuple(chosen[:, 1].tolist()),
         tuple(best.tolist()),
         bytes_a_round(simulations[0]),
-        int((np.asarray(states.fault)[:, 2] != 0).sum()),
+        diverged,
     )
     models = program.models(frozen, kept, (contestant.model,))[contestant.model]
     return Raced(choice, _outputs(field, models))

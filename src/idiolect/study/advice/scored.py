@@ -91,31 +91,36 @@ def mixed(
 
 
 NAME = "portfolio"
+FEWEST_ROWS = 5
+"""Validation rows below which a client's spread of gains says too little."""
 
 
-def preferred(losses: Float[np.ndarray, "models n"], shared: int) -> int:
-    """The model that a client's validation rows prefer; the shared one if it is within one standard error of it.
+def preferred(losses: Float[np.ndarray, "models n"], default: int) -> int:
+    """The model that a client's validation rows prefer to the federation's choice, if they surely do.
 
-    losses: of each model on each of the client's rows. The error is that of the paired difference to the best,
-    std / sqrt(n); with fewer than two rows nothing is known of it, and the shared model stays.
-    The rule is Breiman's: Breiman, Friedman, Olshen, Stone, "Classification and Regression Trees", 1984, 3.4.3.
+    losses: of each of m models on each of the client's n rows. A client leaves the default only for the model with
+    the least loss, and if the paired mean gain exceeds sqrt(2 ln m) standard errors, std / sqrt(n): about what the
+    largest of m gains reaches by chance. With fewer than `FEWEST_ROWS` rows the default stays.
     """
-    rows = losses.shape[1]
-    if rows < 2:
-        return shared
+    models, rows = losses.shape
+    if rows < FEWEST_ROWS or models < 2:
+        return default
     best = int(losses.mean(axis=1).argmin())
-    difference = losses[shared] - losses[best]
+    difference = losses[default] - losses[best]
     error = difference.std(ddof=1) / np.sqrt(rows)
-    return shared if difference.mean() <= error else best
+    return default if difference.mean() <= np.sqrt(2 * np.log(models)) * error else best
 
 
 def portfolio(
     candidates: Sequence[Candidate], owners: Sequence[Int[np.ndarray, "_"]], clients: int
 ) -> tuple[Candidate, list[Int[np.ndarray, "clients"]]]:
-    """The portfolio of these candidates, the first shared one among them, and its choices in each division."""
-    shared = next(i for i, one in enumerate(candidates) if one.kind == "shared")
+    """The portfolio of these candidates and its choices in each division.
+
+    The federation's choice, with the least validation loss over all rows of the division, is every client's default.
+    """
     choices: list[Int[np.ndarray, "clients"]] = []
     for draw in range(len(candidates[0].test)):
         losses = np.stack([one.validation[draw] for one in candidates])
-        choices.append(np.asarray([preferred(losses[:, owners[0] == i], shared) for i in range(clients)]))
+        default = int(losses.mean(axis=1).argmin())
+        choices.append(np.asarray([preferred(losses[:, owners[0] == i], default) for i in range(clients)]))
     return mixed(NAME, "portfolio", choices, candidates, owners), choices

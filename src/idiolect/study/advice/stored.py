@@ -14,7 +14,7 @@ from idiolect.study.advice.advise import Advice
 from idiolect.study.advice.pieces import RACE, command_of
 
 FILE = "advice.json"
-VERSION = 1  # of the file
+VERSION = 2  # of the file
 
 
 def store_advice(advice: Advice, folder: Path) -> None:

@@ -1,0 +1,45 @@
+"""What an advice says while it is at work: a first answer from regressions, then each method as it is finished."""
+
+from collections.abc import Sequence
+
+from idiolect.study.advice.decision import gap, pooled
+from idiolect.study.advice.scored import Candidate
+from idiolect.study.analyse.intervals import Difference
+
+_OPEN = "Federated models, groups of clients and trees can still change this."
+
+
+def first_answer(bars: Sequence[Candidate], ratio: float) -> str:
+    """Say what the regressions show: whether pooled rows predict better than each client's own.
+
+    bars: the regressions; ratio: test rows / other rows, see `resampled`. "" where one of the two is missing.
+    """
+    own = next((one for one in bars if one.name in ("own logistic", "own ridge")), None)
+    both = next((one for one in bars if one.name in ("pooled logistic", "pooled ridge")), None)
+    if own is None or both is None:
+        return ""
+    difference = gap(both, own, ratio)
+    if difference.above(0):
+        words = "sharing is likely to pay"
+    elif difference.below(0):
+        words = "one shared model is likely to be worse than local training"
+    else:
+        words = "inconclusive so far"
+    return f"First answer, from regressions: {words}. Pooled rows have {_change(difference, own)}. {_OPEN}"
+
+
+def after(one: Candidate, local: Candidate, left: Sequence[str], ratio: float) -> str:
+    """Say what a finished method gained over local training, and which methods are still to come."""
+    rest = f" Still to come: {', '.join(left)}." if left else ""
+    return f"{one.name}: {_change(gap(one, local, ratio), local)}.{rest}"
+
+
+def _change(difference: Difference, local: Candidate) -> str:
+    """The change of the loss as a share of that of local training, with its interval."""
+    loss = float(pooled(local.test).mean())
+    text = f"{abs(100 * difference.mean / loss):.1f} % {'lower' if difference.mean >= 0 else 'higher'} test loss"
+    text += " than local training"
+    if difference.low is None or difference.high is None:
+        return text
+    ends = sorted((-100 * difference.high / loss, -100 * difference.low / loss))
+    return f"{text} (95 % interval {ends[0]:+.1f} % to {ends[1]:+.1f} %)"

@@ -1,0 +1,41 @@
+"""Run several pieces of work side by side in threads: XLA computes and compiles without Python's lock."""
+
+import os
+import threading
+from collections.abc import Callable, Generator, Sequence
+from concurrent.futures import ThreadPoolExecutor, as_completed
+from typing import TypeVar
+
+Piece = TypeVar("Piece")
+Check = Callable[[], None]
+
+
+class StoppedError(Exception):
+    """Another piece failed, or the user stopped: the work ends at its next check."""
+
+
+def side_by_side(
+    work: Sequence[Callable[[Check], Piece]], workers: int | None = None
+) -> Generator[tuple[int, Piece]]:
+    """Yield (place, result) of each piece of work as it is finished.
+
+    work: functions of a check, which they call now and then; it raises `StoppedError` after a failure elsewhere or
+    when the generator is closed. workers: threads, by default the processor's cores, at most four. The first error
+    is raised, after the others have stopped.
+    """
+    stop = threading.Event()
+
+    def check() -> None:
+        if stop.is_set():
+            raise StoppedError
+
+    count = workers or min(os.cpu_count() or 1, 4)
+    with ThreadPoolExecutor(min(count, max(len(work), 1))) as pool:
+        futures = {pool.submit(one, check): place for place, one in enumerate(work)}
+        try:
+            for done in as_completed(futures):
+                yield futures[done], done.result()
+        finally:
+            stop.set()
+            for future in futures:
+                future.cancel()
