@@ -286,10 +286,14 @@ def from_table(
     notes.append(f"label '{label}' is read as {source.task} ({read_as})")
     if partition is None and source.splits is not None:
         notes.append(f"train, validation and test are those of the column '{split}'")
-    used = source.table.iloc[used_rows]
+    everything = len(used_rows) == len(y) and bool((np.diff(used_rows) == 1).all())  # then nothing need be copied
+    used = source.table if everything else source.table.iloc[used_rows]
     encoding = fitted.read(used, source.where)
-    x = np.zeros((len(y), encoding.x.shape[1]), dtype=np.float32)
-    x[used_rows] = encoding.x
+    if everything:
+        x = encoding.x
+    else:
+        x = np.zeros((len(y), encoding.x.shape[1]), dtype=np.float32)
+        x[used_rows] = encoding.x
     if source.task == "regression":
         y = np.zeros(len(y), np.float32)
         y[used_rows] = fitted.encode_labels(used, source.where)
