@@ -224,10 +224,10 @@ def test_a_table_with_other_names_of_its_columns(data):
 
 @pytest.mark.parametrize("rows", [1, 1023, 1024, 1025, 2500])
 def test_many_rows_and_features_are_written_where_each_column_alone_would_be(rows: int) -> None:
-    columns = tuple(Number(name=f"x{i}", mean=i, scale=2.0, marks_missing=i % 3 == 0) for i in range(23))
-    columns += (Category(name="word", categories=tuple("abcdefghijklmnopqrstuvwxyz")),)
+    numbers = [Number(name=f"x{i}", fill=0, mean=i, scale=2, marks_missing=i % 3 == 0) for i in range(23)]
+    columns = (*numbers, Category(name="word", categories=tuple("abcdefghijklmnopqrstuvwxyz")))
     frame = pd.DataFrame(np.random.default_rng(0).normal(size=(rows, 23)), columns=[f"x{i}" for i in range(23)])
-    frame["word"] = list("abc")[rows % 3]
-    schema = Schema(client="c", label=Target(name="y"), columns=columns)
+    frame["word"] = np.random.default_rng(1).choice(list("abc"), rows)
+    schema = Schema(client="client", label=Target(name="label"), columns=columns)
     alone = np.concatenate([column.encode(frame[column.name])[0] for column in columns], axis=1)
     np.testing.assert_array_equal(schema.encode(frame), alone)
