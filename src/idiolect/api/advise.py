@@ -10,6 +10,7 @@ from rich.markdown import Markdown
 
 from idiolect.api.arguments import Method, names_of
 from idiolect.data.federated import FederatedData
+from idiolect.data.sets.table import table_kept
 from idiolect.runtime.compiled import use_compilation_cache
 from idiolect.study.advice.advise import Advice
 from idiolect.study.advice.advise import advise as ask
@@ -46,7 +47,8 @@ def advise(
     use_compilation_cache()
     folder = None if out is None else Path(out)
     names = None if methods is None else names_of(methods)
-    advice = ask(data, model=model, methods=names, splits=splits, rounds=rounds, out=folder)
+    with table_kept():
+        advice = ask(data, model=model, methods=names, splits=splits, rounds=rounds, out=folder)
     if folder is not None:
         from idiolect.report.advice import write_advice  # here: it loads slowly, and most commands never need it
         from idiolect.report.page import write_folder

@@ -69,6 +69,7 @@ def advise(
     with loading():
         from idiolect.cli.inputs import data_spec, division_of
         from idiolect.cli.results import print_advice
+        from idiolect.data.sets.table import table_kept
         from idiolect.report.advice import write_advice
         from idiolect.report.page import write_folder
         from idiolect.report.progress import SweepDisplay
@@ -95,7 +96,7 @@ def advise(
     display = SweepDisplay()
     use_compilation_cache()
     with stoppable(target):
-        with display.shown():
+        with display.shown(), table_kept():
             advice = ask(
                 division_of(spec, Workbench(data_dir)),
                 model=own or None,

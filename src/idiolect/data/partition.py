@@ -239,6 +239,16 @@ def as_float32(rows: Shaped[np.ndarray, "n ..."]) -> Float[np.ndarray, "n ..."]:
     return out
 
 
+def _gathered(x: Shaped[np.ndarray, "pool ..."], index: Indices) -> Float[np.ndarray, "n ..."]:
+    """As `as_float32(x[index])`, in one copy where x is of single precision and every index counts from the start."""
+    inside = len(index) > 0 and int(index.min()) >= 0 and int(index.max()) < len(x)
+    if x.dtype != np.float32 or not inside:
+        return as_float32(x[index])
+    out = aligned_empty((len(index), *x.shape[1:]))
+    np.take(x, index, axis=0, out=out, mode="clip")  # the default mode makes a copy in between
+    return out
+
+
 def apply_partition(
     partition: Partition,
     x: Shaped[np.ndarray, "pool ..."],
@@ -274,7 +284,8 @@ def apply_partition(
     label_type = np.int32 if task == "classification" else np.float32
 
     def gather(rows: Rows) -> Split:
-        return Split(encode(x[rows.index]), y[rows.index].astype(label_type), rows.offsets, outputs)
+        own = _gathered(x, rows.index) if encode is as_float32 else encode(x[rows.index])
+        return Split(own, y[rows.index].astype(label_type), rows.offsets, outputs)
 
     return FederatedData(
         name=name,

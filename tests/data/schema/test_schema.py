@@ -10,6 +10,8 @@ import pytest
 
 from idiolect.core.errors import ConfigError, DataError, StoreError
 from idiolect.data import Schema, from_table
+from idiolect.data.schema.columns import Category, Number
+from idiolect.data.schema.label import Target
 from idiolect.data.schema.schema import describe
 
 
@@ -218,3 +220,14 @@ def test_a_table_with_other_names_of_its_columns(data):
     for client, label, split in (("age", "label", None), ("ward", "ward", None), ("ward", "label", "sex")):
         with pytest.raises(DataError, match=r"the schema does not fit: column '.*' is there twice"):
             data.schema.named(client, label, split)
+
+
+@pytest.mark.parametrize("rows", [1, 1023, 1024, 1025, 2500])
+def test_many_rows_and_features_are_written_where_each_column_alone_would_be(rows: int) -> None:
+    numbers = [Number(name=f"x{i}", fill=0, mean=i, scale=2, marks_missing=i % 3 == 0) for i in range(23)]
+    columns = (*numbers, Category(name="word", categories=tuple("abcdefghijklmnopqrstuvwxyz")))
+    frame = pd.DataFrame(np.random.default_rng(0).normal(size=(rows, 23)), columns=[f"x{i}" for i in range(23)])
+    frame["word"] = np.random.default_rng(1).choice(list("abc"), rows)
+    schema = Schema(client="client", label=Target(name="label"), columns=columns)
+    alone = np.concatenate([column.encode(frame[column.name])[0] for column in columns], axis=1)
+    np.testing.assert_array_equal(schema.encode(frame), alone)

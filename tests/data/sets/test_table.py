@@ -1,5 +1,7 @@
 """What is guessed of a table's labels is told."""
 
+from pathlib import Path
+
 import numpy as np
 import pandas as pd
 import pytest
@@ -7,6 +9,8 @@ import pytest
 from idiolect.core.errors import ConfigError, DataError
 from idiolect.data import SPLITS, Partition, audit, from_table, table_partition
 from idiolect.data.divide.division import shuffled
+from idiolect.data.sets import table
+from idiolect.data.sets.table import table_kept
 
 
 @pytest.mark.parametrize(
@@ -308,3 +312,26 @@ def test_a_saved_partition_without_small_clients_and_with_a_split_column():
     table = frame()
     table["split"] = (["train"] * 9 + ["test"] * 3) * 3
     assert from_table(table, partition=table_partition(table)).fingerprint == from_table(table).fingerprint
+
+
+def test_inside_the_block_a_file_is_read_once_for_all_divisions_until_it_changes(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path, reads = tmp_path / "own.csv", list[object]()
+    frame().to_csv(path, index=False)
+    alone = [from_table(path, split_seed=seed).fingerprint for seed in range(3)]
+    read = table.read_table
+    monkeypatch.setattr(table, "read_table", lambda *args: reads.append(args) or read(*args))
+    with table_kept():
+        assert [from_table(path, split_seed=seed).fingerprint for seed in range(3)] == alone
+        assert len(reads) == 1
+        from_table(path, ignore=["age"])  # other settings
+        assert len(reads) == 2
+        frame(clients=4).to_csv(path, index=False)
+        assert from_table(path, split_seed=0).num_clients == 4
+        with pytest.raises(DataError, match="no such file"):
+            from_table(tmp_path / "none.csv")
+    reads.clear()
+    for _ in range(2):
+        from_table(path)
+    assert len(reads) == 2

@@ -1,10 +1,10 @@
 """Read a table from a file: CSV in any usual dialect, Parquet, JSON, Excel. Errors name the file and the remedy."""
 
+import codecs
 import csv
 import gzip
 import io
 import os
-import re
 import warnings
 import zlib
 from collections.abc import Callable, Sequence
@@ -17,6 +17,7 @@ import pandas as pd
 
 from idiolect.core.errors import DataError, kind_of
 from idiolect.core.files import json_of
+from idiolect.data.files.codes import columns_of_codes
 
 Read = tuple[pd.DataFrame, list[str]]
 """The rows of a file, and notes on how it was read."""
@@ -71,7 +72,7 @@ TABLES = (".csv", ".tsv", ".txt", ".parquet", ".pq", ".json", ".jsonl", ".ndjson
 _SEPARATORS = {",": "comma", "\t": "tab", ";": "semicolon", "|": "bar"}
 _EXTRA = {"Parquet": ("pyarrow", "parquet"), "Excel": ("openpyxl", "excel")}
 _SAMPLE = 2**16
-_CODE = re.compile(rb'(?m)(?:^|[,;|\t"\r])[ \t]*[+-]?0\d')  # 007 is a name; to pandas it is 7
+_PIECE = 2**20
 
 
 class Table(NamedTuple):
@@ -200,12 +201,23 @@ def _csv(path: Path, as_text: Sequence[str]) -> tuple[pd.DataFrame, list[str]]:
     names = [name.strip() for name in header if name.strip()]
     if twice := [name for name in names if names.count(name) > 1]:
         raise ValueError(f"column '{twice[0]}' appears more than once; name or remove one of them")
-    options = {"dtype": dict.fromkeys(as_text, str), "low_memory": False, "index_col": False}
-    rows = pd.read_csv(io.BytesIO(content), sep=separator, encoding=encoding, **options)  # pyright: ignore
-    if _CODE.search(content if encoding != "utf-16" else content.decode(encoding).encode()):
-        numbers = [name for name in rows.columns if pd.api.types.is_numeric_dtype(rows[name].dtype)]
-        options = {"dtype": str, "usecols": numbers, "index_col": False}
-        words = pd.read_csv(io.BytesIO(content), sep=separator, encoding=encoding, **options)  # pyright: ignore
+    codes = columns_of_codes(content if encoding != "utf-16" else content.decode(encoding).encode(), separator)
+    again = content if path.suffix.lower() == ".gz" else None
+    del content  # pandas needs much memory of its own, and reads the file again
+
+    def read(**options: Any) -> pd.DataFrame:
+        source = path if again is None else io.BytesIO(again)
+        options |= {"sep": separator, "encoding": encoding, "index_col": False, "compression": None}
+        return pd.read_csv(source, **options)  # pyright: ignore
+
+    rows = read(dtype=dict.fromkeys(as_text, str), low_memory=False)
+    numbers = [
+        name
+        for place, name in enumerate(rows.columns)
+        if (codes is None or place in codes) and pd.api.types.is_numeric_dtype(rows[name].dtype)
+    ]
+    if numbers:
+        words = read(dtype=str, usecols=numbers)
         for name in numbers:
             if bool(words[name].str.fullmatch(r"\s*[+-]?0\d+\s*", na=False).any()):
                 rows[name] = words[name]
@@ -217,11 +229,23 @@ def _encoding(content: bytes) -> str:
     """UTF-8 if the file is that, UTF-16 if it says so, else what Windows writes in the west."""
     if content[:2] in (b"\xff\xfe", b"\xfe\xff"):
         return "utf-16"
-    try:
-        content.decode("utf-8")
-    except UnicodeDecodeError:
+    if not _is_utf8(content):
         return "cp1252"
     return "utf-8-sig" if content[:3] == b"\xef\xbb\xbf" else "utf-8"
+
+
+def _is_utf8(content: bytes) -> bool:
+    """Whether the bytes are UTF-8, looked at piece by piece: as one text they take up to four times the memory."""
+    if content.isascii():
+        return True
+    decoder = codecs.getincrementaldecoder("utf-8")()
+    try:
+        for begin in range(0, len(content), _PIECE):
+            decoder.decode(content[begin : begin + _PIECE])
+        decoder.decode(b"", final=True)
+    except UnicodeDecodeError:
+        return False
+    return True
 
 
 def _lines(sample: str) -> io.StringIO:

@@ -1,6 +1,8 @@
 """Federated data from one table: each row is a sample, with a column for its client and one for its label."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Generator, Mapping, Sequence
+from contextlib import contextmanager
+from contextvars import ContextVar
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -198,6 +200,38 @@ def _by_split_column(
     return of_splits(divided, identity, y, name="split-column", clients=list(rows))
 
 
+_kept: ContextVar[dict[tuple[Any, ...], Pool] | None] = ContextVar("tables that are kept", default=None)
+
+
+@contextmanager
+def table_kept() -> Generator[None]:
+    """Read a table's file once for all its divisions: inside the block the last one that was read stays in memory.
+
+    A file that has changed since, by its size or time, is read again.
+    """
+    token = _kept.set({})
+    try:
+        yield
+    finally:
+        _kept.reset(token)
+
+
+def _pool(path: str | Path | pd.DataFrame, *arguments: Any) -> Pool:
+    """`read_pool`, or what it has read before; see `table_kept`."""
+    kept, known = _kept.get(), arguments[-1]
+    if kept is None or known is not None or isinstance(path, pd.DataFrame):
+        return read_pool(path, *arguments)
+    try:
+        status = Path(path).expanduser().stat()
+    except (OSError, ValueError, TypeError):  # the reader says what is wrong
+        return read_pool(path, *arguments)
+    key = (str(path), status.st_ino, status.st_size, status.st_mtime_ns, repr(arguments))
+    if key not in kept:
+        kept.clear()  # free the old table before the new one is read
+        kept[key] = read_pool(path, *arguments)
+    return kept[key]
+
+
 @named("table")
 def from_table(
     path: str | Path | pd.DataFrame,
@@ -258,7 +292,7 @@ def from_table(
         fixed += [] if missing == "median" else ["missing"]
         require(not fixed, f"the schema fixes what columns mean: leave out {', '.join(fixed)}")
         client, label, split = known.client, known.label.name, known.split or split
-    source = read_pool(path, client, label, split, task, categorical, ignore, keep, known)
+    source = _pool(path, client, label, split, task, categorical, ignore, keep, known)
     notes = list(source.notes)
     if partition is None:
         division, division_notes = make_partition(source, **split_options)
@@ -286,10 +320,14 @@ def from_table(
     notes.append(f"label '{label}' is read as {source.task} ({read_as})")
     if partition is None and source.splits is not None:
         notes.append(f"train, validation and test are those of the column '{split}'")
-    used = source.table.iloc[used_rows]
+    everything = len(used_rows) == len(y) and bool((np.diff(used_rows) == 1).all())  # then nothing need be copied
+    used = source.table if everything else source.table.iloc[used_rows]
     encoding = fitted.read(used, source.where)
-    x = np.zeros((len(y), encoding.x.shape[1]), dtype=np.float32)
-    x[used_rows] = encoding.x
+    if everything:
+        x = encoding.x
+    else:
+        x = np.zeros((len(y), encoding.x.shape[1]), dtype=np.float32)
+        x[used_rows] = encoding.x
     if source.task == "regression":
         y = np.zeros(len(y), np.float32)
         y[used_rows] = fitted.encode_labels(used, source.where)

@@ -15,6 +15,7 @@ import jax
 from idiolect.core.errors import ConfigError, DataError, DivergedError, IdiolectError
 from idiolect.core.files import alone, clear_scratch, no_empty_folders
 from idiolect.data.federated import FederatedData
+from idiolect.data.sets.table import table_kept
 from idiolect.runtime.compiled import use_compilation_cache
 from idiolect.runtime.devices import agreed_text, is_leader
 from idiolect.study.analyse.results import Results
@@ -88,7 +89,8 @@ def launch(
     out = Path(out)
     use_compilation_cache()
     bench = bench or Workbench(folder, data, model, debug)
-    runs = bench.check(experiment)
+    with table_kept():  # with `new_splits`, all divisions are of one table
+        runs = bench.check(experiment)
     seeds = {"first": experiment.seed_list[:1], "all": experiment.seed_list, "none": ()}[save_models]
     if not is_leader():
         follow(bench, experiment, [Group(*group) for group in json.loads(agreed_text(""))], seeds)
