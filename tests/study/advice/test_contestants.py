@@ -3,7 +3,7 @@ import pytest
 
 from idiolect.core.errors import ConfigError
 from idiolect.data.federated import FederatedData
-from idiolect.study.advice.contestants import _GRIDS, BUDGET, DEFAULT, contestant, contestants, looked_at, safe_rate
+from idiolect.study.advice.contestants import _GRIDS, BUDGET, DEFAULT, contestant, contestants
 from tests.federations import federation, split_of
 
 
@@ -30,30 +30,10 @@ def test_rates_are_multiples_of_the_safe_one() -> None:
     assert [2 * one["rate"] for one in once] == [two["rate"] for two in twice]
 
 
-def test_gradient_descent_with_the_safe_rate_converges_and_with_twice_it_not() -> None:
-    data = small()
-    rate, worst = safe_rate(data, True), 0.0
-    for client in range(data.num_clients):
-        x, _ = data.stored("train").client(client)
-        z = np.concatenate([x, np.ones((len(x), 1))], axis=1).astype(np.float64)
-        worst = max(worst, float(np.linalg.eigvalsh(z.T @ z / len(z)).max()))
-    assert rate == pytest.approx(1 / worst)
-    assert safe_rate(data, False) == 0.1
-
-
 def test_bad_names_are_refused() -> None:
     for names, message in ((("dito",), "ditto"), (("ditto", "ditto"), "twice"), (("global",), "pools")):
         with pytest.raises(ConfigError, match=message):
             contestants(names, small(), 0.1)
-
-
-def test_rounds_looked_at_end_with_the_last_and_grow() -> None:
-    assert looked_at(1) == [1]
-    assert looked_at(12) == [1, 2, 3, 4, 6, 9, 12]
-    assert looked_at(40) == [1, 2, 3, 4, 6, 9, 14, 21, 32, 40]
-    assert looked_at(21) == [1, 2, 3, 4, 6, 9, 14, 21]
-    with pytest.raises(ConfigError, match="rounds = 0"):
-        looked_at(0)
 
 
 @pytest.mark.parametrize(("rows", "batch"), [(512, 0), (513, 64)])
@@ -122,11 +102,3 @@ def test_a_contestant_has_its_title_and_the_model_that_is_scored() -> None:
         ("fedavg-ft", "FedAvg + fine-tuning", "adapted"),
         ("ditto", "Ditto", "personal"),
     ]
-
-
-def test_the_safe_rate_counts_the_bias_and_the_worst_client_only() -> None:
-    """z z' of a sample without features is 1; of one image of four pixels, 2 each, it is 4 * 2^2 + 1."""
-    nothing = (np.zeros((3, 4), np.float32), np.zeros(3, np.float32))
-    assert safe_rate(federation(split_of([nothing, nothing])), True) == 1.0
-    images = [(np.full((n, 2, 2), value, np.float32), np.zeros(n, np.float32)) for n, value in ((50, 0.0), (2, 2.0))]
-    assert safe_rate(federation(split_of(images)), True) == pytest.approx(1 / 17)

@@ -3,9 +3,11 @@ import pytest
 
 from idiolect.core.errors import ConfigError
 from idiolect.data import from_arrays
-from idiolect.study.advice.contestants import L2, STEPS, Contestant, contestants, looked_at, safe_rate
+from idiolect.study.advice.contestants import L2, STEPS, Contestant, contestants
 from idiolect.study.advice.draws import Draws, again
 from idiolect.study.advice.race import Field, Raced, field_of, race
+from idiolect.study.run.rates import safe_rate
+from idiolect.study.run.rounds import looked_at
 
 ROUNDS = 4
 

@@ -13,14 +13,16 @@ from idiolect.data.encode.labels import lopsided
 from idiolect.data.federated import FederatedData
 from idiolect.study.advice.about import About, about_of
 from idiolect.study.advice.baselines import baselines, check_installed
-from idiolect.study.advice.contestants import BUDGET, DEFAULT, STEPS, contestants, looked_at, safe_rate
+from idiolect.study.advice.contestants import BUDGET, DEFAULT, STEPS, contestants
 from idiolect.study.advice.decision import Decision, calls, decide, gap, pooled
 from idiolect.study.advice.draws import Draws, Make, again
 from idiolect.study.advice.pieces import pieces_in
 from idiolect.study.advice.race import CHOSEN_BY, Choice, Raced, field_of, race
 from idiolect.study.advice.scored import Candidate, by_client, candidate, portfolio
 from idiolect.study.analyse.intervals import Difference
+from idiolect.study.run.rates import safe_rate
 from idiolect.study.run.resolve import bytes_of
+from idiolect.study.run.rounds import looked_at
 from idiolect.study.spec.experiment import digest
 from idiolect.study.store.provenance import provenance
 

@@ -5,8 +5,6 @@ from dataclasses import dataclass
 from itertools import product
 from typing import Any, Literal
 
-import numpy as np
-
 from idiolect.algorithms import registry
 from idiolect.core.errors import ConfigError, require, unknown
 from idiolect.data.federated import FederatedData
@@ -104,32 +102,3 @@ def contestants(names: Sequence[str], data: FederatedData, rate: float) -> list[
     require(len({*names}) == len(names), f"methods = {', '.join(names)}: one is named twice")
     ordered = dict.fromkeys(["local", "fedavg", *names])
     return [contestant(name, data, rate) for name in ordered]
-
-
-def looked_at(rounds: int) -> list[int]:
-    """Return the rounds after which models are evaluated on validation data: 1, 2, 3, 4, 6, 9, 14, ..., and the last.
-
-    Each is half as many again as the one before, rounded (to an even number from the middle between two).
-    """
-    require(rounds >= 1, f"rounds = {rounds!r} must be a whole number of at least 1")
-    found = [1]
-    while found[-1] < rounds:
-        found.append(min(round(found[-1] * 1.5), rounds))
-    return found
-
-
-def safe_rate(data: FederatedData, linear: bool) -> float:
-    """A learning rate with which no client diverges: 1 / L, L the largest eigenvalue of any client's z z' mean.
-
-    z: a sample's features and 1, for the bias; L bounds the curvature of a linear model's squared error, and of its
-    cross-entropy too. For other models 0.1, which is only a guess.
-    """
-    if not linear:
-        return 0.1
-    train = data.stored("train")
-    largest = 1.0
-    for client in range(data.num_clients):
-        x = train.client(client)[0].reshape(int(train.sizes[client]), -1).astype(np.float64)
-        z = np.concatenate([x, np.ones((len(x), 1))], axis=1)
-        largest = max(largest, float(np.linalg.norm(z, 2)) ** 2 / len(z))
-    return 1 / largest

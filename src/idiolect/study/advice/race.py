@@ -22,8 +22,9 @@ from idiolect.runtime.program import Program
 from idiolect.runtime.round import State
 from idiolect.runtime.simulate import Simulation
 from idiolect.runtime.traffic import bytes_a_round
-from idiolect.study.advice.contestants import L2, Contestant, Kind, looked_at
+from idiolect.study.advice.contestants import L2, Contestant, Kind
 from idiolect.study.advice.draws import Draws
+from idiolect.study.run.rounds import looked_at
 from idiolect.study.spec.assemble import Problem, problem_of
 
 CHOSEN_BY: Mapping[str, str] = {"classification": "log-loss", "regression": "mse"}
