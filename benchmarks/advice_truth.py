@@ -20,7 +20,7 @@ from idiolect.data.federated import FederatedData
 from idiolect.runtime.compiled import use_compilation_cache
 from idiolect.study.advice.advise import advise
 
-WIDTH, CLIENTS = 5, 12
+WIDTH, CLIENTS, ROWS = 5, 20, 80
 COLUMNS = ("truth", "draw", "outcome", "method", "right", "harmful", "seconds")
 
 
@@ -60,7 +60,7 @@ Clients = list[tuple[np.ndarray, np.ndarray]]
 def alike(rng: np.random.Generator) -> Clients:
     """All clients have one relation and few rows: federate."""
     w = _strong(rng)
-    return [_client(rng, 60, w) for _ in range(CLIENTS)]
+    return [_client(rng, ROWS, w) for _ in range(CLIENTS)]
 
 
 def worlds_apart(rng: np.random.Generator) -> Clients:
@@ -71,37 +71,37 @@ def worlds_apart(rng: np.random.Generator) -> Clients:
 def two_groups(rng: np.random.Generator) -> Clients:
     """Two groups have opposite relations: federate, within groups."""
     w = _strong(rng)
-    return [_client(rng, 60, w if i % 2 else -w) for i in range(CLIENTS)]
+    return [_client(rng, ROWS, w if i % 2 else -w) for i in range(CLIENTS)]
 
 
 def tiny_client(rng: np.random.Generator) -> Clients:
     """As alike, with one client of 12 rows: federate."""
     w = _strong(rng)
-    return [_client(rng, 12 if i == 0 else 60, w) for i in range(CLIENTS)]
+    return [_client(rng, 12 if i == 0 else ROWS, w) for i in range(CLIENTS)]
 
 
 def label_shift(rng: np.random.Generator) -> Clients:
     """Only the share of the labels differs: federate, with own intercepts."""
     shift = _strong(rng, 1.5)
-    return [_labels_first(rng, 60, share, shift) for share in np.linspace(0.1, 0.9, CLIENTS)]
+    return [_labels_first(rng, ROWS, share, shift) for share in np.linspace(0.1, 0.9, CLIENTS)]
 
 
 def covariate_shift(rng: np.random.Generator) -> Clients:
     """Only the features' centres differ: federate."""
     w = _strong(rng)
-    return [_client(rng, 60, w, centre=rng.normal(size=WIDTH)) for _ in range(CLIENTS)]
+    return [_client(rng, ROWS, w, centre=rng.normal(size=WIDTH)) for _ in range(CLIENTS)]
 
 
 def shifted_intercepts(rng: np.random.Generator) -> Clients:
     """One relation with intercepts of deviation 2: federate, with own intercepts."""
     w = _strong(rng)
-    return [_client(rng, 60, w, intercept=2 * rng.normal()) for _ in range(CLIENTS)]
+    return [_client(rng, ROWS, w, intercept=2 * rng.normal()) for _ in range(CLIENTS)]
 
 
 def some_gain(rng: np.random.Generator) -> Clients:
-    """Nine clients of 40 rows share a relation, three of 240 rows have their own: federate, with personal models."""
+    """Sixteen clients of 40 rows share a relation, four of 240 rows have their own: federate, with personal models."""
     w = _strong(rng)
-    return [_client(rng, 240, _strong(rng, 4.0)) if i < 3 else _client(rng, 40, w) for i in range(CLIENTS)]
+    return [_client(rng, 240, _strong(rng, 4.0)) if i < 4 else _client(rng, 40, w) for i in range(CLIENTS)]
 
 
 TRUTHS: Mapping[Callable[[np.random.Generator], Clients], tuple[str, ...]] = {

@@ -7,10 +7,12 @@ the rows that divisions share.
 
 The rule. L is local training. Tested against L are every federated candidate and two policies that choose among the
 candidates by validation rows: `chosen` takes one candidate per division for all clients, `portfolio` one per client.
-Their p values are adjusted for their number (Holm, "A simple sequentially rejective multiple test procedure", 1979).
+Their p values are adjusted for their number: `chosen` has half of the error rate of 5 %, all others share the other
+half by Holm's rule, and the whole once `chosen` is better (Bretz et al., "A graphical approach to sequentially
+rejective multiple test procedures", Statistics in Medicine 28, 2009).
 1. Too few rows: with fewer than `FEWEST` test rows in a division, the verdict is inconclusive.
-2. Federate if a candidate or a policy is better than L after the adjustment. The answer is the better candidate with
-   the least validation loss, mean over divisions. A personal one gives way to the best shared one that is better,
+2. Federate if a candidate or a policy is better than L after the adjustment. The answer is the candidate with the
+   least validation loss, mean over divisions, among those that are better; among all if only a policy is. A personal one gives way to the best shared one that is better,
    too, unless its loss is lower than the shared one's, the interval excluding 0.
 3. Do not federate if no candidate has a mean gain of a `MARGIN` of L's loss, and either all their intervals end below
    it, or every shared model is surely worse than L: what all clients share is then not what each of them needs.
@@ -120,11 +122,16 @@ def chosen_by_validation(
 def tested(
     candidates: Sequence[Candidate], policies: Sequence[Candidate], local: Candidate, ratio: float
 ) -> tuple[Tested, ...]:
-    """Each candidate and policy against local training; p values adjusted by Holm for all of them."""
+    """Each candidate and policy against local training, with adjusted p values; see the module."""
     every = [*candidates, *policies]
     gaps = [gap(one, local, ratio) for one in every]
-    p_values = holm([1.0 if each.p is None else each.p for each in gaps])
-    return tuple(Tested(one.name, str(one.kind), each, p) for one, each, p in zip(every, gaps, p_values, strict=True))
+    p_values = [1.0 if each.p is None else each.p for each in gaps]
+    first = next(place for place, one in enumerate(every) if one.name == CHOSEN)
+    gate = min(2 * p_values[first], 1.0) if gaps[first].mean > 0 else 1.0
+    rest = holm([p for place, p in enumerate(p_values) if place != first])
+    adjusted = [min(max(gate, p), 2 * p, 1.0) for p in rest]
+    adjusted.insert(first, gate)
+    return tuple(Tested(one.name, str(one.kind), each, p) for one, each, p in zip(every, gaps, adjusted, strict=True))
 
 
 def decide(
@@ -154,14 +161,15 @@ def decide(
     gaps = [one.gap for one in results]
     if rows < FEWEST:
         why = f"a division has only {rows} test rows"
-    elif better:
-        used, why = better[0], "it is better than local training, beyond noise, also after correction"
-        simple = [one for one in better if one.kind == "shared"]
+    elif any(one.better for one in results):
+        pool = better or ranked(federated)
+        used, why = pool[0], "it is better than local training, beyond noise, also after correction"
+        if not better:
+            why = "the choice by validation rows is better than local training, beyond noise, also after correction"
+        simple = [one for one in pool if one.kind == "shared"]
         if simple and used.kind != "shared" and not gap(used, simple[0], ratio).above(0):
             used, why = simple[0], f"{why}; personal models are not better than the shared one beyond noise"
         outcome = "shared" if used.kind == "shared" else "personal"
-    elif any(one.better for one in results):
-        outcome, why = "personal", "choosing by validation rows is better than local training, beyond noise"
     elif all(each.low is None and each.mean == 0 for each in gaps):
         outcome, why = "alone", "the federated models have the same loss as local training in every division"
     elif all(each.mean < least for each in gaps) and all(each.below(least) for each in gaps[: len(federated)]):
