@@ -16,11 +16,10 @@ from idiolect.client.predictor import Models
 
 
 class Own(eqx.Module):
-    """A client's private state: its rows in bins, its trees so far, and a tree without splits per score."""
+    """A client's private state: its rows in bins, and its trees so far."""
 
     rows: Rows
     model: Model
-    table: Table
 
 
 class LocalTrees(Boosting):
@@ -54,7 +53,7 @@ class LocalTrees(Boosting):
     def init_private(self, start: Start, key: PRNGKeyArray) -> Own:
         """No bins and no trees."""
         del key
-        return Own(self.first_rows(start), self.first_model(start, 1), self.seedlings(self.kinds(start)[0]))
+        return Own(self.first_rows(start), self.first_model(start, 1))
 
     def local(self, view: None, private: Own, client: Client, key: PRNGKeyArray) -> tuple[None, Own]:
         """No message; the private state with one more tree per score."""
@@ -68,9 +67,11 @@ class LocalTrees(Boosting):
             return jax.vmap(lambda t, a, s: grown(t, a, s, self.rules))(table, at, splits)
 
         more = own.model.done < self.trees
-        table = jax.lax.while_loop(lambda t: more & ~jnp.all(t.done), one_pass, own.table)
+        table = jax.lax.while_loop(
+            lambda t: more & ~jnp.all(t.done), one_pass, self.seedlings(len(own.rows.intercept))
+        )
         model = self.finished(own.model, table)
-        return None, Own(self.advanced(model, own.rows, client), model, own.table)
+        return None, Own(self.advanced(model, own.rows, client), model)
 
     def prepared(self, own: Own, client: Client) -> Own:
         """The state with the client's own bins."""
@@ -84,7 +85,7 @@ class LocalTrees(Boosting):
 
             cells = jax.lax.fori_loop(0, ROUNDS, finer, no_cells(x.shape[1], self.bins))
             model = eqx.tree_at(lambda m: m.edges, own.model, edges_of(cells))
-            return Own(self.advanced(model, own.rows, client), model, own.table)
+            return Own(self.advanced(model, own.rows, client), model)
 
         return jax.lax.while_loop(lambda o: ~o.rows.ready, bins, own)
 

@@ -96,7 +96,7 @@ def forest_in(tensors: Mapping[str, np.ndarray], task: str, outputs: int) -> For
     """The forest that the tensors of a file hold, by their names and shapes; None if they are not those of one."""
     scores, kind = scores_of(task, outputs)
     names = [*(f"splits.{name}" for name in Splits._fields), "value", "sides", "linear", "intercept", "done"]
-    if tensors.keys() != {*names} or tensors["value"].ndim != 3:
+    if set(tensors) != {*names} or tensors["value"].ndim != 3:
         return None
     trees, _, nodes = tensors["value"].shape
     expected = {name: (trees, scores, nodes // 2) for name in names if name.startswith("s")}
