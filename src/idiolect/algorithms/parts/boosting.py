@@ -20,7 +20,7 @@ from idiolect.core.tree import Scalar
 from idiolect.models.forest import Forest, Splits, linear_scores, outputs_of, scores_of
 
 Loss = Callable[[Array, Array], Float[Array, ""]]
-_NEWTON = 12  # most steps of an intercept's solver; it needs two to five
+_NEWTON = 20  # most steps of an intercept's solver; it needs two to five
 _SHARES = (1.0, 0.5, 0.25, 0.0625)  # of a Newton step, the best is taken
 
 
@@ -152,7 +152,7 @@ def own_intercept(
 ) -> Float[Array, "scores"]:
     """argmin over b of sum_j loss(scores_j + b) + (penalty / 2) |b|^2 by Newton steps from `start`.
 
-    wanted: whether to solve at all. Each step takes the best of four lengths, so that the sum never rises.
+    wanted: whether to solve at all. Each step takes the best of a few lengths, so that the sum never rises.
     """
 
     def value(b: Array) -> Array:
@@ -166,7 +166,9 @@ def own_intercept(
         slope, curvature = jax.grad(value)(b), jax.hessian(value)(b)
         ridge = 1e-6 * (jnp.trace(curvature) + 1) * jnp.eye(len(b), dtype=b.dtype)
         move = solved(curvature + jnp.where(penalty > 0, 0, ridge), slope)
-        tries = b - jnp.asarray([*_SHARES, 0.0], b.dtype)[:, None] * move
+        steps = jnp.asarray([*_SHARES, 0.0], b.dtype)[:, None] * move
+        # Where the loss is nearly linear a Newton step is far too long: two units are a step in log-odds.
+        tries = b - jnp.concatenate([steps, jnp.clip(move, -2, 2)[None]])
         best = jnp.argmin(jax.vmap(value)(tries))
         # Close to the optimum rounding hides the decrease: a short whole step is taken as it is.
         short = jnp.max(jnp.abs(move)) < 1e-2 * (1 + jnp.max(jnp.abs(b)))
