@@ -1,6 +1,6 @@
 """Bins of features by the quantiles of all clients' rows, found by sums of counts.
 
-A float32 is a whole number whose order is the order of the floats. Its leading bits are a cell of the number line.
+The bits of a float32, read as a whole number, keep the order of the floats. Its leading bits are a cell of the number line.
 Each round divides at most B cells per feature into 16; clients count their rows per cell, and the server keeps the
 cells that matter. After five rounds cells are as wide as one part in 131,072 of their numbers.
 """
@@ -95,7 +95,7 @@ def refined(cells: Cells, round: Int[Array, ""], counts: Float[Array, "features 
         lower = jnp.where(round == 0, running, cells.below[parent] + running - running[parent * 2**_MORE])
         total = jnp.where(round == 0, jnp.sum(count), cells.total)
         exact = cells.exact & (jnp.sum(count > 0) <= bins)
-        # The first and the last j whose row j n / B lies in the cell. Such ranks are multiples of 1 / B, so that
+        # The first and the last j whose row j n / B is in the cell. Such ranks are multiples of 1 / B, so that
         # adding half of that hides the rounding of the division.
         share, half = bins / jnp.maximum(total, 1), 0.5 / bins
         first = jnp.floor((lower + half) * share) + 1
