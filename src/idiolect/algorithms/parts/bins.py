@@ -1,8 +1,8 @@
 """Bins of features by the quantiles of all clients' rows, found by sums of counts.
 
-The bits of a float32, read as a whole number, keep the order of the floats. Its leading bits are a cell of the number line.
-Each round divides at most B cells per feature into 16; clients count their rows per cell, and the server keeps the
-cells that matter. After five rounds cells are as wide as one part in 131,072 of their numbers.
+The bits of a float32, read as a whole number, keep the order of the floats. Their first ones are a cell of the
+number line. Each round divides at most B cells per feature into 16; clients count their rows per cell, and the server
+keeps the cells that matter. After five rounds cells are as wide as one part in 131,072 of their numbers.
 """
 
 from typing import NamedTuple
