@@ -9,6 +9,7 @@ from idiolect.algorithms.afl import AFL as AFL
 from idiolect.algorithms.apfl import APFL as APFL
 from idiolect.algorithms.base import Algorithm as Algorithm
 from idiolect.algorithms.base import Cohort as Cohort
+from idiolect.algorithms.boosted_intercept import BoostedIntercept as BoostedIntercept
 from idiolect.algorithms.ditto import Ditto as Ditto
 from idiolect.algorithms.fedavg import FedAvg as FedAvg
 from idiolect.algorithms.fedavg import FedAvgFineTuned as FedAvgFineTuned
@@ -26,6 +27,7 @@ from idiolect.algorithms.fedu import FedU as FedU
 from idiolect.algorithms.l2gd import L2GD as L2GD
 from idiolect.algorithms.local import Global as Global
 from idiolect.algorithms.local import Local as Local
+from idiolect.algorithms.local_trees import LocalTrees as LocalTrees
 from idiolect.algorithms.mmfl import MmFL as MmFL
 from idiolect.algorithms.mmfl_fusion import MmFLFusion as MmFLFusion
 from idiolect.algorithms.mocha import Mocha as Mocha
@@ -69,6 +71,7 @@ __all__ = [
     "PFLEGO",
     "Advice",
     "Algorithm",
+    "BoostedIntercept",
     "Client",
     "Cohort",
     "Comparison",
@@ -96,6 +99,7 @@ __all__ = [
     "IdiolectError",
     "LGFedAvg",
     "Local",
+    "LocalTrees",
     "MmFL",
     "MmFLFusion",
     "Mocha",

@@ -31,6 +31,7 @@ from idiolect.data.modalities import Modalities
 from idiolect.data.schema.columns import some
 from idiolect.data.schema.label import Classes, Target
 from idiolect.data.schema.schema import Schema
+from idiolect.models.forest import forest_in
 from idiolect.models.registry import build, complete_spec
 from idiolect.models.spec import Spec
 
@@ -217,10 +218,13 @@ def load_module(path: _PathLike, like: eqx.Module | None = None) -> eqx.Module:
 def read_model(path: _PathLike, like: eqx.Module | None = None) -> tuple[eqx.Module, dict[str, Any]]:
     """Read (module, header) of a model that `save_model` wrote; header: see `read_header`.
 
-    like: a module of the same structure (values do not matter); needed for a user's own module only.
-    Raises `StoreError` if the file is missing, truncated, damaged, no model file, or does not fit `like`.
+    like: a module of the same structure (values do not matter); needed for a user's own module only. Boosted trees
+    are recognised by their arrays. Raises `StoreError` if the file is missing, truncated, damaged, no model file, or
+    does not fit `like`.
     """
     header, tensors = _read(path)
+    if like is None and header["spec"] is None:
+        like = forest_in(tensors, header["task"], header["num_outputs"])
     if like is None:
         if header["spec"] is None:
             raise StoreError(

@@ -1,0 +1,258 @@
+"""Boosted trees for all clients, grown from summed histograms on the residual of own intercepts."""
+
+from typing import ClassVar
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+from jaxtyping import Array, Float, Int, PRNGKeyArray
+
+from idiolect.algorithms.base import Cohort, Start, check
+from idiolect.algorithms.parts.bins import ROUNDS, Cells, counts_of, edges_of, no_cells, refined, width_of
+from idiolect.algorithms.parts.boosting import (
+    Boosting,
+    Loss,
+    Model,
+    Rows,
+    features_of,
+    own_intercept,
+    rows_of,
+    solved,
+    width_of_message,
+)
+from idiolect.algorithms.parts.trees import Rules, Split, Table, asked, best_split, grown
+from idiolect.client.client import Client
+from idiolect.client.objective import Batch
+from idiolect.client.predictor import Models
+from idiolect.core.tree import Scalar
+from idiolect.models.forest import linear_scores
+
+_WIDEST = 256  # coefficients of the linear part, whose square is sent
+_DAMPING = 1e-3  # of the linear part's Newton steps, relative to each coefficient's curvature
+
+
+class Booster(eqx.Module):
+    """The server's state: rounds done, the cells of the bins, the growing trees, and the model so far."""
+
+    round: Int[Array, ""]
+    cells: Cells
+    table: Table
+    model: Model
+
+
+class BoostedIntercept(Boosting):
+    """One booster for all clients on top of own intercepts, and trees that may divide the clients by their own sums.
+
+        min over w, b_1, ..., b_N, trees f of sum_i [sum_j loss(w z_ij + f_i(x_ij) + b_i, y_ij) + (mu / 2) |b_i|^2]
+
+    z = [1, x]. b_i is private and never sent. f_i differs between clients only where a tree divides the clients.
+    No row leaves a client: a message is a vector of sums over the client's rows.
+
+    Rounds 1 to 5, setup. Bins: the clients count their rows in cells of the number line, which the server refines
+    to the quantiles j / bins. A feature with at most `bins` values has a bin for each. Linear part: each client
+    solves for its b_i and sends gradient and curvature of its profile; the server takes a damped Newton step.
+    All other rounds grow trees. A round is one pass over the rows: a client sends, per node that the server asks
+    for, per feature and bin, the sums of gradient G, curvature H and 1. The server chooses the split with the
+    largest gain
+        G_L^2 / (H_L + lambda) + G_R^2 / (H_R + lambda) - G^2 / (H + lambda)
+    and splits the leaf with the largest gain next, exactly as best-first growth does. It asks for the children of
+    all leaves that the known gains lead to, so that a tree of 15 leaves takes about 6 rounds. A leaf has the value
+    -rate G / (H + lambda). After every `renew` trees each client solves for its b_i anew, by itself.
+
+    Divisions of clients (`client_splits`): the client is one more feature, a category. In a node, clients with at
+    least `client_smoothing` rows there are ordered by G_i / (H_i + client_smoothing), and the first or the last of
+    them go left: at most half of them and at most `client_most`, with `client_l2` added to lambda, at least
+    `client_rows` rows on the right and between two divisions that are tried. With at most 4 clients, one is taken
+    from the rest. The server sends the limits of the order, and a client finds its side by its own sums. So does a
+    new client. A client without rows in the node goes right. Without divisions only the sum of all messages
+    counts, and the method fits sums that hide each client.
+
+    A missing value (NaN) goes to the side with the larger gain, or to the side with more rows if the node had none
+    missing. Columns of categories arrive as 0 and 1 and are features like others. Early stopping: choose the rounds
+    on validation rows; every round's model is that of the finished trees. In a cohort smaller than N a pass has
+    the sums of its cohort only. The run's module is not used.
+
+    linear: fit the linear part; if it has more than 256 coefficients, only the constant is fitted. renew: 0 keeps
+    the b_i of the setup. histograms: most nodes, per score, that the server asks for in a round. The others: see
+    `Boosting`.
+
+    Model: `personal` is the linear part, the trees and b_i. A new client solves for its b_i and finds its sides.
+
+    Source: Friedman, "Greedy Function Approximation", Annals of Statistics 2001 (boosting); Chen, Guestrin,
+    "XGBoost", KDD 2016, eq. 6-7 (gain and leaves); Ke et al., "LightGBM", NeurIPS 2017 (histograms, best-first
+    growth, categories); Laird, Ware, Biometrics 1982 (own intercepts).
+    """
+
+    name: ClassVar[str] = "boosted-intercept"
+    title: ClassVar[str] = "Boosted trees + own intercept"
+    summary: ClassVar[str] = "boosted trees for all from summed histograms, on top of private intercepts"
+    source: ClassVar[str] = "Friedman 2001; Chen, Guestrin, KDD 2016; Ke et al., NeurIPS 2017"
+    model_names: ClassVar[tuple[str, ...]] = ("personal",)
+
+    client_smoothing: Scalar = 10.0
+    client_l2: Scalar = 10.0
+    client_splits: bool = eqx.field(static=True, default=True)
+    linear: bool = eqx.field(static=True, default=True)
+    renew: int = eqx.field(static=True, default=1)
+    histograms: int = eqx.field(static=True, default=4)
+    client_rows: int = eqx.field(static=True, default=100)
+    client_most: int = eqx.field(static=True, default=32)
+
+    def __check_init__(self) -> None:
+        """Raise `ConfigError` naming the hyper-parameter that is out of range."""
+        check(self, client_smoothing="nonnegative", client_l2="nonnegative", renew="whole", histograms="count")
+        check(self, client_rows="whole", client_most="count")
+
+    @property
+    def renewal(self) -> int:
+        """Boosting steps between two renewals of the own intercept."""
+        return self.renew
+
+    @property
+    def rules(self) -> Rules:
+        """When a node may be split, and how clients are divided."""
+        return Rules(
+            self.leaf_l2,
+            self.min_curvature,
+            self.min_gain,
+            self.client_smoothing,
+            self.client_l2,
+            self.min_rows,
+            self.client_rows,
+            self.client_most,
+        )
+
+    def init(self, start: Start, key: PRNGKeyArray) -> Booster:
+        """No bins, no trees, a linear part of zeros."""
+        del key
+        features, scores = features_of(start), self.kinds(start)[0]
+        wide = self.linear and scores * (1 + features) <= _WIDEST
+        model = self.first_model(start, 1 + features if wide else 1)
+        cells = no_cells(features, self.bins)
+        return Booster(jnp.zeros((), jnp.int32), cells, self.seedlings(scores), model)
+
+    def init_private(self, start: Start, key: PRNGKeyArray) -> Rows:
+        """The intercept 0; the bins are made after the setup."""
+        del key
+        return self.first_rows(start)
+
+    def size_of(self, model: Model) -> int:
+        """Numbers of a message."""
+        scores, inputs = model.linear.shape
+        return width_of_message(len(model.edges), self.bins, scores, self.histograms, inputs)
+
+    def asked(self, table: Table) -> Int[Array, "scores asked"]:
+        """The nodes, per score, whose histograms this round brings."""
+        return jax.vmap(lambda one: asked(one, self.histograms))(table)
+
+    def local(self, view: Booster, private: Rows, client: Client, key: PRNGKeyArray) -> tuple[Array, Rows]:
+        """Message: sums over the client's rows; private: the intercept, and the rows' scores and bins."""
+        del key
+        size = self.size_of(view.model)
+        fill = lambda sums: jnp.pad(sums.reshape(-1), (0, size - sums.size))  # noqa: E731
+
+        def setup(private: Rows) -> tuple[Array, Rows]:
+            sums, b = self.profile(view, private, client)
+            return fill(sums), eqx.tree_at(lambda rows: rows.intercept, private, b)
+
+        def grow(private: Rows) -> tuple[Array, Rows]:
+            rows = self.advanced(view.model, private, client)
+            return fill(self.summed(view.table, self.asked(view.table), rows, client)), rows
+
+        return jax.lax.cond(view.round < ROUNDS, setup, grow, private)
+
+    def profile(
+        self, view: Booster, private: Rows, client: Client
+    ) -> tuple[Float[Array, "sums"], Float[Array, "scores"]]:
+        """The counts per cell, then gradient and curvature in w of min over b_i, one after the other; and b_i."""
+        batch, loss, w = self.batch_of(private, client), self.loss_of(client), view.model.linear
+        x = rows_of(batch)
+        counts = counts_of(view.cells, view.round, x, batch.weight)
+        mu, no = self.intercept_penalty, jnp.zeros_like(private.intercept)
+        b = own_intercept(loss, linear_scores(w, x), batch, mu, private.intercept, jnp.asarray(True))
+        gradient, curvature = joint_derivatives(loss, linear_scores(w, x) + b, x, w.shape[1], batch)
+        first = jnp.arange(w.size) % w.shape[1] == 0  # the constants' entries: the derivatives in b are theirs
+        (place,) = jnp.nonzero(first, size=len(no))
+        inner = curvature[place][:, place] + (mu + 1e-6) * jnp.eye(len(no), dtype=w.dtype)
+        cross = curvature[:, place]
+        curvature = curvature - cross @ solved(inner, cross.T)
+        return jnp.concatenate([counts.reshape(-1), gradient, curvature.reshape(-1)]), b
+
+    def aggregate(self, shared: Booster, cohort: Cohort, messages: Float[Array, "clients size"]) -> Booster:
+        """Setup: finer cells and a Newton step. Else: the splits of the nodes that were asked for."""
+        kept = jnp.where(cohort.present[:, None], messages, 0)
+        total = jnp.tensordot(cohort.present.astype(kept.dtype), kept, axes=1, precision="highest")
+
+        def setup(shared: Booster) -> Booster:
+            features, w = len(shared.model.edges), shared.model.linear
+            counts, gradient, curvature = jnp.split(
+                total[: features * width_of(self.bins) + w.size + w.size**2],
+                [features * width_of(self.bins), features * width_of(self.bins) + w.size],
+            )
+            cells = refined(shared.cells, shared.round, counts.reshape(features, -1))
+            rows = jnp.sum(jnp.where(cohort.present, cohort.sizes, 0))
+            step = newton_step(gradient, curvature.reshape(w.size, w.size)) * (rows / cohort.total_size)
+            model = Model(
+                edges_of(cells, shared.round), w - step.reshape(w.shape), shared.model.grown, shared.model.done
+            )
+            return Booster(shared.round + 1, cells, shared.table, model)
+
+        def grow(shared: Booster) -> Booster:
+            table, scores, features = shared.table, len(shared.model.linear), len(shared.model.edges)
+            shape = (scores, self.histograms, features, self.bins + 1, 3)
+            length = scores * self.histograms * features * (self.bins + 1) * 3
+            histogram = total[:length].reshape(shape)
+            own = jnp.sum(kept[:, :length].reshape(-1, *shape)[:, :, :, 0], axis=3)  # (clients, scores, asked, 3)
+            rules = self.rules
+
+            def of_node(histogram: Array, own: Array) -> Split:
+                return best_split(histogram, own if self.client_splits else None, rules)
+
+            splits = jax.vmap(jax.vmap(of_node))(histogram, jnp.moveaxis(own, 0, 2))
+            table = jax.vmap(lambda t, at, s: grown(t, at, s, rules))(table, self.asked(table), splits)
+            model = shared.model
+            return jax.lax.cond(
+                jnp.all(table.done) & (model.done < self.trees),
+                lambda: Booster(shared.round + 1, shared.cells, self.seedlings(scores), self.finished(model, table)),
+                lambda: Booster(shared.round + 1, shared.cells, table, model),
+            )
+
+        return jax.lax.cond(shared.round < ROUNDS, setup, grow, shared)
+
+    def models(self, view: Booster, private: Rows, client: Client, key: PRNGKeyArray) -> Models:
+        """personal: the finished trees with the client's own intercept and sides."""
+        del key
+        rows = self.advanced(view.model, private, client)
+        scores = len(view.model.linear)
+        outputs = 0 if client.objective.task == "regression" else max(scores, 2)
+        return {"personal": self.forest(view.model, rows, outputs)}
+
+
+def joint_derivatives(
+    loss: Loss, scores: Float[Array, "n scores"], x: Float[Array, "n d"], inputs: int, batch: Batch
+) -> tuple[Float[Array, "m"], Float[Array, "m m"]]:
+    """Gradient and curvature of the summed loss in w, as a vector of (scores, inputs) entries; z = [1, x]."""
+    z = jnp.concatenate([jnp.ones((len(x), 1), x.dtype), jnp.where(jnp.isnan(x), 0, x)], axis=1)[:, :inputs]
+    g = jax.vmap(jax.grad(loss))(scores, batch.y)
+    h = jax.vmap(jax.hessian(loss))(scores, batch.y)
+    inside = batch.weight > 0
+    g, h, z = (
+        jnp.where(inside[:, None], g, 0),
+        jnp.where(inside[:, None, None], h, 0),
+        jnp.where(inside[:, None], z, 0),
+    )
+    m = scores.shape[1] * inputs
+    gradient = jnp.einsum("nk,np->kp", g, z, precision="highest").reshape(m)
+    count = scores.shape[1]
+    weighted = h.reshape(len(z), count * count, 1) * z[:, None, :]  # (n, K^2, p)
+    curvature = jnp.einsum("nap,nq->apq", weighted, z, precision="highest")
+    curvature = curvature.reshape(count, count, inputs, inputs).transpose(0, 2, 1, 3).reshape(m, m)
+    return gradient, curvature
+
+
+def newton_step(gradient: Float[Array, "m"], curvature: Float[Array, "m m"]) -> Float[Array, "m"]:
+    """(H + damping)^-1 g, after scaling to a unit diagonal; coefficients without curvature stay."""
+    diagonal = jnp.diagonal(curvature)
+    scale = jnp.where(diagonal > 1e-6 * jnp.max(diagonal), 1 / jnp.sqrt(jnp.maximum(diagonal, 1e-30)), 0)
+    scaled = curvature * scale[:, None] * scale + _DAMPING * jnp.eye(len(scale), dtype=curvature.dtype)
+    return scale * jnp.linalg.solve(scaled, scale * gradient)
