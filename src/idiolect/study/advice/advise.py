@@ -126,7 +126,9 @@ def advise(
             lambda check, one=one: pieces.raced(one.name, lambda: race(field, one, check))  # pyright: ignore[reportUnknownLambdaType]
             for one in chosen
         ]
-        for place, result in side_by_side(work):
+        order = sorted(range(len(chosen)), key=lambda place: -chosen[place].rounds)  # the longest first
+        for number, result in side_by_side([work[place] for place in order]):
+            place = order[number]
             done[place] = result
             left = [one.name for i, one in enumerate(chosen) if i not in done]
             on_progress(", ".join(left[:2]) or "trees", (len(done) + 1) / steps)

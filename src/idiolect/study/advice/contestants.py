@@ -27,6 +27,7 @@ _GRIDS: dict[str, Mapping[str, Sequence[Any]]] = {
     "fedavg-ft": {"rate": (1.0,), "finetune_rate": (0.01, 0.1, 0.3, 1.0)},
     "fedavg-intercept": {"intercept_penalty": (2.0, 10.0), L2: (1.0, 30.0)},
     "ditto": {"rate": (1.0,), "prox_weight": (0.03, 0.1, 0.3, 1.0)},
+    "boosted-intercept": {"rate": (0.2,)},
     "ifca": {"rate": (1.0,), "groups": (1.0, 2.0, 3.0, 4.0)},
     "apfl": {"rate": (1.0,), "mixture": (0.2, 0.4, 0.6, 0.8)},
     "mocha": {"coupling": (0.3, 3.0), "shrinkage": (0.01, 0.3)},
@@ -38,9 +39,14 @@ _FIXED: dict[str, Mapping[str, Any]] = {
     "fedavg-ft": {"finetune_steps": 20},
     "mocha": {"relationship": "learned", "passes": 2, "omega_every": 2},
     "ifca": {"most_groups": 4},
+    "boosted-intercept": {"leaves": 8, "trees": 100},
 }
-_ROUNDS: Mapping[str, int] = {"fedavg-intercept": 14}
-"""The most rounds of a method that needs fewer: Newton converges in about six."""
+_RATES_OF_TREES = ("boosted-intercept", "local-trees")
+"""Their `rate` is the shrinkage of a tree, which does not depend on the features' scales."""
+_ROUNDS: Mapping[str, int] = {"fedavg-intercept": 14, "boosted-intercept": 400, "local-trees": 100}
+"""The most rounds of methods with another kind of round: a Newton step, a pass over the rows, a tree."""
+_SETTLING: Mapping[str, int] = {"boosted-intercept": 60, "local-trees": 20}
+"""Rounds before which a validation loss that does not fall says nothing: the first trees are still growing."""
 _BY_ROWS = ("fedavg-intercept",)
 """Methods with an exact solver: their L2 weights are in rows, divided by the training rows of all clients."""
 DEFAULT = ("local", "fedavg", "fedavg-ft", "fedavg-intercept", "ditto", "ifca", "boosted-intercept")
@@ -62,7 +68,7 @@ class Contestant:
     """A method in the advice. kind: what a client gets: a model of its own rows only, the shared one, one of both.
 
     model: the named model that is scored. settings: `BUDGET` settings, hyper-parameters and `model.l2`. rounds: the
-    most that it runs.
+    most that it runs; settling: those before which it is not stopped.
     """
 
     name: str
@@ -70,6 +76,7 @@ class Contestant:
     model: str
     settings: tuple[Mapping[str, Any], ...]
     rounds: int
+    settling: int = 0
 
     @property
     def title(self) -> str:
@@ -94,7 +101,7 @@ def contestant(name: str, data: FederatedData, rate: float, rounds: int) -> Cont
             f"advice has no grid for {name}, which has no learning rate; choose among {', '.join(_GRIDS)}"
         )
     grid = {
-        key: [rate * value if key in _RATES else value for value in values]
+        key: [rate * value if key in _RATES and name not in _RATES_OF_TREES else value for value in values]
         for key, values in _GRIDS.get(name, _OTHER).items()
     }
     if name in _BY_ROWS:
@@ -107,9 +114,9 @@ def contestant(name: str, data: FederatedData, rate: float, rounds: int) -> Cont
     if "local_steps" in known:
         fixed["local_steps"] = STEPS
     settings = tuple({**fixed, **dict(zip(grid, values, strict=True))} for values in product(*grid.values()))
-    assert len(settings) == BUDGET
+    assert len(settings) <= BUDGET
     kind: Kind = "alone" if name == "local" else "shared" if model == "global" else "personal"
-    return Contestant(name, kind, model, settings, min(rounds, _ROUNDS.get(name, rounds)))
+    return Contestant(name, kind, model, settings, _ROUNDS.get(name, rounds), _SETTLING.get(name, 0))
 
 
 def contestants(names: Sequence[str], data: FederatedData, rate: float, rounds: int) -> list[Contestant]:

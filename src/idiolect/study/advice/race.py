@@ -144,7 +144,7 @@ def race(field: Field, contestant: Contestant, check: Callable[[], None] = lambd
         )
         flat = flat + 1 if (least >= last * (1 - GAIN)).all() else 0
         last = np.minimum(last, least)
-        if flat >= PATIENCE and round >= HALF:
+        if flat >= PATIENCE and round >= max(HALF, contestant.settling):
             break
         if round >= HALF and width == size > 1 and round < contestant.rounds:
             diverged += int(faults.sum())
