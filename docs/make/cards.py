@@ -25,6 +25,7 @@ FAMILIES = {
     "A shared body, private heads": "pflego fedper fedrep lg-fedavg fedbabu fedrecon",
     "Several modalities": "mmfl mmfl-fusion",
     "Related by a graph or a matrix": "fedu dfedu mocha",
+    "Groups that are found": "ifca",
     "One model for all": "fedavg fedprox scaffold feddane afl fedadam fedyogi fedadagrad fedsgd one-shot",
     "The two ends": "local global",
 }

@@ -24,6 +24,7 @@ from idiolect.algorithms.fedrep import FedRep as FedRep
 from idiolect.algorithms.fedsgd import FedSGD as FedSGD
 from idiolect.algorithms.fedu import DFedU as DFedU
 from idiolect.algorithms.fedu import FedU as FedU
+from idiolect.algorithms.ifca import IFCA as IFCA
 from idiolect.algorithms.l2gd import L2GD as L2GD
 from idiolect.algorithms.local import Global as Global
 from idiolect.algorithms.local import Local as Local
@@ -67,6 +68,7 @@ EXTRA: tuple[str, ...]
 __all__ = [
     "AFL",
     "APFL",
+    "IFCA",
     "L2GD",
     "PFLEGO",
     "Advice",

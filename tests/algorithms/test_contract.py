@@ -32,6 +32,12 @@ def numbers(part: Any) -> list[Any]:
     return [leaf for leaf in jax.tree.leaves(part) if eqx.is_inexact_array(leaf)]
 
 
+def same(leaf: np.ndarray) -> np.ndarray:
+    """Whether each two clients have the same numbers, (N, N)."""
+    flat = leaf.reshape(len(leaf), -1)
+    return (flat[:, None] == flat).all(axis=2)
+
+
 def trainable(name: str) -> Simulation:
     """A method with its defaults on a small classification, with the first model of the zoo that it takes."""
     rng = np.random.default_rng(0)
@@ -81,8 +87,12 @@ def test_a_model_is_shared_if_and_only_if_all_clients_have_it(name: str) -> None
     state = replace(state, shared=blurred[0], private=blurred[1])
     assert sim.offered[: len(sim.algorithm.model_names)] == sim.algorithm.model_names
     for model, made in Evaluator(sim).client_models(state, sim.offered).items():
-        common = all((np.asarray(leaf) == np.asarray(leaf)[:1]).all() for leaf in numbers(made))
-        assert common == isinstance(made, Shared), model
+        alike = np.all([same(np.asarray(leaf)) for leaf in numbers(made)], axis=0)
+        groups = np.asarray(made.group) if isinstance(made, Shared) and made.group is not None else None
+        if groups is None:
+            assert alike.all() == isinstance(made, Shared), model
+        else:  # shared by the clients of a group, and by nobody else
+            np.testing.assert_array_equal(alike, groups[:, None] == groups)
 
 
 @pytest.mark.parametrize("name", SENDS_ITS_MODEL)

@@ -117,6 +117,7 @@ def test_the_full_gradient_is_that_of_the_mean_loss(index, tile, l2):
     whole = jax.jit(lambda p: client.grad(p, client.take(jnp.arange(size))))(problem.params)
     expected, slope = jax.jit(jax.value_and_grad(mean_loss))(problem.params)
     np.testing.assert_allclose(value, expected, rtol=1e-5)
+    np.testing.assert_allclose(jax.jit(lambda p: client.full_loss(p))(problem.params), expected, rtol=1e-5)
     np.testing.assert_allclose(flat(gradient), flat(slope), rtol=1e-4, atol=1e-6)
     np.testing.assert_allclose(flat(whole), flat(slope), rtol=1e-4, atol=1e-6)
 

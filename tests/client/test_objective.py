@@ -159,7 +159,10 @@ def test_samples_that_the_model_cannot_answer_count_for_nothing():
     close((lacking.loss, lacking.sums), (whole.loss, whole.sums))
     assert int(lacking.count) == len(kept)
     own = eqx.tree_at(lambda c: (c.x, c.y, c.start), client, (lost, batch.y, jnp.zeros_like(client.start)))
-    exact = eqx.filter_jit(lambda c, params: (c.full_value_and_grad(params, tile=5), c.answered(params)))
-    found, answered = exact(own, given.params)
+    exact = eqx.filter_jit(
+        lambda c, params: (c.full_value_and_grad(params, tile=5), c.full_loss(params), c.answered(params))
+    )
+    found, loss, answered = exact(own, given.params)
     close(found, value(given.params, few))
+    close(loss, found[0])
     assert float(answered) == len(kept)

@@ -146,6 +146,19 @@ class Client(eqx.Module):
         """f_i on a mini-batch, L2 included."""
         return self.objective.loss(params, batch)
 
+    def full_loss(self, params: Params) -> Float[Array, ""]:
+        """f_i on all the client's training samples, L2 included, tile by tile, without a gradient."""
+        tile = self.tile
+
+        def add(index: Array, total: tuple[Array, Array]) -> tuple[Array, Array]:
+            part = self.objective.answered(params, self.take(index * tile + jnp.arange(tile)))
+            value = self.objective.output_loss(self.objective.outputs(params, part.x), part)
+            return total[0] + value.astype(total[0].dtype), total[1] + jnp.sum(part.weight)
+
+        nothing = jnp.zeros((), jnp.result_type(float))
+        value, count = jax.lax.fori_loop(0, (self.size + tile - 1) // tile, add, (nothing, nothing))
+        return value / jnp.maximum(count, 1) + self.objective.penalty(params)
+
     def grad(self, params: Params, batch: Batch | None, fixed: Params | None = None) -> Params:
         """Gradient of f_i with respect to `params` on a mini-batch, or on all the client's samples if it is None.
 
