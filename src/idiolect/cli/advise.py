@@ -74,10 +74,8 @@ def advise(
         from idiolect.report.progress import SweepDisplay
         from idiolect.runtime.compiled import use_compilation_cache
         from idiolect.study.advice.advise import advise as ask
-        from idiolect.study.advice.baselines import check_installed
         from idiolect.study.run.resolve import Workbench
         from idiolect.study.spec.experiment import digest
-    check_installed()
     require(rounds >= 1, f"--rounds {rounds} must be at least 1")
     spec, name = data_spec(source, client, label)
     if spec["name"] == "table":

@@ -26,7 +26,12 @@ from idiolect.study.analyse.intervals import Difference
 
 _MOST = 12  # clients named in a sentence
 _ALONE = get_args(Outcome)[0]
-_KINDS = {_ALONE: "local training", "shared": "one shared model", "personal": "a model for each client"}
+_KINDS = {
+    _ALONE: "local training",
+    "shared": "one shared model",
+    "personal": "a model for each client",
+    "pooled": "needs all rows in one place",
+}
 _CALLS: tuple[Call, ...] = get_args(Call)
 _COLOURS = dict(zip(_CALLS, (HIT, MISS, GREY), strict=True))
 _SHOWN = dict(zip(_CALLS, ("gains", "loses", "inconclusive"), strict=True))
@@ -105,8 +110,8 @@ def columns_text(advice: Advice) -> str:
         f"Loss: {_loss_words(advice)}. Gap: by how much the loss is lower than with local training, with its 95 % "
         "interval. Worse off: the share of clients with a higher mean loss than with local training; surely: the "
         "share for which this is beyond noise. `own`, `pooled`: each client's rows, or all rows in one place (which "
-        "no federation allows), scikit-learn with a penalty chosen by cross-validation. `guess`: the mean, or the "
-        "shares of the labels."
+        "no federation allows) with an intercept per client. Penalties are chosen by folds or validation rows; trees "
+        "are LightGBM's. `guess`: the mean, or the shares of the labels."
     )
 
 

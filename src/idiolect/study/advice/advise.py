@@ -12,7 +12,7 @@ from idiolect.core.errors import require
 from idiolect.data.encode.labels import lopsided
 from idiolect.data.federated import FederatedData
 from idiolect.study.advice.about import About, about_of
-from idiolect.study.advice.baselines import baselines, check_installed
+from idiolect.study.advice.baselines import baselines, notes_on_trees
 from idiolect.study.advice.contestants import BUDGET, DEFAULT, STEPS, contestants
 from idiolect.study.advice.decision import Decision, calls, decide, gap, pooled
 from idiolect.study.advice.draws import Draws, Make, again
@@ -95,8 +95,6 @@ def advise(
     out: a folder that keeps what is finished, so that the same call continues; see `pieces`. Raises `ConfigError` or
     `DataError` where no advice is possible, `StoreError` if the folder holds another advice.
     """
-    if with_baselines:
-        check_installed()
     draws = Draws(again(data) if isinstance(data, FederatedData) else data, splits)
     field, first = field_of(draws, model), draws.first
     defaults = DEFAULT[first.task] if field.linear else [name for name in DEFAULT[first.task] if name != "mocha"]
@@ -207,6 +205,8 @@ def _notes(
         late = sum(round == rounds for round in one.rounds)
         if 2 * late > draws.count:
             notes.append(f"{one.name}: validation loss was still falling in round {rounds}; give --rounds more")
+    if beside:
+        notes += notes_on_trees(draws)
     guesses = [line for line in lines if line.name.endswith("guess")]
     if guesses and beside:
         least = min(line.loss for line in guesses)
