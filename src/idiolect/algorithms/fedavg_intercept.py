@@ -149,7 +149,10 @@ class FedAvgIntercept(Averaging, Trainer):
         """personal: w with b_i, which Newton solves for at this w; global: w."""
         del key
         if isinstance(view, Points):
-            return {"personal": _with(view.best, self._solved(view.best, client, private)), "global": Shared(view.best)}
+            return {
+                "personal": _with(view.best, self._solved(view.best, client, private)),
+                "global": Shared(view.best),
+            }
         return {"personal": _with(view, private), "global": Shared(view)}
 
     def whole(self, sent: Params | Sums, kept: Intercept, view: Params | Points) -> Params:

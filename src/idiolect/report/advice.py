@@ -113,7 +113,8 @@ def columns_text(advice: Advice) -> str:
         f"Loss: {_loss_words(advice)}. Gap: by how much the loss is lower than with local training, with its 95 % "
         "interval. Worse off: the share of clients with a higher mean loss than with local training; surely: the "
         "share for which this is beyond noise. `own`: fitted on each client's rows. `pooled`: needs all rows in one "
-        "place, which no federation allows; the client is a column. `guess`: the mean, or the shares of the labels."
+        "place, which no federation allows; the client is a column. Penalties are chosen by folds or validation rows; "
+        "trees are LightGBM's. `guess`: the mean, or the shares of the labels."
     )
 
 

@@ -21,7 +21,8 @@ def test_the_table_has_the_two_ends_the_portfolio_and_the_baselines(advice: Advi
     names = [line.name for line in advice.lines]
     assert names == [
         *("local", "fedavg", "portfolio"),
-        *("own guess", "pooled guess", "own logistic", "pooled logistic"),
+        *("own guess", "pooled guess", "own logistic", "pooled logistic", "pooled logistic without clients"),
+        "pooled trees",
     ]
     local = advice.line("local")
     assert local.gap is None

@@ -12,7 +12,7 @@ from idiolect.core.errors import require
 from idiolect.data.encode.labels import lopsided
 from idiolect.data.federated import FederatedData
 from idiolect.study.advice.about import About, about_of
-from idiolect.study.advice.baselines import regressions, trees
+from idiolect.study.advice.baselines import notes_on_trees, regressions, trees
 from idiolect.study.advice.contestants import BUDGET, STEPS, contestants, defaults
 from idiolect.study.advice.decision import Decision, calls, decide, gap, pooled
 from idiolect.study.advice.draws import Draws, Make, again
@@ -230,6 +230,8 @@ def _notes(
         late = sum(round == rounds for round in one.rounds)
         if 2 * late > draws.count:
             notes.append(f"{one.name}: validation loss was still falling in round {rounds}; give --rounds more")
+    if beside:
+        notes += notes_on_trees(draws)
     guesses = [line for line in lines if line.name.endswith("guess")]
     if guesses and beside:
         least = min(line.loss for line in guesses)

@@ -1,123 +1,130 @@
-"""Baselines next to the methods: guessing, and scikit-learn's ridge and logistic regression, by client and pooled.
+"""Bars next to the methods: guesses, regressions and trees, of each client's own rows and of all rows pooled.
 
-They see only the training rows of a division, as the methods do, and choose their penalty by cross-validation on
-them: nothing federated, no rounds, one line of code for whoever has the rows. scikit-learn is the
-extra `idiolect[sklearn]`.
+They see the training rows of a division, and its validation rows for what the methods choose with them, too. Nothing
+is federated: own ones use one client's rows; pooled ones need all rows in one place, and know each row's client.
 """
 
-import warnings
-from typing import Any
+from collections.abc import Sequence
 
 import numpy as np
 from jaxtyping import Float, Int
 
-from idiolect.core.errors import ConfigError
 from idiolect.data.federated import FederatedData
+from idiolect.study.advice.boosting import LEAST, Predict, grows, has_lightgbm, own_trees, pooled_trees
 from idiolect.study.advice.draws import Draws
+from idiolect.study.advice.regressions import Rows, own_regressions, penalties_of, pooled_regression
 from idiolect.study.advice.scored import Candidate, candidate
 
-PENALTIES = np.geomspace(1e-3, 1e4, 15)
-_FOLDS = 3
 _PARTS = ("validation", "test")
+KINDS = {"own": "baseline", "pooled": "pooled"}
+"""The kind of a candidate by the first word of its name."""
 
 
 def baselines(draws: Draws) -> list[Candidate]:
-    """The baselines on every division.
-
-    guess: each client's own mean, or its shares of the labels with one added to each count; pooled guess: the same
-    over all clients. own ridge or logistic; pooled ridge or logistic: regression with a penalty among 15, which
-    generalised cross-validation or three folds choose.
-
-    Raises `ConfigError` without scikit-learn.
-    """
-    check_installed()
-    kind = "ridge" if draws.first.task == "regression" else "logistic"
-    fits = {"guess": _guess, kind: _ridge if kind == "ridge" else _logistic}
-    labels = [tuple(data.stored(part).y for part in _PARTS) for data in draws.data]
-    found: list[Candidate] = []
-    for name, fit in fits.items():
-        for whose in ("own", "pooled"):
-            outputs = [_outputs(data, fit, whose == "own") for data in draws.data]
-            found.append(candidate(f"{whose} {name}", "baseline", outputs, labels))  # pyright: ignore[reportArgumentType]
-    return found
+    """The baselines on every division: `regressions`, then `trees`."""
+    return [*regressions(draws), *trees(draws)]
 
 
 def regressions(draws: Draws) -> list[Candidate]:
-    return baselines(draws)
+    """Guesses and regressions on every division, which take a second or so on small tables.
+
+    own guess: each client's own mean, or its shares of the labels with one added to each count; pooled guess: the
+    same over all clients. own ridge or logistic: one regression per client. pooled ridge or logistic: one for all
+    rows, with an intercept per client that is penalised like the weights; "without clients": without it.
+    """
+    kind = "ridge" if draws.first.task == "regression" else "logistic"
+    found: dict[str, list[Predict]] = {}
+    for data in draws.data:
+        train, validation, classes = _rows(data, "train"), _rows(data, "validation"), _classes(data)
+        penalties = penalties_of(classes)
+        made: dict[str, Predict] = {
+            "own guess": _guesses(train, classes),
+            "pooled guess": _guesses(Rows(train.x, train.y, np.asarray([0, len(train.y)])), classes),
+            f"own {kind}": own_regressions(train, validation, classes, penalties).outputs,
+            f"pooled {kind}": pooled_regression(train, validation, classes, penalties).outputs,
+            f"pooled {kind} without clients": pooled_regression(
+                train, validation, classes, penalties, dummies=False
+            ).outputs,
+        }
+        for name, predict in made.items():
+            found.setdefault(name, []).append(predict)
+    return [_candidate(name, predicts, draws) for name, predicts in found.items()]
 
 
 def trees(draws: Draws) -> list[Candidate]:
-    return []
+    """Gradient boosting on every division: own trees and pooled trees, see `boosting`.
 
-
-def check_installed() -> None:
-    """Raise `ConfigError` if scikit-learn is not installed."""
-    try:
-        import sklearn  # noqa: F401  # pyright: ignore[reportUnusedImport]
-    except ImportError as error:
-        raise ConfigError("advice needs scikit-learn: pip install 'idiolect[sklearn]'") from error
-
-
-def _outputs(
-    data: FederatedData, fit: Any, own: bool
-) -> tuple[Float[np.ndarray, "_ ..."], Float[np.ndarray, "_ ..."]]:
-    """The outputs for (validation, test) rows, of a fit on each client's training rows or on all."""
-    classes = data.num_outputs if data.task == "classification" else 0
-    train, parts = data.stored("train"), [data.stored(part) for part in _PARTS]
-    outputs = [np.zeros((part.count, classes) if classes else part.count) for part in parts]
-    flat = [part.x.reshape(part.count, -1).astype(np.float64) for part in parts]
-    if not own:
-        fitted = fit(train.x.reshape(train.count, -1).astype(np.float64), train.y, classes)
-        return tuple(fitted(x) for x in flat)  # pyright: ignore[reportReturnType]
-    for client in range(data.num_clients):
-        x, y = train.client(client)
-        fitted = fit(x.reshape(len(y), -1).astype(np.float64), y, classes)
-        for part, rows, output in zip(parts, flat, outputs, strict=True):
-            mine = slice(int(part.offsets[client]), int(part.offsets[client + 1]))
-            if mine.stop > mine.start:
-                output[mine] = fitted(rows[mine])
-    return outputs[0], outputs[1]
-
-
-def _guess(_: Float[np.ndarray, "n d"], y: np.ndarray, classes: int) -> Any:
-    if not classes:
-        return lambda rows: np.full(len(rows), float(y.mean()))
-    shares = np.log((np.bincount(y, minlength=classes) + 1) / (len(y) + classes))
-    return lambda rows: np.tile(shares, (len(rows), 1))
-
-
-def _ridge(x: Float[np.ndarray, "n d"], y: Float[np.ndarray, "n"], _: int) -> Any:
-    if len(y) < 3:
-        return _guess(x, y, 0)
-    from sklearn.linear_model import RidgeCV
-
-    return RidgeCV(PENALTIES).fit(x, y.astype(np.float64)).predict
-
-
-def _logistic(x: Float[np.ndarray, "n d"], y: Int[np.ndarray, "n"], classes: int) -> Any:
-    """Logits of logistic regression; its probabilities are mixed with the guess, as if that were one row more.
-
-    Where a client's rows lack a class, its probability would be 0 and one test row of it an infinite loss.
+    Nothing without LightGBM, or where a sample is no row of numbers; no own trees where no client has rows enough.
     """
-    guess = _guess(x, y, classes)
-    held, counts = np.unique(y, return_counts=True)
-    if len(held) < 2:
-        return guess
-    from sklearn.linear_model import LogisticRegression
-    from sklearn.model_selection import GridSearchCV, StratifiedKFold
+    if not _tabular(draws) or not has_lightgbm():
+        return []
+    found: dict[str, list[Predict]] = {"own trees": [], "pooled trees": []}
+    own = _growing(draws) > 0
+    for data in draws.data:
+        rows = _rows(data, "train"), _rows(data, "validation"), _classes(data)
+        found["pooled trees"].append(pooled_trees(*rows))
+        if own:
+            found["own trees"].append(own_trees(*rows))
+    return [_candidate(name, predicts, draws) for name, predicts in found.items() if predicts]
 
-    model = LogisticRegression(max_iter=300)
-    folds = min(_FOLDS, int(counts.min()))
-    if folds >= 2:
-        search = StratifiedKFold(folds, shuffle=True, random_state=0)
-        model = GridSearchCV(model, {"C": 1 / PENALTIES[::2]}, scoring="neg_log_loss", cv=search)
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # a weak penalty on separable rows does not converge, and is not chosen
-        fitted = model.fit(x, y)
 
-    def logits(rows: Float[np.ndarray, "m d"]) -> Float[np.ndarray, "m classes"]:
-        shares = np.zeros((len(rows), classes))
-        shares[:, held] = fitted.predict_proba(rows)
-        return np.log((len(y) * shares + np.exp(guess(rows))) / (len(y) + 1))
+def notes_on_trees(draws: Draws) -> tuple[str, ...]:
+    """Notes for the reader: which trees are missing, and for how many clients own trees are a regression."""
+    if not _tabular(draws):
+        return ()
+    if not has_lightgbm():
+        return ("install idiolect[trees] to compare with gradient boosting",)
+    growing, clients = _growing(draws), draws.first.num_clients
+    if not growing:
+        return (f"own trees are left out: no client has {LEAST} training rows",)
+    if growing < clients:
+        return (
+            f"own trees: {growing} of {clients} clients have the {LEAST} training rows that trees take; the others "
+            "keep their own regression",
+        )
+    return ()
 
-    return logits
+
+def _tabular(draws: Draws) -> bool:
+    return len(draws.first.feature_shape) == 1
+
+
+def _growing(draws: Draws) -> int:
+    """How many clients have trees of their own, in the division where they are most."""
+    return max(int(grows(_rows(one, "train"), _rows(one, "validation"), _classes(one)).sum()) for one in draws.data)
+
+
+def _classes(data: FederatedData) -> int:
+    return data.num_outputs if data.task == "classification" else 0
+
+
+def _rows(data: FederatedData, name: str) -> Rows:
+    part = data.stored(name)
+    return Rows(part.x.reshape(part.count, -1), part.y, part.offsets)
+
+
+def _candidate(name: str, predicts: Sequence[Predict], draws: Draws) -> Candidate:
+    outputs = [
+        tuple(predict(rows.x, rows.offsets) for rows in (_rows(data, part) for part in _PARTS))
+        for data, predict in zip(draws.data, predicts, strict=True)
+    ]
+    labels = [tuple(data.stored(part).y for part in _PARTS) for data in draws.data]
+    return candidate(name, KINDS[name.split()[0]], outputs, labels)  # pyright: ignore[reportArgumentType]
+
+
+def _guesses(train: Rows, classes: int) -> Predict:
+    """Each client's mean or shares of the labels, or with one client in `train`, those of all."""
+    owners = np.repeat(np.arange(len(train.sizes)), train.sizes)
+    if classes:
+        counts = np.zeros((len(train.sizes), classes))
+        np.add.at(counts, (owners, train.y), 1)
+        guess = np.log((counts + 1) / (train.sizes[:, None] + classes))
+    else:
+        sums = np.bincount(owners, weights=train.y.astype(np.float64), minlength=len(train.sizes))
+        guess = sums / np.maximum(train.sizes, 1)
+
+    def predict(x: Float[np.ndarray, "n d"], offsets: Int[np.ndarray, "_"]) -> Float[np.ndarray, "n ..."]:
+        sizes = np.diff(offsets)
+        return np.repeat(guess, sizes, axis=0) if len(guess) == len(sizes) else np.repeat(guess, len(x), axis=0)
+
+    return predict

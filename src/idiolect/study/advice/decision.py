@@ -157,7 +157,11 @@ def decide(
     beyond = gap(order["personal"][0], order["shared"][0], ratio) if all(order.values()) else None
     loss, rows = float(pooled(local.test).mean()), len(local.test[0])
     least = MARGIN * loss
-    used, outcome, why = ranked(federated)[0], "unclear", "the interval of the gain holds 0 and gains that would matter"
+    used, outcome, why = (
+        ranked(federated)[0],
+        "unclear",
+        "the interval of the gain holds 0 and gains that would matter",
+    )
     gaps = [one.gap for one in results]
     if rows < FEWEST:
         why = f"a division has only {rows} test rows"
@@ -194,7 +198,9 @@ def decide(
     )
 
 
-def beating(bars: Sequence[Candidate], candidates: Sequence[Candidate], ratio: float) -> tuple[str, Difference] | None:
+def beating(
+    bars: Sequence[Candidate], candidates: Sequence[Candidate], ratio: float
+) -> tuple[str, Difference] | None:
     """The gradient boosting bar with the least loss, if it is better than every candidate beyond noise."""
     trees = [one for one in bars if one.name.endswith("trees")]
     if not trees:
