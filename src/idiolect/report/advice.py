@@ -113,8 +113,8 @@ def columns_text(advice: Advice) -> str:
         f"Loss: {_loss_words(advice)}. Gap: by how much the loss is lower than with local training, with its 95 % "
         "interval. Worse off: the share of clients with a higher mean loss than with local training; surely: the "
         "share for which this is beyond noise. `own`: fitted on each client's rows. `pooled`: needs all rows in one "
-        "place, which no federation allows; the client is a column. Penalties are chosen by folds or validation rows; "
-        "trees are LightGBM's. `guess`: the mean, or the shares of the labels."
+        "place, which no federation allows; the client is a column. Penalties are chosen by folds or validation "
+        "rows; trees are LightGBM's. `guess`: the mean, or the shares of the labels."
     )
 
 
@@ -205,8 +205,8 @@ def rule_text(advice: Advice) -> str:
         "In each division every method's setting and round are those with the least validation loss; test rows are "
         "then used once. Intervals are corrected for the rows that divisions share (Nadeau and Bengio, 2003). "
         f"{len(decision.tested)} candidates are tested against local training: each federated method, the choice of "
-        "one per division by validation rows, and the portfolio. p values are corrected for their number. Federate: one "
-        "of them is better. The answer is the better candidate with the least validation loss; a personal one "
+        "one per division by validation rows, and the portfolio. p values are corrected for their number. Federate: "
+        "one of them is better. The answer is the better candidate with the least validation loss; a personal one "
         "must also be better than the best shared one. Do not federate: no mean gain reaches "
         f"{100 * MARGIN:g} % of the loss of local training, and all intervals end below it or every shared model is "
         f"surely worse. Otherwise it is inconclusive. Here: {decision.why}. Least corrected p value: {best.p:.2g} "

@@ -12,8 +12,8 @@ half by Holm's rule, and the whole once `chosen` is better (Bretz et al., "A gra
 rejective multiple test procedures", Statistics in Medicine 28, 2009).
 1. Too few rows: with fewer than `FEWEST` test rows in a division, the verdict is inconclusive.
 2. Federate if a candidate or a policy is better than L after the adjustment. The answer is the candidate with the
-   least validation loss, mean over divisions, among those that are better; among all if only a policy is. A personal one gives way to the best shared one that is better,
-   too, unless its loss is lower than the shared one's, the interval excluding 0.
+   least validation loss, mean over divisions, among those that are better; among all if only a policy is. A personal
+   one gives way to the best shared one of these, unless its loss is lower than that one's, the interval excluding 0.
 3. Do not federate if no candidate has a mean gain of a `MARGIN` of L's loss, and either all their intervals end below
    it, or every shared model is surely worse than L: what all clients share is then not what each of them needs.
 4. Otherwise the verdict is inconclusive.
@@ -59,7 +59,7 @@ class ClientCall:
 
 @dataclass(frozen=True)
 class Tested:
-    """A candidate or policy compared with local training. gap: Local's loss minus its; p: adjusted over all tested."""
+    """A candidate or policy compared with local training. gap: Local's loss minus its; p: adjusted."""
 
     name: str
     kind: str

@@ -107,8 +107,8 @@ def race(field: Field, contestant: Contestant, check: Callable[[], None] = lambd
 
     The rule is that of all contestants: training continues until validation loss no longer falls, as far as the
     evaluated rounds show, and after round `HALF` only the better half of a division's settings goes on (successive
-    halving). Test rows are predicted once, by the frozen choice. check: called at each evaluation; what it raises ends
-    the race.
+    halving). Test rows are predicted once, by the frozen choice. check: called at each evaluation; what it raises
+    ends the race.
     """
     draws, settings = field.draws, contestant.settings
     simulations = [_simulation(field, contestant, setting) for setting in settings]
@@ -151,7 +151,7 @@ def race(field: Field, contestant: Contestant, check: Callable[[], None] = lambd
             order = np.sort(np.argsort(values, axis=1, kind="stable")[:, : -(-size // 2)], axis=1)
             places = (order + size * np.arange(draws.count)[:, None]).ravel()
             going, width = going.ravel()[places].reshape(order.shape), order.shape[1]
-            states = jax.tree.map(lambda leaf, at=jnp.asarray(places): leaf[at], states)
+            states = _rows_of(states, jnp.asarray(places))
     assert kept is not None
     if width == size:
         diverged = int((np.asarray(states.fault)[:, 2] != 0).sum())
@@ -168,6 +168,11 @@ def race(field: Field, contestant: Contestant, check: Callable[[], None] = lambd
     )
     models = program.models(frozen, kept, (contestant.model,))[contestant.model]
     return Raced(choice, _outputs(field, models))
+
+
+def _rows_of(states: State, places: Int[Array, "runs"]) -> State:
+    """The states of these runs."""
+    return jax.tree.map(lambda leaf: leaf[places], states)
 
 
 @eqx.filter_jit

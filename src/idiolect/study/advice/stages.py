@@ -25,7 +25,7 @@ def first_answer(bars: Sequence[Candidate], ratio: float) -> str:
         words = "one shared model is likely to be worse than local training"
     else:
         words = "inconclusive so far"
-    return f"First answer, from regressions: {words}. Pooled rows have {_change(difference, own)}. {_OPEN}"
+    return f"First answer, from regressions: {words}. Pooled rows have {_change(difference, own, own=True)}. {_OPEN}"
 
 
 def after(one: Candidate, local: Candidate, left: Sequence[str], ratio: float) -> str:
@@ -34,11 +34,11 @@ def after(one: Candidate, local: Candidate, left: Sequence[str], ratio: float) -
     return f"{one.name}: {_change(gap(one, local, ratio), local)}.{rest}"
 
 
-def _change(difference: Difference, local: Candidate) -> str:
+def _change(difference: Difference, local: Candidate, own: bool = False) -> str:
     """The change of the loss as a share of that of local training, with its interval."""
     loss = float(pooled(local.test).mean())
     text = f"{abs(100 * difference.mean / loss):.1f} % {'lower' if difference.mean >= 0 else 'higher'} test loss"
-    text += " than local training"
+    text += " than each client's own rows" if own else " than local training"
     if difference.low is None or difference.high is None:
         return text
     ends = sorted((-100 * difference.high / loss, -100 * difference.low / loss))
