@@ -60,8 +60,9 @@ def own_trees(train: Rows, validation: Rows, classes: int) -> Predict:
     """Grow trees on each client's rows; a client with too few, see `grows`, has its own regression instead."""
     able = grows(train, validation, classes)
     others = np.flatnonzero(~able)
-    rest = _of(train, others), _of(validation, others), classes, penalties_of(classes)
-    fits = own_regressions(*rest) if len(others) else None
+    fits = None
+    if len(others):
+        fits = own_regressions(_of(train, others), _of(validation, others), classes, penalties_of(classes))
     grown: dict[int, Any] = {}
     for client in np.flatnonzero(able).tolist():
         mine, scored = _of(train, np.asarray([client])), _of(validation, np.asarray([client]))

@@ -1,0 +1,114 @@
+"""Ask for advice on the natural tables, and compare its answer with regressions and trees.
+
+    python -m benchmarks.natural_advice -o natural-advice.csv          # every table of benchmarks.natural_tables
+    python -m benchmarks.natural_advice -o natural-advice.csv --only exam
+
+A table that the file already has is not run again. Gaps: how much lower the loss of the answer is, with the 95 %
+interval over divisions; "better bar": the better of own and pooled regressions, or of own and pooled trees, by its mean
+test loss (which favours the bar).
+"""
+
+import argparse
+import csv
+import time
+from pathlib import Path
+from tempfile import TemporaryDirectory
+
+from benchmarks.natural_tables import TABLES
+from idiolect.data import from_table
+from idiolect.data.sets.table import table_kept
+from idiolect.runtime.compiled import use_compilation_cache
+from idiolect.study.advice import advise as module
+from idiolect.study.advice.decision import gap, pooled
+from idiolect.study.advice.scored import Candidate
+
+COLUMNS = (
+    *("table", "clients", "rows", "verdict", "answer", "loss", "local"),
+    *("regression", "gap_regression", "low_regression", "high_regression"),
+    *("trees", "best", "gap_trees", "low_trees", "high_trees", "seconds", "processor", "first"),
+)
+
+
+def line(name: str, splits: int) -> dict[str, object]:
+    """One line of the file."""
+    table = TABLES[name]
+    made: list[Candidate] = []
+    decide = module.decide
+
+    def keeping(candidates, owners, clients, ratio, bars=()):
+        made[:] = [*candidates, module.portfolio(candidates, owners, len(clients))[0], *bars]
+        return decide(candidates, owners, clients, ratio, bars)
+
+    module.decide = keeping  # the candidates' rows are not part of an advice
+    first: list[float] = []
+    with TemporaryDirectory() as folder, table_kept():
+        path = Path(folder) / f"{name}.csv"
+        table.load().to_csv(path, index=False)
+        begun, worked = time.perf_counter(), time.process_time()
+
+        def division(seed: int):
+            settings = {"client": table.client, "label": table.label, "task": table.task, "minimum": table.minimum}
+            return from_table(path, **settings, test=0.25, validation=0.2, split_seed=seed)
+
+        found = module.advise(division, splits=splits, on_stage=lambda _: first.append(time.perf_counter() - begun))
+        seconds, processor = time.perf_counter() - begun, time.process_time() - worked
+    module.decide = decide
+    by_name = {one.name: one for one in made}
+    decision = found.decision
+    answer = "local" if decision.outcome in ("alone", "unclear") else decision.method
+    ratio = 0.25 / 0.75
+
+    def least(names: list[str]) -> Candidate | None:
+        known = [by_name[each] for each in names if each in by_name]
+        return min(known, key=lambda one: float(pooled(one.test).mean())) if known else None
+
+    kind = "ridge" if table.task == "regression" else "logistic"
+    regression, trees = least([f"own {kind}", f"pooled {kind}"]), least(["own trees", "pooled trees"])
+    candidates = [one for one in made if one.kind in ("alone", "shared", "personal")]
+    best = min(candidates, key=lambda one: float(pooled(one.test).mean()))
+    row: dict[str, object] = {
+        "table": name,
+        "clients": found.about.num_clients,
+        "rows": found.about.rows,
+        "verdict": decision.outcome,
+        "answer": answer,
+        "loss": f"{pooled(by_name[answer].test).mean():.4f}",
+        "local": f"{decision.loss:.4f}",
+        "best": best.name,
+        "seconds": f"{seconds:.0f}",
+        "processor": f"{processor:.0f}",
+        "first": f"{first[0]:.1f}",
+    }
+    for key, bar, one in (("regression", regression, by_name[answer]), ("trees", trees, best)):
+        difference = None if bar is None else gap(one, bar, ratio)
+        row[key] = "" if bar is None else f"{bar.name} {pooled(bar.test).mean():.4f}"
+        for end in ("mean", "low", "high"):
+            value = None if difference is None else getattr(difference, end)
+            row[f"{'gap' if end == 'mean' else end}_{key}"] = "" if value is None else f"{value:+.4f}"
+    return row
+
+
+def main() -> None:
+    """Run what is missing in the file."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--only", default="", help="one table")
+    parser.add_argument("--splits", type=int, default=8, help="divisions")
+    parser.add_argument("-o", "--out", type=Path, required=True, help="the CSV file")
+    options = parser.parse_args()
+    use_compilation_cache()
+    done: set[str] = set()
+    if options.out.is_file():
+        with options.out.open(newline="") as file:
+            done = {row["table"] for row in csv.DictReader(file)}
+    with options.out.open("a", newline="") as file:
+        writer = csv.DictWriter(file, COLUMNS)
+        if not done:
+            writer.writeheader()
+        for name in TABLES:
+            if name not in done and options.only in ("", name):
+                writer.writerow(line(name, options.splits))
+                file.flush()
+
+
+if __name__ == "__main__":
+    main()
