@@ -99,7 +99,7 @@ def shifted_intercepts(rng: np.random.Generator) -> Clients:
 
 
 def some_gain(rng: np.random.Generator) -> Clients:
-    """Sixteen clients of 40 rows share a relation, four of 240 rows have their own: federate, with personal models."""
+    """Sixteen clients of 40 rows share a relation, four of 240 rows have their own: federate, personal models."""
     w = _strong(rng)
     return [_client(rng, 240, _strong(rng, 4.0)) if i < 4 else _client(rng, 40, w) for i in range(CLIENTS)]
 

@@ -4,8 +4,8 @@
     python -m benchmarks.natural_advice -o natural-advice.csv --only exam
 
 A table that the file already has is not run again. Gaps: how much lower the loss of the answer is, with the 95 %
-interval over divisions; "better bar": the better of own and pooled regressions, or of own and pooled trees, by its mean
-test loss (which favours the bar).
+interval over divisions. Bars: the better of own and pooled regressions, or of own and pooled trees, by its mean test
+loss, which favours the bar.
 """
 
 import argparse
