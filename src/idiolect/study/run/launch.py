@@ -18,6 +18,7 @@ from idiolect.data.federated import FederatedData
 from idiolect.runtime.compiled import use_compilation_cache
 from idiolect.runtime.devices import agreed_text, is_leader
 from idiolect.study.analyse.results import Results
+from idiolect.study.run.automatic import resolved
 from idiolect.study.run.engine import Engine, Group, follow, missing, run_serial
 from idiolect.study.run.parallel import default_jobs, run_parallel
 from idiolect.study.run.recording import Progress
@@ -88,6 +89,7 @@ def launch(
     out = Path(out)
     use_compilation_cache()
     bench = bench or Workbench(folder, data, model, debug)
+    experiment = resolved(experiment, bench)
     runs = bench.check(experiment)
     seeds = {"first": experiment.seed_list[:1], "all": experiment.seed_list, "none": ()}[save_models]
     if not is_leader():
