@@ -47,12 +47,13 @@ def compare(
     model: ModelSpec,
     methods: Sequence[Method],
     *,
-    rounds: int = 100,
+    rounds: int | Literal["auto"] = 100,
+    rate: float | Literal["auto", "method"] = "method",
     cohort: float | None = None,
     sampling: Literal["fixed", "binomial"] = "fixed",
     seeds: int = 1,
     eval_every: int = 10,
-    select: Literal["last", "last-10", "best-validation"] = "last",
+    select: Literal["last", "last-10", "best-validation", ""] = "",
     metric: str = "",
     out: str | Path | None = None,
     quiet: bool = False,
@@ -62,6 +63,9 @@ def compare(
     Args:
         methods: Each a name, {"name": "pfedme", "rate": 0.01, ...}, `idiolect.PFedMe(rate=0.01)`, or a class, also
             your own. Two methods of one class have labels with their settings.
+        rounds: "auto": until the validation loss stops falling, at most 200.
+        rate: Of methods that set none: "auto" by the curvature of the training loss, a number, or each "method"'s.
+        select: By default best-validation where rounds is "auto", else last.
         metric: The metric of selection, figures and `hurt`, accuracy or mse by default; further metrics, separated by
             commas, are only measured.
         out: A folder for the report, figures and every client's model; without it nothing is written.
@@ -76,6 +80,7 @@ def compare(
         spec,
         named,
         rounds=rounds,
+        rate=rate,
         cohort=cohort,
         sampling=sampling,
         eval_every=eval_every,

@@ -22,7 +22,8 @@ from idiolect.cli.options import (
     Models,
     Only,
     Out,
-    Rounds,
+    RateOrAuto,
+    RoundsOrAuto,
     SamplingKind,
     Saved,
     Seeds,
@@ -33,11 +34,15 @@ from idiolect.cli.options import (
     assignments,
     check_output,
     names_in,
+    number_or_auto,
     one_table,
     seeding,
 )
 from idiolect.core.errors import ConfigError, StoreError
 from idiolect.core.loading import loading
+
+PUBLISHED = ("pfedme", "perfedavg", "fedavg-ft", "local", "global")
+"""The methods of `compare` on a data set that is known by name."""
 
 
 def demo(
@@ -217,9 +222,10 @@ def compare(
     data: Data = None,
     methods_: Annotated[
         str, typer.Option("--methods", metavar="METHODS", help="Comma-separated, see 'idiolect list methods'.")
-    ] = "pfedme,perfedavg,fedavg-ft,local,global",
+    ] = "",
     model: ModelName = "auto",
-    rounds: Rounds = 100,
+    rounds: RoundsOrAuto = "",
+    rate: RateOrAuto = "",
     cohort: Cohort = None,
     sampling: SamplingKind = "fixed",
     seeds: Seeds = None,
@@ -232,9 +238,9 @@ def compare(
             "--select",
             rich_help_panel=MORE,
             metavar="ROUND",
-            help="Which round counts: last, last-10 or best-validation.",
+            help="Which round counts: last, last-10 or best-validation (default with --rounds auto, else last).",
         ),
-    ] = "last",
+    ] = "",
     metric: MetricName = "",
     client: ClientColumn = "client",
     label: LabelColumn = "label",
@@ -261,20 +267,24 @@ def compare(
     with loading():
         from idiolect.cli.execute import execute
         from idiolect.cli.inputs import START, data_spec, with_auto_model
+        from idiolect.study.run.automatic import default_methods, with_metric
         from idiolect.study.run.resolve import Workbench
         from idiolect.study.spec.change import override
         from idiolect.study.spec.experiment import comparison_of, digest
     spec, name = data_spec(source, client, label)
     if out is not None and "path" in spec:
         check_output(out, Path(spec["path"]))
-    bench = Workbench(data_dir, debug=debug)
+    bench, own = Workbench(data_dir, debug=debug), spec["name"] == "table"
+    changed = assignments(set_)
+    rounds = changed.pop("rounds", None) or number_or_auto(rounds, "auto" if own else 100)
     experiment = comparison_of(
         name,
         spec,
         {"name": START if model == "auto" else model},
-        names_in(methods_),
+        names_in(methods_) or (default_methods() if own else PUBLISHED),
         title=f"Comparison on {name}",
         rounds=rounds,
+        rate=number_or_auto(rate, "auto" if own else "method"),
         cohort=cohort,
         sampling=sampling,
         eval_every=eval_every,
@@ -283,10 +293,11 @@ def compare(
         first_seed=seed,
         **seeding(seeds, splits),
     )
-    changed = assignments(set_)
     experiment = override(experiment, changed)
     if model == "auto":
         experiment = with_auto_model(experiment, changed, bench)
+    if own:
+        experiment = with_metric(experiment, bench)
     # The number of seeds is left out, so that more seeds continue in the same folder.
     key = digest(experiment.model_dump(mode="json", exclude={"seeds"}))[:6]
     target = out or Path("runs") / f"{experiment.name}-{key}"

@@ -112,6 +112,24 @@ ModelName = Annotated[
     ),
 ]
 Rounds = Annotated[int, typer.Option("--rounds", metavar="N", help="Communication rounds.")]
+RoundsOrAuto = Annotated[
+    str,
+    typer.Option(
+        "--rounds",
+        metavar="N",
+        help="Communication rounds; auto: until the validation loss stops falling, at most 200 (default on a table: "
+        "auto, else 100).",
+    ),
+]
+RateOrAuto = Annotated[
+    str,
+    typer.Option(
+        "--rate",
+        metavar="RATE",
+        help="Learning rate of methods that set none; auto: by the curvature of the training loss; method: each "
+        "method's default (default on a table: auto, else method).",
+    ),
+]
 Cohort = Annotated[
     float | None,
     typer.Option("--cohort", rich_help_panel=MORE, metavar="N", help="Clients per round (default: all)."),
@@ -230,6 +248,11 @@ def one_table(table: str | None, data: str | None) -> str:
 def names_in(text: str) -> list[str]:
     """The names in a comma-separated text."""
     return [name.strip() for name in text.split(",") if name.strip()]
+
+
+def number_or_auto(text: str, default: Any) -> Any:
+    """The value of --rounds or --rate: a number, or a word as it is; the default where the option is not given."""
+    return default if not text else value_of(text)
 
 
 def seeding(seeds: int | None, splits: int | None) -> dict[str, Any]:

@@ -76,7 +76,7 @@ def test_memory_leaves_private_states_in_memory_alone():
 @pytest.mark.parametrize("kind", [Memory, StoreRecorder, Together])
 def test_every_recorder_takes_what_a_run_gives_it(kind):
     asked = [name for name in vars(Recorder) if not name.startswith("_")]
-    assert sorted(asked) == ["has", "keep", "pause", "restore"]
+    assert sorted(asked) == ["has", "keep", "losses", "pause", "restore"]
     for name in asked:
         assert [*signature(getattr(kind, name)).parameters] == [*signature(getattr(Recorder, name)).parameters]
 

@@ -41,6 +41,11 @@ def still_improving(mean: Float[np.ndarray, "rounds"], *, higher: bool) -> bool 
 
 
 def rising(part: Part, key: Key) -> bool:
-    """Whether a model's test score still improves at the end; False where its curve is not known."""
+    """Whether a model's test score still improves at the end; False where its curve is not known.
+
+    Where runs stop by their validation loss, this loss decides.
+    """
+    if part.falling is not None:
+        return key in part.falling
     courses = (c for q in part.quantities if q.kind == "score" for c in q.courses if c.key == key)
     return any(still_improving(course.mean, higher=part.metric.higher) for course in courses)

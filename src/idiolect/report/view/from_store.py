@@ -30,6 +30,7 @@ from idiolect.study.analyse.pairs import pairs_of, scores_of
 from idiolect.study.analyse.ranks import ranks_of
 from idiolect.study.analyse.results import Results
 from idiolect.study.run.launch import stored_options
+from idiolect.study.run.rounds import FALL, PATIENCE, settled
 from idiolect.study.spec.experiment import Cell, Method, run_id
 from idiolect.study.store.store import RunRow
 
@@ -141,10 +142,45 @@ def settings_of(cell: Cell) -> tuple[tuple[str, str], ...]:
         ("model", _settings(cell.model)),
         (
             "",
-            f"{cell.rounds} rounds, {cohort} a round{sampling}, evaluated every {cell.eval_every} rounds{evaluated}",
+            f"{_rounds(cell)}{evaluated}; {cohort} a round{sampling}"
+            if cell.stop == "settled"
+            else f"{cell.rounds} rounds, {cohort} a round{sampling}, "
+            f"evaluated every {cell.eval_every} rounds{evaluated}",
         ),
         *(_method(method) for method in cell.methods),
     )
+
+
+def _rounds(cell: Cell) -> str:
+    """The budget of rounds and the rule by which a method stops before."""
+    return (
+        f"at most {cell.rounds} rounds for every method, which ends when its validation loss has fallen by less than "
+        f"{FALL:.1%} over {PATIENCE} evaluations; evaluated after rounds 1, 2, 3, 4, 6, 9, 14, ..."
+    )
+
+
+def _falling(results: Results, cell: Cell) -> frozenset[tuple[str, str]] | None:
+    """The models whose validation loss still fell at the last round, in any seed; None where no run stops early."""
+    if cell.stop != "settled":
+        return None
+    rows = [(method.title, row) for method in cell.methods for row in results.finished(cell, method)]
+    return frozenset(
+        (title, model)
+        for title, row in rows
+        for model, losses in results.store.losses(row.id, "validation").items()
+        if row.round >= cell.rounds and not settled(losses)
+    )
+
+
+def _hints(results: Results, cell: Cell) -> list[str]:
+    """What to do where a method's validation loss still fell at the last round."""
+    methods = dict.fromkeys(title for title, _ in sorted(_falling(results, cell) or ()))
+    if not methods:
+        return []
+    return [
+        f"the validation loss of {', '.join(methods)} still fell after {cell.rounds} rounds, so that it has not "
+        f"converged: train longer with --rounds {5 * cell.rounds}, or set a higher rate"
+    ]
 
 
 def _method(method: Method) -> tuple[str, str]:
@@ -279,8 +315,9 @@ def part_of(results: Results, cell: Cell, *, clients: bool = True, compared: boo
         select=cell.select,
         selected=SELECTIONS[cell.select],
         chosen=CHOSEN[cell.select],
+        falling=_falling(results, cell),
         draw=tuple(cell.draw),
-        notes=tuple(results.notes(cell)),
+        notes=(*results.notes(cell), *_hints(results, cell)),
         audit=tuple(results.audit(cell)) or None,
         settings=settings_of(cell),
         statuses={method.title: dict(statuses(results, cell, method)) for method in cell.methods},

@@ -142,7 +142,7 @@ class Engine:
 def schedule_of(cell: Cell, data: FederatedData) -> Schedule:
     """Build the evaluation schedule of a cell's runs, on the splits that have samples."""
     splits = tuple(split for split in cell.splits if data.split(split).count)
-    return Schedule(cell.rounds, cell.eval_every, cell.tail, splits)
+    return Schedule(cell.rounds, cell.eval_every, cell.tail, splits, until_settled=cell.stop == "settled")
 
 
 def models_of(program: Program, state: State, name: str) -> PyTree:

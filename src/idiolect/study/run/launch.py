@@ -19,6 +19,7 @@ from idiolect.data.sets.table import table_kept
 from idiolect.runtime.compiled import use_compilation_cache
 from idiolect.runtime.devices import agreed_text, is_leader
 from idiolect.study.analyse.results import Results
+from idiolect.study.run.automatic import resolved
 from idiolect.study.run.engine import Engine, Group, follow, missing, run_serial
 from idiolect.study.run.parallel import default_jobs, run_parallel
 from idiolect.study.run.recording import Progress
@@ -89,6 +90,7 @@ def launch(
     out = Path(out)
     use_compilation_cache()
     bench = bench or Workbench(folder, data, model, debug)
+    experiment = resolved(experiment, bench)
     with table_kept():  # with `new_splits`, all divisions are of one table
         runs = bench.check(experiment)
     seeds = {"first": experiment.seed_list[:1], "all": experiment.seed_list, "none": ()}[save_models]

@@ -54,11 +54,12 @@ class _Loop:
         self.failed: dict[int, DivergedError] = {}
         self.seconds, self.compile_seconds = dict.fromkeys(self.places, 0.0), dict.fromkeys(self.places, 0.0)
         self.scores: dict[str, float] = {}
+        self.stopped: set[int] = set()
 
     @property
     def working(self) -> list[int]:
-        """The places of the runs that have not diverged."""
-        return [place for place in self.places if place not in self.failed]
+        """The places of the runs that have neither diverged nor stopped early."""
+        return [place for place in self.places if place not in self.failed and place not in self.stopped]
 
     def begin(self, file: Path | None) -> State:
         """Restore every run's state, or make its initial state."""
@@ -120,7 +121,22 @@ class _Loop:
             self.scores.update({s.model: summary.pooled for s, summary in results if s.split == "test"})
             times = self.seconds[place], self.compile_seconds[place]
             values = diagnostics_of(simulation.algorithm, state.shared)
-            self.runs[place].recorder.keep(Evaluated(round, results, state, *times, values), round >= schedule.rounds)
+            recorder = self.runs[place].recorder
+            before = recorder.losses() if schedule.until_settled else {}
+            losses = {name: list(course) for name, course in before.items()}
+            for scores_of, summary in results:
+                if scores_of.split == "validation":
+                    losses.setdefault(scores_of.model, []).append(summary.loss)
+            recorder.keep(Evaluated(round, results, state, *times, values), schedule.is_over(round, losses))
+
+    def stop(self, states: State, round: int) -> None:
+        """Note the runs that end with this evaluated round, by what is recorded only: a resumed run does the same."""
+        rounds = self.program.rounds(states)
+        self.stopped |= {
+            place
+            for place in self.working
+            if rounds[place] == round and self.schedule.is_over(round, self.runs[place].recorder.losses())
+        }
 
     def pause(self, states: State, round: int) -> None:
         """Let the recorders of the runs in this round save a checkpoint."""
@@ -153,6 +169,8 @@ def run_together(
     states = loop.compile(states)
     if schedule.is_due(done):
         loop.evaluate(states, done)
+        if schedule.until_settled:
+            loop.stop(states, done)
     # A single run begins with one round, to show progress early; a sweep shows the progress of all its runs together.
     rounds_a_call, begun = (1 if len(runs) == 1 else schedule.rounds), (done, time.perf_counter())
     while done < schedule.rounds and loop.working:
@@ -166,6 +184,8 @@ def run_together(
             rounds_a_call = max(1, rounds_a_call // 2)
         if done == due:
             loop.evaluate(states, done)
+            if schedule.until_settled:
+                loop.stop(states, done)
         else:
             loop.pause(states, done)
         rate = (done - begun[0]) / max(time.perf_counter() - begun[1], 1e-9)

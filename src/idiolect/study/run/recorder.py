@@ -1,5 +1,6 @@
 """Recorders that write a run to a store while it runs."""
 
+import json
 import time
 from collections.abc import Sequence
 from pathlib import Path
@@ -10,7 +11,7 @@ import numpy as np
 from idiolect.core.errors import StoreError
 from idiolect.metrics.base import Metric
 from idiolect.runtime.checkpoint import Checkpoint, load_checkpoint, plain, save_checkpoint, with_key
-from idiolect.runtime.devices import agreed
+from idiolect.runtime.devices import agreed, agreed_text
 from idiolect.runtime.private_rows import PrivateRows
 from idiolect.runtime.round import State
 from idiolect.study.run.recording import Evaluated, Recorder, Schedule
@@ -82,6 +83,10 @@ class StoreRecorder:
             raise StoreError(f"{self.best_path(model)} is missing; delete {self.path} to start this run again")
         return checkpoint.state
 
+    def losses(self) -> dict[str, list[float]]:
+        """Every named model's pooled validation loss at all recorded evaluations, in order."""
+        return self.store.losses(self.run.id, "validation")
+
     def keep(self, evaluated: Evaluated, last: bool) -> None:
         """Record the metrics, then save a checkpoint: at the end, else every few seconds."""
         checkpoint = Checkpoint(evaluated.state, evaluated.seconds, evaluated.compile_seconds)
@@ -130,6 +135,11 @@ class Together:
     def has(self, round: int, splits: Sequence[str]) -> bool:
         """Whether the leader's recorder holds this evaluation."""
         return bool(agreed(np.asarray(self.own is not None and self.own.has(round, splits))))
+
+    def losses(self) -> dict[str, list[float]]:
+        """The leader's validation losses."""
+        own = {} if self.own is None else {name: list(course) for name, course in self.own.losses().items()}
+        return own if jax.process_count() == 1 else json.loads(agreed_text(json.dumps(own)))
 
     def keep(self, evaluated: Evaluated, last: bool) -> None:
         """Record an evaluated round, in the leader."""

@@ -1,12 +1,13 @@
 """When a run is evaluated, what it reports while it runs, and the interface of recorders."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Protocol
 
 from idiolect.runtime.evaluate import ClientScores
 from idiolect.runtime.private_rows import PrivateRows
 from idiolect.runtime.round import State
+from idiolect.study.run.rounds import all_settled, looked_at
 from idiolect.study.store.summary import Summary
 
 
@@ -47,6 +48,10 @@ class Recorder(Protocol):
         """Whether the evaluation of this round on these splits is stored."""
         ...
 
+    def losses(self) -> Mapping[str, Sequence[float]]:
+        """Every named model's pooled validation loss at all stored evaluations, in order."""
+        ...
+
     def keep(self, evaluated: Evaluated, last: bool) -> None:
         """Store one evaluated round; `last` marks the run's end."""
         ...
@@ -71,6 +76,15 @@ class Memory:
         """Never: a run in memory always starts anew."""
         return False
 
+    def losses(self) -> dict[str, list[float]]:
+        """Every named model's pooled validation loss, by evaluation."""
+        courses: dict[str, list[float]] = {}
+        for evaluated in self.history:
+            for scores, summary in evaluated.results:
+                if scores.split == "validation":
+                    courses.setdefault(scores.model, []).append(summary.loss)
+        return courses
+
     def keep(self, evaluated: Evaluated, last: bool) -> None:
         """Append the evaluation."""
         del last
@@ -86,6 +100,8 @@ class Schedule:
     """Which rounds are evaluated: every `eval_every`, the last, each of the last `tail`, and the start if `initial`.
 
     rounds: the last round. splits: the evaluated splits. models: names of the evaluated models, all if empty.
+    until_settled: evaluate after rounds 1, 2, 3, 4, 6, 9, ... instead, see `looked_at`, and stop early, where every
+    model's validation loss has stopped falling, see `settled`.
     """
 
     rounds: int
@@ -94,6 +110,7 @@ class Schedule:
     splits: tuple[str, ...] = ("train", "test")
     models: tuple[str, ...] = ()
     initial: bool = True
+    until_settled: bool = False
 
     def is_due(self, round: int) -> bool:
         """Whether a round is evaluated."""
@@ -101,8 +118,14 @@ class Schedule:
             return self.initial
         if round > self.rounds:
             return False
+        if self.until_settled:
+            return round in looked_at(self.rounds)
         return round % self.eval_every == 0 or round == self.rounds or round > self.rounds - self.tail
 
     def next_due(self, round: int) -> int:
         """The first round after this one that is evaluated."""
         return next(later for later in range(round + 1, self.rounds + 1) if self.is_due(later))
+
+    def is_over(self, round: int, losses: Mapping[str, Sequence[float]]) -> bool:
+        """Whether a run ends with this round. losses: of `Recorder.losses`, this round's among them."""
+        return round >= self.rounds or (self.until_settled and all_settled(losses))

@@ -161,7 +161,8 @@ class Workbench:
 
     def row(self, cell: Cell, method: Method, data: FederatedData, seed: int) -> RunRow:
         """Build the store's row of a run that has not started."""
-        config = cell.model_dump(mode="json", exclude={"methods", *Cell.PRESENTATION})
+        left_out = {"methods", *Cell.PRESENTATION}
+        config = {key: value for key, value in cell.recorded().items() if key not in left_out}
         config["method"] = {**methods.hyperparameters(methods.ALGORITHMS[method.name]), **method.spec}
         if self.model is not None:
             config["model"] = {"own": digest(str(self.model), bytes_of(self.model))}

@@ -22,6 +22,8 @@ from idiolect.metrics.registry import measured, metric_of, names_in
 from idiolect.models.registry import complete_spec
 from idiolect.study.spec.published import LOSS, Gap, Published, Strict
 
+ROUNDS = 200
+"""Rounds of every method at most where rounds = "auto"."""
 OWN_MODEL = "own"
 """Stands in a cell for a module of the user's, which is no specification."""
 Protocol = Literal["as-written", "as-published"]
@@ -68,16 +70,19 @@ class Cell(Strict):
     id: its name in folders and for --only. title: above its table. note: what a reader of its numbers should know
     beforehand; it stands above the table. data: a name of `idiolect list data`, or a table
     with the name and its settings. model: a name of `idiolect list models`, or a table likewise. methods: a
-    table each. rounds: of communication. cohort: clients per round (null: all). sampling: cohorts of a "fixed"
-    size, or each client by a coin of its own ("binomial"). eval_every: rounds between evaluations. select: the
-    round whose models the table shows; "last-10" is the mean over the last ten rounds, which are all evaluated;
-    "best-test" exists only in the protocol as-published. splits: evaluated splits. shared_init: all seeds start
-    from one initial model. tune: methods of the same name are settings of it, and validation data choose among
-    them. eval_clients: evaluate only this many clients, drawn once, the same for all methods and seeds (null:
-    all). new_splits: each seed also draws its own training and test samples (it is added to data.split_seed).
-    private: hold the clients' private states in memory or, for very many clients, in a file. gaps: published
-    differences to compare with, one table each. draw: named models in figures (all if empty). metric: used by
-    selection, figures and `hurt`, by default accuracy or mse; further metrics, separated by commas, are only
+    table each. rounds: of communication; "auto": at most 200, with stop = "settled" and select = "best-validation".
+    stop: after the "last" round, or before it where the validation loss has "settled"; then rounds 1, 2, 3, 4, 6, 9,
+    ... are evaluated. rate: of every method that sets none: its own default ("method"), a number, or by the curvature
+    measured on training rows ("auto"). cohort: clients per round (null: all). sampling: cohorts of a "fixed" size, or
+    each client by a coin of its own ("binomial"). eval_every: rounds between evaluations. select: the round whose
+    models the table shows; "last-10" is the mean over the last ten rounds, which are all evaluated; "best-test"
+    exists only in the protocol as-published. splits: evaluated splits. shared_init: all seeds start from one initial
+    model. tune: methods of the same name are settings of it, and validation data choose among them. eval_clients:
+    evaluate only this many clients, drawn once, the same for all methods and seeds (null: all). new_splits: each seed
+    also draws its own training and test samples (it is added to data.split_seed). private: hold the clients' private
+    states in memory or, for very many clients, in a file. gaps: published differences to compare with, one table
+    each. draw: named models in figures (all if empty). metric: used by selection, figures and `hurt`, by default
+    accuracy or mse; further metrics, separated by commas, are only
     measured.
     """
 
@@ -90,6 +95,8 @@ class Cell(Strict):
     data: dict[str, Any]
     model: dict[str, Any]
     rounds: Whole = Field(default=100, ge=1, le=MOST)
+    stop: Literal["last", "settled"] = "last"
+    rate: Number | Literal["auto", "method"] = "method"
     cohort: Number | None = Field(default=None, gt=0)
     sampling: Literal["fixed", "binomial"] = "fixed"
     eval_every: Whole = Field(default=10, ge=1, le=MOST)
@@ -104,6 +111,13 @@ class Cell(Strict):
     tune: bool = False
     draw: tuple[str, ...] = ()
     metric: str = ""
+
+    def recorded(self) -> dict[str, Any]:
+        """The settings as a folder holds them; `stop` and `rate` only where they are not as before they existed."""
+        values = self.model_dump(mode="json")
+        return {
+            key: value for key, value in values.items() if (key, value) not in (("stop", "last"), ("rate", "method"))
+        }
 
     def method(self, title: str) -> Method:
         """The method with this title."""
@@ -128,6 +142,10 @@ class Cell(Strict):
     def _named_model(cls, values: Any) -> Any:
         if not isinstance(values, dict):
             return values
+        if values.get("rounds") == "auto":
+            values = {**values, "rounds": ROUNDS, "stop": "settled"}
+            values.setdefault("select", "best-validation")
+            values.setdefault("splits", ("train", "validation", "test"))
         named = {key: {"name": values[key]} for key in ("data", "model") if isinstance(values.get(key), str)}
         return {**values, **named}
 
@@ -147,6 +165,10 @@ class Cell(Strict):
             raise ConfigError(f"cell '{self.id}': select = 'best-validation' needs 'validation' among its splits")
         if self.select == "best-validation" and self.private == "file":
             raise ConfigError(f"cell '{self.id}': select = 'best-validation' keeps private states in memory only")
+        if self.stop == "settled" and "validation" not in self.splits:
+            raise ConfigError(f"cell '{self.id}': stop = 'settled' needs 'validation' among its splits")
+        if self.stop == "settled" and self.private == "file":
+            raise ConfigError(f"cell '{self.id}': stop = 'settled' keeps private states in memory only")
         if self.tune and "validation" not in self.splits:
             raise ConfigError(f"cell '{self.id}': tune = true chooses on validation data; add it to splits")
         if "test" not in self.splits:
@@ -333,19 +355,22 @@ def comparison_of(
     model: Mapping[str, Any],
     methods: Sequence[str | Mapping[str, Any]],
     *,
-    select: str = "last",
+    select: str = "",
     seeds: int = 1,
     first_seed: int = 0,
     title: str = "",
     **settings: Any,
 ) -> Experiment:
     """Build an experiment of one cell, named after its data. settings: more of the cell (rounds, cohort, ...)."""
+    automatic = settings.get("rounds") == "auto"
+    select = select or ("best-validation" if automatic else "last")
+    validated = automatic or select == "best-validation"
     cell = {
         "id": data_name,
         "data": dict(data),
         "model": dict(model),
         "select": select,
-        "splits": ["train", "validation", "test"] if select == "best-validation" else ["train", "test"],
+        "splits": ["train", "validation", "test"] if validated else ["train", "test"],
         "methods": [{"name": m} if isinstance(m, str) else dict(m) for m in methods],
         **settings,
     }

@@ -45,7 +45,8 @@ def claim(store: Store, experiment: Experiment, runs: Sequence[RunRow]) -> None:
 
 
 def _settings(cell: dict[str, Any]) -> dict[str, Any]:
-    return {key: value for key, value in cell.items() if key not in ("methods", *Cell.PRESENTATION)}
+    new = {"stop": "last", "rate": "method"}  # folders of earlier versions do not have them
+    return {key: value for key, value in {**new, **cell}.items() if key not in ("methods", *Cell.PRESENTATION)}
 
 
 def stored_experiment(store: Store) -> Experiment:

@@ -242,6 +242,17 @@ class Store:
         with self._db.reading():
             return [(int(round), _number(pooled), _number(loss)) for round, pooled, loss in rows]
 
+    def losses(self, run_id: str, split: str) -> dict[str, list[float]]:
+        """Each named model's loss over all samples of a split, at every evaluated round, in order."""
+        rows = self._db.execute(
+            "SELECT model, loss FROM evaluations WHERE run = ? AND split = ? ORDER BY model, round", (run_id, split)
+        )
+        courses: dict[str, list[float]] = {}
+        with self._db.reading():
+            for model, loss in rows:
+                courses.setdefault(str(model), []).append(_number(loss))
+        return courses
+
     def diagnostics(self, run_id: str) -> dict[str, list[tuple[int, float]]]:
         """The method's diagnostics: name -> (round, value) of every evaluated round; NaN for a missing value."""
         by_name: dict[str, list[tuple[int, float]]] = {}
