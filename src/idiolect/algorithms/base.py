@@ -144,6 +144,10 @@ class Algorithm(eqx.Module):
     """The models that every client can be evaluated with in every run, the method's own first; see `offered`."""
     everyone: ClassVar[bool] = False
     """All clients must take part in every round: a smaller cohort is refused before a run."""
+    by_curvature: ClassVar[bool] = True
+    """Whether `rate` is a step along a gradient, which 1 / curvature suits. A tree's shrinkage is none."""
+    settling: ClassVar[int] = 0
+    """Rounds before which a validation loss that does not fall says nothing, and a run is not stopped for it."""
 
     def __new__(cls, *_: Any, **settings: Any) -> Any:
         """Raise `ConfigError` for a setting that the method does not have, with the one that may be meant."""

@@ -88,6 +88,7 @@ class BoostedIntercept(Boosting):
     summary: ClassVar[str] = "boosted trees for all from summed histograms, on top of private intercepts"
     source: ClassVar[str] = "Friedman 2001; Chen, Guestrin, KDD 2016; Ke et al., NeurIPS 2017"
     model_names: ClassVar[tuple[str, ...]] = ("personal",)
+    settling: ClassVar[int] = 60  # about six trees after the bins
 
     client_smoothing: Scalar = 10.0
     client_l2: Scalar = 10.0

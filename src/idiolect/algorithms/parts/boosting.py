@@ -1,7 +1,7 @@
 """A client's side of boosted trees: its rows in bins, their scores, its own intercept, and the sums over its rows."""
 
 from collections.abc import Callable
-from typing import NamedTuple
+from typing import ClassVar, NamedTuple
 
 import equinox as eqx
 import jax
@@ -196,6 +196,8 @@ class Boosting(Algorithm):
     curvatures. bins: most bins of a feature, up to 255; a missing value has a bin of its own.
     intercept_penalty: mu, the penalty of an own intercept, in rows.
     """
+
+    by_curvature: ClassVar[bool] = False
 
     rate: Scalar = 0.1
     leaf_l2: Scalar = 0.0

@@ -41,12 +41,8 @@ _FIXED: dict[str, Mapping[str, Any]] = {
     "ifca": {"most_groups": 4},
     "boosted-intercept": {"leaves": 8, "trees": 100},
 }
-_RATES_OF_TREES = ("boosted-intercept", "local-trees")
-"""Their `rate` is the shrinkage of a tree, which does not depend on the features' scales."""
 _ROUNDS: Mapping[str, int] = {"fedavg-intercept": 14, "boosted-intercept": 400, "local-trees": 100}
 """The most rounds of methods with another kind of round: a Newton step, a pass over the rows, a tree."""
-_SETTLING: Mapping[str, int] = {"boosted-intercept": 60, "local-trees": 20}
-"""Rounds before which a validation loss that does not fall says nothing: the first trees are still growing."""
 _BY_ROWS = ("fedavg-intercept",)
 """Methods with an exact solver: their L2 weights are in rows, divided by the training rows of all clients."""
 DEFAULT = ("local", "fedavg", "fedavg-ft", "fedavg-intercept", "ditto", "ifca", "boosted-intercept")
@@ -101,7 +97,7 @@ def contestant(name: str, data: FederatedData, rate: float, rounds: int) -> Cont
             f"advice has no grid for {name}, which has no learning rate; choose among {', '.join(_GRIDS)}"
         )
     grid = {
-        key: [rate * value if key in _RATES and name not in _RATES_OF_TREES else value for value in values]
+        key: [rate * value if key in _RATES and cls.by_curvature else value for value in values]
         for key, values in _GRIDS.get(name, _OTHER).items()
     }
     if name in _BY_ROWS:
@@ -116,7 +112,7 @@ def contestant(name: str, data: FederatedData, rate: float, rounds: int) -> Cont
     settings = tuple({**fixed, **dict(zip(grid, values, strict=True))} for values in product(*grid.values()))
     assert len(settings) <= BUDGET
     kind: Kind = "alone" if name == "local" else "shared" if model == "global" else "personal"
-    return Contestant(name, kind, model, settings, _ROUNDS.get(name, rounds), _SETTLING.get(name, 0))
+    return Contestant(name, kind, model, settings, _ROUNDS.get(name, rounds), cls.settling)
 
 
 def contestants(names: Sequence[str], data: FederatedData, rate: float, rounds: int) -> list[Contestant]:

@@ -7,6 +7,7 @@ from typing import Any
 
 from jaxtyping import PyTree
 
+from idiolect.algorithms.base import Algorithm
 from idiolect.core.errors import DivergedError
 from idiolect.data.federated import FederatedData
 from idiolect.runtime.program import Program
@@ -80,7 +81,7 @@ class Engine:
         params: PyTree,
         on_progress: Callable[[str, Progress], None],
     ) -> RunRow:
-        schedule = schedule_of(cell, program.like.data)
+        schedule = schedule_of(cell, program.like.data, program.like.algorithm)
         metric = program.metrics[0] if cell.select == "best-validation" else None
         recorder = StoreRecorder(self.store, run, schedule, metric)
 
@@ -139,10 +140,11 @@ class Engine:
         record_predicted(self.store, recorder.run, predicted)
 
 
-def schedule_of(cell: Cell, data: FederatedData) -> Schedule:
-    """Build the evaluation schedule of a cell's runs, on the splits that have samples."""
+def schedule_of(cell: Cell, data: FederatedData, method: Algorithm) -> Schedule:
+    """Build the evaluation schedule of a cell's runs of a method, on the splits that have samples."""
     splits = tuple(split for split in cell.splits if data.split(split).count)
-    return Schedule(cell.rounds, cell.eval_every, cell.tail, splits, until_settled=cell.stop == "settled")
+    options = {"until_settled": cell.stop == "settled", "settling": method.settling}
+    return Schedule(cell.rounds, cell.eval_every, cell.tail, splits, **options)
 
 
 def models_of(program: Program, state: State, name: str) -> PyTree:
@@ -162,7 +164,7 @@ def follow(bench: Workbench, experiment: Experiment, work: Sequence[Group], save
             if program is None or program.like.data is not data:
                 program = bench.program(cell, method, problem)
             try:
-                schedule = schedule_of(cell, data)
+                schedule = schedule_of(cell, data, program.like.algorithm)
                 state = fit(program, schedule, seed=seed, params=problem.params, recorder=Together(None))
             except DivergedError:
                 continue

@@ -55,7 +55,7 @@ def load_finished(
     if checkpoint is None:
         raise StoreError(f"{path} is missing, and with it the trained state of run {row.id}; run it again")
     chooser = metrics[0] if the_cell.select == "best-validation" else None
-    recorder = StoreRecorder(store, row, schedule_of(the_cell, data), chooser)
+    recorder = StoreRecorder(store, row, schedule_of(the_cell, data, simulation.algorithm), chooser)
     states = {name: recorder.chosen(name, checkpoint.state) for name in simulation.offered}
     return Loaded(row, the_cell, the_method, data, Finished(simulation, params, metrics, states))
 

@@ -95,7 +95,7 @@ def rates_of(spec: Mapping[str, Any], smooth: float) -> dict[str, float]:
     so do methods without `rate`. All are rounded to three digits.
     """
     known = hyperparameters(ALGORITHMS[spec["name"]])
-    if "rate" not in known:
+    if "rate" not in known or not ALGORITHMS[spec["name"]].by_curvature:
         return {}
     has = {**known, **spec}
     rates = {"rate": 1 / smooth} | {key: 1 / smooth for key in _LIKE_RATE if known.get(key) is not None}

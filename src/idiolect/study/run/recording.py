@@ -101,7 +101,7 @@ class Schedule:
 
     rounds: the last round. splits: the evaluated splits. models: names of the evaluated models, all if empty.
     until_settled: evaluate after rounds 1, 2, 3, 4, 6, 9, ... instead, see `looked_at`, and stop early, where every
-    model's validation loss has stopped falling, see `settled`.
+    model's validation loss has stopped falling, see `settled`; but not before round `settling`.
     """
 
     rounds: int
@@ -111,6 +111,7 @@ class Schedule:
     models: tuple[str, ...] = ()
     initial: bool = True
     until_settled: bool = False
+    settling: int = 0
 
     def is_due(self, round: int) -> bool:
         """Whether a round is evaluated."""
@@ -128,4 +129,4 @@ class Schedule:
 
     def is_over(self, round: int, losses: Mapping[str, Sequence[float]]) -> bool:
         """Whether a run ends with this round. losses: of `Recorder.losses`, this round's among them."""
-        return round >= self.rounds or (self.until_settled and all_settled(losses))
+        return round >= self.rounds or (self.until_settled and round >= self.settling and all_settled(losses))
