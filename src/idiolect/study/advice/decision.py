@@ -5,17 +5,19 @@ are not: they are the ones that decide, not a sample of others. The gap of two c
 over all test rows; over divisions it has the corrected resampled t interval (`intervals.resampled`), which allows for
 the rows that divisions share.
 
-The rule. L is local training. Tested against L are every federated candidate and two policies that choose among the
-candidates by validation rows: `chosen` takes one candidate per division for all clients, `portfolio` one per client.
-Their p values are adjusted for their number: `chosen` has half of the error rate of 5 %, all others share the other
-half by Holm's rule, and the whole once `chosen` is better (Bretz et al., "A graphical approach to sequentially
+The rule. L is local training. Tested against L are every federated candidate and three policies that choose among the
+candidates by validation rows: `chosen` takes one candidate per division for all clients, `portfolio` one per client,
+`by-size` one for the clients with fewer rows than a limit, and L for the others.
+Their p values are adjusted for their number: `chosen` has four fifths of the error rate of 5 %, all others share the
+rest by Holm's rule, and the whole once `chosen` is better (Bretz et al., "A graphical approach to sequentially
 rejective multiple test procedures", Statistics in Medicine 28, 2009).
 1. Too few rows: with fewer than `FEWEST` test rows in a division, the verdict is inconclusive.
 2. Federate if a candidate or a policy is better than L after the adjustment. The answer is the candidate with the
    least validation loss, mean over divisions, among those that are better; among all if only a policy is. A personal
    one gives way to the best shared one of these, unless its loss is lower than that one's, the interval excluding 0.
 3. Do not federate if no candidate has a mean gain of a `MARGIN` of L's loss, and either all their intervals end below
-   it, or every shared model is surely worse than L: what all clients share is then not what each of them needs.
+   it, or every shared model is surely worse than L, and the policies' intervals end below it or their gains are not
+   positive: what all clients share is then not what each of them needs.
 4. Otherwise the verdict is inconclusive.
 A client gains or loses if its own gap is not 0 beyond noise; of the clients named so, at most 5 % are wrong on
 average (Benjamini, Hochberg, "Controlling the false discovery rate", JRSS B 1995). A client with fewer than
@@ -29,7 +31,7 @@ from typing import Literal
 import numpy as np
 from jaxtyping import Float, Int
 
-from idiolect.study.advice.scored import Candidate, by_client, mixed, portfolio
+from idiolect.study.advice.scored import Candidate, by_client, by_size, mixed, portfolio
 from idiolect.study.analyse.intervals import ALPHA, Difference, holm, resampled
 
 MARGIN = 0.05  # of Local's loss: a gain below does not matter
@@ -38,6 +40,9 @@ FEWEST_OF_CLIENT = 5
 
 CHOSEN = "chosen"
 """The policy that takes, in each division, the candidate with the least validation loss for all clients."""
+
+SHARE = 0.8
+"""Of the error rate, for `chosen`."""
 
 Outcome = Literal["alone", "shared", "personal", "unclear"]
 Call = Literal["gains", "loses", "cannot be told"]
@@ -127,9 +132,9 @@ def tested(
     gaps = [gap(one, local, ratio) for one in every]
     p_values = [1.0 if each.p is None else each.p for each in gaps]
     first = next(place for place, one in enumerate(every) if one.name == CHOSEN)
-    gate = min(2 * p_values[first], 1.0) if gaps[first].mean > 0 else 1.0
+    gate = min(p_values[first] / SHARE, 1.0) if gaps[first].mean > 0 else 1.0
     rest = holm([p for place, p in enumerate(p_values) if place != first])
-    adjusted = [min(max(gate, p), 2 * p, 1.0) for p in rest]
+    adjusted = [min(max(gate, p), p / (1 - SHARE), 1.0) for p in rest]
     adjusted.insert(first, gate)
     return tuple(Tested(one.name, str(one.kind), each, p) for one, each, p in zip(every, gaps, adjusted, strict=True))
 
@@ -149,7 +154,7 @@ def decide(
     local = next(one for one in candidates if one.kind == "alone")
     federated = [one for one in candidates if one is not local]
     policy, _ = chosen_by_validation(candidates, owners, len(clients))
-    policies = [policy, portfolio(candidates, owners, len(clients))[0]]
+    policies = [policy, portfolio(candidates, owners, len(clients))[0], by_size(candidates, owners, len(clients))]
     results = tested(federated, policies, local, ratio)
     by_name = {one.name: one for one in results}
     better = ranked([one for one in federated if by_name[one.name].better])
@@ -178,7 +183,11 @@ def decide(
         outcome, why = "alone", "the federated models have the same loss as local training in every division"
     elif all(each.mean < least for each in gaps) and all(each.below(least) for each in gaps[: len(federated)]):
         outcome, why = "alone", f"no federated model gains {100 * MARGIN:g} % of the loss of local training"
-    elif all(each.mean < least for each in gaps) and all(by_name[one.name].gap.below(0) for one in order["shared"]):
+    elif (
+        all(each.mean < least for each in gaps)
+        and all(by_name[one.name].gap.below(0) for one in order["shared"])
+        and all(each.below(least) or each.mean <= 0 for each in gaps[len(federated) :])
+    ):
         outcome = "alone"
         why = "one shared model is worse, beyond noise, and no federated one gains what matters"
     elif by_name[used.name].gap.low is None:

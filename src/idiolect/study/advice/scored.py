@@ -91,6 +91,7 @@ def mixed(
 
 
 NAME = "portfolio"
+BY_SIZE = "by-size"
 FEWEST_ROWS = 5
 """Validation rows below which a client's spread of gains says too little."""
 
@@ -116,11 +117,37 @@ def portfolio(
 ) -> tuple[Candidate, list[Int[np.ndarray, "clients"]]]:
     """The portfolio of these candidates and its choices in each division.
 
-    The federation's choice, with the least validation loss over all rows of the division, is every client's default.
+    Every candidate is tried as the default that a client keeps unless its rows surely prefer another, see
+    `preferred`; the default whose portfolio has the least validation loss over all rows of the division stays.
     """
     choices: list[Int[np.ndarray, "clients"]] = []
     for draw in range(len(candidates[0].test)):
         losses = np.stack([one.validation[draw] for one in candidates])
-        default = int(losses.mean(axis=1).argmin())
-        choices.append(np.asarray([preferred(losses[:, owners[0] == i], default) for i in range(clients)]))
+        rows = [losses[:, owners[0] == i] for i in range(clients)]
+        tried = [np.asarray([preferred(own, default) for own in rows]) for default in range(len(candidates))]
+        means = [losses[each[owners[0]], np.arange(losses.shape[1])].mean() for each in tried]
+        choices.append(tried[int(np.argmin(means))])
     return mixed(NAME, "portfolio", choices, candidates, owners), choices
+
+
+def by_size(candidates: Sequence[Candidate], owners: Sequence[Int[np.ndarray, "_"]], clients: int) -> Candidate:
+    """The policy that federates small clients only: one candidate below a number of rows, local training from there.
+
+    Candidate and limit are those with the least validation loss over all rows of the division.
+    """
+    local = next(place for place, one in enumerate(candidates) if one.kind == "alone")
+    sizes = np.bincount(owners[0], minlength=clients)
+    order = np.argsort(sizes, kind="stable")
+    ends = np.append(np.flatnonzero(np.diff(sizes[order])) + 1, clients)  # clients of one size stay together
+    choices: list[Int[np.ndarray, "clients"]] = []
+    for draw in range(len(candidates[0].test)):
+        sums = np.stack(
+            [np.bincount(owners[0], weights=one.validation[draw], minlength=clients) for one in candidates]
+        )
+        gains = np.cumsum((sums[local] - sums)[:, order], axis=1)[:, ends - 1]
+        place, end = np.unravel_index(int(gains.argmax()), gains.shape)
+        choice = np.full(clients, local)
+        if gains[place, end] > 0:
+            choice[order[: ends[end]]] = place
+        choices.append(choice)
+    return mixed(BY_SIZE, "policy", choices, candidates, owners)

@@ -143,8 +143,14 @@ class Engine:
 def schedule_of(cell: Cell, data: FederatedData, method: Algorithm) -> Schedule:
     """Build the evaluation schedule of a cell's runs of a method, on the splits that have samples."""
     splits = tuple(split for split in cell.splits if data.split(split).count)
-    options = {"until_settled": cell.stop == "settled", "settling": method.settling}
-    return Schedule(cell.rounds, cell.eval_every, cell.tail, splits, **options)
+    return Schedule(
+        cell.rounds,
+        cell.eval_every,
+        cell.tail,
+        splits,
+        until_settled=cell.stop == "settled",
+        settling=method.settling,
+    )
 
 
 def models_of(program: Program, state: State, name: str) -> PyTree:
