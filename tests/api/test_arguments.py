@@ -2,6 +2,7 @@
 
 import subprocess
 import sys
+from dataclasses import replace
 from pathlib import Path
 
 import equinox as eqx
@@ -12,12 +13,14 @@ import pytest
 
 import idiolect
 from idiolect.api.arguments import (
+    automatic,
     check_data,
     check_model_argument,
     method_of,
     methods_named,
     names_of,
     seed_of,
+    specification_of,
     splits_of,
     whole,
 )
@@ -140,3 +143,25 @@ def test_plain_values_are_taken_as_they_are_meant():
     assert splits_of("test") == splits_of(["test"]) == ("test",)
     check_model_argument("mlr")
     check_model_argument(eqx.nn.Linear(1, 1, key=jax.random.key(0)))
+
+
+def test_rounds_and_rate_are_automatic_on_own_rows_with_validation_rows_only():
+    arrays = {name: (np.zeros((20, 1)), np.arange(20) % 2) for name in "ab"}
+    own, bare = (idiolect.data.from_arrays(arrays, validation=share) for share in (0.2, 0.0))
+    assert automatic(own, None, None) == ("auto", "auto")
+    assert automatic(bare, None, None) == (100, "method")
+    assert automatic(own, 7, None) == (7, "method")
+    assert automatic(own, None, 0.5) == ("auto", 0.5)
+    assert automatic(bare, "auto", "method") == ("auto", "method")
+    published = replace(own, provenance={"source": "synthetic"})
+    assert automatic(published, None, None) == (100, "method")
+    with pytest.raises(ConfigError, match=r"^rounds = 'many' must be a whole number of at least 1"):
+        automatic(own, "many", None)
+    with pytest.raises(ConfigError, match=r"^rate = 'fast' must be a number"):
+        automatic(own, None, "fast")
+
+
+def test_the_specification_of_a_method_holds_what_it_sets():
+    assert specification_of("fedavg") == specification_of(idiolect.FedAvg()) == {"name": "fedavg"}
+    assert specification_of(idiolect.FedAvg(rate=0.5)) == {"name": "fedavg", "rate": 0.5}
+    assert specification_of({"name": "fedavg", "rate": 0.1}) == {"name": "fedavg", "rate": 0.1}

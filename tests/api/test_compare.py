@@ -106,3 +106,14 @@ def test_the_headline_stands_above_the_table(data, capsys):
     first = capsys.readouterr().out.splitlines()[0]
     assert first.endswith(".")
     assert first.split(":")[0].split(" ")[0] in {"Use", "Do", "Inconclusive", "No"}
+
+
+def test_own_arrays_need_neither_methods_nor_settings():
+    rng = np.random.default_rng(0)
+    data = from_arrays({name: (rng.normal(size=(40, 2)), np.arange(40) % 2) for name in "ab"}, validation=0.2)
+    found = idiolect.compare(data, methods=["local", "fedavg"], quiet=True).results.experiment.cells[0]
+    assert (found.rounds, found.stop, found.select, found.model["name"]) == (200, "settled", "best-validation", "mlr")
+    assert all("rate" in method.spec for method in found.methods)
+    plain = idiolect.compare(data, "mlr", ["fedavg"], rounds=1, quiet=True).results.experiment.cells[0]
+    assert (plain.rounds, plain.stop, plain.select) == (1, "last", "last")
+    assert "rate" not in plain.methods[0].spec

@@ -185,3 +185,32 @@ def test_the_models_of_each_modality_are_compared_kept_and_loaded(tmp_path):
             assert not len(right) or right.mean() == pytest.approx(scores.values["accuracy"][index], abs=1e-6)
     with pytest.raises(ConfigError, match="unknown model of mmfl 'gyro'"):
         idiolect.compare(data, spec, [method | {"published": [{"model": "gyro", "value": 1.0}]}], quiet=True)
+
+
+def test_rounds_and_rates_by_themselves_end_with_the_least_validation_loss():
+    """One rule for all clients and few rows: more rounds overfit, so the best round is not the last one."""
+    rng = np.random.default_rng(0)
+    parts = {name: (rng.normal(size=(30, 4)), rng.normal(size=30)) for name in ("a", "b")}  # labels are noise
+    data = from_arrays(parts, task="regression", validation=0.3)
+    found = idiolect.run(data, algorithm="fedavg")
+    losses = [found_loss(one) for one in found.history if one.round]
+    assert losses[-1] == min(losses)
+    assert int(found.state.round) == found.history[-1].round < 200
+    method = found.evaluator.simulation.algorithm
+    assert (method.batch_size, method.rate < 1.0) == (0, True)
+    rounds = found.history[-1].round
+    same = idiolect.run(data, "linear", "fedavg", rounds=rounds, rate="auto")
+    np.testing.assert_allclose(found.scores("global").loss, same.scores("global").loss, rtol=1e-5)
+    assert idiolect.run(data, "linear", "fedavg", rounds=1).evaluator.simulation.algorithm == idiolect.FedAvg()
+
+
+def found_loss(evaluated):
+    return next(summary.loss for scores, summary in evaluated.results if scores.split == "validation")
+
+
+def test_rounds_by_themselves_need_validation_rows_and_memory(data, tmp_path):
+    bare = from_arrays({"a": (np.zeros((9, 1)), np.arange(9) % 2)}, validation=0.0)
+    with pytest.raises(ConfigError, match=r"^rounds = 'auto' needs validation rows; give rounds a number"):
+        idiolect.run(bare, "mlr", "fedavg", rounds="auto")
+    with pytest.raises(ConfigError, match=r"^rounds = 'auto' keeps private states in memory; give rounds a number"):
+        idiolect.run(data, "mlr", "local", rounds="auto", private=tmp_path / "states.sqlite")

@@ -12,10 +12,11 @@ from idiolect.algorithms.registry import build as build_method
 from idiolect.algorithms.registry import register, specification
 from idiolect.core.errors import ConfigError, DataError, kind_of, unknown
 from idiolect.core.random import MOST_SEED
-from idiolect.core.settings import whole
+from idiolect.core.settings import checked, whole
 from idiolect.data.federated import SPLITS, FederatedData
 from idiolect.data.sets.registry import SOURCES
 from idiolect.models.adapt import refuse_model
+from idiolect.study.run.automatic import is_own
 
 ModelSpec: TypeAlias = eqx.Module | Mapping[str, Any] | str
 Method: TypeAlias = Algorithm | type[Algorithm] | Mapping[str, Any] | str
@@ -71,6 +72,12 @@ def methods_named(methods: Any) -> list[str | Mapping[str, Any]]:
     ]
 
 
+def specification_of(method: Any) -> Mapping[str, Any]:
+    """The specification of one method with the settings that it sets: all that are written, or not the default."""
+    spec = _named(method)
+    return {"name": spec} if isinstance(spec, str) else spec
+
+
 def names_of(methods: Any) -> list[str]:
     """The names of methods of which settings are tried anyway. Raises `ConfigError` for one that sets something."""
     named = methods_named(methods)
@@ -107,6 +114,22 @@ def check_model_argument(model: Any) -> None:
     """Raise `ConfigError` unless this is an Equinox module, a name or a specification; it says what to do."""
     if not isinstance(model, eqx.Module | Mapping | str) or isinstance(model, Algorithm):
         refuse_model(model)
+
+
+def automatic(data: FederatedData, rounds: Any, rate: Any) -> tuple[Any, Any]:
+    """(rounds, rate) with their defaults in place of None.
+
+    On a table or arrays with validation rows, rounds are "auto". Elsewhere they are 100. The rate is "auto" where
+    rounds are, else "method". Raises `ConfigError` for another word.
+    """
+    if rounds is None:
+        rounds = "auto" if is_own(data) and data.validation.count else 100
+    if rate is None:
+        rate = "auto" if isinstance(rounds, str) and rounds == "auto" else "method"
+    rounds = rounds if isinstance(rounds, str) and rounds == "auto" else whole("rounds", rounds, least=1)
+    if not isinstance(rate, str) or rate not in ("auto", "method"):
+        rate = checked(float, rate, "rate")
+    return rounds, rate
 
 
 def seed_of(value: Any) -> int:

@@ -14,14 +14,16 @@ from rich.table import Table
 from idiolect.api.arguments import (
     Method,
     ModelSpec,
+    automatic,
     check_data,
     check_model_argument,
     method_of,
     seed_of,
+    specification_of,
     splits_of,
     whole,
 )
-from idiolect.core.errors import ConfigError, unknown
+from idiolect.core.errors import ConfigError, require, unknown
 from idiolect.core.losses import SampleLoss
 from idiolect.core.settings import checked
 from idiolect.data.federated import FederatedData
@@ -31,10 +33,12 @@ from idiolect.runtime.compiled import use_compilation_cache
 from idiolect.runtime.evaluate import ClientScores, Evaluator, client_model
 from idiolect.runtime.program import Program
 from idiolect.runtime.round import State
+from idiolect.study.run.automatic import default_model, with_rates
 from idiolect.study.run.loop import fit
 from idiolect.study.run.personalized import Finished, Personalized
-from idiolect.study.run.recording import Evaluated, Memory, Schedule
+from idiolect.study.run.recording import Best, Evaluated, Memory, Schedule
 from idiolect.study.spec.assemble import problem_of
+from idiolect.study.spec.experiment import ROUNDS
 from idiolect.study.store.summary import Summary, summarise
 
 Model = TypeVar("Model", bound=eqx.Module)
@@ -165,10 +169,11 @@ class Run:
 
 def run(
     data: FederatedData,
-    model: ModelSpec,
-    algorithm: Method,
+    model: ModelSpec | None = None,
+    algorithm: Method = "fedavg-ft",
     *,
-    rounds: int = 100,
+    rounds: int | Literal["auto"] | None = None,
+    rate: float | Literal["auto", "method"] | None = None,
     cohort: float | None = None,
     sampling: Literal["fixed", "binomial"] = "fixed",
     seed: int = 0,
@@ -185,9 +190,15 @@ def run(
     """Run one method and keep everything in memory.
 
     Args:
-        model: Any Equinox module that maps one sample to outputs, or a name or specification of the zoo ("mlr").
+        model: Any Equinox module that maps one sample to outputs, or a name or specification of the zoo. By default
+            linear regression ("linear") or logistic regression ("mlr").
         algorithm: A method, `idiolect.PFedMe(rate=0.01)`, or as in `compare`: "pfedme", {"name": "pfedme", "rate":
             0.01}.
+        rounds: "auto": until the validation loss stops falling, at most 200. The run then ends with the round in
+            which the method's first named model has the least validation loss. "auto" is the default on a table or
+            arrays with validation rows. Elsewhere, and with a file of private states, the default is 100.
+        rate: Learning rates that the method leaves at their defaults: "auto" by the curvature of the training loss,
+            a number, or the "method"'s own. The default is "auto" where rounds is, else "method".
         cohort: Clients per round, all by default.
         loss: Of one sample, (output, label) -> scalar; by default the specification's, else cross-entropy or half
             squared error.
@@ -205,19 +216,32 @@ def run(
     """
     check_data(data)
     method, seed = method_of(algorithm), seed_of(seed)
-    rounds, eval_every = whole("rounds", rounds, least=1), whole("eval_every", eval_every, least=1)
+    rounds, rate = automatic(data, 100 if rounds is None and private is not None else rounds, rate)
+    eval_every = whole("eval_every", eval_every, least=1)
     cohort, l2 = checked(float | None, cohort, "cohort"), checked(float | None, l2, "l2")
     block, eval_clients = checked(int | None, block, "block"), checked(int | None, eval_clients, "eval_clients")
     splits = splits_of(splits)
     metrics = measured(data.task, names_in(metric))
     use_compilation_cache()
+    model = default_model(data) if model is None else model
     check_model_argument(model)
     problem = problem_of(data, model, seed)
     problem = replace(problem, l2=problem.l2 if l2 is None else l2, loss=loss or problem.loss)
-    simulation = problem.simulation(method, cohort=cohort, sampling=sampling, rounds=rounds, block=block, debug=debug)
-    program, memory = Program([simulation], clients=eval_clients, metrics=metrics), Memory()
+    method = with_rates(method, specification_of(algorithm), problem, rate)
+    most, settled = (ROUNDS, True) if rounds == "auto" else (rounds, False)
+    require(not settled or private is None, "rounds = 'auto' keeps private states in memory; give rounds a number")
+    require(
+        not settled or data.validation.count > 0,
+        "rounds = 'auto' needs validation rows; give rounds a number, or divide the data with validation=0.15, say",
+    )
+    simulation = problem.simulation(method, cohort=cohort, sampling=sampling, rounds=most, block=block, debug=debug)
+    program = Program([simulation], clients=eval_clients, metrics=metrics)
+    splits = tuple(dict.fromkeys((*splits, "validation"))) if settled else splits
     nonempty = tuple(split for split in splits if data.split(split).count)
-    schedule = Schedule(rounds, eval_every, splits=nonempty)
+    schedule = Schedule(most, eval_every, splits=nonempty, until_settled=settled)
     file = None if private is None else Path(private)
+    memory = Best(model=method.model_names[0]) if settled else Memory()
     state = fit(program, schedule, seed=seed, recorder=memory, file=file)
+    if isinstance(memory, Best) and memory.state is not None:
+        return Run(data, problem.module, memory.history[: memory.best], memory.state, program.evaluator)
     return Run(data, problem.module, memory.history, state, program.evaluator)

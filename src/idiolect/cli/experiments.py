@@ -41,9 +41,6 @@ from idiolect.cli.options import (
 from idiolect.core.errors import ConfigError, StoreError
 from idiolect.core.loading import loading
 
-PUBLISHED = ("pfedme", "perfedavg", "fedavg-ft", "local", "global")
-"""The methods of `compare` on a data set that is known by name."""
-
 
 def demo(
     out: Out = None,
@@ -281,7 +278,7 @@ def compare(
         name,
         spec,
         {"name": START if model == "auto" else model},
-        names_in(methods_) or (default_methods() if own else PUBLISHED),
+        names_in(methods_) or default_methods(own),
         title=f"Comparison on {name}",
         rounds=rounds,
         rate=number_or_auto(rate, "auto" if own else "method"),

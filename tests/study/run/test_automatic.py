@@ -3,12 +3,14 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from idiolect.algorithms.registry import build
 from idiolect.data import from_arrays
 from idiolect.data.federated import FederatedData
-from idiolect.study.run.automatic import default_methods, default_metric, resolved
+from idiolect.study.run.automatic import default_methods, default_metric, default_model, is_own, resolved, with_rates
 from idiolect.study.run.launch import launch
 from idiolect.study.run.resolve import Workbench
 from idiolect.study.run.rounds import FIXED
+from idiolect.study.spec.assemble import problem_of
 from idiolect.study.spec.experiment import Experiment, comparison_of
 from tests.federations import federation, split_of
 
@@ -104,3 +106,35 @@ def test_a_stopped_and_resumed_run_ends_in_the_same_round_with_the_same_scores(t
     assert again.store.runs()[0].round == row.round
     for split in ("validation", "test"):
         assert again.store.losses(row.id, split) == whole.store.losses(row.id, split)
+
+
+@pytest.mark.parametrize(("rows", "size"), [(512, 0), (513, 64)])
+def test_batch_sizes_that_are_left_out_are_all_rows_of_small_clients(rows, size) -> None:
+    """Rows of zeros: z z' is 1 for the bias and |z|^2 is 1, so L is 1 with all rows and 1 + 1 / 64 with batches."""
+    data = federation(split_of([(np.zeros((n, 1), np.float32), np.zeros(n, np.float32)) for n in (2, rows)]))
+    given = {"name": "fedavg", "batch_size": 7, "label": "given"}
+    cell = resolved(experiment(["fedavg", given, "mocha"], rate="auto"), Workbench(data=data)).cells[0]
+    assert cell.method("fedavg").spec["batch_size"] == size
+    assert cell.method("fedavg").spec["rate"] == (1.0 if size == 0 else 0.985)
+    assert cell.method("given").spec["batch_size"] == 7
+    assert cell.method("given").spec["rate"] == 0.875
+    assert "batch_size" not in cell.method("mocha").spec
+    assert f"Batch sizes that were not set are {'all rows of a client' if size == 0 else '64 rows'}." in cell.note
+
+
+def test_a_method_takes_the_same_settings_outside_of_an_experiment() -> None:
+    problem = problem_of(line(), "linear")
+    spec = {"name": "ditto", "prox_weight": 1.0}
+    method = with_rates(build(spec), spec, problem, "auto")
+    cell = resolved(experiment([spec], rate="auto"), Workbench(data=problem.data)).cells[0]
+    assert method == build(cell.methods[0].spec)
+    assert with_rates(build(spec), spec, problem, "method") == build(spec)
+    assert with_rates(build(spec), spec, problem, 0.5) == build({**spec, "rate": 0.5})
+    assert with_rates(build({"name": "mocha"}), {"name": "mocha"}, problem, 0.5) == build({"name": "mocha"})
+
+
+def test_a_table_and_arrays_are_own_data_with_their_methods_and_model() -> None:
+    assert is_own(line())
+    assert not is_own(federation(split_of([(np.zeros((4, 1), np.float32), np.zeros(4, np.float32))])))
+    assert default_model(line()) == "linear"
+    assert default_methods(own=False) == ["pfedme", "perfedavg", "fedavg-ft", "local", "global"]

@@ -10,7 +10,7 @@ from idiolect.metrics.registry import METRICS
 from idiolect.runtime.private_rows import PrivateRows
 from idiolect.runtime.round import State
 from idiolect.study.run.recorder import StoreRecorder, Together
-from idiolect.study.run.recording import Evaluated, Memory, Progress, Recorder, Schedule
+from idiolect.study.run.recording import Best, Evaluated, Memory, Progress, Recorder, Schedule
 from idiolect.study.store.summary import summarise
 from tests.report.stores import scored
 
@@ -140,3 +140,17 @@ def test_the_next_due_round_is_the_first_one_later(eval_every, tail, initial):
 def test_the_round_itself_is_not_the_next():
     schedule = Schedule(7, 3)
     assert [schedule.next_due(round) for round in range(7)] == [3, 3, 3, 6, 6, 6, 7]
+
+
+def test_the_best_state_is_a_copy_of_the_round_with_the_least_loss_and_never_the_start():
+    best = Best(model="global")
+    for round, loss in ((0, 0.1), (1, 0.9), (2, 0.5), (3, 0.7)):
+        scores = scored("global", "validation", np.asarray([1.0]), np.asarray([4]))
+        summary = replace(summarise(scores, METRICS["accuracy"]), loss=loss)
+        kept = state(round)
+        best.keep(Evaluated(round, [(scores, summary)], kept, 2.0, 0.5, {}), last=round == 3)
+        if round == 2:
+            assert best.state.shared["w"] is not kept.shared["w"]
+    assert best.best == 3
+    assert int(best.state.round) == 2
+    assert len(best.history) == 4

@@ -8,6 +8,7 @@ from typing import Any, Literal
 from idiolect.algorithms import registry
 from idiolect.core.errors import ConfigError, require, unknown
 from idiolect.data.federated import FederatedData
+from idiolect.study.run.rates import whole_or_batch
 
 Kind = Literal["alone", "shared", "personal"]
 L2 = "model.l2"
@@ -15,8 +16,6 @@ BUDGET = 4
 """Settings of every method. A round is chosen, too, among the same ones for all."""
 
 STEPS = 10  # of a round
-WHOLE = 512  # the most training rows of a client for which a step sees all of them
-BATCH = 64  # rows of a step otherwise
 
 _RATES = ("rate", "finetune_rate")
 """Settings that are given in multiples of a safe rate, see `safe_rate`."""
@@ -106,7 +105,7 @@ def contestant(name: str, data: FederatedData, rate: float, rounds: int) -> Cont
     if name == "mocha":
         fixed["loss"] = "squared" if data.task == "regression" else "logistic"
     if "batch_size" in known:
-        fixed["batch_size"] = 0 if int(data.train.sizes.max()) <= WHOLE else BATCH
+        fixed["batch_size"] = whole_or_batch(int(data.train.sizes.max()))
     if "local_steps" in known:
         fixed["local_steps"] = STEPS
     settings = tuple({**fixed, **dict(zip(grid, values, strict=True))} for values in product(*grid.values()))

@@ -15,11 +15,24 @@ from idiolect.data.federated import FederatedData
 from idiolect.models import LinearRegression, MultinomialLogistic
 from idiolect.study.spec.assemble import Problem
 
+WHOLE = 512
+"""The most training rows of any client for which a step takes all rows of a client."""
+BATCH = 64
+"""Rows of a step otherwise."""
+
 _STEPS = 20  # power iterations: the largest eigenvalue to a few per cent, which is all that a step size needs
 _CLIENTS, _ROWS = 64, 64
 """Clients and rows of each on which the curvature of a model that is not linear is measured."""
 _LIKE_RATE = ("inner_rate", "adapt_rate", "finetune_rate", "personal_rate", "head_rate", "recon_rate")
 """Rates of a client's own gradient steps. Where the default is None the method takes `rate` already."""
+
+
+def whole_or_batch(largest: int) -> int:
+    """The batch size of a method that sets none: 0 (all rows of a client) up to `WHOLE` rows, else `BATCH`.
+
+    largest: training rows of the client that has most. Gradients of all rows are exact and allow the largest rate.
+    """
+    return 0 if largest <= WHOLE else BATCH
 
 
 def safe_rate(data: FederatedData, linear: bool) -> float:

@@ -1,8 +1,12 @@
 """When a run is evaluated, what it reports while it runs, and the interface of recorders."""
 
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Protocol
+
+import jax
+import jax.numpy as jnp
 
 from idiolect.runtime.evaluate import ClientScores
 from idiolect.runtime.private_rows import PrivateRows
@@ -93,6 +97,27 @@ class Memory:
     def pause(self, state: State, seconds: float, compile_seconds: float) -> None:
         """Store nothing."""
         del state, seconds, compile_seconds
+
+
+@dataclass
+class Best(Memory):
+    """A memory that also copies the state of the round with the least pooled validation loss of one named model.
+
+    model: its name. best: the number of evaluations up to that round, 0 before any counts. The start, round 0, does
+    not count. state: of that round; only states in memory can be copied.
+    """
+
+    model: str = ""
+    best: int = 0
+    state: State | None = None
+
+    def keep(self, evaluated: Evaluated, last: bool) -> None:
+        """Append the evaluation; copy its state where the loss is smaller than in all earlier rounds."""
+        super().keep(evaluated, last)
+        course = self.losses()[self.model]
+        first = sum(one.round == 0 for one in self.history)
+        if evaluated.round and course[-1] < min(course[first:-1], default=math.inf):
+            self.best, self.state = len(self.history), jax.tree.map(jnp.copy, evaluated.state)
 
 
 @dataclass(frozen=True)
