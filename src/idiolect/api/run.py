@@ -216,7 +216,7 @@ def run(
     """
     check_data(data)
     method, seed = method_of(algorithm), seed_of(seed)
-    rounds, rate = automatic(data, 100 if rounds is None and private is not None else rounds, rate)
+    most, rule = automatic(data, 100 if rounds is None and private is not None else rounds, rate)
     eval_every = whole("eval_every", eval_every, least=1)
     cohort, l2 = checked(float | None, cohort, "cohort"), checked(float | None, l2, "l2")
     block, eval_clients = checked(int | None, block, "block"), checked(int | None, eval_clients, "eval_clients")
@@ -227,8 +227,8 @@ def run(
     check_model_argument(model)
     problem = problem_of(data, model, seed)
     problem = replace(problem, l2=problem.l2 if l2 is None else l2, loss=loss or problem.loss)
-    method = with_rates(method, specification_of(algorithm), problem, rate)
-    most, settled = (ROUNDS, True) if rounds == "auto" else (rounds, False)
+    method = with_rates(method, specification_of(algorithm), problem, rule)
+    most, settled = (ROUNDS, True) if most == "auto" else (most, False)
     require(not settled or private is None, "rounds = 'auto' keeps private states in memory; give rounds a number")
     require(
         not settled or data.validation.count > 0,

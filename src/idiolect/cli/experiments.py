@@ -218,11 +218,11 @@ def compare(
     table: Table = None,
     data: Data = None,
     methods_: Annotated[
-        str, typer.Option("--methods", metavar="METHODS", help="Comma-separated, see 'idiolect list methods'.")
-    ] = "",
+        str | None, typer.Option("--methods", metavar="METHODS", help="Comma-separated, see 'idiolect list methods'.")
+    ] = None,
     model: ModelName = "auto",
-    rounds: RoundsOrAuto = "",
-    rate: RateOrAuto = "",
+    rounds: RoundsOrAuto = None,
+    rate: RateOrAuto = None,
     cohort: Cohort = None,
     sampling: SamplingKind = "fixed",
     seeds: Seeds = None,
@@ -273,14 +273,14 @@ def compare(
         check_output(out, Path(spec["path"]))
     bench, own = Workbench(data_dir, debug=debug), spec["name"] == "table"
     changed = assignments(set_)
-    rounds = changed.pop("rounds", None) or number_or_auto(rounds, "auto" if own else 100)
+    most = changed.pop("rounds") if "rounds" in changed else number_or_auto(rounds, "auto" if own else 100)
     experiment = comparison_of(
         name,
         spec,
         {"name": START if model == "auto" else model},
-        names_in(methods_) or default_methods(own),
+        default_methods(own) if methods_ is None else names_in(methods_),
         title=f"Comparison on {name}",
-        rounds=rounds,
+        rounds=most,
         rate=number_or_auto(rate, "auto" if own else "method"),
         cohort=cohort,
         sampling=sampling,

@@ -113,7 +113,7 @@ ModelName = Annotated[
 ]
 Rounds = Annotated[int, typer.Option("--rounds", metavar="N", help="Communication rounds.")]
 RoundsOrAuto = Annotated[
-    str,
+    str | None,
     typer.Option(
         "--rounds",
         metavar="N",
@@ -122,7 +122,7 @@ RoundsOrAuto = Annotated[
     ),
 ]
 RateOrAuto = Annotated[
-    str,
+    str | None,
     typer.Option(
         "--rate",
         metavar="RATE",
@@ -250,9 +250,9 @@ def names_in(text: str) -> list[str]:
     return [name.strip() for name in text.split(",") if name.strip()]
 
 
-def number_or_auto(text: str, default: Any) -> Any:
+def number_or_auto(text: str | None, default: Any) -> Any:
     """The value of --rounds or --rate: a number, or a word as it is; the default where the option is not given."""
-    return default if not text else value_of(text)
+    return default if text is None else value_of(text)
 
 
 def seeding(seeds: int | None, splits: int | None) -> dict[str, Any]:

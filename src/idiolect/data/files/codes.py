@@ -41,7 +41,7 @@ def _codes(content: bytes) -> Int[np.ndarray, "_"]:
     for begin in range(1, len(text) - 1, _STEP):
         end = min(begin + _STEP, len(text) - 1)
         before, here, after = text[begin - 1 : end - 1], text[begin:end], text[begin + 1 : end + 1]
-        # Bytes wrap around: below 10 are digits, below 12 are also the point and the slash, which stand in numbers.
+        # Bytes wrap around: below 10 are digits, below 12 are also the point and the slash, which numbers contain.
         zeros = (here == ord("0")) & (after - np.uint8(ord("0")) < 10) & (before - np.uint8(ord(".")) >= 12)
         places = np.flatnonzero(zeros) + begin
         if len(places):

@@ -235,7 +235,7 @@ def _encoding(content: bytes) -> str:
 
 
 def _is_utf8(content: bytes) -> bool:
-    """Whether the bytes are UTF-8, looked at piece by piece: as one text they take up to four times the memory."""
+    """Whether the bytes are UTF-8, read piece by piece: as one text they take up to four times the memory."""
     if content.isascii():
         return True
     decoder = codecs.getincrementaldecoder("utf-8")()

@@ -160,7 +160,7 @@ def _rounds(cell: Cell) -> str:
 
 
 def _falling(results: Results, cell: Cell) -> frozenset[tuple[str, str]] | None:
-    """The models whose validation loss still fell at the last round, in any seed; None where no run stops early."""
+    """The models with a validation loss that still fell at the last round, in any seed; None without early stop."""
     if cell.stop != "settled":
         return None
     rows = [(method.title, row) for method in cell.methods for row in results.finished(cell, method)]

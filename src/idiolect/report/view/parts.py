@@ -135,7 +135,7 @@ class Part:
     muted: settings that validation data did not choose. times: where only seconds are compared. at: the value of the
     setting that differs between the parts of a view. by_seed: whether the compared score over all samples is known
     for each seed, so that differences can be tested. graphs, sweep: as in report.json, empty if there are
-    none; `missing` says why. falling: models whose validation loss still fell at the last round; None where
+    none; `missing` says why. falling: models with a validation loss that still fell at the last round; None where
     runs have a fixed number of rounds. distances, confusion, residuals: of a line, a list over clients. only:
     (methods, models) to draw; all methods, and each one's first model, if empty.
     """

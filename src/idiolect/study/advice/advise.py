@@ -24,7 +24,6 @@ from idiolect.study.advice.together import side_by_side
 from idiolect.study.analyse.intervals import Difference
 from idiolect.study.run.rates import safe_rate
 from idiolect.study.run.resolve import bytes_of
-from idiolect.study.run.rounds import looked_at
 from idiolect.study.spec.experiment import digest
 from idiolect.study.store.provenance import provenance
 
@@ -209,8 +208,9 @@ def _notes(
 ) -> tuple[str, ...]:
     data = draws.first
     notes = [
-        f"every method: {BUDGET} settings, {STEPS} steps per round, {len(looked_at(rounds))} rounds evaluated up to "
-        f"{rounds}; in each division the setting and the round with the least validation loss",
+        f"every method: at most {BUDGET} settings and {rounds} rounds of {STEPS} steps (Newton and trees have rounds "
+        "of their own); the worse half of the settings stops early; in each division the setting and the round with "
+        "the least validation loss",
         *data.notes,
     ]
     if data.task == "classification":
@@ -224,7 +224,7 @@ def _notes(
             )
     for one in choices:
         if one.diverged:
-            notes.append(f"{one.name}: {one.diverged} of {draws.count * BUDGET} runs diverged, none was chosen")
+            notes.append(f"{one.name}: {one.diverged} runs diverged, none was chosen")
         if not one.finite:
             notes.append(f"{one.name} diverged with every setting in some division and is left out")
         late = sum(round == rounds for round in one.rounds)

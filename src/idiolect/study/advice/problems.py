@@ -225,7 +225,7 @@ def newton(
         going = reached & (-slope / 2 > enough)
         if not at.classes or not going.any():
             break
-        if 2 * going.sum() <= len(going):  # most are solved: go on with the others only
+        if 2 * going.sum() <= len(going):  # most are solved: continue with the others only
             kept = np.flatnonzero(going)
             at, active, enough = at.take(kept), active[kept], enough[kept]
             theta, logits, value, penalty = theta[kept], logits[kept], value[kept], penalty[kept]

@@ -106,7 +106,7 @@ def race(field: Field, contestant: Contestant, check: Callable[[], None] = lambd
     """Run every setting on every division; the evaluated round and the setting with the least validation loss stay.
 
     The rule is that of all contestants: training continues until validation loss no longer falls, as far as the
-    evaluated rounds show, and after round `HALF` only the better half of a division's settings goes on (successive
+    evaluated rounds show, and after round `HALF` only the better half of a division's settings continues (successive
     halving). Test rows are predicted once, by the frozen choice. check: called at each evaluation; what it raises
     ends the race.
     """
@@ -117,7 +117,7 @@ def race(field: Field, contestant: Contestant, check: Callable[[], None] = lambd
     everyone = simulations * draws.count
     program = Program(everyone, members, devices=Devices(rows=len(members)), metrics=(metric,))
     size, seeds = len(settings), [0] * len(members)
-    going = np.arange(len(members)).reshape(draws.count, size)  # the members that go on, in each division
+    going = np.arange(len(members)).reshape(draws.count, size)  # the members that continue, in each division
     capacity = program.capacity(seeds, contestant.rounds)
     states = program.start(everyone, seeds, [field.problem.params] * len(members))
     kept: State | None = None

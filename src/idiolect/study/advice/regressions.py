@@ -250,7 +250,7 @@ def _by_folds(
         x[place, : len(labels), :-1], x[place, : len(labels), -1] = rows, 1
         y[place, : len(labels)], fold[place, : len(labels)] = labels, folds_of(labels, classes)
     basis = None
-    if width > most:  # the weights lie in the span of the rows: fewer coordinates, the same problem
+    if width > most:  # the weights are in the span of the rows: fewer coordinates, the same problem
         basis = np.linalg.svd(x[..., :-1], full_matrices=False)[2]
         x = np.concatenate([x[..., :-1] @ basis.transpose(0, 2, 1), x[..., -1:]], axis=2)
     held_out = (fold[:, None] == np.arange(FOLDS)[:, None]).reshape(count * FOLDS, most)
