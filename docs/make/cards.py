@@ -21,11 +21,12 @@ NOTES = tomllib.loads((Path(__file__).parent / "notes.toml").read_text())
 PROOFS: dict[str, dict[str, str]] = tomllib.loads((Path(__file__).parent / "proofs.toml").read_text())
 """By method: the name of a test without `test_`, and the sentence that it proves."""
 FAMILIES = {
-    "Near a shared model": "pfedme ditto apfl l2gd perfedavg reptile fedavg-ft",
+    "Near a shared model": "fedavg-intercept pfedme ditto apfl l2gd perfedavg reptile fedavg-ft",
     "A shared body, private heads": "pflego fedper fedrep lg-fedavg fedbabu fedrecon",
     "Several modalities": "mmfl mmfl-fusion",
     "Related by a graph or a matrix": "fedu dfedu mocha",
     "Groups that are found": "ifca",
+    "Trees": "boosted-intercept local-trees",
     "One model for all": "fedavg fedprox scaffold feddane afl fedadam fedyogi fedadagrad fedsgd one-shot",
     "The two ends": "local global",
 }

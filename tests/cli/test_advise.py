@@ -83,13 +83,13 @@ def test_ctrl_c_keeps_what_is_finished_and_the_same_command_goes_on(
     def interrupted(*_: object) -> None:
         raise KeyboardInterrupt
 
-    for name, code in (("race", "nothing was kept; begin again"), ("baselines", "resume")):
+    for name, code in (("regressions", "nothing was kept; begin again"), ("trees", "resume")):
         with monkeypatch.context() as patched:
             patched.setattr(f"idiolect.study.advice.advise.{name}", interrupted)
             stopped = commandline(*typed)
         assert stopped[:2] == (130, "")
         assert stopped[2].endswith(f"stopped; {code} with: {shlex.join(['idiolect', *typed])}\n")
-        assert Path("in two").exists() == (name == "baselines")
+        assert Path("in two").exists() == (name == "trees")
     for command in (("report", "in two"), ("show", "in two"), ("resume", "in two")):
         code, out, err = commandline(*command)
         assert (code, out) == (1, "")

@@ -40,26 +40,26 @@ def test_more_rounds_are_asked_for_where_they_would_still_help(advice: Advice) -
 
 
 def test_a_sign_is_that_of_the_loss_not_of_the_gain(advice: Advice) -> None:
-    gain = replace(advice.decision.federated, mean=0.1, low=-0.1, high=0.3)
-    decision = replace(advice.decision, outcome="unclear", federated=gain, loss=1.0)
+    gain = replace(advice.decision.gain, mean=0.1, low=-0.1, high=0.3)
+    decision = replace(advice.decision, outcome="unclear", gain=gain, loss=1.0)
     assert "-10.0 % (95 % interval -30.0 to +10.0)" in answer(replace(advice, decision=decision))
 
 
 def test_a_gain_without_an_interval_has_the_reason(advice: Advice, tmp_path: Path) -> None:
     none = Difference(0.1, None, None, None, 3, "equal in every division")
     clients = tuple(replace(one, gap=none) for one in advice.decision.clients)
-    decision = replace(advice.decision, federated=none, shared=none, beyond=none, loss=1.0, clients=clients)
+    decision = replace(advice.decision, gain=none, beyond=none, loss=1.0, clients=clients)
     lines = tuple(replace(line, gap=none) if line.gap else line for line in advice.lines)
     for outcome, shown in (("unclear", "-10.0 %"), ("shared", "-10.0 %")):
         changed = replace(advice, decision=replace(decision, outcome=outcome), lines=lines)
         assert f"{shown} (no interval: equal in every division)" in answer(changed)
     text = page(changed)
     assert "| +0.1 [—: equal in every division] |" in text
-    assert "personal ones: +0.1 [—: equal in every division]." in text
+    assert "personal one: +0.1 [—: equal in every division]." in text
     write_advice(changed, tmp_path)
     frame = pd.read_csv(tmp_path / "clients.csv")
     assert frame[["gap_low", "gap_high"]].isna().all(axis=None)
-    assert stored_advice(tmp_path).decision.federated == none
+    assert stored_advice(tmp_path).decision.gain == none
 
 
 def test_the_page_names_every_client_and_candidate(advice: Advice) -> None:

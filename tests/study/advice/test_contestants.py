@@ -3,8 +3,11 @@ import pytest
 
 from idiolect.core.errors import ConfigError
 from idiolect.data.federated import FederatedData
-from idiolect.study.advice.contestants import _GRIDS, BUDGET, DEFAULT, contestant, contestants
+from idiolect.study.advice.contestants import _GRIDS, BUDGET, DEFAULT, L2, contestant, contestants, defaults
 from tests.federations import federation, split_of
+
+SINGLE = ("boosted-intercept",)
+"""Trees at one rate: of all their rounds, the passes over the rows, validation data choose."""
 
 
 def small() -> FederatedData:
@@ -14,43 +17,43 @@ def small() -> FederatedData:
 
 
 def test_every_contestant_has_the_same_budget_and_the_two_ends_are_there() -> None:
-    for names in (*DEFAULT.values(), ("reptile",), ()):
-        found = contestants(names, small(), 0.5)
+    for names in (defaults(True), defaults(False), ("reptile",), ("apfl", "fedu", "mocha"), ()):
+        found = contestants(names, small(), 0.5, 60)
         assert [one.name for one in found[:2]] == ["local", "fedavg"]
-        assert {len({str(dict(s)) for s in one.settings}) for one in found} == {BUDGET}
+        assert {len({str(dict(s)) for s in one.settings}) for one in found if one.name not in SINGLE} == {BUDGET}
 
 
 def test_kinds_are_what_a_client_gets() -> None:
-    kinds = {one.name: one.kind for one in contestants(("ditto", "scaffold"), small(), 0.5)}
+    kinds = {one.name: one.kind for one in contestants(("ditto", "scaffold"), small(), 0.5, 60)}
     assert kinds == {"local": "alone", "fedavg": "shared", "ditto": "personal", "scaffold": "shared"}
 
 
 def test_rates_are_multiples_of_the_safe_one() -> None:
-    once, twice = (contestants((), small(), rate)[0].settings for rate in (0.1, 0.2))
+    once, twice = (contestants((), small(), rate, 60)[0].settings for rate in (0.1, 0.2))
     assert [2 * one["rate"] for one in once] == [two["rate"] for two in twice]
 
 
 def test_bad_names_are_refused() -> None:
     for names, message in ((("dito",), "ditto"), (("ditto", "ditto"), "twice"), (("global",), "pools")):
         with pytest.raises(ConfigError, match=message):
-            contestants(names, small(), 0.1)
+            contestants(names, small(), 0.1, 60)
 
 
 @pytest.mark.parametrize(("rows", "batch"), [(512, 0), (513, 64)])
 def test_a_step_sees_all_rows_of_clients_with_up_to_512(rows, batch) -> None:
     data = federation(split_of([(np.ones((n, 1), np.float32), np.ones(n, np.float32)) for n in (2, rows)]))
-    for one in contestants(("fedavg-ft", "reptile"), data, 0.5):
+    for one in contestants(("fedavg-ft", "reptile"), data, 0.5, 60):
         assert {(s["batch_size"], s["local_steps"], s.get("finetune_steps")) for s in one.settings} == {
             (batch, 10, 20 if one.name == "fedavg-ft" else None)
         }
-    for settings in contestant("fedsgd", data, 0.5).settings:
+    for settings in contestant("fedsgd", data, 0.5, 60).settings:
         assert settings.keys() == {"rate", "batch_size"}
 
 
 def test_a_method_without_a_grid_and_a_rate_is_refused(monkeypatch) -> None:
     monkeypatch.delitem(_GRIDS, "mocha")
     with pytest.raises(ConfigError, match="no grid for mocha, which has no learning rate; choose among local,"):
-        contestant("mocha", small(), 0.5)
+        contestant("mocha", small(), 0.5, 60)
 
 
 @pytest.mark.parametrize(
@@ -60,8 +63,8 @@ def test_a_method_without_a_grid_and_a_rate_is_refused(monkeypatch) -> None:
 def test_mocha_has_the_loss_of_the_task_and_no_steps(changes, loss) -> None:
     data = federation(split_of([(np.ones((2, 1), np.float32), np.array([0, 1], np.float32))] * 2), **changes)
     fixed = {"relationship": "learned", "passes": 2, "omega_every": 2, "loss": loss}
-    expected = [{**fixed, "coupling": c, "shrinkage": s} for c in (0.3, 3.0, 30.0) for s in (0.01, 0.3)]
-    assert list(contestant("mocha", data, 0.5).settings) == expected
+    expected = [{**fixed, "coupling": c, "shrinkage": s} for c in (0.3, 3.0) for s in (0.01, 0.3)]
+    assert list(contestant("mocha", data, 0.5, 60).settings) == expected
 
 
 def test_rates_of_the_grids_are_multiples_of_the_safe_rate() -> None:
@@ -73,29 +76,43 @@ def test_rates_of_the_grids_are_multiples_of_the_safe_rate() -> None:
         "fedavg": "model.l2",
         "ditto": "prox_weight",
         "fedavg-ft": "finetune_rate",
+        "ifca": "groups",
     }
     grids = {
-        name: [(s["rate"], s[field]) for s in contestant(name, small(), 2.0).settings]
+        name: [(s["rate"], s[field]) for s in contestant(name, small(), 2.0, 60).settings]
         for name, field in fields.items()
     }
     assert grids == {
-        "apfl": [(rate, mixture) for rate in (0.5, 2.0) for mixture in (0.25, 0.5, 0.75)],
-        "fedu": [(rate, coupling) for rate in (0.5, 2.0) for coupling in (0.001, 0.01, 0.03)],
-        "fedavg": [(rate, l2) for rate in (0.5, 2.0) for l2 in (0.0, 0.03, 0.2)],
-        "local": [(rate, l2) for rate in (0.5, 2.0) for l2 in (0.0, 0.03, 0.2)],
-        "ditto": [(rate, weight) for rate in (0.5, 2.0) for weight in (0.03, 0.2, 1.0)],
-        "fedavg-ft": [(rate, fine) for rate in (0.5, 2.0) for fine in (0.02, 0.2, 2.0)],
+        "apfl": [(2.0, mixture) for mixture in (0.2, 0.4, 0.6, 0.8)],
+        "fedu": [(2.0, coupling) for coupling in (0.001, 0.003, 0.01, 0.03)],
+        "fedavg": [(2.0, l2) for l2 in (0.0, 0.01, 0.05, 0.2)],
+        "local": [(2.0, l2) for l2 in (0.0, 0.01, 0.05, 0.2)],
+        "ditto": [(2.0, weight) for weight in (0.03, 0.1, 0.3, 1.0)],
+        "fedavg-ft": [(2.0, fine) for fine in (0.02, 0.2, 0.6, 2.0)],
+        "ifca": [(2.0, groups) for groups in (1.0, 2.0, 3.0, 4.0)],
     }
-    assert [s["rate"] for s in contestant("reptile", small(), 2.0).settings] == [0.06, 0.12, 0.25, 0.5, 1.0, 2.0]
+    assert [s["rate"] for s in contestant("reptile", small(), 2.0, 60).settings] == [0.2, 0.6, 2.0, 6.0]
+
+
+def test_l2_weights_of_an_exact_solver_are_in_rows_of_all_clients() -> None:
+    """Two clients have eight training rows each."""
+    assert [(s["intercept_penalty"], s[L2]) for s in contestant("fedavg-intercept", small(), 2.0, 60).settings] == [
+        (penalty, rows / 16) for penalty in (2.0, 10.0) for rows in (1.0, 30.0)
+    ]
+
+
+def test_methods_whose_round_is_another_thing_have_their_own_number_of_rounds() -> None:
+    found = {one.name: one.rounds for one in contestants(("fedavg-intercept", "boosted-intercept"), small(), 2.0, 9)}
+    assert found == {"local": 9, "fedavg": 9, "fedavg-intercept": 14, "boosted-intercept": 400}
 
 
 def test_the_methods_of_an_advice_where_none_are_named() -> None:
-    common = ("local", "fedavg", "fedavg-ft", "ditto")
-    assert dict(DEFAULT) == {"classification": (*common, "apfl"), "regression": (*common, "mocha")}
+    assert defaults(True) == list(DEFAULT)
+    assert defaults(False) == ["local", "fedavg", "fedavg-ft", "ditto", "ifca"]
 
 
 def test_a_contestant_has_its_title_and_the_model_that_is_scored() -> None:
-    found = contestants(("fedavg-ft", "ditto", "fedavg"), small(), 0.5)
+    found = contestants(("fedavg-ft", "ditto", "fedavg"), small(), 0.5, 60)
     assert [(one.name, one.title, one.model) for one in found] == [
         ("local", "Local", "local"),
         ("fedavg", "FedAvg", "global"),

@@ -3,10 +3,24 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
+from scipy.stats import t as student
 
-from idiolect.study.advice.decision import FEWEST_OF_CLIENT, MARGIN, Decision, best_by_validation, calls, decide, gap
+from idiolect.study.advice import decision as rule
+from idiolect.study.advice.decision import (
+    CHOSEN,
+    FEWEST_OF_CLIENT,
+    MARGIN,
+    SHARE,
+    Decision,
+    beating,
+    calls,
+    chosen_by_validation,
+    decide,
+    gap,
+    ranked,
+)
 from idiolect.study.advice.scored import Candidate
-from idiolect.study.analyse.intervals import resampled
+from idiolect.study.analyse.intervals import Difference, resampled
 
 CLIENTS, ROWS, DRAWS = 4, 10, 8
 OWNERS = np.repeat(np.arange(CLIENTS), ROWS)
@@ -16,8 +30,15 @@ NAMES = tuple(f"c{i}" for i in range(CLIENTS))
 def of(name: str, kind: str, loss: float, noise: float = 0.01, seed: int = 0, rows: int = ROWS) -> Candidate:
     """A candidate with this loss everywhere, and noise from row to row."""
     rng = np.random.default_rng([seed, *map(ord, name)])
-    made = tuple(loss + noise * rng.normal(size=CLIENTS * rows) for _ in range(DRAWS))
-    return Candidate(name, kind, made, made)
+    parts = [tuple(loss + noise * rng.normal(size=CLIENTS * rows) for _ in range(DRAWS)) for _ in range(2)]
+    return Candidate(name, kind, parts[0], parts[1])
+
+
+def ends(difference: Difference) -> tuple[float, float]:
+    """The ends of an interval that is there."""
+    assert difference.low is not None
+    assert difference.high is not None
+    return difference.low, difference.high
 
 
 def verdict(local: float, shared: float, personal: float, noise: float = 0.01) -> Decision:
@@ -43,7 +64,7 @@ def test_a_personal_model_must_beat_the_shared_one_or_the_shared_one_training_al
 
 def test_a_gain_that_surely_does_not_matter_is_no_reason_to_federate() -> None:
     worse = verdict(1.0, 1.0 - 0.5 * MARGIN, 1.0, noise=0.5)
-    assert worse.federated.high > MARGIN
+    assert ends(worse.gain)[1] > MARGIN
     assert worse.outcome == "unclear"
     assert verdict(1.0, 1.0, 1.0, noise=0.001).outcome == "alone"
 
@@ -52,7 +73,7 @@ def test_models_that_are_the_same_gain_nothing() -> None:
     """A gap that is 0 in every division has no interval, and nobody should federate for it."""
     local, same = of("local", "alone", 1.0), of("local", "shared", 1.0)
     found = decide([local, Candidate("fedavg", "shared", same.validation, same.test)], (OWNERS, OWNERS), NAMES, 1 / 3)
-    assert (found.federated.mean, found.federated.low, found.outcome) == (0, None, "alone")
+    assert (found.gain.mean, found.gain.low, found.outcome) == (0, None, "alone")
     assert found.why == "the federated models have the same loss as local training in every division"
     assert {one.call for one in found.clients} == {"cannot be told"}
     assert {one.p for one in found.clients} == {1.0}
@@ -66,8 +87,8 @@ def test_the_policy_is_chosen_by_validation_rows_of_its_division_alone() -> None
     owners = np.arange(CLIENTS)
     one = Candidate("a", "shared", (good, good + 1), (good + 7, good + 7))
     other = Candidate("b", "shared", (good + 1, good), (good + 3, good + 3))
-    chosen, names = best_by_validation("best", "shared", [one, other], (owners, owners))
-    assert names == ["a", "b"]
+    chosen, names = chosen_by_validation([one, other], (owners, owners), CLIENTS)
+    assert (chosen.name, chosen.kind, names) == (CHOSEN, "policy", ["a", "b"])
     np.testing.assert_array_equal(np.stack(chosen.test), [good + 7, good + 3])
 
 
@@ -105,7 +126,7 @@ def test_too_few_rows_are_too_few_whatever_the_gain() -> None:
     decision = decide(candidates, (owners, owners), NAMES, 1 / 3)
     assert decision.outcome == "unclear"
     assert "test rows" in decision.why
-    assert decision.personal is None
+    assert decision.beyond is None
 
 
 def constant(name: str, kind: str, losses: Sequence[float], validation: Sequence[float] | float) -> Candidate:
@@ -128,45 +149,134 @@ def decided(*candidates: Candidate) -> Decision:
     return decide([LOCAL, *candidates], (OWNERS, OWNERS), NAMES, 1 / 3)
 
 
-def test_a_personal_model_that_is_better_on_average_only_does_not_replace_the_shared_one() -> None:
-    """Its mean gain over the shared one is 0.1; the half-width 2.36 * 0.3 * sqrt(8 / 7 * (1 / 8 + 1 / 3)) = 0.51."""
-    shared = constant("fedavg", "shared", around(0.5, 0.001), 0.1)
-    decision = decided(shared, constant("ditto", "personal", around(0.4, 0.3), 0.2))
+def test_candidates_are_ranked_by_their_validation_loss_over_all_rows_and_divisions() -> None:
+    some = [constant(name, "shared", around(1.0, 0.1), [loss, 0.5]) for name, loss in (("a", 0.4), ("b", 0.1))]
+    assert [one.name for one in ranked([*some, constant("c", "alone", [9.0] * 8, 0.4)])] == ["b", "c", "a"]
+
+
+@pytest.mark.parametrize("sign", [1, -1])
+def test_p_values_are_adjusted_as_the_graph_of_bretz_and_others_says(sign: int) -> None:
+    """`chosen` has 80 % of the error rate, and passes it on to the others' Holm if it is better."""
+    gains = {"a": 0.17, "b": 0.42, CHOSEN: 0.2 * sign, "portfolio": -0.3, "by-size": 0.02}
+    kinds = dict(zip(gains, ("shared", "personal", "policy", "portfolio", "policy"), strict=True))
+    made = [constant(name, kinds[name], around(1 - gain, 0.1), 0.0) for name, gain in gains.items()]
+    found = rule.tested(made[:2], made[2:], LOCAL, 1 / 3)
+    assert [(one.name, one.kind) for one in found] == [*kinds.items()]
+    error = 0.1 * np.sqrt(8 / 7 * (1 / 8 + 1 / 3))
+    p = {name: 2 * float(student.sf(abs(gain) / error, DRAWS - 1)) for name, gain in gains.items()}
+    assert p["b"] < p["portfolio"] < p["a"] < p["by-size"]
+    first, second = 4 * p["b"], 3 * p["portfolio"]
+    holm = {"b": first, "portfolio": second, "a": 2 * p["a"], "by-size": p["by-size"]}
+    assert first < second < holm["a"] < holm["by-size"]
+    gate = p[CHOSEN] / 0.8 if sign > 0 else 1.0
+    expected = {name: min(max(gate, one), one / 0.2, 1.0) for name, one in holm.items()}
+    expected[CHOSEN] = gate
+    assert {one.name: one.p for one in found} == pytest.approx(expected, rel=1e-6)
+    better = {one.name for one in found if one.better}
+    assert better == ({"b", CHOSEN} if sign > 0 else {"b"})
+    assert SHARE == 0.8
+
+
+def test_the_gate_holds_back_what_is_sure_by_itself_only_within_the_whole_rate() -> None:
+    """One candidate besides two policies that equal local training: Holm triples its p, a fifth of the rate does 15."""
+    equal = [constant(name, "policy", [1.0] * 8, 0.0) for name in ("portfolio", "by-size")]
+    one = constant("a", "shared", around(0.76, 0.1), 0.0)
+    p = gap(one, LOCAL, 1 / 3).p
+    assert p is not None
+    for policy, expected in ((around(0.5, 0.01), 3 * p), (around(1.5, 0.01), 15 * p), ([1.0] * 8, 15 * p)):
+        found = rule.tested([one], [constant(CHOSEN, "policy", policy, 0.0), *equal], LOCAL, 1 / 3)
+        assert found[0].p == pytest.approx(min(expected, 1.0))
+        assert [each.p for each in found[2:]] == [1.0, 1.0]
+
+
+def test_a_personal_model_that_is_better_on_average_only_gives_way_to_the_shared_one() -> None:
+    """Its mean gain over the shared one is 0.1; the half-width 2.36 * 0.2 * sqrt(8 / 7 * (1 / 8 + 1 / 3)) = 0.34."""
+    shared = constant("fedavg", "shared", around(0.5, 0.001), 0.2)
+    decision = decided(shared, constant("ditto", "personal", around(0.4, 0.2), 0.1))
+    assert {one.name for one in decision.tested if one.better} >= {"fedavg", "ditto"}
     assert decision.beyond is not None
     assert decision.beyond.mean == pytest.approx(0.1)
-    assert decision.beyond.high - 0.1 == pytest.approx(2.364624 * 0.301 * np.sqrt(8 / 7 * (1 / 8 + 1 / 3)), rel=1e-2)
+    half = 2.364624 * 0.199 * np.sqrt(8 / 7 * (1 / 8 + 1 / 3))
+    assert ends(decision.beyond)[1] - 0.1 == pytest.approx(half, rel=1e-4)
     assert (decision.outcome, decision.method) == ("shared", "fedavg")
-    sure = decided(shared, constant("ditto", "personal", around(0.4, 0.01), 0.2))
+    assert decision.gain.mean == pytest.approx(0.5)
+    sure = decided(shared, constant("ditto", "personal", around(0.4, 0.01), 0.1))
     assert (sure.outcome, sure.method) == ("personal", "ditto")
+    assert sure.gain.mean == pytest.approx(0.6)
+    later = decided(shared, constant("ditto", "personal", around(0.4, 0.01), 0.3))
+    assert (later.outcome, later.method) == ("shared", "fedavg")  # validation rows rank it first
 
 
 def test_a_shared_model_that_does_not_surely_gain_is_not_advised_though_the_personal_one_is_no_better() -> None:
-    """The federated policy is the personal one, which surely gains; the shared one gains as much on average only."""
+    """The policies are the personal one, which surely gains; the shared one gains as much on average only."""
     decision = decided(
         constant("fedavg", "shared", around(0.5, 0.9), 0.2), constant("ditto", "personal", around(0.5, 0.01), 0.1)
     )
-    assert decision.shared.low < 0 < decision.shared.mean
     assert decision.beyond is not None
-    assert decision.beyond.low < 0
+    assert ends(decision.beyond)[0] < 0
     assert (decision.outcome, decision.method) == ("personal", "ditto")
 
 
-@pytest.mark.parametrize(("gain", "outcome"), [(0.8 * MARGIN, "alone"), (1.2 * MARGIN, "unclear")])
-def test_where_the_shared_model_surely_harms_a_mean_gain_that_matters_keeps_the_verdict_open(gain, outcome) -> None:
-    """The interval of the gain holds 0 and gains that matter; local training is advised only if the mean is small."""
+def test_the_advice_is_the_first_by_validation_among_those_that_are_better() -> None:
+    """The one that validation rows rank first is better on average only."""
     decision = decided(
+        constant("fedavg", "shared", around(0.5, 0.9), 0.1),
+        constant("ifca", "shared", around(0.8, 0.001), 0.3),
+        constant("ditto", "shared", around(0.9, 0.001), 0.2),
+    )
+    assert {one.name for one in decision.tested if one.better} == {"ifca", "ditto"}
+    assert (decision.outcome, decision.method, decision.share) == ("shared", "ditto", 0.0)
+
+
+def test_a_policy_alone_is_reason_enough() -> None:
+    """Each is good in the half of the divisions in which validation rows prefer it, and bad in the other."""
+    good, bad = around(0.5, 0.001)[:4], around(1.6, 0.001)[:4]
+    for kind, outcome in (("shared", "shared"), ("personal", "personal")):
+        decision = decided(
+            constant("one", kind, [*good, *bad], [0.1] * 4 + [0.8] * 4),
+            constant("other", kind, [*bad, *good], [0.9] * 4 + [0.2] * 4),
+        )
+        assert {one.name for one in decision.tested if one.better} == {CHOSEN, "portfolio", "by-size"}
+        assert (decision.outcome, decision.method, decision.share) == (outcome, "one", 0.5)
+        assert decision.gain.mean == pytest.approx(-0.05)
+        assert decision.why.startswith("the choice by validation rows is better than local training")
+
+
+@pytest.mark.parametrize(
+    ("gain", "validation", "outcome"),
+    [(0.8 * MARGIN, 0.05, "alone"), (1.2 * MARGIN, 0.05, "unclear"), (0.8 * MARGIN, 7.0, "unclear")],
+)
+def test_where_every_shared_model_surely_harms_a_mean_gain_that_matters_keeps_the_verdict_open(
+    gain: float, validation: float, outcome: str
+) -> None:
+    """The interval of the personal gain holds 0 and gains that matter; local training is advised only if the mean is
+    small, and if validation rows choose it too: otherwise the policies have the same interval."""
+    candidates = [
+        constant("local", "alone", [1.0] * 8, validation),
         constant("fedavg", "shared", around(2.0, 0.01), 0.2),
         constant("ditto", "personal", around(1 - gain, 0.5), 0.1),
-    )
-    assert decision.federated.mean == pytest.approx(gain)
-    assert decision.federated.low < 0 < MARGIN < decision.federated.high
-    assert decision.shared.high < 0
+    ]
+    decision = decide(candidates, (OWNERS, OWNERS), NAMES, 1 / 3)
+    assert (decision.method, decision.gain.mean) == ("ditto", pytest.approx(gain))
+    low, high = ends(decision.gain)
+    assert low < 0 < MARGIN < high
     assert decision.outcome == outcome
+    if outcome == "alone":
+        assert decision.why == "one shared model is worse, beyond noise, and no federated one gains what matters"
+    second = constant("ifca", "shared", around(1.01, 0.5), 0.3)  # one shared model that may be no worse
+    assert decide([*candidates, second], (OWNERS, OWNERS), NAMES, 1 / 3).outcome == "unclear"
+
+
+def test_a_candidate_whose_gain_may_matter_keeps_the_verdict_open_though_the_first_one_gains_nothing() -> None:
+    first = constant("fedavg", "shared", around(1.0, 0.001), 0.1)
+    assert decided(first).outcome == "alone"
+    for other, outcome in ((around(0.98, 0.01), "alone"), (around(0.98, 0.1), "unclear")):
+        assert decided(first, constant("ditto", "personal", other, 0.2)).outcome == outcome
 
 
 def test_the_margin_is_a_share_of_the_loss_of_local_training() -> None:
     """Of a loss of 10, a gain of 0.3 is 3 %, which does not matter, and 0.7 is 7 %, which does."""
-    local = constant("local", "alone", [10.0] * 8, 1.0)
+    local = constant("local", "alone", [10.0] * 8, 0.05)
     harmful = constant("fedavg", "shared", around(12.0, 0.01), 0.2)
     for gain, outcome in ((0.3, "alone"), (0.7, "unclear")):
         own = constant("ditto", "personal", around(10.0 - gain, 5.0), 0.1)
@@ -179,22 +289,20 @@ def test_the_margin_is_a_share_of_the_loss_of_local_training() -> None:
 
 
 @pytest.mark.parametrize(
-    ("personal_spread", "outcome", "used"), [(0.3, "shared", 0.5), (0.01, "personal", 0.6), (None, "unclear", None)]
+    ("validation", "more", "outcome", "share", "gain"),
+    [(0.2, 0.0, "shared", 5 / 8, 0.5), (0.15, 0.0, "personal", 3 / 8, 0.6), (0.2, 0.5, "unclear", 5 / 8, 0.0)],
 )
-def test_clients_are_called_under_the_candidate_that_is_advised(personal_spread, outcome, used) -> None:
-    """The federated policy takes the shared model in divisions 0 to 4 and the personal one in 5 to 7."""
-    validation = [0.1] * 5 + [0.3] * 3
-    shared = constant("fedavg", "shared", around(0.5, 0.001), validation)
-    own = constant("ditto", "personal", around(0.4, personal_spread or 0.3), 0.2)
-    if personal_spread is None:
-        shared, own = (replace(one, test=tuple(rows + 0.5 for rows in one.test)) for one in (shared, own))
+def test_clients_are_called_under_the_candidate_that_it_rests_on(
+    validation: float, more: float, outcome: str, share: float, gain: float
+) -> None:
+    """Validation rows prefer the shared model in divisions 0 to 4, and the personal one in 5 to 7."""
+    shared = constant("fedavg", "shared", around(0.5 + more, 0.001), [0.1] * 5 + [0.3] * 3)
+    own = constant("ditto", "personal", around(0.4 + more, 0.6 * more + 0.01), validation)
     decision = decided(shared, own)
-    assert decision.outcome == outcome
-    policy = [shared.test[i][0] if i < 5 else own.test[i][0] for i in range(8)]
-    expected = 1 - (np.mean(policy) if used is None else 1 - used)
-    assert [one.gap.mean for one in decision.clients] == pytest.approx([expected] * CLIENTS)
-    assert decision.share == pytest.approx(1.0 if used else 5 / 8)
+    assert (decision.outcome, decision.share) == (outcome, share)
     assert decision.method == ("ditto" if outcome == "personal" else "fedavg")
+    assert [one.gap.mean for one in decision.clients] == pytest.approx([gain] * CLIENTS)
+    assert decision.gain.mean == pytest.approx(gain)
     assert [one.rows for one in decision.clients] == [ROWS] * CLIENTS
     assert [one.name for one in decision.clients] == list(NAMES)
 
@@ -234,18 +342,37 @@ def test_the_fewest_test_rows_of_a_division_suffice() -> None:
         ]
         decision = decide(candidates, owners, NAMES, 1 / 3)
         assert (decision.outcome, decision.method) == (outcome, "fedavg")
-        assert decision.federated.mean == pytest.approx(0.5)
+        assert decision.gain.mean == pytest.approx(0.5)
 
 
 def test_the_reason_names_what_decided() -> None:
-    shared, own = constant("fedavg", "shared", around(0.5, 0.001), 0.1), constant("ditto", "personal", [0.5] * 8, 0.2)
-    better, no_better = "the federated models are better than local training", "personal ones are not better"
+    shared, own = constant("fedavg", "shared", around(0.5, 0.001), 0.2), constant("ditto", "personal", [0.5] * 8, 0.1)
+    own = replace(own, test=constant("", "", around(0.5, 0.002), 0.1).test)
+    better, no_better = "it is better than local training, beyond noise", "personal models are not better"
     assert decided(shared, own).why.startswith(better)
     assert no_better in decided(shared, own).why
     assert no_better not in decided(shared).why
-    personal = decided(shared, constant("ditto", "personal", around(0.3, 0.002), 0.2))
+    personal = decided(shared, constant("ditto", "personal", around(0.3, 0.002), 0.1))
     assert personal.outcome == "personal"
     assert personal.why.startswith(better)
     assert no_better not in personal.why
     nothing = decided(constant("fedavg", "shared", around(1.0, 0.001), 0.1))
-    assert (nothing.outcome, nothing.why.count("more than 5 % of the loss")) == ("alone", 1)
+    assert nothing.why == "no federated model gains 5 % of the loss of local training"
+    wide = decided(constant("fedavg", "shared", around(1.0, 0.9), 0.1))
+    assert (wide.outcome, wide.why) == ("unclear", "the interval of the gain holds 0 and gains that would matter")
+
+
+def test_trees_are_named_where_they_beat_every_candidate_and_policy_beyond_noise() -> None:
+    shared, own = constant("fedavg", "shared", around(0.5, 0.01), 0.1), constant("ditto", "personal", [0.6] * 8, 0.2)
+    bars = [
+        constant("own trees", "baseline", around(0.4, 0.02), 0.1),
+        constant("pooled trees", "pooled", around(0.3, 0.03), 0.1),
+        constant("pooled logistic", "pooled", around(0.1, 0.001), 0.1),  # no trees: not asked
+    ]
+    assert beating(bars, [shared, own, LOCAL], 1 / 3) == ("pooled trees", gap(bars[1], shared, 1 / 3))
+    assert beating(bars, [shared, own, LOCAL, constant("x", "policy", around(0.3, 0.2), 0.1)], 1 / 3) is None
+    assert beating(bars[2:], [shared], 1 / 3) is None
+    assert beating([], [shared], 1 / 3) is None
+    decision = decide([LOCAL, shared, own], (OWNERS, OWNERS), NAMES, 1 / 3, bars)
+    assert decision.trees == ("pooled trees", gap(bars[1], shared, 1 / 3))
+    assert decided(shared, own).trees is None

@@ -17,6 +17,7 @@ from idiolect.study.advice.advise import Advice, advise
 from idiolect.study.advice.pieces import RACE, Pieces, command_of, has_pieces, pieces_in
 from idiolect.study.advice.race import Raced
 from idiolect.study.advice.scored import Candidate
+from idiolect.study.advice.together import side_by_side
 
 QUESTION = {"splits": 2, "methods": {"local": [{"rate": 0.1}]}}
 
@@ -35,16 +36,22 @@ def raced(monkeypatch: pytest.MonkeyPatch) -> list[str]:
     names: list[str] = []
     race = module.race
 
-    def told(field: Any, contestant: Any, rounds: int) -> Raced:
+    def told(field: Any, contestant: Any, check: Any) -> Raced:
         names.append(contestant.name)
-        return race(field, contestant, rounds)
+        return race(field, contestant, check)
 
     monkeypatch.setattr(module, "race", told)
     return names
 
 
+@pytest.fixture
+def one_at_a_time(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The races run one after the other, in order."""
+    monkeypatch.setattr(module, "side_by_side", lambda work: side_by_side(work, workers=1))
+
+
 def stopping(monkeypatch: pytest.MonkeyPatch, name: str, method: str) -> None:
-    """Ctrl-C when a method's race begins, or when the baselines do."""
+    """Ctrl-C when a method's race begins, or when another step does."""
     real: Callable[..., Any] = getattr(module, name)
 
     def begins(*arguments: Any) -> Any:
@@ -55,12 +62,13 @@ def stopping(monkeypatch: pytest.MonkeyPatch, name: str, method: str) -> None:
     monkeypatch.setattr(module, name, begins)
 
 
+@pytest.mark.usefixtures("one_at_a_time")
 @pytest.mark.parametrize(
     ("name", "method", "kept", "again"),
     [
-        ("race", "fedavg", ["local"], ["fedavg", "ditto"]),
-        ("baselines", "", ["ditto", "fedavg", "local"], []),
-        ("decide", "", ["baselines", "ditto", "fedavg", "local"], []),
+        ("race", "fedavg", ["local", "regressions"], ["fedavg", "ditto"]),
+        ("trees", "", ["ditto", "fedavg", "local", "regressions"], []),
+        ("decide", "", ["ditto", "fedavg", "local", "regressions", "trees"], []),
     ],
 )
 def test_a_stopped_advice_goes_on_to_the_same_bits(
@@ -83,7 +91,7 @@ def test_a_stopped_advice_goes_on_to_the_same_bits(
 
 
 def test_before_the_first_piece_nothing_is_left(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    stopping(monkeypatch, "race", "local")
+    stopping(monkeypatch, "regressions", "")
     with pytest.raises(KeyboardInterrupt):
         ask(tmp_path / "new" / "a")
     assert not (tmp_path / "new").exists()
@@ -95,7 +103,7 @@ def test_before_the_first_piece_nothing_is_left(tmp_path: Path, monkeypatch: pyt
 
 def test_an_error_that_no_piece_helps_leaves_nothing(tmp_path: Path) -> None:
     with pieces_in(tmp_path / "a", QUESTION, "this") as pieces:
-        pieces.baselines(list)
+        pieces.bars("trees", list)
 
     def fails() -> list[Candidate]:
         raise ConfigError("scale the features")
@@ -119,7 +127,7 @@ def test_pieces_of_another_question_are_refused_and_stay(tmp_path: Path) -> None
 
 def test_pieces_whose_question_is_lost_are_refused(tmp_path: Path) -> None:
     with pieces_in(tmp_path, QUESTION, "this") as pieces:
-        pieces.baselines(list)
+        pieces.bars("trees", list)
     (tmp_path / RACE / "question.json").write_text("{")
     assert command_of(tmp_path) == ""
     with pytest.raises(StoreError, match="another question"), pieces_in(tmp_path, QUESTION, "this"):
@@ -151,8 +159,8 @@ def test_a_piece_that_cannot_be_read_is_computed_again(tmp_path: Path, damage: b
         raise AssertionError
 
     pieces = Pieces(tmp_path)
-    pieces.baselines(lambda: made)
-    for one, other in zip(pieces.baselines(never), made, strict=True):
+    pieces.bars("regressions", lambda: made)
+    for one, other in zip(pieces.bars("regressions", never), made, strict=True):
         assert (one.name, one.kind, one.right is None) == (other.name, other.kind, other.right is None)
         for part in ("validation", "test", "right"):
             for a, b in zip(getattr(one, part) or (), getattr(other, part) or (), strict=True):
@@ -160,20 +168,20 @@ def test_a_piece_that_cannot_be_read_is_computed_again(tmp_path: Path, damage: b
     (piece,) = tmp_path.glob("*.npz")
     piece.write_bytes(piece.read_bytes()[:-40] if damage == b"PK" else damage)
     with pytest.raises(AssertionError):
-        pieces.baselines(never)
-    assert pieces.baselines(lambda: made) is made
-    assert len(pieces.baselines(never)) == 2
+        pieces.bars("regressions", never)
+    assert pieces.bars("regressions", lambda: made) is made
+    assert len(pieces.bars("regressions", never)) == 2
 
 
 def test_without_a_folder_nothing_is_kept() -> None:
     with pieces_in(None, QUESTION, "") as pieces:
-        assert pieces.baselines(list) == []
+        assert pieces.bars("trees", list) == []
 
 
 def test_the_question_says_what_the_pieces_follow_from(tmp_path: Path) -> None:
     with pieces_in(tmp_path, QUESTION, "this") as pieces:
         assert not has_pieces(tmp_path)
-        pieces.baselines(list)
+        pieces.bars("trees", list)
     stored = json.loads((tmp_path / RACE / "question.json").read_text())
-    assert stored == {"command": "this", "asked": {"version": 1, **QUESTION}}
+    assert stored == {"command": "this", "asked": {"version": 2, **QUESTION}}
     assert has_pieces(tmp_path)

@@ -1,3 +1,5 @@
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
@@ -5,7 +7,7 @@ from idiolect.core.errors import ConfigError
 from idiolect.data import from_arrays
 from idiolect.study.advice.contestants import L2, STEPS, Contestant, contestants
 from idiolect.study.advice.draws import Draws, again
-from idiolect.study.advice.race import Field, Raced, field_of, race
+from idiolect.study.advice.race import HALF, Field, Raced, field_of, race
 from idiolect.study.run.rates import safe_rate
 from idiolect.study.run.rounds import looked_at
 
@@ -24,8 +26,8 @@ def field() -> Field:
 
 def runner(field: Field, name: str) -> tuple[Contestant, Raced]:
     data = field.draws.first
-    one = next(c for c in contestants((name,), data, safe_rate(data, True)) if c.name == name)
-    return one, race(field, one, ROUNDS)
+    one = next(c for c in contestants((name,), data, safe_rate(data, True), ROUNDS) if c.name == name)
+    return one, race(field, one)
 
 
 def descent(x: np.ndarray, y: np.ndarray, rate: float, l2: float, steps: int) -> np.ndarray:
@@ -63,6 +65,47 @@ def test_the_choice_is_the_best_on_validation_of_all_settings_and_rounds(field: 
     assert raced.choice.sent == (0, 0)
 
 
+def test_the_worse_half_of_the_settings_stops_half_way(field: Field) -> None:
+    """The slow ones without a penalty would overtake the fast ones, which the penalty holds back, after that."""
+    good = contestants(("local",), field.draws.first, 0.1, 14)[0]
+    pairs = [(0.012, 0.0), (0.3, 0.3), (0.0134, 0.0), (0.3, 0.32)]
+    one = replace(good, settings=tuple({**good.settings[0], "rate": rate, L2: l2} for rate, l2 in pairs))
+    raced = race(field, one)
+    for draw, data in enumerate(field.draws.data):
+        rows = [data.stored("train").client(i) for i in range(3)]
+        losses = {
+            round: [
+                loss_of([descent(x, y, rate, l2, STEPS * round) for x, y in rows], data, "validation")[0]
+                for rate, l2 in pairs
+            ]
+            for round in looked_at(14)
+        }
+        left = np.argsort(losses[HALF])[:2]
+        assert min(losses[14]) < min(losses[14][place] for place in left)
+        least = min([*(loss for round in losses if round <= HALF for loss in losses[round]),
+                     *(losses[14][place] for place in left)])  # fmt: skip
+        assert raced.choice.validation[draw] == pytest.approx(least, rel=1e-4)
+        assert raced.choice.settings[draw][L2] > 0
+
+
+def test_it_ends_where_the_loss_no_longer_falls_but_not_before_the_round_in_which_half_stops(field: Field) -> None:
+    """With a rate of 0 nothing ever falls: rounds are looked at until `HALF`. A method may ask for more of them."""
+    good = contestants(("local",), field.draws.first, 0.1, 60)[0]
+    for settling, expected in ((0, HALF), (14, 14)):
+        checks: list[bool] = []
+        one = replace(good, settings=({**good.settings[0], "rate": 1e-12},), settling=settling)
+        race(field, one, lambda checks=checks: checks.append(True))
+        assert len(checks) == looked_at(60).index(expected) + 1
+
+
+def test_what_the_check_raises_ends_the_race(field: Field) -> None:
+    def stops() -> None:
+        raise KeyError("stop")
+
+    with pytest.raises(KeyError, match="stop"):
+        race(field, contestants((), field.draws.first, 0.1, ROUNDS)[0], stops)
+
+
 def test_a_shared_model_is_one_for_all_and_costs_its_size_both_ways(field: Field) -> None:
     _, raced = runner(field, "fedavg")
     assert raced.choice.sent == (12, 12)  # two weights and a bias of four bytes
@@ -73,9 +116,9 @@ def test_a_shared_model_is_one_for_all_and_costs_its_size_both_ways(field: Field
 
 
 def test_a_run_that_diverges_is_never_chosen(field: Field) -> None:
-    good = contestants((), field.draws.first, 0.1)[0]
-    wild = Contestant("local", "alone", "local", (*good.settings[:1], {**good.settings[0], "rate": 1e30}))
-    raced = race(field, wild, ROUNDS)
+    good = contestants((), field.draws.first, 0.1, ROUNDS)[0]
+    wild = Contestant("local", "alone", "local", (*good.settings[:1], {**good.settings[0], "rate": 1e30}), ROUNDS)
+    raced = race(field, wild)
     assert raced.choice.diverged == field.draws.count
     assert all(setting == wild.settings[0] for setting in raced.choice.settings)
     assert np.isfinite(raced.choice.validation).all()

@@ -39,7 +39,7 @@ def cut(plain: dict[str, Any]) -> str:
 
 
 def other_version(plain: dict[str, Any]) -> str:
-    return json.dumps({**plain, "version": 2})
+    return json.dumps({**plain, "version": 3})
 
 
 def without(*keys: str) -> Any:
@@ -71,7 +71,7 @@ def changed(value: Any, *keys: Any) -> Any:
         (lambda _: "[1]", "is damaged"),
         (lambda _: "", "is damaged"),
         (lambda _: "[" * 100_000, "is damaged"),
-        (other_version, "has format 2, this version of idiolect reads 1"),
+        (other_version, "has format 3, this version of idiolect reads 2"),
         (without("version"), "is damaged"),
         (without("advice", "about"), "is damaged (about: "),
         (changed("perhaps", "advice", "decision", "outcome"), "is damaged (decision.outcome: "),
