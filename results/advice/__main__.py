@@ -91,7 +91,7 @@ def row_of(truth: str, draw: int, task: str) -> dict[str, Any]:
     advice = advise(federation(truth, draw, task), methods=METHODS[task], rounds=ROUNDS, with_baselines=False)
     decision = advice.decision
     calls = [client.call for client in decision.clients]
-    gain = decision.federated
+    gain = decision.gain
     values = (
         truth,
         draw,

@@ -70,7 +70,7 @@ def test_the_worse_half_of_the_settings_stops_half_way(field: Field) -> None:
     good = contestants(("local",), field.draws.first, 0.1, 14)[0]
     pairs = [(0.012, 0.0), (0.3, 0.3), (0.0134, 0.0), (0.3, 0.32)]
     one = replace(good, settings=tuple({**good.settings[0], "rate": rate, L2: l2} for rate, l2 in pairs))
-    raced = race(field, one)
+    raced, overtaken = race(field, one), 0
     for draw, data in enumerate(field.draws.data):
         rows = [data.stored("train").client(i) for i in range(3)]
         losses = {
@@ -81,11 +81,11 @@ def test_the_worse_half_of_the_settings_stops_half_way(field: Field) -> None:
             for round in looked_at(14)
         }
         left = np.argsort(losses[HALF])[:2]
-        assert min(losses[14]) < min(losses[14][place] for place in left)
+        overtaken += min(losses[14]) < min(losses[14][place] for place in left)
         least = min([*(loss for round in losses if round <= HALF for loss in losses[round]),
                      *(losses[14][place] for place in left)])  # fmt: skip
         assert raced.choice.validation[draw] == pytest.approx(least, rel=1e-4)
-        assert raced.choice.settings[draw][L2] > 0
+    assert overtaken > 0
 
 
 def test_it_ends_where_the_loss_no_longer_falls_but_not_before_the_round_in_which_half_stops(field: Field) -> None:
