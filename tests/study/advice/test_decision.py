@@ -178,7 +178,7 @@ def test_p_values_are_adjusted_as_the_graph_of_bretz_and_others_says(sign: int) 
 
 
 def test_the_gate_holds_back_what_is_sure_by_itself_only_within_the_whole_rate() -> None:
-    """One candidate and two policies that equal local training: Holm triples its p, a fifth of the rate makes it 15."""
+    """Two policies equal local training: Holm triples the p of the one candidate, a fifth of the rate makes it 15."""
     equal = [constant(name, "policy", [1.0] * 8, 0.0) for name in ("portfolio", "by-size")]
     one = constant("a", "shared", around(0.76, 0.1), 0.0)
     p = gap(one, LOCAL, 1 / 3).p

@@ -68,7 +68,7 @@ def test_the_choice_is_the_best_on_validation_of_all_settings_and_rounds(field: 
 def test_the_worse_half_of_the_settings_stops_half_way(field: Field) -> None:
     """The slow ones without a penalty would overtake the fast ones, which the penalty holds back, after that."""
     good = contestants(("local",), field.draws.first, 0.1, 14)[0]
-    pairs = [(0.012, 0.0), (0.3, 0.3), (0.0134, 0.0), (0.3, 0.32)]
+    pairs = [(0.015, 0.0), (0.3, 0.4), (0.017, 0.0), (0.3, 0.42)]
     one = replace(good, settings=tuple({**good.settings[0], "rate": rate, L2: l2} for rate, l2 in pairs))
     raced, overtaken = race(field, one), 0
     for draw, data in enumerate(field.draws.data):
