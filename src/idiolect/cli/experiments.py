@@ -230,14 +230,14 @@ def compare(
     seed: Annotated[int, typer.Option("--seed", rich_help_panel=MORE, metavar="N", help="The first seed.")] = 0,
     eval_every: EvalEvery = 10,
     select: Annotated[
-        str,
+        str | None,
         typer.Option(
             "--select",
             rich_help_panel=MORE,
             metavar="ROUND",
             help="Which round counts: last, last-10 or best-validation (default with --rounds auto, else last).",
         ),
-    ] = "",
+    ] = None,
     metric: MetricName = "",
     client: ClientColumn = "client",
     label: LabelColumn = "label",
@@ -261,6 +261,8 @@ def compare(
     every client's model.
     """
     source = one_table(table, data)
+    if select == "":
+        raise ConfigError("--select '' names no round; choose last, last-10 or best-validation")
     with loading():
         from idiolect.cli.execute import execute
         from idiolect.cli.inputs import START, data_spec, with_auto_model
@@ -285,7 +287,7 @@ def compare(
         cohort=cohort,
         sampling=sampling,
         eval_every=eval_every,
-        select=select,
+        select=select or "",
         metric=metric,
         first_seed=seed,
         **seeding(seeds, splits),
