@@ -8,7 +8,7 @@ from jaxtyping import Array, ArrayLike, Float, PRNGKeyArray
 
 from idiolect.algorithms.base import Start, Weighting, check
 from idiolect.algorithms.parts.averaging import Averaging
-from idiolect.algorithms.parts.solvers import Trainer, over_batches
+from idiolect.algorithms.parts.solvers import Trainer
 from idiolect.client.client import Client
 from idiolect.client.objective import Batch
 from idiolect.client.predictor import Models, Shared
@@ -75,16 +75,7 @@ class APFL(Averaging, Trainer):
             moved = jnp.clip(share - self.rate * tree.dot(tree.subtract(v, w), slope), 0, 1)
             return new_w, Own(new_v, jnp.where(jnp.asarray(number) == 0, moved, share).astype(share.dtype))
 
-        return over_batches(
-            client,
-            key,
-            step,
-            (view, private),
-            steps=self.local_steps,
-            batch_size=self.batch_size,
-            order=self.batches,
-            epochs=self.epochs,
-        )
+        return self.over_round(client, key, step, (view, private))
 
     def models(self, view: Params, private: Own, client: Client, key: PRNGKeyArray) -> Models:
         """personal: the mixture with the global model; global: w."""

@@ -12,7 +12,7 @@ from jaxtyping import Array, ArrayLike, Float, PRNGKeyArray, PyTree
 from idiolect.algorithms.base import Cohort, Start, check
 from idiolect.algorithms.parts.averaging import Averaging, Server
 from idiolect.algorithms.parts.newton import MOST, RISE, Newton, Sums, inverse
-from idiolect.algorithms.parts.solvers import Trainer, over_batches
+from idiolect.algorithms.parts.solvers import Trainer
 from idiolect.client.client import Client
 from idiolect.client.objective import Batch
 from idiolect.client.predictor import Models, Shared
@@ -114,31 +114,16 @@ class FedAvgIntercept(Averaging, Trainer):
             l2_of_w = client.objective.l2 * _intercept(carry[0])
             return w, b - self.rate * (of_b - excess - l2_of_w + penalty * b)
 
-        return over_batches(
-            client,
-            key,
-            step,
-            (view, private),
-            steps=self.local_steps,
-            batch_size=self.batch_size,
-            order=self.batches,
-            epochs=self.epochs,
-        )
+        return self.over_round(client, key, step, (view, private))
 
     def aggregate(self, shared: PyTree, cohort: Cohort, messages: PyTree) -> PyTree:
         """FedAvg's mean; or a Newton step on the cohort's sums."""
         if not isinstance(shared, Newton):
             return super().aggregate(shared, cohort, messages)
         # The sums already count samples; "uniform" gives every client the same weight.
-        samples = jnp.maximum(cohort.sizes, 1)
-        weights = cohort.weights(self.weighting) / samples
-        mean = jax.tree.map(
-            lambda leaf: (
-                jnp.einsum("k,k...->...", weights, jnp.where(_shaped(cohort.present, leaf), leaf, 0))
-                / jnp.sum(weights * samples)
-            ),
-            messages,
-        )
+        weights = cohort.weights(self.weighting) / jnp.maximum(cohort.sizes, 1)
+        clients = jnp.sum(weights) / jnp.sum(cohort.weights(self.weighting))
+        mean = jax.tree.map(lambda leaf: leaf * clients, tree.weighted_mean(messages, weights))
         share = cohort.expected / cohort.population
         if share >= 1:
             return shared.advance(mean)
@@ -239,11 +224,6 @@ def _damped(
     better = loss(moved) <= value + RISE * jnp.abs(value)  # else rounding would end it at sqrt(epsilon)
     next_scale = jnp.where(better, jnp.minimum(2 * scale, 1), scale / 4).astype(scale.dtype)
     return jnp.where(better, moved, b), next_scale, jnp.max(jnp.abs(direction)).astype(scale.dtype)
-
-
-def _shaped(present: Array, leaf: Array) -> Array:
-    """`present` with as many axes as `leaf`."""
-    return present.reshape(-1, *(1,) * (leaf.ndim - 1))
 
 
 def _place(params: PyTree) -> Callable[[PyTree], Any]:

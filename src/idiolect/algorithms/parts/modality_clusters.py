@@ -9,7 +9,7 @@ import jax.numpy as jnp
 from jaxtyping import Array, Bool, Float, Int, PRNGKeyArray, PyTree
 
 from idiolect.algorithms.base import Cohort, Start, Weighting, check
-from idiolect.algorithms.parts.solvers import LocalSteps, over_batches
+from idiolect.algorithms.parts.solvers import LocalSteps
 from idiolect.client.client import Client
 from idiolect.client.objective import Batch
 from idiolect.client.predictor import Models, Shared
@@ -138,16 +138,7 @@ class ModalityClusters(LocalSteps):
             decoder = tree.add_scaled(decoder, -rate, client.grad(decoder, batch, encoder))  # (6)
             return tree.merged(decoder, encoder)
 
-        end = over_batches(
-            client,
-            key,
-            step,
-            start,
-            steps=self.local_steps,
-            batch_size=self.batch_size,
-            order=self.batches,
-            epochs=self.epochs,
-        )
+        end = self.over_round(client, key, step, start)
         return Trained(end, client.answered(start), chosen)
 
     def choice(self, start: Params, client: Client, key: PRNGKeyArray) -> Int[Array, ""]:

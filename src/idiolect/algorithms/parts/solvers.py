@@ -219,6 +219,21 @@ class LocalSteps(Algorithm):
         """K_i, the number of a round's steps on a client."""
         return step_count(client, steps=self.local_steps, batch_size=self.batch_size, epochs=self.epochs)
 
+    def over_round(
+        self, client: Client, key: PRNGKeyArray, step: Callable[[Carry, Batch | None, ArrayLike], Carry], start: Carry
+    ) -> Carry:
+        """Take a round's steps from `start`, see `over_batches`."""
+        return over_batches(
+            client,
+            key,
+            step,
+            start,
+            steps=self.local_steps,
+            batch_size=self.batch_size,
+            order=self.batches,
+            epochs=self.epochs,
+        )
+
 
 class Rated(Algorithm):
     """A method with one learning rate: its first setting, wherever settings are listed.
