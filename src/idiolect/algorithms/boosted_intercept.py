@@ -224,9 +224,7 @@ class BoostedIntercept(Boosting):
         """personal: the finished trees with the client's own intercept and sides."""
         del key
         rows = self.advanced(view.model, private, client)
-        scores = len(view.model.linear)
-        outputs = 0 if client.objective.task == "regression" else max(scores, 2)
-        return {"personal": self.forest(view.model, rows, outputs)}
+        return {"personal": self.forest(view.model, rows, client)}
 
 
 def joint_derivatives(

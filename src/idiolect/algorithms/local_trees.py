@@ -97,6 +97,4 @@ class LocalTrees(Boosting):
         """local: the client's own trees."""
         del view, key
         own = self.prepared(private, client)
-        scores = len(own.rows.intercept)
-        outputs = 0 if client.objective.task == "regression" else max(scores, 2)
-        return {"local": self.forest(own.model, own.rows, outputs)}
+        return {"local": self.forest(own.model, own.rows, client)}

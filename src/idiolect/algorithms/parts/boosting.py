@@ -1,5 +1,6 @@
 """A client's side of boosted trees: its rows in bins, their scores, its own intercept, and the sums over its rows."""
 
+import math
 from collections.abc import Callable
 from typing import ClassVar, NamedTuple
 
@@ -265,11 +266,9 @@ class Boosting(Algorithm):
 
     def loss_of(self, client: Client) -> Loss:
         """The client's loss of the scores of one row."""
-        task = client.objective.task
 
         def loss(scores: Array, y: Array) -> Array:
-            kind = 0 if task == "regression" else max(len(scores), 2)
-            outputs = outputs_of(scores, kind)
+            outputs = outputs_of(scores, self.outputs_for(client, len(scores)))
             if client.outputs is not None:
                 blank = jnp.zeros(1, scores.dtype)
                 outputs = own_outputs(outputs[None], Batch(blank, blank, blank, client.outputs))[0]
@@ -328,9 +327,13 @@ class Boosting(Algorithm):
         done = jnp.minimum(model.done + 1, self.trees)
         return Model(edges, model.linear, jax.tree.map(put, model.grown, grown), done)
 
-    def forest(self, model: Model, rows: Rows, outputs: int) -> Personal:
+    def outputs_for(self, client: Client, scores: int) -> int:
+        """The `outputs` of a `Forest` with so many scores."""
+        return 0 if client.objective.task == "regression" else max(scores, 2)
+
+    def forest(self, model: Model, rows: Rows, client: Client) -> Personal:
         """The client's model: the finished trees with its own intercept and sides."""
-        grown = model.grown
+        grown, outputs = model.grown, self.outputs_for(client, len(model.linear))
         splits = Splits(grown.node, grown.feature, grown.cut, grown.missing)
         return Personal(Forest(splits, grown.value, rows.sides, model.linear, rows.intercept, model.done, outputs))
 
@@ -345,10 +348,7 @@ def placed(table: Table) -> Grown:
 
 def features_of(start: Start) -> int:
     """Numbers of one sample."""
-    size = 1
-    for length in start.feature_shape:
-        size *= length
-    return size
+    return math.prod(start.feature_shape)
 
 
 def width_of_message(features: int, bins: int, scores: int, asked: int, inputs: int) -> int:
