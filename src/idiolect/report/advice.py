@@ -63,8 +63,8 @@ def conclusion_of(advice: Advice) -> Conclusion:
         f"{about.num_clients} clients, {about.rows:,} rows, {advice.splits} divisions; {title}: test loss "
         f"{_signed(gain, decision.loss)} compared with local training"
     )
-    if decision.trees is not None:
-        numbers += f"; {trees_words(advice)}"
+    if words_on_trees := trees_words(advice):
+        numbers += f"; {words_on_trees}"
     return Conclusion(kind, words, numbers, (*_chips(advice),), None)  # pyright: ignore[reportArgumentType]
 
 

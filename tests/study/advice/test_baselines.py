@@ -5,7 +5,7 @@ import pytest
 from sklearn.dummy import DummyClassifier, DummyRegressor
 
 from idiolect.data import from_arrays
-from idiolect.study.advice.baselines import baselines, notes_on_trees, regressions, trees
+from idiolect.study.advice.baselines import notes_on_trees, regressions, trees
 from idiolect.study.advice.draws import Draws, again
 from idiolect.study.advice.regressions import PENALTIES, Rows, own_regressions
 
@@ -54,7 +54,8 @@ def test_own_regressions_see_the_training_rows_of_each_division() -> None:
 
 
 def test_names_and_kinds_say_what_needs_all_rows() -> None:
-    found = {one.name: one.kind for one in baselines(draws_of("classification", 300))}
+    draws = draws_of("classification", 300)
+    found = {one.name: one.kind for one in [*regressions(draws), *trees(draws)]}
     assert found == {
         "own guess": "baseline",
         "pooled guess": "pooled",
@@ -67,7 +68,8 @@ def test_names_and_kinds_say_what_needs_all_rows() -> None:
 
 
 def test_a_regression_beats_guessing_and_client_intercepts_beat_none() -> None:
-    found = {one.name: one for one in baselines(draws_of("classification", 100))}
+    draws = draws_of("classification", 100)
+    found = {one.name: one for one in [*regressions(draws), *trees(draws)]}
     losses = {name: np.mean([rows.mean() for rows in one.test]) for name, one in found.items()}
     assert losses["own logistic"] < losses["own guess"]
     assert losses["pooled logistic"] < losses["pooled logistic without clients"]

@@ -121,6 +121,7 @@ def advise(
             on_stage(text)
         on_progress(", ".join(one.name for one in chosen[:2]), 1 / steps)
         done: dict[int, Raced] = {}
+        made: dict[int, Candidate] = {}
         work = [
             lambda check, one=one: pieces.raced(one.name, lambda: race(field, one, check))  # pyright: ignore[reportUnknownLambdaType]
             for one in chosen
@@ -129,14 +130,14 @@ def advise(
         for number, result in side_by_side([work[place] for place in order]):
             place = order[number]
             done[place] = result
+            if result.choice.finite:
+                made[place] = candidate_of(result, labels)
             left = [one.name for i, one in enumerate(chosen) if i not in done]
             on_progress(", ".join(left[:2]) or "trees", (len(done) + 1) / steps)
-            if 0 in done and done[0].choice.finite:
-                news = [i for i in done if i] if place == 0 else [place]
-                for i in news:
-                    if done[i].choice.finite:
-                        made, local = candidate_of(done[i], labels), candidate_of(done[0], labels)
-                        on_stage(after(made, local, left, draws.ratio))
+            if 0 in made:
+                # What was finished before local training can be compared only now.
+                for news in [i for i in made if i] if place == 0 else [place] if place in made else []:
+                    on_stage(after(made[news], made[0], left, draws.ratio))
         raced = [done[place] for place in range(len(chosen))]
         finite = [one for one in raced if one.choice.finite]
         require(
@@ -146,7 +147,7 @@ def advise(
         on_progress("trees", (steps - 1) / steps)
         if with_baselines:
             beside = [*beside, *pieces.bars("trees", lambda: trees(draws))]
-    candidates = [candidate_of(one, labels) for one in finite]
+    candidates = [made[place] for place in sorted(made)]
     decision = decide(candidates, owners, first.clients, draws.ratio, beside)
     mix, choices = portfolio(candidates, owners, first.num_clients)
     rows = [*candidates, mix, *beside]
@@ -156,7 +157,7 @@ def advise(
         for i, client in enumerate(first.clients)
     }
     choices = tuple(one.choice for one in raced)
-    notes = _notes(draws, choices, lines, rounds, beside)
+    notes = _notes(draws, choices, lines, rounds, {one.name: one.rounds for one in chosen}, beside)
     on_progress("done", 1.0)
     scale = float(np.mean([deviation for _, deviation in draws.scale]))
     about = about_of(first)
@@ -204,8 +205,10 @@ def _notes(
     choices: Sequence[Choice],
     lines: Sequence[Line],
     rounds: int,
+    limits: Mapping[str, int],
     beside: Sequence[Candidate],
 ) -> tuple[str, ...]:
+    """What a reader should know. limits: the most rounds of each method; only some follow the user's `rounds`."""
     data = draws.first
     notes = [
         f"every method: at most {BUDGET} settings and {rounds} rounds of {STEPS} steps (Newton and trees have rounds "
@@ -227,8 +230,8 @@ def _notes(
             notes.append(f"{one.name}: {one.diverged} runs diverged, none was chosen")
         if not one.finite:
             notes.append(f"{one.name} diverged with every setting in some division and is left out")
-        late = sum(round == rounds for round in one.rounds)
-        if 2 * late > draws.count:
+        late = sum(round == limits[one.name] for round in one.rounds)
+        if 2 * late > draws.count and limits[one.name] == rounds:
             notes.append(f"{one.name}: validation loss was still falling in round {rounds}; give --rounds more")
     if beside:
         notes += notes_on_trees(draws)

@@ -20,11 +20,6 @@ KINDS = {"own": "baseline", "pooled": "pooled"}
 """The kind of a candidate by the first word of its name."""
 
 
-def baselines(draws: Draws) -> list[Candidate]:
-    """The baselines on every division: `regressions`, then `trees`."""
-    return [*regressions(draws), *trees(draws)]
-
-
 def regressions(draws: Draws) -> list[Candidate]:
     """Guesses and regressions on every division, which take a second or so on small tables.
 

@@ -13,6 +13,7 @@ from jaxtyping import Array, Bool, Float, Int, PyTree
 
 from idiolect.algorithms import registry
 from idiolect.client.samples import Tiles
+from idiolect.core import tree
 from idiolect.metrics.registry import METRICS
 from idiolect.models import LinearRegression, MultinomialLogistic
 from idiolect.runtime.devices import Devices
@@ -24,7 +25,7 @@ from idiolect.runtime.simulate import Simulation
 from idiolect.runtime.traffic import bytes_a_round
 from idiolect.study.advice.contestants import L2, Contestant, Kind
 from idiolect.study.advice.draws import Draws
-from idiolect.study.run.rounds import looked_at
+from idiolect.study.run.rounds import FALL, looked_at
 from idiolect.study.spec.assemble import Problem, problem_of
 
 CHOSEN_BY: Mapping[str, str] = {"classification": "log-loss", "regression": "mse"}
@@ -33,8 +34,8 @@ CHOSEN_BY: Mapping[str, str] = {"classification": "log-loss", "regression": "mse
 
 HALF = 9
 """The round after which the worse half of a division's settings stops."""
-GAIN, PATIENCE = 1e-3, 2
-"""Evaluations without a gain of this share of the validation loss in any division, after which a method stops."""
+PATIENCE = 2
+"""Evaluations in which no division's validation loss falls by the share `FALL`, after which a method stops."""
 
 
 @dataclass(frozen=True)
@@ -122,7 +123,7 @@ def race(field: Field, contestant: Contestant, check: Callable[[], None] = lambd
     states = program.start(everyone, seeds, [field.problem.params] * len(members))
     kept: State | None = None
     best, chosen = np.full(draws.count, np.inf), np.zeros((draws.count, 2), int)
-    width, diverged, last, flat = size, 0, np.full(draws.count, np.inf), 0
+    width, flat, diverged = size, 0, set[int]()
     for round in looked_at(contestant.rounds):
         check()
         rows = going.ravel().tolist()
@@ -130,8 +131,10 @@ def race(field: Field, contestant: Contestant, check: Callable[[], None] = lambd
         scores = program.scores(rows, states, ("validation",), (contestant.model,))
         values = np.asarray([one[0].pooled[metric.name] for one in scores])
         faults = np.asarray(states.fault)[:, 2] != 0
+        diverged |= {*going.ravel()[faults].tolist()}
         values = np.where(faults | ~np.isfinite(values), np.inf, values).reshape(draws.count, width)
         places, least = values.argmin(axis=1), values.min(axis=1)
+        flat = flat + 1 if (least >= best * (1 - FALL)).all() else 0
         better = (least < best) | (kept is None)
         found = going[np.arange(draws.count), places] % size
         chosen[better] = np.stack([found, np.full_like(found, round)], axis=1)[better]
@@ -142,19 +145,14 @@ def race(field: Field, contestant: Contestant, check: Callable[[], None] = lambd
             jnp.asarray(places + width * np.arange(draws.count)),
             jnp.asarray(better),
         )
-        flat = flat + 1 if (least >= last * (1 - GAIN)).all() else 0
-        last = np.minimum(last, least)
         if flat >= PATIENCE and round >= max(HALF, contestant.settling):
             break
         if round >= HALF and width == size > 1 and round < contestant.rounds:
-            diverged += int(faults.sum())
             order = np.sort(np.argsort(values, axis=1, kind="stable")[:, : -(-size // 2)], axis=1)
             places = (order + size * np.arange(draws.count)[:, None]).ravel()
             going, width = going.ravel()[places].reshape(order.shape), order.shape[1]
-            states = _rows_of(states, jnp.asarray(places))
+            states = tree.gather(states, jnp.asarray(places))
     assert kept is not None
-    if width == size:
-        diverged = int((np.asarray(states.fault)[:, 2] != 0).sum())
     frozen = [draw * size + place for draw, place in enumerate(chosen[:, 0].tolist())]
     choice = Choice(
         contestant.name,
@@ -164,15 +162,10 @@ def race(field: Field, contestant: Contestant, check: Callable[[], None] = lambd
         tuple(chosen[:, 1].tolist()),
         tuple(best.tolist()),
         bytes_a_round(simulations[0]),
-        diverged,
+        len(diverged),
     )
     models = program.models(frozen, kept, (contestant.model,))[contestant.model]
     return Raced(choice, _outputs(field, models))
-
-
-def _rows_of(states: State, places: Int[Array, "runs"]) -> State:
-    """The states of these runs."""
-    return jax.tree.map(lambda leaf: leaf[places], states)
 
 
 @eqx.filter_jit
