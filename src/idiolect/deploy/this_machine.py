@@ -30,7 +30,7 @@ def divided(experiment: Experiment, bench: Workbench, sites: int | None) -> Fede
     """
     specs = [cell.data for cell in experiment.cells]
     require(all(spec == specs[0] for spec in specs), "all cells must have the same data: name one with --only")
-    automatic = any(cell.stop != "last" or cell.rate != "method" for cell in experiment.cells)
+    automatic = any(cell.automatic for cell in experiment.cells)
     require(not automatic, "rounds = 'auto' and rate go with simulation; give rounds a number and methods their rate")
     require(not experiment.cells[0].new_splits, "sites divide their own samples once: leave new_splits out")
     data = bench.load(experiment.cells[0], experiment.first_seed)

@@ -65,7 +65,7 @@ def resolved(experiment: Experiment, bench: Workbench) -> Experiment:
 
     Rates are of the first seed's data and the same for all seeds.
     """
-    if all(cell.stop == "last" and cell.rate == "method" for cell in experiment.cells):
+    if not any(cell.automatic for cell in experiment.cells):
         return experiment
     cells = tuple(_resolved(cell, bench, experiment.first_seed) for cell in experiment.cells)
     return experiment.model_copy(update={"cells": cells})

@@ -112,6 +112,11 @@ class Cell(Strict):
     draw: tuple[str, ...] = ()
     metric: str = ""
 
+    @property
+    def automatic(self) -> bool:
+        """Whether rounds or rates follow from the data, in a simulation only."""
+        return self.stop != "last" or self.rate != "method"
+
     def recorded(self) -> dict[str, Any]:
         """The settings as a folder holds them; `stop` and `rate` only where they are not as before they existed."""
         values = self.model_dump(mode="json")
