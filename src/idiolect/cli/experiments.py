@@ -34,7 +34,6 @@ from idiolect.cli.options import (
     assignments,
     check_output,
     names_in,
-    number_or_auto,
     one_table,
     seeding,
 )
@@ -275,7 +274,8 @@ def compare(
         check_output(out, Path(spec["path"]))
     bench, own = Workbench(data_dir, debug=debug), spec["name"] == "table"
     changed = assignments(set_)
-    most = changed.pop("rounds") if "rounds" in changed else number_or_auto(rounds, "auto" if own else 100)
+    usual = ("auto", "auto") if own else (100, "method")  # rounds and rate
+    most = changed.pop("rounds", usual[0] if rounds is None else rounds)
     experiment = comparison_of(
         name,
         spec,
@@ -283,7 +283,7 @@ def compare(
         default_methods(own) if methods_ is None else names_in(methods_),
         title=f"Comparison on {name}",
         rounds=most,
-        rate=number_or_auto(rate, "auto" if own else "method"),
+        rate=usual[1] if rate is None else rate,
         cohort=cohort,
         sampling=sampling,
         eval_every=eval_every,

@@ -91,6 +91,26 @@ def file_path(text: str) -> Path:
     return Path(text)
 
 
+def rounds_of(text: str) -> int | str:
+    """Parse a number of rounds, or the word auto."""
+    if text == "auto":
+        return text
+    try:
+        return int(text)
+    except ValueError:
+        raise typer.BadParameter("it must be a whole number") from None
+
+
+def rate_of(text: str) -> float | str:
+    """Parse a learning rate, or one of the words auto and method."""
+    if text in ("auto", "method"):
+        return text
+    try:
+        return float(text)
+    except ValueError:
+        raise typer.BadParameter("it must be a number, auto or method") from None
+
+
 MORE = "More options"
 """The part of a command's help for options that few need."""
 Table = Annotated[
@@ -113,18 +133,20 @@ ModelName = Annotated[
 ]
 Rounds = Annotated[int, typer.Option("--rounds", metavar="N", help="Communication rounds.")]
 RoundsOrAuto = Annotated[
-    str | None,
+    Any,
     typer.Option(
         "--rounds",
+        parser=rounds_of,
         metavar="N",
         help="Communication rounds; auto: until the validation loss stops falling, at most 200 (default on a table: "
         "auto, else 100).",
     ),
 ]
 RateOrAuto = Annotated[
-    str | None,
+    Any,
     typer.Option(
         "--rate",
+        parser=rate_of,
         metavar="RATE",
         help="Learning rate of methods that set none; auto: by the curvature of the training loss; method: each "
         "method's default (default on a table: auto, else method).",
@@ -248,11 +270,6 @@ def one_table(table: str | None, data: str | None) -> str:
 def names_in(text: str) -> list[str]:
     """The names in a comma-separated text."""
     return [name.strip() for name in text.split(",") if name.strip()]
-
-
-def number_or_auto(text: str | None, default: Any) -> Any:
-    """The value of --rounds or --rate: a number, or a word as it is; the default where the option is not given."""
-    return default if text is None else value_of(text)
 
 
 def seeding(seeds: int | None, splits: int | None) -> dict[str, Any]:

@@ -68,11 +68,11 @@ class Cell(Strict):
     """One federation on which methods are compared: data, model, rounds, cohort, evaluation.
 
     id: its name in folders and for --only. title: above its table. note: what a reader of its numbers should know
-    beforehand; it stands above the table. data: a name of `idiolect list data`, or a table
-    with the name and its settings. model: a name of `idiolect list models`, or a table likewise. methods: a
-    table each. rounds: of communication; "auto": at most 200, with stop = "settled" and select = "best-validation".
-    stop: after the "last" round, or before it where the validation loss has "settled"; then rounds 1, 2, 3, 4, 6, 9,
-    ... are evaluated. rate: of every method that sets none: its own default ("method"), a number, or by the curvature
+    beforehand; it stands above the table. data: a name of `idiolect list data`, or a table with the name and its
+    settings. model: a name of `idiolect list models`, or a table likewise. methods: a table each. rounds: of
+    communication. stop: after the "last" round, or before it where the validation loss has "settled"; then rounds 1,
+    2, 3, 4, 6, 9, ... are evaluated. With rounds = "auto" it is "settled", after at most 200 rounds, and select is
+    "best-validation". rate: of every method that sets none: its own default ("method"), a number, or by the curvature
     measured on training rows ("auto"). cohort: clients per round (null: all). sampling: cohorts of a "fixed" size, or
     each client by a coin of its own ("binomial"). eval_every: rounds between evaluations. select: the round whose
     models the table shows; "last-10" is the mean over the last ten rounds, which are all evaluated; "best-test"
@@ -82,8 +82,7 @@ class Cell(Strict):
     also draws its own training and test samples (it is added to data.split_seed). private: hold the clients' private
     states in memory or, for very many clients, in a file. gaps: published differences to compare with, one table
     each. draw: named models in figures (all if empty). metric: used by selection, figures and `hurt`, by default
-    accuracy or mse; further metrics, separated by commas, are only
-    measured.
+    accuracy or mse; further metrics, separated by commas, are only measured.
     """
 
     PRESENTATION: ClassVar[frozenset[str]] = frozenset({"id", "title", "note", "gaps", "tune", "draw", "private"})
