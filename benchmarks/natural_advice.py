@@ -35,9 +35,9 @@ def line(name: str, splits: int) -> dict[str, object]:
     made: list[Candidate] = []
     decide = module.decide
 
-    def keeping(candidates, owners, clients, ratio, bars=()):
-        made[:] = [*candidates, module.portfolio(candidates, owners, len(clients))[0], *bars]
-        return decide(candidates, owners, clients, ratio, bars)
+    def keeping(candidates, policies, owners, clients, ratio, bars=()):
+        made[:] = [*candidates, *(one.candidate for one in policies), *bars]
+        return decide(candidates, policies, owners, clients, ratio, bars)
 
     module.decide = keeping  # the candidates' rows are not part of an advice
     first: list[float] = []

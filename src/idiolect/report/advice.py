@@ -20,7 +20,9 @@ from idiolect.report.view.conclusion import Chip, Conclusion, leak_words
 from idiolect.report.view.leaders import findings_of
 from idiolect.report.view.parts import Census
 from idiolect.study.advice.advise import Advice, Line
-from idiolect.study.advice.decision import FEWEST_OF_CLIENT, MARGIN, Call, ClientCall, Outcome
+from idiolect.study.advice.blend import BLEND
+from idiolect.study.advice.decision import FEWEST_OF_CLIENT, MARGIN, WORTH, Call, ClientCall, Outcome
+from idiolect.study.advice.policies import BY_SIZE, CHOSEN, KIND, PORTFOLIO
 from idiolect.study.advice.stored import store_advice
 from idiolect.study.analyse.intervals import Difference
 
@@ -30,8 +32,14 @@ _KINDS = {
     _ALONE: "local training",
     "shared": "one shared model",
     "personal": "a model for each client",
-    "portfolio": "the model its validation rows prefer",
+    KIND: "what validation rows say",
     "pooled": "needs all rows in one place",
+}
+_POLICIES = {
+    BLEND: "Federate, and let each client mix the methods' predictions",
+    CHOSEN: "Federate with the method that validation rows choose",
+    PORTFOLIO: "Federate, and let each client keep what its validation rows prefer",
+    BY_SIZE: "Federate the clients with few rows only",
 }
 _CALLS: tuple[Call, ...] = get_args(Call)
 _COLOURS = dict(zip(_CALLS, (HIT, MISS, GREY), strict=True))
@@ -55,7 +63,7 @@ def conclusion_of(advice: Advice) -> Conclusion:
     falling = any("still falling" in note for note in advice.notes)
     kind, words = {
         "shared": ("use", f"Use one model for all ({title}): {less}."),
-        "personal": ("use", f"Use {title}: {less}."),
+        "personal": ("use", f"{_POLICIES.get(decision.method, f'Use {title}')}: {less}."),
         _ALONE: ("local", "Do not federate: local training is as good or better."),
         "unclear": ("inconclusive", f"Inconclusive: {'train more rounds' if falling else 'collect more rows'}."),
     }[decision.outcome]
@@ -88,6 +96,8 @@ def page(advice: Advice, figure: bool = True) -> str:
     under = {"shared": "the shared model", "personal": "its personal model"}.get(
         decision.outcome, "the best federated model"
     )
+    if decision.method in _POLICIES:
+        under = f"`{decision.method}`"
     parts = [
         f"# Advice: {about.name}",
         answer(advice),
@@ -97,6 +107,7 @@ def page(advice: Advice, figure: bool = True) -> str:
         f"## Who gains, who loses\n\nWith {under}, compared with local training. On average at most 5 % of the named "
         "clients are named wrongly.",
         _clients(advice),
+        f"## Which client uses what\n\n{uses_text(advice)}",
         "## What was compared\n",
         _table(advice),
         columns_text(advice),
@@ -114,7 +125,9 @@ def columns_text(advice: Advice) -> str:
         "interval. Worse off: the share of clients with a higher mean loss than with local training; surely: the "
         "share for which this is beyond noise. `own`: fitted on each client's rows. `pooled`: needs all rows in one "
         "place, which no federation allows; the client is a column. Penalties are chosen by folds or validation "
-        "rows; trees are LightGBM's. `guess`: the mean, or the shares of the labels."
+        "rows; trees are LightGBM's. `guess`: the mean, or the shares of the labels. Policies follow "
+        "validation rows: `blend` mixes all methods, with weights for each client; `portfolio` takes one for each "
+        "client, `by-size` one for clients with few rows, `chosen` one of all these in each division."
     )
 
 
@@ -125,17 +138,48 @@ def _loss_words(advice: Advice) -> str:
 
 
 def takes(advice: Advice) -> str:
-    """What the advised method takes: rounds, and bytes of a client and of all."""
-    line = advice.line(advice.decision.method)
+    """What the advised method takes: rounds, and bytes of a client and of all. Of a policy: each method in use."""
+    method = advice.decision.method
+    if method not in _POLICIES:
+        return f"It takes {_cost(advice, advice.line(method))}"
+    federated = [line for line in map(advice.line, _users(advice)) if line.kind != _ALONE]
+    return " ".join(f"{title_of(advice, line.name)} takes {_cost(advice, line)}" for line in federated)
+
+
+def _cost(advice: Advice, line: Line) -> str:
+    """Rounds and bytes of a method."""
     assert line.rounds is not None
     assert line.sent is not None
     down, up = line.sent
     total = line.rounds * (down + up) * advice.about.num_clients
     return (
-        f"It takes about {line.rounds:g} rounds (median of those that validation data chose, of at most "
-        f"{advice.rounds}). A client receives {size(down)} and sends {size(up)} per round; all of them together "
-        f"{size(total)}."
+        f"about {line.rounds:g} rounds (median of those that validation data chose). A client receives {size(down)} "
+        f"and sends {size(up)} per round; all of them together {size(total)}."
     )
+
+
+def _users(advice: Advice) -> dict[str, list[str]]:
+    """Each method that some clients use in most divisions, and these clients."""
+    users: dict[str, list[str]] = {}
+    for client, kept in advice.kept.items():
+        users.setdefault(max(kept, key=lambda name: kept[name]), []).append(client)
+    return {name: users[name] for name in _kept_names(advice) if name in users}
+
+
+def uses_text(advice: Advice) -> str:
+    """What each client uses in most divisions, under the policy that is the answer or else under the portfolio."""
+    method = advice.decision.method
+    shown = method if method in _POLICIES else PORTFOLIO
+    lines = [
+        f"- {title_of(advice, name)}: {len(clients)} ({_named(clients)})" for name, clients in _users(advice).items()
+    ]
+    how = "the method with the largest weight in most divisions" if shown == BLEND else "in most divisions"
+    return f"With `{shown}`, {how}:\n\n" + "\n".join(lines)
+
+
+def _named(names: Sequence[str]) -> str:
+    """The first few names, and how many more there are."""
+    return ", ".join(names[:_MOST]) + (f" and {len(names) - _MOST} more" if len(names) > _MOST else "")
 
 
 def _clients(advice: Advice) -> str:
@@ -143,13 +187,9 @@ def _clients(advice: Advice) -> str:
     lines: list[str] = []
     for call in _CALLS:
         names = [client.name for client in called if client.call == call]
-        more = f" and {len(names) - _MOST} more" if len(names) > _MOST else ""
-        shown = ", ".join(names[:_MOST]) + more if names else "none"
-        lines.append(f"- {_SHOWN[call]}: {len(names)} ({shown})" if names else f"- {_SHOWN[call]}: none")
+        lines.append(f"- {_SHOWN[call]}: {len(names)} ({_named(names)})" if names else f"- {_SHOWN[call]}: none")
     if few := [client.name for client in called if client.rows < FEWEST_OF_CLIENT]:
-        more = f" and {len(few) - _MOST} more" if len(few) > _MOST else ""
-        shown = ", ".join(few[:_MOST]) + more
-        lines.append(f"- inconclusive with fewer than {FEWEST_OF_CLIENT} test rows: {shown}")
+        lines.append(f"- inconclusive with fewer than {FEWEST_OF_CLIENT} test rows: {_named(few)}")
     return "\n".join(lines)
 
 
@@ -204,10 +244,11 @@ def rule_text(advice: Advice) -> str:
     text = (
         "In each division every method's setting and round are those with the least validation loss; test rows are "
         "then used once. Intervals are corrected for the rows that divisions share (Nadeau and Bengio, 2003). "
-        f"{len(decision.tested)} candidates are tested against local training: each federated method, the choice of "
-        "one per division by validation rows, the portfolio, and one for small clients only. p values are corrected "
-        "for their number. Federate: one of them is better. The answer is the better candidate with the least "
-        "validation loss; a personal one must also be better than the best shared one. Do not federate: no mean gain "
+        f"{len(decision.tested)} candidates are tested against local training: each federated method, and the "
+        f"policies `{BLEND}`, `{PORTFOLIO}`, `{BY_SIZE}` and `{CHOSEN}`. p values are corrected for their number. "
+        "Federate: one of them is better. The answer is the better one with the least validation loss; a personal "
+        "model must also be better than the best shared one, and a policy better than the best method by "
+        f"{100 * WORTH:g} % of the loss of local training. Do not federate: no mean gain "
         "reaches "
         f"{100 * MARGIN:g} % of the loss of local training, and all intervals end below it or every shared model is "
         f"surely worse. Otherwise it is inconclusive. Here: {decision.why}. Least corrected p value: {best.p:.2g} "

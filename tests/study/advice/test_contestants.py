@@ -17,7 +17,7 @@ def small() -> FederatedData:
 
 
 def test_every_contestant_has_the_same_budget_and_the_two_ends_are_there() -> None:
-    for names in (defaults(True), defaults(False), ("reptile",), ("apfl", "fedu", "mocha"), ()):
+    for names in (defaults(small(), True), defaults(small(), False), ("reptile",), ("apfl", "fedu", "mocha"), ()):
         found = contestants(names, small(), 0.5, 60)
         assert [one.name for one in found[:2]] == ["local", "fedavg"]
         assert {len({str(dict(s)) for s in one.settings}) for one in found if one.name not in SINGLE} == {BUDGET}
@@ -62,8 +62,8 @@ def test_a_method_without_a_grid_and_a_rate_is_refused(monkeypatch) -> None:
 )
 def test_mocha_has_the_loss_of_the_task_and_no_steps(changes, loss) -> None:
     data = federation(split_of([(np.ones((2, 1), np.float32), np.array([0, 1], np.float32))] * 2), **changes)
-    fixed = {"relationship": "learned", "passes": 2, "omega_every": 2, "loss": loss}
-    expected = [{**fixed, "coupling": c, "shrinkage": s} for c in (0.3, 3.0) for s in (0.01, 0.3)]
+    fixed = {"relationship": "learned", "passes": 2, "omega_every": 1, "loss": loss}
+    expected = [{**fixed, "coupling": c, "shrinkage": s} for c in (0.3, 3.0) for s in (0.1, 1.0)]
     assert list(contestant("mocha", data, 0.5, 60).settings) == expected
 
 
@@ -107,8 +107,17 @@ def test_methods_whose_round_is_another_thing_have_their_own_number_of_rounds() 
 
 
 def test_the_methods_of_an_advice_where_none_are_named() -> None:
-    assert defaults(True) == list(DEFAULT)
-    assert defaults(False) == ["local", "fedavg", "fedavg-ft", "ditto", "ifca"]
+    assert defaults(small(), True) == list(DEFAULT)
+    assert defaults(small(), False) == ["local", "fedavg", "fedavg-ft", "ditto", "ifca"]
+
+
+@pytest.mark.parametrize(
+    ("clients", "rows", "there"), [(40, 1, True), (41, 1, False), (2, 300, True), (2, 301, False)]
+)
+def test_what_grows_too_fast_is_only_for_few_and_small_clients(clients: int, rows: int, there: bool) -> None:
+    rng = np.random.default_rng(0)
+    parts = [(rng.normal(size=(rows, 1)).astype(np.float32), np.zeros(rows, np.float32)) for _ in range(clients)]
+    assert ("mocha" in defaults(federation(split_of(parts)), True)) == there
 
 
 def test_a_contestant_has_its_title_and_the_model_that_is_scored() -> None:

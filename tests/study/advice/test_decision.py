@@ -7,18 +7,17 @@ from scipy.stats import t as student
 
 from idiolect.study.advice import decision as rule
 from idiolect.study.advice.decision import (
-    CHOSEN,
     FEWEST_OF_CLIENT,
     MARGIN,
     SHARE,
     Decision,
     beating,
     calls,
-    chosen_by_validation,
     decide,
     gap,
     ranked,
 )
+from idiolect.study.advice.policies import BY_SIZE, CHOSEN, PORTFOLIO, choices_of
 from idiolect.study.advice.scored import Candidate
 from idiolect.study.analyse.intervals import Difference, resampled
 
@@ -41,13 +40,23 @@ def ends(difference: Difference) -> tuple[float, float]:
     return difference.low, difference.high
 
 
+def asked(
+    candidates: Sequence[Candidate],
+    bars: Sequence[Candidate] = (),
+    owners: tuple[np.ndarray, np.ndarray] = (OWNERS, OWNERS),
+) -> Decision:
+    """The verdict with the policies that choose among these candidates, `chosen` first."""
+    own, small, chosen = choices_of(candidates, owners, CLIENTS)
+    return decide(candidates, [chosen, own, small], owners[1], NAMES, 1 / 3, bars)
+
+
 def verdict(local: float, shared: float, personal: float, noise: float = 0.01) -> Decision:
     candidates = [
         of("local", "alone", local, noise),
         of("fedavg", "shared", shared, noise),
         of("ditto", "personal", personal, noise),
     ]
-    return decide(candidates, (OWNERS, OWNERS), NAMES, 1 / 3)
+    return asked(candidates)
 
 
 def test_each_truth_has_its_verdict() -> None:
@@ -72,24 +81,14 @@ def test_a_gain_that_surely_does_not_matter_is_no_reason_to_federate() -> None:
 def test_models_that_are_the_same_gain_nothing() -> None:
     """A gap that is 0 in every division has no interval, and nobody should federate for it."""
     local, same = of("local", "alone", 1.0), of("local", "shared", 1.0)
-    found = decide([local, Candidate("fedavg", "shared", same.validation, same.test)], (OWNERS, OWNERS), NAMES, 1 / 3)
+    found = asked([local, Candidate("fedavg", "shared", same.validation, same.test)])
     assert (found.gain.mean, found.gain.low, found.outcome) == (0, None, "alone")
     assert found.why == "the federated models have the same loss as local training in every division"
     assert {one.call for one in found.clients} == {"cannot be told"}
     assert {one.p for one in found.clients} == {1.0}
     lower = tuple(rows - 0.5 for rows in local.test)
-    found = decide([local, Candidate("fedavg", "shared", lower, lower)], (OWNERS, OWNERS), NAMES, 1 / 3)
+    found = asked([local, Candidate("fedavg", "shared", lower, lower)])
     assert (found.outcome, found.why) == ("unclear", "the gain has no interval: it is equal in every division")
-
-
-def test_the_policy_is_chosen_by_validation_rows_of_its_division_alone() -> None:
-    good = np.zeros(CLIENTS)
-    owners = np.arange(CLIENTS)
-    one = Candidate("a", "shared", (good, good + 1), (good + 7, good + 7))
-    other = Candidate("b", "shared", (good + 1, good), (good + 3, good + 3))
-    chosen, names = chosen_by_validation([one, other], (owners, owners), CLIENTS)
-    assert (chosen.name, chosen.kind, names) == (CHOSEN, "policy", ["a", "b"])
-    np.testing.assert_array_equal(np.stack(chosen.test), [good + 7, good + 3])
 
 
 def test_a_gap_is_the_corrected_resampled_interval_of_the_pooled_losses() -> None:
@@ -123,7 +122,7 @@ def test_nobody_is_called_if_all_clients_are_small() -> None:
 def test_too_few_rows_are_too_few_whatever_the_gain() -> None:
     candidates = [of("local", "alone", 9.0, rows=1), of("fedavg", "shared", 0.1, rows=1)]
     owners = np.arange(CLIENTS)
-    decision = decide(candidates, (owners, owners), NAMES, 1 / 3)
+    decision = asked(candidates, owners=(owners, owners))
     assert decision.outcome == "unclear"
     assert "test rows" in decision.why
     assert decision.beyond is None
@@ -146,7 +145,7 @@ def around(loss: float, spread: float) -> list[float]:
 
 
 def decided(*candidates: Candidate) -> Decision:
-    return decide([LOCAL, *candidates], (OWNERS, OWNERS), NAMES, 1 / 3)
+    return asked([LOCAL, *candidates])
 
 
 def test_candidates_are_ranked_by_their_validation_loss_over_all_rows_and_divisions() -> None:
@@ -156,7 +155,7 @@ def test_candidates_are_ranked_by_their_validation_loss_over_all_rows_and_divisi
 
 @pytest.mark.parametrize("sign", [1, -1])
 def test_p_values_are_adjusted_as_the_graph_of_bretz_and_others_says(sign: int) -> None:
-    """`chosen` has 80 % of the error rate, and passes it on to the others' Holm if it is better."""
+    """The first policy has 80 % of the error rate, and passes it on to the others' Holm if it is better."""
     gains = {"a": 0.17, "b": 0.42, CHOSEN: 0.2 * sign, "portfolio": -0.3, "by-size": 0.02}
     kinds = dict(zip(gains, ("shared", "personal", "policy", "portfolio", "policy"), strict=True))
     made = [constant(name, kinds[name], around(1 - gain, 0.1), 0.0) for name, gain in gains.items()]
@@ -228,18 +227,33 @@ def test_the_advice_is_the_first_by_validation_among_those_that_are_better() -> 
     assert (decision.outcome, decision.method, decision.share) == ("shared", "ditto", 0.0)
 
 
-def test_a_policy_alone_is_reason_enough() -> None:
+@pytest.mark.parametrize("kind", ["shared", "personal"])
+def test_a_policy_alone_is_the_answer(kind: str) -> None:
     """Each is good in the half of the divisions in which validation rows prefer it, and bad in the other."""
     good, bad = around(0.5, 0.001)[:4], around(1.6, 0.001)[:4]
-    for kind, outcome in (("shared", "shared"), ("personal", "personal")):
-        decision = decided(
-            constant("one", kind, [*good, *bad], [0.1] * 4 + [0.8] * 4),
-            constant("other", kind, [*bad, *good], [0.9] * 4 + [0.2] * 4),
-        )
-        assert {one.name for one in decision.tested if one.better} == {CHOSEN, "portfolio", "by-size"}
-        assert (decision.outcome, decision.method, decision.share) == (outcome, "one", 0.5)
-        assert decision.gain.mean == pytest.approx(-0.05)
-        assert decision.why.startswith("the choice by validation rows is better than local training")
+    decision = decided(
+        constant("one", kind, [*good, *bad], [0.1] * 4 + [0.8] * 4),
+        constant("other", kind, [*bad, *good], [0.9] * 4 + [0.2] * 4),
+    )
+    assert {one.name for one in decision.tested if one.better} == {CHOSEN, PORTFOLIO, BY_SIZE}
+    assert (decision.outcome, decision.method, decision.share) == ("personal", CHOSEN, 1.0)
+    assert decision.gain.mean == pytest.approx(0.5)
+    assert [one.gap.mean for one in decision.clients] == pytest.approx([0.5] * CLIENTS)
+
+
+@pytest.mark.parametrize(("apart", "method"), [(0.4, CHOSEN), (0.0, "one")])
+def test_a_policy_gives_way_to_the_first_method_unless_it_is_surely_better(apart: float, method: str) -> None:
+    """Validation rows of two clients prefer one method, those of the others the other; on test rows only if apart."""
+
+    def made(name: str, kind: str, worse: np.ndarray, more: float) -> Candidate:
+        test = tuple(0.5 + apart * worse[OWNERS] + (0.01 + 5 * more) * sign for sign in UP_AND_DOWN)
+        return Candidate(name, kind, (0.1 + more + 0.2 * worse[OWNERS],) * DRAWS, test)
+
+    first = np.array([0.0, 0.0, 1.0, 1.0])
+    decision = decided(made("one", "personal", first, 0.0), made("other", "personal", 1 - first, 0.001))
+    assert {one.name for one in decision.tested if one.better} == {"one", "other", CHOSEN, PORTFOLIO, BY_SIZE}
+    assert (decision.outcome, decision.method) == ("personal", method)
+    assert ("policies are not better" in decision.why) == (not apart)
 
 
 @pytest.mark.parametrize(
@@ -256,7 +270,7 @@ def test_where_every_shared_model_surely_harms_a_mean_gain_that_matters_keeps_th
         constant("fedavg", "shared", around(2.0, 0.01), 0.2),
         constant("ditto", "personal", around(1 - gain, 0.5), 0.1),
     ]
-    decision = decide(candidates, (OWNERS, OWNERS), NAMES, 1 / 3)
+    decision = asked(candidates)
     assert (decision.method, decision.gain.mean) == ("ditto", pytest.approx(gain))
     low, high = ends(decision.gain)
     assert low < 0 < MARGIN < high
@@ -264,7 +278,7 @@ def test_where_every_shared_model_surely_harms_a_mean_gain_that_matters_keeps_th
     if outcome == "alone":
         assert decision.why == "one shared model is worse, beyond noise, and no federated one gains what matters"
     second = constant("ifca", "shared", around(1.01, 0.5), 0.3)  # one shared model that may be no worse
-    assert decide([*candidates, second], (OWNERS, OWNERS), NAMES, 1 / 3).outcome == "unclear"
+    assert asked([*candidates, second]).outcome == "unclear"
 
 
 def test_a_candidate_whose_gain_may_matter_keeps_the_verdict_open_though_the_first_one_gains_nothing() -> None:
@@ -280,12 +294,12 @@ def test_the_margin_is_a_share_of_the_loss_of_local_training() -> None:
     harmful = constant("fedavg", "shared", around(12.0, 0.01), 0.2)
     for gain, outcome in ((0.3, "alone"), (0.7, "unclear")):
         own = constant("ditto", "personal", around(10.0 - gain, 5.0), 0.1)
-        decision = decide([local, harmful, own], (OWNERS, OWNERS), NAMES, 1 / 3)
+        decision = asked([local, harmful, own])
         assert (decision.loss, decision.outcome) == (10.0, outcome)
     small = constant("fedavg", "shared", around(9.9, 0.2), 0.2)  # half-width 0.34: the gain ends at 0.44 of 10
-    assert decide([local, small], (OWNERS, OWNERS), NAMES, 1 / 3).outcome == "alone"
-    assert decide([LOCAL, replace(small, test=tuple(rows - 9 for rows in small.test))], (OWNERS, OWNERS), NAMES,
-                  1 / 3).outcome == "unclear"  # fmt: skip
+    assert asked([local, small]).outcome == "alone"
+    small = replace(small, test=tuple(rows - 9 for rows in small.test))
+    assert asked([LOCAL, small]).outcome == "unclear"
 
 
 @pytest.mark.parametrize(
@@ -340,7 +354,7 @@ def test_the_fewest_test_rows_of_a_division_suffice() -> None:
             Candidate("fedavg", "shared", tuple(each[:3] for each in shared), shared),
             Candidate("local", "alone", tuple(each[:3] for each in local), local),
         ]
-        decision = decide(candidates, owners, NAMES, 1 / 3)
+        decision = asked(candidates, owners=owners)
         assert (decision.outcome, decision.method) == (outcome, "fedavg")
         assert decision.gain.mean == pytest.approx(0.5)
 
@@ -373,6 +387,6 @@ def test_trees_are_named_where_they_beat_every_candidate_and_policy_beyond_noise
     assert beating(bars, [shared, own, LOCAL, constant("x", "policy", around(0.3, 0.2), 0.1)], 1 / 3) is None
     assert beating(bars[2:], [shared], 1 / 3) is None
     assert beating([], [shared], 1 / 3) is None
-    decision = decide([LOCAL, shared, own], (OWNERS, OWNERS), NAMES, 1 / 3, bars)
+    decision = asked([LOCAL, shared, own], bars)
     assert decision.trees == ("pooled trees", gap(bars[1], shared, 1 / 3))
     assert decided(shared, own).trees is None

@@ -1,22 +1,10 @@
 from dataclasses import replace
 
 import numpy as np
-import pytest
 from scipy.stats import norm
 from sklearn.metrics import log_loss
 
-from idiolect.study.advice.scored import (
-    BY_SIZE,
-    FEWEST_ROWS,
-    Candidate,
-    by_client,
-    by_size,
-    candidate,
-    log_losses,
-    mixed,
-    portfolio,
-    preferred,
-)
+from idiolect.study.advice.scored import Candidate, by_client, candidate, log_losses, mixed
 
 
 def test_log_losses_are_those_of_scikit_learn() -> None:
@@ -88,86 +76,3 @@ def test_a_mixture_takes_each_row_at_its_own_place() -> None:
     assert both.right is not None
     assert [each.tolist() for each in both.right] == [[True, True, False, False], [False, True, False, True]]
     assert mixed("c", "portfolio", [np.array([0, 1])] * 2, [of[0], replace(of[1], right=None)], owners).right is None
-
-
-def test_a_client_leaves_the_default_only_for_a_gain_beyond_what_the_largest_of_all_reaches_by_chance() -> None:
-    """The gains' standard error is sqrt(1.2 / 6) = 0.447; sqrt(2 ln 2) = 1.177, sqrt(2 ln 3) = 1.482."""
-    noise = np.array([1.0, -1.0, 1.0, -1.0, 1.0, -1.0])
-    default = np.zeros(6)
-    for models, limit in ((2, 0.5266), (3, 0.6629)):
-        others = [default + 9] * (models - 2)
-        assert preferred(np.stack([default - limit + 0.001 + noise, default, *others]), default=1) == 1
-        assert preferred(np.stack([default - limit - 0.001 + noise, default, *others]), default=1) == 0
-
-
-def test_the_default_is_whichever_model_is_named() -> None:
-    losses = np.stack([np.full(6, loss) for loss in (3.0, 1.0, 2.0)])
-    assert [preferred(losses, default) for default in range(3)] == [1, 1, 1]
-    noise = np.array([[1.0, -1, 1, -1, 1, -1], [1, 1, -1, -1, 0, 0], [0, 0, 1, 1, -1, -1]])
-    noisy = losses / 100 + noise
-    assert [preferred(noisy, default) for default in range(3)] == [0, 1, 2]
-
-
-def test_a_few_rows_or_one_model_say_nothing() -> None:
-    losses = np.stack([np.zeros(FEWEST_ROWS), np.full(FEWEST_ROWS, 9.0)])
-    assert preferred(losses, default=1) == 0
-    assert preferred(losses[:, 1:], default=1) == 1
-    assert preferred(np.zeros((2, 0)), default=1) == 1
-    assert preferred(np.zeros((1, 30)), default=0) == 0
-
-
-def of_rows(name: str, kind: str, losses: list[float], sizes: list[int]) -> Candidate:
-    """A candidate with one loss for all rows of a client, in one division."""
-    rows = (np.repeat(losses, sizes),)
-    return Candidate(name, kind, rows, rows)
-
-
-def test_each_client_has_the_model_that_its_own_rows_prefer() -> None:
-    sizes = [5, 6]
-    owners = np.repeat([0, 1], sizes)
-    alone, shared = of_rows("local", "alone", [1.0, 9.0], sizes), of_rows("fedavg", "shared", [5.0, 5.0], sizes)
-    chosen, choices = portfolio([alone, shared], (owners, owners), 2)
-    np.testing.assert_array_equal(choices, [[0, 1]])
-    np.testing.assert_array_equal(chosen.test[0], [1.0] * 5 + [5.0] * 6)
-
-
-@pytest.mark.parametrize(("own", "default"), [(4.0, 0), (6.0, 1)])
-def test_the_default_of_a_portfolio_is_that_with_the_least_validation_loss_of_all_rows(own, default) -> None:
-    """The second client has four rows, too few to choose: it has what the default is. The first one chooses 0."""
-    sizes = [5, FEWEST_ROWS - 1]
-    owners = np.repeat([0, 1], sizes)
-    alone, shared = of_rows("local", "alone", [1.0, own], sizes), of_rows("fedavg", "shared", [2.0, 5.0], sizes)
-    _, choices = portfolio([alone, shared], (owners, owners), 2)
-    np.testing.assert_array_equal(choices, [[0, default]])
-
-
-def test_by_size_federates_the_clients_below_the_limit_that_validation_rows_choose() -> None:
-    """Sums of gains over clients of 5, 2, 9, 2 rows, by size: 2 + 2 rows gain 2, with 5 rows 2 - 1.5, with 9 less."""
-    sizes = [5, 2, 9, 2]
-    owners = np.repeat(np.arange(4), sizes)
-    local = of_rows("local", "alone", [1.0] * 4, sizes)
-    shared = of_rows("fedavg", "shared", [1.3, 0.4, 1.5, 0.6], sizes)
-    other = of_rows("ditto", "personal", [1.3, 0.5, 1.5, 0.7], sizes)
-    found = by_size([other, local, shared], (owners, owners), 4)
-    assert (found.name, found.kind) == (BY_SIZE, "policy")
-    np.testing.assert_array_equal(found.test[0], np.repeat([1.0, 0.4, 1.0, 0.6], sizes))
-
-
-def test_clients_of_one_size_are_on_the_same_side_of_the_limit() -> None:
-    """The first gains 1 row by row and the second, of the same size, loses 0.4: together they gain."""
-    sizes = [3, 3, 4]
-    owners = np.repeat(np.arange(3), sizes)
-    local = of_rows("local", "alone", [2.0] * 3, sizes)
-    for second, expected in ((2.4, [1.0, 2.4, 2.0]), (3.1, [2.0, 2.0, 2.0])):
-        shared = of_rows("fedavg", "shared", [1.0, second, 9.0], sizes)
-        found = by_size([local, shared], (owners, owners), 3)
-        np.testing.assert_array_equal(found.test[0], np.repeat(expected, sizes))
-
-
-def test_by_size_chooses_anew_in_each_division_and_may_take_all_or_none() -> None:
-    owners = np.array([0, 1, 1])
-    local = Candidate("local", "alone", (np.ones(3), np.ones(3), np.ones(3)), (np.ones(3),) * 3)
-    validation = (np.array([0.0, 1, 2]), np.zeros(3), np.full(3, 2.0))
-    shared = Candidate("fedavg", "shared", validation, (np.full(3, 7.0),) * 3)
-    found = by_size([local, shared], (owners, owners), 2)
-    np.testing.assert_array_equal(np.stack(found.test), [[7, 1, 1], [7, 7, 7], [1, 1, 1]])

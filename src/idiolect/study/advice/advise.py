@@ -17,8 +17,9 @@ from idiolect.study.advice.contestants import BUDGET, STEPS, contestants, defaul
 from idiolect.study.advice.decision import Decision, calls, decide, gap, pooled
 from idiolect.study.advice.draws import Draws, Make, again
 from idiolect.study.advice.pieces import pieces_in
+from idiolect.study.advice.policies import PORTFOLIO, policies_of
 from idiolect.study.advice.race import CHOSEN_BY, Choice, Raced, field_of, race
-from idiolect.study.advice.scored import Candidate, by_client, candidate, portfolio
+from idiolect.study.advice.scored import Candidate, by_client, candidate
 from idiolect.study.advice.stages import after, first_answer
 from idiolect.study.advice.together import side_by_side
 from idiolect.study.analyse.intervals import Difference
@@ -52,8 +53,8 @@ class Advice:
     """The advice of `idiolect advise` in plain values; a folder of advice holds the same, see `stored`.
 
     lines: the table, in order. choices: what was frozen of each method. kept: client -> method -> in how many
-    divisions its portfolio took it. scale: a label's deviation in the user's units, mean over divisions. made: as
-    `provenance` reports it; command: what was typed.
+    divisions it used that under the policy that is the answer, or else under the portfolio. scale: a label's
+    deviation in the user's units, mean over divisions. made: as `provenance` reports it; command: what was typed.
     """
 
     about: About
@@ -101,7 +102,7 @@ def advise(
     draws = Draws(again(data) if isinstance(data, FederatedData) else data, splits)
     field, first = field_of(draws, model), draws.first
     rate = safe_rate(first, field.linear)
-    chosen = contestants(defaults(field.linear) if methods is None else methods, first, rate, rounds)
+    chosen = contestants(defaults(first, field.linear) if methods is None else methods, first, rate, rounds)
     labels = [(one.stored("validation").y, one.stored("test").y) for one in draws.data]
     owners = draws.owners("validation"), draws.owners("test")
     question = {
@@ -148,12 +149,15 @@ def advise(
         if with_baselines:
             beside = [*beside, *pieces.bars("trees", lambda: trees(draws))]
     candidates = [made[place] for place in sorted(made)]
-    decision = decide(candidates, owners, first.clients, draws.ratio, beside)
-    mix, choices = portfolio(candidates, owners, first.num_clients)
-    rows = [*candidates, mix, *beside]
+    policies = policies_of(candidates, owners, first.num_clients, labels)
+    decision = decide(candidates, policies, owners[1], first.clients, draws.ratio, beside)
+    shown = next(
+        one for name in (decision.method, PORTFOLIO) for one in policies if one.name == name
+    )  # the policy that is the answer, or the portfolio
+    rows = [*candidates, *(one.candidate for one in policies), *beside]
     lines = tuple(_line(one, candidates[0], owners[1], first, draws.ratio, finite) for one in rows)
     kept = {
-        client: {one.name: sum(int(choice[i]) == k for choice in choices) for k, one in enumerate(candidates)}
+        client: {one.name: sum(int(choice[i]) == k for choice in shown.choices) for k, one in enumerate(candidates)}
         for i, client in enumerate(first.clients)
     }
     choices = tuple(one.choice for one in raced)

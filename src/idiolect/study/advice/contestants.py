@@ -5,6 +5,8 @@ from dataclasses import dataclass
 from itertools import product
 from typing import Any, Literal
 
+import numpy as np
+
 from idiolect.algorithms import registry
 from idiolect.core.errors import ConfigError, require, unknown
 from idiolect.data.federated import FederatedData
@@ -29,14 +31,14 @@ _GRIDS: dict[str, Mapping[str, Sequence[Any]]] = {
     "boosted-intercept": {"rate": (0.2,)},
     "ifca": {"rate": (1.0,), "groups": (1.0, 2.0, 3.0, 4.0)},
     "apfl": {"rate": (1.0,), "mixture": (0.2, 0.4, 0.6, 0.8)},
-    "mocha": {"coupling": (0.3, 3.0), "shrinkage": (0.01, 0.3)},
+    "mocha": {"coupling": (0.3, 3.0), "shrinkage": (0.1, 1.0)},
     "fedu": {"rate": (1.0,), "coupling": (0.001, 0.003, 0.01, 0.03)},
 }
 """The round is chosen, too: a smaller learning rate would only take more of them."""
 _OTHER: Mapping[str, Sequence[Any]] = {"rate": (0.1, 0.3, 1.0, 3.0)}
 _FIXED: dict[str, Mapping[str, Any]] = {
     "fedavg-ft": {"finetune_steps": 20},
-    "mocha": {"relationship": "learned", "passes": 2, "omega_every": 2},
+    "mocha": {"relationship": "learned", "passes": 2, "omega_every": 1},
     "ifca": {"most_groups": 4},
     "boosted-intercept": {"leaves": 8, "trees": 100},
 }
@@ -44,18 +46,24 @@ _ROUNDS: Mapping[str, int] = {"fedavg-intercept": 14, "boosted-intercept": 400, 
 """The most rounds of methods with another kind of round: a Newton step, a pass over the rows, a tree."""
 _BY_ROWS = ("fedavg-intercept",)
 """Methods with an exact solver: their L2 weights are in rows, divided by the training rows of all clients."""
-DEFAULT = ("local", "fedavg", "fedavg-ft", "fedavg-intercept", "ditto", "ifca", "boosted-intercept")
+DEFAULT = ("local", "fedavg", "fedavg-ft", "fedavg-intercept", "ditto", "ifca", "mocha", "boosted-intercept")
 """Local training, the shared model, the shared model fine-tuned, with own intercepts, own models near it, a model per
-group of clients, and trees on own intercepts."""
-_OF_LINEAR = ("fedavg-intercept", "boosted-intercept")
+group of clients, models with learned relations, and trees on own intercepts."""
+_OF_LINEAR = ("fedavg-intercept", "mocha", "boosted-intercept")
+_OF_SMALL: Mapping[str, tuple[int, int]] = {"mocha": (40, 300)}
+"""The most clients, and the most training rows of a client, up to which a method is a default. MOCHA's server
+decomposes a matrix of clients by clients, and its clients take one row after another."""
 
 
-def defaults(linear: bool) -> list[str]:
+def defaults(data: FederatedData, linear: bool) -> list[str]:
     """The methods of an advice unless the user names some. linear: whether the model is one of the zoo's linear ones.
 
-    For other models, methods that replace or extend a linear model are left out.
+    For other models, methods that replace or extend a linear model are left out, and for many or large clients those
+    whose time grows too fast.
     """
-    return [name for name in DEFAULT if name in registry.ALGORITHMS and (linear or name not in _OF_LINEAR)]
+    found = [name for name in DEFAULT if linear or name not in _OF_LINEAR]
+    size = data.num_clients, int(data.train.sizes.max())
+    return [name for name in found if name not in _OF_SMALL or (np.asarray(size) <= _OF_SMALL[name]).all()]
 
 
 @dataclass(frozen=True)

@@ -5,16 +5,16 @@ are not: they are the ones that decide, not a sample of others. The gap of two c
 over all test rows; over divisions it has the corrected resampled t interval (`intervals.resampled`), which allows for
 the rows that divisions share.
 
-The rule. L is local training. Tested against L are every federated candidate and three policies that choose among the
-candidates by validation rows: `chosen` takes one candidate per division for all clients, `portfolio` one per client,
-`by-size` one for the clients with fewer rows than a limit, and L for the others.
-Their p values are adjusted for their number: `chosen` has four fifths of the error rate of 5 %, all others share the
-rest by Holm's rule, and the whole once `chosen` is better (Bretz et al., "A graphical approach to sequentially
+The rule. L is local training. Tested against L are every federated candidate and four policies, which mix the
+candidates or choose among them by validation rows, see `policies`: `blend`, `portfolio`, `by-size` and `chosen`.
+Their p values are adjusted for their number: `blend` has four fifths of the error rate of 5 %, all others share the
+rest by Holm's rule, and the whole once `blend` is better (Bretz et al., "A graphical approach to sequentially
 rejective multiple test procedures", Statistics in Medicine 28, 2009).
 1. Too few rows: with fewer than `FEWEST` test rows in a division, the verdict is inconclusive.
-2. Federate if a candidate or a policy is better than L after the adjustment. The answer is the candidate with the
-   least validation loss, mean over divisions, among those that are better; among all if only a policy is. A personal
-   one gives way to the best shared one of these, unless its loss is lower than that one's, the interval excluding 0.
+2. Federate if a candidate or a policy is better than L after the adjustment. The answer is the one with the least
+   validation loss, mean over divisions, among those that are better. It gives way to the best simpler one of these,
+   unless its loss is lower than that one's, the interval excluding 0. A shared model is simpler than a personal one,
+   and that is simpler than a policy, whose further gain must be `WORTH` of L's loss.
 3. Do not federate if no candidate has a mean gain of a `MARGIN` of L's loss, and either all their intervals end below
    it, or every shared model is surely worse than L, and the policies' intervals end below it or their gains are not
    positive: what all clients share is then not what each of them needs.
@@ -31,18 +31,24 @@ from typing import Literal
 import numpy as np
 from jaxtyping import Float, Int
 
-from idiolect.study.advice.scored import Candidate, by_client, by_size, mixed, portfolio
+from idiolect.study.advice.policies import KIND, Policy, first_of
+from idiolect.study.advice.scored import Candidate, by_client
 from idiolect.study.analyse.intervals import ALPHA, Difference, holm, resampled
 
 MARGIN = 0.05  # of Local's loss: a gain below does not matter
 FEWEST = 20
 FEWEST_OF_CLIENT = 5
 
-CHOSEN = "chosen"
-"""The policy that takes, in each division, the candidate with the least validation loss for all clients."""
-
 SHARE = 0.8
-"""Of the error rate, for `chosen`."""
+"""Of the error rate, for the first policy."""
+WORTH = 0.01
+"""Of L's loss: what a policy must gain over the best method, since it runs several."""
+
+_GIVES_WAY = (
+    (KIND, ("personal", "shared"), "policies are not better by what is worth it"),
+    ("personal", ("shared",), "personal models are not better than the shared one beyond noise"),
+)
+"""What gives way to which simpler kinds, and what it means that it is not surely better."""
 
 Outcome = Literal["alone", "shared", "personal", "unclear"]
 Call = Literal["gains", "loses", "cannot be told"]
@@ -79,8 +85,8 @@ class Tested:
 
 @dataclass(frozen=True)
 class Decision:
-    """The verdict. method: the federated candidate that it rests on; share: of the divisions whose validation rows
-    rank it first among the federated candidates.
+    """The verdict. method: the federated candidate or policy that it rests on; share: of the divisions whose
+    validation rows rank it first among its like, the federated candidates or the policies.
 
     gain: of that candidate over Local. beyond: the best personal candidate against the best shared one, or None. A
     positive mean is a lower loss. tested: all candidates and policies. loss: Local's mean test loss. why: the rule
@@ -115,23 +121,17 @@ def ranked(candidates: Sequence[Candidate]) -> list[Candidate]:
     return sorted(candidates, key=lambda one: float(pooled(one.validation).mean()))
 
 
-def chosen_by_validation(
-    candidates: Sequence[Candidate], owners: Sequence[Int[np.ndarray, "_"]], clients: int
-) -> tuple[Candidate, list[str]]:
-    """The policy `chosen`, and which candidate it takes in each division."""
-    places = np.stack([pooled(one.validation) for one in candidates]).argmin(axis=0)
-    policy = mixed(CHOSEN, "policy", [np.full(clients, place) for place in places], candidates, owners)
-    return policy, [candidates[place].name for place in places]
-
-
 def tested(
     candidates: Sequence[Candidate], policies: Sequence[Candidate], local: Candidate, ratio: float
 ) -> tuple[Tested, ...]:
-    """Each candidate and policy against local training, with adjusted p values; see the module."""
+    """Each candidate and policy against local training, with adjusted p values; see the module.
+
+    The first policy has `SHARE` of the error rate.
+    """
     every = [*candidates, *policies]
     gaps = [gap(one, local, ratio) for one in every]
     p_values = [1.0 if each.p is None else each.p for each in gaps]
-    first = next(place for place, one in enumerate(every) if one.name == CHOSEN)
+    first = len(candidates)
     gate = min(p_values[first] / SHARE, 1.0) if gaps[first].mean > 0 else 1.0
     rest = holm([p for place, p in enumerate(p_values) if place != first])
     adjusted = [min(max(gate, p), p / (1 - SHARE), 1.0) for p in rest]
@@ -141,23 +141,23 @@ def tested(
 
 def decide(
     candidates: Sequence[Candidate],
-    owners: Sequence[Int[np.ndarray, "_"]],
+    policies: Sequence[Policy],
+    owners: Int[np.ndarray, "n"],
     clients: Sequence[str],
     ratio: float,
     bars: Sequence[Candidate] = (),
 ) -> Decision:
-    """The verdict on these candidates; see the module.
+    """The verdict on these candidates and on the policies that choose among them; see the module.
 
-    owners: the client of each (validation, test) row. ratio: test rows / other rows, see `resampled`. bars: what is
+    owners: the client of each test row. ratio: test rows / other rows, see `resampled`. bars: what is
     only shown; of these, gradient boosting may beat every candidate.
     """
     local = next(one for one in candidates if one.kind == "alone")
     federated = [one for one in candidates if one is not local]
-    policy, _ = chosen_by_validation(candidates, owners, len(clients))
-    policies = [policy, portfolio(candidates, owners, len(clients))[0], by_size(candidates, owners, len(clients))]
-    results = tested(federated, policies, local, ratio)
+    rules = [one.candidate for one in policies]
+    results = tested(federated, rules, local, ratio)
     by_name = {one.name: one for one in results}
-    better = ranked([one for one in federated if by_name[one.name].better])
+    better = ranked([one for one in (*federated, *rules) if by_name[one.name].better])
     order = {kind: ranked([one for one in federated if one.kind == kind]) for kind in ("shared", "personal")}
     beyond = gap(order["personal"][0], order["shared"][0], ratio) if all(order.values()) else None
     loss, rows = float(pooled(local.test).mean()), len(local.test[0])
@@ -170,14 +170,14 @@ def decide(
     gaps = [one.gap for one in results]
     if rows < FEWEST:
         why = f"a division has only {rows} test rows"
-    elif any(one.better for one in results):
-        pool = better or ranked(federated)
-        used, why = pool[0], "it is better than local training, beyond noise, also after correction"
-        if not better:
-            why = "the choice by validation rows is better than local training, beyond noise, also after correction"
-        simple = [one for one in pool if one.kind == "shared"]
-        if simple and used.kind != "shared" and not gap(used, simple[0], ratio).above(0):
-            used, why = simple[0], f"{why}; personal models are not better than the shared one beyond noise"
+    elif better:
+        used, why = better[0], "it is better than local training, beyond noise, also after correction"
+        for kind, simpler, words in _GIVES_WAY:
+            simple = next((one for one in better if one.kind in simpler), None)
+            if used.kind == kind and simple:
+                more = gap(used, simple, ratio)
+                if not more.above(0) or (kind == KIND and more.mean < WORTH * loss):
+                    used, why = simple, f"{why}; {words}"
         outcome = "shared" if used.kind == "shared" else "personal"
     elif all(each.low is None and each.mean == 0 for each in gaps):
         outcome, why = "alone", "the federated models have the same loss as local training in every division"
@@ -192,18 +192,18 @@ def decide(
         why = "one shared model is worse, beyond noise, and no federated one gains what matters"
     elif by_name[used.name].gap.low is None:
         why = f"the gain has no interval: it is {by_name[used.name].gap.why}"
-    firsts = np.stack([pooled(one.validation) for one in federated]).argmin(axis=0)
+    peers = rules if used.kind == KIND else federated
     return Decision(
         outcome,  # pyright: ignore[reportArgumentType]
         used.name,
-        float((firsts == federated.index(used)).mean()),
+        float((first_of(peers) == peers.index(used)).mean()),
         by_name[used.name].gap,
         beyond,
         results,
         loss,
         why,
-        beating(bars, [*candidates, *policies], ratio),
-        calls(used, local, owners[1], clients, ratio),
+        beating(bars, [*candidates, *rules], ratio),
+        calls(used, local, owners, clients, ratio),
     )
 
 

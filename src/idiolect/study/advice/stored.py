@@ -12,6 +12,7 @@ from idiolect.core.errors import StoreError, first_of
 from idiolect.core.files import atomic_write, json_of
 from idiolect.study.advice.advise import Advice
 from idiolect.study.advice.pieces import RACE, command_of
+from idiolect.study.advice.policies import KIND
 
 FILE = "advice.json"
 VERSION = 2  # of the file
@@ -74,6 +75,7 @@ def _check(advice: Advice) -> None:
     columns = (about.train, about.validation, about.test, advice.decision.clients, advice.kept)
     tables = [table for table in (about.counts, about.quantiles) if table]
     line = next((line for line in advice.lines if line.name == advice.decision.method), None)
+    kept = {name for each in advice.kept.values() for name in each}
     fits = (
         all(len(column) == len(names) for column in (*columns, *tables))
         and [one.name for one in advice.decision.clients] == list(names)
@@ -81,8 +83,8 @@ def _check(advice: Advice) -> None:
         and all({*kept} == {*next(iter(advice.kept.values()))} for kept in advice.kept.values())
         and all(len(row) == len(about.classes) for row in about.counts)
         and line is not None
-        and line.rounds is not None
-        and line.sent is not None
+        and (line.kind == KIND or (line.rounds is not None and line.sent is not None))
+        and kept <= {line.name for line in advice.lines}
         and any(line.kind == "alone" for line in advice.lines)
         and {"time", "packages"} <= {*advice.made}
     )
