@@ -13,33 +13,36 @@ from matplotlib.lines import Line2D
 
 from idiolect.core.files import atomic_write
 from idiolect.core.rights import make_folder
+from idiolect.report.advice_words import (
+    ALONE,
+    POLICIES,
+    columns_text,
+    kept_names,
+    named,
+    rule_text,
+    takes,
+    title_of,
+    trees_words,
+    uses_text,
+)
 from idiolect.report.style import GREY, HIT, MISS, beside, blank, caption, save, tidy
-from idiolect.report.text import MISSING, bare, isolated, plain_difference, size, value
+from idiolect.report.text import MISSING, bare, isolated, plain_difference, value
 from idiolect.report.view.as_json import VERSION, of_conclusion, plain, skew
 from idiolect.report.view.conclusion import Chip, Conclusion, leak_words
 from idiolect.report.view.leaders import findings_of
 from idiolect.report.view.parts import Census
 from idiolect.study.advice.advise import Advice, Line
-from idiolect.study.advice.blend import BLEND
-from idiolect.study.advice.decision import FEWEST_OF_CLIENT, MARGIN, WORTH, Call, ClientCall, Outcome
-from idiolect.study.advice.policies import BY_SIZE, CHOSEN, KIND, PORTFOLIO
+from idiolect.study.advice.decision import FEWEST_OF_CLIENT, Call, ClientCall
+from idiolect.study.advice.policies import KIND
 from idiolect.study.advice.stored import store_advice
 from idiolect.study.analyse.intervals import Difference
 
-_MOST = 12  # clients named in a sentence
-_ALONE = get_args(Outcome)[0]
 _KINDS = {
-    _ALONE: "local training",
+    ALONE: "local training",
     "shared": "one shared model",
     "personal": "a model for each client",
     KIND: "what validation rows say",
     "pooled": "needs all rows in one place",
-}
-_POLICIES = {
-    BLEND: "Federate, and let each client mix the methods' predictions",
-    CHOSEN: "Federate with the method that validation rows choose",
-    PORTFOLIO: "Federate, and let each client keep what its validation rows prefer",
-    BY_SIZE: "Federate the clients with few rows only",
 }
 _CALLS: tuple[Call, ...] = get_args(Call)
 _COLOURS = dict(zip(_CALLS, (HIT, MISS, GREY), strict=True))
@@ -63,8 +66,8 @@ def conclusion_of(advice: Advice) -> Conclusion:
     falling = any("still falling" in note for note in advice.notes)
     kind, words = {
         "shared": ("use", f"Use one model for all ({title}): {less}."),
-        "personal": ("use", f"{_POLICIES.get(decision.method, f'Use {title}')}: {less}."),
-        _ALONE: ("local", "Do not federate: local training is as good or better."),
+        "personal": ("use", f"{POLICIES.get(decision.method, f'Use {title}')}: {less}."),
+        ALONE: ("local", "Do not federate: local training is as good or better."),
         "unclear": ("inconclusive", f"Inconclusive: {'train more rounds' if falling else 'collect more rows'}."),
     }[decision.outcome]
     numbers = (
@@ -84,19 +87,13 @@ def _signed(gain: Difference, loss: float) -> str:
     return f"{mean} (95 % interval {-100 * gain.high / loss:+.1f} to {-100 * gain.low / loss:+.1f})"
 
 
-def title_of(advice: Advice, name: str) -> str:
-    """A candidate as texts call it."""
-    titles = {one.name: one.title for one in advice.choices}
-    return titles.get(name, name)
-
-
 def page(advice: Advice, figure: bool = True) -> str:
     """The whole page in Markdown. figure: with the link to the figure, which a terminal does not show."""
     decision, about = advice.decision, advice.about
     under = {"shared": "the shared model", "personal": "its personal model"}.get(
         decision.outcome, "the best federated model"
     )
-    if decision.method in _POLICIES:
+    if decision.method in POLICIES:
         under = f"`{decision.method}`"
     parts = [
         f"# Advice: {about.name}",
@@ -118,78 +115,14 @@ def page(advice: Advice, figure: bool = True) -> str:
     return "\n\n".join(parts) + "\n"
 
 
-def columns_text(advice: Advice) -> str:
-    """What the table's columns and its last lines are."""
-    return (
-        f"Loss: {_loss_words(advice)}. Gap: by how much the loss is lower than with local training, with its 95 % "
-        "interval. Worse off: the share of clients with a higher mean loss than with local training; surely: the "
-        "share for which this is beyond noise. `own`: fitted on each client's rows. `pooled`: needs all rows in one "
-        "place, which no federation allows; the client is a column. Penalties are chosen by folds or validation "
-        "rows; trees are LightGBM's. `guess`: the mean, or the shares of the labels. Policies follow "
-        "validation rows: `blend` mixes all methods, with weights for each client; `portfolio` takes one for each "
-        "client, `by-size` one for clients with few rows, `chosen` one of all these in each division."
-    )
-
-
-def _loss_words(advice: Advice) -> str:
-    if advice.loss_name == "mse":
-        return "the mean squared error, as a share of the labels' variance; RMSE in the label's units"
-    return "log-loss"
-
-
-def takes(advice: Advice) -> str:
-    """What the advised method takes: rounds, and bytes of a client and of all. Of a policy: each method in use."""
-    method = advice.decision.method
-    if method not in _POLICIES:
-        return f"It takes {_cost(advice, advice.line(method))}"
-    federated = [line for line in map(advice.line, _users(advice)) if line.kind != _ALONE]
-    return " ".join(f"{title_of(advice, line.name)} takes {_cost(advice, line)}" for line in federated)
-
-
-def _cost(advice: Advice, line: Line) -> str:
-    """Rounds and bytes of a method."""
-    assert line.rounds is not None
-    assert line.sent is not None
-    down, up = line.sent
-    total = line.rounds * (down + up) * advice.about.num_clients
-    return (
-        f"about {line.rounds:g} rounds (median of those that validation data chose). A client receives {size(down)} "
-        f"and sends {size(up)} per round; all of them together {size(total)}."
-    )
-
-
-def _users(advice: Advice) -> dict[str, list[str]]:
-    """Each method that some clients use in most divisions, and these clients."""
-    users: dict[str, list[str]] = {}
-    for client, kept in advice.kept.items():
-        users.setdefault(max(kept, key=lambda name: kept[name]), []).append(client)
-    return {name: users[name] for name in _kept_names(advice) if name in users}
-
-
-def uses_text(advice: Advice) -> str:
-    """What each client uses in most divisions, under the policy that is the answer or else under the portfolio."""
-    method = advice.decision.method
-    shown = method if method in _POLICIES else PORTFOLIO
-    lines = [
-        f"- {title_of(advice, name)}: {len(clients)} ({_named(clients)})" for name, clients in _users(advice).items()
-    ]
-    how = "the method with the largest weight in most divisions" if shown == BLEND else "in most divisions"
-    return f"With `{shown}`, {how}:\n\n" + "\n".join(lines)
-
-
-def _named(names: Sequence[str]) -> str:
-    """The first few names, and how many more there are."""
-    return ", ".join(names[:_MOST]) + (f" and {len(names) - _MOST} more" if len(names) > _MOST else "")
-
-
 def _clients(advice: Advice) -> str:
     called = advice.decision.clients
     lines: list[str] = []
     for call in _CALLS:
         names = [client.name for client in called if client.call == call]
-        lines.append(f"- {_SHOWN[call]}: {len(names)} ({_named(names)})" if names else f"- {_SHOWN[call]}: none")
+        lines.append(f"- {_SHOWN[call]}: {len(names)} ({named(names)})" if names else f"- {_SHOWN[call]}: none")
     if few := [client.name for client in called if client.rows < FEWEST_OF_CLIENT]:
-        lines.append(f"- inconclusive with fewer than {FEWEST_OF_CLIENT} test rows: {_named(few)}")
+        lines.append(f"- inconclusive with fewer than {FEWEST_OF_CLIENT} test rows: {named(few)}")
     return "\n".join(lines)
 
 
@@ -222,41 +155,6 @@ def _row(advice: Advice, line: Line, classes: bool) -> list[str]:
     name = title_of(advice, line.name)
     kind = _KINDS.get(line.kind, line.kind)
     return [name, kind, value(line.loss), second, gap, *hurt, MISSING if line.rounds is None else f"{line.rounds:g}"]
-
-
-def trees_words(advice: Advice) -> str:
-    """What it means that gradient boosting beats every candidate; "" if it does not."""
-    if advice.decision.trees is None:
-        return ""
-    name, difference = advice.decision.trees
-    whose = "with all rows in one place" if name.startswith("pooled") else "on each client's own rows"
-    return (
-        f"gradient boosting {whose} has a lower loss than every federated model, by at least "
-        f"{plain_difference(difference)}: the relation has interactions or steps that these models miss"
-    )
-
-
-def rule_text(advice: Advice) -> str:
-    """How it was decided."""
-    decision = advice.decision
-    beyond = decision.beyond
-    best = min(decision.tested, key=lambda one: one.p)
-    text = (
-        "In each division every method's setting and round are those with the least validation loss; test rows are "
-        "then used once. Intervals are corrected for the rows that divisions share (Nadeau and Bengio, 2003). "
-        f"{len(decision.tested)} candidates are tested against local training: each federated method, and the "
-        f"policies `{BLEND}`, `{PORTFOLIO}`, `{BY_SIZE}` and `{CHOSEN}`. p values are corrected for their number. "
-        "Federate: one of them is better. The answer is the better one with the least validation loss; a personal "
-        "model must also be better than the best shared one, and a policy better than the best method by "
-        f"{100 * WORTH:g} % of the loss of local training. Do not federate: no mean gain "
-        "reaches "
-        f"{100 * MARGIN:g} % of the loss of local training, and all intervals end below it or every shared model is "
-        f"surely worse. Otherwise it is inconclusive. Here: {decision.why}. Least corrected p value: {best.p:.2g} "
-        f"({title_of(advice, best.name)})."
-    )
-    if beyond is not None:
-        text += f" Loss of the best shared model minus that of the best personal one: {plain_difference(beyond)}."
-    return text + f" {decision.share:.0%} of the divisions rank {title_of(advice, decision.method)} first."
 
 
 def write_advice(advice: Advice, out: Path) -> None:
@@ -304,13 +202,9 @@ def clients_frame(advice: Advice) -> pd.DataFrame:
             "gap_high": [one.gap.high for one in called],
             "p": [one.p for one in called],
             "test_rows": [one.rows for one in called],
-            **{f"kept_{name}": [advice.kept[one.name][name] for one in called] for name in _kept_names(advice)},
+            **{f"kept_{name}": [advice.kept[one.name][name] for one in called] for name in kept_names(advice)},
         }
     )
-
-
-def _kept_names(advice: Advice) -> list[str]:
-    return list(next(iter(advice.kept.values())))
 
 
 def figure_of(advice: Advice) -> Figure:
@@ -481,7 +375,7 @@ def _calls(advice: Advice) -> dict[str, Any]:
 def _clients_json(advice: Advice) -> dict[str, Any]:
     """The clients' gains, with the sizes and labels of the first division."""
     called, about = advice.decision.clients, advice.about
-    local = next(f"m{i}" for i, line in enumerate(advice.lines) if line.kind == _ALONE)
+    local = next(f"m{i}" for i, line in enumerate(advice.lines) if line.kind == ALONE)
     people = Census(about.clients, about.train, about.test, about.classes, about.counts, about.quantiles)
     return {
         "names": list(about.clients),

@@ -20,7 +20,7 @@ def advice() -> Advice:
 def test_the_table_has_the_two_ends_the_portfolio_and_the_baselines(advice: Advice) -> None:
     names = [line.name for line in advice.lines]
     assert names == [
-        *("local", "fedavg", "portfolio"),
+        *("local", "fedavg", "blend", "portfolio", "by-size", "chosen"),
         *("own guess", "pooled guess", "own logistic", "pooled logistic", "pooled logistic without clients"),
         "pooled trees",
     ]

@@ -7,7 +7,7 @@ from jaxtyping import Float, Int
 
 BLEND = "blend"
 CONCENTRATION = 5.0
-"""Validation rows that the federation's weights count as beside a client's own."""
+"""Validation rows that the weights of the federation count as."""
 TURNS, STILL = 100, 1e-4
 """Of the EM algorithm: the most, and the change of a weight below which it stops."""
 

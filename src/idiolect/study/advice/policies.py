@@ -1,4 +1,4 @@
-"""Policies: rules that say, from validation losses alone, which candidate each client uses.
+"""Policies: rules that say, from validation losses only, which candidate each client uses.
 
 `portfolio` lets each client keep what its own rows surely prefer. `by-size` federates clients with few rows only.
 `chosen` takes, in each division, the one candidate or one of these two policies that has the least validation loss.

@@ -1,0 +1,46 @@
+from dataclasses import replace
+
+import pytest
+
+from idiolect.report.advice import answer, page
+from idiolect.report.advice_words import MOST, POLICIES, named, takes, uses_text
+from idiolect.study.advice.advise import Advice
+from idiolect.study.advice.blend import BLEND
+from idiolect.study.advice.policies import BY_SIZE, CHOSEN, PORTFOLIO
+
+
+def under(advice: Advice, method: str) -> Advice:
+    """The advice with a policy as its answer: client 0 uses FedAvg in most divisions, the others local training."""
+    kept = {client: {"local": int(i > 0) * 5 + 1, "fedavg": 3} for i, client in enumerate(advice.about.clients)}
+    return replace(advice, decision=replace(advice.decision, outcome="personal", method=method), kept=kept)
+
+
+@pytest.mark.parametrize("method", [BLEND, PORTFOLIO, BY_SIZE, CHOSEN])
+def test_a_policy_that_is_the_answer_is_told(advice: Advice, method: str) -> None:
+    changed = under(advice, method)
+    headline = answer(changed).split("**")[1]
+    assert headline.startswith(f"{POLICIES[method]}: ")
+    assert len(headline.split()) <= 15
+    text = page(changed)
+    assert f"With `{method}`, compared with local training." in text
+    assert "- Local: 2 (c1, c2)\n- FedAvg: 1 (c0)" in text
+    assert f"With `{method}`, " + ("the method with the largest weight" if method == BLEND else "in most") in text
+    line = advice.line("fedavg")
+    assert takes(changed).startswith(f"FedAvg takes about {line.rounds:g} rounds")
+    assert "Local takes" not in text
+
+
+def test_a_blend_takes_all_methods_and_others_only_those_in_use(advice: Advice) -> None:
+    kept = {client: {"local": 2, "fedavg": 0} for client in advice.about.clients}
+    assert takes(replace(under(advice, PORTFOLIO), kept=kept)) == ""
+    assert takes(replace(under(advice, BLEND), kept=kept)).startswith("FedAvg takes")
+
+
+def test_the_portfolio_is_told_where_a_method_is_the_answer(advice: Advice) -> None:
+    assert uses_text(under(advice, "fedavg")).startswith(f"With `{PORTFOLIO}`, in most divisions:\n\n- Local: 2")
+
+
+def test_a_sentence_names_the_first_clients_and_counts_the_others() -> None:
+    assert named(["a", "b"]) == "a, b"
+    many = [str(i) for i in range(MOST + 2)]
+    assert named(many) == ", ".join(many[:MOST]) + " and 2 more"
