@@ -2,7 +2,7 @@
 
 import copy
 from collections.abc import Mapping, Sequence
-from typing import Any, Literal, Self, cast
+from typing import Any, Literal, cast
 
 import equinox as eqx
 import jax
@@ -160,7 +160,7 @@ class _Personalized(BaseEstimator):
         self._shared = None if shared is None else kept(shared, problem.params)
         self._basis = Basis.of(done, cohort)
 
-    def _joined(self, x: Any, y: Shaped[np.ndarray, "n"], groups: Any, rounds: Any) -> Self:
+    def _joined(self, x: Any, y: Shaped[np.ndarray, "n"], groups: Any, rounds: Any) -> Any:
         """`personalize`, for encoded labels."""
         require(self._grouped, "personalize is for further groups, but fit had none: give fit groups=")
         rounds = None if rounds is None else whole("rounds", rounds, least=1)
@@ -211,7 +211,8 @@ class _Personalized(BaseEstimator):
             who = "" if names is None else f"client {names[rows < 0].tolist()[0]!r}, unknown to fit"
             raise ConfigError(
                 f"method {self.method!r} has no shared model that could predict {who or 'rows without groups'}; "
-                f"give groups= of known clients, or take a method with a model '{SHARED}' such as 'fedavg-ft'"
+                f"give groups= of known clients (personalize gives further ones their models from rows with labels), "
+                f"or take a method with a model '{SHARED}' such as 'fedavg-ft'"
             )
         return rows
 
@@ -298,7 +299,7 @@ class PersonalizedClassifier(ClassifierMixin, _Personalized):
         self._fit(x, codes.astype(np.int32), groups, len(self.classes_))
         return self
 
-    def personalize(self, X: Any, y: Any, groups: Any, rounds: int | None = None) -> Self:
+    def personalize(self, X: Any, y: Any, groups: Any, rounds: int | None = None) -> "PersonalizedClassifier":
         """A copy of this estimator that knows further clients; see the class."""
         check_is_fitted(self)
         x, labels = cast(tuple[Any, Any], validate_data(self, X, y, dtype=np.float64, reset=False))
@@ -341,7 +342,7 @@ class PersonalizedRegressor(RegressorMixin, _Personalized):
         self._fit(x, self._scaled(targets), groups, 0)
         return self
 
-    def personalize(self, X: Any, y: Any, groups: Any, rounds: int | None = None) -> Self:
+    def personalize(self, X: Any, y: Any, groups: Any, rounds: int | None = None) -> "PersonalizedRegressor":
         """A copy of this estimator that knows further clients; see the class."""
         check_is_fitted(self)
         x, given = cast(tuple[Any, Any], validate_data(self, X, y, dtype=np.float64, y_numeric=True, reset=False))
