@@ -42,8 +42,8 @@ def fitted():
 @pytest.mark.second
 @parametrize_with_checks(
     [
-        PersonalizedClassifier("fedavg", settings={"rate": 0.5}, rounds=5, random_state=0),
-        PersonalizedRegressor("fedavg", settings={"rate": 0.1}, rounds=5, random_state=0),
+        PersonalizedClassifier("fedavg", random_state=0),
+        PersonalizedRegressor("fedavg", random_state=0),
     ]
 )
 def test_scikit_learns_own_checks(estimator, check):
@@ -115,6 +115,7 @@ TREES = {
 }
 
 
+@pytest.mark.second
 @pytest.mark.parametrize(
     ("estimator", "method"),
     [(PersonalizedClassifier, "boosted-intercept"), (PersonalizedRegressor, "local-trees")],
@@ -158,16 +159,14 @@ def test_trees_are_those_of_a_run_and_new_clients_get_theirs(estimator, method):
     assert joined.clients_.tolist() == ["bonn", "oslo", "rome", "lima"]
     np.testing.assert_array_equal(joined.predict(X, groups=GROUPS), mine.predict(X, groups=GROUPS))
     assert mine.clients_.tolist() == ["bonn", "oslo", "rome"]
-    with pytest.raises(ConfigError, match="no shared model that could predict client 'lima'.*personalize gives"):
+    with pytest.raises(ConfigError, match=r"no shared model that could predict client 'lima'.*personalize gives"):
         mine.predict(X[:1], groups=["lima"])
 
 
 def test_where_no_row_can_be_held_out_rounds_are_fixed_and_that_is_said():
     few = np.r_[0:2, 40:42]
     asked = PersonalizedClassifier("fedavg", random_state=0)
-    with pytest.warns(
-        ConvergenceWarning, match=r"^no client has rows enough .*: training ends after 100 rounds"
-    ):
+    with pytest.warns(ConvergenceWarning, match=r"^no client has rows enough .*: training ends after 100 rounds"):
         fitted = asked.fit(X[few], ["a", "b", "a", "b"], groups=GROUPS[few])
     assert fitted.n_iter_ == 100
 
@@ -176,16 +175,16 @@ def test_what_cannot_join_is_told(fitted):
     paris, oslo, lima = np.full(120, "paris"), GROUPS == "oslo", np.full(40, "lima")
     own = fitted.personalize(X[oslo], Y[oslo], lima)  # from the shared model, by its own fine-tuning
     assert own.score(X[oslo], Y[oslo], groups=lima) > 0.8 > 0.4 > fitted.score(X[oslo], Y[oslo], groups=lima)
-    with pytest.raises(ConfigError, match="^client 'rome' has a model already"):
+    with pytest.raises(ConfigError, match=r"^client 'rome' has a model already"):
         fitted.personalize(X, Y, GROUPS)
-    with pytest.raises(ConfigError, match="^label 'dead' is none that fit has seen"):
+    with pytest.raises(ConfigError, match=r"^label 'dead' is none that fit has seen"):
         fitted.personalize(X[:1], ["dead"], ["paris"])
-    with pytest.raises(ConfigError, match="^rounds = 0 must be"):
+    with pytest.raises(ConfigError, match=r"^rounds = 0 must be"):
         fitted.personalize(X, Y, paris, rounds=0)
-    with pytest.raises(ConfigError, match="^personalize is for further groups, but fit had none"):
+    with pytest.raises(ConfigError, match=r"^personalize is for further groups, but fit had none"):
         PersonalizedClassifier(rounds=1, random_state=0).fit(X, Y).personalize(X, Y, paris)
     mocha = PersonalizedClassifier("mocha", settings={"relationship": "learned"}, rounds=1, random_state=0)
-    with pytest.raises(ConfigError, match="a learned or given relation has no row for new clients"):
+    with pytest.raises(ConfigError, match=r"a learned or given relation has no row for new clients"):
         mocha.fit(X, Y, groups=GROUPS).personalize(X, Y, paris)
 
 

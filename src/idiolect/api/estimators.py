@@ -2,6 +2,7 @@
 
 import copy
 from collections.abc import Mapping, Sequence
+from numbers import Real
 from typing import Any, Literal, cast
 
 import equinox as eqx
@@ -44,11 +45,11 @@ from idiolect.core import tree
 from idiolect.core.errors import ConfigError, require
 from idiolect.core.random import MOST_SEED, model_key
 from idiolect.core.settings import checked
-from idiolect.data.federated import FederatedData, TaskKind
+from idiolect.data.federated import TaskKind
 from idiolect.models import build
 from idiolect.runtime.compiled import use_compilation_cache
 from idiolect.runtime.predict import outputs_of
-from idiolect.study.spec.assemble import Problem, problem_of
+from idiolect.study.spec.assemble import problem_of
 
 SHARED = "global"
 _EVERYONE = "all"
@@ -149,7 +150,7 @@ class _Personalized(BaseEstimator):
         cohort = checked(float | None, self.cohort, "cohort")
         cohort = None if cohort is None else min(cohort, data.num_clients)
         use_compilation_cache()
-        spec = specification_of(given)
+        spec = {} if rate == "method" else specification_of(given)
         done = train(problem, algorithm, spec, rounds=rounds, rate=rate, cohort=cohort, seed=seed)
         self.n_iter_, self.settings_ = done.rounds, dict(done.settings)
         self._name = algorithm.model_names[0]
@@ -169,12 +170,11 @@ class _Personalized(BaseEstimator):
         if known.any():
             raise ConfigError(f"client {names[known].tolist()[0]!r} has a model already; personalize is for new ones")
         new = clients_of(names)
-        clients, title, kind = tuple(str(name) for name in new), type(self).__name__, (self._task, self._classes)
-        data = federation(title, self._features(x), y, rows_of(names, new), clients, *kind)
+        clients, title, classes = tuple(str(name) for name in new), type(self).__name__, self._classes
+        data = federation(title, self._features(x), y, rows_of(names, new), clients, self._task, classes)
         before = tuple(str(name) for name in self.clients_[: len(self._basis.sizes)])
-        problem: Problem = problem_of(
-            self._basis.blank(title, before, self.n_features_in_, *kind), self._built[0], self._built[2]
-        )
+        blank = self._basis.blank(title, before, self.n_features_in_, self._task, classes)
+        problem = problem_of(blank, self._built[0], self._built[2])
         made = self._basis.personalize(problem, data, self._built[2], rounds)
         found = models_of(made, [self._name])[self._name]
         joined = copy.copy(self)
@@ -227,8 +227,7 @@ class _Personalized(BaseEstimator):
 
     def _share(self) -> float:
         share, wrong = self.validation_fraction, f"validation_fraction = {self.validation_fraction!r} must be"
-        number = isinstance(share, int | float | np.number) and not isinstance(share, bool)
-        require(number and 0 < share < 1, f"{wrong} a number above 0 and below 1")
+        require(isinstance(share, Real) and 0 < float(share) < 1, f"{wrong} a number above 0 and below 1")
         return float(share)
 
     def _given(self) -> Method:
@@ -270,16 +269,28 @@ class PersonalizedClassifier(ClassifierMixin, _Personalized):
 
     Which model answers: rows of a client that `fit` has seen are answered by that client's own model (the method's
     first: `adapted`, `personal`, ...). Rows of other clients, and rows without groups, are answered by the shared
-    model, `global`; a method that has none (`local`, `fedu`) then raises `ConfigError`. After a fit without groups
-    there is one client, whose model answers everything.
+    model, `global`; a method that has none (`local`, `boosted-intercept`) then raises `ConfigError`. After a fit
+    without groups there is one client, whose model answers everything.
 
     method: a name ("pfedme"), a specification, or a method such as `idiolect.PFedMe(...)`. settings: of a method
     given by name, {"rate": 0.05}. model: "auto" (`mlr` or `linear`; `mlp` for a method with body and head), a name or
-    specification of the zoo, or an Equinox module for (d,) features. rounds; cohort: clients per round, all by
-    default. standardise: features to mean 0 and deviation 1, fitted on the rows of `fit`;
-    without it features of large scale diverge. random_state: a seed 0 to 2^31 - 1 is that of `idiolect.run`.
+    specification of the zoo, or an Equinox module for (d,) features; trees use none. cohort: clients per round, all
+    by default. standardise: features to mean 0 and deviation 1, fitted on the rows of `fit`; without it features of
+    large scale diverge. random_state: a seed 0 to 2^31 - 1 is that of `idiolect.run`.
 
-    After fit: classes_, clients_ (the groups, sorted), models_ (a mapping from client to Equinox module), scaler_.
+    rounds: a number, or "auto": until the validation loss stops falling, at most 200. validation_fraction: of each
+    client's rows, rounded, that are then held out for validation, drawn by random_state; a client with one or two
+    rows gives none. Models are those of the round in which the method's first named model has the least validation
+    loss; they are not trained again on all rows. If no row can be held out there are 100 rounds, and a
+    `ConvergenceWarning`. With a number all rows are trained on. rate: learning rates that the method leaves at their
+    defaults: "auto" by the curvature of the training loss, a number, or the "method"'s own. The default is "auto"
+    where rounds is, else "method".
+
+    personalize(X, y, groups) gives further clients their models, by the method's own rule (an own intercept, a
+    fine-tuning), and returns a copy that knows them, too; rounds: of each, by default as many as of those of `fit`.
+
+    After fit: classes_, clients_ (the groups, sorted), models_ (a mapping from client to Equinox module), scaler_;
+    n_iter_, the round of the models; settings_, those of the method that followed from the data.
 
     Raises `ConfigError` (a `ValueError`) for settings and shapes, `DivergedError` at the first NaN or infinity. The
     interface is that of https://scikit-learn.org/stable/developers/develop.html.
@@ -328,7 +339,7 @@ class PersonalizedRegressor(RegressorMixin, _Personalized):
 
     Labels are scaled by the mean and the deviation of all rows of `fit`, and predictions are in the units of `y`. All
     else as `PersonalizedClassifier`; after fit: clients_, models_ (whose outputs are in scaled units), mean_, scale_,
-    scaler_.
+    scaler_, n_iter_, settings_.
     """
 
     _task: TaskKind = "regression"

@@ -143,11 +143,11 @@ def train(
 class Basis:
     """What a fitted estimator keeps for clients that come later: no rows.
 
-    shared: the server's state, see `kept`; why: why there is none. sizes: training rows of each client.
+    shared: the leaves of the server's state; why: why there are none. sizes: training rows of each client.
     """
 
     method: Algorithm
-    shared: PyTree
+    shared: list[np.ndarray]
     why: str
     rounds: int
     cohort: float | None
@@ -156,10 +156,10 @@ class Basis:
     @classmethod
     def of(cls, training: Training, cohort: float | None) -> "Basis":
         """The basis of a finished training."""
-        simulation, shared, why = training.simulation, None, ""
+        simulation, shared, why = training.simulation, list[np.ndarray](), ""
         try:
             simulation.algorithm.new_view(training.state.shared)
-            shared = kept(training.state.shared, simulation.params)
+            shared = [np.array(leaf) for leaf in jax.tree.leaves(training.state.shared)]
         except ConfigError as error:
             why = str(error)
         sizes = simulation.data.train.sizes
@@ -173,9 +173,10 @@ class Basis:
         if self.why:
             raise ConfigError(self.why)
         simulation = problem.simulation(self.method, cohort=self.cohort, rounds=self.rounds)
-        shared = jax.tree.map(jnp.asarray, filled(self.shared, problem.params))
-        done = jnp.asarray(self.rounds, jnp.int32)
-        state = State(shared, None, done, jax.random.key(seed), jnp.zeros(3, jnp.int32))
+        key, done = jax.random.key(seed), jnp.asarray(self.rounds, jnp.int32)
+        first, _ = jax.eval_shape(simulation.first, key, problem.params, jnp.arange(1))
+        shared = jax.tree.unflatten(jax.tree.structure(first), [jnp.asarray(leaf) for leaf in self.shared])
+        state = State(shared, None, done, key, jnp.zeros(3, jnp.int32))
         return personalize(simulation, state, data, rounds=rounds)
 
     def blank(self, name: str, clients: tuple[str, ...], width: int, task: TaskKind, classes: int) -> FederatedData:
