@@ -12,6 +12,9 @@ import pytest
 from scipy.special import softmax
 from sklearn import config_context
 from sklearn.base import clone
+from sklearn.exceptions import ConvergenceWarning
+from sklearn.linear_model import LogisticRegression
+from sklearn.metrics import log_loss
 from sklearn.model_selection import GroupKFold, cross_val_score
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
@@ -19,6 +22,7 @@ from sklearn.utils.estimator_checks import parametrize_with_checks
 
 import idiolect
 from idiolect.api.estimators import PersonalizedClassifier, PersonalizedRegressor, clients_of, column_of, rows_of
+from idiolect.core import tree
 from idiolect.core.errors import ConfigError
 from idiolect.data.federated import Split
 
@@ -38,8 +42,8 @@ def fitted():
 @pytest.mark.second
 @parametrize_with_checks(
     [
-        PersonalizedClassifier("fedavg", settings={"rate": 0.5}, rounds=5, random_state=0),
-        PersonalizedRegressor("fedavg", settings={"rate": 0.1}, rounds=5, random_state=0),
+        PersonalizedClassifier("fedavg", random_state=0),
+        PersonalizedRegressor("fedavg", random_state=0),
     ]
 )
 def test_scikit_learns_own_checks(estimator, check):
@@ -61,6 +65,127 @@ def test_it_is_the_run_of_the_same_data(fitted):
             np.testing.assert_allclose(mine, its, rtol=1e-5, atol=1e-6)
     assert fitted.score(X, Y, groups=GROUPS) == pytest.approx(run.scores("adapted").pooled["accuracy"])
     assert fitted.score(X, Y) == pytest.approx(run.scores("global").pooled["accuracy"])
+
+
+def cities(seed, label=lambda y: (y == "well").astype(int), y=Y):
+    """The rows that an estimator with this random_state trains on, as data of `idiolect.run`."""
+    scaled = StandardScaler().fit_transform(X).astype(np.float32)
+    parts = {city: (scaled[city == GROUPS], label(y[city == GROUPS])) for city in np.unique(GROUPS)}
+    return idiolect.data.from_arrays(parts, test=0, validation=0.2, split_seed=seed, scale_labels=False)
+
+
+def equal(mine, its):
+    pairs = zip(jax.tree.leaves(mine), jax.tree.leaves(its), strict=True)
+    return all(np.array_equal(a, b) for a, b in pairs)
+
+
+def test_without_rounds_it_is_the_run_that_chooses_them():
+    """Rounds, rates and every client's model are those of `idiolect.run(..., rounds="auto")` on the same rows."""
+    mine = PersonalizedClassifier(random_state=3).fit(X, Y, groups=GROUPS)
+    run = idiolect.run(cities(3), "mlr", "fedavg-ft", rounds="auto", seed=3, splits="train")
+    assert mine.n_iter_ == run.history[-1].round
+    chosen = run.evaluator.simulation.algorithm
+    assert mine.settings_ == {"batch_size": 0, "rate": chosen.rate}
+    assert mine.settings_["rate"] != idiolect.FedAvgFineTuned().rate
+    models = run.evaluator.client_params(run.state, ["adapted"])["adapted"]
+    assert all(equal(mine.models_[city], tree.gather(models, row)) for row, city in enumerate(run.data.clients))
+    again = PersonalizedClassifier(random_state=3).fit(X, Y, groups=GROUPS)
+    np.testing.assert_array_equal(again.predict_proba(X, groups=GROUPS), mine.predict_proba(X, groups=GROUPS))
+
+
+def test_fedavg_converges_without_settings_where_fifty_rounds_do_not():
+    """The log-loss of a logistic regression on all rows, with correlated features and a steep rule."""
+    rng = np.random.default_rng(0)
+    x = np.sqrt(0.97) * rng.normal(size=(4000, 1)) + np.sqrt(0.03) * rng.normal(size=(4000, 3))
+    y = rng.random(4000) < 1 / (1 + np.exp(-6 * (x @ [1, -1, 0.5])))
+    scaled = StandardScaler().fit_transform(x)
+    best = log_loss(y, LogisticRegression(C=np.inf, max_iter=1000).fit(scaled, y).predict_proba(scaled))
+
+    def excess(**settings):
+        fitted = PersonalizedClassifier("fedavg", random_state=0, **settings).fit(x, y, groups=np.arange(4000) % 8)
+        return log_loss(y, fitted.predict_proba(x)) - best
+
+    assert excess(rounds=50, settings={"rate": 0.1}) > 0.01
+    assert excess() < 1e-3
+
+
+TREES = {
+    "boosted-intercept": {"min_rows": 4, "trees": 12, "leaves": 4, "bins": 16, "rate": 0.4, "client_rows": 10},
+    "local-trees": {"min_rows": 4, "trees": 8, "leaves": 4, "bins": 16, "rate": 0.4},
+}
+
+
+@pytest.mark.second
+@pytest.mark.parametrize(
+    ("estimator", "method"),
+    [(PersonalizedClassifier, "boosted-intercept"), (PersonalizedRegressor, "local-trees")],
+)
+def test_trees_are_those_of_a_run_and_new_clients_get_theirs(estimator, method):
+    """Methods whose models are no parameters of the run's module: fit, predict, pickle, and clients that join."""
+    settings = TREES[method]
+    asked = estimator(method, settings=settings, random_state=1)
+    if estimator is PersonalizedRegressor:
+        y = np.where(Y == "ill", 1.0, -1.0) + 0.1 * X[:, 0]
+        y = (y - y.mean()) / y.std()
+        data, kind = cities(1, lambda part: ((part - y.mean()) / y.std()).astype(np.float32), y), "linear"
+    else:
+        y, data, kind = Y, cities(1), "mlr"
+    mine = asked.fit(X, y, groups=GROUPS)
+    run = idiolect.run(data, kind, {"name": method, **settings}, rounds="auto", seed=1, splits="train")
+    name = run.evaluator.simulation.offered[0]
+    assert (mine.n_iter_, mine.settings_) == (run.history[-1].round, {})
+    scaled = mine.scaler_.transform(X).astype(np.float32)
+    for city, model in run.models(name).items():
+        outputs = model.outputs(scaled[city == GROUPS])
+        shown = softmax(np.float64(outputs), axis=1) if estimator is PersonalizedClassifier else outputs[:, 0]
+        ask = mine.predict_proba if estimator is PersonalizedClassifier else mine.predict
+        np.testing.assert_allclose(ask(X[city == GROUPS], groups=GROUPS[city == GROUPS]), shown, rtol=1e-5, atol=1e-6)
+        assert equal(mine.models_[city], model.module)
+    assert mine.score(X, y, groups=GROUPS) > 0.8
+    again = pickle.loads(pickle.dumps(mine))
+    np.testing.assert_array_equal(again.predict(X, groups=GROUPS), mine.predict(X, groups=GROUPS))
+    assert clone(mine).get_params() == asked.get_params()
+    # A new client with oslo's rows has oslo's rule, by its own rows.
+    own = GROUPS == "oslo"
+    joined = again.personalize(X[own], y[own], np.full(own.sum(), "lima"))
+    new = run.personalize(
+        idiolect.data.from_arrays(
+            {"lima": (scaled[own], mine._scaled(y[own]) if kind == "linear" else (y[own] == "well").astype(int))},
+            test=0, validation=0, scale_labels=False, classes=data.classes,
+        )
+    )  # fmt: skip
+    assert equal(joined.client_model("lima"), new.client_model(name, "lima").module)
+    assert joined.score(X[own], y[own], groups=np.full(own.sum(), "lima")) > 0.8
+    assert joined.clients_.tolist() == ["bonn", "oslo", "rome", "lima"]
+    np.testing.assert_array_equal(joined.predict(X, groups=GROUPS), mine.predict(X, groups=GROUPS))
+    assert mine.clients_.tolist() == ["bonn", "oslo", "rome"]
+    with pytest.raises(ConfigError, match=r"no shared model that could predict client 'lima'.*personalize gives"):
+        mine.predict(X[:1], groups=["lima"])
+
+
+def test_where_no_row_can_be_held_out_rounds_are_fixed_and_that_is_said():
+    few = np.r_[0:2, 40:42]
+    asked = PersonalizedClassifier("fedavg", random_state=0)
+    with pytest.warns(ConvergenceWarning, match=r"^no client has rows enough .*: training ends after 100 rounds"):
+        fitted = asked.fit(X[few], ["a", "b", "a", "b"], groups=GROUPS[few])
+    assert fitted.n_iter_ == 100
+
+
+def test_what_cannot_join_is_told(fitted):
+    paris, oslo, lima = np.full(120, "paris"), GROUPS == "oslo", np.full(40, "lima")
+    own = fitted.personalize(X[oslo], Y[oslo], lima)  # from the shared model, by its own fine-tuning
+    assert own.score(X[oslo], Y[oslo], groups=lima) > 0.8 > 0.4 > fitted.score(X[oslo], Y[oslo], groups=lima)
+    with pytest.raises(ConfigError, match=r"^client 'rome' has a model already"):
+        fitted.personalize(X, Y, GROUPS)
+    with pytest.raises(ConfigError, match=r"^label 'dead' is none that fit has seen"):
+        fitted.personalize(X[:1], ["dead"], ["paris"])
+    with pytest.raises(ConfigError, match=r"^rounds = 0 must be"):
+        fitted.personalize(X, Y, paris, rounds=0)
+    with pytest.raises(ConfigError, match=r"^personalize is for further groups, but fit had none"):
+        PersonalizedClassifier(rounds=1, random_state=0).fit(X, Y).personalize(X, Y, paris)
+    mocha = PersonalizedClassifier("mocha", settings={"relationship": "learned"}, rounds=1, random_state=0)
+    with pytest.raises(ConfigError, match=r"a learned or given relation has no row for new clients"):
+        mocha.fit(X, Y, groups=GROUPS).personalize(X, Y, paris)
 
 
 def test_known_clients_have_their_own_model_and_others_the_shared_one(fitted):
@@ -121,7 +246,15 @@ def test_regression_labels_are_scaled_and_predictions_are_in_their_units():
 @pytest.mark.parametrize(
     ("change", "message"),
     [
-        ({"rounds": "3"}, "rounds = '3' must be a whole number of at least 1"),
+        ({"rounds": "3"}, "^rounds = '3' must be a whole number of at least 1, or 'auto'$"),
+        ({"rounds": "automatic"}, "^rounds = 'automatic' must be a whole number of at least 1, or 'auto'$"),
+        ({"rounds": 0}, "^rounds = 0 must be"),
+        ({"rounds": None}, "^rounds = None must be"),
+        ({"rate": "fast"}, "^rate = 'fast' must be a number"),
+        ({"validation_fraction": 1.5}, "^validation_fraction = 1.5 must be a number above 0 and below 1$"),
+        ({"validation_fraction": 0}, "^validation_fraction = 0 must be"),
+        ({"validation_fraction": "0.2", "rounds": 3}, "^validation_fraction = '0.2' must be"),
+        ({"validation_fraction": float("nan")}, "^validation_fraction = nan must be"),
         ({"cohort": "2"}, "cohort = '2' must be a number or null"),
         ({"settings": 3}, "settings must be a dictionary, as .*, not 3"),
         ({"method": "fedavgg"}, "did you mean 'fedavg'"),

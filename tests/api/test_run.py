@@ -214,3 +214,11 @@ def test_rounds_by_themselves_need_validation_rows_and_memory(data, tmp_path):
         idiolect.run(bare, "mlr", "fedavg", rounds="auto")
     with pytest.raises(ConfigError, match=r"^rounds = 'auto' keeps private states in memory; give rounds a number"):
         idiolect.run(data, "mlr", "local", rounds="auto", private=tmp_path / "states.sqlite")
+
+
+@pytest.mark.second
+def test_a_method_with_a_setup_is_not_stopped_in_it(data):
+    """Without a linear part, boosting's loss is flat for six rounds, until the first tree is grown."""
+    few = idiolect.BoostedIntercept(linear=False, trees=2, leaves=3, bins=8, min_rows=4, client_splits=False)
+    found = idiolect.run(data, "mlr", few, rounds="auto", splits="train")
+    assert found.state.shared.model.done == 2

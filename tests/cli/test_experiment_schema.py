@@ -52,7 +52,8 @@ def test_settings_have_descriptions_defaults_and_bounds():
     assert pfedme["local_steps"]["minimum"] == 1
     assert pfedme["epochs"]["minimum"] == 0
     assert SCHEMA["definitions"]["Cell"]["properties"]["rounds"] == {
-        "description": "of communication.", "type": "integer", "minimum": 1, "default": 100
+        "description": "of communication.", "default": 100,
+        "anyOf": [{"type": "integer", "minimum": 1}, {"enum": ["auto"], "type": "string"}],
     }  # fmt: skip
     assert bounds("apfl", "mixture", {"type": "number"}) == {"minimum": 0, "maximum": 1}
     assert bounds("l2gd", "probability", {"type": "number"}) == {"exclusiveMinimum": 0, "exclusiveMaximum": 1}
@@ -93,6 +94,8 @@ METHOD = (*CELL, "methods", 0)
         changed(*CELL, "roundz", to=3),
         changed(*CELL, "rounds", to=1.5),
         changed(*CELL, "rounds", to=True),
+        changed(*CELL, "rounds", to=0),
+        changed(*CELL, "rounds", to="many"),
         changed(*CELL, "cohort", to=0),
         changed(*CELL, "eval_clients", to=0),
         changed(*CELL, "select", to="best"),
@@ -120,6 +123,13 @@ def test_what_idiolect_refuses_is_marked(wrong, valid):
     assert not valid(wrong)
     with pytest.raises(ConfigError):
         experiment_of(wrong, "wrong.toml")
+
+
+def test_rounds_and_rate_that_follow_from_the_data_are_valid(valid):
+    for key in ("rounds", "rate"):
+        automatic = changed(*CELL, key, to="auto")
+        assert valid(automatic)
+        assert experiment_of(automatic, "automatic.toml").cells[0].automatic
 
 
 @pytest.mark.parametrize("data", ["mnits", {"name": "mnits"}, {"name": "synthetic", "clinets": 3}, {"name": "table"}])

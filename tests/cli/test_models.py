@@ -123,3 +123,34 @@ def test_new_clients_of_a_finished_folder(idiolect, monkeypatch, tmp_path):
         assert not (tmp_path / "new folder").exists()
     table(tmp_path / "known.csv", {"w0": 20, "w1": 24}, seed=5)
     assert "have changed since it was started" in refused("--method", "fedavg", "--out", "third")
+
+
+EXPERIMENT = """
+name = "wards"
+[[cells]]
+id = "wards"
+data = { name = "table", path = "known.csv", client = "ward", label = "outcome" }
+model = "mlr"
+rounds = 9
+methods = [{ name = "boosted-intercept", trees = 1, leaves = 3, bins = 8 }]
+"""
+
+
+@pytest.mark.second
+def test_boosted_trees_serve_a_new_client_and_its_file_predicts(idiolect, tmp_path):
+    """A new ward with another rule gets an intercept of its own, and a file that predicts its rows."""
+    table(tmp_path / "known.csv", {"w0": 60, "w1": 60})
+    table(tmp_path / "new.csv", {"n0": 60}, seed=1)
+    rows = pd.read_csv("new.csv").assign(outcome=lambda t: np.where(t.u > -1.0, "ill", "well"))
+    rows.to_csv("new.csv", index=False)
+    Path("wards.toml").write_text(EXPERIMENT)
+    assert idiolect("run", "wards.toml", "-o", "run", "--jobs", "1")[0] == 0
+    assert idiolect("personalize", "run", "new.csv", "--no-curve", "-o", "new")[0] == 0
+    file = Path("new/models/personal/n0.safetensors")
+    forest = load_model(file).module
+    assert forest.done == 1
+    assert abs(float(forest.intercept[0])) > 0.3
+    for source in (file, file.parent):
+        assert idiolect("predict", str(source), "new.csv", "-o", f"{source.name}.csv")[0] == 0
+        said, others = pd.read_csv(f"{source.name}.csv").prediction, np.where(rows.u > 0, "ill", "well")
+        assert (said == rows.outcome).mean() > (others == rows.outcome).mean() + 0.05

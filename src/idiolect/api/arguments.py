@@ -126,10 +126,22 @@ def automatic(data: FederatedData, rounds: Any, rate: Any) -> tuple[Any, Any]:
         rounds = "auto" if is_own(data) and data.validation.count else 100
     if rate is None:
         rate = "auto" if isinstance(rounds, str) and rounds == "auto" else "method"
-    rounds = rounds if isinstance(rounds, str) and rounds == "auto" else whole("rounds", rounds, least=1)
-    if not isinstance(rate, str) or rate not in ("auto", "method"):
-        rate = checked(float, rate, "rate")
-    return rounds, rate
+    return rounds_of(rounds), rate_of(rate)
+
+
+def rounds_of(value: Any) -> Any:
+    """A number of rounds, or "auto"; raises `ConfigError` for anything else."""
+    if isinstance(value, str) and value == "auto":
+        return value
+    try:
+        return whole("rounds", value, least=1)
+    except ConfigError as error:
+        raise ConfigError(f"{error}, or 'auto'") from None
+
+
+def rate_of(value: Any) -> Any:
+    """A learning rate, or "auto" or "method"; raises `ConfigError` for anything else."""
+    return value if isinstance(value, str) and value in ("auto", "method") else checked(float, value, "rate")
 
 
 def seed_of(value: Any) -> int:

@@ -1,7 +1,9 @@
 """scikit-learn estimators: every group of rows is a client and gets a model of its own."""
 
+import copy
 from collections.abc import Mapping, Sequence
-from typing import Any, cast
+from numbers import Real
+from typing import Any, Literal, cast
 
 import equinox as eqx
 import jax
@@ -26,7 +28,16 @@ except ImportError as error:
 
 from idiolect.algorithms.base import Algorithm
 from idiolect.algorithms.parts.body_head import Parted
-from idiolect.api.arguments import check_model_argument, method_of, whole
+from idiolect.api.arguments import (
+    Method,
+    check_model_argument,
+    method_of,
+    rate_of,
+    rounds_of,
+    specification_of,
+    whole,
+)
+from idiolect.api.fitted import Basis, federation, filled, kept, models_of, stacked, train
 from idiolect.api.run import ClientModels
 from idiolect.client.objective import objective_of
 from idiolect.client.predictor import Shared
@@ -34,10 +45,9 @@ from idiolect.core import tree
 from idiolect.core.errors import ConfigError, require
 from idiolect.core.random import MOST_SEED, model_key
 from idiolect.core.settings import checked
-from idiolect.data.federated import FederatedData, Split, TaskKind
+from idiolect.data.federated import TaskKind
 from idiolect.models import build
 from idiolect.runtime.compiled import use_compilation_cache
-from idiolect.runtime.evaluate import Evaluator
 from idiolect.runtime.predict import outputs_of
 from idiolect.study.spec.assemble import problem_of
 
@@ -90,13 +100,16 @@ class _Personalized(BaseEstimator):
         model: Any = "auto",
         *,
         settings: Mapping[str, Any] | Any = None,
-        rounds: int | Any = 50,  # scikit-learn wants any value taken here, and checked in fit
+        rounds: int | Literal["auto"] | Any = "auto",  # scikit-learn wants any value taken here, and checked in fit
+        rate: float | Literal["auto", "method"] | Any = None,
+        validation_fraction: float | Any = 0.2,
         cohort: float | Any = None,
         standardise: bool | Any = True,
         random_state: Any = None,
     ) -> None:
         self.method, self.model, self.settings = method, model, settings
-        self.rounds, self.cohort, self.standardise, self.random_state = rounds, cohort, standardise, random_state
+        self.rounds, self.rate, self.validation_fraction = rounds, rate, validation_fraction
+        self.cohort, self.standardise, self.random_state = cohort, standardise, random_state
 
     def client_model(self, client: Any) -> eqx.Module:
         """One client's own model, to be called on one sample as it was trained on: standardised, if that is on.
@@ -107,7 +120,8 @@ class _Personalized(BaseEstimator):
         row = int(rows_of([client], self.clients_)[0])
         require(row >= 0, f"client {client!r} was not among the groups of fit; see clients_")
         params, static = self._parts()
-        return eqx.combine(tree.gather(_filled(params, self._own), row % len(self._own[0])), static)
+        own = filled(self._own, params)
+        return objective_of(static, self._task).model(tree.gather(own, row % _rows_in(own)))
 
     @property
     def models_(self) -> ClientModels:
@@ -117,51 +131,58 @@ class _Personalized(BaseEstimator):
 
     def _fit(self, x: Float[np.ndarray, "n d"], y: Shaped[np.ndarray, "n"], groups: Any, classes: int) -> None:
         """Train on encoded labels; sets what `fit` leaves behind. classes: their number, 0 for a regression."""
-        rounds, seed = whole("rounds", self.rounds, least=1), self._seed()
+        rounds, share, seed = rounds_of(self.rounds), self._share(), self._seed()
+        rate = rate_of(self.rate if self.rate is not None else "auto" if isinstance(rounds, str) else "method")
         self._grouped = groups is not None
         names = column_of(groups, len(x)) if self._grouped else np.full(len(x), _EVERYONE)
         self.clients_ = clients_of(names)
         self.scaler_: Any = StandardScaler().fit(x) if self.standardise else None
         features, rows = self._features(x), rows_of(names, self.clients_)
-        order, offsets = np.argsort(rows, kind="stable"), np.append(0, np.cumsum(np.bincount(rows)))
-        nothing = Split(features[:0], y[:0], np.zeros_like(offsets))
-        data = FederatedData(
-            type(self).__name__,
-            Split(features[order], y[order], offsets),
-            validation=nothing,
-            test=nothing,
-            clients=tuple(str(name) for name in self.clients_),
-            task=self._task,
-            classes=tuple(map(str, range(classes))),
-        )
-        algorithm = self._algorithm()
-        self._built = (
-            self._model(algorithm),
-            classes or 1,
-            seed,
-        )  # whatever set_params says later
+        share = share if isinstance(rounds, str) else 0.0
+        clients, title = tuple(str(name) for name in self.clients_), type(self).__name__
+        data = federation(title, features, y, rows, clients, self._task, classes, share, seed)
+        given = self._given()
+        algorithm = method_of(given)
+        # Whatever set_params says later, these are what was trained.
+        self._built, self._classes = (self._model(algorithm), classes or 1, seed), classes
         check_model_argument(self._built[0])
         problem = problem_of(data, self._built[0], seed)
         cohort = checked(float | None, self.cohort, "cohort")
         cohort = None if cohort is None else min(cohort, data.num_clients)
         use_compilation_cache()
-        simulation, params = problem.simulation(algorithm, cohort=cohort, rounds=rounds), problem.params
-        state = simulation.advance(simulation.init(seed), rounds)
-        own = algorithm.model_names[0]
-        models = Evaluator(simulation).client_models(state, sorted({own, SHARED} & {*simulation.offered}))
-        self._own = self._leaves(models[own], params)
+        spec = {} if rate == "method" else specification_of(given)
+        done = train(problem, algorithm, spec, rounds=rounds, rate=rate, cohort=cohort, seed=seed)
+        self.n_iter_, self.settings_ = done.rounds, dict(done.settings)
+        self._name = algorithm.model_names[0]
+        models = models_of(done, sorted({self._name, SHARED} & {*done.simulation.offered}))
+        self._own = kept(stacked(models[self._name]), problem.params)
         # Whoever is asked has the same shared model.
-        self._shared = [leaf[:1] for leaf in self._leaves(models[SHARED], params)] if SHARED in models else None
+        shared = jax.tree.map(lambda leaf: leaf[:1], stacked(models[SHARED])) if SHARED in models else None
+        self._shared = None if shared is None else kept(shared, problem.params)
+        self._basis = Basis.of(done, cohort)
 
-    def _leaves(self, models: PyTree, params: PyTree) -> list[np.ndarray]:
-        """The leaves of stacked parameters; a model that all share is kept once."""
-        once = isinstance(models, Shared) and models.group is None
-        models = models.model if isinstance(models, Shared) else models
-        require(
-            jax.tree.structure(models) == jax.tree.structure(params),
-            f"method {self.method!r} predicts by other means than parameters of one model; use it with idiolect.run",
-        )
-        return [np.array(leaf[:1] if once else leaf) for leaf in jax.tree.leaves(models)]
+    def _joined(self, x: Any, y: Shaped[np.ndarray, "n"], groups: Any, rounds: Any) -> Any:
+        """`personalize`, for encoded labels."""
+        require(self._grouped, "personalize is for further groups, but fit had none: give fit groups=")
+        rounds = None if rounds is None else whole("rounds", rounds, least=1)
+        names = column_of(groups, len(x))
+        known = rows_of(names, self.clients_) >= 0
+        if known.any():
+            raise ConfigError(f"client {names[known].tolist()[0]!r} has a model already; personalize is for new ones")
+        new = clients_of(names)
+        clients, title, classes = tuple(str(name) for name in new), type(self).__name__, self._classes
+        data = federation(title, self._features(x), y, rows_of(names, new), clients, self._task, classes)
+        before = tuple(str(name) for name in self.clients_[: len(self._basis.sizes)])
+        blank = self._basis.blank(title, before, self.n_features_in_, self._task, classes)
+        problem = problem_of(blank, self._built[0], self._built[2])
+        made = self._basis.personalize(problem, data, self._built[2], rounds)
+        found = models_of(made, [self._name])[self._name]
+        joined = copy.copy(self)
+        joined.clients_ = np.concatenate([self.clients_, new])
+        if not (isinstance(found, Shared) and found.group is None):
+            pair = filled(self._own, problem.params), filled(kept(stacked(found), problem.params), problem.params)
+            joined._own = kept(jax.tree.map(lambda *parts: np.concatenate(parts), *pair), problem.params)
+        return joined
 
     def _answers(self, x: Any, groups: Any) -> Float[np.ndarray, "n ..."]:
         """The outputs for every row, (n, outputs) or (n,), by the client's own model or else the shared one."""
@@ -171,10 +192,11 @@ class _Personalized(BaseEstimator):
         params, static = self._parts()
         objective = objective_of(static, self._task)
         found: np.ndarray | None = None
-        for mine, leaves in ((rows >= 0, self._own), (rows < 0, self._shared)):
-            if leaves is not None and mine.any():
-                owners = np.maximum(rows[mine], 0) % len(leaves[0])  # 0 where one model is everyone's
-                outputs, _ = outputs_of(objective, _filled(params, leaves), owners, x[mine])
+        for mine, models in ((rows >= 0, self._own), (rows < 0, self._shared)):
+            if models is not None and mine.any():
+                models = filled(models, params)
+                owners = np.maximum(rows[mine], 0) % _rows_in(models)  # 0 where one model is everyone's
+                outputs, _ = outputs_of(objective, models, owners, x[mine])
                 found = np.empty((len(x), *outputs.shape[1:])) if found is None else found
                 found[mine] = outputs
         return cast(np.ndarray, found)
@@ -189,7 +211,8 @@ class _Personalized(BaseEstimator):
             who = "" if names is None else f"client {names[rows < 0].tolist()[0]!r}, unknown to fit"
             raise ConfigError(
                 f"method {self.method!r} has no shared model that could predict {who or 'rows without groups'}; "
-                f"give groups= of known clients, or take a method with a model '{SHARED}' such as 'fedavg-ft'"
+                f"give groups= of known clients (personalize gives further ones their models from rows with labels), "
+                f"or take a method with a model '{SHARED}' such as 'fedavg-ft'"
             )
         return rows
 
@@ -202,15 +225,21 @@ class _Personalized(BaseEstimator):
         )
         return features
 
-    def _algorithm(self) -> Algorithm:
+    def _share(self) -> float:
+        share, wrong = self.validation_fraction, f"validation_fraction = {self.validation_fraction!r} must be"
+        require(isinstance(share, Real) and 0 < float(share) < 1, f"{wrong} a number above 0 and below 1")
+        return float(share)
+
+    def _given(self) -> Method:
+        """The method with its settings, as `method_of` takes it."""
         settings = {} if self.settings is None else self.settings
         require(
             isinstance(settings, Mapping), f"settings must be a dictionary, as {{'rate': 0.05}}, not {settings!r}"
         )
         if not settings:
-            return method_of(self.method)
+            return self.method
         require(isinstance(self.method, str), "settings go with the name of a method; give only the method")
-        return method_of({"name": self.method, **settings})
+        return {"name": self.method, **settings}
 
     def _model(self, algorithm: Algorithm) -> Any:
         if not isinstance(self.model, str) or self.model != "auto":
@@ -240,16 +269,28 @@ class PersonalizedClassifier(ClassifierMixin, _Personalized):
 
     Which model answers: rows of a client that `fit` has seen are answered by that client's own model (the method's
     first: `adapted`, `personal`, ...). Rows of other clients, and rows without groups, are answered by the shared
-    model, `global`; a method that has none (`local`, `fedu`) then raises `ConfigError`. After a fit without groups
-    there is one client, whose model answers everything.
+    model, `global`; a method that has none (`local`, `boosted-intercept`) then raises `ConfigError`. After a fit
+    without groups there is one client, whose model answers everything.
 
     method: a name ("pfedme"), a specification, or a method such as `idiolect.PFedMe(...)`. settings: of a method
     given by name, {"rate": 0.05}. model: "auto" (`mlr` or `linear`; `mlp` for a method with body and head), a name or
-    specification of the zoo, or an Equinox module for (d,) features. rounds; cohort: clients per round, all by
-    default. standardise: features to mean 0 and deviation 1, fitted on the rows of `fit`;
-    without it features of large scale diverge. random_state: a seed 0 to 2^31 - 1 is that of `idiolect.run`.
+    specification of the zoo, or an Equinox module for (d,) features; trees use none. cohort: clients per round, all
+    by default. standardise: features to mean 0 and deviation 1, fitted on the rows of `fit`; without it features of
+    large scale diverge. random_state: a seed 0 to 2^31 - 1 is that of `idiolect.run`.
 
-    After fit: classes_, clients_ (the groups, sorted), models_ (a mapping from client to Equinox module), scaler_.
+    rounds: a number, or "auto": until the validation loss stops falling, at most 200. validation_fraction: of each
+    client's rows, rounded, that are then held out for validation, drawn by random_state; a client with one or two
+    rows gives none. Models are those of the round in which the method's first named model has the least validation
+    loss; they are not trained again on all rows. If no row can be held out there are 100 rounds, and a
+    `ConvergenceWarning`. With a number all rows are trained on. rate: learning rates that the method leaves at their
+    defaults: "auto" by the curvature of the training loss, a number, or the "method"'s own. The default is "auto"
+    where rounds is, else "method".
+
+    personalize(X, y, groups) gives further clients their models, by the method's own rule (an own intercept, a
+    fine-tuning), and returns a copy that knows them, too; rounds: of each, by default as many as of those of `fit`.
+
+    After fit: classes_, clients_ (the groups, sorted), models_ (a mapping from client to Equinox module), scaler_;
+    n_iter_, the round of the models; settings_, those of the method that followed from the data.
 
     Raises `ConfigError` (a `ValueError`) for settings and shapes, `DivergedError` at the first NaN or infinity. The
     interface is that of https://scikit-learn.org/stable/developers/develop.html.
@@ -268,6 +309,16 @@ class PersonalizedClassifier(ClassifierMixin, _Personalized):
         )
         self._fit(x, codes.astype(np.int32), groups, len(self.classes_))
         return self
+
+    def personalize(self, X: Any, y: Any, groups: Any, rounds: int | None = None) -> "PersonalizedClassifier":
+        """A copy of this estimator that knows further clients; see the class."""
+        check_is_fitted(self)
+        x, labels = cast(tuple[Any, Any], validate_data(self, X, y, dtype=np.float64, reset=False))
+        labels = column_or_1d(labels, warn=True)
+        codes = rows_of(labels, self.classes_)
+        if (codes < 0).any():
+            raise ConfigError(f"label {labels[codes < 0].tolist()[0]!r} is none that fit has seen; see classes_")
+        return self._joined(x, codes.astype(np.int32), groups, rounds)
 
     def predict_proba(self, X: Any, groups: Any = None) -> Float[np.ndarray, "n classes"]:
         """The probability of each of classes_, (n, classes)."""
@@ -288,7 +339,7 @@ class PersonalizedRegressor(RegressorMixin, _Personalized):
 
     Labels are scaled by the mean and the deviation of all rows of `fit`, and predictions are in the units of `y`. All
     else as `PersonalizedClassifier`; after fit: clients_, models_ (whose outputs are in scaled units), mean_, scale_,
-    scaler_.
+    scaler_, n_iter_, settings_.
     """
 
     _task: TaskKind = "regression"
@@ -299,8 +350,17 @@ class PersonalizedRegressor(RegressorMixin, _Personalized):
         targets = np.asarray(column_or_1d(given, warn=True), np.float64)
         self.mean_, spread = float(targets.mean()), float(targets.std())
         self.scale_ = spread if spread > 1e-9 * abs(self.mean_) else 1.0  # the deviation of equal labels is rounding
-        self._fit(x, ((targets - self.mean_) / self.scale_).astype(np.float32), groups, 0)
+        self._fit(x, self._scaled(targets), groups, 0)
         return self
+
+    def personalize(self, X: Any, y: Any, groups: Any, rounds: int | None = None) -> "PersonalizedRegressor":
+        """A copy of this estimator that knows further clients; see the class."""
+        check_is_fitted(self)
+        x, given = cast(tuple[Any, Any], validate_data(self, X, y, dtype=np.float64, y_numeric=True, reset=False))
+        return self._joined(x, self._scaled(np.asarray(column_or_1d(given, warn=True), np.float64)), groups, rounds)
+
+    def _scaled(self, targets: Float[np.ndarray, "n"]) -> Float[np.ndarray, "n"]:
+        return ((targets - self.mean_) / self.scale_).astype(np.float32)
 
     def predict(self, X: Any, groups: Any = None) -> Float[np.ndarray, "n"]:
         """The prediction for each row, in the units of `y`."""
@@ -311,6 +371,6 @@ class PersonalizedRegressor(RegressorMixin, _Personalized):
         return float(r2_score(y, self.predict(X, groups), sample_weight=sample_weight))
 
 
-def _filled(params: PyTree, leaves: list[np.ndarray]) -> PyTree:
-    """Stacked parameters from their leaves."""
-    return jax.tree.unflatten(jax.tree.structure(params), leaves)
+def _rows_in(models: PyTree) -> int:
+    """The number of stacked models."""
+    return len(jax.tree.leaves(models)[0])

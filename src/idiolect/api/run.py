@@ -238,7 +238,7 @@ def run(
     program = Program([simulation], clients=eval_clients, metrics=metrics)
     splits = tuple(dict.fromkeys((*splits, "validation"))) if settled else splits
     nonempty = tuple(split for split in splits if data.split(split).count)
-    schedule = Schedule(most, eval_every, splits=nonempty, until_settled=settled)
+    schedule = Schedule(most, eval_every, splits=nonempty, until_settled=settled, settling=method.settling)
     file = None if private is None else Path(private)
     memory = Best(model=method.model_names[0]) if settled else Memory()
     state = fit(program, schedule, seed=seed, recorder=memory, file=file)

@@ -57,6 +57,9 @@ def test_a_graph_of_the_clients_labels_is_refused(graph, labels):
     [
         ("global", {}, "global pools all clients' samples"),
         ("fedavg", {"model": {"name": "mlr", "class_weights": "balanced"}}, "counts the labels of all clients"),
+        ("fedavg", {"rounds": "auto"}, "rounds = 'auto' goes with simulation, .* give rounds a number"),
+        ("fedavg", {"rate": "auto"}, "rate = 'auto' goes with simulation; give each method its own rate"),
+        ("fedavg", {"rate": 0.5}, "rate = 0.5 goes with simulation"),
     ],
 )
 def test_what_needs_all_samples_in_one_place_is_refused(method, settings, message):

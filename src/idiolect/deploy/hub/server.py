@@ -180,7 +180,12 @@ def _edges(graph: Any, client: int) -> list[tuple[int, float]]:
 
 
 def check_runs_at_sites(cell: Cell, method: Method) -> None:
-    """Raise `ConfigError` for what needs all samples in one place."""
+    """Raise `ConfigError` for what needs all samples in one place, or a simulation."""
+    where = f"cell '{cell.id}':"
+    if cell.stop != "last":
+        raise ConfigError(f"{where} rounds = 'auto' goes with simulation, not with a hub; give rounds a number")
+    if cell.rate != "method":
+        raise ConfigError(f"{where} rate = {cell.rate!r} goes with simulation; give each method its own rate")
     cls = ALGORITHMS[method.name]
     if cls.training_data is not Algorithm.training_data:
         raise ConfigError(f"{method.name} pools all clients' samples, so it cannot run at sites; leave it out")

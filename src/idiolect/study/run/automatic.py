@@ -82,15 +82,21 @@ def _resolved(cell: Cell, bench: Workbench, seed: int) -> Cell:
 
 
 def with_rates(method: Algorithm, spec: Mapping[str, Any], problem: Problem, rate: float | str) -> Algorithm:
-    """The method with the rates and the batch size that its specification leaves open.
+    """The method with the rates and the batch size that its specification leaves open; see `open_settings`."""
+    given = open_settings(spec, problem, rate)
+    return replace(method, **given) if given else method
 
-    spec: with the method's name and what it sets. rate: a number, "auto" (see `Fitted`) or "method" (as it is).
+
+def open_settings(spec: Mapping[str, Any], problem: Problem, rate: float | str) -> dict[str, Any]:
+    """The rates and the batch size that a method's specification leaves open.
+
+    spec: with the method's name and what it sets. rate: a number, "auto" (see `Fitted`) or "method" (none).
     """
     if rate == "method" or (rate == "auto" and not isinstance(problem.data.train, Split)):
-        return method
+        return {}
     if rate == "auto":
-        return replace(method, **Fitted(problem).settings(spec))
-    return replace(method, rate=rate) if _takes_rate(spec) else method
+        return Fitted(problem).settings(spec)
+    return {"rate": rate} if _takes_rate(spec) else {}
 
 
 def _with_rates(cell: Cell, bench: Workbench, seed: int) -> Cell:

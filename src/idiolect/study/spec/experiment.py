@@ -6,10 +6,10 @@ import math
 import tomllib
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any, ClassVar, Literal
+from typing import Annotated, Any, ClassVar, Literal
 
 import equinox as eqx
-from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
+from pydantic import BaseModel, ConfigDict, Field, ValidationError, WithJsonSchema, model_validator
 
 from idiolect.algorithms import registry as methods
 from idiolect.core.errors import ConfigError, in_words, shortened, unknown
@@ -24,6 +24,10 @@ from idiolect.study.spec.published import LOSS, Gap, Published, Strict
 
 ROUNDS = 200
 """Rounds of every method at most where rounds = "auto"."""
+_ROUNDS_IN_FILES = WithJsonSchema(
+    {"anyOf": [{"type": "integer", "minimum": 1}, {"enum": ["auto"], "type": "string"}]}
+)
+"""A cell holds a number, but a file may also have the word."""
 OWN_MODEL = "own"
 """Stands in a cell for a module of the user's, which is no specification."""
 Protocol = Literal["as-written", "as-published"]
@@ -93,7 +97,7 @@ class Cell(Strict):
     note: str = ""
     data: dict[str, Any]
     model: dict[str, Any]
-    rounds: Whole = Field(default=100, ge=1, le=MOST)
+    rounds: Annotated[Whole, _ROUNDS_IN_FILES] = Field(default=100, ge=1, le=MOST)
     stop: Literal["last", "settled"] = "last"
     rate: Number | Literal["auto", "method"] = "method"
     cohort: Number | None = Field(default=None, gt=0)
