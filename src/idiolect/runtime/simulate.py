@@ -31,7 +31,7 @@ STAGES = {1: "local training", 2: "aggregation"}
 class Simulation:
     """One method on one federation, compiled once, for any number of seeds.
 
-    cohort: clients per round (S); block: clients vmapped together (None: chosen by the method and the size of the model);
+    cohort: clients per round (S); block: clients vmapped together (None: by the method and its model);
     train: "cohort" trains only the clients that are aggregated; "all" trains every client and drops the others,
     which gives the same results and serves to verify that. debug: no jit, one client after the other, so that a
     breakpoint or a print inside a method sees numbers. devices: divide a cohort; by default as many as make it
