@@ -206,4 +206,6 @@ class Program:
 
 def default_members(simulation: Simulation) -> int:
     """The default number of runs vmapped together: on a CPU as for clients (`default_block`), else all."""
-    return default_block(simulation.params) if jax.default_backend() == "cpu" else 1 << 20
+    if jax.default_backend() != "cpu":
+        return 1 << 20
+    return default_block(simulation.params) if simulation.algorithm.batched else 1

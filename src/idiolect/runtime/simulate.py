@@ -31,7 +31,7 @@ STAGES = {1: "local training", 2: "aggregation"}
 class Simulation:
     """One method on one federation, compiled once, for any number of seeds.
 
-    cohort: clients per round (S); block: clients vmapped together (None: chosen by the size of the model);
+    cohort: clients per round (S); block: clients vmapped together (None: by the method and its model);
     train: "cohort" trains only the clients that are aggregated; "all" trains every client and drops the others,
     which gives the same results and serves to verify that. debug: no jit, one client after the other, so that a
     breakpoint or a print inside a method sees numbers. devices: divide a cohort; by default as many as make it
@@ -72,7 +72,7 @@ class Simulation:
         self.rounds, self.debug = rounds, debug
         self.train: Literal["cohort", "all"] = train
         require(block is None or block >= 1, f"block = {block} must be at least 1 client")
-        self.block = 0 if debug else block or default_block(params)
+        self.block = 0 if debug else block or (default_block(params) if algorithm.batched else 1)
         self.devices = Devices(jax.local_devices()[:1]) if debug else devices or Devices(rows=self.sampling.size)
 
     @cached_property

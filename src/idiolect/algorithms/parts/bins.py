@@ -14,6 +14,8 @@ from jaxtyping import Array, Bool, Float, Int, UInt32
 
 ROUNDS = 5
 """Rounds until the cells are as narrow as they become."""
+TILE = 256
+"""Rows that are counted, divided into bins, or added to histograms at a time."""
 _FIRST, _MORE = 10, 4  # bits of the first round's cells, and those that each further round adds
 _NONE = np.uint32(0xFFFFFFFF)  # no cell
 _TOP = np.uint32(0x80000000)
@@ -66,7 +68,7 @@ def counts_of(
     cells: Cells, round: Int[Array, ""], x: Float[Array, "n features"], weight: Float[Array, "n"]
 ) -> Float[Array, "features width"]:
     """Count rows per divided cell; rows of weight 0, missing values and rows in no cell do not count."""
-    bins, shift = cells.prefix.shape[1], _shift(round)
+    (features, bins), shift, n = cells.prefix.shape, _shift(round), len(x)
     width = width_of(bins)
 
     def of_feature(prefix: Array, column: Array) -> Array:
@@ -76,10 +78,25 @@ def counts_of(
         inside = jnp.where(round == 0, True, prefix[place] == parent)
         fine = number >> shift
         index = jnp.where(round == 0, fine, place.astype(jnp.uint32) * 2**_MORE + (fine & (2**_MORE - 1)))
-        counts = jnp.where(inside & ~jnp.isnan(column), weight, 0)
-        return jnp.zeros(width, weight.dtype).at[index.astype(jnp.int32)].add(counts, mode="drop")
+        return jnp.where(inside & ~jnp.isnan(column), index.astype(jnp.int32), features * width)
 
-    return jax.vmap(of_feature)(cells.prefix, x.T)
+    first = jnp.arange(features, dtype=jnp.int32)[:, None] * width
+
+    def add(tile: Array, counts: Array) -> Array:
+        rows, at = _tile(tile, n)
+        index = jnp.minimum(first + jax.vmap(of_feature)(cells.prefix, x[at].T), features * width)
+        of_rows = jnp.broadcast_to(jnp.where(rows < n, weight[at], 0), index.shape)
+        return counts.at[index].add(of_rows, mode="drop")
+
+    used = jnp.max(jnp.where(weight > 0, jnp.arange(n) + 1, 0), initial=0)  # padding is not looked at
+    counts = jax.lax.fori_loop(0, -(-used // TILE), add, jnp.zeros(features * width, weight.dtype))
+    return counts.reshape(features, width)
+
+
+def _tile(tile: Int[Array, ""], n: int) -> tuple[Int[Array, "tile"], Int[Array, "tile"]]:
+    """(the numbers of a tile's rows, the same up to the last row of n)."""
+    rows = tile * TILE + jnp.arange(TILE, dtype=jnp.int32)
+    return rows, jnp.minimum(rows, n - 1)
 
 
 def refined(cells: Cells, round: Int[Array, ""], counts: Float[Array, "features width"]) -> Cells:

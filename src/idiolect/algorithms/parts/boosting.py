@@ -10,7 +10,7 @@ import jax.numpy as jnp
 from jaxtyping import Array, Bool, Float, Int, PyTree
 
 from idiolect.algorithms.base import Algorithm, Start, check
-from idiolect.algorithms.parts.bins import binned, edges_of, no_cells, width_of
+from idiolect.algorithms.parts.bins import TILE, binned, edges_of, no_cells, width_of
 from idiolect.algorithms.parts.trees import Rules, Split, Table, ratio_of, seedling
 from idiolect.client.client import Client
 from idiolect.client.objective import Batch, own_outputs
@@ -85,20 +85,29 @@ def histograms(
 ) -> Float[Array, "asked features width 3"]:
     """The sums of rows per node in `at`, feature and bin; bins: (features, n); place: each row's node.
 
-    One scatter per feature with a row's three sums as one update. Measured on two cores: 0.09 ms for 4,059 x 14
-    rows and 64 ms for 200,000 x 60, where one scatter over all features takes 0.3 and 97 ms, products with one-hot
-    bins 6 and 1,855 ms, and sorting 10 ms (4,059 x 14).
+    Only rows of these nodes are added, `TILE` at a time: one scatter, each of whose updates is a row's three sums
+    and a zero, as vector instructions take four numbers. Measured on one core, 40 clients with 131,000 rows of
+    90 features: 57 ms for the root and 26 ms for 4 of 15 nodes, where a scatter of all rows per feature takes 130 and
+    64 ms (clients padded to the largest), and a loop over features outside the one over tiles 62 and 48 ms.
     """
-    count = len(at)
+    features, count, n = len(bins), len(at), len(place)
     slot = jnp.full(nodes + 1, count, jnp.int32).at[at].set(jnp.arange(count, dtype=jnp.int32))
     slot = slot.at[nodes].set(count)[place]
+    wanted = (slot < count) & jnp.any(sums != 0, axis=1)
+    (rows,) = jnp.nonzero(wanted, size=-(-n // TILE) * TILE, fill_value=n)
+    sums = jnp.pad(sums, ((0, 0), (0, 1)))
+    first = jnp.arange(features, dtype=jnp.int32) * (count * width)
 
-    def of_feature(column: Array) -> Array:
-        zeros = jnp.zeros((count * width, 3), sums.dtype)
-        return zeros.at[slot * width + column.astype(jnp.int32)].add(sums, mode="drop")
+    def add(tile: Array, total: Array) -> Array:
+        here = jax.lax.dynamic_slice_in_dim(rows, tile * TILE, TILE)
+        inside, here = here < n, jnp.minimum(here, n - 1)
+        within = jnp.where(inside, slot[here] * width, features * count * width)  # the end: dropped
+        index = first[:, None] + within + bins[:, here].astype(jnp.int32)
+        return total.at[index].add(jnp.broadcast_to(sums[here], (features, TILE, 4)), mode="drop")
 
-    found = jax.lax.map(of_feature, bins).reshape(len(bins), count, width, 3)
-    return jnp.moveaxis(found, 0, 1)
+    tiles = (jnp.sum(wanted) + TILE - 1) // TILE
+    found = jax.lax.fori_loop(0, tiles, add, jnp.zeros((features * count * width, 4), sums.dtype))
+    return jnp.moveaxis(found[:, :3].reshape(features, count, width, 3), 0, 1)
 
 
 def routed(
@@ -115,10 +124,14 @@ def routed(
         here = place == splits.node[k]
         column = bins[jnp.minimum(splits.feature[k], features - 1)]
         left = jnp.where(column == missing, splits.missing[k], column.astype(jnp.int32) <= splits.bin[k])
-        own = jnp.sum(jnp.where(here[:, None], sums, 0), axis=0)
+        division = splits.feature[k] == features
+        own = jax.lax.cond(
+            division,
+            lambda: jnp.sum(jnp.where(here[:, None], sums, 0), axis=0),
+            lambda: jnp.zeros(3, sums.dtype),
+        )
         ratio = ratio_of(own, rules)
         within = (ratio > splits.low[k]) & (ratio <= splits.high[k])
-        division = splits.feature[k] == features
         side = division & within & (own[2] >= splits.least[k]) & (own[2] > 0)
         left = jnp.where(division, side, left)
         child = jnp.where(left, 2 * k + 1, 2 * k + 2).astype(place.dtype)
@@ -199,6 +212,7 @@ class Boosting(Algorithm):
     """
 
     by_curvature: ClassVar[bool] = False
+    batched: ClassVar[bool] = False
 
     rate: Scalar = 0.1
     leaf_l2: Scalar = 0.0
@@ -313,7 +327,8 @@ class Boosting(Algorithm):
             nodes = len(table.known)
             return histograms(rows.bins, place, sums, at, self.bins + 1, nodes)
 
-        return jax.vmap(of_score)(table, at, sums)
+        # One after the other: where scores are batched, a loop over a score's rows copies its sums in each step.
+        return jax.lax.map(lambda one: of_score(*one), (table, at, sums))
 
     def finished(self, model: Model, table: Table) -> Model:
         """The model with the complete trees of a table."""
