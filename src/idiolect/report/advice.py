@@ -32,8 +32,9 @@ from idiolect.report.view.conclusion import Chip, Conclusion, leak_words
 from idiolect.report.view.leaders import findings_of
 from idiolect.report.view.parts import Census
 from idiolect.study.advice.advise import Advice, Line
+from idiolect.study.advice.blend import BLEND
 from idiolect.study.advice.decision import FEWEST_OF_CLIENT, Call, ClientCall
-from idiolect.study.advice.policies import KIND
+from idiolect.study.advice.policies import BY_SIZE, CHOSEN, PORTFOLIO
 from idiolect.study.advice.stored import store_advice
 from idiolect.study.analyse.intervals import Difference
 
@@ -41,7 +42,10 @@ _KINDS = {
     ALONE: "local training",
     "shared": "one shared model",
     "personal": "a model for each client",
-    KIND: "what validation rows say",
+    BLEND: "each client's mix of all methods",
+    PORTFOLIO: "each client's choice of a method",
+    BY_SIZE: "one method, for small clients only",
+    CHOSEN: "one choice for all clients",
     "pooled": "needs all rows in one place",
 }
 _CALLS: tuple[Call, ...] = get_args(Call)
@@ -93,6 +97,7 @@ def page(advice: Advice, figure: bool = True) -> str:
     under = {"shared": "the shared model", "personal": "its personal model"}.get(
         decision.outcome, "the best federated model"
     )
+    federated = decision.outcome in ("shared", "personal")
     if decision.method in POLICIES:
         under = f"`{decision.method}`"
     parts = [
@@ -100,11 +105,11 @@ def page(advice: Advice, figure: bool = True) -> str:
         answer(advice),
         f"{about.num_clients} clients, {about.rows} rows, {advice.splits} random divisions of each client's rows "
         "(55 % training, 20 % validation, 25 % test).",
-        *([takes(advice)] if decision.outcome in ("shared", "personal") else []),
+        *([takes(advice)] if federated else []),
         f"## Who gains, who loses\n\nWith {under}, compared with local training. On average at most 5 % of the named "
         "clients are named wrongly.",
         _clients(advice),
-        f"## Which client uses what\n\n{uses_text(advice)}",
+        *([f"## Which client uses what\n\n{uses_text(advice)}"] if federated else []),
         "## What was compared\n",
         _table(advice),
         columns_text(advice),
@@ -153,7 +158,7 @@ def _row(advice: Advice, line: Line, classes: bool) -> list[str]:
     gap = MISSING if line.gap is None else plain_difference(line.gap)
     hurt = (MISSING, MISSING) if line.gap is None else (f"{100 * line.hurt:.0f} %", f"{100 * line.surely:.0f} %")
     name = title_of(advice, line.name)
-    kind = _KINDS.get(line.kind, line.kind)
+    kind = _KINDS.get(line.name) or _KINDS.get(line.kind, line.kind)
     return [name, kind, value(line.loss), second, gap, *hurt, MISSING if line.rounds is None else f"{line.rounds:g}"]
 
 
