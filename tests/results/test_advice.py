@@ -3,6 +3,7 @@
 import pytest
 
 from results.advice.__main__ import FOLDER, TASKS, table
+from results.advice.natural import table as natural_table
 from results.advice.truths import TRUTHS, federation
 from results.scores import rows_of
 
@@ -12,6 +13,10 @@ PAGE = (FOLDER / "README.md").read_text(encoding="utf-8")
 @pytest.mark.parametrize("task", TASKS)
 def test_the_table_is_that_of_the_draws(task: str) -> None:
     assert table(rows_of("advice", f"truth-{task}.csv")) in PAGE
+
+
+def test_the_table_of_natural_tables_is_that_of_its_file() -> None:
+    assert natural_table(rows_of("advice", "natural.csv")) in PAGE
 
 
 @pytest.mark.parametrize("task", TASKS)

@@ -1,7 +1,7 @@
 """Ask for advice on the natural tables, and compare its answer with regressions and trees.
 
-    python -m benchmarks.natural_advice -o natural-advice.csv          # every table of benchmarks.natural_tables
-    python -m benchmarks.natural_advice -o natural-advice.csv --only exam
+    python -m results.advice.natural [-o FILE]             # every table of benchmarks.natural_tables
+    python -m results.advice.natural [-o FILE] --only exam
 
 A table that the file already has is not run again. Gaps: how much lower the loss of the answer is, with the 95 %
 interval over divisions. Bars: the better of own and pooled regressions, or of own and pooled trees, by its mean test
@@ -11,6 +11,7 @@ loss, which favours the bar.
 import argparse
 import csv
 import time
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
@@ -22,6 +23,7 @@ from idiolect.study.advice import advise as module
 from idiolect.study.advice.decision import gap, pooled
 from idiolect.study.advice.scored import Candidate
 
+RESULTS = Path(__file__).parent / "natural.csv"
 COLUMNS = (
     *("table", "clients", "rows", "verdict", "answer", "loss", "local"),
     *("regression", "gap_regression", "low_regression", "high_regression"),
@@ -88,12 +90,30 @@ def line(name: str, splits: int) -> dict[str, object]:
     return row
 
 
+def table(rows: Sequence[Mapping[str, str]]) -> str:
+    """The lines of the file in Markdown."""
+    lines = [
+        "| table | clients | rows | answer | its loss | better regression | gap [95 %] | better trees | best "
+        "candidate: gap [95 %] | seconds |",
+        "|---|---:|---:|---|---:|---|---|---|---|---:|",
+    ]
+    for row in rows:
+        regression, trees = (
+            f"{row[f'gap_{bar}']} [{row[f'low_{bar}']}, {row[f'high_{bar}']}]" for bar in ("regression", "trees")
+        )
+        lines.append(
+            f"| {row['table']} | {row['clients']} | {int(row['rows']):,} | {row['answer']} | {row['loss']} | "
+            f"{row['regression']} | {regression} | {row['trees']} | {row['best']}: {trees} | {row['seconds']} |"
+        )
+    return "\n".join(lines)
+
+
 def main() -> None:
     """Run what is missing in the file."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--only", default="", help="one table")
     parser.add_argument("--splits", type=int, default=8, help="divisions")
-    parser.add_argument("-o", "--out", type=Path, required=True, help="the CSV file")
+    parser.add_argument("-o", "--out", type=Path, default=RESULTS, help="the CSV file")
     options = parser.parse_args()
     use_compilation_cache()
     done: set[str] = set()
@@ -101,7 +121,7 @@ def main() -> None:
         with options.out.open(newline="") as file:
             done = {row["table"] for row in csv.DictReader(file)}
     with options.out.open("a", newline="") as file:
-        writer = csv.DictWriter(file, COLUMNS)
+        writer = csv.DictWriter(file, COLUMNS, lineterminator="\n")
         if not done:
             writer.writeheader()
         for name in TABLES:
