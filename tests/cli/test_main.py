@@ -343,3 +343,21 @@ def test_launch_needs_a_command(idiolect):
 def test_the_version_is_printed(idiolect):
     code, out, _ = idiolect("--version")
     assert (code, out.count(".")) == (0, 2)
+
+
+@pytest.mark.parametrize(("given", "expected"), [(None, "1"), ("3", "3")])
+def test_products_take_one_thread_unless_the_user_says_otherwise(given, expected):
+    """NumPy is not loaded yet where the variable is set, or it would come too late."""
+    code = (
+        "import os, sys, types\n"
+        "module = types.ModuleType('idiolect.cli.main')\n"
+        "module.main = lambda: print(os.environ['OPENBLAS_NUM_THREADS'], 'numpy' in sys.modules)\n"
+        "import idiolect.cli\n"
+        "sys.modules['idiolect.cli.main'] = module\n"
+        "from idiolect.__main__ import main\n"
+        "main()\n"
+    )
+    environment = {key: value for key, value in os.environ.items() if key != "OPENBLAS_NUM_THREADS"}
+    environment |= {} if given is None else {"OPENBLAS_NUM_THREADS": given}
+    done = subprocess.run([sys.executable, "-c", code], env=environment, capture_output=True, text=True, check=True)
+    assert done.stdout.split() == [expected, "False"]

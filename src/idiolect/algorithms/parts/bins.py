@@ -88,7 +88,7 @@ def counts_of(
         of_rows = jnp.broadcast_to(jnp.where(rows < n, weight[at], 0), index.shape)
         return counts.at[index].add(of_rows, mode="drop")
 
-    used = jnp.max(jnp.where(weight > 0, jnp.arange(n) + 1, 0), initial=0)  # padding is not looked at
+    used = jnp.max(jnp.where(weight > 0, jnp.arange(n) + 1, 0), initial=0)  # no padding
     counts = jax.lax.fori_loop(0, -(-used // TILE), add, jnp.zeros(features * width, weight.dtype))
     return counts.reshape(features, width)
 

@@ -22,6 +22,7 @@ from scipy.special import expit, log_expit, log_softmax, softmax
 ABSENT = -1e30
 """The logit of a class that the rows do not have."""
 _LARGEST = 800  # shared parameters of a Newton system; beyond, L-BFGS
+_PIECE = 2**17  # numbers of the rows that are multiplied at a time: 1 MB
 _STEPS, _HALVINGS = 100, 40
 
 
@@ -142,13 +143,12 @@ class Problems:
         for one in range(outputs):
             for other in range(one, outputs):
                 curvature = self.weights * self._curvature(p, one, other)
-                weighted = curvature[..., None] * self.x
-                block = self.x.transpose(0, 2, 1) @ weighted
+                block = self._products(curvature, one == other)
                 if one == other:
                     block[:, diagonal, diagonal] += ridge
                 hessian[:, one, :, other] = hessian[:, other, :, one] = block
                 if clients:
-                    arrow[:, one, other] = arrow[:, other, one] = self._by_client(weighted[0])
+                    arrow[:, one, other] = arrow[:, other, one] = self._of_clients(curvature[0])
                     own[:, one, other] = own[:, other, one] = self._by_client(curvature[0][:, None])[:, 0]
         hessian[:, :, -1, :, -1] += self._pins() + 1e-9 * np.eye(outputs)
         size = outputs * width
@@ -164,6 +164,29 @@ class Problems:
         step = -np.linalg.solve(schur, g_shared - flat.reshape(-1, size).T @ solved.reshape(-1))
         of_own = -solved[..., 0] - eliminated @ step
         return np.concatenate([step, of_own.reshape(-1)])[None]
+
+    def _products(self, curvature: Float[np.ndarray, "b n"], positive: bool) -> Float[np.ndarray, "b p p"]:
+        """x' diag(curvature) x, in pieces of rows that stay in the cache. positive: no curvature is negative.
+
+        With its root on both sides BLAS computes half of the symmetric product. 130,000 rows of 91 numbers: a fifth
+        of the time of one product with all weighted rows.
+        """
+        batch, rows, width = self.x.shape
+        result = np.zeros((batch, width, width))
+        factor = np.sqrt(np.maximum(curvature, 0)) if positive else curvature
+        piece = max(1, _PIECE // (batch * width))
+        for first in range(0, rows, piece):
+            x = self.x[:, first : first + piece]
+            weighted = factor[:, first : first + piece, None] * x
+            result += (weighted if positive else x).transpose(0, 2, 1) @ weighted
+        return result
+
+    def _of_clients(self, curvature: Float[np.ndarray, "n"]) -> Float[np.ndarray, "k p"]:
+        """The sums of curvature times row, of each client's rows."""
+        assert self.sizes is not None
+        ends = np.cumsum(self.sizes)
+        pairs = zip((ends - self.sizes).tolist(), ends.tolist(), strict=True)
+        return np.stack([curvature[first:end] @ self.x[0, first:end] for first, end in pairs])
 
     def _curvature(self, p: Float[np.ndarray, "b n c"], one: int, other: int) -> Float[np.ndarray, "b n"]:
         if not self.classes:
