@@ -28,7 +28,7 @@ def of(name: str, loss: float, spread: float = 0.0) -> Candidate:
 @pytest.mark.parametrize("kind", ["logistic", "ridge"])
 def test_the_first_answer_is_what_pooled_rows_change(loss: float, words: str, change: str, kind: str) -> None:
     bars = [of("own guess", 9.0), of(f"own {kind}", 2.0), of(f"pooled {kind}", loss, 1.0)]
-    text = first_answer(bars, 1 / 3)
+    text = first_answer(bars, 1 / 3, 8)
     low, high = (100 * (loss - 2 + sign * HALF) / 2 for sign in (-1, 1))
     assert text == (
         f"First answer, from regressions: {words}. Pooled rows have {change} test loss than each client's own rows "
@@ -37,10 +37,15 @@ def test_the_first_answer_is_what_pooled_rows_change(loss: float, words: str, ch
     )
 
 
+def test_an_answer_from_some_divisions_says_so() -> None:
+    bars = [of("own ridge", 2.0), of("pooled ridge", 1.5, 1.0)]
+    assert first_answer(bars, 1 / 3, 12).startswith("First answer, from regressions on 8 of 12 divisions: sharing is")
+
+
 def test_without_both_regressions_there_is_no_first_answer() -> None:
-    assert first_answer([], 1 / 3) == ""
-    assert first_answer([of("own ridge", 1.0), of("pooled guess", 1.0)], 1 / 3) == ""
-    assert first_answer([of("pooled ridge", 1.0), of("pooled ridge without clients", 1.0)], 1 / 3) == ""
+    assert first_answer([], 1 / 3, 8) == ""
+    assert first_answer([of("own ridge", 1.0), of("pooled guess", 1.0)], 1 / 3, 8) == ""
+    assert first_answer([of("pooled ridge", 1.0), of("pooled ridge without clients", 1.0)], 1 / 3, 8) == ""
 
 
 def test_a_finished_method_is_told_with_those_to_come() -> None:

@@ -94,8 +94,9 @@ class Numbers(NamedTuple):
 def guess_reading(column: pd.Series, *, comma_likely: bool = False) -> ReadAs | None:
     """How the column becomes numbers, or None if it holds categories.
 
-    Text is read as numbers if all its words are, but for at most `EXACT` words without a digit. A word such as 007 or
-    4+ makes it a column of categories. comma_likely: 1,234, which is ambiguous by itself, then is 1.234.
+    Text is read as numbers if all its words are, but for at most `EXACT` words without a digit. One such word may
+    always be there, several only if there are more different numbers: 0, A, B, AB are categories. So is a column with
+    a word such as 007 or 4+. comma_likely: 1,234, which is ambiguous by itself, then is 1.234.
     """
     return next(possible_readings(column, comma_likely=comma_likely), None)
 
@@ -119,7 +120,9 @@ def _readings_of_text(column: pd.Series, comma_likely: bool) -> Iterator[ReadAs]
     words = words_of(column)
     distinct = words.distinct.tolist()
     with_digit = [word for word in distinct if any(map(str.isdigit, word))]
-    if not with_digit or len(distinct) - len(with_digit) > EXACT or any(map(_CODE.fullmatch, with_digit)):
+    others = len(distinct) - len(with_digit)
+    names = others > EXACT or 1 < others >= len(with_digit)
+    if not with_digit or names or any(map(_CODE.fullmatch, with_digit)):
         return
     order: tuple[ReadAs, ...] = ("decimal comma", "number") if comma_likely else ("number", "decimal comma")
     for reading in (*order, *_DATES):

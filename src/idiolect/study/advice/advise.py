@@ -117,9 +117,14 @@ def advise(
     steps = len(chosen) + 2
     with pieces_in(out, question, command) as pieces:
         on_progress("regressions", 0.0)
-        beside = pieces.bars("regressions", lambda: regressions(draws)) if with_baselines else []
-        if text := first_answer(beside, draws.ratio):
-            on_stage(text)
+
+
+        def tell(bars: list[Candidate]) -> None:
+            if text := first_answer(bars, draws.ratio, draws.count):
+                on_stage(text)
+
+        beside = pieces.bars("regressions", lambda: regressions(draws, tell)) if with_baselines else []
+        tell(beside)
         on_progress(", ".join(one.name for one in chosen[:2]), 1 / steps)
         done: dict[int, Raced] = {}
         made: dict[int, Candidate] = {}

@@ -4,7 +4,8 @@ They see the training rows of a division, and its validation rows for what the m
 is federated: own ones use one client's rows; pooled ones need all rows in one place, and know each row's client.
 """
 
-from collections.abc import Sequence
+import time
+from collections.abc import Callable, Sequence
 
 import numpy as np
 from jaxtyping import Float, Int
@@ -20,8 +21,15 @@ KINDS = {"own": "baseline", "pooled": "pooled"}
 """The kind of a candidate by the first word of its name."""
 
 
-def regressions(draws: Draws) -> list[Candidate]:
+EARLY = 2
+"""Divisions, the fewest with an interval, after which large tables have their first answer."""
+_SLOW = 2.0  # seconds for these, above which a table is large
+
+
+def regressions(draws: Draws, early: Callable[[list[Candidate]], None] = lambda _: None) -> list[Candidate]:
     """Guesses and regressions on every division, which take a second or so on small tables.
+
+    early: receives those of the first `EARLY` divisions of a large table.
 
     own guess: each client's own mean, or its shares of the labels with one added to each count; pooled guess: the
     same over all clients. own ridge or logistic: one regression per client. pooled ridge or logistic: one for all
@@ -29,7 +37,10 @@ def regressions(draws: Draws) -> list[Candidate]:
     """
     kind = "ridge" if draws.first.task == "regression" else "logistic"
     found: dict[str, list[Predict]] = {}
-    for data in draws.data:
+    began = time.monotonic()
+    for number, data in enumerate(draws.data):
+        if number == EARLY and time.monotonic() - began > _SLOW:
+            early([_candidate(name, predicts, draws) for name, predicts in found.items()])
         train, validation, classes = _rows(data, "train"), _rows(data, "validation"), _classes(data)
         penalties = penalties_of(classes)
         made: dict[str, Predict] = {
@@ -101,9 +112,9 @@ def _rows(data: FederatedData, name: str) -> Rows:
 def _candidate(name: str, predicts: Sequence[Predict], draws: Draws) -> Candidate:
     outputs = [
         tuple(predict(rows.x, rows.offsets) for rows in (_rows(data, part) for part in _PARTS))
-        for data, predict in zip(draws.data, predicts, strict=True)
+        for data, predict in zip(draws.data, predicts, strict=False)  # fewer for an early answer
     ]
-    labels = [tuple(data.stored(part).y for part in _PARTS) for data in draws.data]
+    labels = [tuple(data.stored(part).y for part in _PARTS) for data in draws.data[: len(outputs)]]
     return candidate(name, KINDS[name.split()[0]], outputs, labels)  # pyright: ignore[reportArgumentType]
 
 

@@ -9,10 +9,11 @@ from idiolect.study.analyse.intervals import Difference
 _OPEN = "Federated models, groups of clients and trees can still change this."
 
 
-def first_answer(bars: Sequence[Candidate], ratio: float) -> str:
+def first_answer(bars: Sequence[Candidate], ratio: float, divisions: int) -> str:
     """Say what the regressions show: whether pooled rows predict better than each client's own.
 
-    bars: the regressions; ratio: test rows / other rows, see `resampled`. "" where one of the two is missing.
+    bars: the regressions; ratio: test rows / other rows, see `resampled`; divisions: in all, of which the bars may
+    have only the first. "" where one of the two is missing.
     """
     own = next((one for one in bars if one.name in ("own logistic", "own ridge")), None)
     both = next((one for one in bars if one.name in ("pooled logistic", "pooled ridge")), None)
@@ -25,7 +26,8 @@ def first_answer(bars: Sequence[Candidate], ratio: float) -> str:
         words = "one shared model is likely to be worse than local training"
     else:
         words = "inconclusive so far"
-    return f"First answer, from regressions: {words}. Pooled rows have {_change(difference, own, own=True)}. {_OPEN}"
+    some = "" if len(own.test) == divisions else f" on {len(own.test)} of {divisions} divisions"
+    return f"First answer, from regressions{some}: {words}. Pooled rows have {_change(difference, own, own=True)}. {_OPEN}"
 
 
 def after(one: Candidate, local: Candidate, left: Sequence[str], ratio: float) -> str:
