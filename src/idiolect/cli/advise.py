@@ -39,7 +39,15 @@ def advise(
             help="Comma-separated, in addition to local and fedavg, which always run.",
         ),
     ] = "",
-    splits: Annotated[int, typer.Option("--splits", metavar="N", help="Random divisions of each client's rows.")] = 8,
+    splits: Annotated[
+        int | None,
+        typer.Option(
+            "--splits",
+            metavar="N",
+            help="Random divisions of each client's rows. [default: 8, or 5 from 50,000 rows]",
+            show_default=False,
+        ),
+    ] = None,
     rounds: Annotated[
         int, typer.Option("--rounds", metavar="N", help="Rounds at most; validation data choose.")
     ] = 60,

@@ -3,7 +3,7 @@ import pytest
 
 from idiolect.core.errors import ConfigError
 from idiolect.data.federated import FederatedData
-from idiolect.study.advice.contestants import _GRIDS, BUDGET, DEFAULT, L2, contestant, contestants, defaults
+from idiolect.study.advice.contestants import _GRIDS, BUDGET, DEFAULT, L2, contestant, contestants, defaults, passes
 from tests.federations import federation, split_of
 
 SINGLE = ("boosted-intercept",)
@@ -104,6 +104,10 @@ def test_l2_weights_of_an_exact_solver_are_in_rows_of_all_clients() -> None:
 def test_methods_whose_round_is_another_thing_have_their_own_number_of_rounds() -> None:
     found = {one.name: one.rounds for one in contestants(("fedavg-intercept", "boosted-intercept"), small(), 2.0, 9)}
     assert found == {"local": 9, "fedavg": 9, "fedavg-intercept": 14, "boosted-intercept": 400}
+
+
+def test_large_tables_have_fewer_passes() -> None:
+    assert [passes(400, cells) for cells in (1, 2_000_000, 4_000_000, 10**9)] == [400, 400, 200, 120]
 
 
 def test_the_methods_of_an_advice_where_none_are_named() -> None:

@@ -84,7 +84,7 @@ def advise(
     *,
     model: eqx.Module | Mapping[str, Any] | str | None = None,
     methods: Sequence[str] | None = None,
-    splits: int = 8,
+    splits: int | None = None,
     rounds: int = 60,
     with_baselines: bool = True,
     out: Path | None = None,
@@ -94,7 +94,8 @@ def advise(
 ) -> Advice:
     """Whether these clients should federate, and with what; see `decision` for the rule.
 
-    data: a federation, whose rows are divided anew for each of `splits` draws, or a function draw -> federation.
+    data: a federation, whose rows are divided anew for each of `splits` draws (None: see `divisions_of`), or a
+    function draw -> federation.
     out: a folder that keeps what is finished, so that the same call continues; see `pieces`. Raises `ConfigError` or
     `DataError` where no advice is possible, `StoreError` if the folder holds another advice. on_stage: receives one
     sentence as soon as it is known: a first answer from the regressions, then each method.
@@ -110,14 +111,13 @@ def advise(
         "model": type(model).__name__ if isinstance(model, eqx.Module) else model,
         "parameters": bytes_of(field.problem.module),
         "methods": {one.name: one.settings for one in chosen},
-        "splits": splits,
+        "splits": draws.count,
         "rounds": rounds,
         "baselines": with_baselines,
     }
     steps = len(chosen) + 2
     with pieces_in(out, question, command) as pieces:
         on_progress("regressions", 0.0)
-
 
         def tell(bars: list[Candidate]) -> None:
             if text := first_answer(bars, draws.ratio, draws.count):
@@ -170,7 +170,7 @@ def advise(
     on_progress("done", 1.0)
     scale = float(np.mean([deviation for _, deviation in draws.scale]))
     about = about_of(first)
-    return Advice(about, decision, lines, choices, kept, splits, rounds, scale, notes, provenance(), command)
+    return Advice(about, decision, lines, choices, kept, draws.count, rounds, scale, notes, provenance(), command)
 
 
 def candidate_of(raced: Raced, labels: Sequence[tuple[np.ndarray, np.ndarray]]) -> Candidate:

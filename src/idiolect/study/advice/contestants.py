@@ -44,6 +44,8 @@ _FIXED: dict[str, Mapping[str, Any]] = {
 }
 _ROUNDS: Mapping[str, int] = {"fedavg-intercept": 14, "boosted-intercept": 400, "local-trees": 100}
 """The most rounds of methods with another kind of round: a Newton step, a pass over the rows, a tree."""
+_PASSES = ("boosted-intercept",)
+"""Methods whose round is a pass over all rows: on large tables they have fewer of them, see `passes`."""
 _BY_ROWS = ("fedavg-intercept",)
 """Methods with an exact solver: their L2 weights are in rows, divided by the training rows of all clients."""
 DEFAULT = ("local", "fedavg", "fedavg-ft", "fedavg-intercept", "ditto", "ifca", "mocha", "boosted-intercept")
@@ -64,6 +66,11 @@ def defaults(data: FederatedData, linear: bool) -> list[str]:
     found = [name for name in DEFAULT if linear or name not in _OF_LINEAR]
     size = data.num_clients, int(data.train.sizes.max())
     return [name for name in found if name not in _OF_SMALL or (np.asarray(size) <= _OF_SMALL[name]).all()]
+
+
+def passes(most: int, cells: int) -> int:
+    """The most passes over a table of so many cells, rows times features: `most`, down to three tenths of it."""
+    return int(np.clip(most * 2e6 / max(cells, 1), most * 0.3, most))
 
 
 @dataclass(frozen=True)
@@ -119,7 +126,10 @@ def contestant(name: str, data: FederatedData, rate: float, rounds: int) -> Cont
     settings = tuple({**fixed, **dict(zip(grid, values, strict=True))} for values in product(*grid.values()))
     assert len(settings) <= BUDGET
     kind: Kind = "alone" if name == "local" else "shared" if model == "global" else "personal"
-    return Contestant(name, kind, model, settings, _ROUNDS.get(name, rounds), cls.settling)
+    most = _ROUNDS.get(name, rounds)
+    if name in _PASSES:
+        most = passes(most, data.train.count * int(np.prod(data.feature_shape)))
+    return Contestant(name, kind, model, settings, most, cls.settling)
 
 
 def contestants(names: Sequence[str], data: FederatedData, rate: float, rounds: int) -> list[Contestant]:

@@ -15,10 +15,17 @@ from idiolect.data.federated import SPLITS, FederatedData, Split
 
 TEST, VALIDATION = 0.25, 0.2
 Make = Callable[[int], FederatedData]
+LARGE = 50_000
+"""Rows from which fewer divisions are the default: the gap of many rows varies little."""
+
+
+def divisions_of(rows: int) -> int:
+    """The number of divisions where none is given: 8, or 5 from `LARGE` rows."""
+    return 5 if rows >= LARGE else 8
 
 
 class Draws:
-    """`count` divisions of a federation, for draws 0, 1, ...
+    """`count` divisions of a federation, for draws 0, 1, ...; None: see `divisions_of`.
 
     data: of each division; labels of a regression have mean 0 and deviation 1 over the training rows of all clients.
     scale: (mean, deviation) of each division's labels, the deviation in the user's units; (0, 1) for classes.
@@ -28,10 +35,13 @@ class Draws:
     samples), `DataError` where the divisions differ in clients or sizes.
     """
 
-    def __init__(self, make: Make, count: int) -> None:
-        require(count >= 2, f"splits = {count} must be at least 2: an interval needs several divisions")
-        made = [make(draw) for draw in range(count)]
-        first = made[0]
+    def __init__(self, make: Make, count: int | None) -> None:
+        require(
+            count is None or count >= 2, f"splits = {count} must be at least 2: an interval needs several divisions"
+        )
+        first = make(0)
+        count = count or divisions_of(sum(first.split(name).count for name in SPLITS))
+        made = [first, *(make(draw) for draw in range(1, count))]
         require(not first.own_labels, f"{first.name}: clients number their own classes; a shared model means nothing")
         require(first.modalities is None, f"{first.name}: advice is for data of one modality")
         require(first.num_clients >= 2, f"{first.name}: there is one client, nobody to federate with")

@@ -117,41 +117,54 @@ def race(field: Field, contestant: Contestant, check: Callable[[], None] = lambd
     metric = METRICS[CHOSEN_BY[draws.first.task]]
     everyone = simulations * draws.count
     program = Program(everyone, members, devices=Devices(rows=len(members)), metrics=(metric,))
-    size, seeds = len(settings), [0] * len(members)
-    going = np.arange(len(members)).reshape(draws.count, size)  # the members that continue, in each division
-    capacity = program.capacity(seeds, contestant.rounds)
-    states = program.start(everyone, seeds, [field.problem.params] * len(members))
+    size, half, params = len(settings), -(-len(settings) // 2), field.problem.params
+    capacity = program.capacity([0], contestant.rounds)
+    # Half of the settings at a time, so that no other program is compiled for the half that stays.
+    every = np.arange(len(members)).reshape(draws.count, size)
+    going = np.split(every, range(half, size, half), axis=1)
+    states = [
+        program.start([everyone[i] for i in part.flat], [0] * part.size, [params] * part.size) for part in going
+    ]
     kept: State | None = None
     best, chosen = np.full(draws.count, np.inf), np.zeros((draws.count, 2), int)
-    width, flat, diverged = size, 0, set[int]()
+    flat, diverged = 0, set[int]()
     for round in looked_at(contestant.rounds):
         check()
-        rows = going.ravel().tolist()
-        states = program.advance(rows, states, round, capacity)
-        scores = program.scores(rows, states, ("validation",), (contestant.model,))
-        values = np.asarray([one[0].pooled[metric.name] for one in scores])
-        faults = np.asarray(states.fault)[:, 2] != 0
-        diverged |= {*going.ravel()[faults].tolist()}
-        values = np.where(faults | ~np.isfinite(values), np.inf, values).reshape(draws.count, width)
+        found: list[Float[np.ndarray, "draws _"]] = []
+        for k, part in enumerate(going):
+            rows = part.ravel().tolist()
+            states[k] = program.advance(rows, states[k], round, capacity)
+            scores = program.scores(rows, states[k], ("validation",), (contestant.model,))
+            faults = np.asarray(states[k].fault)[:, 2] != 0
+            diverged |= {*part.ravel()[faults].tolist()}
+            measured = np.asarray([one[0].pooled[metric.name] for one in scores])
+            found.append(np.where(faults | ~np.isfinite(measured), np.inf, measured).reshape(part.shape))
+        values, runs = np.concatenate(found, axis=1), np.concatenate(going, axis=1)
         places, least = values.argmin(axis=1), values.min(axis=1)
         flat = flat + 1 if (least >= best * (1 - FALL)).all() else 0
         better = (least < best) | (kept is None)
-        found = going[np.arange(draws.count), places] % size
-        chosen[better] = np.stack([found, np.full_like(found, round)], axis=1)[better]
+        setting = runs[np.arange(draws.count), places] % size
+        chosen[better] = np.stack([setting, np.full_like(setting, round)], axis=1)[better]
         best[better] = least[better]
-        kept = _kept(
-            states if kept is None else kept,
-            states,
-            jnp.asarray(places + width * np.arange(draws.count)),
-            jnp.asarray(better),
-        )
+        for k, part in enumerate(going):
+            width = part.shape[1]
+            at = places % half % width + width * np.arange(draws.count)
+            now = better & (places // half == k)
+            kept = _kept(states[k] if kept is None else kept, states[k], jnp.asarray(at), jnp.asarray(now))
         if flat >= PATIENCE and round >= max(HALF, contestant.settling):
             break
-        if round >= HALF and width == size > 1 and round < contestant.rounds:
-            order = np.sort(np.argsort(values, axis=1, kind="stable")[:, : -(-size // 2)], axis=1)
-            places = (order + size * np.arange(draws.count)[:, None]).ravel()
-            going, width = going.ravel()[places].reshape(order.shape), order.shape[1]
-            states = tree.gather(states, jnp.asarray(places))
+        if round >= HALF and len(going) > 1 and round < contestant.rounds:
+            order = np.sort(np.argsort(values, axis=1, kind="stable")[:, :half], axis=1)
+            before = np.cumsum([0, *(part.size for part in going)])
+            where = [
+                start + np.arange(part.size).reshape(part.shape) for start, part in zip(before, going, strict=False)
+            ]
+            picked = np.take_along_axis(np.concatenate(where, axis=1), order, axis=1)
+            both = jax.tree.map(lambda *leaves: jnp.concatenate(leaves), *states)
+            states, going = (
+                [tree.gather(both, jnp.asarray(picked.ravel()))],
+                [np.take_along_axis(runs, order, axis=1)],
+            )
     assert kept is not None
     frozen = [draw * size + place for draw, place in enumerate(chosen[:, 0].tolist())]
     choice = Choice(

@@ -27,7 +27,8 @@ def first_answer(bars: Sequence[Candidate], ratio: float, divisions: int) -> str
     else:
         words = "inconclusive so far"
     some = "" if len(own.test) == divisions else f" on {len(own.test)} of {divisions} divisions"
-    return f"First answer, from regressions{some}: {words}. Pooled rows have {_change(difference, own, own=True)}. {_OPEN}"
+    change = _change(difference, own, own=True)
+    return f"First answer, from regressions{some}: {words}. Pooled rows have {change}. {_OPEN}"
 
 
 def after(one: Candidate, local: Candidate, left: Sequence[str], ratio: float) -> str:
