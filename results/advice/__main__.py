@@ -1,6 +1,6 @@
 """Ask for advice on federations whose truth is known, and count how often it is right.
 
-    python -m results.advice [--draws 100] [--task regression] [--only two_groups] [-o FILE]
+    python -m results.advice [--draws 100] [--task regression] [--only two_groups,alike] [-o FILE]
 
 Each line of the file is one draw, added as it is made; the same command goes on where it stopped. Baselines are left
 out, since a verdict does not depend on them.
@@ -62,7 +62,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--draws", type=int, default=100, help="draws of each truth")
     parser.add_argument("--task", choices=TASKS, default=TASKS[0])
-    parser.add_argument("--only", default="", help="one truth")
+    parser.add_argument("--only", default="", help="some truths, with commas")
     parser.add_argument("-o", "--out", type=Path, help="the CSV file; default: that of the task in this folder")
     given = parser.parse_args()
     path = given.out or FOLDER / f"truth-{given.task}.csv"
@@ -80,7 +80,11 @@ def main() -> None:
             for truth in TRUTHS:
                 name = truth.__name__
                 labels_only = name == "label_shift" and given.task == "regression"  # there are no shares to differ
-                if given.only in ("", name) and (name, number) not in known and not labels_only:
+                if (
+                    (not given.only or name in given.only.split(","))
+                    and (name, number) not in known
+                    and not labels_only
+                ):
                     done.append(row_of(truth, number, given.task))
                     writer.writerow(done[-1])
                     file.flush()

@@ -31,7 +31,7 @@ COLUMNS = (
 )
 
 
-def line(name: str, splits: int) -> dict[str, object]:
+def line(name: str, splits: int | None) -> dict[str, object]:
     """One line of the file."""
     table = TABLES[name]
     made: list[Candidate] = []
@@ -112,7 +112,7 @@ def main() -> None:
     """Run what is missing in the file."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--only", default="", help="one table")
-    parser.add_argument("--splits", type=int, default=8, help="divisions")
+    parser.add_argument("--splits", type=int, help="divisions; default: that of the advice")
     parser.add_argument("-o", "--out", type=Path, default=RESULTS, help="the CSV file")
     options = parser.parse_args()
     use_compilation_cache()

@@ -7,7 +7,7 @@ from idiolect.core.errors import ConfigError, DataError
 from idiolect.data import Modalities, from_arrays, from_table
 from idiolect.data.federated import SPLITS, FederatedData, Split
 from idiolect.data.schema.label import Target
-from idiolect.study.advice.draws import LARGE, Draws, again, divisions_of
+from idiolect.study.advice.draws import LARGE, SMALL, Draws, again, divisions_of
 from tests.federations import federation, split_of
 
 
@@ -64,9 +64,9 @@ def test_a_category_that_one_division_lacks_is_a_column_of_zeros_there() -> None
     assert len({data.feature_shape for data in draws.data}) == 1
 
 
-def test_large_tables_have_fewer_divisions_where_none_is_given() -> None:
-    assert [divisions_of(rows) for rows in (1, LARGE - 1, LARGE)] == [8, 8, 5]
-    assert Draws(again(made("classification")), None).count == 8
+def test_the_divisions_follow_the_rows_where_none_is_given() -> None:
+    assert [divisions_of(rows) for rows in (1, SMALL - 1, SMALL, LARGE - 1, LARGE)] == [16, 16, 8, 8, 5]
+    assert Draws(again(made("classification")), None).count == 16
 
 
 def test_what_cannot_be_advised_on_is_refused() -> None:

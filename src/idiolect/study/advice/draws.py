@@ -15,13 +15,13 @@ from idiolect.data.federated import SPLITS, FederatedData, Split
 
 TEST, VALIDATION = 0.25, 0.2
 Make = Callable[[int], FederatedData]
-LARGE = 50_000
-"""Rows from which fewer divisions are the default: the gap of many rows varies little."""
+SMALL, LARGE = 3_000, 50_000
+"""Rows below which more divisions are the default, and from which fewer are: the gap of many rows varies little."""
 
 
 def divisions_of(rows: int) -> int:
-    """The number of divisions where none is given: 8, or 5 from `LARGE` rows."""
-    return 5 if rows >= LARGE else 8
+    """The number of divisions where none is given: 8, 16 below `SMALL` rows, 5 from `LARGE` rows."""
+    return 16 if rows < SMALL else 5 if rows >= LARGE else 8
 
 
 class Draws:
