@@ -75,11 +75,19 @@ class BoostedIntercept(Boosting):
     on validation rows; every round's model is that of the finished trees. In a cohort smaller than N a pass has
     the sums of its cohort only. The run's module is not used.
 
+    Private trees (`own_trees` > 0) lie on top of the shared ones, with the same rules and `rate`. A client with at
+    least `own_rows` rows decides by itself: a quarter of its rows at a time is held out, and own trees of at most
+    `own_leaves` leaves are grown on the others. It keeps own trees if the loss of rows that were held out falls by
+    more than a standard error, mean(g) > std(g) / sqrt(n), and then grows them on all rows. They are grown when a
+    model is asked for, never in a round, and nothing more is sent. The shared trees have seen the rows that are held
+    out, so that a client is slow to keep own trees.
+
     linear: fit the linear part; if it has more than 256 coefficients, only the constant is fitted. renew: 0 keeps
     the b_i of the setup. histograms: most nodes, per score, that the server asks for in a round. The others: see
     `Boosting`.
 
-    Model: `personal` is the linear part, the trees and b_i. A new client solves for its b_i and finds its sides.
+    Model: `personal` is the linear part, all trees and b_i. A new client solves for its b_i, finds its sides and decides on
+    own trees.
 
     Source: Friedman, "Greedy Function Approximation", Annals of Statistics 2001 (boosting); Chen, Guestrin,
     "XGBoost", KDD 2016, eq. 6-7 (gain and leaves); Ke et al., "LightGBM", NeurIPS 2017 (histograms, best-first
@@ -101,7 +109,7 @@ class BoostedIntercept(Boosting):
     histograms: int = eqx.field(static=True, default=4)
     client_rows: int = eqx.field(static=True, default=100)
     client_most: int = eqx.field(static=True, default=32)
-    own_trees: int = eqx.field(static=True, default=20)
+    own_trees: int = eqx.field(static=True, default=0)
     own_leaves: int = eqx.field(static=True, default=4)
     own_rows: int = eqx.field(static=True, default=100)
 
