@@ -86,8 +86,8 @@ class BoostedIntercept(Boosting):
     the b_i of the setup. histograms: most nodes, per score, that the server asks for in a round. The others: see
     `Boosting`.
 
-    Model: `personal` is the linear part, all trees and b_i. A new client solves for its b_i, finds its sides and decides on
-    own trees.
+    Model: `personal` is the linear part, all trees and b_i. A new client solves for its b_i, finds its sides and
+    decides on own trees.
 
     Source: Friedman, "Greedy Function Approximation", Annals of Statistics 2001 (boosting); Chen, Guestrin,
     "XGBoost", KDD 2016, eq. 6-7 (gain and leaves); Ke et al., "LightGBM", NeurIPS 2017 (histograms, best-first
