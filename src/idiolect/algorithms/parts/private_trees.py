@@ -37,7 +37,7 @@ class Limits(NamedTuple):
 def grown_alone(
     bins: Array, sums: Float[Array, "scores n 3"], rules: Rules, leaves: int, missing: int, wanted: Bool[Array, ""]
 ) -> Table:
-    """One tree per score from the sums of these rows alone, without divisions of clients; none if not `wanted`.
+    """One tree per score from the sums of these rows only, without divisions of clients; none if not `wanted`.
 
     bins: (features, n); missing: the bin of missing values.
     """
