@@ -56,10 +56,12 @@ def grown_alone(
 
 
 class _Growth(NamedTuple):
-    """part: that is held out, `FOLDS` for none. gain: of each row that was held out. over: nothing is left to do."""
+    """part: that is held out, `FOLDS` for none. gain: of each row that was held out. made: trees of this
+    part. over: nothing is left to do.
+    """
 
     part: Int[Array, ""]
-    count: Int[Array, ""]
+    made: Int[Array, ""]
     scores: Float[Array, "n scores"]
     trees: Grown
     gain: Float[Array, "n"]
@@ -95,15 +97,15 @@ def private_trees(
         tree = completed(table, model.edges, rate)
         place, _ = jax.vmap(lambda one, sums: routed(one, rows.bins, sums, rules, missing))(tree, sums)
         after = s.scores + jax.vmap(lambda value, at: value[at])(tree.value, place).T
-        trees = jax.tree.map(lambda old, new: old.at[s.count].set(new.astype(old.dtype)), s.trees, tree)
+        trees = jax.tree.map(lambda old, new: old.at[s.made].set(new.astype(old.dtype)), s.trees, tree)
         # A tree without a split changes no score, and all later trees would be like it.
-        full = (s.count + 1 == limits.trees) | ~jnp.any(tree.node >= 0)
+        full = (s.made + 1 == limits.trees) | ~jnp.any(tree.node >= 0)
         gain = jnp.where(full & held, losses(start) - losses(after), s.gain)
         last = s.part == FOLDS
         over = full & (last | ((s.part == FOLDS - 1) & ~_gains(gain, inside)))
         renewed = full & ~last
         after, trees = jax.tree.map(lambda new, old: jnp.where(renewed, new, old), (start, none), (after, trees))
-        return _Growth(s.part + full, jnp.where(full, 0, s.count + 1), after, trees, gain, over)
+        return _Growth(s.part + full, jnp.where(full, 0, s.made + 1), after, trees, gain, over)
 
     too_few = (count < max(limits.rows, FOLDS)) | (model.done == 0)
     zero = jnp.zeros((), jnp.int32)
@@ -138,11 +140,9 @@ def joined(forest: Forest, own: Grown, kept: Int[Array, ""]) -> Forest:
         return jnp.where(kept > 0, jax.lax.dynamic_update_slice_in_dim(room, mine, forest.done, 0), room)
 
     splits = Splits(own.node, own.feature, own.cut, own.missing)
-    narrow = wide // 2
+    narrow, pairs = wide // 2, zip(forest.splits, splits, (-1, 0, 0, 0), strict=True)
     return Forest(
-        Splits(
-            *(behind(*pair, narrow, fill) for *pair, fill in zip(forest.splits, splits, (-1, 0, 0, 0), strict=True))
-        ),
+        Splits._make(behind(a, b, narrow, fill) for a, b, fill in pairs),
         behind(forest.value, own.value, wide, 0),
         behind(forest.sides, jnp.zeros((trees, scores, nodes // 2), bool), narrow, 0),
         forest.linear,
