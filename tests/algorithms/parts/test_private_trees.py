@@ -197,9 +197,10 @@ def test_nothing_is_grown_before_the_first_shared_tree(small):
 
 def private_of(state, part, limits, model=None):
     """`private_trees` of the first client."""
-    x, y = (jnp.asarray(a) for a in part)
     own: Rows = tree.gather(state.private, 0)
-    batch = Batch(x, y, jnp.ones(len(x)))
+    more = len(own.scores) - len(part[1])  # padding, as of a client that is smaller than the largest
+    x, y = (jnp.pad(jnp.asarray(a), ((0, more), *((0, 0),) * (a.ndim - 1))) for a in part)
+    batch = Batch(x, y, jnp.asarray(np.arange(len(x)) < len(part[1]), jnp.float32))
     loss = lambda scores, y: jnp.logaddexp(0.0, scores[0]) - y * scores[0]  # noqa: E731
     rules = Rules(0.0, 1e-3, 0.0, 0.0, 0.0, 20, 0, 0)
     make = jax.jit(lambda m, r: private_trees(m, r, batch, loss, rules, 0.1, limits, 64))
