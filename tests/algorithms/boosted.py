@@ -106,9 +106,13 @@ def lightgbm_scores(
     objective: str,
     trees: int,
     clients: np.ndarray | None = None,
+    among: np.ndarray | None = None,
     **settings: Any,
 ) -> np.ndarray:
-    """LightGBM's scores of these rows after some trees, from given scores; clients: each row's, as a category."""
+    """LightGBM's scores of these rows after some trees, from given scores.
+
+    clients: each row's, as a category. among: the rows that the trees are grown on, all by default.
+    """
     categories: Any = "auto"
     if clients is not None:
         features, categories = np.column_stack([features, clients]), [features.shape[1]]
@@ -125,8 +129,8 @@ def lightgbm_scores(
         "enable_bundle": False,
         **settings,
     }
-    rows = lightgbm.Dataset(
-        features, labels, init_score=start, categorical_feature=categories, params=parameters, free_raw_data=False
-    )
+    among = np.arange(len(labels)) if among is None else among
+    held = (features[among], labels[among])
+    rows = lightgbm.Dataset(*held, init_score=start[among], categorical_feature=categories, params=parameters)
     booster = lightgbm.train(parameters, rows, num_boost_round=trees)
     return start + np.asarray(booster.predict(features, raw_score=True))

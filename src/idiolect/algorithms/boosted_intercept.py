@@ -13,6 +13,7 @@ from idiolect.algorithms.parts.boosting import (
     Boosting,
     Loss,
     Model,
+    Personal,
     Rows,
     features_of,
     own_intercept,
@@ -20,10 +21,12 @@ from idiolect.algorithms.parts.boosting import (
     solved,
     width_of_message,
 )
+from idiolect.algorithms.parts.private_trees import Limits, joined, private_trees
 from idiolect.algorithms.parts.trees import Rules, Split, Table, asked, best_split, grown
 from idiolect.client.client import Client
 from idiolect.client.objective import Batch
 from idiolect.client.predictor import Models
+from idiolect.core.errors import require
 from idiolect.core.tree import Scalar
 from idiolect.models.forest import linear_scores
 
@@ -72,11 +75,19 @@ class BoostedIntercept(Boosting):
     on validation rows; every round's model is that of the finished trees. In a cohort smaller than N a pass has
     the sums of its cohort only. The run's module is not used.
 
+    Private trees (`own_trees` > 0) lie on top of the shared ones, with the same rules and `rate`. A client with at
+    least `own_rows` rows decides by itself: a quarter of its rows at a time is held out, and own trees of at most
+    `own_leaves` leaves are grown on the others. It keeps own trees if the loss of rows that were held out falls by
+    more than a standard error, mean(g) > std(g) / sqrt(n), and then grows them on all rows. They are grown when a
+    model is asked for, never in a round, and nothing more is sent. The shared trees have seen the rows that are held
+    out, so that a client is slow to keep own trees.
+
     linear: fit the linear part; if it has more than 256 coefficients, only the constant is fitted. renew: 0 keeps
     the b_i of the setup. histograms: most nodes, per score, that the server asks for in a round. The others: see
     `Boosting`.
 
-    Model: `personal` is the linear part, the trees and b_i. A new client solves for its b_i and finds its sides.
+    Model: `personal` is the linear part, all trees and b_i. A new client solves for its b_i, finds its sides and
+    decides on own trees.
 
     Source: Friedman, "Greedy Function Approximation", Annals of Statistics 2001 (boosting); Chen, Guestrin,
     "XGBoost", KDD 2016, eq. 6-7 (gain and leaves); Ke et al., "LightGBM", NeurIPS 2017 (histograms, best-first
@@ -98,11 +109,15 @@ class BoostedIntercept(Boosting):
     histograms: int = eqx.field(static=True, default=4)
     client_rows: int = eqx.field(static=True, default=100)
     client_most: int = eqx.field(static=True, default=32)
+    own_trees: int = eqx.field(static=True, default=0)
+    own_leaves: int = eqx.field(static=True, default=4)
+    own_rows: int = eqx.field(static=True, default=100)
 
     def __check_init__(self) -> None:
         """Raise `ConfigError` naming the hyper-parameter that is out of range."""
         check(self, client_smoothing="nonnegative", client_l2="nonnegative", renew="whole", histograms="count")
-        check(self, client_rows="whole", client_most="count")
+        check(self, client_rows="whole", client_most="count", own_trees="whole", own_rows="whole")
+        require(2 <= self.own_leaves <= 255, f"{self.name}: own_leaves = {self.own_leaves} must be from 2 to 255")
 
     @property
     def renewal(self) -> int:
@@ -224,7 +239,13 @@ class BoostedIntercept(Boosting):
         """personal: the finished trees with the client's own intercept and sides."""
         del key
         rows = self.advanced(view.model, private, client)
-        return {"personal": self.forest(view.model, rows, client)}
+        personal = self.forest(view.model, rows, client)
+        if self.own_trees == 0:
+            return {"personal": personal}
+        limits = Limits(self.own_trees, self.own_leaves, self.own_rows)
+        batch, loss = self.batch_of(rows, client), self.loss_of(client)
+        own = private_trees(view.model, rows, batch, loss, self.rules, self.rate, limits, self.bins)
+        return {"personal": Personal(joined(personal.forest, *own))}
 
 
 def joint_derivatives(

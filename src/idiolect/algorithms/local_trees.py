@@ -4,13 +4,12 @@ from typing import ClassVar
 
 import equinox as eqx
 import jax
-import jax.numpy as jnp
 from jaxtyping import Array, PRNGKeyArray, PyTree
 
 from idiolect.algorithms.base import Cohort, Start
 from idiolect.algorithms.parts.bins import ROUNDS, Cells, counts_of, edges_of, no_cells, refined
-from idiolect.algorithms.parts.boosting import Boosting, Model, Rows, rows_of
-from idiolect.algorithms.parts.trees import Table, asked, best_split, grown
+from idiolect.algorithms.parts.boosting import Boosting, Model, Rows, rows_of, sums_of
+from idiolect.algorithms.parts.private_trees import grown_alone
 from idiolect.client.client import Client
 from idiolect.client.predictor import Models
 
@@ -61,16 +60,9 @@ class LocalTrees(Boosting):
         del key
         own = self.prepared(private, client)
 
-        def one_pass(table: Table) -> Table:
-            at = jax.vmap(lambda one: asked(one, self.leaves))(table)
-            histogram = self.summed(table, at, own.rows, client)
-            splits = jax.vmap(jax.vmap(lambda h: best_split(h, None, self.rules)))(histogram)
-            return jax.vmap(lambda t, a, s: grown(t, a, s, self.rules))(table, at, splits)
-
+        sums = sums_of(self.loss_of(client), own.rows.scores + own.rows.intercept, self.batch_of(own.rows, client))
         more = own.model.done < self.trees
-        table = jax.lax.while_loop(
-            lambda t: more & ~jnp.all(t.done), one_pass, self.seedlings(len(own.rows.intercept))
-        )
+        table = grown_alone(own.rows.bins, sums, self.rules, self.leaves, self.bins, more)
         model = self.finished(own.model, table)
         return None, Own(self.advanced(model, own.rows, client), model)
 

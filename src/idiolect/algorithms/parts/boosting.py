@@ -332,15 +332,10 @@ class Boosting(Algorithm):
 
     def finished(self, model: Model, table: Table) -> Model:
         """The model with the complete trees of a table."""
-        grown = jax.vmap(placed)(table)
-        edges, last = model.edges, model.edges.shape[1]
-        feature = jnp.minimum(grown.feature, len(edges) - 1)
-        most = jnp.finfo(jnp.float32).max
-        cut = jnp.where(grown.bin < last, edges[feature, jnp.minimum(grown.bin, last - 1)], most)
-        grown = grown._replace(cut=cut, value=self.rate * table.value)
+        grown = completed(table, model.edges, self.rate)
         put = lambda old, new: old.at[model.done].set(new.astype(old.dtype), mode="drop")  # noqa: E731
         done = jnp.minimum(model.done + 1, self.trees)
-        return Model(edges, model.linear, jax.tree.map(put, model.grown, grown), done)
+        return Model(model.edges, model.linear, jax.tree.map(put, model.grown, grown), done)
 
     def outputs_for(self, client: Client, scores: int) -> int:
         """The `outputs` of a `Forest` with so many scores."""
@@ -359,6 +354,16 @@ def placed(table: Table) -> Grown:
     split: Split = tree.gather(table.split, at)
     parts = (split.feature, split.bin, split.missing, split.low, split.high, split.least)
     return Grown(table.order, *parts, jnp.zeros_like(split.low), table.value)
+
+
+def completed(table: Table, edges: Float[Array, "features edges"], rate: Scalar) -> Grown:
+    """The trees of a table, one per score, with their cuts, and values times the rate."""
+    grown = jax.vmap(placed)(table)
+    last = edges.shape[1]
+    feature = jnp.minimum(grown.feature, len(edges) - 1)
+    most = jnp.finfo(jnp.float32).max
+    cut = jnp.where(grown.bin < last, edges[feature, jnp.minimum(grown.bin, last - 1)], most)
+    return grown._replace(cut=cut, value=rate * table.value)
 
 
 def features_of(start: Start) -> int:

@@ -1,0 +1,152 @@
+"""A client's trees from its own rows: as its whole model, or a few on top of shared trees where they help it."""
+
+from typing import NamedTuple
+
+import jax
+import jax.numpy as jnp
+from jaxtyping import Array, Bool, Float, Int
+
+from idiolect.algorithms.parts.boosting import (
+    Grown,
+    Loss,
+    Model,
+    Rows,
+    completed,
+    histograms,
+    placed,
+    routed,
+    sums_of,
+)
+from idiolect.algorithms.parts.trees import Rules, Table, asked, best_split, grown, seedling
+from idiolect.client.objective import Batch
+from idiolect.core.tree import Scalar
+from idiolect.models.forest import Forest, Splits
+
+FOLDS = 4
+"""Row j is held out in part j modulo so many."""
+
+
+class Limits(NamedTuple):
+    """Of private trees: how many, the most leaves of each, and the fewest rows of a client that may have them."""
+
+    trees: int
+    leaves: int
+    rows: int
+
+
+def grown_alone(
+    bins: Array, sums: Float[Array, "scores n 3"], rules: Rules, leaves: int, missing: int, wanted: Bool[Array, ""]
+) -> Table:
+    """One tree per score from the sums of these rows only, without divisions of clients; none if not `wanted`.
+
+    bins: (features, n); missing: the bin of missing values.
+    """
+    first = jax.tree.map(lambda leaf: jnp.broadcast_to(leaf, (len(sums), *leaf.shape)), seedling(leaves))
+
+    def of_score(table: Table, sums: Array) -> Table:
+        at = asked(table, leaves)
+        place, _ = routed(placed(table), bins, sums, rules, missing)
+        found = histograms(bins, place, sums, at, missing + 1, len(table.known))
+        splits = jax.vmap(lambda histogram: best_split(histogram, None, rules))(found)
+        return grown(table, at, splits, rules)
+
+    # One after the other: where scores are batched, a loop over a score's rows copies its sums in each step.
+    one_pass = lambda table: jax.lax.map(lambda one: of_score(*one), (table, sums))  # noqa: E731
+    return jax.lax.while_loop(lambda table: wanted & ~jnp.all(table.done), one_pass, first)
+
+
+class _Growth(NamedTuple):
+    """part: that is held out, `FOLDS` for none. gain: of each row that was held out. made: trees of this
+    part. over: nothing is left to do.
+    """
+
+    part: Int[Array, ""]
+    made: Int[Array, ""]
+    scores: Float[Array, "n scores"]
+    trees: Grown
+    gain: Float[Array, "n"]
+    over: Bool[Array, ""]
+
+
+def private_trees(
+    model: Model, rows: Rows, batch: Batch, loss: Loss, rules: Rules, rate: Scalar, limits: Limits, missing: int
+) -> tuple[Grown, Int[Array, ""]]:
+    """(the client's own trees on top of its scores, how many it keeps: all or 0).
+
+    Each part of the rows is held out once, and trees are grown on the others. With g_j = loss before - loss after
+    of row j when it is held out, the client keeps own trees if mean(g) > std(g) / sqrt(n). Those that it keeps are
+    grown on all rows: of 100 rows a quarter is much. A client with too few rows grows none at all, and without a
+    shared tree there is nothing to be on top of.
+
+    Passes over the rows, each tree of 4 leaves taking three: 0 for too few rows, else 12 per tree, and 3 more if
+    they are kept.
+    """
+    n, scores = rows.scores.shape
+    if n < limits.rows:  # no client has more: nothing to compile
+        return _no_trees(scores, limits), jnp.zeros((), jnp.int32)
+    start = rows.scores + rows.intercept
+    inside, part_of = batch.weight > 0, jnp.arange(n, dtype=jnp.int32) % FOLDS
+    count = jnp.sum(inside)
+    losses = lambda scores: jax.vmap(loss)(scores, batch.y)  # noqa: E731
+    none = _no_trees(scores, limits)
+
+    def next_tree(s: _Growth) -> _Growth:
+        held = inside & (part_of == s.part)
+        sums = jnp.where((inside & ~held)[:, None], sums_of(loss, s.scores, batch), 0)
+        table = grown_alone(rows.bins, sums, rules, limits.leaves, missing, jnp.asarray(True))
+        tree = completed(table, model.edges, rate)
+        place, _ = jax.vmap(lambda one, sums: routed(one, rows.bins, sums, rules, missing))(tree, sums)
+        after = s.scores + jax.vmap(lambda value, at: value[at])(tree.value, place).T
+        trees = jax.tree.map(lambda old, new: old.at[s.made].set(new.astype(old.dtype)), s.trees, tree)
+        # A tree without a split changes no score, and all later trees would be like it.
+        full = (s.made + 1 == limits.trees) | ~jnp.any(tree.node >= 0)
+        gain = jnp.where(full & held, losses(start) - losses(after), s.gain)
+        last = s.part == FOLDS
+        over = full & (last | ((s.part == FOLDS - 1) & ~_gains(gain, inside)))
+        renewed = full & ~last
+        after, trees = jax.tree.map(lambda new, old: jnp.where(renewed, new, old), (start, none), (after, trees))
+        return _Growth(s.part + full, jnp.where(full, 0, s.made + 1), after, trees, gain, over)
+
+    too_few = (count < max(limits.rows, FOLDS)) | (model.done == 0)
+    zero = jnp.zeros((), jnp.int32)
+    begin = _Growth(zero, zero, start, none, jnp.zeros(n, start.dtype), too_few)
+    end = jax.lax.while_loop(lambda s: ~s.over, next_tree, begin)
+    return end.trees, jnp.where(end.part > FOLDS, limits.trees, 0)
+
+
+def _no_trees(scores: int, limits: Limits) -> Grown:
+    tree = placed(seedling(limits.leaves))
+    return jax.tree.map(lambda leaf: jnp.broadcast_to(leaf, (limits.trees, scores, *leaf.shape)), tree)
+
+
+def _gains(gain: Float[Array, "n"], inside: Bool[Array, "n"]) -> Bool[Array, ""]:
+    """Whether the mean exceeds its standard error."""
+    n = jnp.maximum(jnp.sum(inside), 2).astype(gain.dtype)
+    mean = jnp.sum(jnp.where(inside, gain, 0)) / n
+    squares = jnp.sum(jnp.where(inside, (gain - mean) ** 2, 0))
+    return mean > jnp.sqrt(squares / (n - 1) / n)
+
+
+def joined(forest: Forest, own: Grown, kept: Int[Array, ""]) -> Forest:
+    """The forest with the first `kept` of the own trees behind its `done` trees; smaller trees are padded."""
+    trees, scores, nodes = own.value.shape
+    wide = max(nodes, forest.value.shape[2])
+
+    def behind(shared: Array, mine: Array, width: int, fill: int) -> Array:
+        padded = lambda a, more: jnp.pad(  # noqa: E731
+            a, ((0, more), (0, 0), (0, width - a.shape[2])), constant_values=jnp.asarray(fill, a.dtype)
+        )
+        room, mine = padded(shared, trees), padded(mine, 0).astype(shared.dtype)
+        return jnp.where(kept > 0, jax.lax.dynamic_update_slice_in_dim(room, mine, forest.done, 0), room)
+
+    splits = Splits(own.node, own.feature, own.cut, own.missing)
+    narrow, pairs = wide // 2, zip(forest.splits, splits, (-1, 0, 0, 0), strict=True)
+    return Forest(
+        Splits._make(behind(a, b, narrow, fill) for a, b, fill in pairs),
+        behind(forest.value, own.value, wide, 0),
+        behind(forest.sides, jnp.zeros((trees, scores, nodes // 2), bool), narrow, 0),
+        forest.linear,
+        forest.intercept,
+        forest.done + kept,
+        forest.outputs,
+    )
