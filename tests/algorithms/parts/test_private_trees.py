@@ -115,6 +115,7 @@ def test_training_is_the_same_and_who_has_no_private_trees_has_the_shared_model_
     assert False in same
 
 
+@pytest.mark.second
 def test_a_large_client_with_an_interaction_of_its_own_gains_on_new_rows():
     """The others, of whom it is a small part, keep the shared trees from finding it."""
     sizes = (400, 60, 60, 300, 300, 300)
@@ -127,6 +128,7 @@ def test_a_large_client_with_an_interaction_of_its_own_gains_on_new_rows():
     assert own < common - 0.05
 
 
+@pytest.mark.second
 @pytest.mark.parametrize("block", [1, 3])
 def test_neither_the_order_of_clients_nor_the_block_matters(small, block):
     parts, simulation, _, forests = small
@@ -148,6 +150,7 @@ def test_a_new_client_decides_by_its_own_rows(small):
         np.testing.assert_allclose(jax.vmap(forest)(parts[i][0]), outputs_of(forests, parts)[i], atol=1e-5)
 
 
+@pytest.mark.second
 def test_three_classes_have_a_private_tree_each_and_may_have_more_leaves_than_the_shared(x64):
     """The model's outputs are the shared ones and those of the private trees, each alone."""
     parts = made("three", (300, 200))
