@@ -15,12 +15,16 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
+import numpy as np
+
 from benchmarks.natural_tables import TABLES
 from idiolect.data import from_table
+from idiolect.data.federated import FederatedData
 from idiolect.data.sets.table import table_kept
 from idiolect.runtime.compiled import use_compilation_cache
 from idiolect.study.advice import advise as module
-from idiolect.study.advice.decision import gap, pooled
+from idiolect.study.advice.decision import Decision, gap, pooled
+from idiolect.study.advice.policies import Policy
 from idiolect.study.advice.scored import Candidate
 
 RESULTS = Path(__file__).parent / "natural.csv"
@@ -37,7 +41,14 @@ def line(name: str, splits: int | None) -> dict[str, object]:
     made: list[Candidate] = []
     decide = module.decide
 
-    def keeping(candidates, policies, owners, clients, ratio, bars=()):
+    def keeping(
+        candidates: Sequence[Candidate],
+        policies: Sequence[Policy],
+        owners: np.ndarray,
+        clients: Sequence[str],
+        ratio: float,
+        bars: Sequence[Candidate] = (),
+    ) -> Decision:
         made[:] = [*candidates, *(one.candidate for one in policies), *bars]
         return decide(candidates, policies, owners, clients, ratio, bars)
 
@@ -48,9 +59,17 @@ def line(name: str, splits: int | None) -> dict[str, object]:
         table.load().to_csv(path, index=False)
         begun, worked = time.perf_counter(), time.process_time()
 
-        def division(seed: int):
-            settings = {"client": table.client, "label": table.label, "task": table.task, "minimum": table.minimum}
-            return from_table(path, **settings, test=0.25, validation=0.2, split_seed=seed)
+        def division(seed: int) -> FederatedData:
+            return from_table(
+                path,
+                table.client,
+                table.label,
+                task=table.task,
+                minimum=table.minimum,
+                test=0.25,
+                validation=0.2,
+                split_seed=seed,
+            )
 
         found = module.advise(division, splits=splits, on_stage=lambda _: first.append(time.perf_counter() - begun))
         seconds, processor = time.perf_counter() - begun, time.process_time() - worked
