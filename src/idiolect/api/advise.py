@@ -34,7 +34,7 @@ def advise(
             division's training rows.
         model: By default the linear model of the task, from zero.
         methods: Names or classes of methods, in addition to `local` and `fedavg`, which always run.
-        splits: Number of random divisions; None: 8; 16 below 3,000 rows, 5 from 50,000.
+        splits: Number of random divisions; None: 8; 16 below 2,000 rows, 5 from 50,000.
         rounds: The largest number of rounds; validation data choose.
         out: A folder for the page, tables and a figure; the same call resumes there if it was stopped.
         quiet: Do not print the page.

@@ -44,7 +44,7 @@ def advise(
         typer.Option(
             "--splits",
             metavar="N",
-            help="Random divisions of each client's rows. [default: 8; 16 below 3,000 rows, 5 from 50,000]",
+            help="Random divisions of each client's rows. [default: 8; 16 below 2,000 rows, 5 from 50,000]",
             show_default=False,
         ),
     ] = None,

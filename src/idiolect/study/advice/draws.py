@@ -15,7 +15,7 @@ from idiolect.data.federated import SPLITS, FederatedData, Split
 
 TEST, VALIDATION = 0.25, 0.2
 Make = Callable[[int], FederatedData]
-SMALL, LARGE = 3_000, 50_000
+SMALL, LARGE = 2_000, 50_000
 """Rows below which more divisions are the default, and from which fewer are: the gap of many rows varies little."""
 
 
