@@ -10,9 +10,18 @@ from results.scores import rows_of
 PAGE = (FOLDER / "README.md").read_text(encoding="utf-8")
 
 
-@pytest.mark.parametrize("task", TASKS)
-def test_the_table_is_that_of_the_draws(task: str) -> None:
-    assert table(rows_of("advice", f"truth-{task}.csv")) in PAGE
+def test_the_table_is_that_of_the_draws() -> None:
+    rows = rows_of("advice", "truth-classification.csv")
+    assert table(rows) in PAGE
+    right, harmful = (sum(int(row[key]) for row in rows) for key in ("right", "harmful"))
+    assert f"right in {right} of {len(rows)} draws" in PAGE
+    assert f"where federating pays in {harmful}." in PAGE
+
+
+def test_what_is_said_of_the_natural_tables_is_so() -> None:
+    rows = rows_of("advice", "natural.csv")
+    assert f"On these {len(rows)} tables" in PAGE
+    assert all(float(row[f"high_{bar}"]) > 0 for row in rows for bar in ("regression", "trees"))
 
 
 def test_the_table_of_natural_tables_is_that_of_its_file() -> None:
