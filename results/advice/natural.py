@@ -23,9 +23,9 @@ from idiolect.data.federated import FederatedData
 from idiolect.data.sets.table import table_kept
 from idiolect.runtime.compiled import use_compilation_cache
 from idiolect.study.advice import advise as module
-from idiolect.study.advice.decision import Decision, gap, pooled
+from idiolect.study.advice.decision import Decision, gap
 from idiolect.study.advice.policies import Policy
-from idiolect.study.advice.scored import Candidate
+from idiolect.study.advice.scored import Candidate, pooled
 
 RESULTS = Path(__file__).parent / "natural.csv"
 COLUMNS = (
@@ -76,7 +76,7 @@ def line(name: str, splits: int | None) -> dict[str, object]:
     module.decide = decide
     by_name = {one.name: one for one in made}
     decision = found.decision
-    answer = "local" if decision.outcome in ("alone", "unclear") else decision.method
+    answer = decision.method if decision.federates else "local"
     ratio = 0.25 / 0.75
 
     def least(names: list[str]) -> Candidate | None:

@@ -97,7 +97,6 @@ def page(advice: Advice, figure: bool = True) -> str:
     under = {"shared": "the shared model", "personal": "its personal model"}.get(
         decision.outcome, "the best federated model"
     )
-    federated = decision.outcome in ("shared", "personal")
     if decision.method in POLICIES:
         under = f"`{decision.method}`"
     parts = [
@@ -105,11 +104,11 @@ def page(advice: Advice, figure: bool = True) -> str:
         answer(advice),
         f"{about.num_clients} clients, {about.rows} rows, {advice.splits} random divisions of each client's rows "
         "(55 % training, 20 % validation, 25 % test).",
-        *([takes(advice)] if federated else []),
+        *([takes(advice)] if decision.federates else []),
         f"## Who gains, who loses\n\nWith {under}, compared with local training. On average at most 5 % of the named "
         "clients are named wrongly.",
         _clients(advice),
-        *([f"## Which client uses what\n\n{uses_text(advice)}"] if federated else []),
+        *([f"## Which client uses what\n\n{uses_text(advice)}"] if decision.federates else []),
         "## What was compared\n",
         _table(advice),
         columns_text(advice),
@@ -243,7 +242,7 @@ def advice_dict(advice: Advice) -> dict[str, Any]:
     """An advice as `report.json`, with one comparison: every client's gain over local training, which has gain 0."""
     decision, about, made = advice.decision, advice.about, advice.made
     leaks, one = findings_of(about.audit), conclusion_of(advice)
-    taken = [takes(advice)] if decision.outcome in ("shared", "personal") else []
+    taken = [takes(advice)] if decision.federates else []
     gain = {
         "column": f"gain in {advice.loss_name}",
         "percent": False,

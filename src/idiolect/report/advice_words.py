@@ -6,7 +6,7 @@ from idiolect.report.text import plain_difference, size
 from idiolect.study.advice.advise import Advice, Line
 from idiolect.study.advice.blend import BLEND
 from idiolect.study.advice.decision import MARGIN, WORTH
-from idiolect.study.advice.policies import BY_SIZE, CHOSEN, PORTFOLIO
+from idiolect.study.advice.policies import BY_SIZE, CHOSEN, PORTFOLIO, shown_of
 
 MOST = 12  # clients named in a sentence
 ALONE = "alone"
@@ -77,8 +77,7 @@ def _users(advice: Advice) -> dict[str, list[str]]:
 
 def uses_text(advice: Advice) -> str:
     """What each client uses in most divisions, under the policy that is the answer or else under the portfolio."""
-    method = advice.decision.method
-    shown = method if method in POLICIES else PORTFOLIO
+    shown = shown_of(advice.decision.method)
     lines = [
         f"- {title_of(advice, name)}: {len(clients)} ({named(clients)})" for name, clients in _users(advice).items()
     ]

@@ -11,7 +11,7 @@ from jaxtyping import Array, Bool, Float, Int, PyTree
 
 from idiolect.algorithms.base import Algorithm, Start, check
 from idiolect.algorithms.parts.bins import TILE, binned, edges_of, no_cells, width_of
-from idiolect.algorithms.parts.trees import Rules, Split, Table, ratio_of, seedling
+from idiolect.algorithms.parts.trees import Rules, Split, Table, ratio_of, seedlings
 from idiolect.client.client import Client
 from idiolect.client.objective import Batch, own_outputs
 from idiolect.client.predictor import Module, Predictor
@@ -140,6 +140,32 @@ def routed(
     count = splits.node.shape[0]
     start = jnp.zeros(bins.shape[1], jnp.int32), jnp.zeros(count, bool)
     return jax.lax.fori_loop(0, count, step, start)
+
+
+def of_trees(
+    table: Table,
+    at: Int[Array, "scores asked"],
+    bins: Array,
+    sums: Float[Array, "scores n 3"],
+    rules: Rules,
+    missing: int,
+) -> Float[Array, "scores asked features width 3"]:
+    """The histograms of rows in the nodes `at` of growing trees, one tree per score."""
+
+    def of_score(table: Table, at: Array, sums: Array) -> Array:
+        place, _ = routed(placed(table), bins, sums, rules, missing)
+        return histograms(bins, place, sums, at, missing + 1, len(table.known))
+
+    # One after the other: where scores are batched, a loop over a score's rows copies its sums in each step.
+    return jax.lax.map(lambda one: of_score(*one), (table, at, sums))
+
+
+def values_of(
+    trees: Grown, bins: Array, sums: Float[Array, "scores n 3"], rules: Rules, missing: int
+) -> tuple[Float[Array, "n scores"], Bool[Array, "scores splits"]]:
+    """(what one tree per score gives each row, the sides of the client)."""
+    place, sides = jax.vmap(lambda one, sums: routed(one, bins, sums, rules, missing))(trees, sums)
+    return jax.vmap(lambda value, at: value[at])(trees.value, place).T, sides
 
 
 def sums_of(loss: Loss, scores: Float[Array, "n scores"], batch: Batch) -> Float[Array, "scores n 3"]:
@@ -272,7 +298,7 @@ class Boosting(Algorithm):
 
     def seedlings(self, scores: int) -> Table:
         """One tree without splits per score."""
-        return jax.tree.map(lambda leaf: jnp.broadcast_to(leaf, (scores, *leaf.shape)), seedling(self.leaves))
+        return seedlings(scores, self.leaves)
 
     def batch_of(self, rows: Rows, client: Client) -> Batch:
         """All rows of the client, padded to those of its private state."""
@@ -306,8 +332,8 @@ class Boosting(Algorithm):
         def next_tree(rows: Rows) -> Rows:
             grown = tree.gather(model.grown, rows.done)
             sums = sums_of(loss, rows.scores + rows.intercept, batch)
-            place, sides = jax.vmap(lambda one, s: routed(one, rows.bins, s, self.rules, self.bins))(grown, sums)
-            scores = rows.scores + jax.vmap(lambda value, at: value[at])(grown.value, place).T
+            more, sides = values_of(grown, rows.bins, sums, self.rules, self.bins)
+            scores = rows.scores + more
             done = rows.done + 1
             due = jnp.asarray(self.renewal > 0) & (done % max(self.renewal, 1) == 0)
             b = own_intercept(loss, scores, batch, self.intercept_penalty, rows.intercept, due)
@@ -321,14 +347,7 @@ class Boosting(Algorithm):
     ) -> Float[Array, "scores asked features width 3"]:
         """The histograms of the client's rows in the nodes `at` of the growing trees."""
         sums = sums_of(self.loss_of(client), rows.scores + rows.intercept, self.batch_of(rows, client))
-
-        def of_score(table: Table, at: Array, sums: Array) -> Array:
-            place, _ = routed(placed(table), rows.bins, sums, self.rules, self.bins)
-            nodes = len(table.known)
-            return histograms(rows.bins, place, sums, at, self.bins + 1, nodes)
-
-        # One after the other: where scores are batched, a loop over a score's rows copies its sums in each step.
-        return jax.lax.map(lambda one: of_score(*one), (table, at, sums))
+        return of_trees(table, at, rows.bins, sums, self.rules, self.bins)
 
     def finished(self, model: Model, table: Table) -> Model:
         """The model with the complete trees of a table."""

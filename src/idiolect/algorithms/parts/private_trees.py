@@ -12,12 +12,12 @@ from idiolect.algorithms.parts.boosting import (
     Model,
     Rows,
     completed,
-    histograms,
+    of_trees,
     placed,
-    routed,
     sums_of,
+    values_of,
 )
-from idiolect.algorithms.parts.trees import Rules, Table, asked, best_split, grown, seedling
+from idiolect.algorithms.parts.trees import Rules, Table, asked, best_split, grown, seedling, seedlings
 from idiolect.client.objective import Batch
 from idiolect.core.tree import Scalar
 from idiolect.models.forest import Forest, Splits
@@ -41,18 +41,14 @@ def grown_alone(
 
     bins: (features, n); missing: the bin of missing values.
     """
-    first = jax.tree.map(lambda leaf: jnp.broadcast_to(leaf, (len(sums), *leaf.shape)), seedling(leaves))
 
-    def of_score(table: Table, sums: Array) -> Table:
-        at = asked(table, leaves)
-        place, _ = routed(placed(table), bins, sums, rules, missing)
-        found = histograms(bins, place, sums, at, missing + 1, len(table.known))
-        splits = jax.vmap(lambda histogram: best_split(histogram, None, rules))(found)
-        return grown(table, at, splits, rules)
+    def one_pass(table: Table) -> Table:
+        at = jax.vmap(lambda one: asked(one, leaves))(table)
+        found = of_trees(table, at, bins, sums, rules, missing)
+        splits = jax.vmap(jax.vmap(lambda histogram: best_split(histogram, None, rules)))(found)
+        return jax.vmap(lambda one, at, splits: grown(one, at, splits, rules))(table, at, splits)
 
-    # One after the other: where scores are batched, a loop over a score's rows copies its sums in each step.
-    one_pass = lambda table: jax.lax.map(lambda one: of_score(*one), (table, sums))  # noqa: E731
-    return jax.lax.while_loop(lambda table: wanted & ~jnp.all(table.done), one_pass, first)
+    return jax.lax.while_loop(lambda table: wanted & ~jnp.all(table.done), one_pass, seedlings(len(sums), leaves))
 
 
 class _Growth(NamedTuple):
@@ -95,8 +91,7 @@ def private_trees(
         sums = jnp.where((inside & ~held)[:, None], sums_of(loss, s.scores, batch), 0)
         table = grown_alone(rows.bins, sums, rules, limits.leaves, missing, jnp.asarray(True))
         tree = completed(table, model.edges, rate)
-        place, _ = jax.vmap(lambda one, sums: routed(one, rows.bins, sums, rules, missing))(tree, sums)
-        after = s.scores + jax.vmap(lambda value, at: value[at])(tree.value, place).T
+        after = s.scores + values_of(tree, rows.bins, sums, rules, missing)[0]
         trees = jax.tree.map(lambda old, new: old.at[s.made].set(new.astype(old.dtype)), s.trees, tree)
         # A tree without a split changes no score, and all later trees would be like it.
         full = (s.made + 1 == limits.trees) | ~jnp.any(tree.node >= 0)

@@ -88,6 +88,11 @@ def seedling(leaves: int) -> Table:
     return Table(order, no_split((nodes,)), none, none.at[0].set(True), value, jnp.asarray(False))
 
 
+def seedlings(scores: int, leaves: int) -> Table:
+    """One tree without splits per score."""
+    return jax.tree.map(lambda leaf: jnp.broadcast_to(leaf, (scores, *leaf.shape)), seedling(leaves))
+
+
 def asked(table: Table, most: int) -> Int[Array, "asked"]:
     """The nodes whose histograms the next pass brings, the earliest first; padded by the number of nodes."""
     nodes = len(table.known)

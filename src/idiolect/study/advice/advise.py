@@ -14,12 +14,12 @@ from idiolect.data.federated import FederatedData
 from idiolect.study.advice.about import About, about_of
 from idiolect.study.advice.baselines import notes_on_trees, regressions, trees
 from idiolect.study.advice.contestants import BUDGET, STEPS, contestants, defaults
-from idiolect.study.advice.decision import Decision, calls, decide, gap, pooled
+from idiolect.study.advice.decision import Decision, calls, decide, gap
 from idiolect.study.advice.draws import Draws, Make, again
 from idiolect.study.advice.pieces import pieces_in
-from idiolect.study.advice.policies import PORTFOLIO, policies_of
+from idiolect.study.advice.policies import policies_of, shown_of
 from idiolect.study.advice.race import CHOSEN_BY, Choice, Raced, field_of, race
-from idiolect.study.advice.scored import Candidate, by_client, candidate
+from idiolect.study.advice.scored import Candidate, by_client, candidate, pooled
 from idiolect.study.advice.stages import after, first_answer
 from idiolect.study.advice.together import side_by_side
 from idiolect.study.analyse.intervals import Difference
@@ -156,9 +156,7 @@ def advise(
     candidates = [made[place] for place in sorted(made)]
     policies = policies_of(candidates, owners, first.num_clients, labels)
     decision = decide(candidates, policies, owners[1], first.clients, draws.ratio, beside)
-    shown = next(
-        one for name in (decision.method, PORTFOLIO) for one in policies if one.name == name
-    )  # the policy that is the answer, or the portfolio
+    shown = next(one for one in policies if one.name == shown_of(decision.method))
     rows = [*candidates, *(one.candidate for one in policies), *beside]
     lines = tuple(_line(one, candidates[0], owners[1], first, draws.ratio, finite) for one in rows)
     kept = {

@@ -29,10 +29,10 @@ from dataclasses import dataclass
 from typing import Literal
 
 import numpy as np
-from jaxtyping import Float, Int
+from jaxtyping import Int
 
 from idiolect.study.advice.policies import KIND, Policy, first_of
-from idiolect.study.advice.scored import Candidate, by_client
+from idiolect.study.advice.scored import Candidate, by_client, pooled
 from idiolect.study.analyse.intervals import ALPHA, Difference, holm, resampled
 
 MARGIN = 0.05  # of Local's loss: a gain below does not matter
@@ -105,10 +105,10 @@ class Decision:
     trees: tuple[str, Difference] | None
     clients: tuple[ClientCall, ...]
 
-
-def pooled(rows: Sequence[Float[np.ndarray, "_"]]) -> Float[np.ndarray, "draws"]:
-    """The mean loss over all rows of each division."""
-    return np.asarray([each.mean() for each in rows])
+    @property
+    def federates(self) -> bool:
+        """Whether it says to federate."""
+        return self.outcome in ("shared", "personal")
 
 
 def gap(one: Candidate, other: Candidate, ratio: float) -> Difference:

@@ -14,10 +14,11 @@ import numpy as np
 from jaxtyping import Float, Int
 
 from idiolect.study.advice.blend import BLEND, blended, likelihoods, loss_of, weights
-from idiolect.study.advice.scored import Candidate, mixed
+from idiolect.study.advice.scored import Candidate, mixed, pooled
 
 CHOSEN, PORTFOLIO, BY_SIZE = "chosen", "portfolio", "by-size"
 KIND = "policy"
+NAMES = (BLEND, PORTFOLIO, BY_SIZE, CHOSEN)
 FEWEST_ROWS = 5
 """Validation rows below which a client's spread of gains says too little."""
 FOLDS = 5
@@ -40,6 +41,11 @@ class Policy:
     def name(self) -> str:
         """The name, as in tables."""
         return self.candidate.name
+
+
+def shown_of(method: str) -> str:
+    """The policy under which clients' methods are shown: the one that is the answer, or else the portfolio."""
+    return method if method in NAMES else PORTFOLIO
 
 
 def preferred(losses: Float[np.ndarray, "models n"]) -> Int[np.ndarray, "models"]:
@@ -184,5 +190,4 @@ def choices_of(
 
 def first_of(candidates: Sequence[Candidate]) -> Int[np.ndarray, "draws"]:
     """The place of the candidate with the least validation loss in each division, the mean over all rows."""
-    means = np.asarray([[rows.mean() for rows in one.validation] for one in candidates])
-    return means.argmin(axis=0)
+    return np.stack([pooled(one.validation) for one in candidates]).argmin(axis=0)

@@ -155,16 +155,10 @@ def race(field: Field, contestant: Contestant, check: Callable[[], None] = lambd
             break
         if round >= HALF and len(going) > 1 and round < contestant.rounds:
             order = np.sort(np.argsort(values, axis=1, kind="stable")[:, :half], axis=1)
-            before = np.cumsum([0, *(part.size for part in going)])
-            where = [
-                start + np.arange(part.size).reshape(part.shape) for start, part in zip(before, going, strict=False)
-            ]
-            picked = np.take_along_axis(np.concatenate(where, axis=1), order, axis=1)
+            places = np.argsort(np.concatenate([part.ravel() for part in going]))  # of each run in the joined states
+            going = [np.take_along_axis(runs, order, axis=1)]
             both = jax.tree.map(lambda *leaves: jnp.concatenate(leaves), *states)
-            states, going = (
-                [tree.gather(both, jnp.asarray(picked.ravel()))],
-                [np.take_along_axis(runs, order, axis=1)],
-            )
+            states = [tree.gather(both, jnp.asarray(places[going[0].ravel()]))]
     assert kept is not None
     frozen = [draw * size + place for draw, place in enumerate(chosen[:, 0].tolist())]
     choice = Choice(

@@ -64,6 +64,11 @@ def candidate(
     )
 
 
+def pooled(rows: Sequence[Float[np.ndarray, "_"]]) -> Float[np.ndarray, "draws"]:
+    """The mean loss over all rows of each division."""
+    return np.asarray([each.mean() for each in rows])
+
+
 def by_client(rows: Rows, owners: Int[np.ndarray, "n"], clients: int) -> Float[np.ndarray, "draws clients"]:
     """The mean over each client's rows, in each division; NaN for a client without rows."""
     count = np.bincount(owners, minlength=clients)

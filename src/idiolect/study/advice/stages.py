@@ -2,8 +2,8 @@
 
 from collections.abc import Sequence
 
-from idiolect.study.advice.decision import gap, pooled
-from idiolect.study.advice.scored import Candidate
+from idiolect.study.advice.decision import gap
+from idiolect.study.advice.scored import Candidate, pooled
 from idiolect.study.analyse.intervals import Difference
 
 _OPEN = "Federated models, groups of clients and trees can still change this."
