@@ -241,9 +241,12 @@ def test_a_policy_alone_is_the_answer(kind: str) -> None:
     assert [one.gap.mean for one in decision.clients] == pytest.approx([0.5] * CLIENTS)
 
 
-@pytest.mark.parametrize(("apart", "method"), [(0.4, CHOSEN), (0.0, "one")])
+@pytest.mark.parametrize(("apart", "method"), [(0.4, CHOSEN), (0.04, CHOSEN), (0.01, "one"), (0.0, "one")])
 def test_a_policy_gives_way_to_the_first_method_unless_it_is_surely_better(apart: float, method: str) -> None:
-    """Validation rows of two clients prefer one method, those of the others the other; on test rows only if apart."""
+    """Validation rows of two clients prefer one method, those of the others the other; on test rows only if apart.
+
+    The gain is half of `apart`: of local training's loss of 1, 0.02 is worth a policy, and 0.005 is sure but is not.
+    """
 
     def made(name: str, kind: str, worse: np.ndarray, more: float) -> Candidate:
         test = tuple(0.5 + apart * worse[OWNERS] + (0.01 + 5 * more) * sign for sign in UP_AND_DOWN)
@@ -253,7 +256,7 @@ def test_a_policy_gives_way_to_the_first_method_unless_it_is_surely_better(apart
     decision = decided(made("one", "personal", first, 0.0), made("other", "personal", 1 - first, 0.001))
     assert {one.name for one in decision.tested if one.better} == {"one", "other", CHOSEN, PORTFOLIO, BY_SIZE}
     assert (decision.outcome, decision.method) == ("personal", method)
-    assert ("policies are not better" in decision.why) == (not apart)
+    assert ("policies are not better" in decision.why) == (method == "one")
 
 
 @pytest.mark.parametrize(
