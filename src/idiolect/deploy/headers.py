@@ -40,7 +40,8 @@ class Request(Header):
     """A call of a site by its hub, or of a trainer by its site.
 
     task: what to do. run, terms: what is trained; place: the site's place in it. used: the round in which the hub
-    last used an answer of this site (-1: none). names: the models to score or to write. table: how to read the site's
+    last used an answer of this site (-1: none). study, approved: the id and the digest of a study, in a call without
+    terms. names: the models to score or to write. table: how to read the site's
     table, before there is a schema. job, call, round, seconds: which call it is, and its deadline; see `hub.calls`.
     """
 
@@ -49,6 +50,8 @@ class Request(Header):
     terms: Terms | None = None
     place: Place | None = None
     used: Annotated[int, Field(ge=-1, strict=True)] = -1
+    study: str = ""
+    approved: str = ""
     names: tuple[str, ...] = ()
     table: dict[str, Any] = Field(default_factory=dict[str, Any])
     job: Whole = 0

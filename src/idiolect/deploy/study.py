@@ -24,6 +24,8 @@ from idiolect.deploy.terms import STUDY_ID, Terms
 FILE = "study.json"
 LARGEST = 20_000_000
 """Bytes of a study's file; a larger one is not read."""
+ASKED = ("client", "label", "split", "categorical", "ignore", "keep", "task")
+"""What a hub may ask of how the sites' tables are read; each site's own names of columns go first."""
 SHOWN = 80
 """Characters of a value in a message."""
 
@@ -86,12 +88,17 @@ class PlannedRun(Strict):
     @property
     def group(self) -> str:
         """Cell and method: the key of its messages in `Study.travels`."""
-        return self.run.rpartition("/")[0]
+        return group_of(self.run)
 
     def values(self, kind: Mapping[str, Any]) -> dict[str, Any]:
         """The terms' values, of data of this kind, without the study's id and digest."""
         chosen = {name: getattr(self, name) for name in Terms.model_fields if name in PlannedRun.model_fields}
         return {**chosen, "metric": self.metric.get(str(kind.get("task")), ""), "kind": dict(kind)}
+
+
+def group_of(run: str) -> str:
+    """Cell and method of a run's id, which ends with its seed."""
+    return run.rpartition("/")[0]
 
 
 class Study(Strict):
@@ -135,6 +142,12 @@ class Study(Strict):
             if planned != most:
                 raise ValueError(f"{what}: {planned}, but a run has {most}")
         for run in self.runs:
+            if run.sampling == "fixed" and self.smallest_cohort > (run.cohort or len(self.sites)):
+                raise ValueError(
+                    f"smallest_cohort: {self.smallest_cohort}, but run '{shown(run.run)}' has a smaller one"
+                )
+            if run.group not in self.travels:
+                raise ValueError(f"travels: the messages of '{shown(run.group)}' are missing")
             near = {name for site, weights in (run.neighbours or {}).items() for name in (site, *weights)}
             if strange := near - {*self.sites}:
                 raise ValueError(f"run '{shown(run.run)}': '{shown(min(strange))}' is none of the study's sites")
@@ -185,11 +198,9 @@ class Study(Strict):
         """The study of a file's content. Raises `ConfigError` as `load` does."""
         try:
             values = json_of(content)
-            if isinstance(values, dict) and "version" in values and values["version"] != 1:
-                raise ConfigError(
-                    f"{where} is a study of version {shown(values['version'])}; this idiolect reads 1: update it"
-                )
-            return cls.model_validate(values)
+            if not isinstance(values, dict) or values.get("version", 1) == 1:
+                return cls.model_validate(values)
+            reason = f"it is of version {values['version']}, and this idiolect reads version 1"
         except ValidationError as error:
             reason = first_of(error)
         except ValueError as error:
@@ -205,7 +216,7 @@ def new_id(name: str) -> str:
 
 @dataclass(frozen=True)
 class Difference:
-    """The value of one field, as approved and as asked; None stands for an absent field only in `absent`."""
+    """A field whose values differ, with both values as short texts."""
 
     field: str
     approved: str
