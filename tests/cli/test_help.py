@@ -16,7 +16,7 @@ SILENT = {"idiolect launch", "idiolect site run"}
 INTO_AN_ARGUMENT = {
     *("idiolect launch", "idiolect resume", "idiolect track"),
     *("idiolect hub init", "idiolect hub run", "idiolect hub add", "idiolect hub remove"),
-    *("idiolect site init", "idiolect site run"),
+    *("idiolect site init", "idiolect site run", "idiolect site approve", "idiolect site revoke"),
 }
 """Commands that write into the folder that another option or an argument names."""
 LONGEST = 77

@@ -11,6 +11,7 @@ import typer
 from rich.table import Table
 from rich.text import Text
 
+from idiolect.cli.approvals import approvals, approve, revoke
 from idiolect.cli.options import Json, check_output, file_path, folder_path, names_in, one_table
 from idiolect.cli.terminal import console, print_json, print_outcome
 from idiolect.core.errors import StoreError, require, unknown
@@ -22,6 +23,10 @@ if TYPE_CHECKING:
 app = typer.Typer(
     no_args_is_help=True, help="A site of a federation; its data stay on this machine.", rich_markup_mode="rich"
 )
+
+app.command()(approve)
+app.command()(approvals)
+app.command()(revoke)
 
 KitFolder = Annotated[
     Path,
@@ -106,6 +111,7 @@ def init(
         f"site '{kit.name}': {kit.site / 'site.toml'}",
         f"hardened: {', '.join(changed) or 'it was before'}",
         f"to check it: idiolect site check {shlex.quote(str(kit_folder))}",
+        f"to answer a hub's study: idiolect site approve study.json {shlex.quote(str(kit_folder))}",
     ]
     value = {"site": kit.name, "configuration": str(kit.site / "site.toml"), "hardened": list(changed)}
     print_outcome(value, lines, as_json)
