@@ -67,8 +67,9 @@ def save_hub(folder: Path, config: HubConfig) -> tuple[Study, tuple[Difference, 
     """
     config.check()
     if not config.study:
-        name = str(config.experiment.get("name", ""))
-        config = config.model_copy(update={"study": new_id(name), "agree": config.agree or config.kind is None})
+        config = config.model_copy(update={"study": new_id(str(config.experiment.get("name", "")))})
+    if config.kind is None:
+        config = config.model_copy(update={"agree": True})
     path = folder / FILE
     before = Study.load(path) if path.is_file() else None
     if before is not None and before.id != config.study:
