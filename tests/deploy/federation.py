@@ -88,7 +88,7 @@ def hub_of(folder: Path, experiment: Experiment, data: FederatedData, **settings
         "kind": Kind.of(data).to_dict(),
         "sites": data.clients,
     }
-    study, _ = save_hub(folder, HubConfig(**{**values, "deadline": 30.0, **settings}))
+    study, _ = save_hub(folder, HubConfig.model_validate({**values, "deadline": 30.0, **settings}))
     HUBS[study.id] = folder
     return folder
 

@@ -83,7 +83,7 @@ def save_hub(folder: Path, config: HubConfig) -> tuple[Study, tuple[Difference, 
 
 
 def current_study(folder: Path) -> tuple[Study, tuple[Difference, ...]]:
-    """As `save_hub`, for a folder whose hub.json may have been changed by hand."""
+    """As `save_hub`, where hub.json may have been changed by hand."""
     return save_hub(folder, HubConfig.load(folder))
 
 
