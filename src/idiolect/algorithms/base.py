@@ -38,6 +38,7 @@ import numpy as np
 from jax.core import Tracer
 from jaxtyping import Array, Bool, Float, Int, PRNGKeyArray, PyTree
 
+from idiolect.algorithms.parts.rows_used import RowsUsed, by_settings, widest_rank
 from idiolect.client.client import Client
 from idiolect.client.predictor import Models, Shared
 from idiolect.core.errors import require, unknown
@@ -252,6 +253,19 @@ class Algorithm(eqx.Module):
         The same as `aggregate` computes for it. A neighbour whose message is missing has weight 0.
         """
         raise NotImplementedError(f"{self.name} has no step among neighbours")
+
+    def rows_used(self, rows: int) -> RowsUsed | None:
+        """Count the fewest of a client's `rows` training rows that enter one step and one message.
+
+        By default from the settings of mini-batches, see `LocalSteps`; None if the method has none. Sites refuse a
+        method that sends something and does not say of how many rows it is made.
+        """
+        return by_settings(self, rows)
+
+    def rank(self, start: Start, message: PyTree) -> int:
+        """The number of rows up to which a linear system could give rows back, from the shapes of a message."""
+        del start
+        return widest_rank(message)
 
     def training_data(self, data: FederatedData) -> FederatedData:
         """The federation to train on; only `Global`, which pools all clients, changes it."""
