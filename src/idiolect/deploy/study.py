@@ -136,10 +136,8 @@ class Study(Strict):
                 raise ValueError(f"{what}: {planned}, but a run has {most}")
         for run in self.runs:
             near = {name for site, weights in (run.neighbours or {}).items() for name in (site, *weights)}
-            if not near <= {*self.sites}:
-                raise ValueError(
-                    f"run '{shown(run.run)}': '{min(near - {*self.sites})}' is none of the study's sites"
-                )
+            if strange := near - {*self.sites}:
+                raise ValueError(f"run '{shown(run.run)}': '{shown(min(strange))}' is none of the study's sites")
         return self
 
     @property
@@ -193,13 +191,10 @@ class Study(Strict):
                 )
             return cls.model_validate(values)
         except ValidationError as error:
-            raise ConfigError(
-                f"{where} is no study: {shown(first_of(error), 200)}; ask the hub for it again"
-            ) from None
+            reason = first_of(error)
         except ValueError as error:
-            raise ConfigError(
-                f"{where} is no study: it is not JSON ({shown(error)}); ask the hub for it again"
-            ) from None
+            reason = f"it is not JSON ({error})"
+        raise ConfigError(f"{where} is no study: {shown(reason, 200)}; ask the hub for it again")
 
 
 def new_id(name: str) -> str:
@@ -241,6 +236,6 @@ def _value(value: Any) -> str:
 
 
 def shown(value: Any, most: int = SHOWN) -> str:
-    """A value of another party as text for a terminal or a log: short, one line, and nothing that steers a terminal."""
+    """Another party's value as text for a terminal or a log: short, in one line, and without control characters."""
     text = "".join(mark if mark.isprintable() else ascii(mark)[1:-1] for mark in str(value)[: most + 1])
     return text if len(text) <= most else f"{text[: most - 3]}..."
