@@ -149,6 +149,8 @@ class Algorithm(eqx.Module):
     """Whether `rate` is a step along a gradient, which 1 / curvature suits. A tree's shrinkage is none."""
     batched: ClassVar[bool] = True
     """Whether clients may be batched (vmap). Loops over a client's own rows are faster one client after the other."""
+    sends: ClassVar[bool] = True
+    """Whether a client sends anything."""
     settling: ClassVar[int] = 0
     """Rounds before which a validation loss that does not fall says nothing, and a run is not stopped for it."""
 

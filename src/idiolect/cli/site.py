@@ -66,8 +66,8 @@ def init(
         bool, typer.Option("--evaluation/--no-evaluation", help="Allow sums of scores to be sent.")
     ] = True,
     summaries: Annotated[bool, typer.Option("--allow-summaries", help="Allow sums of columns to be sent.")] = False,
-    rarest: Annotated[
-        int, typer.Option("--rarest", min=1, metavar="N", help="Values of fewer rows are in no summary.")
+    count: Annotated[
+        int, typer.Option("--smallest-count", min=1, metavar="N", help="Smallest count in any statistic (a floor).")
     ] = 5,
     neighbours: Annotated[
         str,
@@ -97,9 +97,9 @@ def init(
     for option, share in (("--test", test), ("--validation", validation)):
         require(share is None or 0 <= share < 1, f"{option} {share}: a share lies from 0 to below 1")
     allow: dict[str, Any] = {"methods": methods, "evaluation": evaluation, "summaries": summaries}
-    allow |= {"neighbours": tuple(names_in(neighbours)), "rarest": rarest}
+    allow |= {"neighbours": tuple(names_in(neighbours))}
     own = {"label": label, "client": client, "split": split, "test": test, "validation": validation}
-    config = site_config(kit.site, kit.name, source, allow, schema, **own)
+    config = site_config(kit.site, kit.name, source, allow, schema, {"count": count}, **own)
     changed = harden(kit.folder)
     write_site(kit.site, config)
     lines = [
@@ -252,7 +252,7 @@ def summary(kit_folder: KitFolder, as_json: Json = False) -> None:
     kit = _kit(kit_folder)
     config = SiteConfig.load(kit.site)
     own = own_of({"folder": str(kit.site), "data": config.data, "name": config.name})
-    lines, allowed = list(listing(own_summary(own, {}, config.allow.rarest))), config.allow.summaries
+    lines, allowed = list(listing(own_summary(own, {}, config.floors.count))), config.allow.summaries
     refusal = "the site does not allow it to be sent: 'idiolect site init' with --allow-summaries does"
     print_outcome({"allowed": allowed, "summary": lines}, lines if allowed else [*lines, refusal], as_json)
 

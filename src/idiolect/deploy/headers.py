@@ -127,9 +127,13 @@ class Score(Header):
 
 
 class Scored(Header):
-    """A site's answer to "evaluate": model -> split -> score; empty if the site does not let them leave."""
+    """A site's answer to "evaluate": model -> split -> score; empty if the site does not let them leave.
+
+    withheld: the splits that have no score because of the site's floors, and why.
+    """
 
     scores: dict[str, dict[str, Score]] = Field(default_factory=dict[str, dict[str, Score]])
+    withheld: dict[str, str] = Field(default_factory=dict[str, str])
 
 
 class Finished(Header):

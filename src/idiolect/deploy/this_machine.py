@@ -14,6 +14,7 @@ from idiolect.deploy.kind import Kind
 from idiolect.deploy.site.config import FILE as SITE_FILE
 from idiolect.deploy.site.config import SiteConfig
 from idiolect.deploy.site.data import save_arrays
+from idiolect.deploy.site.floors import Floors
 from idiolect.deploy.site.site import open_site
 from idiolect.deploy.transport import InProcess
 from idiolect.study.run.resolve import Workbench
@@ -73,7 +74,10 @@ def prepare(out: Path, experiment: Experiment, data: FederatedData, **settings: 
 
 
 def make_site(folder: Path, name: str, data: FederatedData, client: int) -> None:
-    """Make a site's folder with one client's samples; one that is there stays as it is."""
+    """Make a site's folder with one client's samples; one that is there stays as it is.
+
+    Its site.toml has no floors: all rows belong to the user of this machine, and nothing leaves it.
+    """
     if (folder / SITE_FILE).is_file():
         return
     try:
@@ -81,7 +85,7 @@ def make_site(folder: Path, name: str, data: FederatedData, client: int) -> None
     except OSError as error:
         raise StoreError(f"cannot write to '{folder}': {error.strerror or error}") from error
     save_arrays(folder / ARRAYS, data, client)
-    SiteConfig(name=name, data={"arrays": ARRAYS}).save(folder)
+    SiteConfig(name=name, data={"arrays": ARRAYS}, floors=Floors.none()).save(folder)
 
 
 @contextmanager

@@ -15,7 +15,7 @@ from idiolect.deploy.site.config import SiteConfig
 from idiolect.deploy.site.site import Inline, Site
 from idiolect.deploy.site.trainer import trainer_of
 from idiolect.deploy.transport import InProcess, QuorumError
-from tests.deploy.federation import experiment_of, participation, scores_of
+from tests.deploy.federation import LOOSE, experiment_of, participation, scores_of
 from tests.deploy.schema.tables import hospitals
 
 NAMES = ("north", "south", "west")
@@ -24,9 +24,9 @@ NAMES = ("north", "south", "west")
 def site_of(folder, name, table, **allow):
     folder.mkdir(parents=True)
     table.to_csv(folder / "own.csv", index=False)
-    allowed = {"summaries": True, "rarest": 1, **allow}
-    config = SiteConfig(name=name, data={"table": "own.csv"}, allow=allowed)
-    settings = {"folder": str(folder), "data": config.data, "name": name, "rarest": config.allow.rarest}
+    allowed = {"summaries": True, **allow}
+    config = SiteConfig(name=name, data={"table": "own.csv"}, allow=allowed, floors=LOOSE)
+    settings = {"folder": str(folder), "data": config.data, "name": name, "floors": LOOSE.model_dump(mode="json")}
     return Site(folder, config, Inline(trainer_of(settings)))
 
 

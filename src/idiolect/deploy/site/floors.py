@@ -11,13 +11,14 @@ This module needs no JAX: it also runs in the process that talks to the network.
 
 import sys
 from collections.abc import Mapping
-from typing import Any, Self
+from typing import Any
 
 import numpy as np
 from pydantic import BaseModel, ConfigDict, Field, model_validator
 
 from idiolect.core.errors import DataError
 from idiolect.deploy.messages import Vectors
+from idiolect.deploy.study import Study
 from idiolect.deploy.terms import Place, Terms
 
 SETTINGS = {"rate": (1e-6, 10.0), "local_steps": (1, 10_000), "epochs": (0, 1_000)}
@@ -32,7 +33,7 @@ class Floors(BaseModel):
     rows. count: smallest count in any statistic: rows of a class, of a split that is scored, of a word or number in a
     summary, of a cell of a histogram. solvable: whether a message may have so many numbers for its rows that a linear
     system can give them back. sites, cohort: fewest sites in the study and in a round, as the hub says. rounds: most
-    rounds of a run. repeats: most replies of a run that are computed beyond one per round. evaluations: most
+    rounds of a run. again: most replies of a run that are computed beyond one per round. evaluations: most
     evaluations of a run. largest_value: largest number, without its sign, in the vectors that the site accepts.
     settings: setting, or method.setting, -> its smallest and largest value; added to `SETTINGS`.
     """
@@ -47,16 +48,18 @@ class Floors(BaseModel):
     sites: int = Field(default=3, ge=1)
     cohort: int = Field(default=3, ge=1)
     rounds: int = Field(default=1_000, ge=1)
-    repeats: int = Field(default=50, ge=0)
+    again: int = Field(default=50, ge=0)
     evaluations: int = Field(default=200, ge=0)
     largest_value: float = Field(default=1e3, gt=0)
     settings: dict[str, tuple[float, float]] = Field(default_factory=dict[str, tuple[float, float]])
 
     @model_validator(mode="after")
-    def _ordered(self) -> Self:
+    def _ordered(self) -> "Floors":
         for name, (least, most) in self.settings.items():
             if not least <= most:
-                raise ValueError(f"settings: {name} = [{least:g}, {most:g}]: the first number must be the smaller one")
+                raise ValueError(
+                    f"settings: {name} = [{least:g}, {most:g}]: name the smaller number first"
+                )
         return self
 
     @classmethod
@@ -73,7 +76,7 @@ class Floors(BaseModel):
             sites=1,
             cohort=1,
             rounds=2**53,
-            repeats=2**53,
+            again=2**53,
             evaluations=2**53,
             largest_value=most,
             settings=dict.fromkeys(SETTINGS, (0.0, most)),
@@ -92,6 +95,27 @@ class Floors(BaseModel):
             raise self._step(site, batch)
         for name, value in terms.method.items():
             self.check_setting(site, terms.method_name, name, value)
+
+    def check_study(self, site: str, study: Study) -> None:
+        """Check all that a study will ask, before its runs begin.
+
+        Raises:
+            DataError: for the first floor that the study does not keep.
+        """
+        present = len(study.present)
+        if present < self.sites:
+            raise self._below(site, "sites", f"the study has {_count(present, 'site')}", "let more sites join")
+        if study.smallest_cohort < self.cohort:
+            asked = f"a round can have {_count(study.smallest_cohort, 'site')}"
+            raise self._below(site, "cohort", asked, "take a larger cohort")
+        if study.evaluations > self.evaluations:
+            asked = f"a run has {study.evaluations} evaluations"
+            raise self._below(site, "evaluations", asked, "evaluate less often (eval_every)")
+        if study.again > self.again:
+            asked = f"the hub may ask {study.again} times again"
+            raise self._below(site, "again", asked, "lower 'again' in the hub's configuration")
+        for run in study.runs:
+            self.check_terms(site, study.terms(run.run, study.kind or {}))
 
     def check_setting(self, site: str, method: str, name: str, value: Any) -> None:
         """Raise `DataError` for a setting of a method that is out of its range; one that is no number is free."""
@@ -124,14 +148,16 @@ class Floors(BaseModel):
         """Check the next reply to a round. replies: those that the site has computed in this run so far.
 
         Raises:
-            DataError: for a round after the last one of the terms, or more replies than rounds and `repeats`.
+            DataError: for a round after the last one of the terms, or more replies than rounds and `again`.
         """
         if round >= terms.rounds:
-            asked = f"round {round + 1} of a run of {terms.rounds} rounds"
-            raise refused(site, "terms.rounds", str(terms.rounds), asked, "begin a new run with more rounds")
-        if replies >= terms.rounds + self.repeats:
+            asked = f"round {round + 1}"
+            raise DataError(
+                f"site '{site}' refuses: terms.rounds = {terms.rounds}, but the hub asks for {asked}; begin a new run"
+            )
+        if replies >= terms.rounds + self.again:
             asked = f"reply {replies + 1} in a run of {terms.rounds} rounds"
-            raise self._below(site, "repeats", asked, "find out why rounds are called again and again")
+            raise self._below(site, "again", asked, "find out why rounds are called again and again")
 
     def check_evaluation(self, site: str, evaluations: int) -> None:
         """Raise `DataError` for one evaluation more than the site allows after so many in this run."""
@@ -229,7 +255,7 @@ class Floors(BaseModel):
 
     def _below(self, site: str, field: str, asked: str, remedy: str) -> DataError:
         value = getattr(self, field)
-        limit = str(value).lower() if isinstance(value, bool) else f"{value:g}" if isinstance(value, float) else str(value)
+        limit = f"{value:g}" if isinstance(value, float) else str(value).lower()
         return refused(site, f"floors.{field}", limit, asked, remedy)
 
 

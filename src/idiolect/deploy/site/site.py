@@ -3,6 +3,7 @@
 This module imports no JAX: it runs in the process that talks to the network, and its trainer in a child.
 """
 
+import logging
 import os
 import time
 from collections.abc import Callable, Mapping
@@ -17,13 +18,18 @@ from idiolect.deploy.messages import Message, Vectors, digest_of_request, part_o
 from idiolect.deploy.schema.summary import TableSummary, listing
 from idiolect.deploy.site.child import Child, Handle
 from idiolect.deploy.site.config import SiteConfig
+from idiolect.deploy.site.floors import Floors, is_refusal
 from idiolect.deploy.site.outbox import Outbox
+from idiolect.deploy.site.spent import Spent
 from idiolect.deploy.site.state import Fence, RunState, state_of
 from idiolect.deploy.terms import PROTOCOL, TRANSPORT, VERSION, Place, Terms
 from idiolect.deploy.transport import PeerTransport
 
+_LOG = logging.getLogger("idiolect.site")
 WAITING = 0.6
 """The share of a round's time that is spent on waiting for neighbours."""
+LOGGED = 1000
+"""Different refusals in the site's log: a hub cannot fill the disk with more."""
 
 
 class Site:
@@ -33,6 +39,7 @@ class Site:
         self.folder, self.config, self.trainer = folder, config, trainer
         self.outbox = Outbox(folder / "sent.jsonl")
         self._fence = Fence(folder / "state")
+        self._refusals = set[str]()
         self._tasks: dict[str, Callable[[_Call], Message]] = {
             "hello": self._hello,
             "summary": self._summary,
@@ -61,6 +68,7 @@ class Site:
         except OSError as error:
             answer = Message({"error": f"the site cannot work: {error.strerror or type(error).__name__}"})
         answer = self._without_paths(answer)
+        self._note_refusals(answer)
         try:
             about = {key: message.header[key] for key in ("run", "round", "job", "call") if key in message.header}
             about |= asked
@@ -70,6 +78,14 @@ class Site:
         except (StoreError, DataError) as error:
             return self._without_paths(Message({"error": str(error)}))
         return answer
+
+    def _note_refusals(self, answer: Message) -> None:
+        """Write each refusal by a floor to the site's log, once: a hub may ask again and again."""
+        withheld = answer.header.get("withheld")
+        for line in (answer.error, *(withheld.values() if isinstance(withheld, dict) else ())):
+            if is_refusal(self.config.name, line) and line not in self._refusals and len(self._refusals) < LOGGED:
+                self._refusals.add(line)
+                _LOG.warning("%s", line)
 
     def _without_paths(self, answer: Message) -> Message:
         """An error names files as the site's folder has them: where that folder lies is nobody else's business."""
@@ -101,6 +117,7 @@ class Site:
     def _begin(self, call: "_Call") -> Message:
         """Make the private state of a run that has none here."""
         self._check(call)
+        self.floors.check_values(self.config.name, call.message.vectors, "the hub's initial model")
         state = RunState(self._fence.folder, call.terms.run)
         with self._fence.enter(call.ticket, call.left):
             self._expect(call)
@@ -116,13 +133,17 @@ class Site:
     def _round(self, call: "_Call") -> Message:
         """One round: train, with neighbours exchange and mix, prepare the next private state, answer."""
         self._check(call)
+        self.floors.check_values(self.config.name, call.message.vectors, "the hub's state")
         state, request = RunState(self._fence.folder, call.terms.run), digest_of_request(call.message, TRANSPORT)
         with self._fence.enter(call.ticket, call.left):
             self._expect(call)
             kept = state_of(state.settle(call.request.used))
             known = state.answered(call.request.round, request) if call.place.neighbours is None else None
-        if known is not None:
-            return known
+            if known is not None:
+                return known
+            spent = Spent.load(state.folder)
+            self.floors.check_round(self.config.name, call.terms, call.request.round, spent.rounds)
+            spent.add(state.folder, rounds=1)
         # Among neighbours a retried round is trained again, from the same state with the same draws: they need the
         # message anew, and others may be missing than before.
         trained = self._ask(call, "local", {**kept, **under("view", call.message.vectors)})
@@ -154,6 +175,12 @@ class Site:
         seconds = time.monotonic() - begun
         moved = sum(reply.size for reply in got.replies.values()), letter.size * len(neighbours)
         replies, refused = _fitting(got.replies, letter)
+        for name in [*replies]:
+            try:
+                self.floors.check_values(self.config.name, replies[name].vectors, f"the message of '{name}'")
+            except DataError as error:
+                del replies[name]
+                refused[name] = str(error)
         weights = np.array([weight if name in replies else 0.0 for name, weight in neighbours.items()], np.float32)
         nothing = Message({}, {name: np.zeros_like(vector) for name, vector in letter.vectors.items()})
         rows = [replies.get(name, nothing).vectors for name in neighbours]
@@ -172,6 +199,12 @@ class Site:
         kept = self._kept(call)
         if not self.config.allow.evaluation:
             return Scored(scores={}).message()
+        self.floors.check_values(self.config.name, call.message.vectors, "the hub's state")
+        state = RunState(self._fence.folder, call.terms.run)
+        with self._fence.enter(call.ticket, call.left):
+            spent = Spent.load(state.folder)
+            self.floors.check_evaluation(self.config.name, spent.evaluations)
+            spent.add(state.folder, evaluations=1)
         view = under("view", call.message.vectors)
         return self._ask(call, "evaluate", {**kept, **view})
 
@@ -196,6 +229,14 @@ class Site:
 
     def _check(self, call: "_Call") -> None:
         self.config.allow.check_terms(call.terms)
+        self.floors.check_terms(self.config.name, call.terms)
+        if call.request.place is not None:
+            self.floors.check_place(self.config.name, call.request.place)
+
+    @property
+    def floors(self) -> Floors:
+        """What must be behind all that leaves the site."""
+        return self.config.floors
 
     def _ask(self, call: "_Call", task: str, vectors: Vectors | None = None) -> Message:
         """Let the trainer compute."""
@@ -263,7 +304,7 @@ def child_of(folder: Path, config: SiteConfig) -> Child:
     settings = {"folder": str(folder.absolute()), "data": config.data, "name": config.name}
     # Compiled programs are kept in the site's own folder, as all that it writes.
     environment = {"IDIOLECT_CACHE": str(folder.absolute() / "cache"), **config.environment}
-    return Child({**settings, "rarest": config.allow.rarest}, environment)
+    return Child({**settings, "floors": config.floors.model_dump(mode="json")}, environment)
 
 
 class Inline:
