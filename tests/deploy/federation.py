@@ -20,7 +20,6 @@ from idiolect.deploy.transport import InProcess, Replies
 from idiolect.study.spec.experiment import Experiment, comparison_of
 from idiolect.study.store.store import Store
 
-
 LOOSE = Floors.none()
 
 

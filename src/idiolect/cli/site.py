@@ -257,6 +257,59 @@ def summary(kit_folder: KitFolder, as_json: Json = False) -> None:
     print_outcome({"allowed": allowed, "summary": lines}, lines if allowed else [*lines, refusal], as_json)
 
 
+@app.command()
+def risk(
+    study_file: Annotated[
+        Path, typer.Argument(parser=file_path, metavar="STUDY", help="The study's file.", show_default=False)
+    ],
+    folder: Annotated[
+        Path,
+        typer.Argument(
+            parser=folder_path,
+            metavar="KIT",
+            help="The site's kit, or the folder with site.toml.",
+            show_default=False,
+        ),
+    ],
+    as_json: Json = False,
+) -> None:
+    """Attack the messages of a study on the site's own rows, before anything is sent.
+
+    The result is a line per method: rows of a step and of a message, the rank of the update, and what the attacks
+    found. "This attack found nothing" is no proof: other attacks may find more.
+
+    Examples:
+    idiolect site risk study.json north
+    idiolect site risk study.json north --json
+
+    Writes: nothing.
+    """
+    from idiolect.deploy.headers import Risk
+    from idiolect.deploy.site.assess import assessed
+    from idiolect.deploy.study import Study
+
+    study = Study.load(study_file)
+    site = folder if (folder / "site.toml").is_file() else _kit(folder).site
+    results: list[tuple[str, Risk]] = []
+    with loading():
+        results.extend(assessed(study, site))
+    if as_json:
+        print_json({"study": study.id, "runs": [{"run": run, **of.model_dump(mode="json")} for run, of in results]})
+        return
+    table = Table(box=None)
+    for name in ("run", "rows", "per step", "per message", "rank", "largest", "rows found"):
+        table.add_column(name, justify="left" if name == "run" else "right")
+    for run, of in results:
+        numbers = (of.rows, of.step, of.message_rows, of.rank, of.largest_rank, of.found)
+        table.add_row(Text(run), *("-" if number is None else f"{number:,}" for number in numbers))
+    screen = console()
+    screen.print(table)
+    for run, of in results:
+        screen.print(Text(f"{run}: {of.verdict}"), soft_wrap=True)
+        if of.refusal:
+            screen.print(Text(f"  {of.refusal}"), soft_wrap=True)
+
+
 def _check(kit: "Kit", may_wait: Sequence[str] = (), as_json: bool = False) -> None:
     """Print all findings. Raises `StoreError` if one is bad; may_wait: what the site itself tries again."""
     from idiolect.deploy.nvflare.checks import site_checks

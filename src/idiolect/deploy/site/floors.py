@@ -57,9 +57,7 @@ class Floors(BaseModel):
     def _ordered(self) -> "Floors":
         for name, (least, most) in self.settings.items():
             if not least <= most:
-                raise ValueError(
-                    f"settings: {name} = [{least:g}, {most:g}]: name the smaller number first"
-                )
+                raise ValueError(f"settings: {name} = [{least:g}, {most:g}]: name the smaller number first")
         return self
 
     @classmethod

@@ -22,12 +22,15 @@ from idiolect.data.federated import SPLITS, FederatedData
 from idiolect.deploy.headers import Joined, Looked, Request, Score, Scored, Summed, Written
 from idiolect.deploy.kind import Kind
 from idiolect.deploy.messages import Message, Vectors, digest_of_values, part_of
+from idiolect.deploy.schema.agree import agree
 from idiolect.deploy.schema.summary import TableSummary
 from idiolect.deploy.site.config import FILE
 from idiolect.deploy.site.data import OwnData, described, own_data, own_summary
 from idiolect.deploy.site.floors import Floors
 from idiolect.deploy.site.programs import Programs, RoundNumbers, programs_of
+from idiolect.deploy.site.risk import measured
 from idiolect.deploy.site.row_checks import check_message, check_run, withheld
+from idiolect.deploy.terms import Terms
 from idiolect.deploy.trees import named, restored
 from idiolect.runtime.compiled import use_compilation_cache
 from idiolect.runtime.scoring import finished
@@ -65,6 +68,7 @@ class SiteTrainer:
             "mix": self._mix,
             "evaluate": self._evaluate,
             "models": self._models,
+            "risk": self._risk,
         }
 
     def __call__(self, message: Message) -> Message:
@@ -174,6 +178,21 @@ class SiteTrainer:
             )
         write_index(folder, terms.run.split("/")[0], terms.method_name, written)
         return Written(written=tuple(line["file"] for line in written)).message()
+
+    def _risk(self, request: Request, vectors: Vectors) -> Message:
+        """What the run's messages reveal. No site passes this call on: only its administrator asks."""
+        del vectors
+        if not request.its_terms.kind:
+            request = request.model_copy(update={"terms": self._with_kind(request)})
+        return measured(request.its_terms, request.its_place, self._data(request), self.floors).message()
+
+    def _with_kind(self, request: Request) -> Terms:
+        """The terms with the kind of data that the site's own table would have, before sites have agreed on one."""
+        if self.summarise is None:
+            raise DataError("the study names no kind of data, and the site's data are no table")
+        summary = self.summarise(request.table)
+        kind = Kind.of_schema(agree({summary.site: summary})[0])
+        return request.its_terms.model_copy(update={"kind": kind.to_dict()})
 
     def _data(self, request: Request) -> FederatedData:
         """The site's data, of the kind that the call names; read once."""
