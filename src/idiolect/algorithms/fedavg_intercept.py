@@ -151,9 +151,9 @@ class FedAvgIntercept(Averaging, Trainer):
 
     def rank(self, start: Start, message: PyTree) -> int:
         """The inputs of the last layer and its constant under Newton: a row adds a matrix of rank 1 per output."""
-        if not self._newton(start.params):
+        if not isinstance(message, Sums):
             return super().rank(start, message)
-        return sum(leaf.size for leaf in jax.tree.leaves(start.params)) // _intercept(start.params).size
+        return message.gradient.size // start.num_outputs
 
     def _newton(self, params: Params) -> bool:
         """Whether the solver is Newton's."""

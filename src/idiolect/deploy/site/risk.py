@@ -44,12 +44,15 @@ class _Found:
 
     def compare(self, candidates: Float[np.ndarray, "n features"], x: np.ndarray, attack: str) -> None:
         """Note the rows that are among the candidates."""
-        scale = np.maximum(x.std(axis=0), 1e-6)
+        spread = x.std(axis=0)
+        # A feature that is the same in all rows has no deviation: it may differ by a share of its size.
+        scale = np.where(spread > 1e-6, spread, np.maximum(np.abs(x.mean(axis=0)), 1.0))
         for candidate in candidates:
             error = np.abs((x - candidate) / scale).max(axis=1)
             row = int(error.argmin())
-            if error[row] < min(CLOSE, self.rows.get(row, (CLOSE, ""))[0]):
-                self.rows[row] = float(error[row]), attack
+            known, first = self.rows.get(row, (CLOSE, attack))
+            if error[row] < known:
+                self.rows[row] = float(error[row]), first
 
 
 def measured(terms: Terms, place: Place, data: FederatedData, floors: Floors) -> Risk:
@@ -78,29 +81,33 @@ def measured(terms: Terms, place: Place, data: FederatedData, floors: Floors) ->
     if not algorithm.sends:
         return head.model_copy(update={"verdict": "nothing is sent"})
     x = np.asarray(data.stored("train").x, np.float64).reshape(rows, -1)
-    found, ranks, spans = _Found(), (0, 0), False
+    found, ranks, widest, spans = _Found(), [0], 0, 0
     for attack, sent in _messages(programs, terms, place, data):
         for before in ({}, *sent.before):
             for weight, bias in _layers(sent.message, before):
                 if weight.shape[1] == x.shape[1]:
                     found.compare(_quotients(weight, bias), x, attack)
-        for matrix in _matrices(sent, x.shape[1]):
-            rank, space = _space(matrix)
-            ranks = max(ranks, (rank, min(matrix.shape)))
-            # A space as large as that of all possible rows says nothing of these.
-            spans = spans or (0 < rank < x.shape[1] and rank <= rows and _inside(x, space) >= rank)
+        matrices = [*_matrices(sent, x.shape[1])]
+        widest = max(widest, *(min(matrix.shape) for matrix in matrices), 0)
+        spaces = [(rank, space) for rank, space in map(_space, matrices) if rank]
+        # A message may be a model or a gradient. What it reveals is the matrix of the smaller rank.
+        rank, space = min(spaces, key=lambda one: one[0], default=(0, x[:0]))
+        ranks.append(rank)
+        # A space as large as that of all possible rows says nothing of these.
+        if rank < x.shape[1] and _inside(x, space) >= max(rank, 1):
+            spans = max(spans, rank)
     return head.model_copy(
         update={
-            "rank": ranks[0],
-            "largest_rank": max(ranks[1], algorithm.rank(programs.start, _shapes(programs, data))),
+            "rank": max(ranks),
+            "largest_rank": max(widest, algorithm.rank(programs.start, _shapes(programs, data))),
             "found": len(found.rows),
             "error": max((error for error, _ in found.rows.values()), default=0.0),
-            "verdict": _verdict(found, rows, ranks[0], spans),
+            "verdict": _verdict(found, rows, spans),
         }
     )
 
 
-def _verdict(found: _Found, rows: int, rank: int, spans: bool) -> str:
+def _verdict(found: _Found, rows: int, space: int) -> str:
     if found.rows:
         attacks = sorted({attack for _, attack in found.rows.values()})
         worst = max(error for error, _ in found.rows.values())
@@ -108,8 +115,8 @@ def _verdict(found: _Found, rows: int, rank: int, spans: bool) -> str:
             f"reveals {len(found.rows)} of {rows} training rows ({', '.join(attacks)}; largest error {worst:.1g} "
             "standard deviations)"
         )
-    if spans:
-        return f"reveals the space of dimension {rank} in which rows lie: a linear system can give rows back"
+    if space:
+        return f"reveals the space of dimension {space} in which rows lie: a linear system can give rows back"
     return "this attack found nothing"
 
 
