@@ -160,7 +160,7 @@ class Risk(Header):
 
     rows: training rows of the site. step, message_rows: the fewest rows of a step, and of a message; None if the
     method does not say. rank, largest_rank: of the update that was found, and that a message can have. found:
-    training rows that the attacks have found; error: their largest error in standard deviations. refusal: of the
+    training rows that the attacks have found; deviation: their largest error in standard deviations. refusal: of the
     site's floors.
     """
 
@@ -171,6 +171,6 @@ class Risk(Header):
     rank: Whole = 0
     largest_rank: Whole = 0
     found: Whole = 0
-    error: Number = 0.0
+    deviation: Number = 0.0
     verdict: str = ""
     refusal: str = ""

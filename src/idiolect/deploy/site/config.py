@@ -22,7 +22,7 @@ class Allowed(BaseModel):
     methods: by name; "all" for every method. evaluation: whether sums of its scores may leave. summaries: whether
     sums of its columns may leave, to agree on a schema. neighbours: sites with which it may exchange models in a
     method without a server; "all" for every site. largest: bytes of a message in either direction. seconds: of one
-    call. How much must be behind what leaves is in `Floors`.
+    call. How much must be behind the data sent is in `Floors`.
     """
 
     model_config = ConfigDict(frozen=True, extra="forbid")

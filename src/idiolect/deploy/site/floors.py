@@ -26,7 +26,7 @@ SETTINGS = {"rate": (1e-6, 10.0), "local_steps": (1, 10_000), "epochs": (0, 1_00
 
 
 class Floors(BaseModel):
-    """The least that must be behind what leaves a site, and the most that a hub may ask of it.
+    """The least that must be behind the data sent, and the most that a hub may ask of it.
 
     rows: fewest training rows of the site. rows_per_step: fewest rows of a gradient step. rows_per_message: fewest
     different rows of a round's message, or all rows of the site. classes: fewest different labels of its training
@@ -135,7 +135,7 @@ class Floors(BaseModel):
                 )
 
     def check_place(self, site: str, place: Place) -> None:
-        """Raise `DataError` for a study or a cohort of too few sites, as far as the hub says how many there are."""
+        """Raise `DataError` for a study or a cohort of too few sites, as far as the hub says their number."""
         if place.clients < self.sites:
             raise self._below(site, "sites", f"the study has {_count(place.clients, 'site')}", "let more sites join")
         if place.cohort < self.cohort:

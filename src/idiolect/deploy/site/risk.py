@@ -101,7 +101,7 @@ def measured(terms: Terms, place: Place, data: FederatedData, floors: Floors) ->
             "rank": max(ranks),
             "largest_rank": max(widest, algorithm.rank(programs.start, _shapes(programs, data))),
             "found": len(found.rows),
-            "error": max((error for error, _ in found.rows.values()), default=0.0),
+            "deviation": max((error for error, _ in found.rows.values()), default=0.0),
             "verdict": _verdict(found, rows, spans),
         }
     )
@@ -200,7 +200,7 @@ def _quotients(weight: np.ndarray, bias: np.ndarray) -> np.ndarray:
 
 
 def _matrices(sent: _Sent, features: int) -> Iterator[np.ndarray]:
-    """The matrices of a message whose columns are features: updates of first layers, and sums of curvature."""
+    """The matrices of a message with one column per feature: updates of first layers, and sums of curvature."""
     for before in ({}, *sent.before):
         for weight, _ in _layers(sent.message, before):
             if weight.shape[1] == features:
@@ -220,13 +220,13 @@ def _space(matrix: np.ndarray) -> tuple[int, np.ndarray]:
 
 
 def _inside(x: np.ndarray, space: np.ndarray) -> int:
-    """How many rows lie in a space."""
+    """How many rows are in a space."""
     rest = x - (x @ space.T) @ space
     return int((np.linalg.norm(rest, axis=1) < CLOSE * np.maximum(np.linalg.norm(x, axis=1), 1e-12)).sum())
 
 
 def _traps(view: Vectors, data: FederatedData) -> Iterator[dict[str, Vector]]:
-    """Models by which a hub could look at few rows: one class by its bias, or slices of the rows by hidden units."""
+    """Models by which a hub could inspect few rows: one class by its bias, or slices of the rows by hidden units."""
     features = int(np.prod(data.feature_shape))
     pairs = [(weight, bias) for weight, bias in _pairs(view) if view[weight].shape[-1] == features]
     for weight, bias in pairs:
