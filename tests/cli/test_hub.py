@@ -117,7 +117,7 @@ BAD = [
     ((*SITE, "--allow-methods", "fedvg"), "fedavg"),
     ((*SITE, "--test", "2"), "--test"),
     ((*SITE, "--validation", "nan"), "--validation"),
-    ((*SITE, "--rarest", "0"), "rarest"),
+    ((*SITE, "--smallest-count", "0"), "smallest-count"),
     (("site", "log", "absent"), "no kit"),
     (("site", "log", "kit", "--round", "0"), "round"),
     (("site", "summary", "kit"), "site init"),

@@ -14,6 +14,7 @@ from idiolect.deploy.nvflare.processes import free_port, stop
 from idiolect.deploy.nvflare.provision import provision
 from idiolect.deploy.site.config import SiteConfig
 from idiolect.deploy.site.outbox import Outbox
+from tests.deploy.federation import loosen
 from tests.deploy.nvflare.federation import SOURCE
 from tests.deploy.nvflare.made import site_kit
 from tests.deploy.schema.tables import hospitals
@@ -126,8 +127,11 @@ def test_the_whole_sequence(tmp_path, kits, table):
     running = []
     for name in NAMES:
         folder = kits.sites[name].folder
-        told = call("site", "init", folder, "--data", table, "--allow-summaries", "--rarest", "1")
+        told = call("site", "init", folder, "--data", table, "--allow-summaries", "--smallest-count", "1")
         assert told[0] == 0, told
+        refused = call("site", "approve", hub / "study.json", folder, "--yes")
+        assert (refused[0], "floors.sites = 3, but the study has 2 sites" in refused[2]) == (2, True), refused
+        loosen(folder / "idiolect")
         told = call("site", "approve", hub / "study.json", folder, "--yes")
         assert (told[0], "Study four-" in told[1]) == (0, True), told
         command = [sys.executable, "-m", "idiolect", "site", "run", str(folder)]

@@ -18,12 +18,15 @@ from idiolect.deploy.kind import Kind
 from idiolect.deploy.messages import Message, Vectors
 from idiolect.deploy.site.approvals import Approvals, approve
 from idiolect.deploy.site.config import Allowed, SiteConfig
+from idiolect.deploy.site.floors import Floors
 from idiolect.deploy.site.site import Inline, Site
 from idiolect.deploy.site.trainer import SiteTrainer
 from idiolect.deploy.study import Study
 from idiolect.deploy.transport import InProcess, PeerTransport, Replies
 from idiolect.study.spec.experiment import Experiment, comparison_of
 from idiolect.study.store.store import Store
+
+LOOSE = Floors.none()
 
 
 def data_of(sites: int = 3, seed: int = 0, classes: int = 2) -> FederatedData:
@@ -50,16 +53,27 @@ def experiment_of(methods: Sequence[str | Mapping[str, Any]], **settings: Any) -
     return made.model_copy(update={"cells": (cell.model_copy(update={"methods": tuple(chosen)}),)})
 
 
-def sites_of(folder: Path, data: FederatedData, **allowed: Any) -> dict[str, Site]:
+def sites_of(folder: Path, data: FederatedData, floors: Floors = LOOSE, **allowed: Any) -> dict[str, Site]:
     """The sites, each with its own folder and trainer."""
-    return {name: site_of(folder / name, data, name, **allowed) for name in data.clients}
+    return {name: site_of(folder / name, data, name, floors, **allowed) for name in data.clients}
 
 
-def site_of(folder: Path, data: FederatedData, name: str, kind: type[Site] | None = None, **allowed: Any) -> Site:
-    """One site; the trainer is in this process. kind: by default one whose administrator approves, see `Willing`."""
+def site_of(
+    folder: Path,
+    data: FederatedData,
+    name: str,
+    floors: Floors = LOOSE,
+    kind: type[Site] | None = None,
+    **allowed: Any,
+) -> Site:
+    """One site; the trainer is in this process. Tests of anything but floors have none: their sites are tiny.
+
+    kind: by default one whose administrator approves, see `Willing`.
+    """
     own = data.select(lambda index: data.clients[index] == name)
-    config = SiteConfig(name=name, data={}, allow=Allowed(**allowed))
-    return (kind or Willing)(folder, config, Inline(SiteTrainer(lambda kind: own, folder / "models")))
+    config = SiteConfig(name=name, data={}, allow=Allowed(**allowed), floors=floors)
+    trainer = Inline(SiteTrainer(lambda kind: own, folder / "models", floors=floors))
+    return (kind or Willing)(folder, config, trainer)
 
 
 class Willing(Site):
@@ -78,6 +92,11 @@ class Willing(Site):
 
 HUBS = dict[str, Path]()
 """A study's id -> the folder of its hub."""
+
+
+def loosen(folder: Path) -> None:
+    """Take the floors out of folder/site.toml, for a test whose sites are tiny."""
+    SiteConfig.load(folder).model_copy(update={"floors": LOOSE}).save(folder)
 
 
 def hub_of(folder: Path, experiment: Experiment, data: FederatedData, **settings: Any) -> Path:

@@ -38,6 +38,7 @@ import numpy as np
 from jax.core import Tracer
 from jaxtyping import Array, Bool, Float, Int, PRNGKeyArray, PyTree
 
+from idiolect.algorithms.parts.rows_used import RowsUsed, by_settings, widest_rank
 from idiolect.client.client import Client
 from idiolect.client.predictor import Models, Shared
 from idiolect.core.errors import require, unknown
@@ -148,6 +149,8 @@ class Algorithm(eqx.Module):
     """Whether `rate` is a step along a gradient, which 1 / curvature suits. A tree's shrinkage is none."""
     batched: ClassVar[bool] = True
     """Whether clients may be batched (vmap). Loops over a client's own rows are faster one client after the other."""
+    sends: ClassVar[bool] = True
+    """Whether a client sends anything."""
     settling: ClassVar[int] = 0
     """Rounds before which a validation loss that does not fall says nothing, and a run is not stopped for it."""
 
@@ -252,6 +255,19 @@ class Algorithm(eqx.Module):
         The same as `aggregate` computes for it. A neighbour whose message is missing has weight 0.
         """
         raise NotImplementedError(f"{self.name} has no step among neighbours")
+
+    def rows_used(self, rows: int) -> RowsUsed | None:
+        """Count the fewest of a client's `rows` training rows that enter one step and one message.
+
+        By default from the settings of mini-batches, see `LocalSteps`; None if the method has none. Sites refuse a
+        method that sends something and does not say of how many rows it is made.
+        """
+        return by_settings(self, rows)
+
+    def rank(self, start: Start, message: PyTree) -> int:
+        """The number of rows up to which a linear system could give rows back, from the shapes of a message."""
+        del start
+        return widest_rank(message)
 
     def training_data(self, data: FederatedData) -> FederatedData:
         """The federation to train on; only `Global`, which pools all clients, changes it."""

@@ -5,7 +5,7 @@ from typing import ClassVar
 import equinox as eqx
 import jax
 import jax.numpy as jnp
-from jaxtyping import Array, Float, Int, PRNGKeyArray
+from jaxtyping import Array, Float, Int, PRNGKeyArray, PyTree
 
 from idiolect.algorithms.base import Cohort, Start, check
 from idiolect.algorithms.parts.bins import ROUNDS, Cells, counts_of, edges_of, no_cells, refined, width_of
@@ -22,6 +22,7 @@ from idiolect.algorithms.parts.boosting import (
     width_of_message,
 )
 from idiolect.algorithms.parts.private_trees import Limits, joined, private_trees
+from idiolect.algorithms.parts.rows_used import RowsUsed
 from idiolect.algorithms.parts.trees import Rules, Split, Table, asked, best_split, grown
 from idiolect.client.client import Client
 from idiolect.client.objective import Batch
@@ -193,6 +194,15 @@ class BoostedIntercept(Boosting):
         cross = curvature[:, place]
         curvature = curvature - cross @ solved(inner, cross.T)
         return jnp.concatenate([counts.reshape(-1), gradient, curvature.reshape(-1)]), b
+
+    def rows_used(self, rows: int) -> RowsUsed:
+        """Count one row per number: a cell of the number line, and a bin of a node, may hold a single row."""
+        return RowsUsed(rows, rows, cell=1)
+
+    def rank(self, start: Start, message: PyTree) -> int:
+        """The coefficients of the linear part, whose curvature is sent."""
+        del message
+        return 1 + features_of(start) if self.linear else 1
 
     def aggregate(self, shared: Booster, cohort: Cohort, messages: Float[Array, "clients size"]) -> Booster:
         """Setup: finer cells and a Newton step. Else: the splits of the nodes that were asked for."""

@@ -12,6 +12,7 @@ from jaxtyping import Array, ArrayLike, Float, PRNGKeyArray, PyTree
 from idiolect.algorithms.base import Cohort, Start, check
 from idiolect.algorithms.parts.averaging import Averaging, Server
 from idiolect.algorithms.parts.newton import MOST, RISE, Newton, Sums, inverse
+from idiolect.algorithms.parts.rows_used import RowsUsed, whole
 from idiolect.algorithms.parts.solvers import Trainer
 from idiolect.client.client import Client
 from idiolect.client.objective import Batch
@@ -143,6 +144,16 @@ class FedAvgIntercept(Averaging, Trainer):
     def whole(self, sent: Params | Sums, kept: Intercept, view: Params | Points) -> Params:
         """The model of which a client sends w and keeps b_i."""
         return _with(view.trial if isinstance(view, Points) else sent, kept)
+
+    def rows_used(self, rows: int) -> RowsUsed | None:
+        """Count all rows under Newton, else those of the steps; "auto" may be either, so it counts as steps."""
+        return whole(rows) if self.solver == "newton" else super().rows_used(rows)
+
+    def rank(self, start: Start, message: PyTree) -> int:
+        """The inputs of the last layer and its constant under Newton: a row adds a matrix of rank 1 per output."""
+        if not isinstance(message, Sums):
+            return super().rank(start, message)
+        return message.gradient.size // start.num_outputs
 
     def _newton(self, params: Params) -> bool:
         """Whether the solver is Newton's."""

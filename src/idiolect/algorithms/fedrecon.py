@@ -9,6 +9,7 @@ from jaxtyping import Array, PRNGKeyArray, PyTree
 
 from idiolect.algorithms.base import Cohort, Start, check
 from idiolect.algorithms.parts.body_head import OneStart, Parted, train_head
+from idiolect.algorithms.parts.rows_used import RowsUsed
 from idiolect.algorithms.parts.solvers import Trainer
 from idiolect.client.client import Client
 from idiolect.client.predictor import Models
@@ -97,6 +98,11 @@ class FedRecon(OneStart, Trainer):
             batch_size=self.batch_size,
             order=self.batches,
         )
+
+    def rows_used(self, rows: int) -> RowsUsed | None:
+        """Count the query rows: only they enter the steps on the part that is sent."""
+        support = 0 if self.split == "none" else min(max(round(float(self.support) * rows), 1), rows - 1)
+        return super().rows_used(rows - support)
 
     def local(self, view: Params, private: PyTree, client: Client, key: PRNGKeyArray) -> tuple[Params, PyTree]:
         """Message: g_i."""

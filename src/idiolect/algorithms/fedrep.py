@@ -9,6 +9,7 @@ from jaxtyping import PRNGKeyArray
 from idiolect.algorithms.base import check
 from idiolect.algorithms.parts.averaging import Averaging
 from idiolect.algorithms.parts.body_head import Parted, train_head
+from idiolect.algorithms.parts.rows_used import RowsUsed, of_batches
 from idiolect.algorithms.parts.solvers import sgd
 from idiolect.client.client import BATCH_ORDERS, BatchOrder, Client
 from idiolect.core.tree import Params, Scalar
@@ -62,6 +63,11 @@ class FedRep(Parted, Averaging):
             check(self, head_rate="positive")
         if self.head_momentum is not None:
             check(self, head_momentum="decay")
+
+    def rows_used(self, rows: int) -> RowsUsed:
+        """Count the rows of the steps on the body, which is sent."""
+        steps, epochs = self.body_steps, self.body_epochs
+        return of_batches(rows, batch_size=self.batch_size, steps=steps, epochs=epochs, order=self.batches)
 
     def local(self, view: Params, private: Params, client: Client, key: PRNGKeyArray) -> tuple[Params, Params]:
         """Message: phi_i; private: h_i."""

@@ -25,6 +25,7 @@ class Local(Trainer):
     summary: ClassVar[str] = "local training: every client by itself, no communication"
     source: ClassVar[str] = "baseline"
     model_names: ClassVar[tuple[str, ...]] = ("local",)
+    sends: ClassVar[bool] = False
 
     def init(self, start: Start, key: PRNGKeyArray) -> None:
         """The server keeps nothing."""

@@ -44,6 +44,7 @@ class LocalTrees(Boosting):
     summary: ClassVar[str] = "every client boosts its own trees, no communication"
     source: ClassVar[str] = "Friedman 2001; Chen, Guestrin, KDD 2016; Ke et al., NeurIPS 2017"
     model_names: ClassVar[tuple[str, ...]] = ("local",)
+    sends: ClassVar[bool] = False
     settling: ClassVar[int] = 20
 
     def init(self, start: Start, key: PRNGKeyArray) -> None:

@@ -10,6 +10,7 @@ from jaxtyping import Array, ArrayLike, Bool, Float, Int, PRNGKeyArray
 
 from idiolect.algorithms.base import Algorithm, Cohort, Start, check
 from idiolect.algorithms.parts.dual import LOSSES, Duals, Subproblem, matrix_of, params_of, require_linear
+from idiolect.algorithms.parts.rows_used import RowsUsed, whole
 from idiolect.client.client import Client
 from idiolect.client.predictor import Models
 from idiolect.core import tree
@@ -227,6 +228,10 @@ class Mocha(Algorithm):
         before = problem.totals(private, jnp.zeros_like(start))
         duals, image = problem.solve(private, before, key, self.passes, self.theta)
         return Change(params_of(image, view.params), before.loss, problem.conjugate(duals)), duals
+
+    def rows_used(self, rows: int) -> RowsUsed:
+        """Count all rows: a message is a sum over them."""
+        return whole(rows)
 
     def aggregate(self, shared: Tasks, cohort: Cohort, messages: Change) -> Tasks:
         """V and W move; every `omega_every` rounds Omega is the best for W."""

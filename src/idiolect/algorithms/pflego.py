@@ -9,6 +9,7 @@ from jaxtyping import PRNGKeyArray, PyTree
 from idiolect.algorithms.base import Cohort, Start, check
 from idiolect.algorithms.parts.averaging import Server
 from idiolect.algorithms.parts.body_head import Parted, train_head
+from idiolect.algorithms.parts.rows_used import RowsUsed, whole
 from idiolect.algorithms.parts.solvers import MakeOptimizer, check_optimizer, optimizer
 from idiolect.client.client import Client
 from idiolect.client.predictor import Models
@@ -88,6 +89,10 @@ class PFLEGO(Parted):
         if self.head_step == "eq5":
             step = step * client.size / client.federation.samples
         return for_body, tree.add_scaled(head, -step, for_head)
+
+    def rows_used(self, rows: int) -> RowsUsed:
+        """Count all rows: g_i is an exact gradient."""
+        return whole(rows)
 
     def aggregate(self, shared: Server, cohort: Cohort, messages: Params) -> Server:
         """One step of the server's optimiser against (I/r) sum_{i in S} alpha_i g_i."""

@@ -71,8 +71,8 @@ def init(
         bool, typer.Option("--evaluation/--no-evaluation", help="Allow sums of scores to be sent.")
     ] = True,
     summaries: Annotated[bool, typer.Option("--allow-summaries", help="Allow sums of columns to be sent.")] = False,
-    rarest: Annotated[
-        int, typer.Option("--rarest", min=1, metavar="N", help="Values of fewer rows are in no summary.")
+    count: Annotated[
+        int, typer.Option("--smallest-count", min=1, metavar="N", help="Smallest count in any statistic (a floor).")
     ] = 5,
     neighbours: Annotated[
         str,
@@ -102,9 +102,9 @@ def init(
     for option, share in (("--test", test), ("--validation", validation)):
         require(share is None or 0 <= share < 1, f"{option} {share}: a share lies from 0 to below 1")
     allow: dict[str, Any] = {"methods": methods, "evaluation": evaluation, "summaries": summaries}
-    allow |= {"neighbours": tuple(names_in(neighbours)), "rarest": rarest}
+    allow |= {"neighbours": tuple(names_in(neighbours))}
     own = {"label": label, "client": client, "split": split, "test": test, "validation": validation}
-    config = site_config(kit.site, kit.name, source, allow, schema, **own)
+    config = site_config(kit.site, kit.name, source, allow, schema, {"count": count}, **own)
     changed = harden(kit.folder)
     write_site(kit.site, config)
     lines = [
@@ -258,9 +258,62 @@ def summary(kit_folder: KitFolder, as_json: Json = False) -> None:
     kit = _kit(kit_folder)
     config = SiteConfig.load(kit.site)
     own = own_of({"folder": str(kit.site), "data": config.data, "name": config.name})
-    lines, allowed = list(listing(own_summary(own, {}, config.allow.rarest))), config.allow.summaries
+    lines, allowed = list(listing(own_summary(own, {}, config.floors.count))), config.allow.summaries
     refusal = "the site does not allow it to be sent: 'idiolect site init' with --allow-summaries does"
     print_outcome({"allowed": allowed, "summary": lines}, lines if allowed else [*lines, refusal], as_json)
+
+
+@app.command()
+def risk(
+    study_file: Annotated[
+        Path, typer.Argument(parser=file_path, metavar="STUDY", help="The study's file.", show_default=False)
+    ],
+    folder: Annotated[
+        Path,
+        typer.Argument(
+            parser=folder_path,
+            metavar="KIT",
+            help="The site's kit, or the folder with site.toml.",
+            show_default=False,
+        ),
+    ],
+    as_json: Json = False,
+) -> None:
+    """Attack the messages of a study on the site's own rows, before anything is sent.
+
+    The result is a line per method: rows of a step and of a message, the rank of the update, and what the attacks
+    found. "This attack found nothing" is no proof: other attacks may find more.
+
+    Examples:
+    idiolect site risk study.json north
+    idiolect site risk study.json north --json
+
+    Writes: nothing.
+    """
+    from idiolect.deploy.headers import Risk
+    from idiolect.deploy.site.assess import assessed
+    from idiolect.deploy.study import Study
+
+    study = Study.load(study_file)
+    site = folder if (folder / "site.toml").is_file() else _kit(folder).site
+    results: list[tuple[str, Risk]] = []
+    with loading():
+        results.extend(assessed(study, site))
+    if as_json:
+        print_json({"study": study.id, "runs": [{"run": run, **of.model_dump(mode="json")} for run, of in results]})
+        return
+    table = Table(box=None)
+    for name in ("run", "rows", "per step", "per message", "rank", "largest", "rows found"):
+        table.add_column(name, justify="left" if name == "run" else "right")
+    for run, of in results:
+        numbers = (of.rows, of.step, of.message_rows, of.rank, of.largest_rank, of.found)
+        table.add_row(Text(run), *("-" if number is None else f"{number:,}" for number in numbers))
+    screen = console()
+    screen.print(table)
+    for run, of in results:
+        screen.print(Text(f"{run}: {of.verdict}"), soft_wrap=True)
+        if of.refusal:
+            screen.print(Text(f"  {of.refusal}"), soft_wrap=True)
 
 
 def _check(kit: "Kit", may_wait: Sequence[str] = (), as_json: bool = False) -> None:

@@ -130,9 +130,13 @@ class Score(Header):
 
 
 class Scored(Header):
-    """A site's answer to "evaluate": model -> split -> score; empty if the site does not let them leave."""
+    """A site's answer to "evaluate": model -> split -> score; empty if the site does not let them leave.
+
+    withheld: the splits that have no score because of the site's floors, and why.
+    """
 
     scores: dict[str, dict[str, Score]] = Field(default_factory=dict[str, dict[str, Score]])
+    withheld: dict[str, str] = Field(default_factory=dict[str, str])
 
 
 class Finished(Header):
@@ -152,3 +156,24 @@ class Looked(Header):
 
     data: str
     resident: Whole
+
+
+class Risk(Header):
+    """A trainer's answer to "risk": what a run's messages reveal of the site's rows, see `site.risk`.
+
+    rows: training rows of the site. step, message_rows: the fewest rows of a step, and of a message; None if the
+    method does not say. rank, largest_rank: of the update that was found, and that a message can have. found:
+    training rows that the attacks have found; deviation: their largest error in standard deviations. refusal: of the
+    site's floors.
+    """
+
+    method: str
+    rows: Whole
+    step: Whole | None = None
+    message_rows: Whole | None = None
+    rank: Whole = 0
+    largest_rank: Whole = 0
+    found: Whole = 0
+    deviation: Number = 0.0
+    verdict: str = ""
+    refusal: str = ""

@@ -16,6 +16,7 @@ from idiolect.deploy.site.approvals import Approvals, approve
 from idiolect.deploy.site.config import FILE as SITE_FILE
 from idiolect.deploy.site.config import SiteConfig
 from idiolect.deploy.site.data import save_arrays
+from idiolect.deploy.site.floors import Floors
 from idiolect.deploy.site.site import open_site
 from idiolect.deploy.study import FILE as STUDY_FILE
 from idiolect.deploy.study import Study, new_id
@@ -96,7 +97,10 @@ def approval_line(out: Path) -> str:
 
 
 def make_site(folder: Path, name: str, data: FederatedData, client: int) -> None:
-    """Make a site's folder with one client's samples; one that is there stays as it is."""
+    """Make a site's folder with one client's samples; one that is there stays as it is.
+
+    Its site.toml has no floors: all rows belong to the user of this machine, and nothing leaves it.
+    """
     if (folder / SITE_FILE).is_file():
         return
     try:
@@ -104,7 +108,7 @@ def make_site(folder: Path, name: str, data: FederatedData, client: int) -> None
     except OSError as error:
         raise StoreError(f"cannot write to '{folder}': {error.strerror or error}") from error
     save_arrays(folder / ARRAYS, data, client)
-    SiteConfig(name=name, data={"arrays": ARRAYS}).save(folder)
+    SiteConfig(name=name, data={"arrays": ARRAYS}, floors=Floors.none()).save(folder)
 
 
 @contextmanager

@@ -16,7 +16,7 @@ from idiolect.deploy.site.config import SiteConfig
 from idiolect.deploy.site.site import Inline
 from idiolect.deploy.site.trainer import trainer_of
 from idiolect.deploy.transport import InProcess, QuorumError
-from tests.deploy.federation import HUBS, Willing, experiment_of, participation, scores_of
+from tests.deploy.federation import HUBS, LOOSE, Willing, experiment_of, participation, scores_of
 from tests.deploy.schema.tables import hospitals
 
 NAMES = ("north", "south", "west")
@@ -25,9 +25,9 @@ NAMES = ("north", "south", "west")
 def site_of(folder, name, table, **allow):
     folder.mkdir(parents=True)
     table.to_csv(folder / "own.csv", index=False)
-    allowed = {"summaries": True, "rarest": 1, **allow}
-    config = SiteConfig(name=name, data={"table": "own.csv"}, allow=allowed)
-    settings = {"folder": str(folder), "data": config.data, "name": name, "rarest": config.allow.rarest}
+    allowed = {"summaries": True, **allow}
+    config = SiteConfig(name=name, data={"table": "own.csv"}, allow=allowed, floors=LOOSE)
+    settings = {"folder": str(folder), "data": config.data, "name": name, "floors": LOOSE.model_dump(mode="json")}
     return Willing(folder, config, Inline(trainer_of(settings)))
 
 

@@ -7,7 +7,8 @@ import pytest
 
 from idiolect.core.errors import ConfigError, StoreError
 from idiolect.deploy.headers import Request
-from idiolect.deploy.site.approvals import FILE, MANY, Approvals, Consent, RefusalError, approve, check_member, revoke
+from idiolect.deploy.site.approvals import FILE, Approvals, Consent, RefusalError, approve, check_member, revoke
+from idiolect.deploy.site.floors import Floors
 from idiolect.deploy.site.ledger import Ledger
 from idiolect.deploy.study import Study
 from tests.deploy.federation import message_of, study_of_run
@@ -78,7 +79,7 @@ def test_a_damaged_file_is_not_written_over(tmp_path):
 
 
 def test_an_approval_by_another_process_is_seen_at_once(tmp_path):
-    consent = Consent(tmp_path, "site-1")
+    consent = Consent(tmp_path, "site-1", Floors())
     request = Request.of(message_of(STUDY, "join", place=None), "the call")
     for change, is_refused in (
         (lambda: None, True),
@@ -93,13 +94,3 @@ def test_an_approval_by_another_process_is_seen_at_once(tmp_path):
                 consent.check(request)
         else:
             consent.check(request)
-
-
-def test_many_equal_refusals_are_few_lines(tmp_path, caplog):
-    consent = Consent(tmp_path, "site-1")
-    for _ in range(150):
-        consent.log(RefusalError("refused"))
-    assert caplog.messages == ["refused", "refused (10 times so far)", "refused (100 times so far)"]
-    for number in range(2 * MANY):
-        consent.log(RefusalError(str(number)))
-    assert len(consent._refusals) <= MANY

@@ -17,14 +17,15 @@ from idiolect.deploy.site.config import SiteConfig
 from idiolect.deploy.site.data import save_arrays
 from idiolect.deploy.site.site import open_site
 from idiolect.deploy.site.trainer import placed, trainer_of
-from tests.deploy.federation import data_of
+from tests.deploy.federation import LOOSE, data_of
 
 
 @pytest.fixture(scope="module")
 def settings(tmp_path_factory):
     folder = tmp_path_factory.mktemp("site")
     save_arrays(folder / "own.data", data_of(), 0)
-    return {"folder": str(folder), "name": "site-1", "data": {"arrays": "own.data"}}
+    floors = LOOSE.model_dump(mode="json")
+    return {"folder": str(folder), "name": "site-1", "data": {"arrays": "own.data"}, "floors": floors}
 
 
 def join(kind=None):

@@ -3,6 +3,7 @@
 import json
 import time
 from functools import partial
+from itertools import count
 
 import numpy as np
 import pytest
@@ -11,6 +12,7 @@ from idiolect.algorithms.fedu import DFedU
 from idiolect.deploy.kind import Kind
 from idiolect.deploy.messages import Message, read_message
 from idiolect.deploy.site.approvals import Approvals, approve, revoke
+from idiolect.deploy.site.floors import Floors
 from idiolect.deploy.site.outbox import Outbox
 from idiolect.deploy.site.site import Site
 from idiolect.deploy.study import Study
@@ -532,3 +534,52 @@ def test_sums_of_columns_need_an_approved_study_too(tmp_path):
     approve(site.folder, "site-1", closed)
     message = Message({"task": "summary", "study": closed.id, "approved": closed.digest})
     assert "summary: approved a study with a schema" in refused(site, "summary", message)
+
+
+def test_floors_bound_the_replies_of_a_run_below_the_study_s_own_limits(tmp_path):
+    floors = Floors.none().model_copy(update={"again": 10, "evaluations": 7})
+    study = study_of_run("scaffold")
+    assert study.evaluations + study.again > floors.evaluations
+    site = site_of(tmp_path / "site-1", DATA, "site-1", floors, kind=Site)
+    call(site, "begin", PARAMS)
+    assert not call(site, "round", VIEWS, call=2).error
+
+    numbers = count(3)
+
+    def evaluated(number):
+        view = {name: vector + np.float32(number) for name, vector in VIEWS.items()}
+        message = message_of(study, "evaluate", view, names=["global"], call=next(numbers))
+        return site.answer(message, "hub", Nobody()).error
+
+    assert [evaluated(number) for number in range(7)] == [""] * 7
+    assert "floors.evaluations = 7, but evaluation 8 of a run; " in evaluated(7)
+    assert evaluated(2) == ""  # the same again
+    site = site_of(tmp_path / "site-1", DATA, "site-1", floors, kind=Site)  # after a restart
+    assert "floors.evaluations = 7" in evaluated(8)
+
+
+def test_a_study_with_more_repeats_than_the_floor_is_refused_before_it_begins(tmp_path):
+    floors = Floors.none().model_copy(update={"again": 9})
+    site = site_of(tmp_path / "site-1", DATA, "site-1", floors, kind=Site)
+    site.trainer.call = None  # whoever computes now fails
+    assert "floors.again = 9, but the hub may ask 10 times again" in call(site, "join").error
+
+
+def test_numbers_beyond_the_floor_are_refused_of_the_hub_and_left_out_of_neighbours(tmp_path):
+    floors = Floors.none().model_copy(update={"largest_value": 100.0})
+    site = site_of(tmp_path / "a" / "site-1", DATA, "site-1", floors, kind=Site)
+    large = {name: np.full_like(vector, 101) for name, vector in VIEWS.items()}
+    call(site, "begin", PARAMS)
+    for task in ("begin", "round", "evaluate", "finish"):
+        answer = call(site, task, large, call=2, names=["global"])
+        assert "floors.largest_value = 100, but 'view/" in answer.error, task
+        assert answer.vectors == {}
+    ring, near = site_of(tmp_path / "b" / "site-1", DATA, "site-1", floors, kind=Site), {"b": 1.0, "c": 1.0}
+    call(ring, "begin", PARAMS, method="dfedu", neighbours=near)
+    own = Nobody()
+    call(ring, "round", peer=own, call=2, method="dfedu", neighbours=near)
+    letter = own.sent["b"]
+    wild = Message(letter.header, {name: np.full_like(vector, 101) for name, vector in letter.vectors.items()})
+    met = call(ring, "round", peer=Nobody(b=wild, c=letter), call=3, method="dfedu", neighbours=near)
+    assert {*met.header["missing"]} == {"b"}
+    assert "floors.largest_value = 100, but " in met.header["missing"]["b"]

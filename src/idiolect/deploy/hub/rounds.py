@@ -1,5 +1,6 @@
 """One run at a hub: join, begin, rounds with deadline and quorum, evaluations, and the end."""
 
+import logging
 import time
 from collections.abc import Callable, Mapping, Sequence
 from functools import cached_property
@@ -25,6 +26,7 @@ from idiolect.runtime.evaluate import ClientScores
 from idiolect.study.run.recording import Schedule
 from idiolect.study.spec.experiment import Cell, Method
 
+_LOG = logging.getLogger("idiolect.hub")
 PAUSE = 1.0
 """Seconds before a round without quorum is called again."""
 
@@ -273,6 +275,7 @@ class HubRun:
             return
         got = self._call_all("evaluate", shared)
         self.roster.heard(got.replies, got.missing)
+        _note_withheld(got)
         data = self.server.simulation.data
         numbered = {self.roster.number(site): answer for site, answer in got.replies.items()}
         scores = readable_scores(
@@ -289,3 +292,11 @@ class HubRun:
     def _finish(self, shared: PyTree) -> None:
         """Let every site keep its last state and write its models."""
         self._call_all("finish", shared)
+
+
+def _note_withheld(got: Replies) -> None:
+    """Log the splits without scores because of a floor of the site, and why."""
+    for reply in got.replies.values():
+        withheld = reply.header.get("withheld")
+        for why in withheld.values() if isinstance(withheld, dict) else ():
+            _LOG.warning("%.300s", " ".join(str(why).split()))

@@ -6,8 +6,6 @@ was asked. What no file can say beforehand is fixed by the first call (`ledger`)
 agree on, and the number of all training rows.
 """
 
-import logging
-from collections import Counter
 from collections.abc import Generator
 from contextlib import contextmanager
 from datetime import UTC, datetime
@@ -22,18 +20,16 @@ from idiolect.core.files import atomic_write, json_of
 from idiolect.core.rights import make_folder
 from idiolect.deploy.headers import Request
 from idiolect.deploy.messages import Vectors, digest_of, digest_of_values, text_of
+from idiolect.deploy.site.floors import Floors
 from idiolect.deploy.site.ledger import Ledger
 from idiolect.deploy.study import ASKED, Difference, Study, differences, group_of, shown
 from idiolect.deploy.terms import Place, Terms
 
 FILE = "approvals.json"
-MANY = 1000
-"""Different refusals that are counted at once."""
 SHORT = 12
 """Hex digits of a digest in messages."""
 APPROVE = "get study.json from the hub's administrator, and approve it with 'idiolect site approve' if it is right"
 ASK = "ask the hub's administrator why, or approve another study with 'idiolect site approve'"
-_LOG = logging.getLogger("idiolect.site")
 
 
 class Approval(BaseModel):
@@ -157,19 +153,20 @@ class RefusalError(DataError):
 
 
 class Consent:
-    """Compares the hub's calls with the approved studies of a site's folder. site: its name."""
+    """Compares the hub's calls with the approved studies of a site's folder, and counts them.
 
-    def __init__(self, folder: Path, site: str) -> None:
-        self.folder, self.site, self.ledger = folder, site, Ledger(folder)
+    site: its name; floors: its own limits of replies, which hold in addition to the study's.
+    """
+
+    def __init__(self, folder: Path, site: str, floors: Floors) -> None:
+        self.folder, self.site, self.floors, self.ledger = folder, site, floors, Ledger(folder)
         self._read: tuple[Any, Approvals] = None, Approvals()
-        self._refusals = Counter[str]()
 
-    def check(self, request: Request) -> None:
-        """Raise `RefusalError` unless the call's study is approved and says just this; a greeting needs no study."""
+    def check(self, request: Request) -> Study | None:
+        """The call's study. Raises `RefusalError` unless it is approved and says just this; a greeting has none."""
         if request.terms is not None:
-            self._check_run(request, request.terms, request.place)
-        elif request.task == "summary":
-            self._check_summary(request)
+            return self._check_run(request, request.terms, request.place)
+        return self._check_summary(request) if request.task == "summary" else None
 
     def check_still(self, request: Request) -> None:
         """Raise `RefusalError` if the study has been revoked or replaced since the call came."""
@@ -197,7 +194,7 @@ class Consent:
 
         The same call again counts once. Another model for the same round counts as another round: each answer to
         another model says more about the rows. Raises `RefusalError` beyond the approved rounds, and for a message
-        with other vectors than the study says.
+        with other vectors than the study says; `DataError` beyond the site's floors.
         """
         terms = request.its_terms
         sends = self._approved(terms.study, terms.approved).travels[group_of(terms.run)].sends
@@ -221,19 +218,12 @@ class Consent:
         planned = study.planned(terms.run)
         most = getattr(planned, task) if planned else 0
         key = digest_of_values([request.round, request.used, place.model_dump(mode="json"), digest_of(vectors)])
-        if not self.ledger.asked(study.id, terms.run, task, key, most + study.again):
+        asked, own = most + study.again, self.floors.most_replies(task, terms.rounds)
+        if not self.ledger.asked(study.id, terms.run, task, key, min(asked, own)):
+            if own < asked:
+                raise self.floors.used_up(self.site, task, terms.rounds)
             found = Difference(task, f"{most}, and {study.again} asked again with another model", "another one")
             raise self._refusal(study.id, terms.run, found, ASK)
-
-    def log(self, error: RefusalError) -> None:
-        """Log the first, tenth, hundredth ... of equal refusals: many must not push other lines out of the log."""
-        line = str(error)
-        self._refusals[line] += 1
-        count = self._refusals[line]
-        if str(count).strip("0") == "1":
-            _LOG.warning("%s%s", line, "" if count == 1 else f" ({count} times so far)")
-        if len(self._refusals) > MANY:
-            self._refusals.clear()
 
     def _approved(self, study: str, digest: str) -> Study:
         """The approved study of a call."""
@@ -264,7 +254,7 @@ class Consent:
             self._read = mark, Approvals.load(self.folder)
         return self._read[1]
 
-    def _check_summary(self, request: Request) -> None:
+    def _check_summary(self, request: Request) -> Study:
         study = self._approved(request.study, request.approved)
         if study.kind is not None:
             planned = Difference("summary", "a study with a schema", "sums of the columns")
@@ -272,8 +262,9 @@ class Consent:
         table = {key: value for key, value in study.table.items() if key in ASKED}
         for difference in differences(table, request.table, "table"):
             raise self._refusal(study.id, "", difference, ASK)
+        return study
 
-    def _check_run(self, request: Request, terms: Terms, place: Place | None) -> None:
+    def _check_run(self, request: Request, terms: Terms, place: Place | None) -> Study:
         study = self._approved(terms.study, terms.approved)
         planned = study.planned(terms.run)
         if planned is None:
@@ -300,6 +291,7 @@ class Consent:
             found += self._about_place(study, terms, place)
         if found:
             raise self._refusal(study.id, terms.run, found[0], ASK)
+        return study
 
     def _about_place(self, study: Study, terms: Terms, place: Place) -> Generator[Difference]:
         """What is impossible in a site's place."""

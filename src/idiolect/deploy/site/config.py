@@ -10,6 +10,7 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError
 from idiolect.core.errors import ConfigError, DataError, first_of
 from idiolect.core.files import atomic_write, toml_of
 from idiolect.deploy.messages import Message
+from idiolect.deploy.site.floors import Floors
 from idiolect.deploy.terms import Terms
 
 FILE = "site.toml"
@@ -20,9 +21,8 @@ class Allowed(BaseModel):
 
     methods: by name; "all" for every method. evaluation: whether sums of its scores may leave. summaries: whether
     sums of its columns may leave, to agree on a schema. neighbours: sites with which it may exchange models in a
-    method without a server; "all" for every site. rarest: words and numbers that fewer rows have are in no summary.
-    largest: bytes of a message in either direction. seconds: of one
-    call.
+    method without a server; "all" for every site. largest: bytes of a message in either direction. seconds: of one
+    call. How much must be behind the data sent is in `Floors`.
     """
 
     model_config = ConfigDict(frozen=True, extra="forbid")
@@ -30,7 +30,6 @@ class Allowed(BaseModel):
     evaluation: bool = True
     summaries: bool = False
     neighbours: tuple[str, ...] = ("all",)
-    rarest: int = Field(default=5, ge=1)
     largest: int = Field(default=200_000_000, ge=1)
     seconds: float = Field(default=600.0, gt=0)
 
@@ -53,12 +52,13 @@ class Allowed(BaseModel):
 
 
 class SiteConfig(BaseModel):
-    """A site. data: see `site.data.OwnData`; environment: more variables for its trainer."""
+    """A site. data: see `site.data.OwnData`; floors: see `Floors`; environment: more variables for its trainer."""
 
     model_config = ConfigDict(frozen=True, extra="forbid")
     name: str = Field(min_length=1)
     data: dict[str, Any]
     allow: Allowed = Allowed()
+    floors: Floors = Floors()
     environment: dict[str, str] = Field(default_factory=dict[str, str])
 
     def save(self, folder: Path) -> None:
@@ -71,7 +71,10 @@ class SiteConfig(BaseModel):
         """Read folder/site.toml. Raises `ConfigError` in one line if it is missing or wrong."""
         path = folder / FILE
         try:
-            return cls.model_validate(toml_of(path.read_text(encoding="utf-8")))
+            values = toml_of(path.read_text(encoding="utf-8"))
+            if isinstance(values.get("allow"), dict) and "rarest" in values["allow"]:
+                raise ConfigError(f"{path}: allow.rarest is floors.count now: move it to [floors] as count")
+            return cls.model_validate(values)
         except FileNotFoundError:
             raise ConfigError(f"{path} is missing; make it with 'idiolect site init'") from None
         except (OSError, UnicodeDecodeError) as error:

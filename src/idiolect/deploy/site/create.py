@@ -11,12 +11,21 @@ from idiolect.core.errors import ConfigError, StoreError, first_of, require
 from idiolect.core.rights import make_folder
 from idiolect.deploy.site.config import Allowed, SiteConfig
 from idiolect.deploy.site.data import FORMAT
+from idiolect.deploy.site.floors import Floors
 
 
 def site_config(
-    folder: Path, name: str, data: Path, allow: Mapping[str, Any], schema: Path | None = None, **settings: Any
+    folder: Path,
+    name: str,
+    data: Path,
+    allow: Mapping[str, Any],
+    schema: Path | None = None,
+    floors: Mapping[str, Any] | None = None,
+    **settings: Any,
 ) -> SiteConfig:
     """A site's configuration. data: a table, or a file that `save_arrays` wrote; settings: of `OwnData`.
+
+    allow, floors: settings of `Allowed` and of `Floors`.
 
     Paths are kept as seen from the folder, unless they lie on another drive. Raises `ConfigError` for a file that is
     not there or settings of another kind.
@@ -31,7 +40,8 @@ def site_config(
     if schema is not None:
         values["schema"] = _seen_from(folder, schema)
     try:
-        return SiteConfig(name=name, data=values, allow=Allowed.model_validate(dict(allow)))
+        limits = Floors.model_validate(dict(floors or {}))
+        return SiteConfig(name=name, data=values, allow=Allowed.model_validate(dict(allow)), floors=limits)
     except ValidationError as error:
         raise ConfigError(first_of(error)) from None
 

@@ -166,7 +166,7 @@ _LISTS = ("categorical", "ignore", "keep")
 
 def own_summary(settings: OwnData, asked: Mapping[str, Any], rarest: int) -> TableSummary:
     """The summary of a site's table. asked: how the hub reads all tables (client, label, split, categorical, ignore,
-    keep, task); the site's own names of columns are replaced by the hub's. rarest: see `Allowed`.
+    keep, task); the site's own names of columns are replaced by the hub's. rarest: see `Floors.count`.
 
     Raises `DataError` for a table that cannot be read so, or for requests that are none.
     """

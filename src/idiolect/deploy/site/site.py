@@ -15,10 +15,12 @@ from idiolect.core.errors import DataError, IdiolectError, StoreError
 from idiolect.deploy.headers import Begun, Finished, Greeting, Met, Request, Scored
 from idiolect.deploy.messages import Message, Vectors, digest_of_request, part_of, under
 from idiolect.deploy.schema.summary import TableSummary, listing
-from idiolect.deploy.site.approvals import Consent, RefusalError
+from idiolect.deploy.site.approvals import Consent
 from idiolect.deploy.site.child import Child, Handle
 from idiolect.deploy.site.config import SiteConfig
+from idiolect.deploy.site.floors import Floors, is_refusal
 from idiolect.deploy.site.outbox import Outbox
+from idiolect.deploy.site.refusals import RefusalLog
 from idiolect.deploy.site.state import Fence, RunState, state_of
 from idiolect.deploy.terms import PROTOCOL, TRANSPORT, VERSION, Place, Terms
 from idiolect.deploy.transport import PeerTransport
@@ -32,7 +34,8 @@ class Site:
 
     def __init__(self, folder: Path, config: SiteConfig, trainer: Handle) -> None:
         self.folder, self.config, self.trainer = folder, config, trainer
-        self.outbox, self.consent = Outbox(folder / "sent.jsonl"), Consent(folder, config.name)
+        self.outbox, self.refusals = Outbox(folder / "sent.jsonl"), RefusalLog()
+        self.consent, self._passed = Consent(folder, config.name, config.floors), set[str]()
         self._fence = Fence(folder / "state")
         self._tasks: dict[str, Callable[[_Call], Message]] = {
             "hello": self._hello,
@@ -54,19 +57,17 @@ class Site:
                 call.recorded = asked["terms"] = self.outbox.record(call.terms.model_dump(mode="json"))
             if task not in self._tasks:
                 raise DataError(f"task '{task}' is not known here")
-            self.consent.check(call.request)
+            self._check(call)
             answer = self._tasks[task](call)
             if not answer.error:
                 self.consent.keep(call.request)  # fails, too, if the study was revoked in the meantime
                 self.config.allow.check_size(answer, f"the answer ('{task}')")
-        except RefusalError as error:
-            self.consent.log(error)
-            answer = Message({"error": str(error)})
         except IdiolectError as error:
             answer = Message({"error": str(error)})
         except OSError as error:
             answer = Message({"error": f"the site cannot work: {error.strerror or type(error).__name__}"})
         answer = self._without_paths(answer)
+        self._note_refusals(answer)
         try:
             about = {key: message.header[key] for key in ("run", "round", "job", "call") if key in message.header}
             about |= asked
@@ -76,6 +77,13 @@ class Site:
         except (StoreError, DataError) as error:
             return self._without_paths(Message({"error": str(error)}))
         return answer
+
+    def _note_refusals(self, answer: Message) -> None:
+        """Write what was refused, as no approved study has it or below a floor, to the site's log."""
+        withheld = answer.header.get("withheld")
+        for line in (answer.error, *(withheld.values() if isinstance(withheld, dict) else ())):
+            if is_refusal(self.config.name, line):
+                self.refusals.note(line)
 
     def _without_paths(self, answer: Message) -> Message:
         """An error names files as the site's folder has them: where that folder lies is nobody else's business."""
@@ -101,12 +109,10 @@ class Site:
 
     def _join(self, call: "_Call") -> Message:
         """Whether the data are of the run's kind, and the numbers of samples."""
-        self._check(call)
         return self._ask(call, "join")
 
     def _begin(self, call: "_Call") -> Message:
         """Make the private state of a run that has none here."""
-        self._check(call)
         state = RunState(self._fence.folder, call.terms.run)
         with self._fence.enter(call.ticket, call.left):
             self._expect(call)
@@ -121,7 +127,6 @@ class Site:
 
     def _round(self, call: "_Call") -> Message:
         """One round: train, with neighbours exchange and mix, prepare the next private state, answer."""
-        self._check(call)
         state, request = RunState(self._fence.folder, call.terms.run), digest_of_request(call.message, TRANSPORT)
         with self._fence.enter(call.ticket, call.left):
             self._expect(call)
@@ -161,6 +166,12 @@ class Site:
         seconds = time.monotonic() - begun
         moved = sum(reply.size for reply in got.replies.values()), letter.size * len(neighbours)
         replies, refused = _fitting(got.replies, letter)
+        for name in [*replies]:
+            try:
+                self.floors.check_values(self.config.name, replies[name].vectors, f"the message of '{name}'")
+            except DataError as error:
+                del replies[name]
+                refused[name] = str(error)
         weights = np.array([weight if name in replies else 0.0 for name, weight in neighbours.items()], np.float32)
         nothing = Message({}, {name: np.zeros_like(vector) for name, vector in letter.vectors.items()})
         rows = [replies.get(name, nothing).vectors for name in neighbours]
@@ -175,7 +186,6 @@ class Site:
 
     def _evaluate(self, call: "_Call") -> Message:
         """Sums of the scores of the site's models, or nothing if the site does not let them leave."""
-        self._check(call)
         kept = self._kept(call)
         if not self.config.allow.evaluation:
             return Scored(scores={}).message()
@@ -187,7 +197,6 @@ class Site:
 
     def _finish(self, call: "_Call") -> Message:
         """The end of a run: the last state is kept, and the site's models are written as files."""
-        self._check(call)
         kept = self._kept(call)
         call.peer.expect("", ())
         view = under("view", call.message.vectors)
@@ -205,7 +214,25 @@ class Site:
             return state_of(RunState(self._fence.folder, call.terms.run).settle(call.request.used))
 
     def _check(self, call: "_Call") -> None:
-        self.config.allow.check_terms(call.terms)
+        """Everything that a call must keep before the site computes or changes anything, the cheapest first.
+
+        Raises `DataError` for a call that no approved study says, that site.toml does not allow, or below a floor.
+        """
+        name, request = self.config.name, call.request
+        study = self.consent.check(request)
+        if request.terms is not None:
+            self.config.allow.check_terms(request.terms)
+        if study is not None and study.digest not in self._passed:
+            self.floors.check_study(name, study)
+            self._passed.add(study.digest)
+        if request.place is not None:
+            self.floors.check_place(name, request.place)
+        self.floors.check_values(name, call.message.vectors, "the hub's message")
+
+    @property
+    def floors(self) -> Floors:
+        """What must be behind all that leaves the site."""
+        return self.config.floors
 
     def _ask(self, call: "_Call", task: str, vectors: Vectors | None = None) -> Message:
         """Let the trainer compute."""
@@ -273,7 +300,7 @@ def child_of(folder: Path, config: SiteConfig) -> Child:
     settings = {"folder": str(folder.absolute()), "data": config.data, "name": config.name}
     # Compiled programs are kept in the site's own folder, as all that it writes.
     environment = {"IDIOLECT_CACHE": str(folder.absolute() / "cache"), **config.environment}
-    return Child({**settings, "rarest": config.allow.rarest}, environment)
+    return Child({**settings, "floors": config.floors.model_dump(mode="json")}, environment)
 
 
 class Inline:

@@ -14,17 +14,23 @@ import numpy as np
 from jaxtyping import PyTree
 from pydantic import ValidationError
 
+from idiolect.algorithms import registry as methods
 from idiolect.client.samples import Samples, to_device
 from idiolect.core.errors import ConfigError, DataError, DivergedError, IdiolectError, first_of
 from idiolect.core.files import file_name
 from idiolect.data.federated import SPLITS, FederatedData
 from idiolect.deploy.headers import Joined, Looked, Request, Score, Scored, Summed, Written
 from idiolect.deploy.kind import Kind
-from idiolect.deploy.messages import Message, Vectors, part_of
+from idiolect.deploy.messages import Message, Vectors, digest_of_values, part_of
+from idiolect.deploy.schema.agree import agree
 from idiolect.deploy.schema.summary import TableSummary
 from idiolect.deploy.site.config import FILE
 from idiolect.deploy.site.data import OwnData, described, own_data, own_summary
+from idiolect.deploy.site.floors import Floors
 from idiolect.deploy.site.programs import Programs, RoundNumbers, programs_of
+from idiolect.deploy.site.risk import measured
+from idiolect.deploy.site.row_checks import check_message, check_run, withheld
+from idiolect.deploy.terms import Terms
 from idiolect.deploy.trees import named, restored
 from idiolect.runtime.compiled import use_compilation_cache
 from idiolect.runtime.scoring import finished
@@ -38,7 +44,7 @@ class SiteTrainer:
 
     load: the site's own data, of one client, encoded as a kind says; models: the folder for its model files;
     summarise: the summary of the site's table, given how the hub asks to read it; look: says in words what the data
-    are.
+    are; floors: below which nothing is computed from rows that the site would send.
     """
 
     def __init__(
@@ -47,9 +53,12 @@ class SiteTrainer:
         models: Path | None = None,
         summarise: Tell | None = None,
         look: Callable[[], str] | None = None,
+        floors: Floors | None = None,
     ) -> None:
         self.load, self.folder, self.summarise, self.look = load, models, summarise, look
+        self.floors = Floors() if floors is None else floors
         self._loaded: dict[str, FederatedData] = {}
+        self._passed = set[str]()
         self._tasks: dict[str, Callable[[Request, Vectors], Message]] = {
             "look": self._look,
             "summary": self._summary,
@@ -59,6 +68,7 @@ class SiteTrainer:
             "mix": self._mix,
             "evaluate": self._evaluate,
             "models": self._models,
+            "risk": self._risk,
         }
 
     def __call__(self, message: Message) -> Message:
@@ -88,7 +98,7 @@ class SiteTrainer:
     def _join(self, request: Request, vectors: Vectors) -> Message:
         """The numbers of samples, after the kind of data has been compared."""
         del vectors
-        data = self._data(request)
+        data = self._guarded(request)
         return Joined(samples={name: data.split(name).count for name in SPLITS}).message()
 
     def _begin(self, request: Request, vectors: Vectors) -> Message:
@@ -124,7 +134,11 @@ class SiteTrainer:
         """Each model's scores on the site's splits: sums, so that the hub's are those over all sites."""
         programs, numbers, seed, round = self._of(request)
         view, private = self._state(programs, vectors)
-        splits, tiles = programs.tiles(self._data(request), request.its_terms.splits)
+        data, wanted = self._data(request), request.its_terms.splits
+        kept = withheld(self.floors, data, wanted, programs.metrics)
+        if kept and all(split in kept or not data.split(split).count for split in wanted):
+            raise DataError(next(iter(kept.values())))
+        splits, tiles = programs.tiles(data, [split for split in wanted if split not in kept])
         scores = programs.score(
             request.names, self._train(request), splits, tiles, view, private, numbers, round, seed
         )
@@ -138,7 +152,8 @@ class SiteTrainer:
                 by_model.setdefault(model, {})[split] = Score.model_construct({*score}, **score)
                 sums |= named({model: {split: pool.sums}})
         # Not checked: the hub finds what is not finite, and says so.
-        return Scored.model_construct({"scores"}, scores=by_model).message(sums)
+        told = {"withheld": kept} if kept else {}
+        return Scored.model_construct({"scores", *told}, scores=by_model, **told).message(sums)
 
     def _models(self, request: Request, vectors: Vectors) -> Message:
         """Write the site's models as files that predict raw rows."""
@@ -164,18 +179,47 @@ class SiteTrainer:
         write_index(folder, terms.run.split("/")[0], terms.method_name, written)
         return Written(written=tuple(line["file"] for line in written)).message()
 
+    def _risk(self, request: Request, vectors: Vectors) -> Message:
+        """What the run's messages reveal. No site passes this call on: only its administrator asks."""
+        del vectors
+        if not request.its_terms.kind:
+            request = request.model_copy(update={"terms": self._with_kind(request)})
+        return measured(request.its_terms, request.its_place, self._data(request), self.floors).message()
+
+    def _with_kind(self, request: Request) -> Terms:
+        """The terms with the kind of data that the site's own table would have, before sites have agreed on one."""
+        if self.summarise is None:
+            raise DataError("the study names no kind of data, and the site's data are no table")
+        summary = self.summarise(request.table)
+        kind = Kind.of_schema(agree({summary.site: summary})[0])
+        return request.its_terms.model_copy(update={"kind": kind.to_dict()})
+
     def _data(self, request: Request) -> FederatedData:
         """The site's data, of the kind that the call names; read once."""
         kind = Kind.from_dict(request.its_terms.kind)
         if kind.digest not in self._loaded:
-            self._loaded = {kind.digest: self.load(kind)}
+            self._loaded, self._passed = {kind.digest: self.load(kind)}, set()
         return self._loaded[kind.digest]
+
+    def _guarded(self, request: Request) -> FederatedData:
+        """The site's data, after its floors have been checked for this method. Raises `DataError` below one."""
+        terms, data = request.its_terms, self._data(request)
+        key = digest_of_values(terms.method)
+        if key not in self._passed:
+            check_run(self.floors, data, methods.build(terms.method))
+            self._passed.add(key)
+        return data
 
     def _of(self, request: Request) -> tuple[Programs, RoundNumbers, Any, Any]:
         terms, place = request.its_terms, request.its_place
         numbers, round = RoundNumbers.of(place), jnp.asarray(request.round, jnp.int32)
-        data = self._data(request)
-        return programs_of(terms, place, data), numbers, jax.random.key(terms.seed), round
+        data = self._guarded(request)
+        programs = programs_of(terms, place, data)
+        key = digest_of_values([terms.method, terms.model, place.clients, place.cohort])
+        if not self.floors.solvable and key not in self._passed:
+            check_message(self.floors, data, programs, programs.sent(self._train(request)))
+            self._passed.add(key)
+        return programs, numbers, jax.random.key(terms.seed), round
 
     def _kept(self, first: PyTree, request: Request) -> PyTree:
         """What the site keeps: without neighbours, no view, which comes from the hub in each round."""
@@ -203,9 +247,11 @@ def trainer_of(settings: Mapping[str, Any]) -> SiteTrainer:
     """The trainer that a child's settings name; its data are read now. Raises `DataError` if they cannot be."""
     use_compilation_cache()
     folder, own = Path(settings["folder"]), own_of(settings)
-    rarest = int(settings.get("rarest", 5))
-    summarise = None if own.table is None else lambda asked: own_summary(own, asked, rarest)
-    return SiteTrainer(lambda kind: own_data(own, kind), folder / "models", summarise, lambda: described(own, rarest))
+    floors = Floors.model_validate(settings.get("floors", {}))
+    count = floors.count
+    summarise = None if own.table is None else lambda asked: own_summary(own, asked, count)
+    look = lambda: described(own, count)  # noqa: E731
+    return SiteTrainer(lambda kind: own_data(own, kind), folder / "models", summarise, look, floors)
 
 
 def own_of(settings: Mapping[str, Any]) -> OwnData:
