@@ -80,12 +80,16 @@ _TRAINER = ("terms", "place", "round", "names", "table")
 
 
 class Greeting(Header):
-    """A site's answer to "hello"; one of another version may say more."""
+    """A site's answer to "hello"; one of another version may say more.
+
+    expires: until when its certificate is valid, as text in UTC; "" if the site has none.
+    """
 
     model_config = ConfigDict(frozen=True, extra="ignore")
     name: str
     protocol: int
     version: str
+    expires: str = Field(default="", max_length=40)
 
 
 class Joined(Header):

@@ -5,6 +5,7 @@ from dataclasses import dataclass, field
 
 from idiolect.core.errors import DataError
 from idiolect.deploy.headers import Joined, Request
+from idiolect.deploy.hub.received import Now, Received
 from idiolect.deploy.messages import Message, Vectors
 from idiolect.deploy.transport import HubTransport, Replies
 
@@ -66,12 +67,18 @@ MARGIN = 0.9
 
 @dataclass
 class Call:
-    """A way to call sites. job, number: of the newest call; refused: sites that are never called, and why."""
+    """A way to call sites.
+
+    job, number: of the newest call; refused: sites that are never called, and why; received: notes all that comes;
+    now: notes what is awaited.
+    """
 
     transport: HubTransport
     job: int
     number: int = 0
     refused: dict[str, str] = field(default_factory=dict[str, str])
+    received: Received | None = None
+    now: Now | None = None
 
     def __call__(
         self,
@@ -91,5 +98,9 @@ class Call:
             if site in reached
         }
         absent = {s: self.refused.get(s, "not connected") for s in requests if s not in reached}
+        if self.now is not None:
+            self.now.write({site: requests[site] for site in sent}, ticket, deadline)
         got = self.transport.call(round, sent, deadline=deadline) if sent else Replies()
-        return Replies(got.replies, {**absent, **got.missing}, frozenset(sent))
+        if self.received is not None:
+            self.received.write({site: requests[site] for site in sent}, ticket, got)
+        return Replies(got.replies, {**absent, **got.missing}, frozenset(sent), got.seconds)

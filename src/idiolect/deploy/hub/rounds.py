@@ -9,10 +9,12 @@ from typing import Any
 from jaxtyping import PyTree
 
 from idiolect.core.errors import ConfigError, DataError
+from idiolect.deploy.events import now
 from idiolect.deploy.headers import Request
 from idiolect.deploy.hub.calls import Call, Counts, Roster, counts_of
 from idiolect.deploy.hub.config import HubConfig
 from idiolect.deploy.hub.journal import HubState, Participation, exchanged, met_of, round_to_ms
+from idiolect.deploy.hub.received import per_site
 from idiolect.deploy.hub.scores import readable_scores
 from idiolect.deploy.hub.server import HubServer, unseen_data
 from idiolect.deploy.messages import size_of
@@ -194,7 +196,7 @@ class HubRun:
 
     def _round(self, shared: PyTree) -> PyTree:
         """One round, called again while it has no quorum; the checkpoint is durable before it returns."""
-        round, began = self.standing.round, time.perf_counter()
+        round, start, began = self.standing.round, now(), time.perf_counter()
         cohort = self.server.cohort(round)
         names = [self.roster.names[client] for client in cohort]
         alone = self.server.neighbours is None
@@ -234,9 +236,13 @@ class HubRun:
                 "run": self.run,
                 "job": self.call.job,
                 "round": round,
+                "start": start,
+                "end": now(),
                 "cohort": names,
                 "answered": answered,
                 "missing": missing,
+                "refused": refused,
+                "sites": per_site(sent, got),
                 "neighbours_missing": {site: one.missing for site, one in met.items() if one.missing},
                 "seconds": round_to_ms(seconds),
                 "asked": len(got.sent),
