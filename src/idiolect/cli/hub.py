@@ -34,6 +34,12 @@ HubKit = Annotated[Path, typer.Option("--kit", parser=folder_path, metavar="KIT"
 AdminKit = Annotated[
     Path, typer.Option("--admin", parser=folder_path, metavar="KIT", help="The kit of the person who submits jobs.")
 ]
+Metrics = Annotated[
+    int | None,
+    typer.Option(
+        "--metrics", min=1, max=65535, metavar="PORT", help="Serve metrics for Prometheus on 127.0.0.1 at this port."
+    ),
+]
 LAST = 5
 """Rounds of which the status names the missing sites."""
 
@@ -105,6 +111,7 @@ def run(
     folder: HubFolder,
     kit: HubKit,
     admin: AdminKit,
+    metrics: Metrics = None,
     mlflow: MLflowTo = None,
     tensorboard: TensorBoardTo = None,
     as_json: Json = False,
@@ -120,24 +127,47 @@ def run(
     with loading():
         from idiolect.cli.federation import recorded, shown
         from idiolect.deploy.hub.config import HubConfig
-        from idiolect.deploy.hub.run import experiment_for
+        from idiolect.deploy.hub.monitor import Monitor
+        from idiolect.deploy.hub.run import experiment_for, progress
+        from idiolect.deploy.nvflare.kits import certificate
+        from idiolect.deploy.nvflare.processes import running
+        from idiolect.deploy.nvflare.revocation import enforce
         from idiolect.deploy.nvflare.supervisor import hub_kits, served, watch_of
         from idiolect.report.trackers.tracking import tracked, trackers_of
     config = HubConfig.load(folder)
     experiment, kits = experiment_for(config), hub_kits(kit, admin)
+    own = {"hub": certificate(kits.hub).not_after, "lead": certificate(kits.lead).not_after}
     with stoppable(folder), tracked(folder, trackers_of(mlflow, tensorboard)):
-        with served(folder, kits), shown(experiment, folder) as display:
-            watch_of(folder, kits, display.console.print).run()
+        with shown(experiment, folder) as display:
+            monitor = Monitor(
+                folder, config, progress(folder)[1], display.say, own=own, pid=lambda: running(kits.hub)
+            )
+            with monitor.watching(metrics):
+                monitor.report("starting the hub's process")
+                enforce(folder, kits.hub, kits.lead)
+                with served(folder, kits):
+                    watch_of(folder, kits, monitor.report).run()
         recorded(folder, this_command(), as_json)
 
 
 @app.command()
-def status(folder: HubFolder, admin: AdminKit, as_json: Json = False) -> None:
-    """Tell which sites are registered, whether a job runs, the rounds done, and who was missing and why.
+def status(
+    folder: HubFolder,
+    admin: Annotated[
+        Path | None,
+        typer.Option(
+            "--admin", parser=folder_path, metavar="KIT", help="Ask the hub, too: the kit of who submits jobs."
+        ),
+    ] = None,
+    as_json: Json = False,
+) -> None:
+    """Show the rounds done, who was missing and why, certificates, and what the hub waits for now.
+
+    With --admin: also which sites are registered, and whether a job runs.
 
     Examples:
+    idiolect hub status study --json
     idiolect hub status study --admin kits/lead@example.org
-    idiolect hub status study --admin kits/lead@example.org --json
 
     Writes: nothing.
     """
@@ -145,36 +175,78 @@ def status(folder: HubFolder, admin: AdminKit, as_json: Json = False) -> None:
         from idiolect.deploy.hub.config import HubConfig
         from idiolect.deploy.hub.journal import Participation
         from idiolect.deploy.hub.run import progress
-        from idiolect.deploy.nvflare.kits import read_kit, require_kind
+        from idiolect.deploy.hub.status import Ledger, status_of
+        from idiolect.deploy.nvflare.kits import certificate, read_kit, require_kind
         from idiolect.deploy.nvflare.session import session
     config = HubConfig.load(folder)
-    done, total = progress(folder)
-    kit = read_kit(admin)
-    require_kind(kit, "admin")
-    with session(kit) as opened:
-        found = opened.status()
-    here = {site: site in found.sites for site in config.present}
-    last = list(Participation(folder).lines())[-LAST:]
-    missing: list[dict[str, Any]] = [
-        {"run": line["run"], "round": int(line["round"]) + 1, "missing": line["missing"]} for line in last
-    ]
-    values: dict[str, Any] = {"sites": here, "left": list(config.left), "jobs": list(found.running)}
-    values |= {"rounds": done, "of": total, "last": missing, "agreed": config.kind is not None}
+    total, own, registered, jobs = progress(folder)[1], {}, None, None
+    if admin is not None:
+        kit = read_kit(admin)
+        require_kind(kit, "admin")
+        own["lead"] = certificate(kit).not_after
+        with session(kit) as opened:
+            found = opened.status()
+        registered, jobs = {site: site in found.sites for site in config.present}, list(found.running)
+    values = status_of(folder, config, total, Ledger(folder), registered=registered, jobs=jobs, own=own)
     if as_json:
         print_json(values)
         return
-    print(f"sites: {', '.join(f'{s} ({_word(on)})' for s, on in here.items())}")
-    print(f"jobs running: {', '.join(found.running) or 'none'}")
-    print(f"rounds done: {done} of {total}")
-    if config.kind is None:
-        print("the sites have not agreed on a schema yet")
-    for line in missing:
-        for site, why in line["missing"].items():
-            console().print(Text(f"{line['run']}, round {line['round']}: {site}: {why}"), soft_wrap=True)
+    lines = [f"sites: {', '.join(_site(name, of) for name, of in values['sites'].items())}"]
+    lines += [] if jobs is None else [f"jobs running: {', '.join(jobs) or 'none'}"]
+    lines += [f"rounds done: {values['rounds']['done']} of {total}"]
+    lines += [] if values["agreed"] else ["the sites have not agreed on a schema yet"]
+    lines += [
+        f"certificate of {who}: {of['days']:.0f} days left" + (", renew it" if of["warn"] else "")
+        for who, of in values["certificates"].items()
+    ]
+    if (waits := values["now"]) is not None:
+        lines += [f"waiting for {', '.join(waits['sites'])} since {waits['time'][:19]} UTC: {waits['task']}"]
+    for line in list(Participation(folder).lines())[-LAST:]:
+        where = f"{line['run']}, round {line['round'] + 1}"
+        lines += [f"{where}: {site}: {why}" for site, why in line["missing"].items()]
+    for line in lines:
+        console().print(Text(line), soft_wrap=True)
 
 
-def _word(registered: bool) -> str:
-    return "registered" if registered else "not registered"
+def _site(name: str, of: dict[str, Any]) -> str:
+    """A site with what there is to say of it."""
+    words = {"left": of["left"], "revoked": of["revoked"], "registered": of["registered"] is True}
+    words |= {"not registered": of["registered"] is False and not of["left"]}
+    said = [word for word, holds in words.items() if holds]
+    return f"{name} ({', '.join(said)})" if said else name
+
+
+@app.command()
+def revoke(
+    folder: HubFolder,
+    site: Annotated[str, typer.Argument(metavar="SITE", help="Its name.", show_default=False)],
+    kit: HubKit,
+    admin: AdminKit,
+    reason: Annotated[str, typer.Option("--reason", metavar="TEXT", help="Why, for the audit.")] = "",
+    as_json: Json = False,
+) -> None:
+    """Refuse a site's certificate from now on: it cannot connect, and a hub that runs drops it at once.
+
+    Examples:
+    idiolect hub revoke study east --kit kits/hub --admin kits/lead
+    idiolect hub revoke study east --kit kits/hub --admin kits/lead --reason "key lost"
+
+    Writes: revoked.json in FOLDER, and the engine's list in the hub's kit.
+    """
+    with loading():
+        from idiolect.deploy.events import EventLog
+        from idiolect.deploy.hub.revoked import revoke as add_to_list
+        from idiolect.deploy.nvflare.revocation import enforce
+        from idiolect.deploy.nvflare.supervisor import hub_kits
+    kits = hub_kits(kit, admin)
+    new = add_to_list(folder, site, reason)
+    names = enforce(folder, kits.hub, kits.lead)
+    if new:
+        log = EventLog(folder, "hub revoke")
+        log.write("revoked", f"the certificate of '{site}' was revoked: {reason or 'no reason given'}", site=site)
+        log.close()
+    message = f"the hub refuses the certificate of '{site}' from now on" if new else f"'{site}' was revoked before"
+    print_outcome({"revoked": names, "new": new}, [message], as_json)
 
 
 @app.command()

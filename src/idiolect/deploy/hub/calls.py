@@ -1,6 +1,6 @@
 """A hub's calls of one job: which sites are called, and calls numbered so that a site obeys only the newest."""
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from idiolect.core.errors import DataError
@@ -70,7 +70,7 @@ class Call:
     """A way to call sites.
 
     job, number: of the newest call; refused: sites that are never called, and why; received: notes all that comes;
-    now: notes what is awaited.
+    now: notes what is awaited; revoked: reads the list of revoked sites, each with why it is not called.
     """
 
     transport: HubTransport
@@ -79,6 +79,7 @@ class Call:
     refused: dict[str, str] = field(default_factory=dict[str, str])
     received: Received | None = None
     now: Now | None = None
+    revoked: Callable[[], dict[str, str]] | None = None
 
     def __call__(
         self,
@@ -91,6 +92,8 @@ class Call:
         """Send each site its request, and its vectors if it has any, with this job's next number."""
         self.number += 1
         ticket = {"job": self.job, "call": self.number, "round": round, "seconds": MARGIN * deadline}
+        if self.revoked is not None:  # somebody may be put on the list while the job runs
+            self.refused |= self.revoked()
         reached = {*self.transport.sites} - {*self.refused}
         sent = {
             site: request.model_copy(update=ticket).message((vectors or {}).get(site))

@@ -9,6 +9,7 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from idiolect.core.errors import ConfigError, StoreError, first_of
 from idiolect.core.files import atomic_write, json_of
+from idiolect.deploy.alerts import Alert
 from idiolect.deploy.kind import Kind
 
 FILE = "hub.json"
@@ -23,7 +24,7 @@ class HubConfig(BaseModel):
     round; starting: seconds that a site may take to load its data and to compile. quorum: answers that a round needs
     at least (None: half of the cohort, rounded up). tries: how often a round without quorum is called. patience:
     after so many calls without an answer a site is called only in every tenth round. left: sites that have left for
-    good.
+    good. alert: the command for events, see `alerts`.
     """
 
     model_config = ConfigDict(frozen=True, extra="forbid")
@@ -37,6 +38,7 @@ class HubConfig(BaseModel):
     quorum: int | None = Field(default=None, ge=1)
     tries: int = Field(default=3, ge=1)
     patience: int = Field(default=3, ge=1)
+    alert: Alert = Alert()
 
     @property
     def present(self) -> tuple[str, ...]:

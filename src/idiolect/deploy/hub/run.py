@@ -14,6 +14,7 @@ from idiolect.deploy.hub.calls import Call
 from idiolect.deploy.hub.config import HubConfig, next_job
 from idiolect.deploy.hub.journal import Participation
 from idiolect.deploy.hub.received import Now, Received, keep_greetings
+from idiolect.deploy.hub.revoked import refusals
 from idiolect.deploy.hub.rounds import HubRun
 from idiolect.deploy.hub.server import check_runs_at_sites, unseen_data
 from idiolect.deploy.terms import PROTOCOL, VERSION
@@ -74,7 +75,9 @@ def run_hub(folder: Path, transport: HubTransport) -> None:
     with mastered(folder) as store, closing(events), closing(Now(folder)) as doing:
         if config.kind is not None:  # what does not fit the folder is reported before any call
             claim(store, experiment, rows_of(config, experiment))
-        call = Call(transport, next_job(folder), received=Received(folder), now=doing)
+        call = Call(
+            transport, next_job(folder), received=Received(folder), now=doing, revoked=lambda: refusals(folder)
+        )
         keep_greetings(folder, _greet(call, config))
         for site, why in call.refused.items():
             events.write(
