@@ -23,6 +23,12 @@ app = typer.Typer(
     no_args_is_help=True, help="A site of a federation; its data stay on this machine.", rich_markup_mode="rich"
 )
 
+Metrics = Annotated[
+    int | None,
+    typer.Option(
+        "--metrics", min=1, max=65535, metavar="PORT", help="Serve metrics for Prometheus on 127.0.0.1 at this port."
+    ),
+]
 KitFolder = Annotated[
     Path,
     typer.Argument(
@@ -125,7 +131,7 @@ def check(kit_folder: KitFolder, as_json: Json = False) -> None:
 
 
 @app.command()
-def run(kit_folder: KitFolder) -> None:
+def run(kit_folder: KitFolder, metrics: Metrics = None) -> None:
     """Check, then take part until Ctrl-C or SIGTERM; for a service, too.
 
     Examples:
@@ -137,15 +143,22 @@ def run(kit_folder: KitFolder) -> None:
     with loading():
         from idiolect.core.rights import restrict
         from idiolect.deploy.nvflare.jobs import clean_jobs
+        from idiolect.deploy.nvflare.kits import certificate
         from idiolect.deploy.nvflare.processes import run as run_process
+        from idiolect.deploy.nvflare.processes import running
+        from idiolect.deploy.site.config import SiteConfig
+        from idiolect.deploy.site.monitor import SiteMonitor
     kit = _kit(kit_folder)
     _check(kit, may_wait=("connection",))
     restrict(kit.folder)  # what an older idiolect or another program has written there
     clean_jobs(kit)
-    print(f"site '{kit.name}' takes part; end with Ctrl-C", flush=True)
-    code = run_process(kit)
-    if code:
-        raise StoreError(f"the site's process has ended with status {code}; see {kit.folder / 'log.txt'}")
+    expires = certificate(kit).not_after
+    monitor = SiteMonitor(kit.site, SiteConfig.load(kit.site).alert, expires, lambda: running(kit))
+    with monitor.watching(metrics):
+        print(f"site '{kit.name}' takes part; end with Ctrl-C", flush=True)
+        code = run_process(kit)
+        if code:
+            raise StoreError(f"the site's process has ended with status {code}; see {kit.folder / 'log.txt'}")
 
 
 @app.command()

@@ -99,7 +99,7 @@ def certificates(folder: Path, own: Mapping[str, datetime]) -> dict[str, dict[st
         folder: the hub's.
         own: "hub" and "lead" -> the end of their certificates, as far as they are known.
     """
-    found: dict[str, str | datetime] = {who: end for who, end in own.items()}
+    found: dict[str, str | datetime] = dict(own.items())
     found |= {f"site {site}": said.get("expires", "") for site, said in greetings_of(folder).items()}
     values: dict[str, dict[str, Any]] = {}
     for who, end in found.items():

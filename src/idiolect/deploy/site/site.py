@@ -12,11 +12,13 @@ from typing import Any
 import numpy as np
 
 from idiolect.core.errors import DataError, IdiolectError, StoreError
+from idiolect.deploy.events import EventLog
 from idiolect.deploy.headers import Begun, Finished, Greeting, Met, Request, Scored
 from idiolect.deploy.messages import Message, Vectors, digest_of_request, part_of, under
 from idiolect.deploy.schema.summary import TableSummary, listing
 from idiolect.deploy.site.child import Child, Handle
 from idiolect.deploy.site.config import SiteConfig
+from idiolect.deploy.site.monitor import answered
 from idiolect.deploy.site.outbox import Outbox
 from idiolect.deploy.site.state import Fence, RunState, state_of
 from idiolect.deploy.terms import PROTOCOL, TRANSPORT, VERSION, Place, Terms
@@ -27,11 +29,14 @@ WAITING = 0.6
 
 
 class Site:
-    """One site. folder: holds its private states, log and models; trainer: computes, see `child.Child`."""
+    """One site. folder: holds its private states, log and models; trainer: computes, see `child.Child`.
+
+    expires: until when its certificate is valid, as text; "" without one. Each answer is an event in `events.jsonl`.
+    """
 
     def __init__(self, folder: Path, config: SiteConfig, trainer: Handle) -> None:
         self.folder, self.config, self.trainer = folder, config, trainer
-        self.outbox = Outbox(folder / "sent.jsonl")
+        self.outbox, self.events, self.expires = Outbox(folder / "sent.jsonl"), EventLog(folder, "site"), ""
         self._fence = Fence(folder / "state")
         self._tasks: dict[str, Callable[[_Call], Message]] = {
             "hello": self._hello,
@@ -45,7 +50,7 @@ class Site:
 
     def answer(self, message: Message, caller: str, peer: PeerTransport) -> Message:
         """Answer one call of the hub; an error is an answer with `error`. caller: as the transport knows it."""
-        task, asked = str(message.header.get("task")), dict[str, Any]()
+        task, asked, began = str(message.header.get("task")), dict[str, Any](), time.monotonic()
         try:
             call = _Call(message, peer, self.config.allow.seconds)
             self.config.allow.check_size(message, f"the hub's message ('{task}')")
@@ -67,8 +72,11 @@ class Site:
             if "summary" in answer.header:
                 about["listing"] = listing(TableSummary.from_dict(answer.header["summary"]))
             self.outbox.write(caller, task, answer, **about)
+            answered(self.events, caller, message, answer, time.monotonic() - began)
         except (StoreError, DataError) as error:
-            return self._without_paths(Message({"error": str(error)}))
+            unsent = self._without_paths(Message({"error": str(error)}))
+            answered(self.events, caller, message, unsent, time.monotonic() - began)
+            return unsent
         return answer
 
     def _without_paths(self, answer: Message) -> Message:
@@ -78,12 +86,14 @@ class Site:
         return Message({**answer.header, "error": answer.error.replace(f"{self.folder.absolute()}{os.sep}", "")})
 
     def close(self) -> None:
-        """End the trainer."""
+        """End the trainer, and close the log."""
         self.trainer.close()
+        self.events.close()
 
     def _hello(self, call: "_Call") -> Message:
         del call
-        return Greeting(name=self.config.name, protocol=PROTOCOL, version=VERSION).message()
+        about = {"expires": self.expires} if self.expires else {}
+        return Greeting(name=self.config.name, protocol=PROTOCOL, version=VERSION, **about).message()
 
     def _summary(self, call: "_Call") -> Message:
         """Sums and names of the site's columns, to agree on a schema; the log lists them in words."""
