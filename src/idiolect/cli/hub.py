@@ -250,6 +250,39 @@ def revoke(
 
 
 @app.command()
+def audit(
+    folder: HubFolder,
+    out: Annotated[Path, typer.Option("--out", "-o", parser=folder_path, metavar="DIR", help="A new folder.")],
+    site_logs: Annotated[
+        Path | None,
+        typer.Option(
+            "--site-logs", parser=folder_path, metavar="DIR", help="Logs that sites handed over: SITE/sent.jsonl."
+        ),
+    ] = None,
+    as_json: Json = False,
+) -> None:
+    """Write one folder for the data protection officer: who took part when, what was sent, terms, and refusals.
+
+    With --site-logs, each message in a site's log is compared with what the hub received, by hash.
+
+    Examples:
+    idiolect hub audit study -o audit
+    idiolect hub audit study -o audit --site-logs handed-over
+
+    Writes: report.md, report.html, copies of the logs, and ro-crate-metadata.json in DIR.
+    """
+    with loading():
+        from idiolect.deploy.hub.crate import write_audit
+    found = write_audit(folder, out, site_logs)
+    handed = [site for site, one in found.sites.items() if one.handed]
+    equal, differ = sum(one.equal for one in found.sites.values()), len(found.differences)
+    compared = f"logs compared of {', '.join(handed)}: {equal:,} messages are equal, {differ:,} differ"
+    lines = [f"audit: {out / 'report.md'}", compared if handed else "no site has handed over its log"]
+    value = {"audit": str(out), "compared": handed, "equal": equal, "differences": differ}
+    print_outcome(value, lines, as_json)
+
+
+@app.command()
 def stop(kit: HubKit, as_json: Json = False) -> None:
     """Stop the hub's process; 'idiolect hub run' resumes it.
 
