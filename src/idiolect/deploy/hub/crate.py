@@ -86,7 +86,7 @@ def report(audit: Audit) -> list[Section]:
     when = f"from {_time(audit.first)} to {_time(audit.last)} UTC" if audit.first else "no round has been done"
     intro = (
         f"{len(audit.sites)} sites and a hub trained models together, {when}: {answered} rounds in "
-        f"{len(audit.rounds)} runs. Rows stayed at the sites. {verdict}"
+        f"{len(audit.rounds)} runs. No message is a row. {verdict}"
     )
     return [
         Section(f"Audit of {name}", intro),
@@ -180,8 +180,8 @@ def _state(audit: Audit, site: str) -> str:
 def _sent(audit: Audit, handed: list[str]) -> list[Section]:
     rows = [row for site, one in audit.sites.items() for row in _site_rows(site, one)]
     text = (
-        "Messages and bytes of vectors per task, by the site's own log and by the hub's record. A message is never a "
-        "row of data. It is a model, a change of a model, or sums."
+        "Messages and bytes of vectors per task, by the site's own log and by the hub's record. Messages are models, "
+        "changes of models, and sums. What they can reveal of rows is not measured here."
     )
     vectors = [f"{site}: {', '.join(sorted(audit.sites[site].vectors))}" for site in handed]
     peers = [
