@@ -256,6 +256,7 @@ def _short(lines: Sequence[str]) -> list[str]:
 _STYLE = (
     "body{font:16px sans-serif;max-width:70em;margin:2em auto;padding:0 1em}td,th{padding:.2em .8em;text-align:left}"
 )
+_RIGHTS = "The data protection officer of the study decides who may read this folder."
 _ABOUT = {
     "report.md": ("The report in plain words", "text/markdown"),
     "report.html": ("The report as a page", "text/html"),
@@ -282,7 +283,11 @@ def _describe(audit: Audit, out: Path) -> None:
         crate.name = f"Audit of the federated study {study}"
         crate.description = "Who took part, what was sent, the terms, and refusals; the messages are not included."
         crate.datePublished = datetime.now(UTC)
-        crate.license = "The data protection officer of the study decides who may read this folder."
+        rights = {"@type": "CreativeWork", "name": "Confidential", "description": _RIGHTS}
+        crate.license = crate.add(ContextEntity(crate, "#rights", properties=rights))
+        hub = {"@type": "Organization", "name": f"The hub of {study}"}
+        crate.creator = crate.publisher = crate.add(ContextEntity(crate, "#hub", properties=hub))
+        crate.root_dataset["author"] = crate.publisher
         software = {"@type": "SoftwareApplication", "name": "idiolect", "version": VERSION}
         tool: Any = crate.add(ContextEntity(crate, "#idiolect", properties=software))
         sites: list[Any] = [
@@ -301,7 +306,7 @@ def _describe(audit: Audit, out: Path) -> None:
         action |= {"startTime": audit.first, "endTime": audit.last} if audit.first else {}
         done: Any = crate.add(ContextEntity(crate, "#training", properties=action))
         done["instrument"], done["participant"], done["result"] = tool, sites, files
-        crate.root_dataset["mentions"] = [done]
+        crate.root_dataset["mentions"] = done
         (out / "ro-crate-metadata.json").write_text(
             json.dumps(crate.metadata.generate(), indent=1, default=str), encoding="utf-8"
         )
