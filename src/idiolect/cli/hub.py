@@ -326,18 +326,38 @@ def add(
 def remove(
     folder: HubFolder,
     site: Annotated[str, typer.Argument(metavar="SITE", help="Its name.", show_default=False)],
+    kit: Annotated[
+        Path | None, typer.Option("--kit", parser=folder_path, metavar="KIT", help="The hub's kit.")
+    ] = None,
+    admin: Annotated[
+        Path | None,
+        typer.Option("--admin", parser=folder_path, metavar="KIT", help="The kit of the person who submits jobs."),
+    ] = None,
     as_json: Json = False,
 ) -> None:
-    """Let a site leave for good: it is never called again.
+    """Let a site leave for good: it is never called again, and its certificate is revoked.
 
     Examples:
     idiolect hub remove study east
-    idiolect hub remove study east --json
+    idiolect hub remove study east --kit kits/hub --admin kits/lead
 
-    Writes: hub.json in FOLDER.
+    Writes: hub.json and revoked.json in FOLDER.
     """
-    from idiolect.deploy.hub.create import remove_site
-
+    with loading():
+        from idiolect.deploy.hub.create import remove_site
+        from idiolect.deploy.hub.revoked import revoke as add_to_list
+        from idiolect.deploy.nvflare.revocation import enforce
+        from idiolect.deploy.nvflare.supervisor import hub_kits
+    require((kit is None) == (admin is None), "name both kits, --kit and --admin, or none")
+    kits = None if kit is None or admin is None else hub_kits(kit, admin)
     sites = remove_site(folder, site).present
-    message = f"site '{site}' is not called from the next job on; its private state and models stay with it"
-    print_outcome({"removed": site, "sites": list(sites)}, [message], as_json)
+    add_to_list(folder, site, "has left")
+    lines = [f"site '{site}' is not called from now on; its private state and models stay with it"]
+    if kits is None:
+        lines += [
+            "the hub's process refuses its certificate from the next 'idiolect hub run' on; --kit and --admin: now"
+        ]
+    else:
+        enforce(folder, kits.hub, kits.lead)
+        lines += ["the hub refuses its certificate from now on"]
+    print_outcome({"removed": site, "sites": list(sites)}, lines, as_json)

@@ -8,9 +8,10 @@ from idiolect.core.errors import ConfigError, StoreError
 from idiolect.deploy.headers import Request
 from idiolect.deploy.hub.calls import Call
 from idiolect.deploy.hub.revoked import FILE, is_revoked, refusals, revocations, revoke, revoked_names
+from idiolect.deploy.hub.run import run_hub
 from idiolect.deploy.messages import Message
 from idiolect.deploy.transport import InProcess
-from tests.deploy.federation import data_of, experiment_of, hub_of
+from tests.deploy.federation import data_of, experiment_of, hub_of, participation, sites_of
 
 
 @pytest.fixture
@@ -29,6 +30,23 @@ def test_a_site_is_revoked_once(hub):
     with pytest.raises(ConfigError, match="there is no site 'west'"):
         revoke(hub, "west")
     assert "its certificate was revoked on 20" in refusals(hub)["site-1"]
+
+
+def test_a_run_continues_without_a_site_that_is_revoked_in_its_middle(tmp_path):
+    """A round needs two answers of the three sites, and of the two that are left."""
+    data = data_of()
+    hub = hub_of(tmp_path / "hub", experiment_of(["fedavg"]), data, quorum=2)
+
+    class Revoking(InProcess):
+        def call(self, round, messages, *, deadline):
+            if round == 2:
+                revoke(hub, "site-3")
+            return super().call(round, messages, deadline=deadline)
+
+    run_hub(hub, Revoking(sites_of(tmp_path / "sites", data)))
+    answered = [(line["round"], len(line["answered"])) for line in participation(hub)]
+    assert answered == [(0, 3), (1, 3), (2, 3), (3, 2)]
+    assert "its certificate was revoked" in participation(hub)[-1]["missing"]["site-3"]
 
 
 @pytest.mark.parametrize("change", ["name", "cut", "empty", "kind"])

@@ -81,6 +81,10 @@ class Call:
     now: Now | None = None
     revoked: Callable[[], dict[str, str]] | None = None
 
+    def out(self) -> dict[str, str]:
+        """The sites that were revoked, and why they are not called; somebody may revoke one while the job runs."""
+        return {} if self.revoked is None else self.revoked()
+
     def __call__(
         self,
         requests: Mapping[str, Request],
@@ -92,8 +96,7 @@ class Call:
         """Send each site its request, and its vectors if it has any, with this job's next number."""
         self.number += 1
         ticket = {"job": self.job, "call": self.number, "round": round, "seconds": MARGIN * deadline}
-        if self.revoked is not None:  # somebody may be put on the list while the job runs
-            self.refused |= self.revoked()
+        self.refused |= self.out()
         reached = {*self.transport.sites} - {*self.refused}
         sent = {
             site: request.model_copy(update=ticket).message((vectors or {}).get(site))

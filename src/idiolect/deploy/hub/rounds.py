@@ -201,8 +201,9 @@ class HubRun:
         names = [self.roster.names[client] for client in cohort]
         alone = self.server.neighbours is None
         views = self.server.views(shared, cohort) if alone else {client: dict[str, Any]() for client in cohort}
-        here = [site for site in names if site not in self.config.left]
-        gone = {site: "has left" for site in names if site not in here}
+        out = dict.fromkeys(self.config.left, "has left") | self.call.out()
+        here = [site for site in names if site not in out]
+        gone = {site: out[site] for site in names if site in out}
         strangers = {site: why for site, why in self.refused.items() if site not in self.roster.counts}
         attempt = 0
         while True:

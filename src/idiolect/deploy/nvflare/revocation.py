@@ -5,6 +5,7 @@ also those of a running worker. The hub calls no revoked site either, see `hub.c
 """
 
 import contextlib
+import time
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -14,8 +15,9 @@ from idiolect.core.files import json_of
 from idiolect.deploy.hub.revoked import revoked_names
 from idiolect.deploy.nvflare.kits import Kit, write_json
 from idiolect.deploy.nvflare.processes import running
-from idiolect.deploy.nvflare.session import session
+from idiolect.deploy.nvflare.session import LostError, session
 
+_STARTING = 30.0  # seconds for a hub's process to answer
 ENGINE = "disabled_clients.json"
 """In the hub's kit; the engine reads it when it starts."""
 
@@ -37,12 +39,25 @@ def enforce(folder: Path, hub: Kit, lead: Kit | None = None) -> list[str]:
     if running(hub) is not None:
         if lead is None:
             raise ConfigError("the hub runs: name the kit of the person who submits jobs with --admin")
-        with session(lead) as opened:
-            for name in names:
-                opened.disable(name)
+        _drop(lead, names)
         return names
     write_json(hub.folder / ENGINE, {"disabled_clients": sorted({*names, *_disabled(hub)})})
     return names
+
+
+def _drop(lead: Kit, names: Sequence[str]) -> None:
+    """Let a hub that runs drop the sites; one that is starting gets some time."""
+    end = time.monotonic() + _STARTING
+    while True:
+        try:
+            with session(lead) as opened:
+                for name in names:
+                    opened.disable(name)
+                return
+        except LostError:
+            if time.monotonic() > end:
+                raise
+            time.sleep(0.5)
 
 
 def _disabled(hub: Kit) -> Sequence[str]:
