@@ -17,6 +17,7 @@ from idiolect.cli.options import (
     file_path,
     folder_path,
 )
+from idiolect.cli.renewal import InstallFile, RequestFile, renewed
 from idiolect.cli.stopping import stoppable, this_command
 from idiolect.cli.terminal import console, print_json, print_outcome
 from idiolect.core.errors import require
@@ -31,6 +32,13 @@ HubFolder = Annotated[
     ),
 ]
 HubKit = Annotated[Path, typer.Option("--kit", parser=folder_path, metavar="KIT", help="The hub's kit.")]
+OwnKit = Annotated[
+    Path | None, typer.Option("--kit", parser=folder_path, metavar="KIT", help="The hub's kit; with it at once.")
+]
+OwnAdmin = Annotated[
+    Path | None,
+    typer.Option("--admin", parser=folder_path, metavar="KIT", help="The kit of the person who submits jobs."),
+]
 AdminKit = Annotated[
     Path, typer.Option("--admin", parser=folder_path, metavar="KIT", help="The kit of the person who submits jobs.")
 ]
@@ -361,3 +369,62 @@ def remove(
         enforce(folder, kits.hub, kits.lead)
         lines += ["the hub refuses its certificate from now on"]
     print_outcome({"removed": site, "sites": list(sites)}, lines, as_json)
+
+
+@app.command()
+def renew(
+    kit_folder: Annotated[
+        Path,
+        typer.Argument(parser=folder_path, metavar="KIT", help="The hub's kit, or the lead's.", show_default=False),
+    ],
+    request: RequestFile = None,
+    install: InstallFile = None,
+    as_json: Json = False,
+) -> None:
+    """Renew the certificate of the hub or of the lead, before it expires; the key stays in the kit.
+
+    First --request writes a file for the holder of the federation's root key; 'idiolect hub sign' makes a
+    certificate of it, which --install puts into the kit.
+
+    Examples:
+    idiolect hub renew kits/hub --request hub.request
+    idiolect hub renew kits/hub --install hub.crt
+
+    Writes: the request, or the certificate in KIT; the old one stays beside it.
+    """
+    renewed(kit_folder, request, install, ("server", "admin"), as_json)
+
+
+@app.command()
+def sign(
+    request: Annotated[Path, typer.Argument(parser=file_path, metavar="REQUEST", help="Of 'renew --request'.")],
+    authority: Annotated[
+        Path,
+        typer.Option("--ca", parser=folder_path, metavar="DIR", help="The folder with rootCA.pem and rootCA.key."),
+    ],
+    out: Annotated[Path, typer.Option("--out", "-o", parser=file_path, metavar="FILE", help="The certificate.")],
+    folder: Annotated[
+        Path | None,
+        typer.Option(
+            "--hub", parser=folder_path, metavar="FOLDER", help="The hub's folder; its revoked sites get none."
+        ),
+    ] = None,
+    days: Annotated[int, typer.Option("--days", min=1, max=3650, metavar="N", help="Days that it is valid.")] = 1095,
+    as_json: Json = False,
+) -> None:
+    """Sign a renewed certificate with the root key, for the same name and the same key as the old one.
+
+    Examples:
+    idiolect hub sign north.request --ca ca -o north.crt
+    idiolect hub sign north.request --ca ca -o north.crt --hub study --days 365
+
+    Writes: the certificate.
+    """
+    with loading():
+        from idiolect.deploy.hub.revoked import revoked_names
+        from idiolect.deploy.nvflare.renewal import sign_request
+    revoked = frozenset[str]() if folder is None else revoked_names(folder)
+    check_output(out, request, option="-o")
+    name, until = sign_request(request, authority, out, days, revoked)
+    value = {"name": name, "certificate": str(out), "expires": until.isoformat()}
+    print_outcome(value, [f"certificate of '{name}', valid until {until:%Y-%m-%d}: {out}"], as_json)

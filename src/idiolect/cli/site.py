@@ -12,6 +12,7 @@ from rich.table import Table
 from rich.text import Text
 
 from idiolect.cli.options import Json, check_output, file_path, folder_path, names_in, one_table
+from idiolect.cli.renewal import InstallFile, RequestFile, renewed
 from idiolect.cli.terminal import console, print_json, print_outcome
 from idiolect.core.errors import StoreError, require, unknown
 from idiolect.core.loading import loading
@@ -159,6 +160,24 @@ def run(kit_folder: KitFolder, metrics: Metrics = None) -> None:
         code = run_process(kit)
         if code:
             raise StoreError(f"the site's process has ended with status {code}; see {kit.folder / 'log.txt'}")
+
+
+@app.command()
+def renew(
+    kit_folder: KitFolder, request: RequestFile = None, install: InstallFile = None, as_json: Json = False
+) -> None:
+    """Renew the site's certificate before it expires; the key stays in the kit.
+
+    First --request writes a file for the holder of the federation's root key, who makes a certificate of it with
+    'idiolect hub sign'. Then --install puts the certificate into the kit.
+
+    Examples:
+    idiolect site renew north --request north.request
+    idiolect site renew north --install north.crt
+
+    Writes: the request, or the certificate in KIT; the old one stays beside it.
+    """
+    renewed(kit_folder, request, install, ("client",), as_json)
 
 
 @app.command()
