@@ -20,7 +20,7 @@ from idiolect.cli.options import (
 from idiolect.cli.renewal import InstallFile, RequestFile, renewed
 from idiolect.cli.stopping import stoppable, this_command
 from idiolect.cli.terminal import console, print_json, print_outcome
-from idiolect.core.errors import require
+from idiolect.core.errors import ConfigError, require
 from idiolect.core.loading import loading
 
 app = typer.Typer(no_args_is_help=True, help="The hub of a federation; it receives no rows.", rich_markup_mode="rich")
@@ -243,6 +243,8 @@ def revoke(
     """
     with loading():
         from idiolect.deploy.events import EventLog
+        from idiolect.deploy.hub.config import HubConfig
+        from idiolect.deploy.hub.create import remove_site
         from idiolect.deploy.hub.revoked import revoke as add_to_list
         from idiolect.deploy.nvflare.revocation import enforce
         from idiolect.deploy.nvflare.supervisor import hub_kits
@@ -253,8 +255,13 @@ def revoke(
         log = EventLog(folder, "hub revoke")
         log.write("revoked", f"the certificate of '{site}' was revoked: {reason or 'no reason given'}", site=site)
         log.close()
-    message = f"the hub refuses the certificate of '{site}' from now on" if new else f"'{site}' was revoked before"
-    print_outcome({"revoked": names, "new": new}, [message], as_json)
+    lines = [f"the hub refuses the certificate of '{site}' from now on" if new else f"'{site}' was revoked before"]
+    if site not in HubConfig.load(folder).left:  # else a new run would wait for it
+        try:
+            remove_site(folder, site)
+        except ConfigError as error:
+            lines.append(f"it is still a site of the study, so that no new run begins: {error}")
+    print_outcome({"revoked": names, "new": new}, lines, as_json)
 
 
 @app.command()
@@ -390,7 +397,7 @@ def renew(
     idiolect hub renew kits/hub --request hub.request
     idiolect hub renew kits/hub --install hub.crt
 
-    Writes: the request, or the certificate in KIT; the old one stays beside it.
+    Writes: the request, or the certificate in KIT; the old one stays next to it.
     """
     renewed(kit_folder, request, install, ("server", "admin"), as_json)
 

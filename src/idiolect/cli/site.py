@@ -175,7 +175,7 @@ def renew(
     idiolect site renew north --request north.request
     idiolect site renew north --install north.crt
 
-    Writes: the request, or the certificate in KIT; the old one stays beside it.
+    Writes: the request, or the certificate in KIT; the old one stays next to it.
     """
     renewed(kit_folder, request, install, ("client",), as_json)
 

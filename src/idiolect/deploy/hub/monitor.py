@@ -1,4 +1,4 @@
-"""What a hub's command does beside its run: events, alerts, a line every few seconds, and metrics."""
+"""What a hub's command does during its run: events, alerts, a line every few seconds, and metrics."""
 
 import contextlib
 import os
@@ -21,7 +21,7 @@ from idiolect.deploy.hub.status import Ledger, certificates
 from idiolect.deploy.metrics import Measure, memory_of, serving
 
 LOOK, SILENCE, RARELY = 1.0, 8.0, 60.0
-"""Seconds between two looks at the folder, after which a line is due, and between two looks at disk and dates."""
+"""Seconds between two reads of the folder, after which a line is due, and between two checks of disk and dates."""
 LEAST_DISK = 200_000_000
 """Bytes; with less free space than this an alert says that the disk is full."""
 _WORDS = {
@@ -89,7 +89,7 @@ class Monitor:
             self.say(self.line())
 
     def line(self) -> str:
-        """What is going on now, in one line."""
+        """Return the state in one line."""
         done = f"{sum(self.ledger.done.values())} of {self.total} rounds done"
         waits = read_now(self.folder)
         if waits is None or not waits.get("task"):

@@ -102,7 +102,8 @@ def run_hub(folder: Path, transport: HubTransport) -> None:
 def _greet(call: Call, config: HubConfig) -> dict[str, Greeting]:
     """Ask every site which idiolect it has; those with another are not called in this job. Returns their answers."""
     greetings = dict[str, Greeting]()
-    got = call(dict.fromkeys(config.present, Request(task="hello")), round=0, deadline=config.starting)
+    hello = Request(task="hello", revoked=tuple(sorted(call.out())))
+    got = call(dict.fromkeys(config.present, hello), round=0, deadline=config.starting)
     for site, answer in got.replies.items():
         try:
             has = Greeting.of(answer, "its greeting")

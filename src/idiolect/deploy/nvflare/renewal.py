@@ -99,7 +99,7 @@ def sign_request(
 
 
 def install(kit: Kit, path: Path) -> Certificate:
-    """Put a renewed certificate into its kit; the old one stays beside it as NAME.crt.old.
+    """Put a renewed certificate into its kit; the old one stays next to it as NAME.crt.old.
 
     The kit's process uses it from its next start. Raises `StoreError` for the certificate of another key, name or
     root, or one that is not valid; the kit stays as it was.

@@ -1,4 +1,4 @@
-"""What a site notes and what `idiolect site run` does beside the site's process: events, alerts and metrics."""
+"""What a site notes and what `idiolect site run` does while the site's process runs: events, alerts and metrics."""
 
 import contextlib
 import os
@@ -18,7 +18,7 @@ from idiolect.deploy.messages import Message
 from idiolect.deploy.metrics import Measure, memory_of, serving
 
 LOOK, RARELY = 1.0, 60.0
-"""Seconds between two looks at the folder, and between two looks at disk and certificate."""
+"""Seconds between two reads of the folder, and between two checks of disk and certificate."""
 LEAST_DISK, WARN_DAYS = 200_000_000, 30
 
 

@@ -37,7 +37,7 @@ class Site:
     def __init__(self, folder: Path, config: SiteConfig, trainer: Handle) -> None:
         self.folder, self.config, self.trainer = folder, config, trainer
         self.outbox, self.events, self.expires = Outbox(folder / "sent.jsonl"), EventLog(folder, "site"), ""
-        self._fence = Fence(folder / "state")
+        self._fence, self._revoked = Fence(folder / "state"), frozenset[str]()
         self._tasks: dict[str, Callable[[_Call], Message]] = {
             "hello": self._hello,
             "summary": self._summary,
@@ -91,7 +91,7 @@ class Site:
         self.events.close()
 
     def _hello(self, call: "_Call") -> Message:
-        del call
+        self._revoked = frozenset(call.request.revoked)
         about = {"expires": self.expires} if self.expires else {}
         return Greeting(name=self.config.name, protocol=PROTOCOL, version=VERSION, **about).message()
 
@@ -150,7 +150,8 @@ class Site:
 
     def _met(self, call: "_Call", trained: Message) -> tuple[Message, Vectors]:
         """Exchange with the neighbours and mix: (what the hub receives, the state after the round)."""
-        neighbours = call.place.neighbours or {}
+        place = call.place.neighbours or {}
+        neighbours = {name: weight for name, weight in place.items() if name not in self._revoked}
         for name in neighbours:
             self.config.allow.check_neighbour(name)
         round = call.request.round
@@ -164,6 +165,7 @@ class Site:
         seconds = time.monotonic() - begun
         moved = sum(reply.size for reply in got.replies.values()), letter.size * len(neighbours)
         replies, refused = _fitting(got.replies, letter)
+        out = {name: "its certificate was revoked" for name in place if name in self._revoked}
         weights = np.array([weight if name in replies else 0.0 for name, weight in neighbours.items()], np.float32)
         nothing = Message({}, {name: np.zeros_like(vector) for name, vector in letter.vectors.items()})
         rows = [replies.get(name, nothing).vectors for name in neighbours]
@@ -173,7 +175,7 @@ class Site:
             weights = np.zeros(1, np.float32)
         vectors = {**under("message", trained.vectors), **others, "weights": weights}
         mixed = self._ask(call, "mix", vectors)
-        met = Met(exchange_seconds=seconds, exchanged=moved, missing={**got.missing, **refused})
+        met = Met(exchange_seconds=seconds, exchanged=moved, missing={**got.missing, **refused, **out})
         return (mixed, {}) if mixed.error else (met.message(), {**mixed.vectors, **under("private", trained.vectors)})
 
     def _evaluate(self, call: "_Call") -> Message:
@@ -197,7 +199,7 @@ class Site:
     def _expect(self, call: "_Call") -> None:
         """Take messages from the run's neighbours, as far as they are allowed here, and from nobody else."""
         allowed = self.config.allow.neighbours
-        near = call.place.neighbours or {}
+        near = [name for name in call.place.neighbours or {} if name not in self._revoked]
         call.peer.expect(call.terms.run, [name for name in near if "all" in allowed or name in allowed])
 
     def _kept(self, call: "_Call") -> Vectors:
