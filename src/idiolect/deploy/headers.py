@@ -41,7 +41,8 @@ class Request(Header):
 
     task: what to do. run, terms: what is trained; place: the site's place in it. used: the round in which the hub
     last used an answer of this site (-1: none). names: the models to score or to write. table: how to read the site's
-    table, before there is a schema. revoked: sites whose certificates the hub refuses, with its greeting. job, call, round, seconds: which call it is, and its deadline; see `hub.calls`.
+    table, before there is a schema. revoked: sites that the hub refuses, with its greeting. job, call, round,
+    seconds: which call it is, and its deadline; see `hub.calls`.
     """
 
     task: str

@@ -131,7 +131,12 @@ def test_sites_hand_over_their_logs_or_do_not(folder, tmp_path):
 def test_what_is_copied_and_what_is_told_of_revocation(folder):
     revoke(folder / "hub", "site-3", "key lost")
     (folder / "hub" / "events.jsonl.1").write_text("")
-    (folder / "sites" / "site-1" / "approvals.json").write_text("{}")
+    study = {"id": "t-1", "runs": []}
+    (folder / "hub" / "study.json").write_text(json.dumps(study))
+    for site, approved in {"site-1": study, "site-2": {**study, "rounds": 9}}.items():
+        entry = {"digest": "", "time": "2026-11-01T00:00:00.000+00:00", "revoked": "", "study": approved}
+        (folder / "sites" / site / "approvals.json").write_text(json.dumps({"version": 1, "approved": [entry]}))
+    (folder / "sites" / "site-3" / "approvals.json").write_text("{}")
     names = list(copied_files(folder / "hub", folder / "sites", ["site-1", "site-2"]))
     assert names.index("hub/events.jsonl.1") < names.index("hub/events.jsonl")
     assert {"hub/hub.json", "hub/received.jsonl", "hub/revoked.json", "sites/site-1/sent.jsonl"} <= {*names}
@@ -139,7 +144,11 @@ def test_what_is_copied_and_what_is_told_of_revocation(folder):
     assert not any("checkpoint" in name or "state" in name or "models" in name for name in names)
     audit = audit_of(folder / "hub", folder / "sites")
     assert [one["name"] for one in audit.revoked] == ["site-3"]
-    assert audit.approvals["site-1"] == ["approvals.json"]
+    assert audit.approvals == {
+        "site-1": ["approved t-1 at 2026-11-01T00:00:00 UTC: the hub's study"],
+        "site-2": ["approved t-1 at 2026-11-01T00:00:00 UTC: another content than the hub's study"],
+        "site-3": ["approvals.json cannot be read"],
+    }
     (folder / "hub" / "study.json").write_text("{")
     with pytest.raises(StoreError, match=r"cannot read .*study\.json"):
         audit_of(folder / "hub", None)

@@ -43,7 +43,7 @@ def test_lines_add_up_and_are_read_once(tmp_path):
     log.write(line(0, ["a", "b"], {}))
     log.write(line(1, ["a"], {"b": "late"}))
     assert len(ledger.read()) == 2
-    log.write(line(2, ["a"], {"b": "NaN"}, {"b": "NaN"}, rolled_back=True))
+    log.write(line(2, ["a"], {"b": "NaN"}, {"b": "NaN"}))
     log.write({"other": 1})
     assert len(ledger.read()) == 1
     assert ledger.read() == []
@@ -51,7 +51,10 @@ def test_lines_add_up_and_are_read_once(tmp_path):
     assert (b.rounds, b.missing, b.in_a_row, b.refused, b.reason) == (1, 2, 2, 1, "NaN")
     assert b.last == "2026-11-01T00:00:00.500+00:00"
     assert (ledger.sites["a"].bytes_up, ledger.sites["a"].seconds) == (15, 0.25)
-    assert (ledger.bytes_down, ledger.bytes_up, ledger.done, ledger.rolled_back) == (60, 30, {"r": 3}, 1)
+    assert (ledger.bytes_down, ledger.bytes_up, ledger.done, ledger.rolled_back) == (60, 30, {"r": 3}, 0)
+    log.write({"run": "r", "job": 1, "round": 3, "rollback": 2, "without": ["b"]})
+    ledger.read()
+    assert (ledger.done, ledger.rolled_back, ledger.last["round"]) == ({"r": 2}, 1, 2)
     log.write(line(3, ["b"], {}))
     ledger.read()
     assert (ledger.sites["b"].in_a_row, ledger.sites["b"].reason) == (0, "")

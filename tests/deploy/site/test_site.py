@@ -310,7 +310,8 @@ def test_a_revoked_neighbour_gets_and_gives_nothing(tmp_path):
     """Of a ring of four the hub has revoked one: the others mix without it, and the hub reads why."""
     data = data_of(sites=4)
     experiment = experiment_of([{"name": "dfedu", "graph": "ring"}], rounds=1, eval_every=1)
-    hub, sites = hub_of(tmp_path / "hub", experiment, data), sites_of(tmp_path / "sites", data)
+    hub = hub_of(tmp_path / "hub", experiment, data, deadline=6.0, starting=6.0)
+    sites = sites_of(tmp_path / "sites", data)
     revoke(hub, "site-2")
     sites["site-1"]._revoked = frozenset(["site-2"])
     with pytest.raises(QuorumError, match="site-2: its certificate was revoked"):

@@ -6,7 +6,7 @@ over. Both have the hashes of the same bytes, so nobody needs the messages.
 
 import shutil
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -115,7 +115,7 @@ def audit_of(folder: Path, logs: Path | None) -> Audit:
     versions = {site: said["version"] for site, said in greetings_of(folder).items()}
     study, revoked = _study(folder), revocations(folder)
     first, last = (times[0], times[-1]) if times else ("", "")
-    approvals = {} if logs is None else {site: _approvals(logs / site) for site in handed}
+    approvals = {} if logs is None else {site: _approvals(logs / site, study) for site in handed}
     return Audit(config, study, sites, differences, revoked, notable, versions, dict(reached), first, last, approvals)
 
 
@@ -149,7 +149,7 @@ def copy_files(files: dict[str, Path], out: Path) -> None:
 
 
 def _lines(path: Path) -> list[dict[str, Any]]:
-    return [line for line in Participation(path.parent).lines() if "run" in line and "round" in line]
+    return [line for line in Participation(path.parent).lines() if "answered" in line]
 
 
 def _event_files(folder: Path) -> list[Path]:
@@ -234,6 +234,16 @@ def _approval_files(folder: Path) -> list[Path]:
     return sorted(path for place in places for path in place.glob("approv*") if path.is_file())
 
 
-def _approvals(folder: Path) -> list[str]:
-    """The names of the files with a site's approvals."""
-    return [path.name for path in _approval_files(folder)]
+def _approvals(folder: Path, study: Mapping[str, Any] | None) -> list[str]:
+    """A line for each study that a site has approved; a file that cannot be read is a line, too."""
+    lines: list[str] = []
+    for path in _approval_files(folder):
+        try:
+            for one in json_of(path.read_bytes())["approved"]:
+                equal = study is not None and digest_of_values(one["study"]) == digest_of_values(study)
+                same = "the hub's study" if equal else "another content than the hub's study"
+                ended = f", revoked {one['revoked'][:19]}" if one.get("revoked") else ""
+                lines.append(f"approved {one['study']['id']} at {one['time'][:19]} UTC{ended}: {same}")
+        except (OSError, ValueError, KeyError, TypeError):
+            lines.append(f"{path.name} cannot be read")
+    return lines

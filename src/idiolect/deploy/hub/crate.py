@@ -167,7 +167,7 @@ def _terms(audit: Audit) -> Section:
         for key, of in one.terms.items():
             asked: dict[str, Any] = of["terms"]
             lines.append(f"{site} was asked for {asked['run']} at {_time(str(of['time']))} UTC: terms sha256 {key}")
-        lines += [f"{site} has handed over its approvals: {name}" for name in audit.approvals.get(site, ())]
+        lines += [f"{site}: {line}" for line in audit.approvals.get(site, ())]
     text = "The terms are the settings of each run: method, model, rounds. Equal hashes mean equal terms."
     return Section("Approved study and terms", text, lines=lines)
 

@@ -81,7 +81,11 @@ class Participation:
         except OSError as error:
             raise StoreError(f"cannot write {self.path}: {error.strerror or error}") from error
         if self.events is not None and "answered" in line:
-            _tell(self.events, line)
+            _report(self.events, line)
+        elif self.events is not None and "rollback" in line:
+            text = f"{line['run']}: rolled back from round {line['round'] + 1} to round {line['rollback']}"
+            about = {"run": line["run"], "without": line.get("without", [])}
+            self.events.write("rolled back", f"{text} without {', '.join(about['without'])}", "warning", **about)
 
     def lines(self) -> Iterator[dict[str, Any]]:
         """All lines; one that a crash has cut off is left out. Of a round that was repeated, the last line counts."""
@@ -97,7 +101,7 @@ class Participation:
         return found
 
 
-def _tell(events: EventLog, line: Mapping[str, Any]) -> None:
+def _report(events: EventLog, line: Mapping[str, Any]) -> None:
     """Write the events of a round."""
     about = {"run": line["run"], "round": line["round"] + 1, "job": line.get("job")}
     for site, why in line.get("refused", {}).items():

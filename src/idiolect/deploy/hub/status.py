@@ -61,11 +61,14 @@ class Ledger:
             return lines
 
     def _add(self, line: Mapping[str, Any]) -> None:
+        if "rollback" in line:  # the run continues from an earlier round, see `rounds`
+            self.rolled_back += 1
+            self.done[line["run"]] = int(line["rollback"])
+            return
         self.last = dict(line)
-        self.done[line["run"]] = max(self.done.get(line["run"], 0), int(line["round"]) + 1)
+        self.done[line["run"]] = int(line["round"]) + 1  # of a round that was repeated, the last line counts
         self.bytes_down += int(line.get("bytes_down", 0))
         self.bytes_up += int(line.get("bytes_up", 0))
-        self.rolled_back += bool(line.get("rolled_back"))
         for site in line.get("answered", ()):
             view = self.sites.setdefault(site, SiteView())
             view.rounds, view.in_a_row, view.reason = view.rounds + 1, 0, ""
