@@ -9,7 +9,6 @@ from idiolect.deploy.hub.config import HubConfig
 from tests.cli.bad_inputs import Bad
 from tests.cli.test_many_bad_inputs import complaints
 from tests.deploy.nvflare.made import site_kit
-from tests.deploy.nvflare.test_renewal import federation
 from tests.deploy.schema.tables import hospitals
 
 TOML = """
@@ -157,14 +156,3 @@ def test_status_audit_and_revocation_need_no_network(folder, commandline):
     (folder / "hub" / "revoked.json").write_text(text.replace("north", "south"))
     code, _, err = commandline("hub", "audit", "hub", "-o", "again")
     assert (code, "does not match its hash" in err, (folder / "again").exists()) == (1, True, False)
-
-
-def test_a_certificate_is_renewed_by_three_commands(folder, commandline):
-    kit, authority = federation(folder)
-    own = str(kit.folder)
-    code, out, err = commandline("site", "renew", own, "--request", "a.request")
-    assert (code, "it holds no key" in out) == (0, True), err
-    code, out, err = commandline("hub", "sign", "a.request", "--ca", authority, "-o", "a.crt", "--json")
-    assert (code, json.loads(out)["name"]) == (0, "site-1"), err
-    code, out, err = commandline("site", "renew", own, "--install", "a.crt")
-    assert (code, "used from the next start" in out) == (0, True), err

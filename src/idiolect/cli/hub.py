@@ -237,7 +237,7 @@ def revoke(
 
     Examples:
     idiolect hub revoke study east --kit kits/hub --admin kits/lead
-    idiolect hub revoke study east --kit kits/hub --admin kits/lead --reason "key lost"
+    idiolect hub revoke study east --kit hub --admin lead --reason "key lost"
 
     Writes: revoked.json in FOLDER, and the engine's list in the hub's kit.
     """
