@@ -1,5 +1,6 @@
 """An audit compares what sites sent with what the hub received, and tells every difference."""
 
+import json
 import shutil
 
 import pytest
