@@ -108,6 +108,15 @@ BAD = [
     (("hub", "add", "absent", "a"), "hub init"),
     (("hub", "remove", "absent", "a"), "hub init"),
     (("hub", "status", "absent", "--admin", "kit"), "hub init"),
+    (("hub", "status", "absent"), "hub init"),
+    (("hub", "audit", "absent", "-o", "x"), "hub init"),
+    (("hub", "revoke", "absent", "a", "--kit", "kit", "--admin", "kit"), "a hub's"),
+    (("hub", "remove", "absent", "a", "--kit", "kit"), "--admin"),
+    (("hub", "run", "absent", "--kit", "kit", "--admin", "kit", "--metrics", "0"), "--metrics"),
+    (("hub", "renew", "kit", "--request", "r"), "a hub's"),
+    (("hub", "sign", "absent.request", "--ca", "nowhere", "-o", "x.crt"), "nowhere"),
+    (("site", "renew", "kit"), "--request"),
+    (("site", "renew", "kit", "--install", "absent.crt"), "absent.crt"),
     (("hub", "run", "absent", "--kit", "kit", "--admin", "kit"), "hub init"),
     (("hub", "stop", "--kit", "kit"), "a hub's"),
     (("hub", "stop", "--kit", "absent"), "no kit"),
@@ -130,3 +139,23 @@ def test_one_clear_line_and_nothing_left(arguments, words, commandline, monkeypa
     site_kit(tmp_path / "kit")
     told = complaints(commandline, tmp_path, Bad(arguments, FILES, words=words))
     assert not told, "; ".join(told)
+
+
+def test_status_audit_and_revocation_need_no_network(folder, commandline):
+    pytest.importorskip("rocrate")
+    assert commandline("hub", "init", "hub", "e.toml", "--sites", "north,south,east", "--agree")[0] == 0
+    code, out, err = commandline("hub", "status", "hub", "--json")
+    assert (code, json.loads(out)["rounds"]) == (0, {"done": 0, "total": 2, "runs": {}}), err
+    code, out, err = commandline("hub", "remove", "hub", "north")
+    assert (code, "the next 'idiolect hub run'" in out) == (0, True), err
+    code, out, _ = commandline("hub", "status", "hub")
+    assert (code, "north (left, revoked)" in out, "rounds done: 0 of 2" in out) == (0, True, True)
+    code, out, err = commandline("hub", "audit", "hub", "-o", "audit", "--json")
+    assert (code, json.loads(out)["compared"]) == (0, []), err
+    assert "north" in (folder / "audit" / "report.md").read_text()
+    code, _, err = commandline("hub", "audit", "hub", "-o", "audit")
+    assert (code, "is not empty" in err, err.count("\n")) == (1, True, 1)
+    text = (folder / "hub" / "revoked.json").read_text()
+    (folder / "hub" / "revoked.json").write_text(text.replace("north", "south"))
+    code, _, err = commandline("hub", "audit", "hub", "-o", "again")
+    assert (code, "does not match its hash" in err, (folder / "again").exists()) == (1, True, False)

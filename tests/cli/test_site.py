@@ -2,6 +2,7 @@
 
 import json
 import os
+import shutil
 import signal
 import subprocess
 import sys
@@ -111,6 +112,15 @@ def kits(tmp_path):
         stop(kit)
 
 
+def handed_over(folder, kits):
+    """The logs that the sites hand over for an audit."""
+    for name, kit in kits.sites.items():
+        target = folder / "logs" / name
+        target.mkdir(parents=True)
+        shutil.copy(kit.folder / "idiolect" / "sent.jsonl", target)
+    return folder / "logs"
+
+
 @pytest.mark.second
 def test_the_whole_sequence(tmp_path, kits, table):
     environment = {**os.environ, "PYTHONPATH": str(SOURCE), "HOME": str(tmp_path)}
@@ -147,7 +157,14 @@ def test_the_whole_sequence(tmp_path, kits, table):
         assert (hub / "schema.json").is_file()
         code, out, err = call("hub", "status", hub, "--admin", admin, "--json")
         told = json.loads(out)
-        assert (told["rounds"], told["of"], told["sites"]) == (2, 2, {"north": True, "south": True}), err
+        assert (told["rounds"]["done"], told["rounds"]["total"]) == (2, 2), err
+        assert {site: of["registered"] for site, of in told["sites"].items()} == {"north": True, "south": True}
+        assert {"lead", "site north", "site south"} <= {*told["certificates"]}
+        code, out, err = call(
+            "hub", "audit", hub, "-o", tmp_path / "audit", "--site-logs", handed_over(tmp_path, kits)
+        )
+        assert code == 0, err
+        assert json.loads((tmp_path / "audit" / "differences.json").read_text()) == []
         code, out, err = call("site", "check", kits.sites["north"].folder)
         assert (code, out.count("✓")) == (0, 7), (out, err)
         (row,) = json.loads(call("site", "approvals", kits.sites["north"].folder, "--json")[1])["approvals"]

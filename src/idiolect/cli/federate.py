@@ -59,6 +59,9 @@ def federate(
     with loading():
         from idiolect.cli.federation import experiment_of, recorded, shown
         from idiolect.cli.inputs import inputs_of
+        from idiolect.deploy.hub.config import HubConfig
+        from idiolect.deploy.hub.monitor import Monitor
+        from idiolect.deploy.hub.run import progress
         from idiolect.deploy.nvflare.local_federation import run_here
         from idiolect.deploy.this_machine import approval_line, divided, forget_samples, prepare, run_quick
         from idiolect.report.trackers.tracking import tracked, trackers_of
@@ -77,9 +80,12 @@ def federate(
         site_names = prepare(target, experiment, data, deadline=deadline, quorum=quorum)
         with shown(experiment, target) as display:
             display.console.print(approval_line(target), soft_wrap=True)
-            if quick:
-                run_quick(target, site_names, data)
-                forget_samples(target)
-            else:
-                run_here(target, site_names, data, display.console.print)
+            monitor = Monitor(target, HubConfig.load(target), progress(target)[1], display.say)
+            with monitor.watching():
+                monitor.report(f"starting {len(site_names)} sites")
+                if quick:
+                    run_quick(target, site_names, data)
+                    forget_samples(target)
+                else:
+                    run_here(target, site_names, data, monitor.report)
         recorded(target, this_command(), as_json)

@@ -17,9 +17,10 @@ from idiolect.cli.options import (
     file_path,
     folder_path,
 )
+from idiolect.cli.renewal import InstallFile, RequestFile, renewed
 from idiolect.cli.stopping import stoppable, this_command
 from idiolect.cli.terminal import console, print_json, print_outcome
-from idiolect.core.errors import require
+from idiolect.core.errors import ConfigError, require
 from idiolect.core.loading import loading
 
 app = typer.Typer(no_args_is_help=True, help="The hub of a federation; it receives no rows.", rich_markup_mode="rich")
@@ -31,8 +32,21 @@ HubFolder = Annotated[
     ),
 ]
 HubKit = Annotated[Path, typer.Option("--kit", parser=folder_path, metavar="KIT", help="The hub's kit.")]
+OwnKit = Annotated[
+    Path | None, typer.Option("--kit", parser=folder_path, metavar="KIT", help="The hub's kit; with it at once.")
+]
+OwnAdmin = Annotated[
+    Path | None,
+    typer.Option("--admin", parser=folder_path, metavar="KIT", help="The kit of the person who submits jobs."),
+]
 AdminKit = Annotated[
     Path, typer.Option("--admin", parser=folder_path, metavar="KIT", help="The kit of the person who submits jobs.")
+]
+Metrics = Annotated[
+    int | None,
+    typer.Option(
+        "--metrics", min=1, max=65535, metavar="PORT", help="Serve metrics for Prometheus on 127.0.0.1 at this port."
+    ),
 ]
 LAST = 5
 """Rounds of which the status names the missing sites."""
@@ -109,6 +123,7 @@ def run(
     folder: HubFolder,
     kit: HubKit,
     admin: AdminKit,
+    metrics: Metrics = None,
     mlflow: MLflowTo = None,
     tensorboard: TensorBoardTo = None,
     as_json: Json = False,
@@ -124,28 +139,51 @@ def run(
     with loading():
         from idiolect.cli.federation import recorded, shown
         from idiolect.deploy.hub.config import HubConfig
+        from idiolect.deploy.hub.monitor import Monitor
         from idiolect.deploy.hub.plan import change_lines, current_study
-        from idiolect.deploy.hub.run import experiment_for
+        from idiolect.deploy.hub.run import experiment_for, progress
+        from idiolect.deploy.nvflare.kits import certificate
+        from idiolect.deploy.nvflare.processes import running
+        from idiolect.deploy.nvflare.revocation import enforce
         from idiolect.deploy.nvflare.supervisor import hub_kits, served, watch_of
         from idiolect.report.trackers.tracking import tracked, trackers_of
     config = HubConfig.load(folder)
     experiment, kits = experiment_for(config), hub_kits(kit, admin)
+    own = {"hub": certificate(kits.hub).not_after, "lead": certificate(kits.lead).not_after}
     with stoppable(folder), tracked(folder, trackers_of(mlflow, tensorboard)):
         changes = change_lines(folder, *current_study(folder))  # hub.json may have been changed by hand
-        with served(folder, kits), shown(experiment, folder) as display:
+        with shown(experiment, folder) as display:
             for line in changes:
                 display.console.print(Text(line), soft_wrap=True)
-            watch_of(folder, kits, display.console.print).run()
+            monitor = Monitor(
+                folder, config, progress(folder)[1], display.say, own=own, pid=lambda: running(kits.hub)
+            )
+            with monitor.watching(metrics):
+                monitor.report("starting the hub's process")
+                enforce(folder, kits.hub, kits.lead)
+                with served(folder, kits):
+                    watch_of(folder, kits, monitor.report).run()
         recorded(folder, this_command(), as_json)
 
 
 @app.command()
-def status(folder: HubFolder, admin: AdminKit, as_json: Json = False) -> None:
-    """Tell which sites are registered, whether a job runs, the rounds done, and who was missing and why.
+def status(
+    folder: HubFolder,
+    admin: Annotated[
+        Path | None,
+        typer.Option(
+            "--admin", parser=folder_path, metavar="KIT", help="Ask the hub, too: the kit of who submits jobs."
+        ),
+    ] = None,
+    as_json: Json = False,
+) -> None:
+    """Show the rounds done, who was missing and why, certificates, and what the hub waits for now.
+
+    With --admin: also which sites are registered, and whether a job runs.
 
     Examples:
+    idiolect hub status study --json
     idiolect hub status study --admin kits/lead@example.org
-    idiolect hub status study --admin kits/lead@example.org --json
 
     Writes: nothing.
     """
@@ -153,36 +191,118 @@ def status(folder: HubFolder, admin: AdminKit, as_json: Json = False) -> None:
         from idiolect.deploy.hub.config import HubConfig
         from idiolect.deploy.hub.journal import Participation
         from idiolect.deploy.hub.run import progress
-        from idiolect.deploy.nvflare.kits import read_kit, require_kind
+        from idiolect.deploy.hub.status import Ledger, status_of
+        from idiolect.deploy.nvflare.kits import certificate, read_kit, require_kind
         from idiolect.deploy.nvflare.session import session
     config = HubConfig.load(folder)
-    done, total = progress(folder)
-    kit = read_kit(admin)
-    require_kind(kit, "admin")
-    with session(kit) as opened:
-        found = opened.status()
-    here = {site: site in found.sites for site in config.present}
-    last = list(Participation(folder).lines())[-LAST:]
-    missing: list[dict[str, Any]] = [
-        {"run": line["run"], "round": int(line["round"]) + 1, "missing": line["missing"]} for line in last
-    ]
-    values: dict[str, Any] = {"sites": here, "left": list(config.left), "jobs": list(found.running)}
-    values |= {"rounds": done, "of": total, "last": missing, "agreed": config.kind is not None}
+    total, own, registered, jobs = progress(folder)[1], {}, None, None
+    if admin is not None:
+        kit = read_kit(admin)
+        require_kind(kit, "admin")
+        own["lead"] = certificate(kit).not_after
+        with session(kit) as opened:
+            found = opened.status()
+        registered, jobs = {site: site in found.sites for site in config.present}, list(found.running)
+    values = status_of(folder, config, total, Ledger(folder), registered=registered, jobs=jobs, own=own)
     if as_json:
         print_json(values)
         return
-    print(f"sites: {', '.join(f'{s} ({_word(on)})' for s, on in here.items())}")
-    print(f"jobs running: {', '.join(found.running) or 'none'}")
-    print(f"rounds done: {done} of {total}")
-    if config.kind is None:
-        print("the sites have not agreed on a schema yet")
-    for line in missing:
-        for site, why in line["missing"].items():
-            console().print(Text(f"{line['run']}, round {line['round']}: {site}: {why}"), soft_wrap=True)
+    lines = [f"sites: {', '.join(_site(name, of) for name, of in values['sites'].items())}"]
+    lines += [] if jobs is None else [f"jobs running: {', '.join(jobs) or 'none'}"]
+    lines += [f"rounds done: {values['rounds']['done']} of {total}"]
+    lines += [] if values["agreed"] else ["the sites have not agreed on a schema yet"]
+    lines += [
+        f"certificate of {who}: {of['days']:.0f} days left" + (", renew it" if of["warn"] else "")
+        for who, of in values["certificates"].items()
+    ]
+    if (waits := values["now"]) is not None:
+        lines += [f"waiting for {', '.join(waits['sites'])} since {waits['time'][:19]} UTC: {waits['task']}"]
+    for line in list(Participation(folder).lines())[-LAST:]:
+        where = f"{line['run']}, round {line['round'] + 1}"
+        lines += [f"{where}: {site}: {why}" for site, why in line["missing"].items()]
+    for line in lines:
+        console().print(Text(line), soft_wrap=True)
 
 
-def _word(registered: bool) -> str:
-    return "registered" if registered else "not registered"
+def _site(name: str, of: dict[str, Any]) -> str:
+    """A site with what there is to say of it."""
+    words = {"left": of["left"], "revoked": of["revoked"], "registered": of["registered"] is True}
+    words |= {"not registered": of["registered"] is False and not of["left"]}
+    said = [word for word, holds in words.items() if holds]
+    return f"{name} ({', '.join(said)})" if said else name
+
+
+@app.command()
+def revoke(
+    folder: HubFolder,
+    site: Annotated[str, typer.Argument(metavar="SITE", help="Its name.", show_default=False)],
+    kit: HubKit,
+    admin: AdminKit,
+    reason: Annotated[str, typer.Option("--reason", metavar="TEXT", help="Why, for the audit.")] = "",
+    as_json: Json = False,
+) -> None:
+    """Refuse a site's certificate from now on: it cannot connect, and a hub that runs drops it at once.
+
+    Examples:
+    idiolect hub revoke study east --kit kits/hub --admin kits/lead
+    idiolect hub revoke study east --kit hub --admin lead --reason "key lost"
+
+    Writes: revoked.json in FOLDER, and the engine's list in the hub's kit.
+    """
+    with loading():
+        from idiolect.deploy.events import EventLog
+        from idiolect.deploy.hub.config import HubConfig
+        from idiolect.deploy.hub.create import remove_site
+        from idiolect.deploy.hub.revoked import revoke as add_to_list
+        from idiolect.deploy.nvflare.revocation import enforce
+        from idiolect.deploy.nvflare.supervisor import hub_kits
+    kits = hub_kits(kit, admin)
+    new = add_to_list(folder, site, reason)
+    names = enforce(folder, kits.hub, kits.lead)
+    if new:
+        log = EventLog(folder, "hub revoke")
+        log.write("revoked", f"the certificate of '{site}' was revoked: {reason or 'no reason given'}", site=site)
+        log.close()
+    lines = [f"the hub refuses the certificate of '{site}' from now on" if new else f"'{site}' was revoked before"]
+    if site not in HubConfig.load(folder).left:  # else a new run would wait for it
+        try:
+            remove_site(folder, site)
+        except ConfigError as error:
+            lines.append(f"it is still a site of the study, so that no new run begins: {error}")
+    print_outcome({"revoked": names, "new": new}, lines, as_json)
+
+
+@app.command()
+def audit(
+    folder: HubFolder,
+    out: Annotated[Path, typer.Option("--out", "-o", parser=folder_path, metavar="DIR", help="A new folder.")],
+    site_logs: Annotated[
+        Path | None,
+        typer.Option(
+            "--site-logs", parser=folder_path, metavar="DIR", help="Logs that sites handed over: SITE/sent.jsonl."
+        ),
+    ] = None,
+    as_json: Json = False,
+) -> None:
+    """Write one folder for the data protection officer: who took part when, what was sent, terms, and refusals.
+
+    With --site-logs, each message in a site's log is compared with what the hub received, by hash.
+
+    Examples:
+    idiolect hub audit study -o audit
+    idiolect hub audit study -o audit --site-logs handed-over
+
+    Writes: report.md, report.html, copies of the logs, and ro-crate-metadata.json in DIR.
+    """
+    with loading():
+        from idiolect.deploy.hub.crate import write_audit
+    found = write_audit(folder, out, site_logs)
+    handed = [site for site, one in found.sites.items() if one.handed]
+    equal, differ = sum(one.equal for one in found.sites.values()), len(found.differences)
+    compared = f"logs compared of {', '.join(handed)}: {equal:,} messages are equal, {differ:,} differ"
+    lines = [f"audit: {out / 'report.md'}", compared if handed else "no site has handed over its log"]
+    value = {"audit": str(out), "compared": handed, "equal": equal, "differences": differ}
+    print_outcome(value, lines, as_json)
 
 
 @app.command()
@@ -233,22 +353,99 @@ def add(
 def remove(
     folder: HubFolder,
     site: Annotated[str, typer.Argument(metavar="SITE", help="Its name.", show_default=False)],
+    kit: Annotated[
+        Path | None, typer.Option("--kit", parser=folder_path, metavar="KIT", help="The hub's kit.")
+    ] = None,
+    admin: Annotated[
+        Path | None,
+        typer.Option("--admin", parser=folder_path, metavar="KIT", help="The kit of the person who submits jobs."),
+    ] = None,
     as_json: Json = False,
 ) -> None:
-    """Let a site leave for good: it is never called again.
+    """Let a site leave for good: it is never called again, and its certificate is revoked.
 
     Examples:
     idiolect hub remove study east
-    idiolect hub remove study east --json
+    idiolect hub remove study east --kit kits/hub --admin kits/lead
 
-    Writes: hub.json and study.json in FOLDER; every site must approve the study again.
+    Writes: hub.json, study.json and revoked.json in FOLDER; every site must approve the study again.
     """
     with loading():
         from idiolect.deploy.hub.create import remove_site
         from idiolect.deploy.hub.plan import change_lines
+        from idiolect.deploy.hub.revoked import revoke as add_to_list
+        from idiolect.deploy.nvflare.revocation import enforce
+        from idiolect.deploy.nvflare.supervisor import hub_kits
+    require((kit is None) == (admin is None), "name both kits, --kit and --admin, or none")
+    kits = None if kit is None or admin is None else hub_kits(kit, admin)
     now = remove_site(folder, site)
-    lines = [
-        f"site '{site}' is not called from the next job on; its private state and models stay with it",
-        *change_lines(folder, now.study, now.differences),
-    ]
+    add_to_list(folder, site, "has left")
+    lines = [f"site '{site}' is not called from now on; its private state and models stay with it"]
+    lines += change_lines(folder, now.study, now.differences)
+    if kits is None:
+        lines += [
+            "the hub's process refuses its certificate from the next 'idiolect hub run' on; --kit and --admin: now"
+        ]
+    else:
+        enforce(folder, kits.hub, kits.lead)
+        lines += ["the hub refuses its certificate from now on"]
     print_outcome({"removed": site, "sites": list(now.config.present), "digest": now.study.digest}, lines, as_json)
+
+
+@app.command()
+def renew(
+    kit_folder: Annotated[
+        Path,
+        typer.Argument(parser=folder_path, metavar="KIT", help="The hub's kit, or the lead's.", show_default=False),
+    ],
+    request: RequestFile = None,
+    install: InstallFile = None,
+    as_json: Json = False,
+) -> None:
+    """Renew the certificate of the hub or of the lead, before it expires; the key stays in the kit.
+
+    First --request writes a file for the holder of the federation's root key; 'idiolect hub sign' makes a
+    certificate of it, which --install puts into the kit.
+
+    Examples:
+    idiolect hub renew kits/hub --request hub.request
+    idiolect hub renew kits/hub --install hub.crt
+
+    Writes: the request, or the certificate in KIT; the old one stays next to it.
+    """
+    renewed(kit_folder, request, install, ("server", "admin"), as_json)
+
+
+@app.command()
+def sign(
+    request: Annotated[Path, typer.Argument(parser=file_path, metavar="REQUEST", help="Of 'renew --request'.")],
+    authority: Annotated[
+        Path,
+        typer.Option("--ca", parser=folder_path, metavar="DIR", help="The folder with rootCA.pem and rootCA.key."),
+    ],
+    out: Annotated[Path, typer.Option("--out", "-o", parser=file_path, metavar="FILE", help="The certificate.")],
+    folder: Annotated[
+        Path | None,
+        typer.Option(
+            "--hub", parser=folder_path, metavar="FOLDER", help="The hub's folder; its revoked sites get none."
+        ),
+    ] = None,
+    days: Annotated[int, typer.Option("--days", min=1, max=3650, metavar="N", help="Days that it is valid.")] = 1095,
+    as_json: Json = False,
+) -> None:
+    """Sign a renewed certificate with the root key, for the same name and the same key as the old one.
+
+    Examples:
+    idiolect hub sign north.request --ca ca -o north.crt
+    idiolect hub sign north.request --ca ca -o north.crt --hub study --days 365
+
+    Writes: the certificate.
+    """
+    with loading():
+        from idiolect.deploy.hub.revoked import revoked_names
+        from idiolect.deploy.nvflare.renewal import sign_request
+    revoked = frozenset[str]() if folder is None else revoked_names(folder)
+    check_output(out, request, option="-o")
+    name, until = sign_request(request, authority, out, days, revoked)
+    value = {"name": name, "certificate": str(out), "expires": until.isoformat()}
+    print_outcome(value, [f"certificate of '{name}', valid until {until:%Y-%m-%d}: {out}"], as_json)

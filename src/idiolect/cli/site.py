@@ -13,6 +13,7 @@ from rich.text import Text
 
 from idiolect.cli.approvals import approvals, approve, revoke
 from idiolect.cli.options import Json, check_output, file_path, folder_path, names_in, one_table
+from idiolect.cli.renewal import InstallFile, RequestFile, renewed
 from idiolect.cli.terminal import console, print_json, print_outcome
 from idiolect.core.errors import StoreError, require, unknown
 from idiolect.core.loading import loading
@@ -28,6 +29,12 @@ app.command()(approve)
 app.command()(approvals)
 app.command()(revoke)
 
+Metrics = Annotated[
+    int | None,
+    typer.Option(
+        "--metrics", min=1, max=65535, metavar="PORT", help="Serve metrics for Prometheus on 127.0.0.1 at this port."
+    ),
+]
 KitFolder = Annotated[
     Path,
     typer.Argument(
@@ -131,7 +138,7 @@ def check(kit_folder: KitFolder, as_json: Json = False) -> None:
 
 
 @app.command()
-def run(kit_folder: KitFolder) -> None:
+def run(kit_folder: KitFolder, metrics: Metrics = None) -> None:
     """Check, then take part until Ctrl-C or SIGTERM; for a service, too.
 
     Examples:
@@ -143,15 +150,40 @@ def run(kit_folder: KitFolder) -> None:
     with loading():
         from idiolect.core.rights import restrict
         from idiolect.deploy.nvflare.jobs import clean_jobs
+        from idiolect.deploy.nvflare.kits import certificate
         from idiolect.deploy.nvflare.processes import run as run_process
+        from idiolect.deploy.nvflare.processes import running
+        from idiolect.deploy.site.config import SiteConfig
+        from idiolect.deploy.site.monitor import SiteMonitor
     kit = _kit(kit_folder)
     _check(kit, may_wait=("connection",))
     restrict(kit.folder)  # what an older idiolect or another program has written there
     clean_jobs(kit)
-    print(f"site '{kit.name}' takes part; end with Ctrl-C", flush=True)
-    code = run_process(kit)
-    if code:
-        raise StoreError(f"the site's process has ended with status {code}; see {kit.folder / 'log.txt'}")
+    expires = certificate(kit).not_after
+    monitor = SiteMonitor(kit.site, SiteConfig.load(kit.site).alert, expires, lambda: running(kit))
+    with monitor.watching(metrics):
+        print(f"site '{kit.name}' takes part; end with Ctrl-C", flush=True)
+        code = run_process(kit)
+        if code:
+            raise StoreError(f"the site's process has ended with status {code}; see {kit.folder / 'log.txt'}")
+
+
+@app.command()
+def renew(
+    kit_folder: KitFolder, request: RequestFile = None, install: InstallFile = None, as_json: Json = False
+) -> None:
+    """Renew the site's certificate before it expires; the key stays in the kit.
+
+    First --request writes a file for the holder of the federation's root key, who makes a certificate of it with
+    'idiolect hub sign'. Then --install puts the certificate into the kit.
+
+    Examples:
+    idiolect site renew north --request north.request
+    idiolect site renew north --install north.crt
+
+    Writes: the request, or the certificate in KIT; the old one stays next to it.
+    """
+    renewed(kit_folder, request, install, ("client",), as_json)
 
 
 @app.command()

@@ -41,8 +41,9 @@ class Request(Header):
 
     task: what to do. run, terms: what is trained; place: the site's place in it. used: the round in which the hub
     last used an answer of this site (-1: none). study, approved: the id and the digest of a study, in a call without
-    terms. names: the models to score or to write. table: how to read the site's
-    table, before there is a schema. job, call, round, seconds: which call it is, and its deadline; see `hub.calls`.
+    terms. names: the models to score or to write. table: how to read the site's table, before there is a schema.
+    revoked: sites that the hub refuses, with its greeting. job, call, round, seconds: which call it is, and its
+    deadline; see `hub.calls`.
     """
 
     task: str
@@ -54,6 +55,7 @@ class Request(Header):
     approved: str = ""
     names: tuple[str, ...] = ()
     table: dict[str, Any] = Field(default_factory=dict[str, Any])
+    revoked: tuple[str, ...] = ()
     job: Whole = 0
     call: Whole = 0
     round: Whole = 0
@@ -83,12 +85,16 @@ _TRAINER = ("terms", "place", "round", "names", "table")
 
 
 class Greeting(Header):
-    """A site's answer to "hello"; one of another version may say more."""
+    """A site's answer to "hello"; one of another version may say more.
+
+    expires: until when its certificate is valid, as text in UTC; "" if the site has none.
+    """
 
     model_config = ConfigDict(frozen=True, extra="ignore")
     name: str
     protocol: int
     version: str
+    expires: str = Field(default="", max_length=40)
 
 
 class Joined(Header):

@@ -6,7 +6,7 @@ This module needs only NumPy, so that the process which talks to the network hol
 import hashlib
 import json
 import os
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -128,10 +128,15 @@ def read_message(path: Path) -> Message | None:
 
 def append_line(path: Path, line: Mapping[str, Any]) -> None:
     """Add a line, durably, to a file that only its owner may read. Raises `OSError` if it cannot be written."""
+    append_lines(path, [line])
+
+
+def append_lines(path: Path, lines: Iterable[Mapping[str, Any]]) -> None:
+    """Add lines as `append_line` does, all at once."""
     with open(path, "a+b", opener=private) as file:
         if file.tell() and (file.seek(-1, os.SEEK_END), file.read(1))[1] != b"\n":
             file.write(b"\n")  # a crash has cut off the last line: it must not swallow this one
-        file.write(json.dumps(line).encode() + b"\n")
+        file.write(b"".join(json.dumps(line).encode() + b"\n" for line in lines))
         file.flush()
         os.fsync(file.fileno())
 

@@ -23,11 +23,15 @@ class QuorumError(IdiolectError):
 
 @dataclass(frozen=True)
 class Replies:
-    """Who answered, and why the others did not. sent: those to whom a message went out at all."""
+    """Who answered, and why the others did not.
+
+    sent: those to whom a message went out at all; seconds: site -> from the call until its answer was here.
+    """
 
     replies: dict[str, Message] = field(default_factory=dict[str, Message])
     missing: dict[str, str] = field(default_factory=dict[str, str])
     sent: frozenset[str] = frozenset()
+    seconds: Mapping[str, float] = field(default_factory=dict[str, float])
 
     def require(self, quorum: int, what: str) -> "Replies":
         """These replies. Raises `QuorumError` if they are fewer than `quorum`."""
@@ -69,10 +73,13 @@ class PeerTransport(Protocol):
         ...
 
 
-def split_errors(answers: Mapping[str, Message], missing: Mapping[str, str]) -> Replies:
-    """Count replies with an error as missing."""
+def split_errors(
+    answers: Mapping[str, Message], missing: Mapping[str, str], seconds: Mapping[str, float] | None = None
+) -> Replies:
+    """Count replies with an error as missing. seconds: see `Replies`."""
     errors = {site: answer.error for site, answer in answers.items() if answer.error}
-    return Replies({s: a for s, a in answers.items() if not a.error}, {**missing, **errors})
+    good = {site: answer for site, answer in answers.items() if not answer.error}
+    return Replies(good, {**missing, **errors}, seconds=seconds or {})
 
 
 Key = tuple[str, int]  # run, round
@@ -169,14 +176,18 @@ class InProcess:
         del round
         known = {name: message for name, message in messages.items() if name in self._sites}
         missing = {name: "not connected" for name in messages if name not in known}
-        futures = {
-            name: self._pool.submit(self._sites[name].answer, message, HUB, _Peer(self._inboxes, name))
-            for name, message in known.items()
-        }
+        began, seconds = time.monotonic(), dict[str, float]()
+
+        def asked(name: str, message: Message) -> Message:
+            answer = self._sites[name].answer(message, HUB, _Peer(self._inboxes, name))
+            seconds[name] = time.monotonic() - began
+            return answer
+
+        futures = {name: self._pool.submit(asked, name, message) for name, message in known.items()}
         wait(futures.values(), timeout=deadline)
         answers = {name: future.result() for name, future in futures.items() if future.done()}
         missing |= {name: f"no answer within {deadline:g} s" for name in futures if name not in answers}
-        return split_errors(answers, missing)
+        return split_errors(answers, missing, {name: seconds[name] for name in answers})
 
     def close(self) -> None:
         """Wait for calls that were given up."""

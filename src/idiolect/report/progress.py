@@ -240,6 +240,10 @@ class Display:
                     self.told.add((line.cell, line.method, kind))
                     print(f"hint: {line.cell}/{line.method}: {text}", file=sys.stderr, flush=True)
 
+    def say(self, text: str) -> None:
+        """Print a line that stays, above the bars."""
+        self.console.print(text, markup=False, highlight=False, soft_wrap=True)
+
     def progress(self, name: str, progress: RunProgress) -> None:
         """Show the progress of a run."""
         if name in self.over:

@@ -9,6 +9,8 @@ import numpy as np
 import pytest
 
 from idiolect.algorithms.fedu import DFedU
+from idiolect.deploy.hub.revoked import revoke as revoke_site
+from idiolect.deploy.hub.run import run_hub
 from idiolect.deploy.kind import Kind
 from idiolect.deploy.messages import Message, read_message
 from idiolect.deploy.site.approvals import Approvals, approve, revoke
@@ -17,8 +19,17 @@ from idiolect.deploy.site.outbox import Outbox
 from idiolect.deploy.site.site import Site
 from idiolect.deploy.study import Study
 from idiolect.deploy.terms import PROTOCOL, VERSION, Place, Terms
-from idiolect.deploy.transport import InProcess, Replies
-from tests.deploy.federation import changes, data_of, message_of, site_of, study_of_run
+from idiolect.deploy.transport import InProcess, QuorumError, Replies
+from tests.deploy.federation import (
+    changes,
+    data_of,
+    experiment_of,
+    hub_of,
+    message_of,
+    site_of,
+    sites_of,
+    study_of_run,
+)
 
 DATA = data_of()
 VIEW = {"view/linear/weight": np.zeros((2, 3), np.float32), "view/linear/bias": np.zeros(2, np.float32)}
@@ -583,3 +594,32 @@ def test_numbers_beyond_the_floor_are_refused_of_the_hub_and_left_out_of_neighbo
     met = call(ring, "round", peer=Nobody(b=wild, c=letter), call=3, method="dfedu", neighbours=near)
     assert {*met.header["missing"]} == {"b"}
     assert "floors.largest_value = 100, but " in met.header["missing"]["b"]
+
+
+def test_a_revoked_neighbour_gets_and_gives_nothing(tmp_path):
+    """Of a ring of four the hub has revoked one: the others mix without it, and the hub reads why."""
+    data = data_of(sites=4)
+    experiment = experiment_of([{"name": "dfedu", "graph": "ring"}], rounds=1, eval_every=1)
+    hub = hub_of(tmp_path / "hub", experiment, data, deadline=6.0, starting=6.0)
+    sites = sites_of(tmp_path / "sites", data)
+    revoke_site(hub, "site-2")
+    sites["site-1"]._revoked = frozenset(["site-2"])
+    with pytest.raises(QuorumError, match="site-2: its certificate was revoked"):
+        run_hub(hub, InProcess(sites))  # a run begins with all sites
+    assert sites["site-1"]._revoked == sites["site-3"]._revoked == {"site-2"}
+    for path in (hub / "revoked.json", hub / "idiolect.sqlite"):
+        path.unlink()
+    told = {}
+
+    class Noting(InProcess):
+        def call(self, round, messages, *, deadline):
+            for name in ("site-1", "site-3"):
+                sites[name]._revoked = frozenset(["site-2"])
+            got = super().call(round, messages, deadline=deadline)
+            told.update({name: r.header.get("missing") for name, r in got.replies.items() if "missing" in r.header})
+            return got
+
+    run_hub(hub, Noting(sites))
+    assert told["site-1"]["site-2"] == told["site-3"]["site-2"] == "its certificate was revoked"
+    sent = {name: {line["to"] for line in site.outbox.lines()} for name, site in sites.items()}
+    assert sent["site-1"] == sent["site-3"] == {"hub", "site-4"}

@@ -1,10 +1,11 @@
 """A hub's calls of one job: which sites are called, and calls numbered so that a site obeys only the newest."""
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from idiolect.core.errors import DataError
 from idiolect.deploy.headers import Joined, Request
+from idiolect.deploy.hub.received import Now, Received
 from idiolect.deploy.messages import Message, Vectors
 from idiolect.deploy.transport import HubTransport, Replies
 
@@ -66,12 +67,23 @@ MARGIN = 0.9
 
 @dataclass
 class Call:
-    """A way to call sites. job, number: of the newest call; refused: sites that are never called, and why."""
+    """A way to call sites.
+
+    job, number: of the newest call; refused: sites that are never called, and why; received: notes all that comes;
+    now: notes what is awaited; revoked: reads the list of revoked sites, each with why it is not called.
+    """
 
     transport: HubTransport
     job: int
     number: int = 0
     refused: dict[str, str] = field(default_factory=dict[str, str])
+    received: Received | None = None
+    now: Now | None = None
+    revoked: Callable[[], dict[str, str]] | None = None
+
+    def out(self) -> dict[str, str]:
+        """The sites that were revoked, and why they are not called; somebody may revoke one while the job runs."""
+        return {} if self.revoked is None else self.revoked()
 
     def __call__(
         self,
@@ -84,6 +96,7 @@ class Call:
         """Send each site its request, and its vectors if it has any, with this job's next number."""
         self.number += 1
         ticket = {"job": self.job, "call": self.number, "round": round, "seconds": MARGIN * deadline}
+        self.refused |= self.out()
         reached = {*self.transport.sites} - {*self.refused}
         sent = {
             site: request.model_copy(update=ticket).message((vectors or {}).get(site))
@@ -91,5 +104,9 @@ class Call:
             if site in reached
         }
         absent = {s: self.refused.get(s, "not connected") for s in requests if s not in reached}
+        if self.now is not None:
+            self.now.write({site: requests[site] for site in sent}, ticket, deadline)
         got = self.transport.call(round, sent, deadline=deadline) if sent else Replies()
-        return Replies(got.replies, {**absent, **got.missing}, frozenset(sent))
+        if self.received is not None:
+            self.received.write({site: requests[site] for site in sent}, ticket, got)
+        return Replies(got.replies, {**absent, **got.missing}, frozenset(sent), got.seconds)

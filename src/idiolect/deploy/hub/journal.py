@@ -1,11 +1,12 @@
 """What a hub keeps of a run between rounds: the shared state with who was used when, and a line for each round."""
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 from idiolect.core.errors import DataError, StoreError
+from idiolect.deploy.events import EventLog
 from idiolect.deploy.headers import Met
 from idiolect.deploy.hub.calls import Counts
 from idiolect.deploy.messages import Message, Vectors, append_line, lines_of, read_message, write_message
@@ -65,17 +66,26 @@ class Traffic:
 
 
 class Participation:
-    """A file with a line of JSON for each round: who was asked, who answered, and why the others did not."""
+    """A file with a line of JSON for each round: who was asked, who answered, and why the others did not.
 
-    def __init__(self, folder: Path) -> None:
-        self.path = folder / PARTICIPATION
+    events: gets an event for each round, and one for each message that was refused.
+    """
+
+    def __init__(self, folder: Path, events: EventLog | None = None) -> None:
+        self.path, self.events = folder / PARTICIPATION, events
 
     def write(self, line: dict[str, Any]) -> None:
-        """Add a line."""
+        """Add a line. Raises `StoreError` if it cannot be written."""
         try:
             append_line(self.path, line)
         except OSError as error:
             raise StoreError(f"cannot write {self.path}: {error.strerror or error}") from error
+        if self.events is not None and "answered" in line:
+            _report(self.events, line)
+        elif self.events is not None and "rollback" in line:
+            text = f"{line['run']}: rolled back from round {line['round'] + 1} to round {line['rollback']}"
+            about = {"run": line["run"], "without": line.get("without", [])}
+            self.events.write("rolled back", f"{text} without {', '.join(about['without'])}", "warning", **about)
 
     def lines(self) -> Iterator[dict[str, Any]]:
         """All lines; one that a crash has cut off is left out. Of a round that was repeated, the last line counts."""
@@ -89,6 +99,25 @@ class Participation:
             moved = Traffic(line["bytes_down"], line["bytes_up"], line["asked"], line["replies"])
             found[run] = found.get(run, Traffic()) + moved
         return found
+
+
+def _report(events: EventLog, line: Mapping[str, Any]) -> None:
+    """Write the events of a round."""
+    about = {"run": line["run"], "round": line["round"] + 1, "job": line.get("job")}
+    for site, why in line.get("refused", {}).items():
+        text = f"{line['run']}, round {line['round'] + 1}: the message of '{site}' was refused: {why}"
+        events.write("refused", text, "warning", site=site, reason=why, **about)
+    absent = "".join(f"; missing: {site} ({why})" for site, why in line["missing"].items())
+    answers = f"{len(line['answered'])} of {len(line['cohort'])} sites answered in {line['seconds']:g} s"
+    events.write(
+        "round",
+        f"{line['run']}, round {line['round'] + 1}: {answers}{absent}",
+        "warning" if absent else "info",
+        answered=line["answered"],
+        missing=line["missing"],
+        seconds=line["seconds"],
+        **about,
+    )
 
 
 def met_of(reply: Message) -> Met:

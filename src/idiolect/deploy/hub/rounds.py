@@ -10,10 +10,12 @@ from typing import Any
 from jaxtyping import PyTree
 
 from idiolect.core.errors import ConfigError, DataError
+from idiolect.deploy.events import now
 from idiolect.deploy.headers import Request
 from idiolect.deploy.hub.calls import Call, Counts, Roster, counts_of
 from idiolect.deploy.hub.config import HubConfig
 from idiolect.deploy.hub.journal import HubState, Participation, exchanged, met_of, round_to_ms
+from idiolect.deploy.hub.received import per_site
 from idiolect.deploy.hub.scores import readable_scores
 from idiolect.deploy.hub.server import HubServer, unseen_data
 from idiolect.deploy.messages import size_of
@@ -188,13 +190,14 @@ class HubRun:
 
     def _round(self, shared: PyTree) -> PyTree:
         """One round, called again while it has no quorum; the checkpoint is durable before it returns."""
-        round, began = self.standing.round, time.perf_counter()
+        round, start, began = self.standing.round, now(), time.perf_counter()
         cohort = self.server.cohort(round)
         names = [self.roster.names[client] for client in cohort]
         alone = self.server.neighbours is None
         views = self.server.views(shared, cohort) if alone else {client: dict[str, Any]() for client in cohort}
-        here = [site for site in names if site not in self.config.left]
-        gone = {site: "has left" for site in names if site not in here}
+        out = dict.fromkeys(self.config.left, "has left") | self.call.out()
+        here = [site for site in names if site not in out]
+        gone = {site: out[site] for site in names if site in out}
         strangers = {site: why for site, why in self.refused.items() if site not in self.roster.counts}
         attempt = 0
         while True:
@@ -228,9 +231,13 @@ class HubRun:
                 "run": self.run,
                 "job": self.call.job,
                 "round": round,
+                "start": start,
+                "end": now(),
                 "cohort": names,
                 "answered": answered,
                 "missing": missing,
+                "refused": refused,
+                "sites": per_site(sent, got),
                 "neighbours_missing": {site: one.missing for site, one in met.items() if one.missing},
                 "seconds": round_to_ms(seconds),
                 "asked": len(got.sent),

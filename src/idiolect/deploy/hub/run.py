@@ -1,17 +1,21 @@
 """A hub's job: every run of its experiment that is not finished, recorded in the folder as a simulation is."""
 
+from contextlib import closing
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 from idiolect.core.errors import ConfigError, DataError, DivergedError
 from idiolect.data.federated import SPLITS
+from idiolect.deploy.events import EventLog
 from idiolect.deploy.headers import Greeting, Request
 from idiolect.deploy.hub.agreement import agreed_config
 from idiolect.deploy.hub.calls import Call
 from idiolect.deploy.hub.config import HubConfig, next_job
 from idiolect.deploy.hub.journal import Participation
 from idiolect.deploy.hub.plan import save_hub
+from idiolect.deploy.hub.received import Now, Received, keep_greetings
+from idiolect.deploy.hub.revoked import refusals
 from idiolect.deploy.hub.rounds import HubRun
 from idiolect.deploy.hub.server import check_runs_at_sites, unseen_data
 from idiolect.deploy.study import Study
@@ -69,14 +73,22 @@ def run_hub(folder: Path, transport: HubTransport) -> None:
     """
     config = HubConfig.load(folder)
     experiment = experiment_for(config)
-    with mastered(folder) as store:
+    events = EventLog(folder, "hub")
+    with mastered(folder) as store, closing(events), closing(Now(folder)) as doing:
         study, _ = save_hub(folder, config)
         if config.kind is not None:  # what does not fit the folder is reported before any call
             claim(store, experiment, rows_of(config, experiment))
-        call = Call(transport, next_job(folder))
-        _greet(call, config)
+        call = Call(
+            transport, next_job(folder), received=Received(folder), now=doing, revoked=lambda: refusals(folder)
+        )
+        keep_greetings(folder, _greet(call, config))
+        for site, why in call.refused.items():
+            events.write(
+                "refused", f"site '{site}' is not called in this job: {why}", "warning", site=site, reason=why
+            )
         if config.kind is None:
             config = agreed_config(folder, config, study, call)
+            events.write("schema agreed", "all sites have agreed on a schema")
         rows = rows_of(config, experiment)
         claim(store, experiment, rows)
         stored = {row.id: row for row in store.runs()}
@@ -84,30 +96,44 @@ def run_hub(folder: Path, transport: HubTransport) -> None:
             known = stored.get(row.id)
             if known is None or known.status not in FINISHED:
                 cell = experiment.cell(row.cell)
-                _train(store, cell, cell.method(row.label), row, config, study, call)
+                events.write("run started", f"{row.id} has started", run=row.id)
+                status, why = _train(store, cell, cell.method(row.label), row, config, study, call, events)
+                level = "info" if status == "done" else "error"
+                events.write("run ended", f"{row.id}: {why or status}", level, run=row.id, status=status)
 
 
-def _greet(call: Call, config: HubConfig) -> None:
-    """Ask every site which idiolect it has; those with another are not called in this job."""
-    got = call(dict.fromkeys(config.present, Request(task="hello")), round=0, deadline=config.starting)
+def _greet(call: Call, config: HubConfig) -> dict[str, Greeting]:
+    """Ask every site which idiolect it has; those with another are not called in this job. Returns their answers."""
+    greetings = dict[str, Greeting]()
+    hello = Request(task="hello", revoked=tuple(sorted(call.out())))
+    got = call(dict.fromkeys(config.present, hello), round=0, deadline=config.starting)
     for site, answer in got.replies.items():
         try:
             has = Greeting.of(answer, "its greeting")
         except DataError as error:
             call.refused[site] = str(error)
             continue
+        greetings[site] = has
         if (has.protocol, has.version) != (PROTOCOL, VERSION):
             call.refused[site] = (
                 f"it has idiolect {has.version} (protocol {has.protocol}), the hub {VERSION} (protocol {PROTOCOL})"
             )
         elif has.name != site:
             call.refused[site] = f"it calls itself '{has.name}'"
+    return greetings
 
 
 def _train(
-    store: Store, cell: Cell, method: Method, row: RunRow, config: HubConfig, study: Study, call: Call
-) -> None:
-    """One run, recorded; a diverged one is marked so."""
+    store: Store,
+    cell: Cell,
+    method: Method,
+    row: RunRow,
+    config: HubConfig,
+    study: Study,
+    call: Call,
+    events: EventLog,
+) -> tuple[str, str]:
+    """One run, recorded; a diverged one is marked so. Returns how it ended, and why if it diverged."""
     row = store.start(row)
     store.set_fact(f"audit {row.data_hash}", AUDIT)
     metrics = metrics_of(cell, config.agreed.task)
@@ -124,7 +150,7 @@ def _train(
         study=study,
         call=call,
         path=store.checkpoint_path(row.id).with_suffix(".hub"),
-        participation=Participation(store.folder),
+        participation=Participation(store.folder, events),
         metrics=metrics,
         serving=lambda server: record_method(store, row, server.simulation),
         evaluated=evaluated,
@@ -135,8 +161,9 @@ def _train(
         run.train()
     except DivergedError as error:
         store.finish(row.id, "diverged", str(error))
-    else:
-        store.finish(row.id, "done")
+        return "diverged", str(error)
+    store.finish(row.id, "done")
+    return "done", ""
 
 
 def progress(folder: Path) -> tuple[int, int]:

@@ -101,7 +101,8 @@ class CollabHub:
 
     def call(self, round: int, messages: Mapping[str, Message], *, deadline: float) -> Replies:
         """Send each site its message; see `HubTransport.call`. Raises `StoreError` if the job was aborted."""
-        end, missing = time.monotonic() + deadline, dict[str, str]()
+        began, missing, seconds = time.monotonic(), dict[str, str](), dict[str, float]()
+        end = began + deadline
         arrived: queue.SimpleQueue[tuple[str, Any, Any]] = queue.SimpleQueue()
         bodies = packed_once()
         for site, message in messages.items():
@@ -116,13 +117,14 @@ class CollabHub:
                 break
             waiting.discard(site)
             if failure is None:
+                seconds[site] = time.monotonic() - began
                 answers[site] = decoded(answer)
             else:
                 missing[site] = reason(failure, deadline)
         self._collect()
         if self._collab.is_aborted:
             raise StoreError("the engine has ended this job; the run continues from its checkpoint with the next one")
-        return split_errors(answers, missing | dict.fromkeys(waiting, _late(deadline)))
+        return split_errors(answers, missing | dict.fromkeys(waiting, _late(deadline)), seconds)
 
 
 class CollabPeers:

@@ -38,6 +38,7 @@ def environment(kit: Kit, more: Mapping[str, str] | None = None) -> dict[str, st
             raise StoreError(f"cannot make {kit.folder / name}: {error.strerror or error}") from error
     own = {"HOME": str(kit.folder / "home"), "TMPDIR": str(kit.folder / "tmp"), "PYTHONUNBUFFERED": "1"}
     # The engine answers in ever new threads: with an arena each, glibc would give little memory back.
+    own["TZ"] = "UTC"  # the times in the engine's own logs
     own["MALLOC_ARENA_MAX"] = os.environ.get("MALLOC_ARENA_MAX", "2")
     return {**os.environ, **own, **(more or {})}
 

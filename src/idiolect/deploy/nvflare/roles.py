@@ -11,6 +11,7 @@ key, and the receiver compares the name in the certificate with the origin. `sig
 that is not encrypted, before the engine reads it.
 """
 
+import contextlib
 import functools
 import importlib
 import itertools
@@ -25,9 +26,11 @@ from nvflare.collab import collab
 
 from idiolect.core.errors import IdiolectError, StoreError
 from idiolect.core.loading import loading
+from idiolect.deploy.events import EventLog
 from idiolect.deploy.messages import Message
 from idiolect.deploy.nvflare.carriers import Body, CollabHub, CollabPeers, Collector, decoded, encoded
 from idiolect.deploy.nvflare.jobs import hub_folder, write_end
+from idiolect.deploy.nvflare.kits import certificate, read_kit
 from idiolect.deploy.transport import Inbox
 
 _LOG = logging.getLogger("idiolect.site")
@@ -149,6 +152,15 @@ class HubRole:
         write_end(folder, job, None)
 
 
+def _describe(site: Any, kit: Path) -> None:
+    """Let a site say until when its certificate is valid, and keep the warnings of its process in its own log."""
+    if not isinstance(getattr(site, "events", None), EventLog):
+        return
+    site.events.gather()
+    with contextlib.suppress(IdiolectError):
+        site.expires = certificate(read_kit(kit)).not_after.isoformat(timespec="seconds")
+
+
 def _hub(_: "SiteRole") -> tuple[str, ...]:
     return (HUB,)
 
@@ -179,7 +191,9 @@ class SiteRole:
                 signed_only(collab.fl_ctx.get_engine().get_cell())
                 from idiolect.deploy.site.site import open_site
 
-                self._site: Any = open_site(Path(collab.workspace.get_root_dir()) / "idiolect")
+                kit = Path(collab.workspace.get_root_dir())
+                self._site: Any = open_site(kit / "idiolect")
+                _describe(self._site, kit)
             except Exception as error:
                 _LOG.warning("the site cannot be opened: %s", error)  # stays at the site
                 self._closed = f"the site cannot be opened ({type(error).__name__}); its own log says why"

@@ -77,6 +77,10 @@ class Session:
         with contextlib.suppress(_NotRunning):
             self._do(lambda: self._engine.abort_job(job))
 
+    def disable(self, site: str) -> None:
+        """Let the hub drop a site now, and refuse its registration from now on."""
+        self._do(lambda: self._engine.disable_client(site))
+
     def log(self, job: str, lines: int = 20) -> str:
         """The last lines of a job's log at the hub."""
         answer = self._do(lambda: self._engine.get_job_logs(job, target="server", tail_lines=lines))

@@ -9,6 +9,7 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from idiolect.core.errors import ConfigError, DataError, first_of
 from idiolect.core.files import atomic_write, toml_of
+from idiolect.deploy.alerts import Alert
 from idiolect.deploy.messages import Message
 from idiolect.deploy.site.floors import Floors
 from idiolect.deploy.terms import Terms
@@ -52,7 +53,11 @@ class Allowed(BaseModel):
 
 
 class SiteConfig(BaseModel):
-    """A site. data: see `site.data.OwnData`; floors: see `Floors`; environment: more variables for its trainer."""
+    """A site.
+
+    data: see `site.data.OwnData`; floors: see `Floors`; environment: more variables for its trainer; alert: see
+    `alerts`.
+    """
 
     model_config = ConfigDict(frozen=True, extra="forbid")
     name: str = Field(min_length=1)
@@ -60,6 +65,7 @@ class SiteConfig(BaseModel):
     allow: Allowed = Allowed()
     floors: Floors = Floors()
     environment: dict[str, str] = Field(default_factory=dict[str, str])
+    alert: Alert = Alert()
 
     def save(self, folder: Path) -> None:
         """Write folder/site.toml."""

@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 
 from idiolect.core.errors import DataError, IdiolectError, StoreError
+from idiolect.deploy.events import EventLog
 from idiolect.deploy.headers import Begun, Finished, Greeting, Met, Request, Scored
 from idiolect.deploy.messages import Message, Vectors, digest_of_request, part_of, under
 from idiolect.deploy.schema.summary import TableSummary, listing
@@ -19,6 +20,7 @@ from idiolect.deploy.site.approvals import Consent
 from idiolect.deploy.site.child import Child, Handle
 from idiolect.deploy.site.config import SiteConfig
 from idiolect.deploy.site.floors import Floors, is_refusal
+from idiolect.deploy.site.monitor import answered
 from idiolect.deploy.site.outbox import Outbox
 from idiolect.deploy.site.refusals import RefusalLog
 from idiolect.deploy.site.state import Fence, RunState, state_of
@@ -30,13 +32,17 @@ WAITING = 0.6
 
 
 class Site:
-    """One site. folder: holds its private states, log and models; trainer: computes, see `child.Child`."""
+    """One site. folder: holds its private states, log and models; trainer: computes, see `child.Child`.
+
+    expires: until when its certificate is valid, as text; "" without one. Each answer is an event in `events.jsonl`.
+    """
 
     def __init__(self, folder: Path, config: SiteConfig, trainer: Handle) -> None:
         self.folder, self.config, self.trainer = folder, config, trainer
         self.outbox, self.refusals = Outbox(folder / "sent.jsonl"), RefusalLog()
         self.consent, self._passed = Consent(folder, config.name, config.floors), set[str]()
-        self._fence = Fence(folder / "state")
+        self.events, self.expires = EventLog(folder, "site"), ""
+        self._fence, self._revoked = Fence(folder / "state"), frozenset[str]()
         self._tasks: dict[str, Callable[[_Call], Message]] = {
             "hello": self._hello,
             "summary": self._summary,
@@ -49,7 +55,7 @@ class Site:
 
     def answer(self, message: Message, caller: str, peer: PeerTransport) -> Message:
         """Answer one call of the hub; an error is an answer with `error`. caller: as the transport knows it."""
-        task, asked = str(message.header.get("task")), dict[str, Any]()
+        task, asked, began = str(message.header.get("task")), dict[str, Any](), time.monotonic()
         try:
             call = _Call(message, peer, self.config.allow.seconds)
             self.config.allow.check_size(message, f"the hub's message ('{task}')")
@@ -74,8 +80,11 @@ class Site:
             if "summary" in answer.header:
                 about["listing"] = listing(TableSummary.from_dict(answer.header["summary"]))
             self.outbox.write(caller, task, answer, **about)
+            answered(self.events, caller, message, answer, time.monotonic() - began)
         except (StoreError, DataError) as error:
-            return self._without_paths(Message({"error": str(error)}))
+            unsent = self._without_paths(Message({"error": str(error)}))
+            answered(self.events, caller, message, unsent, time.monotonic() - began)
+            return unsent
         return answer
 
     def _note_refusals(self, answer: Message) -> None:
@@ -92,12 +101,14 @@ class Site:
         return Message({**answer.header, "error": answer.error.replace(f"{self.folder.absolute()}{os.sep}", "")})
 
     def close(self) -> None:
-        """End the trainer."""
+        """End the trainer, and close the log."""
         self.trainer.close()
+        self.events.close()
 
     def _hello(self, call: "_Call") -> Message:
-        del call
-        return Greeting(name=self.config.name, protocol=PROTOCOL, version=VERSION).message()
+        self._revoked = frozenset(call.request.revoked)
+        about = {"expires": self.expires} if self.expires else {}
+        return Greeting(name=self.config.name, protocol=PROTOCOL, version=VERSION, **about).message()
 
     def _summary(self, call: "_Call") -> Message:
         """Sums and names of the site's columns, to agree on a schema; the log lists them in words."""
@@ -152,7 +163,8 @@ class Site:
 
     def _met(self, call: "_Call", trained: Message) -> tuple[Message, Vectors]:
         """Exchange with the neighbours and mix: (what the hub receives, the state after the round)."""
-        neighbours = call.place.neighbours or {}
+        place = call.place.neighbours or {}
+        neighbours = {name: weight for name, weight in place.items() if name not in self._revoked}
         for name in neighbours:
             self.config.allow.check_neighbour(name)
         round = call.request.round
@@ -172,6 +184,7 @@ class Site:
             except DataError as error:
                 del replies[name]
                 refused[name] = str(error)
+        out = {name: "its certificate was revoked" for name in place if name in self._revoked}
         weights = np.array([weight if name in replies else 0.0 for name, weight in neighbours.items()], np.float32)
         nothing = Message({}, {name: np.zeros_like(vector) for name, vector in letter.vectors.items()})
         rows = [replies.get(name, nothing).vectors for name in neighbours]
@@ -181,7 +194,7 @@ class Site:
             weights = np.zeros(1, np.float32)
         vectors = {**under("message", trained.vectors), **others, "weights": weights}
         mixed = self._ask(call, "mix", vectors)
-        met = Met(exchange_seconds=seconds, exchanged=moved, missing={**got.missing, **refused})
+        met = Met(exchange_seconds=seconds, exchanged=moved, missing={**got.missing, **refused, **out})
         return (mixed, {}) if mixed.error else (met.message(), {**mixed.vectors, **under("private", trained.vectors)})
 
     def _evaluate(self, call: "_Call") -> Message:
@@ -206,7 +219,7 @@ class Site:
     def _expect(self, call: "_Call") -> None:
         """Take messages from the run's neighbours, as far as they are allowed here, and from nobody else."""
         allowed = self.config.allow.neighbours
-        near = call.place.neighbours or {}
+        near = [name for name in call.place.neighbours or {} if name not in self._revoked]
         call.peer.expect(call.terms.run, [name for name in near if "all" in allowed or name in allowed])
 
     def _kept(self, call: "_Call") -> Vectors:
