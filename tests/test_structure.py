@@ -154,6 +154,8 @@ ALSO = [
     "cli/test_many_bad_inputs.py",
     "cli/test_rights.py",
     "deploy/hub/test_membership.py",
+    "deploy/site/test_consent.py",
+    "deploy/site/test_extraction.py",
     "report/html/test_assets.py",
     "report/html/test_client_in_browser.py",
     "report/html/test_page_in_browser.py",

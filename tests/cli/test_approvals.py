@@ -28,7 +28,7 @@ def here(tmp_path, monkeypatch, commandline):
     Path("e.toml").write_text(TOML)
     Path("own.csv").write_text("client,x,outcome\na,1,y\n")
     site_kit(tmp_path / "kit", "north")
-    code, out, err = commandline("hub", "init", "hub", "e.toml", "--sites", "north,south", "--agree")
+    code, out, err = commandline("hub", "init", "hub", "e.toml", "--sites", "north,south,west", "--agree")
     assert code == 0, err
     study = Study.load(Path("hub/study.json"))
     assert f"digest {study.digest}" in out
@@ -69,6 +69,15 @@ def test_approved_listed_revoked(here, commandline):
     assert (code, err.count("\n"), "is approved here; approved: none" in err) == (1, 1, True)
 
 
+def test_a_study_below_a_floor_is_shown_and_not_approved(here, commandline):
+    code, out, err = commandline("hub", "init", "two", "e.toml", "--sites", "north,south", "--agree")
+    assert code == 0, err
+    code, out, err = commandline("site", "approve", "two/study.json", "kit", "--yes")
+    assert (code, "c/fedavg: method fedavg" in out, err.count("\n")) == (1, True, 1)
+    assert "site 'north' refuses: floors.sites = 3, but the study has 2 sites; let more sites join" in err
+    assert Approvals.load(here / "kit/idiolect").approved == ()
+
+
 def test_nothing_is_approved_without_an_answer(here, commandline, monkeypatch):
     monkeypatch.setattr("sys.stdin.isatty", lambda: False, raising=False)
     code, out, err = commandline("site", "approve", "hub/study.json", "kit")
@@ -92,10 +101,10 @@ def test_a_change_at_the_hub_is_named_there_and_at_the_site(here, commandline):
     assert "each site approves it with" in out
     out = commandline("site", "approve", "hub/study.json", "kit", "--yes")[1]
     assert "A study of this id is approved here, with other content:" in out
-    assert 'sites: ["north", "south"] before, ["north", "south", "east"] now' in out
+    assert 'sites: ["north", "south", "west"] before, ["north", "south", "west", "east"] now' in out
     out = commandline("hub", "remove", "hub", "south")[1]
     assert 'left: [] before, ["south"] now' in out
-    assert commandline("hub", "add", "hub", "west", "--json")[0] == 0
+    assert commandline("hub", "add", "hub", "far", "--json")[0] == 0
 
 
 @pytest.mark.parametrize(
@@ -113,7 +122,7 @@ def test_a_change_at_the_hub_is_named_there_and_at_the_site(here, commandline):
 )
 def test_bad_inputs_are_one_line_and_leave_nothing(here, commandline, arguments, told):
     study = Study.load(Path("hub/study.json"))
-    Study.model_validate({**study.model_dump(), "sites": ("a", "b")}).save(Path("other.json"))
+    Study.model_validate({**study.model_dump(), "sites": ("a", "b", "c")}).save(Path("other.json"))
     code, _, err = commandline("site", *arguments)
     assert (code != 0, err.count("\n")) == (True, 1), err
     assert told in err
