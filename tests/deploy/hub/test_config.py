@@ -86,6 +86,16 @@ def test_a_file_edited_by_hand_is_checked_too(tmp_path, quorum, left, message):
         HubConfig.load(tmp_path)
 
 
+GUARD = {
+    "scale": 10.0,
+    "floor": 0.02,
+    "clip": None,
+    "most_rows": 10_000_000,
+    "weight_cap": 0.5,
+    "explode": 3.0,
+    "rollbacks": 2,
+    "checkpoints": 3,
+}
 WHOLE = {"experiment": {}, "kind": None, "sites": ("a",)}
 
 
@@ -93,8 +103,12 @@ def test_what_is_not_given_has_these_values():
     config = HubConfig(**WHOLE)
     given = config.model_dump(exclude={*WHOLE})
     times = {"deadline": 60.0, "starting": 120.0}
+<<<<<<< HEAD
     of_study = {"study": "", "agree": False, "again": 10}
     assert given == {"table": {}, "left": (), "quorum": None, "tries": 3, "patience": 3, **times, **of_study}
+=======
+    assert given == {"table": {}, "left": (), "quorum": None, "tries": 3, "patience": 3, **times, "guard": GUARD}
+>>>>>>> db30e25 (Hub: refuse messages that are out of scale, cap claimed rows, and roll back what makes sites diverge)
     with pytest.raises(ValueError, match="frozen"):
         config.quorum = 2
 

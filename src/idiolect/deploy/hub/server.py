@@ -22,6 +22,7 @@ from idiolect.data.federated import SPLITS, FederatedData, GeneratedSplit, Maker
 from idiolect.data.modalities import Modalities
 from idiolect.data.schema.label import Target
 from idiolect.data.schema.schema import Schema
+from idiolect.deploy.hub.guard import capped
 from idiolect.deploy.kind import Kind
 from idiolect.deploy.messages import Vectors
 from idiolect.deploy.trees import named, restored
@@ -87,20 +88,31 @@ def unseen_data(kind: Kind, counts: Mapping[str, Mapping[str, int]]) -> Federate
 
 
 class HubServer:
-    """One run at a hub. data: the federation as it knows it, see `unseen_data`."""
+    """One run at a hub.
 
-    def __init__(self, cell: Cell, method: Method, seed: int, data: FederatedData) -> None:
+    data: the federation as it knows it, see `unseen_data`; cap: the largest share of the rows that counts for one
+    site, see `guard.capped`; None: no cap.
+    """
+
+    def __init__(self, cell: Cell, method: Method, seed: int, data: FederatedData, cap: float | None = None) -> None:
         check_runs_at_sites(cell, method)
         bench = Workbench(data=data)
         problem = bench.problem(cell, data, seed)
         self.simulation: Simulation = bench.simulation(cell, method, problem)
         self.algorithm = self.simulation.algorithm
+        self.claimed = dict(zip(data.clients, data.train.sizes.tolist(), strict=True))
+        self.rows = capped(self.claimed, cap)
         self.seed, self.key = seed, jax.random.key(seed)
         self.params = problem.params
         self.offered = self.simulation.offered
         self.capacity = self.simulation.sampling.capacity(self.key, cell.rounds)
         graph = self.algorithm.peers(self.simulation.start)
         self.neighbours = None if graph is None else [dict(_edges(graph, i)) for i in range(data.num_clients)]
+
+    @cached_property
+    def samples(self) -> int:
+        """The training rows of all sites, as they count."""
+        return int(np.round([*self.rows.values()]).sum())
 
     def first(self) -> PyTree:
         """The shared state before the first round."""
@@ -137,8 +149,13 @@ class HubServer:
 
     @cached_property
     def _compiled(self) -> tuple[Compiled, Arguments]:
-        sim = self.simulation
-        return alone(Member(sim.plan, to_device(sim.training.train)))
+        sim, rows = self.simulation, np.round([*self.rows.values()]).astype(np.int64)
+        samples = to_device(sim.training.train)
+        if {**self.rows} != self.claimed:  # only the aggregation weighs by rows; nothing reads samples here
+            sizes, total = samples.sizes, samples.total
+            given = jnp.asarray(rows, sizes.dtype), jnp.asarray(rows.sum(), total.dtype)
+            samples = eqx.tree_at(lambda s: (s.sizes, s.total), samples, given)
+        return alone(Member(sim.plan, samples))
 
     @cached_property
     def _is_own_row(self) -> bool:
