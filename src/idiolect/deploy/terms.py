@@ -8,15 +8,10 @@ from pydantic import BaseModel, ConfigDict, Field
 PROTOCOL = 1
 """The version of the messages; hub and sites must have the same."""
 VERSION = version("idiolect")
-<<<<<<< HEAD
 STUDY_ID = r"^[A-Za-z0-9][A-Za-z0-9_-]{0,40}-[0-9a-f]{8}$"
 """A study's id, which is also the name of a folder at the sites."""
-TRANSPORT = ("job", "call", "seconds")
-"""The fields of a call that say how it travels. Every other field determines the answer: a new one, too."""
-=======
 TRANSPORT = ("job", "call", "seconds", "good")
 """The fields of a call that do not determine the answer. Every other field does: a new one, too."""
->>>>>>> db30e25 (Hub: refuse messages that are out of scale, cap claimed rows, and roll back what makes sites diverge)
 
 
 class Terms(BaseModel):

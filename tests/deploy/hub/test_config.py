@@ -103,12 +103,8 @@ def test_what_is_not_given_has_these_values():
     config = HubConfig(**WHOLE)
     given = config.model_dump(exclude={*WHOLE})
     times = {"deadline": 60.0, "starting": 120.0}
-<<<<<<< HEAD
     of_study = {"study": "", "agree": False, "again": 10}
-    assert given == {"table": {}, "left": (), "quorum": None, "tries": 3, "patience": 3, **times, **of_study}
-=======
-    assert given == {"table": {}, "left": (), "quorum": None, "tries": 3, "patience": 3, **times, "guard": GUARD}
->>>>>>> db30e25 (Hub: refuse messages that are out of scale, cap claimed rows, and roll back what makes sites diverge)
+    assert given == {"table": {}, "left": (), "quorum": None, "tries": 3, "patience": 3, **times, **of_study, "guard": GUARD}
     with pytest.raises(ValueError, match="frozen"):
         config.quorum = 2
 

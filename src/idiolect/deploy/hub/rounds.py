@@ -43,9 +43,7 @@ class HubRun:
     """One method, cell and seed at a hub.
 
     study: what the sites have approved; path: of its checkpoint; serving: called with the hub's side when all have
-    joined; evaluated: called after each evaluation; has: whether a round's evaluation is recorded.
-    path: of its checkpoint; serving: called with the hub's side when all have joined; evaluated: called after each
-    evaluation; has: whether a round's evaluation is recorded; rewound: called with the round to which the run has
+    joined; evaluated: called after each evaluation; has: whether a round's evaluation is recorded; rewound: called with the round to which the run has
     returned.
     """
 
@@ -234,7 +232,7 @@ class HubRun:
             asked = self.roster.asked(here, round)
             sent = {site: views[self.roster.number(site)] for site in asked}
             requests = {site: self._request("round", site) for site in asked}
-            got = self.call(requests, sent, round=round, deadline=self._deadline("round"))
+            got = self.call(requests, sent, round=round, deadline=self._deadline("round"), most=self.server.most)
             messages, refused, received = self._read(got, sent, alone)
             skipped = {
                 site: "silent too often; called again in every tenth round" for site in here if site not in asked

@@ -22,10 +22,11 @@ from idiolect.data.federated import SPLITS, FederatedData, GeneratedSplit, Maker
 from idiolect.data.modalities import Modalities
 from idiolect.data.schema.label import Target
 from idiolect.data.schema.schema import Schema
+from idiolect.deploy.hub.calls import most_of
 from idiolect.deploy.hub.guard import capped
 from idiolect.deploy.kind import Kind
 from idiolect.deploy.messages import Vectors
-from idiolect.deploy.trees import named, restored
+from idiolect.deploy.trees import named, restored, shapes_by_name
 from idiolect.graphs.registry import GRAPHS
 from idiolect.models.registry import complete_spec
 from idiolect.runtime.members import Arguments, Compiled, Member, alone
@@ -172,6 +173,14 @@ class HubServer:
     def view(self) -> PyTree:
         """The shapes of what a site receives in a round."""
         return shapes_of_a_round(self.simulation)[0]
+
+    @cached_property
+    def most(self) -> int:
+        """The bytes that a site's answer to a round can have at most."""
+        if self.neighbours is not None:
+            return most_of({})
+        sizes = {name: leaf.size * leaf.dtype.itemsize for name, leaf in shapes_by_name(self.message).items()}
+        return most_of(sizes)
 
     def check(self, site: str, vectors: Vectors) -> PyTree:
         """A site's message. Raises `DataError` in one line that names it."""
