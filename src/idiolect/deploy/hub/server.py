@@ -35,6 +35,8 @@ from idiolect.runtime.traffic import shapes_of_a_round
 from idiolect.study.run.resolve import Workbench
 from idiolect.study.spec.experiment import Cell, Method
 
+LARGEST = 1e15
+"""The largest absolute value in a shared state: products of larger ones overflow in the next round."""
 NOTE = "trained at real sites: scores are sums that the sites sent, and their samples were not compared for leaks"
 
 
@@ -198,11 +200,19 @@ class HubServer:
         if not bool(tree.all_finite(after)):
             message = f"{self.algorithm.name} diverged (NaN or infinity) in the aggregation; lower the learning rates"
             raise DivergedError(message, round=0, client=None, stage="aggregation")
+        large = max((float(jnp.abs(leaf).max()) for leaf in _numbers(after)), default=0.0)
+        if large > LARGEST:
+            message = f"the shared state of {self.algorithm.name} holds {large:.3g}, more than {LARGEST:.0e}"
+            raise DivergedError(message, round=0, client=None, stage="aggregation")
         return after
 
     def diagnostics(self, shared: PyTree) -> dict[str, float]:
         """What the method says of itself."""
         return diagnostics_of(self.algorithm, shared)
+
+
+def _numbers(state: PyTree) -> list[Array]:
+    return [leaf for leaf in jax.tree.leaves(state) if leaf.size and jnp.issubdtype(leaf.dtype, jnp.floating)]
 
 
 def _edges(graph: Any, client: int) -> list[tuple[int, float]]:
