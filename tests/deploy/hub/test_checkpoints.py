@@ -19,5 +19,5 @@ def test_the_newest_few_are_kept_and_those_of_an_abandoned_line_are_not(tmp_path
     good.save(HubState(round=8))
     assert good.rounds == [5, 8]
     assert other.rounds == [7]
-    with pytest.raises(StoreError, match="good-10.hub is missing"):
+    with pytest.raises(StoreError, match=r"good-10\.hub is missing"):
         good.load(10)
