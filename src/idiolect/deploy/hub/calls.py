@@ -65,7 +65,7 @@ SMALL = 16 << 20
 HEADER = 64 << 10
 """Bytes of an answer's header."""
 NAMED = 256
-"""Bytes by which an answer describes one vector, besides its name."""
+"""Bytes by which an answer describes one vector, without its name."""
 MARGIN = 0.9
 """The share of a deadline that a site may compute: the answer must travel, too."""
 

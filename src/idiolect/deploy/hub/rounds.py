@@ -316,7 +316,7 @@ class HubRun:
             )
 
     def _roll_back(self, error: DivergedError) -> PyTree:
-        """Return to the newest good checkpoint without the site that stands apart since then; tell why.
+        """Return to the newest good checkpoint without the site that stands apart since then; record why.
 
         Raises the error again if no site stands apart, no checkpoint is left, or the run was rolled back too often.
         """
@@ -327,7 +327,7 @@ class HubRun:
             del state.good[state.returned]
         to, failed = max(state.good), state.round
         back = self.checkpoints.load(to)
-        why = f"left out since a rollback to round {to}: its messages stood apart before {error}"
+        why = f"was left out by a rollback to round {to}: its messages differed most before {error}"
         line = {"run": self.run, "job": self.call.job, "round": failed, "rollback": to, "without": suspects}
         number = state.rollbacks + 1
         # First the line, then the checkpoint: a hub that dies in between finds the same again.

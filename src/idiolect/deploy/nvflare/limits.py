@@ -3,9 +3,9 @@
 The engine sends every answer as streams of parts of 1 MB, and names a stream's size in its parts' headers. An answer
 larger than `carriers.INSIDE` is fetched in several streams. `Meter` sees each part before the engine keeps it. A
 stream that names a larger size is refused at its first part, and one that is longer than it says at the part that
-exceeds the limit. Its sender is told, so that an honest engine stops.
+exceeds the limit. Its sender is notified, so that an honest engine stops.
 
-What remains: the engine has a part in memory before this module sees it. A site with a changed engine can go on
+What remains: the engine has a part in memory before this module sees it. A site with a changed engine can continue
 sending parts, which cost the hub's network and nothing of its memory.
 """
 
