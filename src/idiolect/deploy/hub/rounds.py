@@ -305,7 +305,7 @@ class HubRun:
 
     def _check_diverged(self, missing: Mapping[str, str], asked: Sequence[str], round: int) -> None:
         """Raise `DivergedError` if more than half of the sites that were called report that training diverged."""
-        told = [site for site in asked if DIVERGED in missing.get(site, "")]
+        told = sorted(site for site in asked if DIVERGED in missing.get(site, ""))
         if 2 * len(told) > len(asked):
             raise DivergedError(
                 f"{self.run}: training diverged at {len(told)} of {len(asked)} sites in round {round + 1} "
