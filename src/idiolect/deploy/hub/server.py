@@ -200,8 +200,10 @@ class HubServer:
         if not bool(tree.all_finite(after)):
             message = f"{self.algorithm.name} diverged (NaN or infinity) in the aggregation; lower the learning rates"
             raise DivergedError(message, round=0, client=None, stage="aggregation")
-        large = max((float(jnp.abs(leaf).max()) for leaf in _numbers(after)), default=0.0)
-        if large > LARGEST:
+        # A leaf may hold larger ones from the start: unused edges of a tree's bins are the largest float.
+        grown = [now for old, now in zip(_largest(shared), _largest(after), strict=True) if now > max(LARGEST, old)]
+        if grown:
+            large = max(grown)
             message = f"the shared state of {self.algorithm.name} holds {large:.3g}, more than {LARGEST:.0e}"
             raise DivergedError(message, round=0, client=None, stage="aggregation")
         return after
@@ -211,8 +213,11 @@ class HubServer:
         return diagnostics_of(self.algorithm, shared)
 
 
-def _numbers(state: PyTree) -> list[Array]:
-    return [leaf for leaf in jax.tree.leaves(state) if leaf.size and jnp.issubdtype(leaf.dtype, jnp.floating)]
+def _largest(state: PyTree) -> list[float]:
+    """The largest absolute value of each leaf; 0 of integers."""
+    leaves = [jnp.asarray(leaf) for leaf in jax.tree.leaves(state)]
+    real = [leaf.size and jnp.issubdtype(leaf.dtype, jnp.floating) for leaf in leaves]
+    return [float(jnp.abs(leaf).max()) if is_real else 0.0 for leaf, is_real in zip(leaves, real, strict=True)]
 
 
 def _edges(graph: Any, client: int) -> list[tuple[int, float]]:
