@@ -80,13 +80,14 @@ class Past:
 class Part:
     """One part of a round's messages. leaves: their names. received: whether what was received is subtracted.
 
-    sizes: of each site; view: the largest norm of what a site has received.
+    sizes: of each site; view: the largest norm of what a site has received; single: whether it is one number.
     """
 
     leaves: tuple[str, ...]
     received: bool
     sizes: dict[str, float]
     view: float
+    single: bool = False
 
 
 @dataclass(frozen=True)
@@ -129,8 +130,8 @@ class Scale:
     received; where nothing is subtracted, at least the largest lower median of the rounds before. A message is
     refused if a part's size is above `scale` times the reference; above `ABSENT` if the reference is 0. A site with
     more rows than the median site may be larger by that factor: sums, and the steps of an epoch, grow with rows. Of
-    two messages the hub cannot know which one is wrong, so their limit is `scale` squared. One message has no
-    reference but its sender's past.
+    two messages the hub cannot know which one is wrong, so their limit is `scale` squared; so is that of a part which
+    is a single number, such as a loss. One message has no reference but its sender's past.
 
     Sender's past: with at least `KNOWN` accepted messages, a size is also refused above `scale` times the median of
     its last `WINDOW` sizes, if it is above twice the reference, or if there is none.
@@ -144,7 +145,8 @@ class Scale:
         why: dict[str, str] = {}
         for name, part in received.parts.items():
             cohort, few = reference(part, past.largest.get(name, 0.0), self.floor), len(part.sizes)
-            base = self.scale * cohort if few > 2 else self.scale**2 * cohort if few == 2 else np.inf
+            loose = few == 2 or part.single
+            base = np.inf if few == 1 else (self.scale**2 if loose else self.scale) * cohort
             for site, size in part.sizes.items():
                 most = base * received.leeway(site)
                 own = past.own.get(site, {}).get(name, [])
@@ -254,17 +256,20 @@ def measured(views: Mapping[str, Vectors], messages: Mapping[str, Vectors]) -> d
     parts = dict[str, Part]()
     for name, leaves in by_part.items():
         own = {site: _norm(vectors[leaf] for leaf in leaves) for site, vectors in messages.items()}
+        single = sum(messages[first][leaf].size for leaf in leaves) == 1
         has = all(
             (seen := views[first].get(_received_as(leaf))) is not None and seen.shape == messages[first][leaf].shape
             for leaf in leaves
         )
         if not has:
-            parts[name] = Part(tuple(leaves), False, own, 0.0)
+            parts[name] = Part(tuple(leaves), False, own, 0.0, single)
             continue
         updates = {site: _norm(_update(views[site], vectors, leaves)) for site, vectors in messages.items()}
         is_update = _lower_median(updates.values()) <= _lower_median(own.values())
         view = max(_norm(views[site][_received_as(leaf)] for leaf in leaves) for site in messages)
-        parts[name] = Part(tuple(leaves), is_update, updates if is_update else own, view if is_update else 0.0)
+        parts[name] = Part(
+            tuple(leaves), is_update, updates if is_update else own, view if is_update else 0.0, single
+        )
     return parts
 
 
