@@ -43,8 +43,8 @@ class Request(Header):
     task: what to do. run, terms: what is trained; place: the site's place in it. used: the round in which the hub
     last used an answer of this site (-1: none). good: the values of `used` to which the hub may return. study,
     approved: the id and the digest of a study, in a call without terms. names: the models to score or to write.
-    table: how to read the site's table, before there is a schema. job, call, round, seconds: which call it is, and its
-    deadline; see `hub.calls`.
+    table: how to read the site's table, before there is a schema. job, call, round, seconds: which call it is, and
+    its deadline; see `hub.calls`.
     """
 
     task: str

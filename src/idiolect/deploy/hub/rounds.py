@@ -43,8 +43,8 @@ class HubRun:
     """One method, cell and seed at a hub.
 
     study: what the sites have approved; path: of its checkpoint; serving: called with the hub's side when all have
-    joined; evaluated: called after each evaluation; has: whether a round's evaluation is recorded; rewound: called with
-    the round to which the run has returned.
+    joined; evaluated: called after each evaluation; has: whether a round's evaluation is recorded; rewound: called
+    with the round to which the run has returned.
     """
 
     def __init__(
