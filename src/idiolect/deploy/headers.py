@@ -13,6 +13,7 @@ from idiolect.deploy.messages import Message, Vectors
 from idiolect.deploy.terms import Place, Terms
 
 Whole = Annotated[int, Field(ge=0, strict=True)]
+Used = Annotated[int, Field(ge=-1, strict=True)]
 Number = Annotated[float, Field(allow_inf_nan=False, strict=True)]
 
 H = TypeVar("H", bound="Header")
@@ -40,17 +41,18 @@ class Request(Header):
     """A call of a site by its hub, or of a trainer by its site.
 
     task: what to do. run, terms: what is trained; place: the site's place in it. used: the round in which the hub
-    last used an answer of this site (-1: none). study, approved: the id and the digest of a study, in a call without
-    terms. names: the models to score or to write. table: how to read the site's table, before there is a schema.
-    revoked: sites that the hub refuses, with its greeting. job, call, round, seconds: which call it is, and its
-    deadline; see `hub.calls`.
+    last used an answer of this site (-1: none). good: the values of `used` to which the hub may return. study,
+    approved: the id and the digest of a study, in a call without terms. names: the models to score or to write.
+    table: how to read the site's table, before there is a schema. revoked: sites that the hub refuses, with its
+    greeting. job, call, round, seconds: which call it is, and its deadline; see `hub.calls`.
     """
 
     task: str
     run: str = ""
     terms: Terms | None = None
     place: Place | None = None
-    used: Annotated[int, Field(ge=-1, strict=True)] = -1
+    used: Used = -1
+    good: tuple[Used, ...] = ()
     study: str = ""
     approved: str = ""
     names: tuple[str, ...] = ()

@@ -10,8 +10,8 @@ PROTOCOL = 1
 VERSION = version("idiolect")
 STUDY_ID = r"^[A-Za-z0-9][A-Za-z0-9_-]{0,40}-[0-9a-f]{8}$"
 """A study's id, which is also the name of a folder at the sites."""
-TRANSPORT = ("job", "call", "seconds")
-"""The fields of a call that say how it travels. Every other field determines the answer: a new one, too."""
+TRANSPORT = ("job", "call", "seconds", "good")
+"""The fields of a call that do not determine the answer. Every other field does: a new one, too."""
 
 
 class Terms(BaseModel):

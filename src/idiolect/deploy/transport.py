@@ -11,7 +11,7 @@ import time
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor, wait
 from dataclasses import dataclass, field
-from typing import Protocol
+from typing import Protocol, runtime_checkable
 
 from idiolect.core.errors import IdiolectError
 from idiolect.deploy.messages import Message
@@ -54,6 +54,15 @@ class HubTransport(Protocol):
 
         A site that answers later is missing. A reply with an error counts as missing, with that reason.
         """
+        ...
+
+
+@runtime_checkable
+class Bounded(Protocol):
+    """A `HubTransport` that can cut off answers while they arrive."""
+
+    def bound(self, most: int) -> None:
+        """From the next call on, an answer has at most so many bytes; a site that sends more is missing."""
         ...
 
 

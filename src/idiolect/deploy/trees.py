@@ -22,6 +22,12 @@ def names_of(tree: PyTree) -> dict[str, Any]:
     return {_name(path): leaf for path, leaf in leaves}
 
 
+def shapes_by_name(tree: PyTree) -> dict[str, jax.ShapeDtypeStruct]:
+    """The shapes and types of the tree's leaves by their places in it; leaves are arrays or shapes."""
+    leaves, _ = jax.tree_util.tree_flatten_with_path(tree)
+    return {_name(path): jax.ShapeDtypeStruct(np.shape(leaf), jnp.result_type(leaf)) for path, leaf in leaves}
+
+
 def restored(vectors: Vectors, like: PyTree, what: str) -> Any:
     """The tree with the structure of `like` (arrays or shapes) and these leaves.
 

@@ -5,6 +5,7 @@ import json
 import pytest
 
 from idiolect.core.errors import ConfigError, StoreError
+from idiolect.deploy.alerts import EVENTS
 from idiolect.deploy.hub.config import HubConfig, next_job
 from idiolect.deploy.kind import Kind
 from tests.deploy.federation import data_of
@@ -86,6 +87,16 @@ def test_a_file_edited_by_hand_is_checked_too(tmp_path, quorum, left, message):
         HubConfig.load(tmp_path)
 
 
+GUARD = {
+    "scale": 10.0,
+    "floor": 0.02,
+    "clip": None,
+    "most_rows": 10_000_000,
+    "weight_cap": 0.5,
+    "explode": 3.0,
+    "rollbacks": 2,
+    "checkpoints": 3,
+}
 WHOLE = {"experiment": {}, "kind": None, "sites": ("a",)}
 
 
@@ -94,7 +105,17 @@ def test_what_is_not_given_has_these_values():
     given = config.model_dump(exclude={*WHOLE})
     times = {"deadline": 60.0, "starting": 120.0}
     of_study = {"study": "", "agree": False, "again": 10}
-    assert given == {"table": {}, "left": (), "quorum": None, "tries": 3, "patience": 3, **times, **of_study}
+    assert given == {
+        "table": {},
+        "left": (),
+        "quorum": None,
+        "tries": 3,
+        "patience": 3,
+        **times,
+        **of_study,
+        "guard": GUARD,
+        "alert": {"command": (), "seconds": 10.0, "missing": 3, "events": EVENTS},
+    }
     with pytest.raises(ValueError, match="frozen"):
         config.quorum = 2
 

@@ -19,8 +19,19 @@ package.__path__ = [os.environ["IDIOLECT_SOURCE"] + "/idiolect"]  # no JAX, what
 sys.modules["idiolect"] = package
 
 
+def resident():
+    return int(open("/proc/self/statm").read().split()[1]) * 4096
+
+
+def peak(reset=False):
+    if reset:
+        open("/proc/self/clear_refs", "w").write("5")
+    return int(open("/proc/self/status").read().partition("VmHWM:")[2].split()[0]) * 1024
+
+
 def run_hub(folder, transport):
     import json
+    import time
 
     import numpy as np
 
@@ -33,6 +44,11 @@ def run_hub(folder, transport):
             sent = {s: {"w": rng.normal(size=size).astype("f4"), "n": np.int64(round)} for s in transport.sites}
             head = {"run": "r", "round": round, "kind": kind, "sites": list(transport.sites)}
             messages = {s: Message({**head, "for": s}, v) for s, v in sent.items()}
+            if kind in ("huge", "inside"):
+                transport.bound(1 << 20)
+                time.sleep(5)  # nothing of an earlier answer is on its way
+            memory, begun = resident(), time.monotonic()
+            peak(reset=True)
             replies = transport.call(round, messages, deadline=5 if kind == "slow" else 60)
             right = {}
             for site, reply in replies.replies.items():
@@ -42,7 +58,9 @@ def run_hub(folder, transport):
                 right[site] = all(
                     reply.vectors[k].tobytes() == np.asarray(v).tobytes() for k, v in expected.items()
                 ) and reply.vectors["w"].dtype == np.float32 and reply.header["caller"] == "server"
-            told = {"kind": kind, "right": right, "missing": dict(replies.missing), "jax": [
+            seconds = time.monotonic() - begun
+            told = {"memory": memory, "peak": peak(), "seconds": seconds, "kind": kind, "right": right}
+            told |= {"missing": dict(replies.missing), "jax": [
                 r.header["jax"] for r in replies.replies.values()] + ["jax" in sys.modules]}
             out.write(json.dumps(told) + chr(10))
             out.flush()
@@ -63,6 +81,13 @@ class Site:
             got = peer.exchange(message.header["round"], {n: message for n in near}, deadline=30)
             assert not got.missing, got.missing
             return Message(head, got.replies[names[i - 1]].vectors)
+        if kind in ("huge", "inside") and own == "site-2":
+            import numpy as np
+
+            from idiolect.deploy.nvflare import carriers
+
+            carriers.INSIDE = 1 << 40 if kind == "inside" else 1 << 20
+            return Message(head, {"w": np.zeros(100_000_000, "f4")})
         if kind == "raise" and own == "site-2":
             raise ValueError("patient 4711")
         if kind == "slow" and own == "site-2":

@@ -22,6 +22,7 @@ from idiolect.deploy.hub.received import GREETINGS, Received, greetings_of
 from idiolect.deploy.hub.revoked import FILE as REVOKED
 from idiolect.deploy.hub.revoked import revocations
 from idiolect.deploy.messages import digest_of_values, lines_of
+from idiolect.deploy.site.approvals import FILE as APPROVALS
 from idiolect.deploy.site.outbox import Outbox
 
 HUB_FILES = (HUB_FILE, "study.json", PARTICIPATION, RECEIVED, GREETINGS, REVOKED, "schema.json", "schema-notes.txt")
@@ -230,8 +231,8 @@ def _study(folder: Path) -> dict[str, Any] | None:
 
 def _approval_files(folder: Path) -> list[Path]:
     """What a site has handed over of its approvals."""
-    places = [folder, folder / "idiolect"]
-    return sorted(path for place in places for path in place.glob("approv*") if path.is_file())
+    places = [folder / APPROVALS, folder / "idiolect" / APPROVALS]
+    return [path for path in places if path.is_file()]
 
 
 def _approvals(folder: Path, study: Mapping[str, Any] | None) -> list[str]:

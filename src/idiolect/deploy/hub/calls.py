@@ -6,8 +6,8 @@ from dataclasses import dataclass, field
 from idiolect.core.errors import DataError
 from idiolect.deploy.headers import Joined, Request
 from idiolect.deploy.hub.received import Now, Received
-from idiolect.deploy.messages import Message, Vectors
-from idiolect.deploy.transport import HubTransport, Replies
+from idiolect.deploy.messages import Message, Vectors, text_of
+from idiolect.deploy.transport import Bounded, HubTransport, Replies
 
 AGAIN = 10
 """A silent site is asked again in every tenth round."""
@@ -61,6 +61,12 @@ def counts_of(answer: Message) -> Counts:
     return Joined.of(answer, "its numbers of samples").samples
 
 
+SMALL = 16 << 20
+"""Bytes of an answer that carries no message of a method: counts, scores, sums of columns."""
+HEADER = 64 << 10
+"""Bytes of an answer's header."""
+NAMED = 256
+"""Bytes by which an answer describes one vector, without its name."""
 MARGIN = 0.9
 """The share of a deadline that a site may compute: the answer must travel, too."""
 
@@ -92,9 +98,15 @@ class Call:
         *,
         round: int,
         deadline: float,
+        most: int = SMALL,
     ) -> Replies:
-        """Send each site its request, and its vectors if it has any, with this job's next number."""
+        """Send each site its request, and its vectors if it has any, with this job's next number.
+
+        most: bytes that an answer can have. A larger one counts as missing; a `Bounded` transport cuts it off.
+        """
         self.number += 1
+        if isinstance(self.transport, Bounded):
+            self.transport.bound(most)
         ticket = {"job": self.job, "call": self.number, "round": round, "seconds": MARGIN * deadline}
         self.refused |= self.out()
         reached = {*self.transport.sites} - {*self.refused}
@@ -107,6 +119,20 @@ class Call:
         if self.now is not None:
             self.now.write({site: requests[site] for site in sent}, ticket, deadline)
         got = self.transport.call(round, sent, deadline=deadline) if sent else Replies()
+        large = {site: size for site, reply in got.replies.items() if (size := whole_size(reply)) > most}
+        why = {site: f"its answer has {size:,} bytes; it can have at most {most:,}" for site, size in large.items()}
+        replies = {site: reply for site, reply in got.replies.items() if site not in large}
+        answers = Replies(replies, {**absent, **got.missing, **why}, frozenset(sent), got.seconds)
         if self.received is not None:
-            self.received.write({site: requests[site] for site in sent}, ticket, got)
-        return Replies(got.replies, {**absent, **got.missing}, frozenset(sent), got.seconds)
+            self.received.write({site: requests[site] for site in sent}, ticket, answers)
+        return answers
+
+
+def whole_size(message: Message) -> int:
+    """Bytes of a message: its vectors, and its header as text."""
+    return message.size + len(text_of(dict(message.header)))
+
+
+def most_of(vectors: Mapping[str, int]) -> int:
+    """Bytes that an answer with these vectors (name -> bytes) can have at most."""
+    return sum(vectors.values()) + sum(NAMED + len(name) for name in vectors) + HEADER

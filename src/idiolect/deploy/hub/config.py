@@ -10,6 +10,7 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError
 from idiolect.core.errors import ConfigError, StoreError, first_of
 from idiolect.core.files import atomic_write, json_of
 from idiolect.deploy.alerts import Alert
+from idiolect.deploy.hub.guard import GuardSettings
 from idiolect.deploy.kind import Kind
 from idiolect.deploy.terms import STUDY_ID
 
@@ -27,7 +28,7 @@ class HubConfig(BaseModel):
     after so many calls without an answer a site is called only in every tenth round. left: sites that have left for
     good. study: the study's id, see `deploy.study`. agree: whether the sites agree on the kind, which is then no part
     of the study. again: how often a site may be asked again for a round or an evaluation, with other numbers than
-    before. alert: the command for events, see `alerts`.
+    before. alert: the command for events, see `alerts`. guard: what the hub refuses, see `guard.GuardSettings`.
     """
 
     model_config = ConfigDict(frozen=True, extra="forbid")
@@ -45,6 +46,7 @@ class HubConfig(BaseModel):
     patience: int = Field(default=3, ge=1)
     again: int = Field(default=10, ge=0)
     alert: Alert = Alert()
+    guard: GuardSettings = GuardSettings()
 
     @property
     def present(self) -> tuple[str, ...]:

@@ -19,7 +19,10 @@ PARTICIPATION = "participation.jsonl"
 class HubState:
     """Where a run stands. round: rounds done; used: site -> the round in which its answer was last used.
 
-    counts: each site's samples; seconds: spent on rounds; vectors: the shared state, by its leaves' names.
+    counts: each site's samples; seconds: spent on rounds; vectors: the shared state, by its leaves' names. guard:
+    what is known of the past, see `guard.Past`; losses: site -> model -> its first loss; good: round of a good
+    checkpoint -> its `used`; out: sites that a rollback has left out, and why; rollbacks: so many; returned: to
+    which round the last one has returned.
     """
 
     round: int = 0
@@ -27,10 +30,18 @@ class HubState:
     counts: dict[str, Counts] = field(default_factory=dict[str, Counts])
     seconds: float = 0.0
     vectors: Vectors = field(default_factory=dict[str, Any])
+    guard: dict[str, Any] = field(default_factory=dict[str, Any])
+    losses: dict[str, dict[str, float]] = field(default_factory=dict[str, dict[str, float]])
+    good: dict[int, dict[str, int]] = field(default_factory=dict[int, dict[str, int]])
+    out: dict[str, str] = field(default_factory=dict[str, str])
+    rollbacks: int = 0
+    returned: int = -1
 
     def save(self, path: Path, run: str) -> None:
         """Write it durably: only then may the next call be made."""
-        header = {"version": VERSION, "run": run, "round": self.round, "used": self.used}
+        header: dict[str, Any] = {"version": VERSION, "run": run, "round": self.round, "used": self.used}
+        header |= {"guard": self.guard, "losses": self.losses, "out": self.out, "rollbacks": self.rollbacks}
+        header |= {"good": list(self.good.items()), "returned": self.returned}
         write_message(path, Message({**header, "counts": self.counts, "seconds": self.seconds}, self.vectors))
 
     @classmethod
@@ -42,7 +53,12 @@ class HubState:
         header = message.header
         if header.get("version") != VERSION or header.get("run") != run:
             raise StoreError(f"{path} is of another run or version; delete it to start this run again")
-        return cls(header["round"], dict(header["used"]), dict(header["counts"]), header["seconds"], message.vectors)
+        state = cls(header["round"], dict(header["used"]), dict(header["counts"]), header["seconds"], message.vectors)
+        state.guard, state.losses = dict(header.get("guard", {})), dict(header.get("losses", {}))
+        state.good = {int(round): dict(used) for round, used in header.get("good", [])}
+        state.out, state.rollbacks = dict(header.get("out", {})), int(header.get("rollbacks", 0))
+        state.returned = int(header.get("returned", -1))
+        return state
 
 
 @dataclass(frozen=True)

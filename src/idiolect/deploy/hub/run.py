@@ -155,6 +155,7 @@ def _train(
         serving=lambda server: record_method(store, row, server.simulation),
         evaluated=evaluated,
         has=lambda round: round in store.evaluated(row.id),
+        rewound=lambda round: store.rewind(row.id, round),
     )
     store.rewind(row.id, run.standing.round if run.standing.counts else -1)
     try:
@@ -174,5 +175,6 @@ def progress(folder: Path) -> tuple[int, int]:
     total = sum(cell.rounds * len(cell.methods) for cell in experiment.cells) * seeds
     done: dict[str, Any] = {}
     for line in Participation(folder).lines():
-        done[line["run"]] = max(done.get(line["run"], 0), int(line["round"]) + 1)
+        # The last line counts: a run may have returned to an earlier round.
+        done[line["run"]] = int(line["rollback"]) if "rollback" in line else int(line["round"]) + 1
     return sum(done.values()), total

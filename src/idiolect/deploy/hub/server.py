@@ -22,9 +22,11 @@ from idiolect.data.federated import SPLITS, FederatedData, GeneratedSplit, Maker
 from idiolect.data.modalities import Modalities
 from idiolect.data.schema.label import Target
 from idiolect.data.schema.schema import Schema
+from idiolect.deploy.hub.calls import most_of
+from idiolect.deploy.hub.guard import capped
 from idiolect.deploy.kind import Kind
 from idiolect.deploy.messages import Vectors
-from idiolect.deploy.trees import named, restored
+from idiolect.deploy.trees import named, restored, shapes_by_name
 from idiolect.graphs.registry import GRAPHS
 from idiolect.models.registry import complete_spec
 from idiolect.runtime.members import Arguments, Compiled, Member, alone
@@ -33,6 +35,8 @@ from idiolect.runtime.traffic import shapes_of_a_round
 from idiolect.study.run.resolve import Workbench
 from idiolect.study.spec.experiment import Cell, Method
 
+LARGEST = 1e15
+"""The largest absolute value in a shared state: products of larger ones overflow in the next round."""
 NOTE = "trained at real sites: scores are sums that the sites sent, and their samples were not compared for leaks"
 
 
@@ -87,20 +91,31 @@ def unseen_data(kind: Kind, counts: Mapping[str, Mapping[str, int]]) -> Federate
 
 
 class HubServer:
-    """One run at a hub. data: the federation as it knows it, see `unseen_data`."""
+    """One run at a hub.
 
-    def __init__(self, cell: Cell, method: Method, seed: int, data: FederatedData) -> None:
+    data: the federation as it knows it, see `unseen_data`; cap: the largest share of the rows that counts for one
+    site, see `guard.capped`; None: no cap.
+    """
+
+    def __init__(self, cell: Cell, method: Method, seed: int, data: FederatedData, cap: float | None = None) -> None:
         check_runs_at_sites(cell, method)
         bench = Workbench(data=data)
         problem = bench.problem(cell, data, seed)
         self.simulation: Simulation = bench.simulation(cell, method, problem)
         self.algorithm = self.simulation.algorithm
+        self.claimed = dict(zip(data.clients, data.train.sizes.tolist(), strict=True))
+        self.rows = capped(self.claimed, cap)
         self.seed, self.key = seed, jax.random.key(seed)
         self.params = problem.params
         self.offered = self.simulation.offered
         self.capacity = self.simulation.sampling.capacity(self.key, cell.rounds)
         graph = self.algorithm.peers(self.simulation.start)
         self.neighbours = None if graph is None else [dict(_edges(graph, i)) for i in range(data.num_clients)]
+
+    @cached_property
+    def samples(self) -> int:
+        """The training rows of all sites, as they count."""
+        return int(np.round([*self.rows.values()]).sum())
 
     def first(self) -> PyTree:
         """The shared state before the first round."""
@@ -137,8 +152,13 @@ class HubServer:
 
     @cached_property
     def _compiled(self) -> tuple[Compiled, Arguments]:
-        sim = self.simulation
-        return alone(Member(sim.plan, to_device(sim.training.train)))
+        sim, rows = self.simulation, np.round([*self.rows.values()]).astype(np.int64)
+        samples = to_device(sim.training.train)
+        if {**self.rows} != self.claimed:  # only the aggregation weighs by rows; nothing reads samples here
+            sizes, total = samples.sizes, samples.total
+            given = jnp.asarray(rows, sizes.dtype), jnp.asarray(rows.sum(), total.dtype)
+            samples = eqx.tree_at(lambda s: (s.sizes, s.total), samples, given)
+        return alone(Member(sim.plan, samples))
 
     @cached_property
     def _is_own_row(self) -> bool:
@@ -156,6 +176,14 @@ class HubServer:
         """The shapes of what a site receives in a round."""
         return shapes_of_a_round(self.simulation)[0]
 
+    @cached_property
+    def most(self) -> int:
+        """The bytes that a site's answer to a round can have at most."""
+        if self.neighbours is not None:
+            return most_of({})
+        sizes = {name: leaf.size * leaf.dtype.itemsize for name, leaf in shapes_by_name(self.message).items()}
+        return most_of(sizes)
+
     def check(self, site: str, vectors: Vectors) -> PyTree:
         """A site's message. Raises `DataError` in one line that names it."""
         return restored(vectors, self.message, f"site '{site}'")
@@ -172,11 +200,24 @@ class HubServer:
         if not bool(tree.all_finite(after)):
             message = f"{self.algorithm.name} diverged (NaN or infinity) in the aggregation; lower the learning rates"
             raise DivergedError(message, round=0, client=None, stage="aggregation")
+        # A leaf may hold larger ones from the start: unused edges of a tree's bins are the largest float.
+        grown = [now for old, now in zip(_largest(shared), _largest(after), strict=True) if now > max(LARGEST, old)]
+        if grown:
+            large = max(grown)
+            message = f"the shared state of {self.algorithm.name} holds {large:.3g}, more than {LARGEST:.0e}"
+            raise DivergedError(message, round=0, client=None, stage="aggregation")
         return after
 
     def diagnostics(self, shared: PyTree) -> dict[str, float]:
         """What the method says of itself."""
         return diagnostics_of(self.algorithm, shared)
+
+
+def _largest(state: PyTree) -> list[float]:
+    """The largest absolute value of each leaf; 0 of integers."""
+    leaves = [jnp.asarray(leaf) for leaf in jax.tree.leaves(state)]
+    real = [leaf.size and jnp.issubdtype(leaf.dtype, jnp.floating) for leaf in leaves]
+    return [float(jnp.abs(leaf).max()) if is_real else 0.0 for leaf, is_real in zip(leaves, real, strict=True)]
 
 
 def _edges(graph: Any, client: int) -> list[tuple[int, float]]:

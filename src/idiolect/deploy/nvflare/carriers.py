@@ -19,6 +19,7 @@ import numpy as np
 from idiolect.core.errors import StoreError
 from idiolect.core.files import json_of
 from idiolect.deploy.messages import Bytes, Message, Vectors, packed, unpacked
+from idiolect.deploy.nvflare.limits import Meter, TooLarge
 from idiolect.deploy.transport import Inbox, Replies, split_errors
 
 EVERY = 20
@@ -89,10 +90,17 @@ _AGAIN = 0.5  # seconds between two checks whether a message to a neighbour must
 
 
 class CollabHub:
-    """`HubTransport` over Collab. It is used in the thread that runs the job's main function."""
+    """`HubTransport` over Collab. It is used in the thread that runs the job's main function.
 
-    def __init__(self, collab: Any) -> None:
-        self._collab, self._collect = collab, Collector()
+    meter: limits what sites send, see `limits`.
+    """
+
+    def __init__(self, collab: Any, meter: Meter | None = None) -> None:
+        self._collab, self._collect, self._meter, self._most = collab, Collector(), meter, 1 << 62
+
+    def bound(self, most: int) -> None:
+        """See `transport.Bounded`. Before the first call of this, an answer may have any size."""
+        self._most = most
 
     @property
     def sites(self) -> Sequence[str]:
@@ -105,6 +113,8 @@ class CollabHub:
         end = began + deadline
         arrived: queue.SimpleQueue[tuple[str, Any, Any]] = queue.SimpleQueue()
         bodies = packed_once()
+        if self._meter is not None:
+            self._meter.begin({*messages}, self._most, lambda site, why: arrived.put((site, None, why)))
         for site, message in messages.items():
             stream = started(self._collab, site, deadline, missing, "answer", *encoded(message, bodies))
             if stream is not None:
@@ -115,6 +125,8 @@ class CollabHub:
                 site, answer, failure = arrived.get(timeout=max(end - time.monotonic(), 0.001))
             except queue.Empty:
                 break
+            if site not in waiting:  # it was cut off, and the engine reports that, too
+                continue
             waiting.discard(site)
             if failure is None:
                 seconds[site] = time.monotonic() - began
@@ -216,6 +228,8 @@ def _follow(site: str, stream: Any, arrived: "queue.SimpleQueue[tuple[str, Any, 
 
 def reason(failure: Any, deadline: float) -> str:
     """One short line on a failed call, free of what a site may have written into its exception."""
+    if isinstance(failure, TooLarge):
+        return str(failure)
     cause, kind = getattr(failure, "cause", failure), str(getattr(failure, "cause_type", "") or "")
     if isinstance(cause, TimeoutError) or kind == "TimeoutError":
         return _late(deadline)

@@ -31,6 +31,7 @@ from idiolect.deploy.messages import Message
 from idiolect.deploy.nvflare.carriers import Body, CollabHub, CollabPeers, Collector, decoded, encoded
 from idiolect.deploy.nvflare.jobs import hub_folder, write_end
 from idiolect.deploy.nvflare.kits import certificate, read_kit
+from idiolect.deploy.nvflare.limits import Meter
 from idiolect.deploy.transport import Inbox
 
 _LOG = logging.getLogger("idiolect.site")
@@ -145,7 +146,7 @@ class HubRole:
         folder = hub_folder(self._folder)
         job = str(collab.fl_ctx.get_job_id())
         try:
-            run_hub(folder, CollabHub(collab))
+            run_hub(folder, CollabHub(collab, Meter(collab.fl_ctx.get_engine().get_cell())))
         except BaseException as error:
             write_end(folder, job, error)
             raise

@@ -141,7 +141,7 @@ class Site:
         state, request = RunState(self._fence.folder, call.terms.run), digest_of_request(call.message, TRANSPORT)
         with self._fence.enter(call.ticket, call.left):
             self._expect(call)
-            kept = state_of(state.settle(call.request.used))
+            kept = state_of(state.settle(call.request.used, call.request.good))
             known = state.answered(call.request.round, request) if call.place.neighbours is None else None
         if known is not None:
             return known
@@ -224,7 +224,7 @@ class Site:
 
     def _kept(self, call: "_Call") -> Vectors:
         with self._fence.enter(call.ticket, call.left):
-            return state_of(RunState(self._fence.folder, call.terms.run).settle(call.request.used))
+            return state_of(RunState(self._fence.folder, call.terms.run).settle(call.request.used, call.request.good))
 
     def _check(self, call: "_Call") -> None:
         """Everything that a call must keep before the site computes or changes anything, the cheapest first.

@@ -4,10 +4,12 @@ State: it is prepared with an answer, and committed when the answer was used.
 
     kept.msg      the state after round `kept` (-1: before the first), from which every later round starts
     prepared.msg  the state after a round whose answer was sent, and that answer
+    kept-R.msg    the state after round R, to which the hub may return
 
 The hub says with every call in which round it last used an answer of this site. Then either the prepared state is of
 that round and becomes the kept one, by one rename; or the hub continued without it, and it is dropped. So a round
-that is retried is answered again and never applied twice, whatever process died when.
+that is retried is answered again and never applied twice, whatever process died when. A hub that returns to an
+earlier round names that round, and the state of then becomes the kept one again, if it was held for the hub.
 
 Fence: of several processes that work for one site, only the one with the newest call may change its state. An
 engine's old worker lives on for seconds next to the new job's, and a call that was given up runs on. Calls are
@@ -19,7 +21,7 @@ is wrong for an hour must not lock out every later job.
 import json
 import os
 import time
-from collections.abc import Generator
+from collections.abc import Collection, Generator
 from contextlib import contextmanager
 from pathlib import Path
 
@@ -90,6 +92,8 @@ def _named(ticket: Ticket) -> str:
 
 
 VERSION = 1
+MOST_HELD = 8
+"""Earlier states of a run that a site holds for its hub."""
 
 
 class RunState:
@@ -115,15 +119,23 @@ class RunState:
         """Whether the run has a state here."""
         return self._kept.is_file()
 
-    def settle(self, used: int) -> Message:
+    def settle(self, used: int, good: Collection[int] = ()) -> Message:
         """Commit or drop what is prepared, given the round in which the hub last used an answer (-1: none).
 
-        Returns the kept state. Raises `StoreError` if hub and site do not stand at the same round.
+        good: the rounds to which the hub may return; of these the newest `MOST_HELD` are held. Returns the kept
+        state. Raises `StoreError` if hub and site do not stand at the same round.
         """
         prepared = self._read(self._prepared)
+        held = {*sorted(good)[-MOST_HELD:]}
         if prepared is not None and prepared.header["round"] == used:
+            self._hold(held)
             os.replace(self._prepared, self._kept)
+        self._drop(held, used)
         kept = self._read(self._kept)
+        if kept is not None and kept.header["round"] > used and self._held(used).is_file():
+            self._prepared.unlink(missing_ok=True)  # it was made of what is undone now
+            os.replace(self._held(used), self._kept)
+            kept = self._read(self._kept)
         if kept is None:
             raise StoreError(f"this site has no private state of run '{self.run}'; it must begin")
         round = int(kept.header["round"])
@@ -138,6 +150,29 @@ class RunState:
                 f"here is of round {round + 1}: restore '{self.folder}' from a backup, or remove it to begin again"
             )
         return kept
+
+    def _held(self, round: int) -> Path:
+        return self.folder / f"kept-{round}.msg"
+
+    def _hold(self, rounds: Collection[int]) -> None:
+        """Keep the kept state aside, if the hub may return to it. It stays the kept one until it is replaced."""
+        if all(self._held(round).is_file() for round in rounds):
+            return
+        kept = self._read(self._kept)
+        if kept is None or kept.header["round"] not in rounds:
+            return
+        try:
+            self._held(kept.header["round"]).unlink(missing_ok=True)
+            os.link(self._kept, self._held(kept.header["round"]))
+        except OSError:  # a file system without links
+            write_message(self._held(kept.header["round"]), kept)
+
+    def _drop(self, rounds: Collection[int], used: int) -> None:
+        """Remove states to which the hub returns no more, and those after the round to which it has returned."""
+        for path in self.folder.glob("kept-*.msg"):
+            number = path.stem.removeprefix("kept-")
+            if not (number.removeprefix("-").isdigit() and int(number) in {*rounds, used} and int(number) <= used):
+                path.unlink(missing_ok=True)
 
     def answered(self, round: int, request: str) -> Message | None:
         """The answer prepared for a round and a request with this digest; None if there is none."""
