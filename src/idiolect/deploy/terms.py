@@ -8,6 +8,8 @@ from pydantic import BaseModel, ConfigDict, Field
 PROTOCOL = 1
 """The version of the messages; hub and sites must have the same."""
 VERSION = version("idiolect")
+STUDY_ID = r"^[A-Za-z0-9][A-Za-z0-9_-]{0,40}-[0-9a-f]{8}$"
+"""A study's id, which is also the name of a folder at the sites."""
 TRANSPORT = ("job", "call", "seconds")
 """The fields of a call that say how it travels. Every other field determines the answer: a new one, too."""
 
@@ -16,7 +18,8 @@ class Terms(BaseModel):
     """One run. Sites check it against what their own configuration allows.
 
     run: its id; method, model: complete specifications; kind: what the data are, see `deploy.kind`; metric, splits:
-    what evaluations measure. seed decides all random draws.
+    what evaluations measure. seed decides all random draws. study: the id of the study to which the run belongs;
+    approved: the digest of that study, see `deploy.study`.
     """
 
     model_config = ConfigDict(frozen=True, extra="forbid")
@@ -30,6 +33,8 @@ class Terms(BaseModel):
     sampling: Literal["fixed", "binomial"] = "fixed"
     metric: str = ""
     splits: tuple[Literal["train", "validation", "test"], ...] = ("train", "test")
+    study: str = ""
+    approved: str = ""
 
     @property
     def method_name(self) -> str:
