@@ -62,7 +62,9 @@ VIEWS = {
 
 def test_hello_and_join(site):
     assert call(site, "hello").header == {"name": "site-1", "protocol": PROTOCOL, "version": VERSION}
-    assert call(site, "join").header == {"samples": {"train": 10, "validation": 2, "test": 4}}
+    joined = call(site, "join").header
+    assert joined["samples"] == {"train": 10, "validation": 2, "test": 4}
+    assert len(bytes.fromhex(joined["rows"])) == 32
 
 
 def test_a_round_is_prepared_and_committed_when_its_answer_was_used(site):

@@ -103,7 +103,7 @@ def state(tmp_path):
 
 
 def prepare(state, round, request="r", to=1.0, said=5.0):
-    state.prepare(round, request, vectors(to), Message({"n": round}, {"w": np.full(2, said, np.float32)}))
+    state.prepare(round, request, vectors(to), Message({"n": round}, {"w": np.full(2, said, np.float32)}), 3)
 
 
 def test_what_begins_twice_keeps_what_it_has(state):

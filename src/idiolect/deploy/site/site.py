@@ -12,13 +12,14 @@ from typing import Any
 import numpy as np
 
 from idiolect.core.errors import DataError, IdiolectError, StoreError
-from idiolect.deploy.headers import Begun, Finished, Greeting, Met, Request, Scored
+from idiolect.deploy.headers import Begun, Finished, Greeting, Joined, Met, Request, Scored
 from idiolect.deploy.messages import Message, Vectors, digest_of_request, part_of, under
 from idiolect.deploy.schema.summary import TableSummary, listing
 from idiolect.deploy.site.child import Child, Handle
 from idiolect.deploy.site.config import SiteConfig
 from idiolect.deploy.site.outbox import Outbox
-from idiolect.deploy.site.state import Fence, RunState, state_of
+from idiolect.deploy.site.rows import Rows
+from idiolect.deploy.site.state import Fence, RunState, has_left, state_of, study_folder
 from idiolect.deploy.terms import PROTOCOL, TRANSPORT, VERSION, Place, Terms
 from idiolect.deploy.transport import PeerTransport
 
@@ -32,7 +33,6 @@ class Site:
     def __init__(self, folder: Path, config: SiteConfig, trainer: Handle) -> None:
         self.folder, self.config, self.trainer = folder, config, trainer
         self.outbox = Outbox(folder / "sent.jsonl")
-        self._fence = Fence(folder / "state")
         self._tasks: dict[str, Callable[[_Call], Message]] = {
             "hello": self._hello,
             "summary": self._summary,
@@ -51,6 +51,7 @@ class Site:
             self.config.allow.check_size(message, f"the hub's message ('{task}')")
             if call.request.terms is not None:  # also those that are refused below
                 call.recorded = asked["terms"] = self.outbox.record(call.terms.model_dump(mode="json"))
+                asked |= {"study": call.terms.study} if call.terms.study else {}
             if task not in self._tasks:
                 raise DataError(f"task '{task}' is not known here")
             answer = self._tasks[task](call)
@@ -94,32 +95,56 @@ class Site:
         return self._ask(call, "summary")
 
     def _join(self, call: "_Call") -> Message:
-        """Whether the data are of the run's kind, and the numbers of samples."""
+        """Whether the data are of the run's kind, the numbers of samples, and the digest of the training rows.
+
+        Other training rows than those with which the site joined the study are refused.
+        """
         self._check(call)
-        return self._ask(call, "join")
+        folder, study = self._fence(call).folder, call.terms.study
+        with self._fence(call).enter(call.ticket, call.left):
+            rows = Rows.load(folder)
+            rows.save(folder)  # two runs of a study that join at once have the same salt
+        if rows.digest and rows.kind is not None and rows.kind != call.terms.kind:  # the sites have agreed anew
+            before = call.terms.model_copy(update={"kind": rows.kind})
+            known = self._ask(call, "join", salt=rows.salt, terms=before)
+            if known.error:
+                return known
+            rows.check(Joined.of(known, "the trainer's answer").rows, study)
+            rows = Rows(rows.salt)
+        answer = self._ask(call, "join", salt=rows.salt)
+        if answer.error:
+            return answer
+        digest = Joined.of(answer, "the trainer's answer").rows
+        rows.check(digest, study)
+        with self._fence(call).enter(call.ticket, call.left):
+            Rows(rows.salt, digest, dict(call.terms.kind)).save(folder)
+        return answer
 
     def _begin(self, call: "_Call") -> Message:
         """Make the private state of a run that has none here."""
         self._check(call)
-        state = RunState(self._fence.folder, call.terms.run)
-        with self._fence.enter(call.ticket, call.left):
+        fence, state = self._fence(call), self._state(call)
+        with fence.enter(call.ticket, call.left):
             self._expect(call)
-            if state.begun:
+            if state.begun or (call.request.start and call.request.used >= 0 and state.go_back(call.request.used)):
                 return Begun(begun=False).message()
         first = self._ask(call, "begin", call.message.vectors)
         if first.error:
             return first
-        with self._fence.enter(call.ticket, call.left):
+        with fence.enter(call.ticket, call.left):
             state.begin(first.vectors)
         return Begun(begun=True).message()
 
     def _round(self, call: "_Call") -> Message:
         """One round: train, with neighbours exchange and mix, prepare the next private state, answer."""
         self._check(call)
-        state, request = RunState(self._fence.folder, call.terms.run), digest_of_request(call.message, TRANSPORT)
-        with self._fence.enter(call.ticket, call.left):
+        fence, state = self._fence(call), self._state(call)
+        request, clients = digest_of_request(call.message, TRANSPORT), call.place.clients
+        with fence.enter(call.ticket, call.left):
             self._expect(call)
-            kept = state_of(state.settle(call.request.used))
+            settled = state.settle(call.request.used)
+            state.keep_before(settled, clients)
+            kept = state_of(settled)
             known = state.answered(call.request.round, request) if call.place.neighbours is None else None
         if known is not None:
             return known
@@ -130,8 +155,8 @@ class Site:
             return trained
         answer, after = self._answer(trained) if call.place.neighbours is None else self._met(call, trained)
         if not answer.error:
-            with self._fence.enter(call.ticket, call.left):
-                state.prepare(call.request.round, request, after, answer)
+            with fence.enter(call.ticket, call.left):
+                state.prepare(call.request.round, request, after, answer, clients)
         return answer
 
     def _answer(self, trained: Message) -> tuple[Message, Vectors]:
@@ -191,15 +216,28 @@ class Site:
         call.peer.expect(call.terms.run, [name for name in near if "all" in allowed or name in allowed])
 
     def _kept(self, call: "_Call") -> Vectors:
-        with self._fence.enter(call.ticket, call.left):
-            return state_of(RunState(self._fence.folder, call.terms.run).settle(call.request.used))
+        with self._fence(call).enter(call.ticket, call.left):
+            return state_of(self._state(call).settle(call.request.used))
+
+    def _fence(self, call: "_Call") -> Fence:
+        """The fence of the call's study, in the folder of its private states."""
+        return Fence(study_folder(self.folder, call.terms.study))
+
+    def _state(self, call: "_Call") -> RunState:
+        """The private state of the call's run."""
+        return RunState(self._fence(call).folder, call.terms.run, call.request.start)
 
     def _check(self, call: "_Call") -> None:
         self.config.allow.check_terms(call.terms)
+        if has_left(self._fence(call).folder):
+            raise DataError(f"site '{self.config.name}' has left study '{call.terms.study}' for good")
 
-    def _ask(self, call: "_Call", task: str, vectors: Vectors | None = None) -> Message:
-        """Let the trainer compute."""
-        return self.trainer.call(call.request.passed_on(task).message(vectors), call.left)
+    def _ask(self, call: "_Call", task: str, vectors: Vectors | None = None, **more: Any) -> Message:
+        """Let the trainer compute, with the rows with which the site has joined."""
+        if call.request.terms is not None and task != "join":
+            rows = Rows.load(self._fence(call).folder)
+            more = {"salt": rows.salt, "rows": rows.digest, **more} if rows.digest else more
+        return self.trainer.call(call.request.passed_on(task, **more).message(vectors), call.left)
 
 
 class _Call:

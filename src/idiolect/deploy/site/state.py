@@ -13,11 +13,16 @@ Fence: of several processes that work for one site, only the one with the newest
 engine's old worker lives on for seconds next to the new job's, and a call that was given up runs on. Calls are
 ordered by (job, number): a hub numbers its jobs by the time (`hub.config.next_job`), and counts its calls in a job. A
 number that lies more than a day ahead of this machine's clock is refused and changes nothing: a hub with a clock that
-is wrong for an hour must not lock out every later job.
+is wrong for an hour must not lock out every later job. Each study has a fence of its own, so studies run in any order
+and at once.
+
+Starts: a hub that forgets a site starts its runs again, each from its beginning or from a checkpoint before that site
+joined. Its calls then name a higher start, and the states of the starts before are removed.
 """
 
 import json
 import os
+import re
 import time
 from collections.abc import Generator
 from contextlib import contextmanager
@@ -25,22 +30,52 @@ from pathlib import Path
 
 from filelock import FileLock, Timeout
 
-from idiolect.core.errors import StoreError
+from idiolect.core.errors import DataError, StoreError
 from idiolect.core.files import atomic_write, file_name, json_of
 from idiolect.core.rights import make_folder
 from idiolect.deploy.messages import Message, Vector, Vectors, part_of, read_message, write_message
+from idiolect.deploy.terms import STUDY_ID
 
 Ticket = tuple[int, int]
 """(job, number of the call in it)."""
 AHEAD = 86_400
 """Seconds by which a job's number may lie ahead of this machine's clock."""
+FOLDER = "state"
+"""The folder of all private states, inside a site's own."""
+_FENCE, _LEFT = "fence.json", "left.json"
+
+
+def study_folder(site: Path, study: str) -> Path:
+    """The folder of a study's private states. Raises `DataError` for an id that is none, `StoreError` if an older
+    idiolect, whose runs named no study, has left states in the way.
+    """
+    if study and re.fullmatch(STUDY_ID, study) is None:
+        raise DataError("the call's study has no id that a folder can have")
+    states = site / FOLDER
+    if study and (states / _FENCE).exists():
+        raise StoreError(
+            f"'{states}' holds private states of an idiolect before studies; end its runs, then move the folder "
+            "away: the next study makes it anew"
+        )
+    return states / study
+
+
+def mark_left(folder: Path) -> None:
+    """Note that the site has left the study of this folder."""
+    with atomic_write(folder / _LEFT) as file:
+        file.write(json.dumps({"time": time.time()}).encode())
+
+
+def has_left(folder: Path) -> bool:
+    """Whether the site has left the study of this folder."""
+    return (folder / _LEFT).exists()
 
 
 class Fence:
     """A file with the newest call, and a lock that holds across processes."""
 
     def __init__(self, folder: Path) -> None:
-        self.folder, self._file = folder, folder / "fence.json"
+        self.folder, self._file = folder, folder / _FENCE
 
     @contextmanager
     def enter(self, ticket: Ticket, seconds: float) -> Generator[None]:
@@ -90,42 +125,68 @@ def _named(ticket: Ticket) -> str:
 
 
 VERSION = 1
+_BEFORE = "before-"
 
 
 class RunState:
-    """The state of one run below a folder of the site. One process at a time may use it: see `fence.Fence`."""
+    """The state of one run below a study's folder. One process at a time may use it: see `Fence`.
 
-    def __init__(self, folder: Path, run: str) -> None:
-        self.run = run
+    start: which start of the run the hub's calls are of, see above.
+    """
+
+    def __init__(self, folder: Path, run: str, start: int = 0) -> None:
+        self.run, self.start = run, start
         self.folder = folder / file_name(run.replace("/", "__"))
         self._kept, self._prepared = self.folder / "kept.msg", self.folder / "prepared.msg"
 
     def begin(self, vectors: Vectors) -> None:
         """Keep the state before the first round; a run that has begun keeps what it has."""
-        if self._kept.is_file():
+        if self.begun:
             return
         try:
             make_folder(self.folder)
         except OSError as error:
             raise StoreError(f"cannot write to '{self.folder}': {error.strerror or error}") from error
-        write_message(self._kept, self._message(-1, vectors))
+        self._only(self._message(-1, vectors))
 
     @property
     def begun(self) -> bool:
-        """Whether the run has a state here."""
-        return self._kept.is_file()
+        """Whether the run has a state of this start here. Raises `StoreError` if it has one of a later start."""
+        kept = self._read(self._kept)
+        return kept is not None and self._started(kept) == self.start
+
+    def go_back(self, used: int) -> bool:
+        """Make the state after round `used` of an earlier start that of this one; False if there is none at all.
+
+        Raises `StoreError` if there are states, but none of that round.
+        """
+        kept = self._read(self._kept)
+        if kept is None:
+            return False
+        if not state_of(kept):  # of a method without private state, all rounds are alike
+            self._only(self._message(used, {}))
+            return True
+        for path in (self._kept, self._prepared, *sorted(self.folder.glob(f"{_BEFORE}*.msg"))):
+            state = self._read(path)
+            if state is not None and state.header["round"] == used:
+                self._only(self._message(used, state_of(state)), path)
+                return True
+        raise StoreError(
+            f"this site has no private state of round {used + 1} of run '{self.run}' to go back to: the hub must "
+            "start the run from its beginning (idiolect hub forget --from-beginning)"
+        )
 
     def settle(self, used: int) -> Message:
         """Commit or drop what is prepared, given the round in which the hub last used an answer (-1: none).
 
         Returns the kept state. Raises `StoreError` if hub and site do not stand at the same round.
         """
-        prepared = self._read(self._prepared)
-        if prepared is not None and prepared.header["round"] == used:
-            os.replace(self._prepared, self._kept)
-        kept = self._read(self._kept)
-        if kept is None:
+        kept, prepared = self._read(self._kept), self._read(self._prepared)
+        if kept is None or self._started(kept) < self.start:
             raise StoreError(f"this site has no private state of run '{self.run}'; it must begin")
+        if prepared is not None and prepared.header["round"] == used and self._started(prepared) == self.start:
+            os.replace(self._prepared, self._kept)
+            kept = prepared
         round = int(kept.header["round"])
         if round > used:
             raise StoreError(
@@ -139,21 +200,53 @@ class RunState:
             )
         return kept
 
+    def keep_before(self, kept: Message, clients: int) -> None:
+        """Keep a copy of the kept state when a site has joined since: `go_back` needs it if that site is forgotten."""
+        before, round = kept.header.get("clients"), int(kept.header["round"])
+        path = self.folder / f"{_BEFORE}{round + 1}.msg"
+        if before is not None and int(before) < clients and not path.is_file():
+            write_message(path, kept)
+
+    def _started(self, message: Message) -> int:
+        """The start of which a state is. Raises `StoreError` if it is a later one than the call's."""
+        start = int(message.header.get("start", 0))
+        if start > self.start:
+            raise StoreError(
+                f"the hub calls start {self.start + 1} of run '{self.run}', but start {start + 1} has begun here: "
+                "restore the hub's newest folder"
+            )
+        return start
+
+    def _only(self, state: Message, source: Path | None = None) -> None:
+        """Keep this state and no other. source: the file that holds it until it is kept."""
+        others = [self._prepared, *self.folder.glob(f"{_BEFORE}*.msg")]
+        for path in others:
+            if path != source:
+                path.unlink(missing_ok=True)
+        write_message(self._kept, state)
+        if source is not None and source != self._kept:
+            source.unlink(missing_ok=True)
+
     def answered(self, round: int, request: str) -> Message | None:
         """The answer prepared for a round and a request with this digest; None if there is none."""
         prepared = self._read(self._prepared)
         if prepared is None or (prepared.header["round"], prepared.header["request"]) != (round, request):
             return None
+        if self._started(prepared) != self.start:
+            return None
         return Message(prepared.header["answer"], part_of("answer", prepared.vectors))
 
-    def prepare(self, round: int, request: str, state: Vectors, answer: Message) -> None:
-        """Keep the state after a round, and the answer, until the hub says whether it used it."""
+    def prepare(self, round: int, request: str, state: Vectors, answer: Message, clients: int) -> None:
+        """Keep the state after a round, and the answer, until the hub says whether it used it.
+
+        clients: sites of the federation in this round.
+        """
         vectors = {**state, **{f"answer/{name}": vector for name, vector in answer.vectors.items()}}
-        header = {"request": request, "answer": dict(answer.header)}
+        header = {"request": request, "answer": dict(answer.header), "clients": clients}
         write_message(self._prepared, self._message(round, vectors, **header))
 
     def _message(self, round: int, vectors: Vectors, **more: object) -> Message:
-        return Message({"version": VERSION, "run": self.run, "round": round, **more}, vectors)
+        return Message({"version": VERSION, "run": self.run, "start": self.start, "round": round, **more}, vectors)
 
     def _read(self, path: Path) -> Message | None:
         message = read_message(path)

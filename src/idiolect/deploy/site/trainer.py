@@ -25,6 +25,7 @@ from idiolect.deploy.schema.summary import TableSummary
 from idiolect.deploy.site.config import FILE
 from idiolect.deploy.site.data import OwnData, described, own_data, own_summary
 from idiolect.deploy.site.programs import Programs, RoundNumbers, programs_of
+from idiolect.deploy.site.rows import changed, digest_of_rows
 from idiolect.deploy.trees import named, restored
 from idiolect.runtime.compiled import use_compilation_cache
 from idiolect.runtime.scoring import finished
@@ -50,6 +51,7 @@ class SiteTrainer:
     ) -> None:
         self.load, self.folder, self.summarise, self.look = load, models, summarise, look
         self._loaded: dict[str, FederatedData] = {}
+        self._digests: dict[str, str] = {}
         self._tasks: dict[str, Callable[[Request, Vectors], Message]] = {
             "look": self._look,
             "summary": self._summary,
@@ -88,8 +90,10 @@ class SiteTrainer:
     def _join(self, request: Request, vectors: Vectors) -> Message:
         """The numbers of samples, after the kind of data has been compared."""
         del vectors
-        data = self._data(request)
-        return Joined(samples={name: data.split(name).count for name in SPLITS}).message()
+        data, counts = self._data(request), dict[str, Any]()
+        if request.salt:
+            counts["rows"] = self._rows(request, data)
+        return Joined(samples={name: data.split(name).count for name in SPLITS}, **counts).message()
 
     def _begin(self, request: Request, vectors: Vectors) -> Message:
         """The state before the first round, from the initial parameters."""
@@ -148,7 +152,7 @@ class SiteTrainer:
         terms, data = request.its_terms, self._data(request)
         view, private = self._state(programs, vectors)
         models = programs.made(view, private, self._train(request), numbers, round, seed)
-        folder = self.folder / file_name(terms.run.replace("/", "__"))
+        folder = self.folder / terms.study / file_name(terms.run.replace("/", "__"))
         written: list[dict[str, Any]] = []
         for name in request.names:
             written += save_client_models(
@@ -165,11 +169,24 @@ class SiteTrainer:
         return Written(written=tuple(line["file"] for line in written)).message()
 
     def _data(self, request: Request) -> FederatedData:
-        """The site's data, of the kind that the call names; read once."""
+        """The site's data, of the kind that the call names; read once. Raises `DataError` if its training rows are
+        not those of the digest that the site expects.
+        """
         kind = Kind.from_dict(request.its_terms.kind)
         if kind.digest not in self._loaded:
-            self._loaded = {kind.digest: self.load(kind)}
-        return self._loaded[kind.digest]
+            self._loaded, self._digests = {kind.digest: self.load(kind)}, {}
+        data = self._loaded[kind.digest]
+        if request.rows and self._rows(request, data) != request.rows:
+            raise DataError(changed(request.its_terms.study))
+        return data
+
+    def _rows(self, request: Request, data: FederatedData) -> str:
+        """The digest of the training rows with the site's salt; computed once."""
+        if request.salt not in self._digests:
+            train = data.stored("train")
+            parts = (train.x, train.y) if train.outputs is None else (train.x, train.y, train.outputs)
+            self._digests[request.salt] = digest_of_rows(request.salt, parts)
+        return self._digests[request.salt]
 
     def _of(self, request: Request) -> tuple[Programs, RoundNumbers, Any, Any]:
         terms, place = request.its_terms, request.its_place
