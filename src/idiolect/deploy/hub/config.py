@@ -10,6 +10,7 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError
 from idiolect.core.errors import ConfigError, StoreError, first_of
 from idiolect.core.files import atomic_write, json_of
 from idiolect.deploy.kind import Kind
+from idiolect.deploy.terms import STUDY_ID
 
 FILE = "hub.json"
 JOBS = "hub-jobs.json"
@@ -23,12 +24,17 @@ class HubConfig(BaseModel):
     round; starting: seconds that a site may take to load its data and to compile. quorum: answers that a round needs
     at least (None: half of the cohort, rounded up). tries: how often a round without quorum is called. patience:
     after so many calls without an answer a site is called only in every tenth round. left: sites that have left for
-    good.
+    good. study: the study's id, see `deploy.study`. agree: whether the sites agree on the kind, which is then no part
+    of the study. agreed_by: the sites that did. starts: run -> how often it was started again, see `hub.forget`.
     """
 
     model_config = ConfigDict(frozen=True, extra="forbid")
+    study: str = Field(default="", pattern=rf"^$|{STUDY_ID}")
     experiment: dict[str, Any]
     kind: dict[str, Any] | None
+    agree: bool = False
+    agreed_by: tuple[str, ...] = ()
+    starts: dict[str, int] = Field(default_factory=dict[str, int])
     table: dict[str, Any] = Field(default_factory=dict[str, Any])
     sites: tuple[str, ...] = Field(min_length=1)
     left: tuple[str, ...] = ()

@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import Any
 
 from idiolect.core.errors import DataError, StoreError
+from idiolect.core.files import atomic_write
 from idiolect.deploy.headers import Met
 from idiolect.deploy.hub.calls import Counts
 from idiolect.deploy.messages import Message, Vectors, append_line, lines_of, read_message, write_message
@@ -18,7 +19,7 @@ PARTICIPATION = "participation.jsonl"
 class HubState:
     """Where a run stands. round: rounds done; used: site -> the round in which its answer was last used.
 
-    counts: each site's samples; seconds: spent on rounds; vectors: the shared state, by its leaves' names.
+    counts: each site's samples; rows: the salted digests of their training rows; seconds: spent on rounds; vectors: the shared state, by its leaves' names.
     """
 
     round: int = 0
@@ -26,11 +27,13 @@ class HubState:
     counts: dict[str, Counts] = field(default_factory=dict[str, Counts])
     seconds: float = 0.0
     vectors: Vectors = field(default_factory=dict[str, Any])
+    rows: dict[str, str] = field(default_factory=dict[str, str])
 
     def save(self, path: Path, run: str) -> None:
         """Write it durably: only then may the next call be made."""
         header = {"version": VERSION, "run": run, "round": self.round, "used": self.used}
-        write_message(path, Message({**header, "counts": self.counts, "seconds": self.seconds}, self.vectors))
+        header |= {"counts": self.counts, "seconds": self.seconds, "rows": self.rows}
+        write_message(path, Message(header, self.vectors))
 
     @classmethod
     def load(cls, path: Path, run: str) -> "HubState | None":
@@ -41,7 +44,21 @@ class HubState:
         header = message.header
         if header.get("version") != VERSION or header.get("run") != run:
             raise StoreError(f"{path} is of another run or version; delete it to start this run again")
-        return cls(header["round"], dict(header["used"]), dict(header["counts"]), header["seconds"], message.vectors)
+        used, counts, rows = (dict(header.get(name, {})) for name in ("used", "counts", "rows"))
+        return cls(header["round"], used, counts, header["seconds"], message.vectors, rows)
+
+
+def keep_before(path: Path, round: int) -> None:
+    """Keep a copy of the checkpoint at `path`, as it is before sites join: see `hub.forget`."""
+    copy = before(path, round)
+    if not copy.is_file():
+        with atomic_write(copy) as file:
+            file.write(path.read_bytes())
+
+
+def before(path: Path, round: int | None = None) -> Path:
+    """The copy of a checkpoint after so many rounds, before sites joined; None: the pattern of all copies' names."""
+    return path.with_suffix(f".before-{'*' if round is None else round}.hub")
 
 
 @dataclass(frozen=True)

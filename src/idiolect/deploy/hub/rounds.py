@@ -10,9 +10,9 @@ from jaxtyping import PyTree
 
 from idiolect.core.errors import ConfigError, DataError
 from idiolect.deploy.headers import Request
-from idiolect.deploy.hub.calls import Call, Counts, Roster, counts_of
+from idiolect.deploy.hub.calls import Call, Counts, Roster, joined_of
 from idiolect.deploy.hub.config import HubConfig
-from idiolect.deploy.hub.journal import HubState, Participation, exchanged, met_of, round_to_ms
+from idiolect.deploy.hub.journal import HubState, Participation, exchanged, keep_before, met_of, round_to_ms
 from idiolect.deploy.hub.scores import readable_scores
 from idiolect.deploy.hub.server import HubServer, unseen_data
 from idiolect.deploy.messages import size_of
@@ -61,6 +61,7 @@ class HubRun:
         self.standing = HubState.load(path, run) or HubState()
         self.roster = Roster(config.patience, dict(self.standing.counts))
         self._compiled = frozenset[str]()
+        self._changed = list[str]()
 
     def train(self) -> None:
         """Run what is missing. Raises `QuorumError` if too few sites answer, `DivergedError` at NaN or infinity."""
@@ -111,6 +112,8 @@ class HubRun:
                 neighbours=self._neighbours(number),
             )
             more["used"] = self.standing.used.get(site, -1)
+        if start := self.config.starts.get(self.run, 0):
+            more["start"] = start
         return Request(task=task, run=self.run, terms=self.terms, **more)
 
     def _neighbours(self, number: int) -> dict[str, float] | None:
@@ -152,7 +155,9 @@ class HubRun:
             if site not in got.replies:
                 continue
             try:
-                self.roster.join(site, counts_of(got.replies[site]))
+                joined = joined_of(got.replies[site])
+                self.roster.join(site, joined.samples)
+                self._note_rows(site, joined.rows)
             except DataError as error:
                 missing[site] = str(error)
         strangers = [site for site in wanted if site not in self.roster.counts]
@@ -166,6 +171,12 @@ class HubRun:
         self.roster.counts = {site: self.roster.counts[site] for site in known if site in self.roster.counts}
         self.refused = missing
         self.roster.heard((), missing)
+
+    def _note_rows(self, site: str, rows: str) -> None:
+        """Note the digest of a site's training rows, and whether it has changed: its administrator has accepted it."""
+        if self.standing.rows.get(site, rows) != rows:
+            self._changed.append(site)
+        self.standing.rows[site] = rows
 
     def _begin(self) -> PyTree:
         """Give every site the initial model; returns the shared state, of the checkpoint if there is one."""
@@ -184,6 +195,8 @@ class HubRun:
             got.require(self.config.needed(len(wanted)), f"{self.run}: beginning")
         shared = self.server.restore(self.standing.vectors) if begun else self.server.first()
         if self.standing.counts != self.roster.counts:
+            if begun:
+                keep_before(self.path, self.standing.round)
             self.standing.counts = dict(self.roster.counts)
             self._keep(shared)
         return shared
@@ -238,6 +251,7 @@ class HubRun:
                 "answered": answered,
                 "missing": missing,
                 "neighbours_missing": {site: one.missing for site, one in met.items() if one.missing},
+                **({"rows_changed": self._changed} if self._changed else {}),
                 "seconds": round_to_ms(seconds),
                 "asked": len(got.sent),
                 "replies": len(got.replies),
@@ -246,6 +260,7 @@ class HubRun:
             }
         )
         self._keep(after)
+        self._changed = []
         return after
 
     def _deadline(self, task: str) -> float:

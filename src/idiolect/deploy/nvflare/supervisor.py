@@ -9,11 +9,12 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Protocol, TypeVar
 
-from idiolect.core.errors import ConfigError, IdiolectError, StoreError
-from idiolect.core.files import alone
+from idiolect.core.errors import ConfigError, IdiolectError, StoreError, require
 from idiolect.core.rights import restrict
 from idiolect.deploy.hub.config import HubConfig
+from idiolect.deploy.hub.forget import check_forgotten
 from idiolect.deploy.hub.run import progress
+from idiolect.deploy.hub.supervised import supervised
 from idiolect.deploy.nvflare.jobs import End, clean_jobs, obstacle, read_end, write_job
 from idiolect.deploy.nvflare.kits import HUB_FOLDER, Kit, certificate, harden, read_kit, require_kind
 from idiolect.deploy.nvflare.processes import end_leftovers, has_died, running, start, starting
@@ -21,8 +22,6 @@ from idiolect.deploy.nvflare.register import register, register_folder
 from idiolect.deploy.nvflare.session import LostError, Status, open_session, session
 
 DONE = "FINISHED:COMPLETED"
-SUPERVISED = ".supervised"
-"""The file in a hub's folder that its supervisor locks."""
 _SURE = 6  # looks in a row at a job that nobody runs, before it is taken for dead
 
 T = TypeVar("T")
@@ -308,6 +307,16 @@ def _prefix(study: str) -> str:
     return f"{study}."
 
 
+def study_id(folder: Path) -> str:
+    """The id of a hub's study. Raises `ConfigError` for a folder of an idiolect before studies."""
+    study = HubConfig.load(folder).study
+    require(
+        study != "",
+        f"'{folder}' was made by an idiolect before studies: make a new folder with 'idiolect hub init'",
+    )
+    return study
+
+
 def watch_of(folder: Path, kits: HubKits, report: Callable[[str], None]) -> Watch:
     """The supervisor of a hub's folder. A job needs as many sites as a round of all sites needs answers."""
     config, study = HubConfig.load(folder), study_id(folder)
@@ -332,8 +341,8 @@ def served(folder: Path, kits: HubKits, report: Callable[[str], None] = lambda _
     Raises `StoreError` if another supervisor works in the folder, `ConfigError` if the folder is a copy of another.
     """
     study = study_id(folder)
-    busy = f"another 'idiolect hub run' works in '{folder}'; wait for it, or end it with Ctrl-C there"
-    with alone(folder / SUPERVISED, busy):
+    with supervised(folder):
+        check_forgotten(folder)
         register(kits.hub, study, folder)
         start_hub(kits)
         if count := end_jobs(kits, study):

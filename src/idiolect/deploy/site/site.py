@@ -4,6 +4,7 @@ This module imports no JAX: it runs in the process that talks to the network, an
 """
 
 import os
+import shutil
 import time
 from collections.abc import Callable, Mapping
 from pathlib import Path
@@ -19,7 +20,7 @@ from idiolect.deploy.site.child import Child, Handle
 from idiolect.deploy.site.config import SiteConfig
 from idiolect.deploy.site.outbox import Outbox
 from idiolect.deploy.site.rows import Rows
-from idiolect.deploy.site.state import Fence, RunState, has_left, state_of, study_folder
+from idiolect.deploy.site.state import MODELS, Fence, RunState, has_left, run_folder, state_of, study_folder
 from idiolect.deploy.terms import PROTOCOL, TRANSPORT, VERSION, Place, Terms
 from idiolect.deploy.transport import PeerTransport
 
@@ -126,8 +127,12 @@ class Site:
         fence, state = self._fence(call), self._state(call)
         with fence.enter(call.ticket, call.left):
             self._expect(call)
-            if state.begun or (call.request.start and call.request.used >= 0 and state.go_back(call.request.used)):
+            if state.begun:
                 return Begun(begun=False).message()
+            if call.request.start:  # the hub has forgotten a site: what was made with its help goes
+                shutil.rmtree(run_folder(self.folder / MODELS, call.terms), ignore_errors=True)
+                if call.request.used >= 0 and state.go_back(call.request.used):
+                    return Begun(begun=False).message()
         first = self._ask(call, "begin", call.message.vectors)
         if first.error:
             return first

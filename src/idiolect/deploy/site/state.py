@@ -34,7 +34,7 @@ from idiolect.core.errors import DataError, StoreError
 from idiolect.core.files import atomic_write, file_name, json_of
 from idiolect.core.rights import make_folder
 from idiolect.deploy.messages import Message, Vector, Vectors, part_of, read_message, write_message
-from idiolect.deploy.terms import STUDY_ID
+from idiolect.deploy.terms import STUDY_ID, Terms
 
 Ticket = tuple[int, int]
 """(job, number of the call in it)."""
@@ -42,7 +42,14 @@ AHEAD = 86_400
 """Seconds by which a job's number may lie ahead of this machine's clock."""
 FOLDER = "state"
 """The folder of all private states, inside a site's own."""
+MODELS = "models"
+"""The folder of its models, inside a site's own."""
 _FENCE, _LEFT = "fence.json", "left.json"
+
+
+def run_folder(models: Path, terms: Terms) -> Path:
+    """The folder of a run's models."""
+    return models / terms.study / file_name(terms.run.replace("/", "__"))
 
 
 def study_folder(site: Path, study: str) -> Path:
@@ -166,15 +173,12 @@ class RunState:
         if not state_of(kept):  # of a method without private state, all rounds are alike
             self._only(self._message(used, {}))
             return True
-        for path in (self._kept, self._prepared, *sorted(self.folder.glob(f"{_BEFORE}*.msg"))):
+        for path in (self._kept, self._prepared, *self._older()):
             state = self._read(path)
             if state is not None and state.header["round"] == used:
                 self._only(self._message(used, state_of(state)), path)
                 return True
-        raise StoreError(
-            f"this site has no private state of round {used + 1} of run '{self.run}' to go back to: the hub must "
-            "start the run from its beginning (idiolect hub forget --from-beginning)"
-        )
+        raise self._cannot_go_back(used)
 
     def settle(self, used: int) -> Message:
         """Commit or drop what is prepared, given the round in which the hub last used an answer (-1: none).
@@ -182,8 +186,10 @@ class RunState:
         Returns the kept state. Raises `StoreError` if hub and site do not stand at the same round.
         """
         kept, prepared = self._read(self._kept), self._read(self._prepared)
-        if kept is None or self._started(kept) < self.start:
+        if kept is None:
             raise StoreError(f"this site has no private state of run '{self.run}'; it must begin")
+        if self._started(kept) < self.start:
+            raise self._cannot_go_back(used)
         if prepared is not None and prepared.header["round"] == used and self._started(prepared) == self.start:
             os.replace(self._prepared, self._kept)
             kept = prepared
@@ -199,6 +205,12 @@ class RunState:
                 f"here is of round {round + 1}: restore '{self.folder}' from a backup, or remove it to begin again"
             )
         return kept
+
+    def _cannot_go_back(self, used: int) -> StoreError:
+        return StoreError(
+            f"this site has no private state of round {used + 1} of run '{self.run}' to go back to: the hub must "
+            "start the run from its beginning (idiolect hub forget --from-beginning)"
+        )
 
     def keep_before(self, kept: Message, clients: int) -> None:
         """Keep a copy of the kept state when a site has joined since: `go_back` needs it if that site is forgotten."""
@@ -217,10 +229,13 @@ class RunState:
             )
         return start
 
+    def _older(self) -> list[Path]:
+        """The states of earlier rounds that are held."""
+        return sorted(path for path in self.folder.glob("*.msg") if path not in (self._kept, self._prepared))
+
     def _only(self, state: Message, source: Path | None = None) -> None:
         """Keep this state and no other. source: the file that holds it until it is kept."""
-        others = [self._prepared, *self.folder.glob(f"{_BEFORE}*.msg")]
-        for path in others:
+        for path in (self._prepared, *self._older()):
             if path != source:
                 path.unlink(missing_ok=True)
         write_message(self._kept, state)

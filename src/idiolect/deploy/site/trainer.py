@@ -16,7 +16,6 @@ from pydantic import ValidationError
 
 from idiolect.client.samples import Samples, to_device
 from idiolect.core.errors import ConfigError, DataError, DivergedError, IdiolectError, first_of
-from idiolect.core.files import file_name
 from idiolect.data.federated import SPLITS, FederatedData
 from idiolect.deploy.headers import Joined, Looked, Request, Score, Scored, Summed, Written
 from idiolect.deploy.kind import Kind
@@ -26,6 +25,7 @@ from idiolect.deploy.site.config import FILE
 from idiolect.deploy.site.data import OwnData, described, own_data, own_summary
 from idiolect.deploy.site.programs import Programs, RoundNumbers, programs_of
 from idiolect.deploy.site.rows import changed, digest_of_rows
+from idiolect.deploy.site.state import MODELS, run_folder
 from idiolect.deploy.trees import named, restored
 from idiolect.runtime.compiled import use_compilation_cache
 from idiolect.runtime.scoring import finished
@@ -152,7 +152,7 @@ class SiteTrainer:
         terms, data = request.its_terms, self._data(request)
         view, private = self._state(programs, vectors)
         models = programs.made(view, private, self._train(request), numbers, round, seed)
-        folder = self.folder / terms.study / file_name(terms.run.replace("/", "__"))
+        folder = run_folder(self.folder, terms)
         written: list[dict[str, Any]] = []
         for name in request.names:
             written += save_client_models(
@@ -222,7 +222,7 @@ def trainer_of(settings: Mapping[str, Any]) -> SiteTrainer:
     folder, own = Path(settings["folder"]), own_of(settings)
     rarest = int(settings.get("rarest", 5))
     summarise = None if own.table is None else lambda asked: own_summary(own, asked, rarest)
-    return SiteTrainer(lambda kind: own_data(own, kind), folder / "models", summarise, lambda: described(own, rarest))
+    return SiteTrainer(lambda kind: own_data(own, kind), folder / MODELS, summarise, lambda: described(own, rarest))
 
 
 def own_of(settings: Mapping[str, Any]) -> OwnData:
