@@ -7,6 +7,8 @@ from typing import Annotated, Any
 import typer
 from rich.text import Text
 
+from idiolect.cli.hub_operation import forget, service
+from idiolect.cli.kits import AdminKit, HubFolder, HubKit
 from idiolect.cli.options import (
     Json,
     MLflowTo,
@@ -15,7 +17,6 @@ from idiolect.cli.options import (
     assignments,
     check_output,
     file_path,
-    folder_path,
 )
 from idiolect.cli.stopping import stoppable, this_command
 from idiolect.cli.terminal import console, print_json, print_outcome
@@ -24,18 +25,12 @@ from idiolect.core.loading import loading
 
 app = typer.Typer(no_args_is_help=True, help="The hub of a federation; it receives no rows.", rich_markup_mode="rich")
 
-HubFolder = Annotated[
-    Path,
-    typer.Argument(
-        parser=folder_path, metavar="FOLDER", help="The hub's folder: its runs and reports.", show_default=False
-    ),
-]
-HubKit = Annotated[Path, typer.Option("--kit", parser=folder_path, metavar="KIT", help="The hub's kit.")]
-AdminKit = Annotated[
-    Path, typer.Option("--admin", parser=folder_path, metavar="KIT", help="The kit of the person who submits jobs.")
-]
 LAST = 5
 """Rounds of which the status names the missing sites."""
+
+
+for command in (forget, service):
+    app.command()(command)
 
 
 @app.command()
@@ -121,12 +116,13 @@ def run(
         from idiolect.cli.federation import recorded, shown
         from idiolect.deploy.hub.config import HubConfig
         from idiolect.deploy.hub.run import experiment_for
+        from idiolect.deploy.nvflare.processes import terminable
         from idiolect.deploy.nvflare.supervisor import hub_kits, served, watch_of
         from idiolect.report.trackers.tracking import tracked, trackers_of
     config = HubConfig.load(folder)
     experiment, kits = experiment_for(config), hub_kits(kit, admin)
-    with stoppable(folder), tracked(folder, trackers_of(mlflow, tensorboard)):
-        with served(folder, kits), shown(experiment, folder) as display:
+    with stoppable(folder), terminable(), tracked(folder, trackers_of(mlflow, tensorboard)):
+        with served(folder, kits, print), shown(experiment, folder) as display:
             watch_of(folder, kits, display.console.print).run()
         recorded(folder, this_command(), as_json)
 

@@ -2,6 +2,7 @@
 
 import json
 import shlex
+import sys
 from collections import Counter
 from collections.abc import Sequence
 from pathlib import Path
@@ -11,7 +12,9 @@ import typer
 from rich.table import Table
 from rich.text import Text
 
-from idiolect.cli.options import Json, check_output, file_path, folder_path, names_in, one_table
+from idiolect.cli.kits import KitFolder, site_kit
+from idiolect.cli.options import Json, check_output, file_path, names_in, one_table
+from idiolect.cli.site_operation import accept_changes, leave, service, status, stop
 from idiolect.cli.terminal import console, print_json, print_outcome
 from idiolect.core.errors import StoreError, require, unknown
 from idiolect.core.loading import loading
@@ -23,12 +26,8 @@ app = typer.Typer(
     no_args_is_help=True, help="A site of a federation; its data stay on this machine.", rich_markup_mode="rich"
 )
 
-KitFolder = Annotated[
-    Path,
-    typer.Argument(
-        parser=folder_path, metavar="KIT", help="The site's kit: the folder with startup/ in it.", show_default=False
-    ),
-]
+for command in (stop, status, accept_changes, leave, service):
+    app.command()(command)
 
 
 @app.command()
@@ -88,7 +87,7 @@ def init(
         from idiolect.algorithms.registry import ALGORITHMS
         from idiolect.deploy.nvflare.kits import harden
         from idiolect.deploy.site.create import site_config, write_site
-    kit = _kit(kit_folder)
+    kit = site_kit(kit_folder)
     check_output(kit.site / "site.toml", source, *([] if schema is None else [schema]), option="KIT")
     methods = tuple(names_in(allow_methods))
     for name in methods:
@@ -121,7 +120,7 @@ def check(kit_folder: KitFolder, as_json: Json = False) -> None:
 
     Writes: nothing.
     """
-    _check(_kit(kit_folder), as_json=as_json)
+    _check(site_kit(kit_folder), as_json=as_json)
 
 
 @app.command()
@@ -138,14 +137,16 @@ def run(kit_folder: KitFolder) -> None:
         from idiolect.core.rights import restrict
         from idiolect.deploy.nvflare.jobs import clean_jobs
         from idiolect.deploy.nvflare.processes import run as run_process
-    kit = _kit(kit_folder)
-    _check(kit, may_wait=("connection",))
-    restrict(kit.folder)  # what an older idiolect or another program has written there
-    clean_jobs(kit)
-    print(f"site '{kit.name}' takes part; end with Ctrl-C", flush=True)
-    code = run_process(kit)
-    if code:
-        raise StoreError(f"the site's process has ended with status {code}; see {kit.folder / 'log.txt'}")
+        from idiolect.deploy.nvflare.processes import watched
+    kit = site_kit(kit_folder)
+    with watched(kit):
+        _check(kit, may_wait=("connection",))
+        restrict(kit.folder)  # what an older idiolect or another program has written there
+        clean_jobs(kit)
+        print(f"site '{kit.name}' takes part; end with Ctrl-C", flush=True)
+        code = run_process(kit, report=lambda line: print(line, file=sys.stderr, flush=True))
+        if code:
+            raise StoreError(f"the site's process has ended with status {code}; see {kit.folder / 'log.txt'}")
 
 
 @app.command()
@@ -167,7 +168,7 @@ def log(
     """
     from idiolect.deploy.site.outbox import Outbox
 
-    kit = _kit(kit_folder)
+    kit = site_kit(kit_folder)
     require(round is None or not terms, "--terms shows whole runs: leave --round out")
     outbox = Outbox(kit.site / "sent.jsonl")
     lines = list(outbox.lines())
@@ -249,7 +250,7 @@ def summary(kit_folder: KitFolder, as_json: Json = False) -> None:
         from idiolect.deploy.site.config import SiteConfig
         from idiolect.deploy.site.data import own_summary
         from idiolect.deploy.site.trainer import own_of
-    kit = _kit(kit_folder)
+    kit = site_kit(kit_folder)
     config = SiteConfig.load(kit.site)
     own = own_of({"folder": str(kit.site), "data": config.data, "name": config.name})
     lines, allowed = list(listing(own_summary(own, {}, config.allow.rarest))), config.allow.summaries
@@ -272,11 +273,3 @@ def _check(kit: "Kit", may_wait: Sequence[str] = (), as_json: bool = False) -> N
         print_json({"site": kit.name, "ready": not bad, "findings": findings})
     if bad:
         raise StoreError(f"site '{kit.name}' is not ready: {', '.join(bad)}")
-
-
-def _kit(folder: Path) -> "Kit":
-    from idiolect.deploy.nvflare.kits import read_kit, require_kind
-
-    kit = read_kit(folder)
-    require_kind(kit, "client")
-    return kit

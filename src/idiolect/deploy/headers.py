@@ -42,8 +42,8 @@ class Request(Header):
     task: what to do. run, terms: what is trained; place: the site's place in it. used: the round in which the hub
     last used an answer of this site (-1: none); start: how often the run was started again without a site that is
     forgotten. names: the models to score or to write. table: how to read the site's table, before there is a schema.
-    job, call, round, seconds: which call it is, and its deadline; see `hub.calls`. salt, rows: only from a site to its
-    trainer, see `site.rows`; a hub's are ignored.
+    job, call, round, seconds: which call it is, and its deadline; see `hub.calls`. salt, rows: only from a site to
+    its trainer, see `site.rows`; a hub's are ignored.
     """
 
     task: str

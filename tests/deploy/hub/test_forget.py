@@ -70,7 +70,18 @@ def test_a_run_is_repeated_from_its_beginning_as_if_the_site_had_never_been_ther
     assert participation(hub) == []
     lines = [json.loads(line) for line in (hub / FORGOTTEN).read_text().splitlines()]
     assert len(lines) == 8
-    assert {*lines[0]} == {"run", "start", "round", "job", "cohort", "answered", "asked", "replies", "forgotten", "time"}
+    assert {*lines[0]} == {
+        "run",
+        "start",
+        "round",
+        "job",
+        "cohort",
+        "answered",
+        "asked",
+        "replies",
+        "forgotten",
+        "time",
+    }
     db = sqlite3.connect(hub / DATABASE)
     assert db.execute("SELECT COUNT(*) FROM evaluations").fetchone() == (0,)
     run_hub(hub, sites)
@@ -132,7 +143,9 @@ def test_a_site_without_the_state_of_then_says_what_to_do(tmp_path):
     assert "idiolect hub forget --from-beginning" in participation(hub)[2]["missing"]["site-1"]
 
 
-def test_an_interrupted_one_is_finished_by_the_same_command_and_nothing_runs_before(tmp_path, experiment, monkeypatch):
+def test_an_interrupted_one_is_finished_by_the_same_command_and_nothing_runs_before(
+    tmp_path, experiment, monkeypatch
+):
     hub, sites = run_of(tmp_path, DATA.clients, experiment)
     plan = plan_of(hub, "site-4")
 

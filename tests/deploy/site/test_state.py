@@ -173,9 +173,9 @@ def test_a_new_start_goes_back_to_a_state_before_a_site_joined_and_no_further(st
     assert [path.name for path in state.folder.glob("before-*")] == ["before-2.msg"]
     again = RunState(tmp_path, RUN, start=1)
     assert not again.begun
-    with pytest.raises(StoreError, match="no private state of round 1 .*--from-beginning"):
+    with pytest.raises(StoreError, match=r"no private state of round 1 .*--from-beginning"):
         again.go_back(0)
-    with pytest.raises(StoreError, match="no private state of round 3 .*--from-beginning"):
+    with pytest.raises(StoreError, match=r"no private state of round 3 .*--from-beginning"):
         again.settle(2)
     assert again.go_back(1)
     assert value(again.settle(1)) == 2
@@ -211,5 +211,5 @@ def test_each_study_has_a_folder_and_states_of_before_are_refused(tmp_path):
     with Fence(study_folder(tmp_path, "b-00000001")).enter((4, 1), 1):  # a fence of its own
         pass
     (tmp_path / "state" / "fence.json").write_text("{}")
-    with pytest.raises(StoreError, match="of an idiolect before studies; .* move the folder away"):
+    with pytest.raises(StoreError, match=r"of an idiolect before studies; .* move the folder away"):
         study_folder(tmp_path, "a-00000001")

@@ -2,8 +2,8 @@
 
 Each run that the site has joined is started again: from its beginning, or from the checkpoint before the site joined.
 What depends on the site's messages is removed from the hub's folder: checkpoints, evaluations, reports, a schema that
-it has helped to agree on. Of the rounds that are taken back, `forgotten.jsonl` keeps names and numbers only. The other
-sites take their private states back when the hub calls them with the run's new start: see `site.state`.
+it has helped to agree on. Of the rounds that are taken back, `forgotten.jsonl` keeps names and numbers only. The
+other sites take their private states back when the hub calls them with the run's new start: see `site.state`.
 
 The plan is written first and removed last. So one that is interrupted is finished by the same command, and nothing
 runs in between.
@@ -117,9 +117,7 @@ def check_forgotten(folder: Path) -> None:
         )
 
 
-def _restarts(
-    folder: Path, config: HubConfig, site: str, from_beginning: bool, schema: bool
-) -> Iterator[Restart]:
+def _restarts(folder: Path, config: HubConfig, site: str, from_beginning: bool, schema: bool) -> Iterator[Restart]:
     if config.kind is None or not (folder / DATABASE).is_file():
         return
     seconds = dict[str, dict[int, float]]()

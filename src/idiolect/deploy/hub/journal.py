@@ -19,7 +19,8 @@ PARTICIPATION = "participation.jsonl"
 class HubState:
     """Where a run stands. round: rounds done; used: site -> the round in which its answer was last used.
 
-    counts: each site's samples; rows: the salted digests of their training rows; seconds: spent on rounds; vectors: the shared state, by its leaves' names.
+    counts: each site's samples; rows: the salted digests of their training rows; seconds: spent on rounds; vectors:
+    the shared state, by its leaves' names.
     """
 
     round: int = 0

@@ -173,7 +173,7 @@ class HubRun:
         self.roster.heard((), missing)
 
     def _note_rows(self, site: str, rows: str) -> None:
-        """Note the digest of a site's training rows, and whether it has changed: its administrator has accepted it."""
+        """Note the digest of a site's training rows; one that has changed was accepted by its administrator."""
         if self.standing.rows.get(site, rows) != rows:
             self._changed.append(site)
         self.standing.rows[site] = rows

@@ -167,30 +167,39 @@ def run(kit: Kit, more: Mapping[str, str] | None = None, report: Callable[[str],
     One that fails or is killed is started again, with a line for `report`; its status is returned only if that
     happens again and again. To be used inside `watched`.
     """
-    before = signal.signal(signal.SIGTERM, _interrupt)
     failed = 0
-    try:
-        while True:
-            check_start(kit)
-            process, begun = _begin(kit, more), time.monotonic()
-            _remember(kit, process.pid, os.getpid())
-            code = process.wait()
-            failed = failed + 1 if time.monotonic() - begun < _SOON else 1
-            if code == 0 or failed >= _OFTEN:
-                return code
-            report(f"the process of {kit.name} has ended with status {code}; it is started again")
+    with terminable():
+        try:
+            while True:
+                check_start(kit)
+                process, begun = _begin(kit, more), time.monotonic()
+                _remember(kit, process.pid, os.getpid())
+                code = process.wait()
+                failed = failed + 1 if time.monotonic() - begun < _SOON else 1
+                if code == 0 or failed >= _OFTEN:
+                    return code
+                report(f"the process of {kit.name} has ended with status {code}; it is started again")
+                end_leftovers(kit)
+                time.sleep(_PAUSES[failed - 1])
+        except KeyboardInterrupt:
+            return 0
+        finally:
+            signal.signal(signal.SIGTERM, signal.SIG_IGN)  # a second one must not break off what ends the workers
             end_leftovers(kit)
-            time.sleep(_PAUSES[failed - 1])
-    except KeyboardInterrupt:
-        return 0
+
+
+@contextmanager
+def terminable() -> Generator[None]:
+    """Take SIGTERM, by which services are stopped, for a Ctrl-C inside the block."""
+
+    def interrupt(*_: object) -> None:
+        raise KeyboardInterrupt
+
+    before = signal.signal(signal.SIGTERM, interrupt)
+    try:
+        yield
     finally:
-        signal.signal(signal.SIGTERM, signal.SIG_IGN)  # a second one must not break off what ends the workers
-        end_leftovers(kit)
         signal.signal(signal.SIGTERM, before)
-
-
-def _interrupt(*_: object) -> None:
-    raise KeyboardInterrupt
 
 
 def running(kit: Kit) -> int | None:

@@ -41,7 +41,7 @@ def register(kit: Kit, study: str, folder: Path) -> None:
 
 
 def registered(entries: Path, study: str) -> Path | None:
-    """The folder of a study, by the entries in a folder; None if it has none. Raises `StoreError` if it is damaged."""
+    """The folder of a study, by its entry; None if it has none. Raises `StoreError` if that is damaged."""
     if _STUDY.fullmatch(study) is None:
         return None
     entry = entries / f"{study}.json"

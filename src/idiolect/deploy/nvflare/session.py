@@ -73,7 +73,7 @@ class Session:
         return {name.strip(): why.strip() for name, _, why in (line.partition(":") for line in lines)}
 
     def unfinished(self, prefix: str) -> tuple[str, ...]:
-        """The ids of the jobs whose name begins so and that have not finished: also those that wait for their turn."""
+        """The ids of the jobs whose name begins so and that have not finished; some may wait for their turn."""
         jobs = self._do(lambda: self._engine.list_jobs(name_prefix=prefix))
         try:
             return tuple(str(job["job_id"]) for job in jobs if not str(job["status"]).startswith("FINISHED"))

@@ -44,7 +44,9 @@ FOLDER = "state"
 """The folder of all private states, inside a site's own."""
 MODELS = "models"
 """The folder of its models, inside a site's own."""
-_FENCE, _LEFT = "fence.json", "left.json"
+_FENCE, _LOCK, _LEFT = "fence.json", "fence.lock", "left.json"
+STAYS = frozenset({_FENCE, _LOCK, _LEFT})
+"""The files of a study's folder that stay when the site leaves: they hold nothing of its data."""
 
 
 def run_folder(models: Path, terms: Terms) -> Path:
@@ -93,21 +95,27 @@ class Fence:
             raise StoreError(
                 f"job {ticket[0]} has a number that no clock reaches within a day; compare the clocks of hub and site"
             )
-        try:
-            make_folder(self.folder)
-            lock = FileLock(self.folder / "fence.lock", timeout=max(seconds, 0), mode=0o600)
-            lock.acquire()
-        except Timeout:
-            raise StoreError(f"another process works for this site and did not end within {seconds:g} s") from None
-        except OSError as error:
-            raise StoreError(f"cannot write to '{self.folder}': {error.strerror or error}") from error
-        try:
+        with self.hold(seconds):
             newest = self._newest()
             if ticket < newest:
                 raise StoreError(f"call {_named(ticket)} is late: {_named(newest)} has been answered or begun")
             if ticket > newest:
                 with atomic_write(self._file) as file:
                     file.write(json.dumps({"job": ticket[0], "call": ticket[1]}).encode())
+            yield
+
+    @contextmanager
+    def hold(self, seconds: float) -> Generator[None]:
+        """Hold the lock, for the site's own commands. Raises `StoreError` if a call holds it for so long."""
+        try:
+            make_folder(self.folder)
+            lock = FileLock(self.folder / _LOCK, timeout=max(seconds, 0), mode=0o600)
+            lock.acquire()
+        except Timeout:
+            raise StoreError(f"another process works for this site and did not end within {seconds:g} s") from None
+        except OSError as error:
+            raise StoreError(f"cannot write to '{self.folder}': {error.strerror or error}") from error
+        try:
             yield
         finally:
             lock.release()
@@ -213,7 +221,7 @@ class RunState:
         )
 
     def keep_before(self, kept: Message, clients: int) -> None:
-        """Keep a copy of the kept state when a site has joined since: `go_back` needs it if that site is forgotten."""
+        """Keep a copy of the kept state if a site has joined since: `go_back` needs it when that site is forgotten."""
         before, round = kept.header.get("clients"), int(kept.header["round"])
         path = self.folder / f"{_BEFORE}{round + 1}.msg"
         if before is not None and int(before) < clients and not path.is_file():
