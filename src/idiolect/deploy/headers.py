@@ -41,9 +41,10 @@ class Request(Header):
 
     task: what to do. run, terms: what is trained; place: the site's place in it. used: the round in which the hub
     last used an answer of this site (-1: none); start: how often the run was started again without a site that is
-    forgotten. names: the models to score or to write. table: how to read the site's table, before there is a schema.
-    job, call, round, seconds: which call it is, and its deadline; see `hub.calls`. salt, rows: only from a site to
-    its trainer, see `site.rows`; a hub's are ignored.
+    forgotten. study, approved: the id and the digest of a study, in a call without terms. names: the models to score
+    or to write. table: how to read the site's table, before there is a schema. job, call, round, seconds: which call
+    it is, and its deadline; see `hub.calls`. salt, rows: only from a site to its trainer, see `site.rows`; a hub's
+    are ignored.
     """
 
     task: str
@@ -52,6 +53,8 @@ class Request(Header):
     place: Place | None = None
     used: Annotated[int, Field(ge=-1, strict=True)] = -1
     start: Whole = 0
+    study: str = ""
+    approved: str = ""
     names: tuple[str, ...] = ()
     table: dict[str, Any] = Field(default_factory=dict[str, Any])
     job: Whole = 0

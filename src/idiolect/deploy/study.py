@@ -11,7 +11,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
-from typing import Any, Literal
+from typing import Annotated, Any, Literal
 
 import numpy as np
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
@@ -24,6 +24,8 @@ from idiolect.deploy.terms import STUDY_ID, Terms
 FILE = "study.json"
 LARGEST = 20_000_000
 """Bytes of a study's file; a larger one is not read."""
+ASKED = ("client", "label", "split", "categorical", "ignore", "keep", "task")
+"""What a hub may ask of how the sites' tables are read; each site's own names of columns go first."""
 SHOWN = 80
 """Characters of a value in a message."""
 
@@ -86,7 +88,7 @@ class PlannedRun(Strict):
     @property
     def group(self) -> str:
         """Cell and method: the key of its messages in `Study.travels`."""
-        return self.run.rpartition("/")[0]
+        return group_of(self.run)
 
     def values(self, kind: Mapping[str, Any]) -> dict[str, Any]:
         """The terms' values, of data of this kind, without the study's id and digest."""
@@ -94,12 +96,17 @@ class PlannedRun(Strict):
         return {**chosen, "metric": self.metric.get(str(kind.get("task")), ""), "kind": dict(kind)}
 
 
+def group_of(run: str) -> str:
+    """Cell and method of a run's id, which ends with its seed."""
+    return run.rpartition("/")[0]
+
+
 class Study(Strict):
     """All that a hub will ask of its sites.
 
     id: drawn once, when the hub's folder is made. sites: in the order of their client numbers; left: those that have
     left for good; late: those that were added after the start. smallest_cohort: the fewest sites of a round. rounds,
-    evaluations: the most of any run. again: how often, in each run, a round or an evaluation may be asked again with
+    evaluations: the most of any run. starts: run -> how often it was started again, to forget a site. again: how often, in each run, a round or an evaluation may be asked again with
     other numbers than before. kind: what the data are, see `deploy.kind`; None if the sites agree on a schema, by
     `table`: how they read their tables. runs: all that may be trained; travels: cell and method -> its messages.
     """
@@ -113,6 +120,7 @@ class Study(Strict):
     smallest_cohort: int = Field(ge=1)
     rounds: int = Field(ge=1)
     evaluations: int = Field(ge=0)
+    starts: dict[str, Annotated[int, Field(ge=1)]] = Field(default_factory=dict[str, int])
     again: int = Field(ge=0)
     kind: dict[str, Any] | None
     table: dict[str, Any]
@@ -135,11 +143,15 @@ class Study(Strict):
             if planned != most:
                 raise ValueError(f"{what}: {planned}, but a run has {most}")
         for run in self.runs:
-            near = {name for site, weights in (run.neighbours or {}).items() for name in (site, *weights)}
-            if not near <= {*self.sites}:
+            if run.sampling == "fixed" and self.smallest_cohort > (run.cohort or len(self.sites)):
                 raise ValueError(
-                    f"run '{shown(run.run)}': '{min(near - {*self.sites})}' is none of the study's sites"
+                    f"smallest_cohort: {self.smallest_cohort}, but run '{shown(run.run)}' has a smaller one"
                 )
+            if run.group not in self.travels:
+                raise ValueError(f"travels: the messages of '{shown(run.group)}' are missing")
+            near = {name for site, weights in (run.neighbours or {}).items() for name in (site, *weights)}
+            if strange := near - {*self.sites}:
+                raise ValueError(f"run '{shown(run.run)}': '{shown(min(strange))}' is none of the study's sites")
         return self
 
     @property
@@ -187,19 +199,14 @@ class Study(Strict):
         """The study of a file's content. Raises `ConfigError` as `load` does."""
         try:
             values = json_of(content)
-            if isinstance(values, dict) and "version" in values and values["version"] != 1:
-                raise ConfigError(
-                    f"{where} is a study of version {shown(values['version'])}; this idiolect reads 1: update it"
-                )
-            return cls.model_validate(values)
+            if not isinstance(values, dict) or values.get("version", 1) == 1:
+                return cls.model_validate(values)
+            reason = f"it is of version {values['version']}, and this idiolect reads version 1"
         except ValidationError as error:
-            raise ConfigError(
-                f"{where} is no study: {shown(first_of(error), 200)}; ask the hub for it again"
-            ) from None
+            reason = first_of(error)
         except ValueError as error:
-            raise ConfigError(
-                f"{where} is no study: it is not JSON ({shown(error)}); ask the hub for it again"
-            ) from None
+            reason = f"it is not JSON ({error})"
+        raise ConfigError(f"{where} is no study: {shown(reason, 200)}; ask the hub for it again")
 
 
 def new_id(name: str) -> str:
@@ -210,7 +217,7 @@ def new_id(name: str) -> str:
 
 @dataclass(frozen=True)
 class Difference:
-    """The value of one field, as approved and as asked; None stands for an absent field only in `absent`."""
+    """A field whose values differ, with both values as short texts."""
 
     field: str
     approved: str
@@ -241,6 +248,6 @@ def _value(value: Any) -> str:
 
 
 def shown(value: Any, most: int = SHOWN) -> str:
-    """A value of another party as text for a terminal or a log: short, one line, and nothing that steers a terminal."""
+    """Another party's value as text for a terminal or a log: short, in one line, and without control characters."""
     text = "".join(mark if mark.isprintable() else ascii(mark)[1:-1] for mark in str(value)[: most + 1])
     return text if len(text) <= most else f"{text[: most - 3]}..."

@@ -1,7 +1,7 @@
 """What a hub asks the sites to train: one run of an experiment, in plain values, and a site's place in it."""
 
 from importlib.metadata import version
-from typing import Any, Literal
+from typing import Annotated, Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field
 
@@ -54,4 +54,4 @@ class Place(BaseModel):
     clients: int = Field(ge=1)
     samples: int = Field(ge=1)
     cohort: float = Field(gt=0)
-    neighbours: dict[str, float] | None = None
+    neighbours: dict[str, Annotated[float, Field(allow_inf_nan=False)]] | None = None

@@ -13,8 +13,13 @@ from idiolect.deploy.messages import Vector, Vectors
 
 def named(tree: PyTree) -> dict[str, Vector]:
     """The tree's leaves by their places in it, as NumPy arrays. Python numbers are leaves, too."""
+    return {name: np.asarray(leaf) for name, leaf in names_of(tree).items()}
+
+
+def names_of(tree: PyTree) -> dict[str, Any]:
+    """The tree's leaves, arrays or shapes, by their places in it."""
     leaves, _ = jax.tree_util.tree_flatten_with_path(tree)
-    return {_name(path): np.asarray(leaf) for path, leaf in leaves}
+    return {_name(path): leaf for path, leaf in leaves}
 
 
 def restored(vectors: Vectors, like: PyTree, what: str) -> Any:

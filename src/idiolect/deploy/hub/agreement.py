@@ -13,12 +13,11 @@ from idiolect.deploy.kind import Kind
 from idiolect.deploy.messages import Message
 from idiolect.deploy.schema.agree import agree
 from idiolect.deploy.schema.summary import TableSummary
+from idiolect.deploy.study import ASKED, Study
 from idiolect.deploy.transport import QuorumError
 from idiolect.study.spec.experiment import Experiment
 
 SCHEMA, NOTES = "schema.json", "schema-notes.txt"
-ASKED = ("client", "label", "split", "categorical", "ignore", "keep", "task")
-"""What a hub may say of the sites' tables; each site's own names of columns go first."""
 
 
 def table_of(experiment: Experiment) -> dict[str, Any]:
@@ -28,13 +27,13 @@ def table_of(experiment: Experiment) -> dict[str, Any]:
     return given if data.get("name") == "table" else {}
 
 
-def agreed_config(folder: Path, config: HubConfig, call: Call) -> HubConfig:
+def agreed_config(folder: Path, config: HubConfig, study: Study, call: Call) -> HubConfig:
     """The configuration with the kind of data that all sites agree on, saved; the schema is in folder/schema.json.
 
     Raises `QuorumError` if a site does not answer, `DataError` where they disagree: see `agree`.
     """
-    asked = {key: value for key, value in config.table.items() if key in ASKED}
-    request = Request(task="summary", table=asked)
+    asked = {key: value for key, value in study.table.items() if key in ASKED}
+    request = Request(task="summary", table=asked, study=study.id, approved=study.digest)
     got = call(dict.fromkeys(config.present, request), round=0, deadline=config.starting)
     if got.missing:
         reasons = "; ".join(f"{site}: {why}" for site, why in sorted(got.missing.items()))

@@ -25,7 +25,8 @@ class HubConfig(BaseModel):
     at least (None: half of the cohort, rounded up). tries: how often a round without quorum is called. patience:
     after so many calls without an answer a site is called only in every tenth round. left: sites that have left for
     good. study: the study's id, see `deploy.study`. agree: whether the sites agree on the kind, which is then no part
-    of the study. agreed_by: the sites that did. starts: run -> how often it was started again, see `hub.forget`.
+    of the study; agreed_by: the sites that did. again: how often a site may be asked again for a round or an
+    evaluation, with other numbers than before. starts: run -> how often it was started again, see `hub.forget`.
     """
 
     model_config = ConfigDict(frozen=True, extra="forbid")
@@ -43,6 +44,7 @@ class HubConfig(BaseModel):
     quorum: int | None = Field(default=None, ge=1)
     tries: int = Field(default=3, ge=1)
     patience: int = Field(default=3, ge=1)
+    again: int = Field(default=10, ge=0)
 
     @property
     def present(self) -> tuple[str, ...]:

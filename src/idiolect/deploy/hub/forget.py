@@ -22,6 +22,7 @@ from idiolect.core.files import alone, atomic_write, clear_scratch, json_of
 from idiolect.deploy.hub.agreement import NOTES, SCHEMA
 from idiolect.deploy.hub.config import HubConfig
 from idiolect.deploy.hub.create import remove_site
+from idiolect.deploy.hub.plan import save_hub
 from idiolect.deploy.hub.journal import PARTICIPATION, HubState, Participation, before
 from idiolect.deploy.hub.run import experiment_for, rows_of
 from idiolect.deploy.hub.supervised import supervised
@@ -155,7 +156,7 @@ def _forget(folder: Path, plan: Plan) -> None:
         config = HubConfig.load(folder)
         change: dict[str, Any] = {"starts": {**config.starts, **plan.starts}}
         change |= {"kind": None, "agreed_by": ()} if plan.schema else {}
-        config.model_copy(update=change).save(folder)
+        save_hub(folder, config.model_copy(update=change))
         back = {restart.run: restart.to for restart in plan.restarts}
         _record(folder, plan, back)
         if back:

@@ -16,6 +16,7 @@ from idiolect.deploy.hub.journal import HubState, Participation, exchanged, keep
 from idiolect.deploy.hub.scores import readable_scores
 from idiolect.deploy.hub.server import HubServer, unseen_data
 from idiolect.deploy.messages import size_of
+from idiolect.deploy.study import Study
 from idiolect.deploy.terms import Place, Terms
 from idiolect.deploy.transport import QuorumError, Replies
 from idiolect.deploy.trees import named
@@ -34,8 +35,8 @@ Evaluated = Callable[[int, list[ClientScores], dict[str, float], float], None]
 class HubRun:
     """One method, cell and seed at a hub.
 
-    path: of its checkpoint; serving: called with the hub's side when all have joined; evaluated: called after each
-    evaluation; has: whether a round's evaluation is recorded.
+    study: what the sites have approved; path: of its checkpoint; serving: called with the hub's side when all have
+    joined; evaluated: called after each evaluation; has: whether a round's evaluation is recorded.
     """
 
     def __init__(
@@ -46,6 +47,7 @@ class HubRun:
         run: str,
         *,
         config: HubConfig,
+        study: Study,
         call: Call,
         path: Path,
         participation: Participation,
@@ -55,7 +57,8 @@ class HubRun:
         has: Callable[[int], bool],
     ) -> None:
         self.cell, self.method, self.seed, self.run = cell, method, seed, run
-        self.config, self.call, self.path, self.participation = config, call, path, participation
+        self.config, self.study, self.call = config, study, call
+        self.path, self.participation = path, participation
         self.metrics, self.serving, self.evaluated, self.has = metrics, serving, evaluated, has
         self.kind = config.agreed
         self.standing = HubState.load(path, run) or HubState()
@@ -124,18 +127,7 @@ class HubRun:
     @cached_property
     def terms(self) -> Terms:
         """The run's terms, see `terms.Terms`."""
-        return Terms(
-            run=self.run,
-            method=self.method.spec,
-            model=self.cell.model,
-            kind=self.kind.to_dict(),
-            seed=self.seed,
-            rounds=self.cell.rounds,
-            cohort=self.cell.cohort,
-            sampling=self.cell.sampling,
-            metric=",".join(metric.name for metric in self.metrics),
-            splits=self.cell.splits,
-        )
+        return self.study.terms(self.run, self.kind.to_dict())
 
     def _members(self) -> list[str]:
         """The sites of the run that have not left."""

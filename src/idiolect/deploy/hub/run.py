@@ -11,8 +11,10 @@ from idiolect.deploy.hub.agreement import agreed_config
 from idiolect.deploy.hub.calls import Call
 from idiolect.deploy.hub.config import HubConfig, next_job
 from idiolect.deploy.hub.journal import Participation
+from idiolect.deploy.hub.plan import save_hub
 from idiolect.deploy.hub.rounds import HubRun
 from idiolect.deploy.hub.server import check_runs_at_sites, unseen_data
+from idiolect.deploy.study import Study
 from idiolect.deploy.terms import PROTOCOL, VERSION
 from idiolect.deploy.transport import HubTransport
 from idiolect.runtime.evaluate import ClientScores
@@ -68,12 +70,13 @@ def run_hub(folder: Path, transport: HubTransport) -> None:
     config = HubConfig.load(folder)
     experiment = experiment_for(config)
     with mastered(folder) as store:
+        study, _ = save_hub(folder, config)
         if config.kind is not None:  # what does not fit the folder is reported before any call
             claim(store, experiment, rows_of(config, experiment))
         call = Call(transport, next_job(folder))
         _greet(call, config)
         if config.kind is None:
-            config = agreed_config(folder, config, call)
+            config = agreed_config(folder, config, study, call)
         rows = rows_of(config, experiment)
         claim(store, experiment, rows)
         stored = {row.id: row for row in store.runs()}
@@ -81,7 +84,7 @@ def run_hub(folder: Path, transport: HubTransport) -> None:
             known = stored.get(row.id)
             if known is None or known.status not in FINISHED:
                 cell = experiment.cell(row.cell)
-                _train(store, cell, cell.method(row.label), row, config, call)
+                _train(store, cell, cell.method(row.label), row, config, study, call)
 
 
 def _greet(call: Call, config: HubConfig) -> None:
@@ -101,7 +104,9 @@ def _greet(call: Call, config: HubConfig) -> None:
             call.refused[site] = f"it calls itself '{has.name}'"
 
 
-def _train(store: Store, cell: Cell, method: Method, row: RunRow, config: HubConfig, call: Call) -> None:
+def _train(
+    store: Store, cell: Cell, method: Method, row: RunRow, config: HubConfig, study: Study, call: Call
+) -> None:
     """One run, recorded; a diverged one is marked so."""
     row = store.start(row)
     store.set_fact(f"audit {row.data_hash}", AUDIT)
@@ -116,6 +121,7 @@ def _train(store: Store, cell: Cell, method: Method, row: RunRow, config: HubCon
         row.seed,
         row.id,
         config=config,
+        study=study,
         call=call,
         path=store.checkpoint_path(row.id).with_suffix(".hub"),
         participation=Participation(store.folder),

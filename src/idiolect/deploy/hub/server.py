@@ -151,6 +151,11 @@ class HubServer:
         """The shapes of a client's message."""
         return shapes_of_a_round(self.simulation)[1]
 
+    @property
+    def view(self) -> PyTree:
+        """The shapes of what a site receives in a round."""
+        return shapes_of_a_round(self.simulation)[0]
+
     def check(self, site: str, vectors: Vectors) -> PyTree:
         """A site's message. Raises `DataError` in one line that names it."""
         return restored(vectors, self.message, f"site '{site}'")

@@ -9,10 +9,11 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Protocol, TypeVar
 
-from idiolect.core.errors import ConfigError, IdiolectError, StoreError, require
+from idiolect.core.errors import ConfigError, IdiolectError, StoreError
 from idiolect.core.rights import restrict
 from idiolect.deploy.hub.config import HubConfig
 from idiolect.deploy.hub.forget import check_forgotten
+from idiolect.deploy.hub.plan import current_study
 from idiolect.deploy.hub.run import progress
 from idiolect.deploy.hub.supervised import supervised
 from idiolect.deploy.nvflare.jobs import End, clean_jobs, obstacle, read_end, write_job
@@ -308,13 +309,8 @@ def _prefix(study: str) -> str:
 
 
 def study_id(folder: Path) -> str:
-    """The id of a hub's study. Raises `ConfigError` for a folder of an idiolect before studies."""
-    study = HubConfig.load(folder).study
-    require(
-        study != "",
-        f"'{folder}' was made by an idiolect before studies: make a new folder with 'idiolect hub init'",
-    )
-    return study
+    """The id of a hub's study; a folder of an idiolect before studies gets one."""
+    return HubConfig.load(folder).study or current_study(folder)[0].id
 
 
 def watch_of(folder: Path, kits: HubKits, report: Callable[[str], None]) -> Watch:

@@ -16,6 +16,7 @@ from idiolect.core.errors import DataError, IdiolectError, StoreError
 from idiolect.deploy.headers import Begun, Finished, Greeting, Joined, Met, Request, Scored
 from idiolect.deploy.messages import Message, Vectors, digest_of_request, part_of, under
 from idiolect.deploy.schema.summary import TableSummary, listing
+from idiolect.deploy.site.approvals import Consent, RefusalError
 from idiolect.deploy.site.child import Child, Handle
 from idiolect.deploy.site.config import SiteConfig
 from idiolect.deploy.site.outbox import Outbox
@@ -33,7 +34,7 @@ class Site:
 
     def __init__(self, folder: Path, config: SiteConfig, trainer: Handle) -> None:
         self.folder, self.config, self.trainer = folder, config, trainer
-        self.outbox = Outbox(folder / "sent.jsonl")
+        self.outbox, self.consent = Outbox(folder / "sent.jsonl"), Consent(folder, config.name)
         self._tasks: dict[str, Callable[[_Call], Message]] = {
             "hello": self._hello,
             "summary": self._summary,
@@ -55,9 +56,14 @@ class Site:
                 asked |= {"study": call.terms.study} if call.terms.study else {}
             if task not in self._tasks:
                 raise DataError(f"task '{task}' is not known here")
+            self.consent.check(call.request)
             answer = self._tasks[task](call)
             if not answer.error:
+                self.consent.keep(call.request)  # fails, too, if the study was revoked in the meantime
                 self.config.allow.check_size(answer, f"the answer ('{task}')")
+        except RefusalError as error:
+            self.consent.log(error)
+            answer = Message({"error": str(error)})
         except IdiolectError as error:
             answer = Message({"error": str(error)})
         except OSError as error:
@@ -158,6 +164,7 @@ class Site:
         trained = self._ask(call, "local", {**kept, **under("view", call.message.vectors)})
         if trained.error:
             return trained
+        self.consent.check_round(call.request, call.message.vectors, part_of("message", trained.vectors))
         answer, after = self._answer(trained) if call.place.neighbours is None else self._met(call, trained)
         if not answer.error:
             with fence.enter(call.ticket, call.left):
@@ -203,7 +210,10 @@ class Site:
         if not self.config.allow.evaluation:
             return Scored(scores={}).message()
         view = under("view", call.message.vectors)
-        return self._ask(call, "evaluate", {**kept, **view})
+        scored = self._ask(call, "evaluate", {**kept, **view})
+        if not scored.error:
+            self.consent.check_evaluation(call.request, view)
+        return scored
 
     def _finish(self, call: "_Call") -> Message:
         """The end of a run: the last state is kept, and the site's models are written as files."""
