@@ -208,7 +208,7 @@ def add(
     """
     from idiolect.deploy.hub.create import add_site
 
-    sites = add_site(folder, site).present
+    sites = add_site(folder, site).config.present
     message = f"site '{site}' joins with the next job: end 'idiolect hub run' with Ctrl-C and start it again"
     print_outcome({"added": site, "sites": list(sites)}, [message], as_json)
 
@@ -229,6 +229,6 @@ def remove(
     """
     from idiolect.deploy.hub.create import remove_site
 
-    sites = remove_site(folder, site).present
+    sites = remove_site(folder, site).config.present
     message = f"site '{site}' is not called from the next job on; its private state and models stay with it"
     print_outcome({"removed": site, "sites": list(sites)}, [message], as_json)

@@ -16,7 +16,7 @@ from idiolect.deploy.messages import read_message
 from idiolect.deploy.site.state import state_of
 from idiolect.deploy.transport import InProcess
 from idiolect.study.store.store import DATABASE
-from tests.deploy.federation import data_of, experiment_of, hub_of, participation, scores_of, sites_of
+from tests.deploy.federation import data_of, experiment_of, hub_of, kept_file, participation, scores_of, sites_of
 from tests.deploy.hub.test_membership import Until
 
 DATA = data_of(4)
@@ -29,7 +29,7 @@ def states(folder, sites):
     shared = HubState.load(folder / "hub" / "checkpoints" / f"{NAME}.hub", RUN)
     found = {("hub", leaf): vector.tobytes() for leaf, vector in shared.vectors.items()}
     for site in sites:
-        kept = state_of(read_message(folder / site / "state" / NAME / "kept.msg"))
+        kept = state_of(read_message(kept_file(folder / site, RUN)))
         found |= {(site, leaf): vector.tobytes() for leaf, vector in kept.items()}
     return found, shared
 
@@ -137,7 +137,7 @@ def test_a_site_without_the_state_of_then_says_what_to_do(tmp_path):
     experiment = experiment_of(["ditto"], eval_every=2)
     hub, sites = late(tmp_path, experiment)
     forget(hub, plan_of(hub, "site-4"))
-    for path in (tmp_path / "site-1" / "state" / NAME).glob("before-*"):
+    for path in kept_file(tmp_path / "site-1", RUN).parent.glob("before-*"):
         path.unlink()
     run_hub(hub, sites)
     assert "idiolect hub forget --from-beginning" in participation(hub)[2]["missing"]["site-1"]

@@ -22,8 +22,8 @@ from idiolect.core.files import alone, atomic_write, clear_scratch, json_of
 from idiolect.deploy.hub.agreement import NOTES, SCHEMA
 from idiolect.deploy.hub.config import HubConfig
 from idiolect.deploy.hub.create import remove_site
-from idiolect.deploy.hub.plan import save_hub
 from idiolect.deploy.hub.journal import PARTICIPATION, HubState, Participation, before
+from idiolect.deploy.hub.plan import save_hub
 from idiolect.deploy.hub.run import experiment_for, rows_of
 from idiolect.deploy.hub.supervised import supervised
 from idiolect.deploy.messages import lines_of

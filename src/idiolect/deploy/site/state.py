@@ -221,7 +221,7 @@ class RunState:
         )
 
     def keep_before(self, kept: Message, clients: int) -> None:
-        """Keep a copy of the kept state if a site has joined since: `go_back` needs it when that site is forgotten."""
+        """Keep a copy of the kept state if a site has joined since, for `go_back` when that site is forgotten."""
         before, round = kept.header.get("clients"), int(kept.header["round"])
         path = self.folder / f"{_BEFORE}{round + 1}.msg"
         if before is not None and int(before) < clients and not path.is_file():
