@@ -17,7 +17,7 @@ INTO_AN_ARGUMENT = {
     *("idiolect launch", "idiolect resume", "idiolect track"),
     *("idiolect hub init", "idiolect hub run", "idiolect hub add", "idiolect hub remove"),
     *("idiolect hub forget", "idiolect site accept-changes"),
-    *("idiolect site init", "idiolect site run"),
+    *("idiolect site init", "idiolect site run", "idiolect site approve", "idiolect site revoke"),
 }
 """Commands that write into the folder that another option or an argument names."""
 LONGEST = 77

@@ -1,18 +1,21 @@
 """A tiny federation of sites in this process, and the simulation with the same data."""
 
+import zlib
 from collections.abc import Mapping, Sequence
+from functools import cache
 from pathlib import Path
 from typing import Any
 
 import numpy as np
+from pydantic import BaseModel
 
 from idiolect.data import from_arrays
 from idiolect.data.federated import FederatedData
 from idiolect.deploy.hub.config import HubConfig
 from idiolect.deploy.hub.journal import Participation
-from idiolect.deploy.hub.plan import save_hub
+from idiolect.deploy.hub.plan import save_hub, study_of
 from idiolect.deploy.kind import Kind
-from idiolect.deploy.messages import Message
+from idiolect.deploy.messages import Message, Vectors
 from idiolect.deploy.site.approvals import Approvals, approve
 from idiolect.deploy.site.config import Allowed, SiteConfig
 from idiolect.deploy.site.site import Inline, Site
@@ -90,6 +93,54 @@ def hub_of(folder: Path, experiment: Experiment, data: FederatedData, **settings
     return folder
 
 
+def study_of_run(
+    method: str, neighbours: Mapping[str, float] | None = None, late: Sequence[str] = (), rounds: int = 9
+) -> Study:
+    """A study of `data_of` with one run, `r`, at three sites and the late ones; or at site-1 and these neighbours."""
+    return _study_of_run(method, None if neighbours is None else tuple(neighbours.items()), tuple(late), rounds)
+
+
+@cache
+def _study_of_run(
+    method: str, near: tuple[tuple[str, float], ...] | None, late: tuple[str, ...], rounds: int
+) -> Study:
+    data = data_of()
+    sites = (*data.clients, *late) if near is None else ("site-1", *dict(near))
+    name = f"{method}-{zlib.crc32(repr((method, near, late, rounds)).encode()):08x}"
+    values = experiment_of([method], rounds=rounds).model_dump(mode="json")
+    made = study_of(HubConfig(study=name, experiment=values, kind=Kind.of(data).to_dict(), sites=sites))
+    edges = None if near is None else {"site-1": dict(near)}
+    run = made.runs[0].model_copy(update={"run": "r", "neighbours": edges})
+    (traffic,) = made.travels.values()
+    fewest = made.smallest_cohort - len(late)
+    changed = {"runs": (run,), "travels": {"": traffic}, "late": late, "smallest_cohort": fewest}
+    return Study.model_validate({**made.model_dump(), **{key: _plain(value) for key, value in changed.items()}})
+
+
+def _plain(value: Any) -> Any:
+    if isinstance(value, tuple):
+        return tuple(map(_plain, value))
+    if isinstance(value, dict):
+        return {key: _plain(one) for key, one in value.items()}
+    return value.model_dump() if isinstance(value, BaseModel) else value
+
+
+def message_of(
+    study: Study,
+    task: str,
+    vectors: Vectors | None = None,
+    neighbours: Mapping[str, float] | None = None,
+    **header: Any,
+) -> Message:
+    """A call of site-1 in the study's first run, as its hub makes it; header: other fields, None leaves one out."""
+    clients = len(study.sites) - len(study.late)
+    place = {"id": 0, "clients": clients, "samples": 36, "cohort": float(clients), "neighbours": neighbours}
+    terms = study.terms(study.runs[0].run, Kind.of(data_of()).to_dict()).model_dump(mode="json")
+    head: dict[str, Any] = {"job": 1, "call": 1, "round": 0, "used": -1, "run": terms["run"], "terms": terms}
+    head |= {"place": place, "task": task, **header}
+    return Message({key: value for key, value in head.items() if value is not None}, vectors or {})
+
+
 class Silent:
     """A transport in which some sites do not answer rounds: (run, round) -> their names."""
 
@@ -120,9 +171,9 @@ def scores_of(folder: Path, run: str) -> dict[tuple[int, str, str], Any]:
         }
 
 
-def kept_file(site: Path, run: str) -> Path:
-    """The file with a site's kept state of a run, of the only study that has one there."""
-    (path,) = (site / "state").glob(f"*/{run.replace('/', '__')}/kept.msg")
+def kept_file(site: Path, run: str, study: str = "*") -> Path:
+    """The file with a site's kept state of a run; by default of the only study that has one there."""
+    (path,) = (site / "state").glob(f"{study}/{run.replace('/', '__')}/kept.msg")
     return path
 
 

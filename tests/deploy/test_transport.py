@@ -8,6 +8,7 @@ from idiolect.algorithms.registry import ALGORITHMS
 from idiolect.core.errors import ConfigError
 from idiolect.core.losses import cross_entropy
 from idiolect.data import from_arrays, number_own_labels
+from idiolect.deploy.hub.config import HubConfig
 from idiolect.deploy.hub.journal import Participation
 from idiolect.deploy.hub.run import run_hub
 from idiolect.deploy.kind import Kind
@@ -171,10 +172,13 @@ def check(folder, data, experiment, unpooled=()):
 @pytest.mark.parametrize("name", sorted(CANNOT))
 def test_a_method_that_needs_all_samples_in_one_place_is_refused(name, tmp_path):
     data = data_of()
-    hub = hub_of(tmp_path / "hub", experiment_of([name]), data)
     with pytest.raises(ConfigError, match=CANNOT[name]):
-        run_hub(hub, InProcess(sites_of(tmp_path, data)))
-    assert sorted(path.name for path in hub.iterdir()) == ["hub.json"]
+        hub_of(tmp_path / "hub", experiment_of([name]), data)
+    config = HubConfig(experiment=experiment_of([name]).model_dump(mode="json"), kind={}, sites=data.clients)
+    config.save(tmp_path / "hub")
+    with pytest.raises(ConfigError, match=CANNOT[name]):
+        run_hub(tmp_path / "hub", InProcess(sites_of(tmp_path, data)))
+    assert sorted(path.name for path in (tmp_path / "hub").iterdir()) == ["hub.json"]
 
 
 def test_each_method_is_in_one_list():

@@ -60,7 +60,7 @@ def federate(
         from idiolect.cli.federation import experiment_of, recorded, shown
         from idiolect.cli.inputs import inputs_of
         from idiolect.deploy.nvflare.local_federation import run_here
-        from idiolect.deploy.this_machine import divided, forget_samples, prepare, run_quick
+        from idiolect.deploy.this_machine import approval_line, divided, forget_samples, prepare, run_quick
         from idiolect.report.trackers.tracking import tracked, trackers_of
         from idiolect.runtime.compiled import use_compilation_cache
         from idiolect.study.run.resolve import Workbench
@@ -76,6 +76,7 @@ def federate(
     with stoppable(target), tracked(target, trackers):
         site_names = prepare(target, experiment, data, deadline=deadline, quorum=quorum)
         with shown(experiment, target) as display:
+            display.console.print(approval_line(target), soft_wrap=True)
             if quick:
                 run_quick(target, site_names, data)
                 forget_samples(target)

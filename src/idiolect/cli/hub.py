@@ -72,11 +72,12 @@ def init(
     idiolect hub init study hospitals.toml --sites north,south,west --agree
     idiolect hub init study hospitals.toml --sites north,south --schema s.json
 
-    Writes: hub.json and the schema in FOLDER.
+    Writes: hub.json and study.json in FOLDER; every site must approve study.json.
     """
     with loading():
         from idiolect.cli.federation import experiment_of
         from idiolect.deploy.hub.create import make_hub
+        from idiolect.deploy.hub.plan import current_study, next_lines
         from idiolect.deploy.nvflare.kits import allow_list_lines
         from idiolect.study.spec.change import override
     check_output(folder / "hub.json", Path(experiment_file), *([] if schema is None else [schema]), option="FOLDER")
@@ -84,15 +85,18 @@ def init(
     names = [name.strip() for name in sites.split(",")]
     experiment = override(experiment_of(experiment_file), assignments(set_))
     make_hub(folder, experiment, names, schema, deadline=deadline, starting=starting, quorum=quorum)
+    study, _ = current_study(folder)
     allowed = list(allow_list_lines())
     lines = [
         f"hub: {folder / 'hub.json'}, sites: {', '.join(names)}",
         "the experiment's own data are not read: every site has its own",
+        *next_lines(folder, study),
         "kits are hardened by 'idiolect hub run' and 'idiolect site init'; by hand, local/resources.json gets:",
         *(f"  {line}" for line in allowed),
         f"to start it: idiolect hub run {shlex.quote(str(folder))} --kit KIT --admin KIT",
     ]
-    print_outcome({"hub": str(folder / "hub.json"), "sites": names, "resources": allowed}, lines, as_json)
+    values = {"hub": str(folder / "hub.json"), "sites": names, "resources": allowed}
+    print_outcome({**values, "study": study.id, "digest": study.digest}, lines, as_json)
 
 
 @app.command()
@@ -115,6 +119,7 @@ def run(
     with loading():
         from idiolect.cli.federation import recorded, shown
         from idiolect.deploy.hub.config import HubConfig
+        from idiolect.deploy.hub.plan import change_lines, current_study
         from idiolect.deploy.hub.run import experiment_for
         from idiolect.deploy.nvflare.processes import terminable
         from idiolect.deploy.nvflare.supervisor import hub_kits, served, watch_of
@@ -122,7 +127,10 @@ def run(
     config = HubConfig.load(folder)
     experiment, kits = experiment_for(config), hub_kits(kit, admin)
     with stoppable(folder), terminable(), tracked(folder, trackers_of(mlflow, tensorboard)):
+        changes = change_lines(folder, *current_study(folder))  # hub.json may have been changed by hand
         with served(folder, kits, print), shown(experiment, folder) as display:
+            for line in changes:
+                display.console.print(Text(line), soft_wrap=True)
             watch_of(folder, kits, display.console.print).run()
         recorded(folder, this_command(), as_json)
 
@@ -204,13 +212,17 @@ def add(
     idiolect hub add study east
     idiolect hub add study east --json
 
-    Writes: hub.json in FOLDER.
+    Writes: hub.json and study.json in FOLDER; every site must approve the study again.
     """
-    from idiolect.deploy.hub.create import add_site
-
-    sites = add_site(folder, site).config.present
-    message = f"site '{site}' joins with the next job: end 'idiolect hub run' with Ctrl-C and start it again"
-    print_outcome({"added": site, "sites": list(sites)}, [message], as_json)
+    with loading():
+        from idiolect.deploy.hub.create import add_site
+        from idiolect.deploy.hub.plan import change_lines
+    now = add_site(folder, site)
+    lines = [
+        f"site '{site}' joins with the next job: end 'idiolect hub run' with Ctrl-C and start it again",
+        *change_lines(folder, now.study, now.differences),
+    ]
+    print_outcome({"added": site, "sites": list(now.config.present), "digest": now.study.digest}, lines, as_json)
 
 
 @app.command()
@@ -225,10 +237,14 @@ def remove(
     idiolect hub remove study east
     idiolect hub remove study east --json
 
-    Writes: hub.json in FOLDER.
+    Writes: hub.json and study.json in FOLDER; every site must approve the study again.
     """
-    from idiolect.deploy.hub.create import remove_site
-
-    sites = remove_site(folder, site).config.present
-    message = f"site '{site}' is not called from the next job on; its private state and models stay with it"
-    print_outcome({"removed": site, "sites": list(sites)}, [message], as_json)
+    with loading():
+        from idiolect.deploy.hub.create import remove_site
+        from idiolect.deploy.hub.plan import change_lines
+    now = remove_site(folder, site)
+    lines = [
+        f"site '{site}' is not called from the next job on; its private state and models stay with it",
+        *change_lines(folder, now.study, now.differences),
+    ]
+    print_outcome({"removed": site, "sites": list(now.config.present), "digest": now.study.digest}, lines, as_json)

@@ -21,7 +21,7 @@ WRITTEN = frozenset(
     }
 )
 """What commands write into the folder that --out names: files, and folders with files that may be replaced."""
-FEDERATED = WRITTEN | {"hub.json", "hub-jobs.json", "federation", "sites"}
+FEDERATED = WRITTEN | {"hub.json", "study.json", "hub-jobs.json", "federation", "sites"}
 """The same of a federation of real processes, which also removes folders."""
 
 

@@ -12,6 +12,7 @@ import typer
 from rich.table import Table
 from rich.text import Text
 
+from idiolect.cli.approvals import approvals, approve, revoke
 from idiolect.cli.kits import KitFolder, site_kit
 from idiolect.cli.options import Json, check_output, file_path, names_in, one_table
 from idiolect.cli.site_operation import accept_changes, leave, service, status, stop
@@ -26,7 +27,7 @@ app = typer.Typer(
     no_args_is_help=True, help="A site of a federation; its data stay on this machine.", rich_markup_mode="rich"
 )
 
-for command in (stop, status, accept_changes, leave, service):
+for command in (approve, approvals, revoke, stop, status, accept_changes, leave, service):
     app.command()(command)
 
 
@@ -105,6 +106,7 @@ def init(
         f"site '{kit.name}': {kit.site / 'site.toml'}",
         f"hardened: {', '.join(changed) or 'it was before'}",
         f"to check it: idiolect site check {shlex.quote(str(kit_folder))}",
+        f"to answer a hub's study: idiolect site approve study.json {shlex.quote(str(kit_folder))}",
     ]
     value = {"site": kit.name, "configuration": str(kit.site / "site.toml"), "hardened": list(changed)}
     print_outcome(value, lines, as_json)

@@ -10,12 +10,13 @@ from idiolect.data import from_table
 from idiolect.data.schema.schema import Schema
 from idiolect.deploy.hub.agreement import SCHEMA, table_of
 from idiolect.deploy.hub.config import HubConfig
+from idiolect.deploy.hub.plan import save_hub
 from idiolect.deploy.hub.run import run_hub
 from idiolect.deploy.site.config import SiteConfig
-from idiolect.deploy.site.site import Inline, Site
+from idiolect.deploy.site.site import Inline
 from idiolect.deploy.site.trainer import trainer_of
 from idiolect.deploy.transport import InProcess, QuorumError
-from tests.deploy.federation import experiment_of, participation, scores_of
+from tests.deploy.federation import HUBS, Willing, experiment_of, participation, scores_of
 from tests.deploy.schema.tables import hospitals
 
 NAMES = ("north", "south", "west")
@@ -27,7 +28,7 @@ def site_of(folder, name, table, **allow):
     allowed = {"summaries": True, "rarest": 1, **allow}
     config = SiteConfig(name=name, data={"table": "own.csv"}, allow=allowed)
     settings = {"folder": str(folder), "data": config.data, "name": name, "rarest": config.allow.rarest}
-    return Site(folder, config, Inline(trainer_of(settings)))
+    return Willing(folder, config, Inline(trainer_of(settings)))
 
 
 @pytest.fixture
@@ -38,9 +39,11 @@ def table():
 def federation(folder, table, **allow):
     sites = {name: site_of(folder / name, name, table[table.client == name], **allow) for name in NAMES}
     experiment = experiment_of(["fedavg"], rounds=1, eval_every=1).model_dump(mode="json")
-    (folder / "hub").mkdir()
-    HubConfig(experiment=experiment, kind=None, sites=NAMES, deadline=30.0).save(folder / "hub")
-    return folder / "hub", sites
+    hub = folder / "hub"
+    hub.mkdir()
+    study, _ = save_hub(hub, HubConfig(experiment=experiment, kind=None, sites=NAMES, deadline=30.0))
+    HUBS[study.id] = hub
+    return hub, sites
 
 
 def test_the_agreed_schema_is_that_of_the_pooled_table_and_a_run_follows(tmp_path, table):

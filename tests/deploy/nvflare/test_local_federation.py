@@ -89,7 +89,7 @@ def test_star_and_ring_with_a_trainer_killed_are_the_simulation(tmp_path, monkey
 
 
 def test_kits_are_made_once_and_handed_over(tmp_path):
-    names = ["site-1", "site-2", "site-3"]
+    names = prepare(tmp_path, experiment_of(["fedavg"]), DATA)
     kits = kits_here(tmp_path, names, DATA)
     again = kits_here(tmp_path, names, DATA)
     assert again == kits
@@ -97,7 +97,8 @@ def test_kits_are_made_once_and_handed_over(tmp_path):
     own = kits.sites["site-2"].folder / "idiolect"
     assert (own / ARRAYS).is_file()
     hand_over(kits, tmp_path)
-    assert sorted(path.name for path in tmp_path.iterdir()) == [SITES]
-    assert sorted(path.name for path in (tmp_path / SITES / "site-2").iterdir()) == ["site.toml"]
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["hub.json", SITES, "study.json"]
+    left = sorted(path.name for path in (tmp_path / SITES / "site-2").iterdir() if path.suffix != ".lock")
+    assert left == ["approvals.json", "site.toml"]
     with pytest.raises(StoreError, match="cannot write"):
         hand_over(kits, tmp_path)

@@ -2,6 +2,7 @@
 
 import json
 import time
+from functools import partial
 
 import numpy as np
 import pytest
@@ -9,10 +10,12 @@ import pytest
 from idiolect.algorithms.fedu import DFedU
 from idiolect.deploy.kind import Kind
 from idiolect.deploy.messages import Message, read_message
+from idiolect.deploy.site.approvals import Approvals, approve
 from idiolect.deploy.site.outbox import Outbox
+from idiolect.deploy.site.site import Site
 from idiolect.deploy.terms import PROTOCOL, VERSION
 from idiolect.deploy.transport import InProcess, Replies
-from tests.deploy.federation import data_of, site_of
+from tests.deploy.federation import data_of, message_of, site_of, study_of_run
 
 DATA = data_of()
 VIEW = {"view/linear/weight": np.zeros((2, 3), np.float32), "view/linear/bias": np.zeros(2, np.float32)}
@@ -33,18 +36,18 @@ class Nobody:
         return Replies(dict(self.answers), {name: "late" for name in messages if name not in self.answers})
 
 
-def call(site, task, vectors=None, peer=None, method="scaffold", neighbours=None, **header):
-    terms = {"run": "r", "method": {"name": method}, "model": {"name": "mlr"}, "kind": Kind.of(DATA).to_dict()}
-    place = {"id": 0, "clients": 3, "samples": 36, "cohort": 3.0, "neighbours": neighbours}
-    head = {"job": 1, "call": 1, "round": 0, "used": -1, "run": "r"}
-    head |= {"terms": {**terms, "seed": 0, "rounds": 9}, "place": place, "task": task, **header}
-    head = {key: value for key, value in head.items() if value is not None}
-    return site.answer(Message(head, vectors or {}), "hub", peer or Nobody())
+def call(site, task, vectors=None, peer=None, method="scaffold", neighbours=None, late=(), **header):
+    """A hub's call of the study of this method, which the site's administrator approves first."""
+    study = study_of_run(method, neighbours, late)
+    if not any(one.digest == study.digest for one in Approvals.load(site.folder).approved):
+        approve(site.folder, "site-1", study)
+    message = message_of(study, task, vectors, neighbours, **header)
+    return site.answer(message, "hub", peer or Nobody())
 
 
 @pytest.fixture
 def site(tmp_path):
-    made = site_of(tmp_path / "site-1", DATA, "site-1")
+    made = site_of(tmp_path / "site-1", DATA, "site-1", kind=Site)
     assert call(made, "begin", PARAMS, call=1).header == {"begun": True}
     return made
 
@@ -89,18 +92,19 @@ def test_a_retried_round_is_not_computed_twice(site):
 
 
 def test_a_request_that_differs_is_computed_anew(site, monkeypatch):
-    call(site, "round", VIEWS, call=2)
+    ask = partial(call, site, "round", VIEWS, late=("site-4",))  # a study in which three or four sites may take part
+    ask(call=2)
     calls, compute = [], site.trainer.call
     monkeypatch.setattr(site.trainer, "call", lambda *given: calls.append(1) or compute(*given))
-    call(site, "round", VIEWS, call=3, job=2, seconds=9.0)
+    ask(call=3, job=2, seconds=9.0)
     assert calls == []
     place = {"id": 0, "clients": 4, "samples": 48, "cohort": 4.0, "neighbours": None}
-    call(site, "round", VIEWS, call=4, job=2, place=place)
+    ask(call=4, job=2, place=place)
     assert calls == [1]
-    call(site, "round", VIEWS, call=5, job=2, place=place)
-    call(site, "round", VIEWS, call=6, job=2, place=place, names=["something new"])
+    ask(call=5, job=2, place=place)
+    ask(call=6, job=2, place=place, names=["something new"])
     assert calls == [1, 1]
-    unknown = call(site, "round", VIEWS, call=7, job=2, place=place, said="something new")
+    unknown = ask(call=7, job=2, place=place, said="something new")
     assert "said: Extra inputs" in unknown.error  # what no site reads cannot be left out of the digest
 
 
@@ -260,7 +264,7 @@ def test_the_log_has_the_settings_of_every_call_also_of_a_refused_one(tmp_path):
     call(site, "begin", PARAMS)
     call(site, "round", VIEWS, call=2)
     assert "not allowed" in call(site, "join", method="fedavg").error
-    ring = {"method": "dfedu", "neighbours": {"b": 1.0}, "run": "ring"}
+    ring = {"method": "dfedu", "neighbours": {"b": 1.0}}
     call(site, "round", call=3, **ring)
     box = Outbox(site.folder / "sent.jsonl")
     terms = {key: of["terms"] for key, of in box.terms().items()}

@@ -15,7 +15,7 @@ from idiolect.deploy.nvflare.processes import free_port, start, stop
 from idiolect.deploy.nvflare.provision import Kits, load_kits, provision
 from idiolect.deploy.nvflare.session import open_session
 from idiolect.deploy.nvflare.supervisor import Watch
-from idiolect.deploy.this_machine import ARRAYS, SITES, make_site
+from idiolect.deploy.this_machine import ARRAYS, SITES, approve_here, make_site
 
 FOLDER, PROJECT = "federation", "idiolect"
 OWN = "idiolect"
@@ -23,11 +23,15 @@ OWN = "idiolect"
 
 
 def kits_here(out: Path, names: Sequence[str], data: FederatedData) -> Kits:
-    """The kits of a federation inside out/federation, made if they are not there, each site with its own samples."""
+    """The kits of a prepared federation inside out/federation, made if they are not there.
+
+    Each site has its own samples, and has approved the study.
+    """
     folder = out / FOLDER
     kits = load_kits(folder, PROJECT, names) if folder.is_dir() else provision(folder, PROJECT, names, free_port())
     for client, name in enumerate(names):
         make_site(kits.sites[name].folder / OWN, name, data, client)
+        approve_here(out, kits.sites[name].folder / OWN, name)
     return kits
 
 

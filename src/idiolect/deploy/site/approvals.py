@@ -88,15 +88,20 @@ class Approvals(BaseModel):
         )
 
 
+def check_member(site: str, study: Study) -> None:
+    """Raise `ConfigError` if the site is none of the study's."""
+    if site not in study.present:
+        names = ", ".join(map(shown, study.present))
+        raise ConfigError(f"site '{site}' takes no part in study {study.id} ({names}): ask the hub to add it")
+
+
 def approve(folder: Path, site: str, study: Study) -> None:
     """Approve a study; it replaces one with the same id. Its rounds so far still count.
 
     After a second approval of the same study, the next call fixes anew the kind and the number of all rows.
     Raises `ConfigError` if the site is none of the study's, `StoreError` if the file cannot be read or written.
     """
-    if site not in study.present:
-        names = ", ".join(map(shown, study.present))
-        raise ConfigError(f"site '{site}' takes no part in study {study.id} ({names}): ask the hub to add it")
+    check_member(site, study)
     with _changing(folder) as before:
         known = before.of(study.id)
         # A run that is started again, to forget a site, may have another kind of data and other numbers of rows.

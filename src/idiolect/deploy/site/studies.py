@@ -10,6 +10,7 @@ from typing import Any
 
 from idiolect.core.errors import ConfigError, StoreError, require
 from idiolect.core.rights import make_folder
+from idiolect.deploy.site.approvals import Approvals, revoke
 from idiolect.deploy.site.outbox import Outbox
 from idiolect.deploy.site.rows import accept_changes as accept_rows
 from idiolect.deploy.site.state import FOLDER, MODELS, STAYS, Fence, has_left, mark_left, study_folder
@@ -76,13 +77,16 @@ def accept_changes(site: Path, study: str) -> None:
 def leave(site: Path, study: str, to: Path | None) -> list[str]:
     """Leave a study for good: move its private states and models to a new folder, or delete them (None).
 
-    Later calls of the study are refused. Returns the names of what was moved or deleted. Raises `ConfigError` for a
+    Its approval is revoked, and later calls of the study are refused. Returns the names of what was moved or deleted. Raises `ConfigError` for a
     study that is not here or a folder that is, `StoreError` if a file cannot be moved; the same call continues then.
     """
     folder = _known(site, study)
     if to is not None and to.exists() and (not to.is_dir() or any(to.iterdir())) and not has_left(folder):
         raise ConfigError(f"--out {to}: it is there already; name a new folder")
     with Fence(folder).hold(WAIT):
+        known = Approvals.load(site).of(study)
+        if known is not None and not known.revoked:
+            revoke(site, study)
         try:
             mark_left(folder)
             moved = list[str]()
