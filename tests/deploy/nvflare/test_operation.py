@@ -1,4 +1,4 @@
-"""Months in minutes: studies one after the other and two at once on the same four sites, and whatever dies in between.
+"""Months in minutes: studies one after the other and two at once on the same four sites, and all that dies there.
 
 Everything runs as an administrator runs it: `idiolect hub run` and `idiolect site run`, started again after a failure
 as systemd would by the units of `deploy.service`. There is no other step by hand.
@@ -210,10 +210,8 @@ def states(hub: Path, run: str, site_of: Callable[[str], Path]) -> dict[str, dic
     for name in NAMES:
         kept = kept_file(site_of(name), run, Study.load(hub / "study.json").id)
         messages = [read_message(kept), read_message(kept.with_name("prepared.msg"))]
-        (used,) = {
-            m.header["round"]: m for m in messages if m and m.header["round"] == shared.used.get(name, -1)
-        }.values()
-        found[name] = state_of(used)
+        rounds = {message.header["round"]: message for message in messages if message is not None}
+        found[name] = state_of(rounds[shared.used.get(name, -1)])
     return {place: {leaf: v.tobytes() for leaf, v in vectors.items()} for place, vectors in found.items()}
 
 

@@ -77,8 +77,9 @@ def accept_changes(site: Path, study: str) -> None:
 def leave(site: Path, study: str, to: Path | None) -> list[str]:
     """Leave a study for good: move its private states and models to a new folder, or delete them (None).
 
-    Its approval is revoked, and later calls of the study are refused. Returns the names of what was moved or deleted. Raises `ConfigError` for a
-    study that is not here or a folder that is, `StoreError` if a file cannot be moved; the same call continues then.
+    Its approval is revoked, and later calls of the study are refused. Returns the names of what was moved or deleted.
+    Raises `ConfigError` for a study that is not here or a folder that is, `StoreError` if a file cannot be moved; the
+    same call continues then.
     """
     folder = _known(site, study)
     if to is not None and to.exists() and (not to.is_dir() or any(to.iterdir())) and not has_left(folder):
