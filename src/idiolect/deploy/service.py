@@ -40,7 +40,7 @@ WantedBy=multi-user.target
 def hub_unit(folder: Path, kit: Path, admin: Path, user: str | None = None) -> str:
     """The unit that runs a hub's study to its end. user: by default the one who calls this.
 
-    The engine's process, which several studies can share, goes on when the service of one of them ends.
+    The engine's process, which several studies can share, continues when the service of one of them ends.
     """
     command = ["hub", "run", str(folder.absolute()), "--kit", str(kit.absolute()), "--admin", str(admin.absolute())]
     return _unit(f"idiolect hub {folder.name}", command, [folder, kit, admin], "process", user)

@@ -1,4 +1,4 @@
-"""Forget a site exactly: go on as if it had never joined.
+"""Forget a site exactly: continue as if it had never joined.
 
 Each run that the site has joined is started again: from its beginning, or from the checkpoint before the site joined.
 What depends on the site's messages is removed from the hub's folder: checkpoints, evaluations, reports, a schema that

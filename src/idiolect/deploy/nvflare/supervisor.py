@@ -279,7 +279,7 @@ def revive(hub: Kit) -> str:
 
 
 def end_jobs(kits: HubKits, study: str) -> int:
-    """End a study's jobs that a supervisor which is gone has left; how many. Jobs of other studies go on.
+    """End a study's jobs that a supervisor which is gone has left; how many. Jobs of other studies continue.
 
     Raises `StoreError` if the hub never answers.
     """

@@ -1,4 +1,4 @@
-"""What a site knows of its studies: which there are, their last rounds and refusals, and how it leaves one.
+"""A site and its studies: their ids, last rounds and refusals, and how the site leaves one.
 
 This module imports no JAX, and only the site's own commands use it.
 """
