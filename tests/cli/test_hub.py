@@ -6,6 +6,7 @@ import pytest
 
 from idiolect.data import from_table
 from idiolect.deploy.hub.config import HubConfig
+from idiolect.deploy.study import Study
 from tests.cli.bad_inputs import Bad
 from tests.cli.test_many_bad_inputs import complaints
 from tests.deploy.nvflare.made import site_kit
@@ -38,7 +39,9 @@ def test_a_hub_is_made_and_its_sites_join_and_leave(folder, commandline):
     assert (config.sites, config.kind, config.quorum) == (("north", "south"), None, 2)
     assert config.table == {"ignore": ["number"]}
     code, out, _ = commandline("hub", "add", "hub", "east", "--json")
-    assert (code, json.loads(out)) == (0, {"added": "east", "sites": ["north", "south", "east"]})
+    told = json.loads(out)
+    assert (code, told["added"], told["sites"]) == (0, "east", ["north", "south", "east"])
+    assert told["digest"] == Study.load(folder / "hub" / "study.json").digest
     assert commandline("hub", "remove", "hub", "north")[0] == 0
     config = HubConfig.load(folder / "hub")
     assert (config.sites, config.left, config.present) == (("north", "south", "east"), ("north",), ("south", "east"))

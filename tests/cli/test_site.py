@@ -128,6 +128,8 @@ def test_the_whole_sequence(tmp_path, kits, table):
         folder = kits.sites[name].folder
         told = call("site", "init", folder, "--data", table, "--allow-summaries", "--rarest", "1")
         assert told[0] == 0, told
+        told = call("site", "approve", hub / "study.json", folder, "--yes")
+        assert (told[0], "Study four-" in told[1]) == (0, True), told
         command = [sys.executable, "-m", "idiolect", "site", "run", str(folder)]
         running.append(subprocess.Popen(command, env=environment, stdout=subprocess.DEVNULL))
     try:
@@ -144,6 +146,8 @@ def test_the_whole_sequence(tmp_path, kits, table):
         assert (told["rounds"], told["of"], told["sites"]) == (2, 2, {"north": True, "south": True}), err
         code, out, err = call("site", "check", kits.sites["north"].folder)
         assert (code, out.count("✓")) == (0, 7), (out, err)
+        (row,) = json.loads(call("site", "approvals", kits.sites["north"].folder, "--json")[1])["approvals"]
+        assert (row["rounds"], row["of"], row["state"]) == (2, 2, "approved")
         assert call("hub", "stop", "--kit", of_hub)[1] == "stopped\n"
         code, out, err = call("site", "check", kits.sites["north"].folder)
         assert (code, "nothing listens" in out) == (1, True)

@@ -1,7 +1,7 @@
 """A tiny federation of sites in this process, and the simulation with the same data."""
 
 import zlib
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -88,7 +88,7 @@ def hub_of(folder: Path, experiment: Experiment, data: FederatedData, **settings
         "kind": Kind.of(data).to_dict(),
         "sites": data.clients,
     }
-    study, _ = save_hub(folder, HubConfig(**{**values, "deadline": 30.0, **settings}))
+    study, _ = save_hub(folder, HubConfig.model_validate({**values, "deadline": 30.0, **settings}))
     HUBS[study.id] = folder
     return folder
 
@@ -139,6 +139,17 @@ def message_of(
     head: dict[str, Any] = {"job": 1, "call": 1, "round": 0, "used": -1, "run": terms["run"], "terms": terms}
     head |= {"place": place, "task": task, **header}
     return Message({key: value for key, value in head.items() if value is not None}, vectors or {})
+
+
+def changes(values: Mapping[str, Any]) -> Iterator[tuple[tuple[str, ...], dict[str, Any]]]:
+    """These plain values, each time with one of them changed, at every depth."""
+    for key, value in values.items():
+        if isinstance(value, dict) and value:
+            yield from (((key, *where), {**values, key: inner}) for where, inner in changes(value))
+        other = "other" if isinstance(value, str) else [value, 1] if isinstance(value, bool) else None
+        other = value + 1 if other is None and isinstance(value, int | float) else other
+        yield (key,), {**values, key: [value] if other is None else other}
+        yield (key, "absent"), {name: kept for name, kept in values.items() if name != key}
 
 
 class Silent:

@@ -8,7 +8,7 @@ from idiolect.deploy.hub.run import run_hub
 from idiolect.deploy.messages import Message, digest_of_request
 from idiolect.deploy.terms import TRANSPORT, Place, Terms
 from idiolect.deploy.transport import InProcess
-from tests.deploy.federation import data_of, experiment_of, hub_of, sites_of
+from tests.deploy.federation import changes, data_of, experiment_of, hub_of, sites_of
 
 TERMS = {
     "run": "a/b/seed0",
@@ -60,17 +60,6 @@ class Asked:
         if any(message.header["task"] == "round" for message in messages.values()):
             self.messages = dict(messages)
         return self.inner.call(round, messages, deadline=deadline)
-
-
-def changes(values):
-    """These plain values, each time with one of them changed, at every depth."""
-    for key, value in values.items():
-        if isinstance(value, dict) and value:
-            yield from (((key, *where), {**values, key: inner}) for where, inner in changes(value))
-        other = "other" if isinstance(value, str) else [value, 1] if isinstance(value, bool) else None
-        other = value + 1 if other is None and isinstance(value, int | float) else other
-        yield (key,), {**values, key: [value] if other is None else other}
-        yield (key, "absent"), {name: kept for name, kept in values.items() if name != key}
 
 
 def test_every_field_of_a_hub_s_call_but_how_it_travels_makes_another_request(tmp_path):

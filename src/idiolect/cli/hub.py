@@ -128,7 +128,7 @@ def run(
     experiment, kits = experiment_for(config), hub_kits(kit, admin)
     with stoppable(folder), terminable(), tracked(folder, trackers_of(mlflow, tensorboard)):
         changes = change_lines(folder, *current_study(folder))  # hub.json may have been changed by hand
-        with served(folder, kits, print), shown(experiment, folder) as display:
+        with served(folder, kits, _say), shown(experiment, folder) as display:
             for line in changes:
                 display.console.print(Text(line), soft_wrap=True)
             watch_of(folder, kits, display.console.print).run()
@@ -248,3 +248,8 @@ def remove(
         *change_lines(folder, now.study, now.differences),
     ]
     print_outcome({"removed": site, "sites": list(now.config.present), "digest": now.study.digest}, lines, as_json)
+
+
+def _say(line: str) -> None:
+    """Print a line at once, also into a file."""
+    print(line, flush=True)

@@ -90,7 +90,7 @@ def approve_here(out: Path, folder: Path, name: str) -> None:
 
 
 def approval_line(out: Path) -> str:
-    """One line that says who has approved the study."""
+    """The line that reports this approval."""
     study = Study.load(out / STUDY_FILE)
     return f"study {study.id}: approved by this command, since all sites are folders of this machine's user"
 

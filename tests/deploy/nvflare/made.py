@@ -10,6 +10,10 @@ from cryptography.hazmat.primitives.asymmetric import ec
 from cryptography.hazmat.primitives.serialization import Encoding, NoEncryption, PrivateFormat
 from cryptography.x509.oid import NameOID
 
+from idiolect.deploy.site.approvals import approve
+from idiolect.deploy.site.config import SiteConfig
+from idiolect.deploy.study import Study
+
 NOW = datetime(2026, 6, 1, tzinfo=UTC)
 Key = ec.EllipticCurvePrivateKey
 
@@ -43,3 +47,9 @@ def site_kit(folder: Path, name: str = "site-1", start: datetime = NOW, port: in
     for stem, content in defaults.items():
         (folder / "local" / f"{stem}.json.default").write_text(json.dumps(content))
     return folder
+
+
+def approved_kit(folder: Path, study: Path) -> None:
+    """Let the site of a kit approve a study's file, as its administrator does by hand."""
+    site = folder / "idiolect"
+    approve(site, SiteConfig.load(site).name, Study.load(study))

@@ -4,14 +4,19 @@ import os
 import signal
 import threading
 import time
+from dataclasses import replace
 
 import numpy as np
 import psutil
 import pytest
 
 from idiolect.core.errors import StoreError
-from idiolect.deploy.nvflare.local_federation import FOLDER, hand_over, kits_here, run_here
-from idiolect.deploy.nvflare.processes import running
+from idiolect.deploy.nvflare.kits import HUB_FOLDER
+from idiolect.deploy.nvflare.local_federation import FOLDER, hand_over, kits_here, run_here, supervised
+from idiolect.deploy.nvflare.processes import running, start, stop
+from idiolect.deploy.nvflare.supervisor import Limits
+from idiolect.deploy.site.outbox import Outbox
+from idiolect.deploy.study import Study
 from idiolect.deploy.this_machine import ARRAYS, SITES, prepare
 from idiolect.study.run.launch import launch
 from tests.deploy.federation import data_of, experiment_of, participation, scores_of
@@ -102,3 +107,52 @@ def test_kits_are_made_once_and_handed_over(tmp_path):
     assert left == ["approvals.json", "site.toml"]
     with pytest.raises(StoreError, match="cannot write"):
         hand_over(kits, tmp_path)
+
+
+# Loaded by the hub's processes: its file says what the sites have approved, and its calls ask for a row per step.
+GREEDY = """
+import idiolect.deploy.study as study
+
+honest = study.Study.terms
+
+
+def terms(self, run, kind):
+    made = honest(self, run, kind)
+    evil = {"batch_size": 1, "local_steps": 1, "batches": "cyclic"}
+    return made.model_copy(update={"method": {**made.method, **evil}})
+
+
+study.Study.terms = terms
+"""
+
+
+@pytest.mark.second
+def test_a_hub_that_asks_for_other_terms_than_approved_gets_nothing(tmp_path):
+    """Attack S2: the batch of one row, after the sites have approved batches of twenty."""
+    out, greedy = tmp_path / "out", tmp_path / "greedy"
+    greedy.mkdir()
+    (greedy / "sitecustomize.py").write_text(GREEDY)
+    names = prepare(out, experiment_of(["fedavg"], rounds=2), DATA)
+    kits = kits_here(out, names, DATA)
+    try:
+        start(
+            kits.hub, {HUB_FOLDER: str(out), "PYTHONPATH": f"{greedy}{os.pathsep}{os.environ.get('PYTHONPATH', '')}"}
+        )
+        for kit in kits.sites.values():
+            start(kit)
+        watch = replace(supervised(kits, out, names, lambda _: None), limits=Limits(fruitless=1))
+        with pytest.raises(StoreError) as error:
+            watch.run()
+    finally:
+        for kit in (kits.hub, *kits.sites.values()):
+            stop(kit)
+    for name, kit in kits.sites.items():
+        line = f"site '{name}' refuses: study {Study.load(out / 'study.json').id}, run t/fedavg/seed0: "
+        line += "method.batch_size: approved 20, asked 1; ask the hub's administrator why"
+        sent = [*Outbox(kit.site / "sent.jsonl").lines()]
+        assert [line["task"] for line in sent] == ["hello", "join"]
+        assert sent[-1]["header"]["error"].startswith(line)
+        assert line in "".join(path.read_text() for path in kit.folder.rglob("log.txt"))
+        assert not (kit.site / "state").exists() or not [*(kit.site / "state").rglob("*.msg")]
+    assert "site 'site-1' refuses: study " in str(error.value)
+    assert "method.batch_size: approved 20, asked 1" in str(error.value)

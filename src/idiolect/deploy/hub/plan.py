@@ -68,8 +68,9 @@ def save_hub(folder: Path, config: HubConfig) -> tuple[Study, tuple[Difference, 
     """
     config.check()
     if not config.study:
-        name = str(config.experiment.get("name", ""))
-        config = config.model_copy(update={"study": new_id(name), "agree": config.agree or config.kind is None})
+        config = config.model_copy(update={"study": new_id(str(config.experiment.get("name", "")))})
+    if config.kind is None:
+        config = config.model_copy(update={"agree": True})
     path = folder / FILE
     before = Study.load(path) if path.is_file() else None
     if before is not None and before.id != config.study:
@@ -83,7 +84,7 @@ def save_hub(folder: Path, config: HubConfig) -> tuple[Study, tuple[Difference, 
 
 
 def current_study(folder: Path) -> tuple[Study, tuple[Difference, ...]]:
-    """As `save_hub`, for a folder whose hub.json may have been changed by hand."""
+    """As `save_hub`, where hub.json may have been changed by hand."""
     return save_hub(folder, HubConfig.load(folder))
 
 

@@ -63,7 +63,7 @@ class Approvals(BaseModel):
     def _check(self) -> "Approvals":
         ids = [approval.study.id for approval in self.approved]
         if len({*ids}) < len(ids):
-            raise ValueError("a study's id stands in it twice")
+            raise ValueError("two studies have one id")
         return self
 
     def of(self, study: str) -> Approval | None:
