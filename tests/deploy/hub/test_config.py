@@ -93,7 +93,7 @@ def test_what_is_not_given_has_these_values():
     config = HubConfig(**WHOLE)
     given = config.model_dump(exclude={*WHOLE})
     times = {"deadline": 60.0, "starting": 120.0}
-    of_study = {"study": "", "agree": False, "again": 10}
+    of_study = {"study": "", "agree": False, "again": 10, "agreed_by": (), "starts": {}}
     assert given == {"table": {}, "left": (), "quorum": None, "tries": 3, "patience": 3, **times, **of_study}
     with pytest.raises(ValueError, match="frozen"):
         config.quorum = 2

@@ -167,7 +167,7 @@ def test_without_quorum_the_round_is_called_again_and_then_told(tmp_path, monkey
     everyone = {(RUN, 1): DATA.clients[:2]}
     with pytest.raises(QuorumError, match=r"t/scaffold/seed0, round 2: 1 of the 3 sites needed.*site-1: silent"):
         undisturbed(tmp_path, everyone, quorum=3)
-    run_hub(hub_of(tmp_path / "hub", ONE, DATA, quorum=3), InProcess(sites_of(tmp_path, DATA)))
+    run_hub(tmp_path / "hub", InProcess(sites_of(tmp_path, DATA)))
     with Store(tmp_path / "hub", create=False) as store:
         assert store.run(RUN).status == "done"
 
