@@ -156,6 +156,7 @@ ALSO = [
     "deploy/hub/test_honest.py",
     "deploy/hub/test_membership.py",
     "deploy/hub/test_rollback.py",
+    "deploy/nvflare/test_operation.py",
     "deploy/site/test_consent.py",
     "deploy/site/test_extraction.py",
     "report/html/test_assets.py",

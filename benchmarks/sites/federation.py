@@ -59,7 +59,10 @@ class Place:
     def private(self, run: str) -> dict[str, Vectors]:
         """Each site's state."""
         name = file_name(run.replace("/", "__"))
-        return {site: state_of(_read(path / "state" / name / "kept.msg")) for site, path in self.sites.items()}
+        return {
+            site: state_of(_read(next((path / "state").glob(f"*/{name}/kept.msg"))))
+            for site, path in self.sites.items()
+        }
 
     def answered(self, run: str) -> dict[int, list[str]]:
         """Who answered in each round; of a round that was repeated, the last line counts."""

@@ -16,6 +16,7 @@ SILENT = {"idiolect launch", "idiolect site run"}
 INTO_AN_ARGUMENT = {
     *("idiolect launch", "idiolect resume", "idiolect track"),
     *("idiolect hub init", "idiolect hub run", "idiolect hub add", "idiolect hub remove"),
+    *("idiolect hub forget", "idiolect site accept-changes"),
     *("idiolect site init", "idiolect site run", "idiolect site approve", "idiolect site revoke"),
     *("idiolect hub revoke", "idiolect hub renew", "idiolect site renew"),
     *("idiolect site init", "idiolect site run"),

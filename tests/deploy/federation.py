@@ -201,5 +201,11 @@ def scores_of(folder: Path, run: str) -> dict[tuple[int, str, str], Any]:
         }
 
 
+def kept_file(site: Path, run: str, study: str = "*") -> Path:
+    """The file with a site's kept state of a run; by default of the only study that has one there."""
+    (path,) = (site / "state").glob(f"{study}/{run.replace('/', '__')}/kept.msg")
+    return path
+
+
 def participation(folder: Path) -> list[dict[str, Any]]:
     return list(Participation(folder).lines())

@@ -28,7 +28,7 @@ def row(name: str, folder: Path) -> str:
     site = folder / "site-1"
     lines = [line for line in Outbox(site / "sent.jsonl").lines() if line["task"] in ("round", "exchange")]
     letters = {line["to"]: line for line in lines if line["vectors"]}
-    begun = read_message(next((site / "state").glob("*/kept.msg"))) or Message()
+    begun = read_message(next((site / "state").glob("*/*/kept.msg"))) or Message()
     sent = next(iter(letters.values()), {"vectors": {}, "bytes": 0})
     by_part = parts({leaf: shape for leaf, (_, shape) in sent["vectors"].items()})
     stays = {

@@ -7,6 +7,8 @@ from typing import Annotated, Any
 import typer
 from rich.text import Text
 
+from idiolect.cli.hub_operation import forget, service
+from idiolect.cli.kits import AdminKit, HubFolder, HubKit, Metrics
 from idiolect.cli.options import (
     Json,
     MLflowTo,
@@ -25,31 +27,12 @@ from idiolect.core.loading import loading
 
 app = typer.Typer(no_args_is_help=True, help="The hub of a federation; it receives no rows.", rich_markup_mode="rich")
 
-HubFolder = Annotated[
-    Path,
-    typer.Argument(
-        parser=folder_path, metavar="FOLDER", help="The hub's folder: its runs and reports.", show_default=False
-    ),
-]
-HubKit = Annotated[Path, typer.Option("--kit", parser=folder_path, metavar="KIT", help="The hub's kit.")]
-OwnKit = Annotated[
-    Path | None, typer.Option("--kit", parser=folder_path, metavar="KIT", help="The hub's kit; with it at once.")
-]
-OwnAdmin = Annotated[
-    Path | None,
-    typer.Option("--admin", parser=folder_path, metavar="KIT", help="The kit of the person who submits jobs."),
-]
-AdminKit = Annotated[
-    Path, typer.Option("--admin", parser=folder_path, metavar="KIT", help="The kit of the person who submits jobs.")
-]
-Metrics = Annotated[
-    int | None,
-    typer.Option(
-        "--metrics", min=1, max=65535, metavar="PORT", help="Serve metrics for Prometheus on 127.0.0.1 at this port."
-    ),
-]
 LAST = 5
 """Rounds of which the status names the missing sites."""
+
+
+for command in (forget, service):
+    app.command()(command)
 
 
 @app.command()
@@ -143,14 +126,14 @@ def run(
         from idiolect.deploy.hub.plan import change_lines, current_study
         from idiolect.deploy.hub.run import experiment_for, progress
         from idiolect.deploy.nvflare.kits import certificate
-        from idiolect.deploy.nvflare.processes import running
+        from idiolect.deploy.nvflare.processes import running, terminable
         from idiolect.deploy.nvflare.revocation import enforce
         from idiolect.deploy.nvflare.supervisor import hub_kits, served, watch_of
         from idiolect.report.trackers.tracking import tracked, trackers_of
     config = HubConfig.load(folder)
     experiment, kits = experiment_for(config), hub_kits(kit, admin)
     own = {"hub": certificate(kits.hub).not_after, "lead": certificate(kits.lead).not_after}
-    with stoppable(folder), tracked(folder, trackers_of(mlflow, tensorboard)):
+    with stoppable(folder), terminable(), tracked(folder, trackers_of(mlflow, tensorboard)):
         changes = change_lines(folder, *current_study(folder))  # hub.json may have been changed by hand
         with shown(experiment, folder) as display:
             for line in changes:
@@ -161,7 +144,7 @@ def run(
             with monitor.watching(metrics):
                 monitor.report("starting the hub's process")
                 enforce(folder, kits.hub, kits.lead)
-                with served(folder, kits):
+                with served(folder, kits, monitor.report):
                     watch_of(folder, kits, monitor.report).run()
         recorded(folder, this_command(), as_json)
 
@@ -353,42 +336,25 @@ def add(
 def remove(
     folder: HubFolder,
     site: Annotated[str, typer.Argument(metavar="SITE", help="Its name.", show_default=False)],
-    kit: Annotated[
-        Path | None, typer.Option("--kit", parser=folder_path, metavar="KIT", help="The hub's kit.")
-    ] = None,
-    admin: Annotated[
-        Path | None,
-        typer.Option("--admin", parser=folder_path, metavar="KIT", help="The kit of the person who submits jobs."),
-    ] = None,
     as_json: Json = False,
 ) -> None:
-    """Let a site leave for good: it is never called again, and its certificate is revoked.
+    """Let a site leave the study for good; its number stays, and it is not called from the next job on.
 
     Examples:
     idiolect hub remove study east
-    idiolect hub remove study east --kit kits/hub --admin kits/lead
+    idiolect hub remove study east --json
 
-    Writes: hub.json, study.json and revoked.json in FOLDER; every site must approve the study again.
+    Writes: hub.json and study.json in FOLDER; every site must approve the study again.
     """
     with loading():
         from idiolect.deploy.hub.create import remove_site
         from idiolect.deploy.hub.plan import change_lines
-        from idiolect.deploy.hub.revoked import revoke as add_to_list
-        from idiolect.deploy.nvflare.revocation import enforce
-        from idiolect.deploy.nvflare.supervisor import hub_kits
-    require((kit is None) == (admin is None), "name both kits, --kit and --admin, or none")
-    kits = None if kit is None or admin is None else hub_kits(kit, admin)
     now = remove_site(folder, site)
-    add_to_list(folder, site, "has left")
-    lines = [f"site '{site}' is not called from now on; its private state and models stay with it"]
-    lines += change_lines(folder, now.study, now.differences)
-    if kits is None:
-        lines += [
-            "the hub's process refuses its certificate from the next 'idiolect hub run' on; --kit and --admin: now"
-        ]
-    else:
-        enforce(folder, kits.hub, kits.lead)
-        lines += ["the hub refuses its certificate from now on"]
+    lines = [
+        f"site '{site}' is not called from the next job on; its private state and models stay with it",
+        "its certificate stays valid, also for other studies of this hub: 'idiolect hub revoke' ends that",
+        *change_lines(folder, now.study, now.differences),
+    ]
     print_outcome({"removed": site, "sites": list(now.config.present), "digest": now.study.digest}, lines, as_json)
 
 

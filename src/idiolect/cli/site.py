@@ -2,6 +2,7 @@
 
 import json
 import shlex
+import sys
 from collections import Counter
 from collections.abc import Sequence
 from pathlib import Path
@@ -12,8 +13,10 @@ from rich.table import Table
 from rich.text import Text
 
 from idiolect.cli.approvals import approvals, approve, revoke
+from idiolect.cli.kits import KitFolder, Metrics, site_kit
 from idiolect.cli.options import Json, check_output, file_path, folder_path, names_in, one_table
 from idiolect.cli.renewal import InstallFile, RequestFile, renewed
+from idiolect.cli.site_operation import accept_changes, leave, service, status, stop
 from idiolect.cli.terminal import console, print_json, print_outcome
 from idiolect.core.errors import StoreError, require, unknown
 from idiolect.core.loading import loading
@@ -25,22 +28,8 @@ app = typer.Typer(
     no_args_is_help=True, help="A site of a federation; its data stay on this machine.", rich_markup_mode="rich"
 )
 
-app.command()(approve)
-app.command()(approvals)
-app.command()(revoke)
-
-Metrics = Annotated[
-    int | None,
-    typer.Option(
-        "--metrics", min=1, max=65535, metavar="PORT", help="Serve metrics for Prometheus on 127.0.0.1 at this port."
-    ),
-]
-KitFolder = Annotated[
-    Path,
-    typer.Argument(
-        parser=folder_path, metavar="KIT", help="The site's kit: the folder with startup/ in it.", show_default=False
-    ),
-]
+for command in (approve, approvals, revoke, stop, status, accept_changes, leave, service):
+    app.command()(command)
 
 
 @app.command()
@@ -100,7 +89,7 @@ def init(
         from idiolect.algorithms.registry import ALGORITHMS
         from idiolect.deploy.nvflare.kits import harden
         from idiolect.deploy.site.create import site_config, write_site
-    kit = _kit(kit_folder)
+    kit = site_kit(kit_folder)
     check_output(kit.site / "site.toml", source, *([] if schema is None else [schema]), option="KIT")
     methods = tuple(names_in(allow_methods))
     for name in methods:
@@ -134,7 +123,7 @@ def check(kit_folder: KitFolder, as_json: Json = False) -> None:
 
     Writes: nothing.
     """
-    _check(_kit(kit_folder), as_json=as_json)
+    _check(site_kit(kit_folder), as_json=as_json)
 
 
 @app.command()
@@ -152,20 +141,21 @@ def run(kit_folder: KitFolder, metrics: Metrics = None) -> None:
         from idiolect.deploy.nvflare.jobs import clean_jobs
         from idiolect.deploy.nvflare.kits import certificate
         from idiolect.deploy.nvflare.processes import run as run_process
-        from idiolect.deploy.nvflare.processes import running
+        from idiolect.deploy.nvflare.processes import running, watched
         from idiolect.deploy.site.config import SiteConfig
         from idiolect.deploy.site.monitor import SiteMonitor
-    kit = _kit(kit_folder)
-    _check(kit, may_wait=("connection",))
-    restrict(kit.folder)  # what an older idiolect or another program has written there
-    clean_jobs(kit)
-    expires = certificate(kit).not_after
-    monitor = SiteMonitor(kit.site, SiteConfig.load(kit.site).alert, expires, lambda: running(kit))
-    with monitor.watching(metrics):
-        print(f"site '{kit.name}' takes part; end with Ctrl-C", flush=True)
-        code = run_process(kit)
-        if code:
-            raise StoreError(f"the site's process has ended with status {code}; see {kit.folder / 'log.txt'}")
+    kit = site_kit(kit_folder)
+    with watched(kit):
+        _check(kit, may_wait=("connection",))
+        restrict(kit.folder)  # what an older idiolect or another program has written there
+        clean_jobs(kit)
+        expires = certificate(kit).not_after
+        monitor = SiteMonitor(kit.site, SiteConfig.load(kit.site).alert, expires, lambda: running(kit))
+        with monitor.watching(metrics):
+            print(f"site '{kit.name}' takes part; end with Ctrl-C", flush=True)
+            code = run_process(kit, report=lambda line: print(line, file=sys.stderr, flush=True))
+            if code:
+                raise StoreError(f"the site's process has ended with status {code}; see {kit.folder / 'log.txt'}")
 
 
 @app.command()
@@ -205,7 +195,7 @@ def log(
     """
     from idiolect.deploy.site.outbox import Outbox
 
-    kit = _kit(kit_folder)
+    kit = site_kit(kit_folder)
     require(round is None or not terms, "--terms shows whole runs: leave --round out")
     outbox = Outbox(kit.site / "sent.jsonl")
     lines = list(outbox.lines())
@@ -287,7 +277,7 @@ def summary(kit_folder: KitFolder, as_json: Json = False) -> None:
         from idiolect.deploy.site.config import SiteConfig
         from idiolect.deploy.site.data import own_summary
         from idiolect.deploy.site.trainer import own_of
-    kit = _kit(kit_folder)
+    kit = site_kit(kit_folder)
     config = SiteConfig.load(kit.site)
     own = own_of({"folder": str(kit.site), "data": config.data, "name": config.name})
     lines, allowed = list(listing(own_summary(own, {}, config.floors.count))), config.allow.summaries
@@ -327,7 +317,7 @@ def risk(
     from idiolect.deploy.study import Study
 
     study = Study.load(study_file)
-    site = folder if (folder / "site.toml").is_file() else _kit(folder).site
+    site = folder if (folder / "site.toml").is_file() else site_kit(folder).site
     results: list[tuple[str, Risk]] = []
     with loading():
         results.extend(assessed(study, site))
@@ -363,11 +353,3 @@ def _check(kit: "Kit", may_wait: Sequence[str] = (), as_json: bool = False) -> N
         print_json({"site": kit.name, "ready": not bad, "findings": findings})
     if bad:
         raise StoreError(f"site '{kit.name}' is not ready: {', '.join(bad)}")
-
-
-def _kit(folder: Path) -> "Kit":
-    from idiolect.deploy.nvflare.kits import read_kit, require_kind
-
-    kit = read_kit(folder)
-    require_kind(kit, "client")
-    return kit

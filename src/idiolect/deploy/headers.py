@@ -41,10 +41,12 @@ class Request(Header):
     """A call of a site by its hub, or of a trainer by its site.
 
     task: what to do. run, terms: what is trained; place: the site's place in it. used: the round in which the hub
-    last used an answer of this site (-1: none). good: the values of `used` to which the hub may return. study,
-    approved: the id and the digest of a study, in a call without terms. names: the models to score or to write.
-    table: how to read the site's table, before there is a schema. revoked: sites that the hub refuses, with its
-    greeting. job, call, round, seconds: which call it is, and its deadline; see `hub.calls`.
+    last used an answer of this site (-1: none); good: the values of `used` to which the hub may return; start: how
+    often the run was started again without a site that is forgotten. study, approved: the id and the digest of a
+    study, in a call without terms. names: the models to score or to write. table: how to read the site's table,
+    before there is a schema. revoked: sites that the hub refuses, with its greeting. job, call, round, seconds: which
+    call it is, and its deadline; see `hub.calls`. salt, rows: only from a site to its trainer, see `site.rows`; a
+    hub's are ignored.
     """
 
     task: str
@@ -53,6 +55,7 @@ class Request(Header):
     place: Place | None = None
     used: Used = -1
     good: tuple[Used, ...] = ()
+    start: Whole = 0
     study: str = ""
     approved: str = ""
     names: tuple[str, ...] = ()
@@ -62,6 +65,8 @@ class Request(Header):
     call: Whole = 0
     round: Whole = 0
     seconds: Number | None = None
+    salt: str = ""
+    rows: str = ""
 
     @property
     def its_terms(self) -> Terms:
@@ -77,9 +82,9 @@ class Request(Header):
             raise DataError(f"the call '{self.task}' names no place of the site")
         return self.place
 
-    def passed_on(self, task: str) -> "Request":
-        """What the site's trainer is asked for a part of this call: without what only the site needs."""
-        given = {name: getattr(self, name) for name in _TRAINER if name in self.model_fields_set}
+    def passed_on(self, task: str, **more: Any) -> "Request":
+        """What the site's trainer is asked for a part of this call: without what only the site needs, and more."""
+        given = {name: getattr(self, name) for name in _TRAINER if name in self.model_fields_set} | more
         return Request.model_construct({"task", *given}, task=task, **given)
 
 
@@ -100,9 +105,13 @@ class Greeting(Header):
 
 
 class Joined(Header):
-    """A site's answer to "join": a split's name -> the number of the site's samples in it."""
+    """A site's answer to "join": a split's name -> the number of the site's samples in it.
+
+    rows: the salted digest of its training rows, see `site.rows`.
+    """
 
     samples: dict[str, Whole]
+    rows: str = Field(default="", max_length=64)
 
 
 class Summed(Header):

@@ -11,7 +11,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
-from typing import Any, Literal
+from typing import Annotated, Any, Literal
 
 import numpy as np
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
@@ -106,9 +106,10 @@ class Study(Strict):
 
     id: drawn once, when the hub's folder is made. sites: in the order of their client numbers; left: those that have
     left for good; late: those that were added after the start. smallest_cohort: the fewest sites of a round. rounds,
-    evaluations: the most of any run. again: how often, in each run, a round or an evaluation may be asked again with
-    other numbers than before. kind: what the data are, see `deploy.kind`; None if the sites agree on a schema, by
-    `table`: how they read their tables. runs: all that may be trained; travels: cell and method -> its messages.
+    evaluations: the most of any run. starts: run -> how often it was started again, to forget a site. again: how
+    often, in each run, a round or an evaluation may be asked again with other numbers than before. kind: what the
+    data are, see `deploy.kind`; None if the sites agree on a schema, by `table`: how they read their tables. runs:
+    all that may be trained; travels: cell and method -> its messages.
     """
 
     version: Literal[1] = 1
@@ -120,6 +121,7 @@ class Study(Strict):
     smallest_cohort: int = Field(ge=1)
     rounds: int = Field(ge=1)
     evaluations: int = Field(ge=0)
+    starts: dict[str, Annotated[int, Field(ge=1)]] = Field(default_factory=dict[str, int])
     again: int = Field(ge=0)
     kind: dict[str, Any] | None
     table: dict[str, Any]

@@ -104,7 +104,7 @@ def test_what_is_not_given_has_these_values():
     config = HubConfig(**WHOLE)
     given = config.model_dump(exclude={*WHOLE})
     times = {"deadline": 60.0, "starting": 120.0}
-    of_study = {"study": "", "agree": False, "again": 10}
+    of_study = {"study": "", "agree": False, "again": None, "agreed_by": (), "starts": {}}
     assert given == {
         "table": {},
         "left": (),

@@ -8,7 +8,16 @@ from idiolect.deploy.hub.config import HubConfig
 from idiolect.deploy.hub.run import run_hub
 from idiolect.deploy.messages import read_message
 from idiolect.deploy.transport import InProcess
-from tests.deploy.federation import Silent, data_of, experiment_of, hub_of, participation, scores_of, sites_of
+from tests.deploy.federation import (
+    Silent,
+    data_of,
+    experiment_of,
+    hub_of,
+    kept_file,
+    participation,
+    scores_of,
+    sites_of,
+)
 
 DATA = data_of(4)
 
@@ -66,8 +75,10 @@ def test_a_site_that_joins_is_one_that_was_silent_before(method, tmp_path):
 def vectors_of(folder, run):
     """All that hub and sites keep after a run: bytes by their place."""
     name, found = run.replace("/", "__"), {}
-    for place in (f"hub/checkpoints/{name}.hub", *(f"{site}/state/{name}/kept.msg" for site in DATA.clients)):
-        for leaf, vector in read_message(folder / place).vectors.items():
+    files = {"hub": folder / "hub" / "checkpoints" / f"{name}.hub"}
+    files |= {site: kept_file(folder / site, run) for site in DATA.clients}
+    for place, path in files.items():
+        for leaf, vector in read_message(path).vectors.items():
             found[place, leaf] = vector.tobytes()
     return found
 

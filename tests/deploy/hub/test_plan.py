@@ -4,10 +4,11 @@ import pytest
 
 from idiolect.core.errors import ConfigError
 from idiolect.deploy.hub.config import HubConfig
-from idiolect.deploy.hub.plan import change_lines, current_study, save_hub, study_of
+from idiolect.deploy.hub.plan import MOST_AGAIN, change_lines, current_study, save_hub, study_of
 from idiolect.deploy.hub.run import run_hub
 from idiolect.deploy.kind import Kind
 from idiolect.deploy.site.approvals import approve, revoke
+from idiolect.deploy.site.floors import Floors
 from idiolect.deploy.site.site import Site
 from idiolect.deploy.study import Study
 from idiolect.deploy.transport import InProcess, QuorumError
@@ -34,6 +35,21 @@ def test_the_study_has_every_run_complete():
         ("linear/weight", (2, 3)),
         ("linear/bias", (2,)),
     ]
+
+
+@pytest.mark.parametrize(
+    ("settings", "again"),
+    [
+        ({"rounds": 90, "eval_every": 5}, 10 + 5 + 10),  # two rollbacks: to an evaluation, and to the one before it
+        ({"rounds": 90, "eval_every": 5, "guard": {"rollbacks": 0}}, 10),
+        ({"rounds": 90, "eval_every": 40}, 50),  # what sites allow by default
+        ({"rounds": 4, "eval_every": 90}, 10 + 4 + 8),
+        ({"again": 3}, 3),
+    ],
+)
+def test_repeats_are_enough_for_the_rollbacks_of_a_run(settings, again):
+    assert study_of(config_of(**settings)).again == again
+    assert Floors().again == MOST_AGAIN
 
 
 @pytest.mark.parametrize(

@@ -9,7 +9,16 @@ from idiolect.deploy.hub.run import progress, run_hub
 from idiolect.deploy.messages import Message, read_message
 from idiolect.deploy.transport import InProcess, QuorumError, Replies
 from idiolect.study.store.store import Store
-from tests.deploy.federation import Silent, data_of, experiment_of, hub_of, participation, scores_of, sites_of
+from tests.deploy.federation import (
+    Silent,
+    data_of,
+    experiment_of,
+    hub_of,
+    kept_file,
+    participation,
+    scores_of,
+    sites_of,
+)
 
 DATA = data_of()
 ONE = experiment_of(["scaffold"], rounds=3, eval_every=1)
@@ -20,7 +29,7 @@ def states(folder):
     """All that is kept at the hub and at the sites after a run: bytes of vectors by their place."""
     kept = {"hub": read_message(folder / "hub" / "checkpoints" / "t__scaffold__seed0.hub").vectors}
     for name in DATA.clients:
-        kept[name] = read_message(folder / name / "state" / "t__scaffold__seed0" / "kept.msg").vectors
+        kept[name] = read_message(kept_file(folder / name, "t/scaffold/seed0")).vectors
     return {(who, leaf): v.tobytes() for who, of in kept.items() for leaf, v in of.items() if "answer" not in leaf}
 
 
@@ -122,9 +131,7 @@ def test_a_silent_site_keeps_its_private_state_and_is_back_in_the_next_round(tmp
     assert moved.of_a_client == (lines[0]["bytes_down"] / 3, lines[0]["bytes_up"] / 3)
     # mean_i c_i = c holds whoever took part: nothing of the dropped round is left at the site
     kept = read_message(tmp_path / "hub" / "checkpoints" / "t__scaffold__seed0.hub").vectors
-    own = [
-        read_message(tmp_path / name / "state" / "t__scaffold__seed0" / "kept.msg").vectors for name in DATA.clients
-    ]
+    own = [read_message(kept_file(tmp_path / name, "t/scaffold/seed0")).vectors for name in DATA.clients]
     for leaf in ("linear/weight", "linear/bias"):
         mean = np.mean([vectors[f"private/{leaf}"] for vectors in own], axis=0)
         np.testing.assert_allclose(kept[f"control/{leaf}"], mean, atol=1e-6)
@@ -160,7 +167,7 @@ def test_without_quorum_the_round_is_called_again_and_then_told(tmp_path, monkey
     everyone = {(RUN, 1): DATA.clients[:2]}
     with pytest.raises(QuorumError, match=r"t/scaffold/seed0, round 2: 1 of the 3 sites needed.*site-1: silent"):
         undisturbed(tmp_path, everyone, quorum=3)
-    run_hub(hub_of(tmp_path / "hub", ONE, DATA, quorum=3), InProcess(sites_of(tmp_path, DATA)))
+    run_hub(tmp_path / "hub", InProcess(sites_of(tmp_path, DATA)))
     with Store(tmp_path / "hub", create=False) as store:
         assert store.run(RUN).status == "done"
 

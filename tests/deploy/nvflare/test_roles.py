@@ -41,7 +41,7 @@ from idiolect.deploy.site.outbox import Outbox
 from idiolect.deploy.this_machine import prepare
 from idiolect.deploy.transport import InProcess
 from idiolect.study.store.store import Store
-from tests.deploy.federation import data_of, experiment_of, hub_of, participation, sites_of
+from tests.deploy.federation import data_of, experiment_of, hub_of, kept_file, participation, sites_of
 from tests.deploy.nvflare.federation import Federation
 
 DATA = data_of(sites=4)
@@ -197,7 +197,7 @@ def shared_of(out: Path, run: str) -> dict[str, bytes]:
 
 
 def private_of(site: Path, run: str) -> dict[str, bytes]:
-    state = read_message(site / "state" / run.replace("/", "__") / "kept.msg")
+    state = read_message(kept_file(site, run))
     assert state is not None
     return {name: vector.tobytes() for name, vector in state.vectors.items()}
 

@@ -1,16 +1,25 @@
 """The supervisor against an engine of a few lines, in its own time."""
 
-from collections.abc import Callable
+import subprocess
+import sys
+from collections.abc import Callable, Collection, Generator
+from contextlib import contextmanager
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
-from idiolect.core.errors import StoreError
-from idiolect.deploy.nvflare.jobs import End
+import idiolect.deploy.nvflare.supervisor as supervisor
+from idiolect.core.errors import ConfigError, StoreError
+from idiolect.deploy.hub.config import HubConfig
+from idiolect.deploy.nvflare.jobs import End, hub_folder
+from idiolect.deploy.nvflare.kits import Kit
+from idiolect.deploy.nvflare.register import register_folder
 from idiolect.deploy.nvflare.session import LostError, Status
-from idiolect.deploy.nvflare.supervisor import DONE, Watch
+from idiolect.deploy.nvflare.supervisor import DONE, HubKits, Watch, revive, served
 
 Event = Callable[["World"], None]
+KIT = Kit(Path("absent"), "server", "hub", "localhost", 8002, "hub")
 
 
 class World:
@@ -236,6 +245,174 @@ def test_a_hub_that_stays_away_is_one_line() -> None:
     with pytest.raises(StoreError, match="does not answer"):
         world.watch().run()
     assert 120 < world.now < 140
+
+
+def test_a_hub_that_has_died_is_started_again_by_the_supervisor() -> None:
+    world = World({5.5: World.kill_hub})
+
+    def revive() -> str:
+        if world.up:
+            return ""
+        world.start_hub()
+        return "the hub's process has died; it is started again"
+
+    assert world.watch(revive=revive).run() == 2
+    assert "the hub's process has died; it is started again" in world.told
+    assert world.state == {"job-1": "RUNNING", "job-2": DONE}
+    assert world.now < 60
+
+
+def test_a_hub_that_was_stopped_ends_the_run_at_once() -> None:
+    def revive() -> str:
+        raise ConfigError("the hub's process has been stopped")
+
+    world = World({5.5: World.kill_hub})
+    with pytest.raises(ConfigError, match="has been stopped"):
+        world.watch(revive=revive).run()
+    assert world.now < 10
+    assert world.sessions == 0
+
+
+def test_a_hub_that_cannot_be_started_is_tried_until_the_limit() -> None:
+    world = World({5.5: World.kill_hub})
+    with pytest.raises(StoreError, match="does not answer"):
+        world.watch(revive=lambda: "the hub's process has died and cannot be started: port 8002 is taken").run()
+    assert 120 < world.now < 140
+
+
+class Jobs:
+    """A hub's session with jobs of two studies; aborting takes a look more."""
+
+    def __init__(self, jobs: dict[str, str], zombies: Collection[str] = ()) -> None:
+        self.jobs, self.zombies, self.aborted, self.lost = jobs, zombies, list[str](), 0
+
+    @contextmanager
+    def session(self, kit: object) -> Generator["Jobs"]:
+        if self.lost:
+            self.lost -= 1
+            raise LostError("the hub does not answer")
+        yield self
+
+    def unfinished(self, prefix: str) -> tuple[str, ...]:
+        return tuple(job for job, name in self.jobs.items() if name.startswith(prefix))
+
+    def status(self) -> Status:
+        runs = tuple(job for job in self.jobs if job not in self.zombies)
+        for job in self.aborted:
+            if job not in self.zombies:
+                self.jobs.pop(job, None)
+        return Status({}, runs, 0.0)
+
+    def abort(self, job: str) -> None:
+        self.aborted.append(job)
+
+
+HEART, LUNG = "heart-00000001", "lung-00000001"
+
+
+def ended(monkeypatch: pytest.MonkeyPatch, jobs: Jobs) -> int:
+    monkeypatch.setattr(supervisor, "session", jobs.session)
+    monkeypatch.setattr(supervisor, "running", lambda kit: 1)
+    monkeypatch.setattr(supervisor.time, "sleep", lambda seconds: None)
+    return supervisor.end_jobs(HubKits(KIT, KIT), HEART)
+
+
+def test_jobs_of_a_killed_supervisor_are_ended_and_other_studies_go_on(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    jobs = Jobs({"1": f"{HEART}.1", "2": f"{LUNG}.1", "3": f"{HEART}.2", "4": f"{HEART}2.1"}, zombies=["3"])
+    jobs.lost = 3  # the hub's process has just been started
+    assert ended(monkeypatch, jobs) == 1
+    assert jobs.aborted == ["1", "3"]
+    assert {*jobs.jobs} == {"2", "3", "4"}
+
+
+def test_without_such_jobs_nothing_is_ended(monkeypatch: pytest.MonkeyPatch) -> None:
+    jobs = Jobs({"2": f"{LUNG}.1"})
+    assert ended(monkeypatch, jobs) == 0
+    assert jobs.aborted == []
+
+
+def hub_folder_of(folder: Path, study: str = HEART) -> Path:
+    folder.mkdir()
+    values = {"study": study, "experiment": {}, "kind": None, "sites": ("a",)}
+    HubConfig.model_validate(values).save(folder)
+    return folder
+
+
+def quiet(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(supervisor, "start_hub", lambda kits: True)
+    monkeypatch.setattr(supervisor, "end_jobs", lambda kits, study: 2)
+
+
+def test_a_second_supervisor_on_a_folder_is_refused_and_a_killed_one_leaves_no_lock(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    quiet(monkeypatch)
+    hub, kits, told = hub_folder_of(tmp_path / "hub"), HubKits(kit_in(tmp_path / "kit"), KIT), list[str]()
+    code = (
+        "import sys, time; from pathlib import Path\n"
+        "from idiolect.deploy.hub.supervised import supervised\n"
+        "with supervised(Path(sys.argv[1])):\n    print('in', flush=True); time.sleep(60)"
+    )
+    other = subprocess.Popen([sys.executable, "-c", code, str(hub)], stdout=subprocess.PIPE)
+    assert other.stdout is not None
+    assert other.stdout.readline() == b"in\n"
+    with pytest.raises(StoreError, match=r"another 'idiolect hub run' works in '.*hub'"), served(hub, kits):
+        pass
+    other.kill()
+    other.wait()
+    with served(hub, kits, told.append):
+        pass
+    assert told == ["2 jobs of an earlier 'idiolect hub run' ended"]
+
+
+def test_two_studies_share_a_hub_and_a_copy_is_refused(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    quiet(monkeypatch)
+    kits = HubKits(kit_in(tmp_path / "kit"), KIT)
+    heart, lung = hub_folder_of(tmp_path / "heart"), hub_folder_of(tmp_path / "lung", LUNG)
+    with served(heart, kits), served(lung, kits):
+        monkeypatch.setenv("IDIOLECT_HUB", str(register_folder(kits.hub)))
+        assert (hub_folder(HEART), hub_folder(LUNG)) == (heart, lung)
+    copy = hub_folder_of(tmp_path / "copy")
+    with pytest.raises(ConfigError, match=r"and '.*copy' is a copy of it"), served(copy, kits):
+        pass
+    heart.rename(tmp_path / "moved")
+    with served(tmp_path / "moved", kits):
+        assert hub_folder(HEART) == tmp_path / "moved"
+
+
+def test_nothing_runs_in_a_folder_where_forgetting_was_interrupted(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    quiet(monkeypatch)
+    hub = hub_folder_of(tmp_path / "hub")
+    (hub / "forgetting.json").write_text('{"site": "a", "restarts": [], "starts": {}, "schema": false}')
+    with pytest.raises(StoreError, match="finish it: idiolect hub forget a"):
+        served(hub, HubKits(kit_in(tmp_path / "kit"), KIT)).__enter__()
+
+
+def kit_in(folder: Path) -> Kit:
+    folder.mkdir()
+    return replace(KIT, folder=folder)
+
+
+def test_the_hub_is_started_again_only_if_it_has_died(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    kit, started = kit_in(tmp_path / "kit"), list[Kit]()
+    monkeypatch.setattr(supervisor, "_start", started.append)
+    with pytest.raises(ConfigError, match="has been stopped"):  # by `hub stop`, which leaves no record
+        revive(kit)
+    (kit.folder / "process.json").write_text('{"pid": 999999999, "created": 1.0}')
+    assert "started again" in revive(kit)
+    assert started == [kit]
+
+    def fail(kit: Kit) -> None:
+        raise StoreError("port 8002 is taken")
+
+    monkeypatch.setattr(supervisor, "_start", fail)
+    assert revive(kit) == "the hub's process has died and cannot be started: port 8002 is taken"
+    monkeypatch.setattr(supervisor, "running", lambda kit: 7)
+    assert revive(kit) == ""
 
 
 def test_too_few_sites_is_one_line_that_names_the_missing() -> None:

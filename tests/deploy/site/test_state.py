@@ -9,9 +9,9 @@ import time
 import numpy as np
 import pytest
 
-from idiolect.core.errors import StoreError
+from idiolect.core.errors import DataError, StoreError
 from idiolect.deploy.messages import Message
-from idiolect.deploy.site.state import AHEAD, Fence, RunState, state_of
+from idiolect.deploy.site.state import AHEAD, Fence, RunState, state_of, study_folder
 
 
 def test_older_calls_are_refused_and_newer_ones_pass(tmp_path):
@@ -103,7 +103,7 @@ def state(tmp_path):
 
 
 def prepare(state, round, request="r", to=1.0, said=5.0):
-    state.prepare(round, request, vectors(to), Message({"n": round}, {"w": np.full(2, said, np.float32)}))
+    state.prepare(round, request, vectors(to), Message({"n": round}, {"w": np.full(2, said, np.float32)}), 3)
 
 
 def test_what_begins_twice_keeps_what_it_has(state):
@@ -163,3 +163,53 @@ def test_another_version_and_damage_are_refused(state):
     kept.write_bytes(content[:-3])
     with pytest.raises(StoreError, match="damaged"):
         state.settle(-1)
+
+
+def test_a_new_start_goes_back_to_a_state_before_a_site_joined_and_no_further(state, tmp_path):
+    for round in range(4):
+        state.keep_before(state.settle(round - 1), 3 if round < 2 else 4)
+        prepare(state, round, to=round + 1.0)
+        state.prepare(round, "r", vectors(round + 1.0), Message(), 3 if round < 2 else 4)
+    assert [path.name for path in state.folder.glob("before-*")] == ["before-2.msg"]
+    again = RunState(tmp_path, RUN, start=1)
+    assert not again.begun
+    with pytest.raises(StoreError, match=r"no private state of round 1 .*--from-beginning"):
+        again.go_back(0)
+    with pytest.raises(StoreError, match=r"no private state of round 3 .*--from-beginning"):
+        again.settle(2)
+    assert again.go_back(1)
+    assert value(again.settle(1)) == 2
+    assert again.begun
+    assert again.answered(3, "r") is None
+    assert [path.name for path in state.folder.iterdir()] == ["kept.msg"]
+    with pytest.raises(StoreError, match="start 2 has begun here: restore the hub's newest folder"):
+        state.settle(1)
+
+
+def test_a_new_start_begins_anew(state, tmp_path):
+    prepare(state, 0)
+    again = RunState(tmp_path, RUN, start=2)
+    again.begin(vectors(9))
+    assert value(again.settle(-1)) == 9
+    assert not RunState(tmp_path, "another", start=1).go_back(3)
+
+
+def test_without_private_state_every_round_is_there(tmp_path):
+    RunState(tmp_path, RUN).begin({})
+    again = RunState(tmp_path, RUN, start=1)
+    assert again.go_back(7)
+    assert again.settle(7).header["round"] == 7
+
+
+def test_each_study_has_a_folder_and_states_of_before_are_refused(tmp_path):
+    assert study_folder(tmp_path, "a-00000001") == tmp_path / "state" / "a-00000001"
+    for bad in ("..", "a/b-00000001", "a", "/etc-00000001"):
+        with pytest.raises(DataError, match="no id"):
+            study_folder(tmp_path, bad)
+    with Fence(study_folder(tmp_path, "a-00000001")).enter((5, 1), 1):
+        pass
+    with Fence(study_folder(tmp_path, "b-00000001")).enter((4, 1), 1):  # a fence of its own
+        pass
+    (tmp_path / "state" / "fence.json").write_text("{}")
+    with pytest.raises(StoreError, match=r"of an idiolect before studies; .* move the folder away"):
+        study_folder(tmp_path, "a-00000001")

@@ -26,7 +26,7 @@ def test_a_study_in_plain_words():
         "Sites: this one (site-1), and site-2, site-3.",
         "A round is asked of at least 3 sites.",
         "Rounds: at most 1,200 per run, and at most 601 evaluations.",
-        "10 rounds and 10 evaluations may be asked again",
+        "16 rounds and 16 evaluations may be asked again",
         "t/ditto: method ditto, model mlr",
         "a training step: 20 rows (batch_size = 20, local_steps = 20, epochs = 0)",
         "prox_weight = 1.0",

@@ -46,7 +46,7 @@ def agreed_config(folder: Path, config: HubConfig, study: Study, call: Call) -> 
     name = str(config.experiment.get("name") or "table")
     kind = replace(Kind.of_schema(schema), name=name)
     # What the file says now: sites may have been added since the job began.
-    config = HubConfig.load(folder).model_copy(update={"kind": kind.to_dict()})
+    config = HubConfig.load(folder).model_copy(update={"kind": kind.to_dict(), "agreed_by": config.present})
     config.save(folder)
     return config
 

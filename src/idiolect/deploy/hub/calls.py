@@ -56,9 +56,9 @@ class Roster:
             self.silent[site] = self.silent.get(site, 0) + 1
 
 
-def counts_of(answer: Message) -> Counts:
+def joined_of(answer: Message) -> Joined:
     """What a site says of its samples. Raises `DataError` if that cannot be read."""
-    return Joined.of(answer, "its numbers of samples").samples
+    return Joined.of(answer, "its numbers of samples")
 
 
 SMALL = 16 << 20

@@ -27,8 +27,10 @@ class HubConfig(BaseModel):
     at least (None: half of the cohort, rounded up). tries: how often a round without quorum is called. patience:
     after so many calls without an answer a site is called only in every tenth round. left: sites that have left for
     good. study: the study's id, see `deploy.study`. agree: whether the sites agree on the kind, which is then no part
-    of the study. again: how often a site may be asked again for a round or an evaluation, with other numbers than
-    before. alert: the command for events, see `alerts`. guard: what the hub refuses, see `guard.GuardSettings`.
+    of the study; agreed_by: the sites that did. again: how often a site may be asked again for a round or an
+    evaluation, with other numbers than before (None: see `plan.repeats`). starts: run -> how often it was started
+    again, see `hub.forget`. alert: the command for events, see `alerts`. guard: what the hub refuses, see
+    `guard.GuardSettings`.
     """
 
     model_config = ConfigDict(frozen=True, extra="forbid")
@@ -36,6 +38,8 @@ class HubConfig(BaseModel):
     experiment: dict[str, Any]
     kind: dict[str, Any] | None
     agree: bool = False
+    agreed_by: tuple[str, ...] = ()
+    starts: dict[str, int] = Field(default_factory=dict[str, int])
     table: dict[str, Any] = Field(default_factory=dict[str, Any])
     sites: tuple[str, ...] = Field(min_length=1)
     left: tuple[str, ...] = ()
@@ -44,7 +48,7 @@ class HubConfig(BaseModel):
     quorum: int | None = Field(default=None, ge=1)
     tries: int = Field(default=3, ge=1)
     patience: int = Field(default=3, ge=1)
-    again: int = Field(default=10, ge=0)
+    again: int | None = Field(default=None, ge=0)
     alert: Alert = Alert()
     guard: GuardSettings = GuardSettings()
 

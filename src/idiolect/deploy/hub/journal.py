@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import Any
 
 from idiolect.core.errors import DataError, StoreError
+from idiolect.core.files import atomic_write
 from idiolect.deploy.events import EventLog
 from idiolect.deploy.headers import Met
 from idiolect.deploy.hub.calls import Counts
@@ -19,10 +20,10 @@ PARTICIPATION = "participation.jsonl"
 class HubState:
     """Where a run stands. round: rounds done; used: site -> the round in which its answer was last used.
 
-    counts: each site's samples; seconds: spent on rounds; vectors: the shared state, by its leaves' names. guard:
-    what is known of the past, see `guard.Past`; losses: site -> model -> its first loss; good: round of a good
-    checkpoint -> its `used`; out: sites that a rollback has left out, and why; rollbacks: so many; returned: to
-    which round the last one has returned.
+    counts: each site's samples; rows: the salted digests of their training rows; seconds: spent on rounds; vectors:
+    the shared state, by its leaves' names. guard: what is known of the past, see `guard.Past`; losses: site -> model
+    -> its first loss; good: round of a good checkpoint -> its `used`; out: sites that a rollback has left out, and
+    why; rollbacks: so many; returned: to which round the last one has returned.
     """
 
     round: int = 0
@@ -30,6 +31,7 @@ class HubState:
     counts: dict[str, Counts] = field(default_factory=dict[str, Counts])
     seconds: float = 0.0
     vectors: Vectors = field(default_factory=dict[str, Any])
+    rows: dict[str, str] = field(default_factory=dict[str, str])
     guard: dict[str, Any] = field(default_factory=dict[str, Any])
     losses: dict[str, dict[str, float]] = field(default_factory=dict[str, dict[str, float]])
     good: dict[int, dict[str, int]] = field(default_factory=dict[int, dict[str, int]])
@@ -42,7 +44,8 @@ class HubState:
         header: dict[str, Any] = {"version": VERSION, "run": run, "round": self.round, "used": self.used}
         header |= {"guard": self.guard, "losses": self.losses, "out": self.out, "rollbacks": self.rollbacks}
         header |= {"good": list(self.good.items()), "returned": self.returned}
-        write_message(path, Message({**header, "counts": self.counts, "seconds": self.seconds}, self.vectors))
+        header |= {"counts": self.counts, "seconds": self.seconds, "rows": self.rows}
+        write_message(path, Message(header, self.vectors))
 
     @classmethod
     def load(cls, path: Path, run: str) -> "HubState | None":
@@ -53,12 +56,34 @@ class HubState:
         header = message.header
         if header.get("version") != VERSION or header.get("run") != run:
             raise StoreError(f"{path} is of another run or version; delete it to start this run again")
-        state = cls(header["round"], dict(header["used"]), dict(header["counts"]), header["seconds"], message.vectors)
+        used, counts, rows = (dict(header.get(name, {})) for name in ("used", "counts", "rows"))
+        state = cls(header["round"], used, counts, header["seconds"], message.vectors, rows)
         state.guard, state.losses = dict(header.get("guard", {})), dict(header.get("losses", {}))
         state.good = {int(round): dict(used) for round, used in header.get("good", [])}
         state.out, state.rollbacks = dict(header.get("out", {})), int(header.get("rollbacks", 0))
         state.returned = int(header.get("returned", -1))
         return state
+
+
+def keep_before(path: Path, round: int) -> None:
+    """Keep a copy of the checkpoint at `path`, as it is before sites join: see `hub.forget`."""
+    copy = before(path, round)
+    if not copy.is_file():
+        with atomic_write(copy) as file:
+            file.write(path.read_bytes())
+
+
+def drop_before(path: Path, round: int) -> None:
+    """Remove the copies of checkpoints after more rounds than these: a rollback takes their rounds back."""
+    for copy in path.parent.glob(before(path).name):
+        number = copy.stem.rpartition("before-")[2]
+        if number.isdigit() and int(number) > round:
+            copy.unlink(missing_ok=True)
+
+
+def before(path: Path, round: int | None = None) -> Path:
+    """The copy of a checkpoint after so many rounds, before sites joined; None: the pattern of all copies' names."""
+    return path.with_suffix(f".before-{'*' if round is None else round}.hub")
 
 
 @dataclass(frozen=True)

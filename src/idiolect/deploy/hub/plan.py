@@ -27,6 +27,10 @@ ROWS = 1_000_000
 TASKS: tuple[TaskKind, ...] = ("classification", "regression")
 
 
+SPARE, MOST_AGAIN = 10, 50
+"""Repeats of a run for calls without quorum and restarts, and the most of all; see `floors.Floors.again`."""
+
+
 def study_of(config: HubConfig, before: Study | None = None) -> Study:
     """The study of a hub. before: the one that the sites know; sites that it does not have are late.
 
@@ -51,12 +55,26 @@ def study_of(config: HubConfig, before: Study | None = None) -> Study:
         smallest_cohort=min(_fewest(cell, config, len(late)) for cell in experiment.cells),
         rounds=max(run.rounds for run in runs),
         evaluations=max(run.evaluations for run in runs),
-        again=config.again,
+        starts=config.starts,
+        again=repeats(config, experiment),
         kind=_plain(kind),
         table=_plain(config.table),
         runs=tuple(runs),
         travels=travels,
     )
+
+
+def repeats(config: HubConfig, experiment: Experiment) -> int:
+    """How often a site may be asked again for a round or an evaluation of a run.
+
+    By default `SPARE` times, and for the rounds that the rollbacks of the run may repeat: each goes back to an
+    evaluation, a later one may go back to the one before it. At most `MOST_AGAIN`, which sites allow by default.
+    """
+    if config.again is not None:
+        return config.again
+    interval = max(min(cell.eval_every, cell.rounds) for cell in experiment.cells)
+    back = interval * config.guard.rollbacks * (config.guard.rollbacks + 1) // 2
+    return min(SPARE + back, MOST_AGAIN)
 
 
 def save_hub(folder: Path, config: HubConfig) -> tuple[Study, tuple[Difference, ...]]:

@@ -13,11 +13,19 @@ from jaxtyping import PyTree
 from idiolect.core.errors import ConfigError, DataError, DivergedError
 from idiolect.deploy.events import now
 from idiolect.deploy.headers import Request
-from idiolect.deploy.hub.calls import Call, Counts, Roster, counts_of
+from idiolect.deploy.hub.calls import Call, Counts, Roster, joined_of
 from idiolect.deploy.hub.checkpoints import Checkpoints
 from idiolect.deploy.hub.config import HubConfig
 from idiolect.deploy.hub.guard import Guard, Past, RoundMessages, exploded, losses_of, too_many
-from idiolect.deploy.hub.journal import HubState, Participation, exchanged, met_of, round_to_ms
+from idiolect.deploy.hub.journal import (
+    HubState,
+    Participation,
+    drop_before,
+    exchanged,
+    keep_before,
+    met_of,
+    round_to_ms,
+)
 from idiolect.deploy.hub.received import per_site
 from idiolect.deploy.hub.scores import readable_scores
 from idiolect.deploy.hub.server import HubServer, unseen_data
@@ -79,6 +87,7 @@ class HubRun:
         self._compiled = frozenset[str]()
         self.checkpoints = Checkpoints(path, run, config.guard.checkpoints)
         self.guard = Guard.of(config.guard, Past.of(self.standing.guard))
+        self._changed = list[str]()
 
     def train(self) -> None:
         """Run what is missing.
@@ -139,6 +148,8 @@ class HubRun:
             )
             more["used"] = self.standing.used.get(site, -1)
             more["good"] = tuple(sorted({used.get(site, -1) for used in self.standing.good.values()}))
+        if start := self.config.starts.get(self.run, 0):
+            more["start"] = start
         return Request(task=task, run=self.run, terms=self.terms, **more)
 
     def _neighbours(self, number: int) -> dict[str, float] | None:
@@ -169,12 +180,13 @@ class HubRun:
             if site not in got.replies:
                 continue
             try:
-                counts = counts_of(got.replies[site])
-                why = too_many(counts, self.config.guard)
+                joined = joined_of(got.replies[site])
+                why = too_many(joined.samples, self.config.guard)
                 if why:
                     missing[site] = self.lies[site] = why
                     continue
-                self.roster.join(site, counts)
+                self.roster.join(site, joined.samples)
+                self._note_rows(site, joined.rows)
             except DataError as error:
                 missing[site] = str(error)
         strangers = [site for site in wanted if site not in self.roster.counts and site not in self.lies]
@@ -191,6 +203,12 @@ class HubRun:
         self.roster.counts = {site: self.roster.counts[site] for site in known if site in self.roster.counts}
         self.refused = missing
         self.roster.heard((), missing)
+
+    def _note_rows(self, site: str, rows: str) -> None:
+        """Note the digest of a site's training rows; one that has changed was accepted by its administrator."""
+        if self.standing.rows.get(site, rows) != rows:
+            self._changed.append(site)
+        self.standing.rows[site] = rows
 
     def _begin(self) -> PyTree:
         """Give every site the initial model; returns the shared state, of the checkpoint if there is one."""
@@ -210,6 +228,8 @@ class HubRun:
             got.require(self.config.needed(len(wanted)), f"{self.run}: beginning")
         shared = self.server.restore(self.standing.vectors) if begun else self.server.first()
         if self.standing.counts != self.roster.counts:
+            if begun:
+                keep_before(self.path, self.standing.round)
             self.standing.counts = dict(self.roster.counts)
             self._keep(shared)
         return shared
@@ -271,6 +291,7 @@ class HubRun:
                 "sites": per_site(sent, got),
                 "refused": {**{site: why for site, why in self.lies.items() if site in missing}, **refused},
                 "neighbours_missing": {site: one.missing for site, one in met.items() if one.missing},
+                **({"rows_changed": self._changed} if self._changed else {}),
                 "seconds": round_to_ms(seconds),
                 "asked": len(got.sent),
                 "replies": len(got.replies),
@@ -279,6 +300,7 @@ class HubRun:
             }
         )
         self._keep(after)
+        self._changed = []
         return after
 
     def _deadline(self, task: str) -> float:
@@ -339,12 +361,14 @@ class HubRun:
         self.participation.write({**line, "number": number, "most": self.config.guard.rollbacks, "why": str(error)})
         LOG.warning("%s: rolled back from round %d to %d without %s: %s", self.run, failed, to, suspects[0], error)
         good, out = state.good, {**state.out, **dict.fromkeys(suspects, why)}
-        self.standing = HubState(to, back.used, dict(state.counts), back.seconds, back.vectors, back.guard)
+        self.standing = HubState(to, back.used, dict(state.counts), back.seconds, back.vectors, dict(state.rows))
+        self.standing.guard = back.guard
         self.standing.losses, self.standing.good = state.losses, good
         self.standing.out, self.standing.rollbacks, self.standing.returned = out, number, to
         self.guard.past = Past.of(back.guard)
         shared = self.server.restore(back.vectors)
         self._keep(shared)
+        drop_before(self.path, to)
         self.rewound(to)
         return shared
 

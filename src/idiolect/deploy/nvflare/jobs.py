@@ -16,6 +16,7 @@ from idiolect.core.errors import ConfigError, DataError, DivergedError, StoreErr
 from idiolect.core.files import atomic_write, json_of
 from idiolect.core.rights import make_folder
 from idiolect.deploy.nvflare.kits import CONTROLLER, EXECUTOR, HUB, HUB_FOLDER, SITE, Kit, require_kind, write_json
+from idiolect.deploy.nvflare.register import registered
 
 _FILE = "segment.json"
 _FINAL = (ConfigError, DataError, DivergedError)  # the next job would end alike
@@ -31,7 +32,8 @@ class End:
 
 
 def hub_folder(argument: str) -> Path:
-    """The folder of a run: the job's argument inside the folder that IDIOLECT_HUB names, which the hub's owner sets.
+    """The folder of a run. The hub's owner sets IDIOLECT_HUB: to the entries of the studies, of which the job's
+    argument names one, or to a folder in which the argument lies.
 
     Raises `ConfigError` if it lies elsewhere, or if neither says where.
     """
@@ -41,6 +43,9 @@ def hub_folder(argument: str) -> Path:
     if not base:
         return Path(argument)
     root = Path(base).resolve()
+    known = registered(root, argument)
+    if known is not None:
+        return known
     folder = (root / argument).resolve()
     if not folder.is_relative_to(root):
         raise ConfigError(f"a job asked for a folder outside {HUB_FOLDER}: refused")

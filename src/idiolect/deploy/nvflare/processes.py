@@ -1,4 +1,8 @@
-"""The process of a hub or a site, started from its kit and stopped with everything it has started."""
+"""The process of a hub or a site, started from its kit, watched, and stopped with everything it has started.
+
+A file with a process's number can be older than the process: it counts only with the same time of start. Whether a
+command watches a kit is a lock of the system, which ends with that command, however it ends.
+"""
 
 import contextlib
 import os
@@ -7,15 +11,24 @@ import socket
 import subprocess
 import sys
 import time
-from collections.abc import Mapping
+from collections.abc import Callable, Generator, Mapping, Sequence
+from contextlib import contextmanager
 from pathlib import Path
-from typing import BinaryIO
+from typing import Any, BinaryIO
+
+from filelock import FileLock, Timeout
 
 from idiolect.core.errors import StoreError
+from idiolect.core.files import alone, json_of
 from idiolect.core.rights import PRIVATE_UMASK, make_folder, private
-from idiolect.deploy.nvflare.kits import Kit, certificate, check_installed, read_json, require_kind, write_json
+from idiolect.deploy.nvflare.kits import Kit, certificate, check_installed, require_kind, write_json
 
 _PID = "process.json"
+_WATCHED, _STARTING = "run.lock", "start.lock"
+_SOON, _OFTEN = 60.0, 5
+"""A process that ends `_OFTEN` times in a row, each time within `_SOON` seconds, is not started again."""
+_PAUSES = (1.0, 2.0, 4.0, 8.0, 15.0)
+"""Seconds before it is started again, by how often it has ended so."""
 
 
 def command(kit: Kit) -> list[str]:
@@ -112,41 +125,142 @@ def _begin(kit: Kit, more: Mapping[str, str] | None, console: BinaryIO | None = 
     )
 
 
-def run(kit: Kit, more: Mapping[str, str] | None = None) -> int:
-    """Run the kit's process until it ends or this one is stopped (SIGTERM, Ctrl-C); its exit status."""
-    check_start(kit)
-    process = _begin(kit, more)
-    _remember(kit, process.pid)
-    before = signal.signal(signal.SIGTERM, _interrupt)
+@contextmanager
+def watched(kit: Kit) -> Generator[None]:
+    """Be the only command that watches this kit; what a killed one has left running is ended first.
+
+    Raises `StoreError` if another command watches it.
+    """
+    name = "site" if kit.kind == "client" else "hub"
+    message = f"{name} '{kit.name}' is running already in {kit.folder}; end it with: idiolect {name} stop"
+    with alone(kit.folder / _WATCHED, message):
+        end_leftovers(kit)
+        yield
+
+
+def is_watched(kit: Kit) -> bool:
+    """Whether a command watches this kit now."""
+    lock = FileLock(kit.folder / _WATCHED, timeout=0, mode=0o600)
     try:
-        return process.wait()
-    except KeyboardInterrupt:
-        return 0
+        lock.acquire()
+    except (Timeout, OSError):
+        return (kit.folder / _WATCHED).is_file()
+    lock.release()
+    return False
+
+
+@contextmanager
+def starting(kit: Kit, seconds: float = 60.0) -> Generator[None]:
+    """Let only one command at a time look whether the kit's process runs, and start it.
+
+    Raises `StoreError` if another one does so for more than `seconds`.
+    """
+    try:
+        with FileLock(kit.folder / _STARTING, timeout=seconds, mode=0o600):
+            yield
+    except Timeout:
+        raise StoreError(f"another command starts {kit.name} and has not ended within {seconds:g} s") from None
+
+
+def run(kit: Kit, more: Mapping[str, str] | None = None, report: Callable[[str], None] = lambda _: None) -> int:
+    """Run the kit's process until it ends or this one is stopped (SIGTERM, Ctrl-C); its exit status.
+
+    One that fails or is killed is started again, with a line for `report`; its status is returned only if that
+    happens again and again. To be used inside `watched`.
+    """
+    failed = 0
+    with terminable():
+        try:
+            while True:
+                check_start(kit)
+                process, begun = _begin(kit, more), time.monotonic()
+                _remember(kit, process.pid, os.getpid())
+                code = process.wait()
+                failed = failed + 1 if time.monotonic() - begun < _SOON else 1
+                if code == 0 or failed >= _OFTEN:
+                    return code
+                report(f"the process of {kit.name} has ended with status {code}; it is started again")
+                end_leftovers(kit)
+                time.sleep(_PAUSES[failed - 1])
+        except KeyboardInterrupt:
+            return 0
+        finally:
+            signal.signal(signal.SIGTERM, signal.SIG_IGN)  # a second one must not break off what ends the workers
+            end_leftovers(kit)
+
+
+@contextmanager
+def terminable() -> Generator[None]:
+    """Take SIGTERM, by which services are stopped, for a Ctrl-C inside the block."""
+
+    def interrupt(*_: object) -> None:
+        raise KeyboardInterrupt
+
+    before = signal.signal(signal.SIGTERM, interrupt)
+    try:
+        yield
     finally:
         signal.signal(signal.SIGTERM, before)
-        stop(kit)
-        process.wait()
-
-
-def _interrupt(*_: object) -> None:
-    raise KeyboardInterrupt
 
 
 def running(kit: Kit) -> int | None:
     """The id of the kit's process, if `start` or `run` has started it and it lives."""
     check_installed()
+    return _recorded(kit, "pid")
+
+
+def _recorded(kit: Kit, name: str) -> int | None:
+    """The id of a recorded process, if it lives and is no later one with the same number."""
     import psutil
 
-    path = kit.folder / _PID
-    if not path.is_file():
-        return None
-    record = read_json(path)
     try:
-        process = psutil.Process(int(record["pid"]))
-        same = abs(process.create_time() - float(record["created"])) < 1 and process.status() != psutil.STATUS_ZOMBIE
+        record = json_of((kit.folder / _PID).read_bytes())
+        process = psutil.Process(int(record[name]))
+        created = float(record["created" if name == "pid" else f"{name}_created"])
+        same = abs(process.create_time() - created) < 1 and process.status() != psutil.STATUS_ZOMBIE
         return process.pid if same else None
-    except (psutil.Error, KeyError, TypeError, ValueError):
+    except (OSError, psutil.Error, KeyError, TypeError, ValueError):
         return None
+
+
+def has_died(kit: Kit) -> bool:
+    """Whether the kit's process was started and has ended, but nobody has stopped it."""
+    return (kit.folder / _PID).is_file() and running(kit) is None
+
+
+def end_leftovers(kit: Kit, limit: float = 10.0) -> int:
+    """End all that runs of the engine for this kit, whoever started it; the number of processes.
+
+    The workers of a process that was killed live on for seconds, next to those of the process that follows.
+    """
+    stop_process(kit, limit)
+    import psutil
+
+    left = list[psutil.Process]()
+    for process in psutil.process_iter(["cmdline"]):
+        line = process.info["cmdline"] or []
+        if str(kit.folder) in line and any(word.startswith("nvflare.private") for word in line):
+            left += [process, *_children(process)]
+    _kill(left, limit)
+    return len(left)
+
+
+def _children(process: Any) -> list[Any]:
+    import psutil
+
+    try:
+        return process.children(recursive=True)
+    except psutil.Error:
+        return []
+
+
+def _kill(processes: Sequence[Any], limit: float) -> None:
+    import psutil
+
+    for process in processes:
+        with contextlib.suppress(psutil.Error):
+            process.kill()
+    psutil.wait_procs(processes, timeout=limit)
 
 
 def workers(kit: Kit) -> list[int]:
@@ -161,9 +275,24 @@ def workers(kit: Kit) -> list[int]:
 
 
 def stop(kit: Kit, limit: float = 10.0) -> bool:
-    """Stop the kit's process and everything it has started; False if it did not run. What is left after `limit`
-    seconds is killed.
+    """Stop the kit's process, all that it has started, and the command that watches it; False if none ran.
+
+    What is left after `limit` seconds is killed.
     """
+    check_installed()
+    import psutil
+
+    watcher = _recorded(kit, "by")
+    if watcher is not None and watcher != os.getpid():
+        with contextlib.suppress(psutil.Error):
+            process = psutil.Process(watcher)
+            process.terminate()  # it ends the others itself
+            psutil.wait_procs([process], timeout=limit)
+    return stop_process(kit, limit) or watcher is not None
+
+
+def stop_process(kit: Kit, limit: float = 10.0) -> bool:
+    """Stop the kit's process and all that it has started; False if it did not run. limit: see `stop`."""
     check_installed()
     import psutil
 
@@ -179,22 +308,24 @@ def stop(kit: Kit, limit: float = 10.0) -> bool:
             with contextlib.suppress(psutil.Error):
                 child.kill()
         _, left = psutil.wait_procs([parent, *children], timeout=limit)
-        for process in left:
-            with contextlib.suppress(psutil.Error):
-                process.kill()
-        psutil.wait_procs(left, timeout=limit)
+        _kill(left, limit)
     (kit.folder / _PID).unlink(missing_ok=True)
     return True
 
 
-def _remember(kit: Kit, pid: int) -> None:
+def _remember(kit: Kit, pid: int, by: int | None = None) -> None:
+    """Note the process, and the command that watches it if there is one."""
+    record = {"pid": pid, "created": _created(pid)}
+    write_json(kit.folder / _PID, record if by is None else {**record, "by": by, "by_created": _created(by)})
+
+
+def _created(pid: int) -> float:
     import psutil
 
     try:
-        created = psutil.Process(pid).create_time()
+        return psutil.Process(pid).create_time()
     except psutil.Error:  # it has ended already; whoever waits for it learns so
-        created = time.time()
-    write_json(kit.folder / _PID, {"pid": pid, "created": created})
+        return time.time()
 
 
 def last_words(kit: Kit, lines: int = 1) -> str:

@@ -20,6 +20,8 @@ from idiolect.deploy.nvflare.kits import Kit, certificate, check_installed, requ
 SILENT = 30.0  # seconds without a heartbeat after which a site counts as gone; the engine waits for 600
 _LOOK = 0.1  # seconds between two checks whether the hub listens
 
+_OTHER_FORM = "the hub's engine answers in another form: nvflare 2.9 is needed there and here"
+
 T = TypeVar("T")
 
 
@@ -51,9 +53,7 @@ class Session:
         try:
             return read_status(answer)
         except (KeyError, IndexError, TypeError, ValueError):
-            raise StoreError(
-                "the hub's engine answers in another form: nvflare 2.9 is needed there and here"
-            ) from None
+            raise StoreError(_OTHER_FORM) from None
 
     def submit(self, job: Path, token: str) -> str:
         """Submit a job's folder; its id. The same token again is the same job, submitted once."""
@@ -71,6 +71,14 @@ class Session:
         """What became of the job's start at each site and at the hub ("server"): OK, or why not."""
         lines = self._do(lambda: self._engine.get_job_meta(job)).get("job_deploy_detail") or []
         return {name.strip(): why.strip() for name, _, why in (line.partition(":") for line in lines)}
+
+    def unfinished(self, prefix: str) -> tuple[str, ...]:
+        """The ids of the jobs whose name begins so and that have not finished; some may wait for their turn."""
+        jobs = self._do(lambda: self._engine.list_jobs(name_prefix=prefix))
+        try:
+            return tuple(str(job["job_id"]) for job in jobs if not str(job["status"]).startswith("FINISHED"))
+        except (KeyError, TypeError):
+            raise StoreError(_OTHER_FORM) from None
 
     def abort(self, job: str) -> None:
         """End a job; a job that does not run is no error."""

@@ -12,10 +12,14 @@ from typing import Protocol, TypeVar
 from idiolect.core.errors import ConfigError, IdiolectError, StoreError
 from idiolect.core.rights import restrict
 from idiolect.deploy.hub.config import HubConfig
+from idiolect.deploy.hub.forget import check_forgotten
+from idiolect.deploy.hub.plan import current_study
 from idiolect.deploy.hub.run import progress
+from idiolect.deploy.hub.supervised import supervised
 from idiolect.deploy.nvflare.jobs import End, clean_jobs, obstacle, read_end, write_job
 from idiolect.deploy.nvflare.kits import HUB_FOLDER, Kit, certificate, harden, read_kit, require_kind
-from idiolect.deploy.nvflare.processes import running, start
+from idiolect.deploy.nvflare.processes import end_leftovers, has_died, running, start, starting
+from idiolect.deploy.nvflare.register import register, register_folder
 from idiolect.deploy.nvflare.session import LostError, Status, open_session, session
 
 DONE = "FINISHED:COMPLETED"
@@ -69,7 +73,8 @@ class Watch:
 
     connect: opens a session; job: writes job number n and returns its folder; wanted: the sites of the run; least:
     how many of them a job needs; progress: rounds done; ended: what the hub wrote at the end of a job; obstacle: why
-    it could not write; report: gets a line for each event.
+    it could not write; report: gets a line for each event; revive: starts the hub's process again if it has died, and
+    says so in a line, "" if it runs.
     """
 
     connect: Callable[[], Engine]
@@ -83,6 +88,7 @@ class Watch:
     clock: Callable[[], float] = time.monotonic
     sleep: Callable[[float], None] = time.sleep
     obstacle: Callable[[], str] = lambda: ""
+    revive: Callable[[], str] = lambda: ""
 
     def __post_init__(self) -> None:
         self._engine: Engine | None = None
@@ -193,6 +199,8 @@ class Watch:
                 self._close()
                 if self.clock() - started > self.limits.lost:
                     raise StoreError(str(error)) from None
+                if line := self.revive():
+                    self.report(line)
                 self.sleep(self.limits.poll)
 
     def _close(self) -> None:
@@ -223,68 +231,121 @@ def hub_kits(hub: Path, admin: Path) -> HubKits:
     return kits
 
 
-def start_hub(kits: HubKits, folder: Path) -> bool:
-    """Harden and start the hub's process for this folder; False if it runs already.
+def start_hub(kits: HubKits) -> bool:
+    """Harden and start the hub's process; False if it runs already. It works for all studies of the kit's register.
 
-    Raises `ConfigError` if it runs for another folder, `StoreError` if it cannot run.
+    Raises `ConfigError` if it runs for something else, `StoreError` if it cannot run.
     """
     harden(kits.hub.folder)
     restrict(kits.lead.folder)
-    pid = running(kits.hub)
-    if pid is None:
-        clean_jobs(kits.hub)
-        start(kits.hub, {HUB_FOLDER: str(folder.absolute())})
-        return True
+    with starting(kits.hub):
+        pid = running(kits.hub)
+        if pid is None:
+            _start(kits.hub)
+            return True
     import psutil
 
     with contextlib.suppress(psutil.Error):
         other = psutil.Process(pid).environ().get(HUB_FOLDER, "")
-        if Path(other) != folder.absolute():
+        if Path(other) != register_folder(kits.hub):
             raise ConfigError(
-                f"the hub's process {pid} works in '{other}'; end it with: idiolect hub stop --kit {kits.hub.folder}"
+                f"the hub's process {pid} works in '{other}' and not for the kit's studies; end it with: "
+                f"idiolect hub stop --kit {kits.hub.folder}"
             )
     return False
 
 
-def end_jobs(kits: HubKits) -> None:
-    """End what runs at the hub: jobs of a supervisor that is gone. Raises `StoreError` if the hub never answers."""
-    end = time.monotonic() + FIRST
+def _start(hub: Kit) -> None:
+    end_leftovers(hub)  # a job's process outlives the hub's for seconds, and holds its port
+    clean_jobs(hub)
+    start(hub, {HUB_FOLDER: str(register_folder(hub))})
+
+
+def revive(hub: Kit) -> str:
+    """Start the hub's process again if it has died: a line that says so, "" if it runs.
+
+    Raises `ConfigError` if `idiolect hub stop` has ended it.
+    """
+    with starting(hub):
+        if running(hub) is not None:
+            return ""
+        if not has_died(hub):
+            raise ConfigError("the hub's process has been stopped; 'idiolect hub run' continues from the checkpoint")
+        try:
+            _start(hub)
+        except StoreError as error:  # a port that is not free yet: the next look tries again
+            return f"the hub's process has died and cannot be started: {error}"
+    return "the hub's process has died; it is started again"
+
+
+def end_jobs(kits: HubKits, study: str) -> int:
+    """End a study's jobs that a supervisor which is gone has left; how many. Jobs of other studies continue.
+
+    Raises `StoreError` if the hub never answers.
+    """
+    end, ended = time.monotonic() + FIRST, set[str]()
     while True:
         try:
             with session(kits.lead) as opened:
-                for job in opened.status().running:
-                    opened.abort(job)
-                return
+                while True:
+                    left, runs = opened.unfinished(_prefix(study)), opened.status().running
+                    for job in left:
+                        if job not in ended:
+                            opened.abort(job)
+                            ended.add(job)
+                    # One that no process runs is a record that a killed hub has left: nothing can end it.
+                    if not ended.intersection(left).intersection(runs) or time.monotonic() > end:
+                        return len(ended.intersection(runs) | (ended - {*left}))
+                    time.sleep(0.5)
         except LostError:
             if running(kits.hub) is None or time.monotonic() > end:
                 raise
             time.sleep(0.5)
 
 
+def _prefix(study: str) -> str:
+    """What the names of a study's jobs begin with."""
+    return f"{study}."
+
+
+def study_id(folder: Path) -> str:
+    """The id of a hub's study; a folder of an idiolect before studies gets one."""
+    return HubConfig.load(folder).study or current_study(folder)[0].id
+
+
 def watch_of(folder: Path, kits: HubKits, report: Callable[[str], None]) -> Watch:
     """The supervisor of a hub's folder. A job needs as many sites as a round of all sites needs answers."""
-    config = HubConfig.load(folder)
+    config, study = HubConfig.load(folder), study_id(folder)
     least = config.needed(len(config.present))
     return Watch(
         connect=lambda: open_session(kits.lead),
-        job=lambda number: write_job(folder / "jobs", f"job-{number}", {"folder": "."}, least),
+        job=lambda number: write_job(folder / "jobs", f"{_prefix(study)}{number}", {"folder": study}, least),
         wanted=config.present,
         least=least,
         progress=lambda: progress(folder)[0],
         ended=lambda: read_end(folder),
         obstacle=lambda: obstacle(folder),
         report=report,
+        revive=lambda: revive(kits.hub),
     )
 
 
 @contextmanager
-def served(folder: Path, kits: HubKits) -> Generator[None]:
-    """The hub's process runs inside the block and after it; a job that an interrupt leaves behind is ended."""
-    if not start_hub(kits, folder):
-        end_jobs(kits)
-    try:
-        yield
-    except KeyboardInterrupt:
-        with contextlib.suppress(IdiolectError):
-            end_jobs(kits)
-        raise
+def served(folder: Path, kits: HubKits, report: Callable[[str], None] = lambda _: None) -> Generator[None]:
+    """The hub's process runs inside the block and after it; a job that an interrupt leaves behind is ended.
+
+    Raises `StoreError` if another supervisor works in the folder, `ConfigError` if the folder is a copy of another.
+    """
+    study = study_id(folder)
+    with supervised(folder):
+        check_forgotten(folder)
+        register(kits.hub, study, folder)
+        start_hub(kits)
+        if count := end_jobs(kits, study):
+            report(f"{count} {'job' if count == 1 else 'jobs'} of an earlier 'idiolect hub run' ended")
+        try:
+            yield
+        except KeyboardInterrupt:
+            with contextlib.suppress(IdiolectError):
+                end_jobs(kits, study)
+            raise

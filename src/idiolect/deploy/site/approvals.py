@@ -100,7 +100,8 @@ def approve(folder: Path, site: str, study: Study) -> None:
     check_member(site, study)
     with _changing(folder) as before:
         known = before.of(study.id)
-        if known is not None and known.digest == study.digest:
+        # A run that is started again, to forget a site, may have another kind of data and other numbers of rows.
+        if known is not None and (known.digest == study.digest or known.study.starts != study.starts):
             Ledger(folder).unpin(study.id)
         new = Approval(digest=study.digest, time=_now(), study=study)
         others = tuple(approval for approval in before.approved if approval.study.id != study.id)
@@ -216,12 +217,13 @@ class Consent:
         terms, place = request.its_terms, request.its_place
         study = self._approved(terms.study, terms.approved)
         planned = study.planned(terms.run)
-        most = getattr(planned, task) if planned else 0
+        starts = 1 + study.starts.get(terms.run, 0)
+        most = getattr(planned, task) * starts if planned else 0
+        asked, own = most + study.again, self.floors.most_replies(task, terms.rounds, starts)
         key = digest_of_values([request.round, request.used, place.model_dump(mode="json"), digest_of(vectors)])
-        asked, own = most + study.again, self.floors.most_replies(task, terms.rounds)
         if not self.ledger.asked(study.id, terms.run, task, key, min(asked, own)):
             if own < asked:
-                raise self.floors.used_up(self.site, task, terms.rounds)
+                raise self.floors.used_up(self.site, task, terms.rounds, starts)
             found = Difference(task, f"{most}, and {study.again} asked again with another model", "another one")
             raise self._refusal(study.id, terms.run, found, ASK)
 
@@ -281,6 +283,9 @@ class Consent:
                 found.append(Difference("kind", f"{fixed[:SHORT]} (as first agreed)", now[:SHORT]))
         if request.run not in ("", terms.run):
             found.append(Difference("run", shown(terms.run), shown(request.run)))
+        starts = study.starts.get(terms.run, 0)
+        if request.start != starts:
+            found.append(Difference("start", f"the run started again {starts} times", f"{request.start} times"))
         last = planned.rounds - (request.task == "round")
         if request.round > last:
             what = "round" if request.task == "round" else "rounds done"

@@ -142,13 +142,19 @@ class Floors(BaseModel):
             asked = f"a round has {place.cohort:g} sites"
             raise self._below(site, "cohort", asked, "take a larger cohort")
 
-    def most_replies(self, task: Literal["rounds", "evaluations"], rounds: int) -> int:
-        """The most different replies of a run of so many rounds; `approvals.Consent` counts them."""
-        return rounds + self.again if task == "rounds" else self.evaluations
+    def most_replies(self, task: Literal["rounds", "evaluations"], rounds: int, starts: int = 1) -> int:
+        """The most different replies of a run; `approvals.Consent` counts them.
 
-    def used_up(self, site: str, task: Literal["rounds", "evaluations"], rounds: int) -> DataError:
+        Args:
+            task: what is replied to.
+            rounds: of the run.
+            starts: how often the run has started, see `Study.starts`.
+        """
+        return starts * rounds + self.again if task == "rounds" else starts * self.evaluations
+
+    def used_up(self, site: str, task: Literal["rounds", "evaluations"], rounds: int, starts: int = 1) -> DataError:
         """The refusal of one reply more than `most_replies`."""
-        number = self.most_replies(task, rounds) + 1
+        number = self.most_replies(task, rounds, starts) + 1
         if task == "rounds":
             asked = f"reply {number} in a run of {rounds} rounds"
             return self._below(site, "again", asked, "find out why rounds are called again and again")

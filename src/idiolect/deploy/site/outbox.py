@@ -9,9 +9,14 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
+from filelock import FileLock, Timeout
+
 from idiolect.core.errors import StoreError
 from idiolect.core.rights import make_folder
 from idiolect.deploy.messages import Message, append_line, digest_of, digest_of_values, lines_of
+
+WAIT = 30.0
+"""Seconds to wait for another process of this site: two studies at once have a process each."""
 
 
 class Outbox:
@@ -73,7 +78,10 @@ class Outbox:
     def _append(self, line: Mapping[str, Any]) -> None:
         try:
             make_folder(self.path.parent)
-            append_line(self.path, line)
+            with FileLock(self.path.with_name(f".{self.path.name}.lock"), timeout=WAIT, mode=0o600):
+                append_line(self.path, line)
+        except Timeout:
+            raise StoreError(f"another process writes {self.path}, so nothing is sent: try again") from None
         except OSError as error:
             raise StoreError(f"cannot write {self.path}, so nothing is sent: {error.strerror or error}") from error
 

@@ -4,6 +4,7 @@ This module imports no JAX: it runs in the process that talks to the network, an
 """
 
 import os
+import shutil
 import time
 from collections.abc import Callable, Mapping
 from pathlib import Path
@@ -13,7 +14,7 @@ import numpy as np
 
 from idiolect.core.errors import DataError, IdiolectError, StoreError
 from idiolect.deploy.events import EventLog
-from idiolect.deploy.headers import Begun, Finished, Greeting, Met, Request, Scored
+from idiolect.deploy.headers import Begun, Finished, Greeting, Joined, Met, Request, Scored
 from idiolect.deploy.messages import Message, Vectors, digest_of_request, part_of, under
 from idiolect.deploy.schema.summary import TableSummary, listing
 from idiolect.deploy.site.approvals import Consent
@@ -23,7 +24,8 @@ from idiolect.deploy.site.floors import Floors, is_refusal
 from idiolect.deploy.site.monitor import answered
 from idiolect.deploy.site.outbox import Outbox
 from idiolect.deploy.site.refusals import RefusalLog
-from idiolect.deploy.site.state import Fence, RunState, state_of
+from idiolect.deploy.site.rows import Rows
+from idiolect.deploy.site.state import MODELS, Fence, RunState, has_left, run_folder, state_of, study_folder
 from idiolect.deploy.terms import PROTOCOL, TRANSPORT, VERSION, Place, Terms
 from idiolect.deploy.transport import PeerTransport
 
@@ -42,7 +44,7 @@ class Site:
         self.outbox, self.refusals = Outbox(folder / "sent.jsonl"), RefusalLog()
         self.consent, self._passed = Consent(folder, config.name, config.floors), set[str]()
         self.events, self.expires = EventLog(folder, "site"), ""
-        self._fence, self._revoked = Fence(folder / "state"), frozenset[str]()
+        self._revoked = frozenset[str]()
         self._tasks: dict[str, Callable[[_Call], Message]] = {
             "hello": self._hello,
             "summary": self._summary,
@@ -61,6 +63,7 @@ class Site:
             self.config.allow.check_size(message, f"the hub's message ('{task}')")
             if call.request.terms is not None:  # also those that are refused below
                 call.recorded = asked["terms"] = self.outbox.record(call.terms.model_dump(mode="json"))
+                asked |= {"study": call.terms.study} if call.terms.study else {}
             if task not in self._tasks:
                 raise DataError(f"task '{task}' is not known here")
             self._check(call)
@@ -119,29 +122,57 @@ class Site:
         return self._ask(call, "summary")
 
     def _join(self, call: "_Call") -> Message:
-        """Whether the data are of the run's kind, and the numbers of samples."""
-        return self._ask(call, "join")
+        """Whether the data are of the run's kind, the numbers of samples, and the digest of the training rows.
+
+        Other training rows than those with which the site joined the study are refused.
+        """
+        folder, study = self._fence(call).folder, call.terms.study
+        with self._fence(call).enter(call.ticket, call.left):
+            rows = Rows.load(folder)
+            rows.save(folder)  # two runs of a study that join at once have the same salt
+        if rows.digest and rows.kind is not None and rows.kind != call.terms.kind:  # the sites have agreed anew
+            before = call.terms.model_copy(update={"kind": rows.kind})
+            known = self._ask(call, "join", salt=rows.salt, terms=before)
+            if known.error:
+                return known
+            rows.check(Joined.of(known, "the trainer's answer").rows, study)
+            rows = Rows(rows.salt)
+        answer = self._ask(call, "join", salt=rows.salt)
+        if answer.error:
+            return answer
+        digest = Joined.of(answer, "the trainer's answer").rows
+        rows.check(digest, study)
+        with self._fence(call).enter(call.ticket, call.left):
+            Rows(rows.salt, digest, dict(call.terms.kind)).save(folder)
+        return answer
 
     def _begin(self, call: "_Call") -> Message:
         """Make the private state of a run that has none here."""
-        state = RunState(self._fence.folder, call.terms.run)
-        with self._fence.enter(call.ticket, call.left):
+        fence, state = self._fence(call), self._state(call)
+        with fence.enter(call.ticket, call.left):
             self._expect(call)
             if state.begun:
                 return Begun(begun=False).message()
+            if call.request.start:  # the hub has forgotten a site: what was made with its help goes
+                shutil.rmtree(run_folder(self.folder / MODELS, call.terms), ignore_errors=True)
+                if call.request.used >= 0 and state.go_back(call.request.used):
+                    return Begun(begun=False).message()
         first = self._ask(call, "begin", call.message.vectors)
         if first.error:
             return first
-        with self._fence.enter(call.ticket, call.left):
+        with fence.enter(call.ticket, call.left):
             state.begin(first.vectors)
         return Begun(begun=True).message()
 
     def _round(self, call: "_Call") -> Message:
         """One round: train, with neighbours exchange and mix, prepare the next private state, answer."""
-        state, request = RunState(self._fence.folder, call.terms.run), digest_of_request(call.message, TRANSPORT)
-        with self._fence.enter(call.ticket, call.left):
+        fence, state = self._fence(call), self._state(call)
+        request, clients = digest_of_request(call.message, TRANSPORT), call.place.clients
+        with fence.enter(call.ticket, call.left):
             self._expect(call)
-            kept = state_of(state.settle(call.request.used, call.request.good))
+            settled = state.settle(call.request.used, call.request.good)
+            state.keep_before(settled, clients)
+            kept = state_of(settled)
             known = state.answered(call.request.round, request) if call.place.neighbours is None else None
         if known is not None:
             return known
@@ -153,8 +184,8 @@ class Site:
         self.consent.check_round(call.request, call.message.vectors, part_of("message", trained.vectors))
         answer, after = self._answer(trained) if call.place.neighbours is None else self._met(call, trained)
         if not answer.error:
-            with self._fence.enter(call.ticket, call.left):
-                state.prepare(call.request.round, request, after, answer)
+            with fence.enter(call.ticket, call.left):
+                state.prepare(call.request.round, request, after, answer, clients)
         return answer
 
     def _answer(self, trained: Message) -> tuple[Message, Vectors]:
@@ -223,18 +254,29 @@ class Site:
         call.peer.expect(call.terms.run, [name for name in near if "all" in allowed or name in allowed])
 
     def _kept(self, call: "_Call") -> Vectors:
-        with self._fence.enter(call.ticket, call.left):
-            return state_of(RunState(self._fence.folder, call.terms.run).settle(call.request.used, call.request.good))
+        with self._fence(call).enter(call.ticket, call.left):
+            return state_of(self._state(call).settle(call.request.used, call.request.good))
+
+    def _fence(self, call: "_Call") -> Fence:
+        """The fence of the call's study, in the folder of its private states."""
+        return Fence(study_folder(self.folder, call.terms.study))
+
+    def _state(self, call: "_Call") -> RunState:
+        """The private state of the call's run."""
+        return RunState(self._fence(call).folder, call.terms.run, call.request.start)
 
     def _check(self, call: "_Call") -> None:
         """Everything that a call must keep before the site computes or changes anything, the cheapest first.
 
-        Raises `DataError` for a call that no approved study says, that site.toml does not allow, or below a floor.
+        Raises `DataError` for a call that no approved study says, that site.toml does not allow, of a study that the
+        site has left, or below a floor. The fence follows in each task.
         """
         name, request = self.config.name, call.request
         study = self.consent.check(request)
         if request.terms is not None:
             self.config.allow.check_terms(request.terms)
+            if has_left(self._fence(call).folder):
+                raise DataError(f"site '{name}' has left study '{request.terms.study}' for good")
         if study is not None and study.digest not in self._passed:
             self.floors.check_study(name, study)
             self._passed.add(study.digest)
@@ -247,9 +289,12 @@ class Site:
         """What must be behind all that leaves the site."""
         return self.config.floors
 
-    def _ask(self, call: "_Call", task: str, vectors: Vectors | None = None) -> Message:
-        """Let the trainer compute."""
-        return self.trainer.call(call.request.passed_on(task).message(vectors), call.left)
+    def _ask(self, call: "_Call", task: str, vectors: Vectors | None = None, **more: Any) -> Message:
+        """Let the trainer compute, with the rows with which the site has joined."""
+        if call.request.terms is not None and task != "join":
+            rows = Rows.load(self._fence(call).folder)
+            more = {"salt": rows.salt, "rows": rows.digest, **more} if rows.digest else more
+        return self.trainer.call(call.request.passed_on(task, **more).message(vectors), call.left)
 
 
 class _Call:

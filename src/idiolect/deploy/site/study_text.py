@@ -39,6 +39,8 @@ def _sites(study: Study, name: str) -> list[str]:
         lines.append(f"Sites that have left: {', '.join(study.left)}.")
     if study.late:
         lines.append(f"Sites that were added later: {', '.join(study.late)}.")
+    for run, times in study.starts.items():
+        lines.append(f"Run {run} starts again, {times} times in all, to forget sites: its rounds may be repeated.")
     return [*lines, f"A round is asked of at least {study.smallest_cohort} sites."]
 
 

@@ -17,7 +17,6 @@ from pydantic import ValidationError
 from idiolect.algorithms import registry as methods
 from idiolect.client.samples import Samples, to_device
 from idiolect.core.errors import ConfigError, DataError, DivergedError, IdiolectError, first_of
-from idiolect.core.files import file_name
 from idiolect.data.federated import SPLITS, FederatedData
 from idiolect.deploy.headers import Joined, Looked, Request, Score, Scored, Summed, Written
 from idiolect.deploy.kind import Kind
@@ -30,6 +29,8 @@ from idiolect.deploy.site.floors import Floors
 from idiolect.deploy.site.programs import Programs, RoundNumbers, programs_of
 from idiolect.deploy.site.risk import measured
 from idiolect.deploy.site.row_checks import check_message, check_run, withheld
+from idiolect.deploy.site.rows import changed, digest_of_rows
+from idiolect.deploy.site.state import MODELS, run_folder
 from idiolect.deploy.terms import Terms
 from idiolect.deploy.trees import named, restored
 from idiolect.runtime.compiled import use_compilation_cache
@@ -59,6 +60,7 @@ class SiteTrainer:
         self.floors = Floors() if floors is None else floors
         self._loaded: dict[str, FederatedData] = {}
         self._passed = set[str]()
+        self._digests: dict[str, str] = {}
         self._tasks: dict[str, Callable[[Request, Vectors], Message]] = {
             "look": self._look,
             "summary": self._summary,
@@ -98,8 +100,10 @@ class SiteTrainer:
     def _join(self, request: Request, vectors: Vectors) -> Message:
         """The numbers of samples, after the kind of data has been compared."""
         del vectors
-        data = self._guarded(request)
-        return Joined(samples={name: data.split(name).count for name in SPLITS}).message()
+        data, counts = self._guarded(request), dict[str, Any]()
+        if request.salt:
+            counts["rows"] = self._rows(request, data)
+        return Joined(samples={name: data.split(name).count for name in SPLITS}, **counts).message()
 
     def _begin(self, request: Request, vectors: Vectors) -> Message:
         """The state before the first round, from the initial parameters."""
@@ -163,7 +167,7 @@ class SiteTrainer:
         terms, data = request.its_terms, self._data(request)
         view, private = self._state(programs, vectors)
         models = programs.made(view, private, self._train(request), numbers, round, seed)
-        folder = self.folder / file_name(terms.run.replace("/", "__"))
+        folder = run_folder(self.folder, terms)
         written: list[dict[str, Any]] = []
         for name in request.names:
             written += save_client_models(
@@ -195,11 +199,24 @@ class SiteTrainer:
         return request.its_terms.model_copy(update={"kind": kind.to_dict()})
 
     def _data(self, request: Request) -> FederatedData:
-        """The site's data, of the kind that the call names; read once."""
+        """The site's data, of the kind that the call names; read once. Raises `DataError` if its training rows are
+        not those of the digest that the site expects.
+        """
         kind = Kind.from_dict(request.its_terms.kind)
         if kind.digest not in self._loaded:
-            self._loaded, self._passed = {kind.digest: self.load(kind)}, set()
-        return self._loaded[kind.digest]
+            self._loaded, self._passed, self._digests = {kind.digest: self.load(kind)}, set(), {}
+        data = self._loaded[kind.digest]
+        if request.rows and self._rows(request, data) != request.rows:
+            raise DataError(changed(request.its_terms.study))
+        return data
+
+    def _rows(self, request: Request, data: FederatedData) -> str:
+        """The digest of the training rows with the site's salt; computed once."""
+        if request.salt not in self._digests:
+            train = data.stored("train")
+            parts = (train.x, train.y) if train.outputs is None else (train.x, train.y, train.outputs)
+            self._digests[request.salt] = digest_of_rows(request.salt, parts)
+        return self._digests[request.salt]
 
     def _guarded(self, request: Request) -> FederatedData:
         """The site's data, after its floors have been checked for this method. Raises `DataError` below one."""
@@ -251,7 +268,7 @@ def trainer_of(settings: Mapping[str, Any]) -> SiteTrainer:
     count = floors.count
     summarise = None if own.table is None else lambda asked: own_summary(own, asked, count)
     look = lambda: described(own, count)  # noqa: E731
-    return SiteTrainer(lambda kind: own_data(own, kind), folder / "models", summarise, look, floors)
+    return SiteTrainer(lambda kind: own_data(own, kind), folder / MODELS, summarise, look, floors)
 
 
 def own_of(settings: Mapping[str, Any]) -> OwnData:

@@ -65,6 +65,12 @@ class Database:
         (found,) = self.execute("PRAGMA quick_check(1)")[0]
         return "" if found == "ok" else " ".join(str(found).split())[:200]
 
+    def compact(self) -> None:
+        """Write the file and its log anew, so that nothing that was deleted is left in them."""
+        with self.guard(), self._connection() as db:
+            db.execute("VACUUM")
+            db.execute("PRAGMA wal_checkpoint(TRUNCATE)")
+
     @contextmanager
     def transaction(self) -> Generator[sqlite3.Connection]:
         """Commit the block's writes when it ends; roll all of them back if it raises."""

@@ -182,6 +182,14 @@ class Store:
                 "UPDATE runs SET status = 'running', round = ?, message = '' WHERE id = ?", (max(round, 0), run_id)
             )
 
+    def erase(self, run_id: str, round: int, facts: Sequence[str] = ()) -> None:
+        """As `rewind`, and delete these facts; what is deleted cannot be read in the files any more, either."""
+        self.rewind(run_id, round)
+        with self._db.transaction() as db:
+            for key in facts:
+                db.execute("DELETE FROM facts WHERE key = ?", (key,))
+        self._db.compact()
+
     def evaluated(self, run_id: str) -> list[int]:
         """The evaluated rounds, ascending."""
         query = "SELECT DISTINCT round FROM evaluations WHERE run = ? ORDER BY round"
