@@ -244,9 +244,8 @@ def test_a_malicious_site_reads_nothing_and_changes_nothing(tmp_path: Path) -> N
         assert shared_of(out, run) == shared_of(hub, run)
         for name, site in states.items():
             assert private_of(kits.sites[name].site, run) == private_of(site.folder, run) != {}, (run, name)
-    assert {path.name for path in (victim / "idiolect" / "state").iterdir() if path.is_dir()} == {
-        run.replace("/", "__") for run in RUNS
-    }
+    (of_study,) = (path for path in (victim / "idiolect" / "state").iterdir() if path.is_dir())
+    assert {path.name for path in of_study.iterdir() if path.is_dir()} == {run.replace("/", "__") for run in RUNS}
 
 
 @pytest.fixture(scope="module")
