@@ -207,8 +207,7 @@ class FedAvgIntercept(Averaging, Trainer):
             return client.objective.data_loss(_with(restore(both[:count]), both[count:].reshape(b.shape)), batch)
 
         def curved(both: Array, batch: Batch) -> Float[Array, "q q"]:
-            linear = isinstance(client.objective.static, LinearRegression | MultinomialLogistic)
-            if not linear:
+            if not isinstance(client.objective.static, LinearRegression | MultinomialLogistic):
                 return jax.hessian(total)(both, batch)
             outputs = client.objective.outputs(restore(both[:count]), batch.x).reshape(len(batch.y), -1)
             return of_layer(client.objective, outputs + both[count:], batch)
