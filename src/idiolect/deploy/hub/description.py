@@ -1,7 +1,7 @@
 """The description of all sites' columns together, from what each site has sent; see `schema.describe`.
 
-Counts, means and deviations are exact, except where a site has withheld a part, which the description says. A quantile
-has bounds between which it surely lies, from the cells of the sites' histograms.
+Counts, means and deviations are exact, except where a site has withheld a part, which the description says. A
+quantile has bounds between which it surely lies, from the cells of the sites' histograms.
 """
 
 import csv
@@ -13,7 +13,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 
@@ -107,8 +107,8 @@ class Description:
             lines += [f"column '{column.name}': {site} is left out: {why}" for site, why in column.withheld.items()]
         lines += self.notes
         lines.append(
-            "~ means that at some site too few rows have no value to say how many: they are counted as its mean or as "
-            "its most frequent value. The deviation divides by n - 1. A quantile lies between its two bounds."
+            "~ means that at some site too few rows have no value to say how many: they are counted as its mean or "
+            "as its most frequent value. The deviation divides by n - 1. A quantile lies between its two bounds."
         )
         return [" ".join(line.split()) for line in lines]
 
@@ -201,7 +201,7 @@ def grids_of(answers: Mapping[str, Message]) -> dict[str, dict[str, Any]]:
     grids = dict[str, dict[str, Any]]()
     for name, held in _by_column(summaries).items():
         reading = _reading(name, held, summaries)[0]
-        parts = [column.readings[reading].moments for column in held.values() if reading in column.readings]
+        parts = [found for column in held.values() if (found := _numbers(column, reading)) is not None]
         if reading is None or not parts:
             continue
         moments = pooled(parts)
@@ -236,7 +236,7 @@ def described(
             cells[site] = Histograms.of(answer, "its histograms")
         except DataError as error:
             missing[site] = str(error)
-    open_sites = _shown_alone({site: summaries[site] for site in summaries if _may_show(columns[site])}, summaries)
+    open_sites = [site for site in summaries if _may_show(columns[site])]
     made, notes, alone = (
         list[ColumnDescription](),
         list[str](),
@@ -249,13 +249,13 @@ def described(
             continue
         grids = {site: _masses(of.cells.get(name, ())) for site, of in cells.items()}
         made.append(_column(name, reading, held, grids))
-        for site in open_sites:
-            if site in held:
-                alone[site].append(_column(name, reading, {site: held[site]}, grids))
-    if len(open_sites) < len(summaries):
+        for site in _shown_alone(open_sites, reading, held):
+            alone[site].append(_column(name, reading, {site: held[site]}, grids))
+    alone = {site: of for site, of in alone.items() if of}
+    if len(alone) < len(summaries):
         notes.append(
-            f"{len(open_sites)} of {len(summaries)} sites are shown by themselves. Never is a single site left out, "
-            "because the totals would give its numbers."
+            f"{len(alone)} of {len(summaries)} sites are shown by themselves. The totals would give the numbers of a "
+            "site that is the only one not shown, so no site is shown then."
         )
     rows = {site: one.rows for site, one in summaries.items()}
     return Description(query, rows, tuple(made), {s: tuple(of) for s, of in alone.items()}, missing, tuple(notes))
@@ -265,12 +265,18 @@ def _may_show(answer: Message) -> bool:
     return Columns.of(answer, "its columns").may_show
 
 
-def _shown_alone(allowed: Mapping[str, TableSummary], summaries: Mapping[str, TableSummary]) -> list[str]:
-    """The sites that are shown by themselves: those that allow it, but never all but one."""
-    chosen = [site for site in summaries if site in allowed]
-    if len(summaries) - len(chosen) == 1 and chosen:
-        chosen.remove(min(chosen, key=lambda site: (summaries[site].rows, site)))
-    return chosen
+def _shown_alone(allowed: Sequence[str], reading: str | None, held: Of) -> list[str]:
+    """The sites whose own column is shown; none if a total would give the numbers of a single other site."""
+    told = {site: column for site, column in held.items() if not column.withheld}
+    parts = (
+        {*told},
+        {site for site, column in told.items() if _numbers(column, reading) is not None},
+        {site for site, column in told.items() if _counts(column, reading) is not None},
+        {site for site, column in told.items() if column.missing},
+    )
+    if any(len(part.difference(allowed)) == 1 for part in parts):
+        return []
+    return [site for site in allowed if site in held]
 
 
 def _summaries(answers: Mapping[str, Message]) -> tuple[dict[str, TableSummary], dict[str, str]]:
@@ -314,14 +320,14 @@ def _column(name: str, reading: str | None, held: Of, cells: Mapping[str, Masses
         for word, rows in (one[0] if one else {}).items():
             categories[word] = categories.get(word, 0) + rows
         others += one[1] if one else 0
-    parts = [column.readings[reading].moments for column in told.values() if reading in column.readings]
-    moments = pooled(parts) if parts and reading is not None else None
+    parts = [found for column in told.values() if (found := _numbers(column, reading)) is not None]
+    moments = pooled(parts) if parts else None
     without = {site: column.withheld for site, column in held.items() if column.withheld}
     if reading is not None:
         without |= {
             site: "its mean, because a value has too few rows"
             for site, column in told.items()
-            if reading not in column.readings and column.count
+            if _numbers(column, reading) is None and column.count
         }
     return ColumnDescription(
         name=name,
@@ -340,15 +346,29 @@ def _column(name: str, reading: str | None, held: Of, cells: Mapping[str, Masses
     )
 
 
+T = TypeVar("T")
+
+
+def _read(column: ColumnSummary, by_reading: Mapping[str, T], reading: str | None) -> T | None:
+    """What a site says of a column as all read it. One that is stored as numbers or dates is read in one way only."""
+    if column.stored == "text" and reading is not None:
+        return by_reading.get(reading)
+    return next(iter(by_reading.values()), None)
+
+
+def _numbers(column: ColumnSummary, reading: str | None) -> Moments | None:
+    """A site's mean and sum of squares of a column of numbers."""
+    found = None if reading is None else _read(column, column.readings, reading)
+    return None if found is None else found.moments
+
+
 def _deviation(moments: Moments | None) -> float | None:
     return None if moments is None or moments.count < 2 else math.sqrt(moments.m2 / (moments.count - 1))
 
 
 def _counts(column: ColumnSummary, reading: str | None) -> tuple[dict[str, int], int] | None:
     """(value -> rows, rows of other values) of a site that counts by value."""
-    words = column.words if reading is None else column.values.get(reading)
-    if words is None and reading is None and column.values:  # numbers at this site, categories at others
-        words = next(iter(column.values.values()))
+    words = column.words if column.words is not None else _read(column, column.values, reading)
     return None if words is None else (_short(words.named), words.withheld_rows)
 
 
@@ -366,12 +386,12 @@ def _quantiles(reading: str, told: Of, cells: Mapping[str, Masses]) -> tuple[Qua
     """The quantiles of all sites that say something of where their rows lie."""
     masses = Masses()
     for site, column in told.items():
-        if reading in column.values:
-            counted = column.values[reading]
+        counted, moments = _read(column, column.values, reading), _numbers(column, reading)
+        if counted is not None:
             masses += [(float(word), float(word), rows) for word, rows in counted.named.items()]
             masses += [(-math.inf, math.inf, counted.withheld_rows)] if counted.withheld_rows else []
-        elif reading in column.readings:
-            masses += cells.get(site) or [(-math.inf, math.inf, column.readings[reading].moments.count)]
+        elif moments is not None:
+            masses += cells.get(site) or [(-math.inf, math.inf, moments.count)]
     masses = [mass for mass in masses if mass[2] > 0]
     return tuple(quantile(share, masses) for share in QUANTILES) if masses else ()
 

@@ -27,8 +27,8 @@ from idiolect.study.analyse.intervals import paired, share
 ALL, MEAN = "all rows", "mean over sites"
 RESULT = "result"
 NOTE = (
-    "Intervals are of 95 %. Accuracy has that of a share, with one right and one wrong answer added. A mean over sites "
-    "has Student's interval: the sites are the sample."
+    "Intervals are of 95 %. Accuracy has that of a share, with one right and one wrong answer added. A mean over "
+    "sites has Student's interval: the sites are the sample."
 )
 
 
@@ -74,19 +74,9 @@ class ScoreResult:
     def lines(self) -> list[list[str]]:
         """The table as texts, the heading first."""
         head = ["", "split", "rows", "loss", *(METRICS[name].column for name in self.metrics)]
-        return [
-            head,
-            *(
-                [
-                    row.where,
-                    row.split,
-                    f"{row.rows:,}",
-                    _number(row.loss),
-                    *(_value(row, name) for name in self.metrics),
-                ]
-                for row in self.rows
-            ),
-        ]
+        body = [[row.where, row.split, f"{row.rows:,}", _number(row.loss)] for row in self.rows]
+        values = [[_value(row, name) for name in self.metrics] for row in self.rows]
+        return [head, *(start + rest for start, rest in zip(body, values, strict=True))]
 
     def remarks(self) -> list[str]:
         """What a reader must know: sites without scores, splits that are withheld, and what intervals are."""

@@ -261,13 +261,16 @@ def end_jobs(kits: HubKits) -> None:
             time.sleep(0.5)
 
 
-def watch_of(folder: Path, kits: HubKits, report: Callable[[str], None]) -> Watch:
-    """The supervisor of a hub's folder. A job needs as many sites as a round of all sites needs answers."""
+def watch_of(folder: Path, kits: HubKits, report: Callable[[str], None], query: str = "") -> Watch:
+    """The supervisor of a hub's folder. A job needs as many sites as a round of all sites needs answers.
+
+    query: the id of a query that the job asks; "" for a job that trains.
+    """
     config = HubConfig.load(folder)
     least = config.needed(len(config.present))
     return Watch(
         connect=lambda: open_session(kits.lead),
-        job=lambda number: write_job(folder / "jobs", f"job-{number}", {"folder": "."}, least),
+        job=lambda number: write_job(folder / "jobs", f"job-{number}", {"folder": ".", "run": query}, least),
         wanted=config.present,
         least=least,
         progress=lambda: progress(folder)[0],

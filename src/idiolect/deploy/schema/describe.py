@@ -22,7 +22,7 @@ from jaxtyping import Float
 from idiolect.core.errors import require
 from idiolect.data.files.table import column_of
 from idiolect.data.schema.columns import check_range
-from idiolect.data.schema.values import ReadAs, numbered, numbers_of, possible_readings, words_of
+from idiolect.data.schema.values import numbered, numbers_of, possible_readings, words_of
 from idiolect.deploy.schema.summarise import OpenedTable, opened, reading_of, stored_as
 from idiolect.deploy.schema.summary import ColumnSummary, LabelSummary, Reading, TableSummary, WordCounts
 
@@ -46,6 +46,11 @@ class Described:
     values: Mapping[str, Mapping[str, Float[np.ndarray, "n"]]] = field(
         default_factory=dict[str, Mapping[str, Float[np.ndarray, "n"]]]
     )
+
+    def numbers(self, column: str, reading: str) -> Float[np.ndarray, "n"] | None:
+        """A column's numbers, read so; None if it may have no histogram. Numbers and dates are read in one way only."""
+        found = self.values.get(column, {})
+        return next(iter(found.values())) if len(found) == 1 else found.get(reading)
 
 
 def describe(
@@ -101,7 +106,7 @@ def _column(
     """(a column's description, its numbers by reading if it may have a histogram)."""
     name, stored = str(column.name), stored_as(column)
     readings = [] if is_category else list(possible_readings(column))
-    read = {reading: numbers_of(column, reading).values for reading in readings}
+    read: dict[str, Float[np.ndarray, "n"]] = {reading: numbers_of(column, reading).values for reading in readings}
     for numbers in read.values():
         check_range(numbers, column)
     words = words_of(column) if not readings else None
@@ -127,7 +132,7 @@ def _column(
 
 
 def _numbers(
-    about: ColumnSummary, read: Mapping[ReadAs, Float[np.ndarray, "n"]], added: int, minimum: int
+    about: ColumnSummary, read: Mapping[str, Float[np.ndarray, "n"]], added: int, minimum: int
 ) -> tuple[ColumnSummary, dict[str, Float[np.ndarray, "n"]]]:
     """As `_column`, of a column of numbers without the missing ones; added: rows to be counted as a number."""
     first = next(iter(read.values()))

@@ -168,7 +168,7 @@ class SiteTrainer:
         made, least = self._description(request), self.floors.count
         found: dict[str, Any] = {}
         for name, grid in request.grids.items():
-            values = made.values.get(name, {}).get(grid.reading)
+            values = made.numbers(name, grid.reading)
             if values is not None:
                 found[name] = [
                     (low if np.isfinite(low) else None, high if np.isfinite(high) else None, rows)
