@@ -17,6 +17,7 @@ from idiolect.cli.options import (
     file_path,
     folder_path,
 )
+from idiolect.cli.queries import describe, score
 from idiolect.cli.renewal import InstallFile, RequestFile, renewed
 from idiolect.cli.stopping import stoppable, this_command
 from idiolect.cli.terminal import console, print_json, print_outcome
@@ -24,6 +25,9 @@ from idiolect.core.errors import ConfigError, require
 from idiolect.core.loading import loading
 
 app = typer.Typer(no_args_is_help=True, help="The hub of a federation; it receives no rows.", rich_markup_mode="rich")
+
+for command in (score, describe):
+    app.command()(command)
 
 HubFolder = Annotated[
     Path,

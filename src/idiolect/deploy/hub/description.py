@@ -170,10 +170,10 @@ def _line(site: str, column: ColumnDescription) -> list[str]:
 
 
 def _quantile(one: Quantile, read_as: str) -> str:
-    if one.low == one.high:
+    if one.low is not None and one.low == one.high:
         return _number(one.low, read_as)
     low, high = (_number(end, read_as) or "?" for end in (one.low, one.high))
-    return f"{_number(one.value, read_as)} [{low}, {high}]"
+    return f"{_number(one.value, read_as) or '?'} [{low}, {high}]"
 
 
 def _number(value: float | None, read_as: str = "") -> str:

@@ -20,15 +20,15 @@ from idiolect.deploy.headers import Request
 from idiolect.deploy.hub.agreement import table_of
 from idiolect.deploy.hub.calls import Call
 from idiolect.deploy.hub.config import HubConfig, next_job
-from idiolect.deploy.hub.description import described, grids_of
-from idiolect.deploy.hub.scored import score_result
+from idiolect.deploy.hub.description import Description, described, grids_of
+from idiolect.deploy.hub.scored import ScoreResult, score_result
 from idiolect.deploy.kind import Kind, Modality
 from idiolect.deploy.messages import Message, Vectors, read_message, write_message
 from idiolect.deploy.query import DescribeStudy, Query, ScoredModel, ScoreStudy, load_study
 from idiolect.deploy.site.queries import MODEL
 from idiolect.deploy.study import ASKED, FILE, new_id
 from idiolect.deploy.transport import HubTransport, QuorumError
-from idiolect.metrics.registry import measured, names_in
+from idiolect.metrics.registry import chosen_only, names_in
 from idiolect.models.files import classes_in, model_in, schema_in, target_in, tensors_of
 from idiolect.study.spec.experiment import experiment_of
 
@@ -58,7 +58,7 @@ def new_score(
     content = _bytes_of(path)
     module, header = model_in(content, str(path))
     kind = kind_of(header, path)
-    measured(kind.task, names_in(metric))
+    chosen_only(kind.task, names_in(metric))
     model = ScoredModel(
         name=path.name,
         sha256=hashlib.sha256(content).hexdigest(),
@@ -134,18 +134,36 @@ def run_query(folder: Path, query: str, transport: HubTransport) -> None:
     """
     place, config = query_folder(folder, query), HubConfig.load(folder)
     found, call = load_study(place / FILE), Call(transport, next_job(folder))
+    missing = dict[str, str]()
     if isinstance(found, ScoreStudy):
         content = np.frombuffer(_bytes_of(place / MODEL_FILE), np.uint8)
-        answers, missing = _ask(call, found, place, "score", config.starting, found.sites, {MODEL: content})
-        result = score_result(found, answers, missing)
+        missing = _ask(call, found, place, "score", config.starting, found.sites, {MODEL: content})
     elif isinstance(found, DescribeStudy):
-        columns, missing = _ask(call, found, place, "describe", config.starting, found.sites)
+        missing = _ask(call, found, place, "describe", config.starting, found.sites)
+        columns = _answers(place, "describe", found.sites)
         grids = _grids(place, columns)
-        answers, later = _ask(call, found, place, "histograms", config.starting, [*columns], {}, grids=grids)
-        result = described(found, columns, answers, {**missing, **later})
+        missing |= _ask(call, found, place, "histograms", config.starting, [*columns], grids=grids)
     else:
         raise ConfigError(f"{place / FILE} is a study with training: 'idiolect hub run' runs it")
-    result.save(place)
+    with atomic_write(place / MISSING) as file:
+        file.write(json.dumps(missing).encode())
+    result_of(folder, found).save(place)
+
+
+def result_of(folder: Path, query: ScoreStudy | DescribeStudy) -> ScoreResult | Description:
+    """The result of the answers that are there. Raises `StoreError` if one of them is damaged."""
+    place = query_folder(folder, query.id)
+    try:
+        known = json_of((place / MISSING).read_bytes())
+    except FileNotFoundError:
+        known = {}
+    except (OSError, ValueError) as error:
+        raise StoreError(f"cannot read {place / MISSING}: {error}") from None
+    missing = {str(site): str(why) for site, why in known.items()}
+    if isinstance(query, ScoreStudy):
+        return score_result(query, _answers(place, "score", query.sites), missing)
+    columns, cells = (_answers(place, task, query.sites) for task in ("describe", "histograms"))
+    return described(query, columns, cells, missing)
 
 
 def _ask(
@@ -157,23 +175,25 @@ def _ask(
     sites: Sequence[str],
     vectors: Vectors | None = None,
     **more: Any,
-) -> tuple[dict[str, Message], dict[str, str]]:
-    """(the answers that are there or come now, why the other sites have none)."""
-    answers = {site: found for site in sites if (found := read_message(_answer_file(place, task, site))) is not None}
-    wanted = [site for site in sites if site not in answers]
-    request = Request(task=task, study=query.id, approved=query.digest, **more)
-    got = call(
-        dict.fromkeys(wanted, request), dict.fromkeys(wanted, vectors or {}), round=0, deadline=deadline
-    ) if wanted else None  # fmt: skip
-    missing = {} if got is None else dict(got.missing)
-    for site, reply in ({} if got is None else got.replies).items():
+) -> dict[str, str]:
+    """Ask the sites whose answers are not there, and keep those that come; why the other sites have none."""
+    wanted = [site for site in sites if not _answer_file(place, task, site).is_file()]
+    if not wanted:
+        return {}
+    request = Request.model_validate({"task": task, "study": query.id, "approved": query.digest, **more})
+    got = call(dict.fromkeys(wanted, request), dict.fromkeys(wanted, vectors or {}), round=0, deadline=deadline)
+    for site, reply in got.replies.items():
         write_message(_answer_file(place, task, site), reply)
-        answers[site] = reply
-    if not answers:
-        reasons = "; ".join(f"{site}: {why}" for site, why in sorted(missing.items()))
-        refused = all("refuses" in why for why in missing.values())
+    if not got.replies and len(wanted) == len(sites):
+        reasons = "; ".join(f"{site}: {why}" for site, why in sorted(got.missing.items()))
+        refused = all("refuses" in why for why in got.missing.values())
         raise (DataError if refused else QuorumError)(f"query {query.id}: no site has answered ({reasons})")
-    return {site: answers[site] for site in sites if site in answers}, missing
+    return dict(got.missing)
+
+
+def _answers(place: Path, task: str, sites: Sequence[str]) -> dict[str, Message]:
+    """The answers that are there."""
+    return {site: found for site in sites if (found := read_message(_answer_file(place, task, site))) is not None}
 
 
 def _grids(place: Path, columns: Mapping[str, Message]) -> dict[str, Any]:

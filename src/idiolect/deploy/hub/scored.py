@@ -20,7 +20,7 @@ from idiolect.deploy.messages import Message
 from idiolect.deploy.query import ScoreStudy
 from idiolect.deploy.site.queries import MODEL
 from idiolect.metrics.base import Metric
-from idiolect.metrics.registry import METRICS, measured, names_in
+from idiolect.metrics.registry import METRICS, chosen_only, names_in
 from idiolect.runtime.evaluate import ClientScores
 from idiolect.study.analyse.intervals import paired, share
 
@@ -132,7 +132,7 @@ def score_result(query: ScoreStudy, answers: Mapping[str, Message], missing: Map
         missing: site -> why it has sent none.
     """
     kind = Kind.from_dict(query.kind, "the query's kind of data")
-    metrics = measured(kind.task, names_in(query.metric))
+    metrics = chosen_only(kind.task, names_in(query.metric))
     outputs, scale = len(kind.classes) or 1, 1.0 if kind.target is None else kind.target[1]
     missing, withheld = dict(missing), dict[str, Mapping[str, str]]()
     good = dict[str, Message]()
@@ -175,7 +175,8 @@ def _rows(scores: ClientScores, sites: Sequence[str], metrics: Sequence[Metric])
         means[metric.name] = sum(held) / len(held) if held else None
         found = paired(held, [0.0] * len(held)) if len(held) > 1 else None
         if found is not None and found.low is not None and found.high is not None:
-            ends[metric.name] = found.low, found.high
+            least, most = (bound / metric.unit for bound in metric.bounds)
+            ends[metric.name] = max(found.low, least), min(found.high, most)
     mean_loss = _known(float(scores.loss[here].mean()))
     rows.append(ScoreRow(MEAN, scores.split, total, mean_loss, means, ends))
     return rows

@@ -266,11 +266,11 @@ def watch_of(folder: Path, kits: HubKits, report: Callable[[str], None], query: 
 
     query: the id of a query that the job asks; "" for a job that trains.
     """
-    config = HubConfig.load(folder)
+    config, asked = HubConfig.load(folder), {"run": query} if query else {}
     least = config.needed(len(config.present))
     return Watch(
         connect=lambda: open_session(kits.lead),
-        job=lambda number: write_job(folder / "jobs", f"job-{number}", {"folder": ".", "run": query}, least),
+        job=lambda number: write_job(folder / "jobs", f"job-{number}", {"folder": ".", **asked}, least),
         wanted=config.present,
         least=least,
         progress=lambda: progress(folder)[0],

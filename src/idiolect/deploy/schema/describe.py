@@ -48,7 +48,10 @@ class Described:
     )
 
     def numbers(self, column: str, reading: str) -> Float[np.ndarray, "n"] | None:
-        """A column's numbers, read so; None if it may have no histogram. Numbers and dates are read in one way only."""
+        """A column's numbers, read so; None if it may have no histogram.
+
+        A column that is stored as numbers or dates is read in one way only.
+        """
         found = self.values.get(column, {})
         return next(iter(found.values())) if len(found) == 1 else found.get(reading)
 
@@ -133,7 +136,7 @@ def _column(
 
 def _numbers(
     about: ColumnSummary, read: Mapping[str, Float[np.ndarray, "n"]], added: int, minimum: int
-) -> tuple[ColumnSummary, dict[str, Float[np.ndarray, "n"]]]:
+) -> tuple[ColumnSummary, dict[str, Float[np.ndarray, "m"]]]:
     """As `_column`, of a column of numbers without the missing ones; added: rows to be counted as a number."""
     first = next(iter(read.values()))
     if not len(first):
@@ -196,8 +199,8 @@ def cells(values: Float[np.ndarray, "n"], start: float, width: float, minimum: i
     """A histogram without a cell of 1 to minimum - 1 rows.
 
     Coarse to fine: `BLOCKS` blocks of this width from `start`, with an open one at each end, are joined from the left
-    until each has enough rows. A block that stands by itself is halved, as often as `HALVINGS`, where each half has
-    enough rows or none. Edges depend on the grid and not on single values.
+    until each has enough rows or none. A block that stands by itself is halved, as often as `HALVINGS`, where each
+    half has enough rows or none. Edges depend on the grid and not on single values.
 
     Args:
         values: finite numbers, at least `minimum`.
@@ -211,12 +214,17 @@ def cells(values: Float[np.ndarray, "n"], start: float, width: float, minimum: i
     joined, begin, count = list[tuple[int, int, int]](), 0, 0
     for place, held in enumerate(rows.tolist()):
         count += held
-        if count >= minimum:
+        if count == 0 or count >= minimum:
             joined.append((begin, place + 1, count))
             begin, count = place + 1, 0
-    if begin <= BLOCKS + 1 and joined:  # what is left, also empty blocks, belongs to the last
-        first, _, held = joined.pop()
-        joined.append((first, BLOCKS + 2, held + count))
+    if count:  # what is left belongs to the last block with rows, and so do those between
+        end = int(np.flatnonzero(rows)[-1]) + 1
+        while joined:
+            begin, _, held = joined.pop()
+            count += held
+            if held:
+                break
+        joined += [(begin, end, count), *((place, place + 1, 0) for place in range(end, BLOCKS + 2))]
     found = list[Cell]()
     for first, end, held in joined:
         low, high = bounds[first], bounds[end]

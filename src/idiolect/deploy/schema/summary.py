@@ -198,7 +198,9 @@ def _readings(readings: Mapping[str, Reading]) -> list[str]:
 def _words(words: WordCounts) -> list[str]:
     counts = ", ".join(f"'{word}' {count}" for word, count in words.named.items())
     parts = [f"words with their rows: {counts}" if counts else "no word is reported"]
-    if words.withheld_words or words.withheld_rows:
+    if words.withheld_rows and not words.withheld_words:  # a description does not say how many values these are
+        parts.append(f"not reported: the values of {_count(words.withheld_rows, 'row')}")
+    elif words.withheld_words or words.withheld_rows:
         parts.append(
             f"not reported: {_count(words.withheld_words, 'rare word')} in {_count(words.withheld_rows, 'row')}"
         )

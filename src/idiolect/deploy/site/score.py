@@ -21,7 +21,7 @@ from idiolect.deploy.site.queries import MODEL
 from idiolect.deploy.site.row_checks import withheld
 from idiolect.deploy.trees import named
 from idiolect.metrics.base import Metric
-from idiolect.metrics.registry import measured, names_in
+from idiolect.metrics.registry import chosen_only, names_in
 from idiolect.models.files import model_in, tensors_of
 from idiolect.models.registry import loss_of
 from idiolect.runtime.scoring import Each, Pool, finished, score_models
@@ -79,7 +79,7 @@ def scored(query: ScoreStudy, content: bytes, data: FederatedData, floors: Floor
     ):
         raise DataError("the hub's model takes other features or makes other outputs than the query says")
     floors.check_values(data.clients[0], tensors_of(module), "the hub's model")
-    metrics = measured(data.task, names_in(query.metric))
+    metrics = chosen_only(data.task, names_in(query.metric))
     names, kept = split_names(floors, data, query.splits, metrics)
     loss = None if header["spec"] is None else loss_of(header["spec"])
     objective = objective_of(module, data.task, loss=loss)
