@@ -62,13 +62,14 @@ def model_of(path: Path, table: pd.DataFrame, seed: int = 0) -> Path:
     source = path.with_suffix(".csv")
     table.to_csv(source, index=False)
     data = from_table(source, missing="mean")
-    module = build({"name": "mlr"}, data.feature_shape, data.num_outputs, data.task, jax.random.key(seed))
+    spec = {"name": "mlr" if data.task == "classification" else "linear"}
+    module = build(spec, data.feature_shape, data.num_outputs, data.task, jax.random.key(seed))
     draws = np.random.default_rng(seed)
     module = jax.tree.map(lambda leaf: draws.normal(size=leaf.shape).astype(np.float32), module)
     save_model(
         path,
         module,
-        spec={"name": "mlr"},
+        spec=spec,
         feature_shape=data.feature_shape,
         num_outputs=data.num_outputs,
         task=data.task,

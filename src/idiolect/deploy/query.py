@@ -6,7 +6,6 @@ JAX, because the process that talks to the network reads queries.
 """
 
 import json
-from functools import cached_property
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
@@ -19,8 +18,6 @@ from idiolect.deploy.study import Strict, Study, content_of, shown
 from idiolect.deploy.terms import STUDY_ID
 
 SHA256 = r"^[0-9a-f]{64}$"
-MOST_COLUMNS = 10_000
-"""Columns of a table that is described."""
 
 
 class Query(Strict):
@@ -46,7 +43,7 @@ class Query(Strict):
         """The sites that are asked."""
         return self.sites
 
-    @cached_property
+    @property
     def digest(self) -> str:
         """A sha256 of all of it: equal exactly when two queries are."""
         return digest_of_values(self.model_dump(mode="json"))
@@ -110,14 +107,15 @@ def load_study(path: Path) -> Study | ScoreStudy | DescribeStudy:
     content = content_of(path)
     try:
         values = json_of(content)
-        if _purpose(values) == "train":
-            return Study.of_json(content, str(path))
-        kind = ScoreStudy if values["purpose"] == "score" else DescribeStudy
-        if values.get("version", 1) == 1:
-            return kind.model_validate(values)
-        reason = f"it is of version {values['version']}, and this idiolect reads version 1"
+        purpose = _purpose(values)
+        if purpose != "train" and values.get("version", 1) == 1:
+            return (ScoreStudy if purpose == "score" else DescribeStudy).model_validate(values)
     except ValidationError as error:
         reason = first_of(error)
     except ValueError as error:
         reason = f"it is not JSON ({error})"
+    else:
+        if purpose == "train":
+            return Study.of_json(content, str(path))
+        reason = f"it is of version {values['version']}, and this idiolect reads version 1"
     raise ConfigError(f"{path} is no study: {shown(reason, 200)}; ask the hub for it again")

@@ -28,7 +28,9 @@ def test_numbers_are_those_of_pandas():
     (reading,) = found.readings.values()
     rest = pd.Series(values[20:])
     assert (found.count, found.missing, found.few_missing) == (180, 20, False)
-    np.testing.assert_allclose([reading.moments.mean, reading.moments.m2], [rest.mean(), rest.var() * 179], rtol=1e-12)
+    np.testing.assert_allclose(
+        [reading.moments.mean, reading.moments.m2], [rest.mean(), rest.var() * 179], rtol=1e-12
+    )
     assert reading.whole is None  # no smallest and no largest value
 
 
