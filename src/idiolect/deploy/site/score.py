@@ -10,7 +10,6 @@ import numpy as np
 
 from idiolect.client.objective import objective_of
 from idiolect.client.samples import most_rows, tiles_of, to_device
-from idiolect.core import tree
 from idiolect.core.errors import DataError
 from idiolect.data.federated import FederatedData
 from idiolect.deploy.headers import Score, Scored
@@ -82,8 +81,8 @@ def scored(query: ScoreStudy, content: bytes, data: FederatedData, floors: Floor
     metrics = chosen_only(data.task, names_in(query.metric))
     names, kept = split_names(floors, data, query.splits, metrics)
     loss = None if header["spec"] is None else loss_of(header["spec"])
-    objective = objective_of(module, data.task, loss=loss)
-    params = eqx.filter(module, tree.is_parameter)
+    params, rest = eqx.partition(module, lambda leaf: isinstance(leaf, jax.Array | np.ndarray))
+    objective = objective_of(rest, data.task, loss=loss)
     rows = most_rows(objective, params, jax.ShapeDtypeStruct(data.feature_shape, jnp.result_type(float)))
     held = {name: split for name in names if (split := data.split(name)).count}
     samples = {name: to_device(split) for name, split in held.items()}
