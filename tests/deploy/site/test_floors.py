@@ -5,8 +5,8 @@ import pytest
 from pydantic import ValidationError
 
 from idiolect.core.errors import ConfigError, DataError
-from idiolect.deploy.site.config import SiteConfig
 from idiolect.deploy.query import DescribeStudy
+from idiolect.deploy.site.config import SiteConfig
 from idiolect.deploy.site.floors import Floors, is_refusal
 from idiolect.deploy.terms import Place, Terms
 from tests.deploy.test_terms import PLACE, TERMS
