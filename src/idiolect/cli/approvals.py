@@ -78,7 +78,10 @@ def approve(
         screen = console()
         for line in lines:
             screen.print(Text(line), soft_wrap=True)
-    config.floors.check_study(config.name, asked)
+    if isinstance(asked, Study):
+        config.floors.check_study(config.name, asked)
+    else:
+        config.floors.check_query(config.name, asked)
     if not yes and not sys.stdin.isatty():
         raise ConfigError("nobody can answer here, so nothing is approved: read the study, then add --yes")
     if not yes and not typer.confirm("Approve this study?", err=True):

@@ -1,4 +1,4 @@
-"""The commands of a hub for queries: score a model at the sites, and describe their tables."""
+"""The commands of a hub for queries: score one model at the sites, and describe their tables."""
 
 import shlex
 from pathlib import Path
@@ -50,14 +50,14 @@ def score(
     admin: AdminKit = None,
     as_json: Json = False,
 ) -> None:
-    """Let approved sites score a model on their rows. Sites send sums; nothing is trained.
+    """Let approved sites score one model on their rows. Sites send sums; nothing is trained.
 
     The first call writes the query's file, for the sites to approve. With --kit and --admin, the same command asks
     the sites that have not answered yet, and prints the result.
 
     Examples:
-    idiolect hub score model.safetensors study --metric accuracy
-    idiolect hub score model.safetensors study --metric accuracy --kit kits/hub --admin kits/lead
+    idiolect hub score m.safetensors study --metric accuracy
+    idiolect hub score m.safetensors study --kit kits/hub --admin kits/lead
 
     Writes: queries/ID in FOLDER: study.json, and with --kit the sites' answers and result.json, .csv, .md.
     """

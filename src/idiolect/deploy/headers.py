@@ -53,7 +53,8 @@ class Request(Header):
     last used an answer of this site (-1: none). good: the values of `used` to which the hub may return. study,
     approved: the id and the digest of a study, in a call without terms. names: the models to score or to write.
     table: how to read the site's table, before there is a schema. query: what a trainer is asked, see
-    `deploy.query`; grids: of a description's histograms. revoked: sites that the hub refuses, with its greeting. job, call, round, seconds: which call it is, and its deadline; see `hub.calls`.
+    `deploy.query`; grids: of a description's histograms. revoked: sites that the hub refuses, with its greeting. job,
+    call, round, seconds: which call it is, and its deadline; see `hub.calls`.
     """
 
     task: str

@@ -1,4 +1,4 @@
-"""Queries: studies in which nothing is trained. Sites score a model for a hub, or describe their tables to it.
+"""Queries: studies in which nothing is trained. Sites score one model for a hub, or describe their tables to it.
 
 A query is a file as a study is (`deploy.study`): the hub's administrator hands it to the sites, and each site's
 administrator approves it by its digest. A site answers a query with sums, see `site.queries`. This module imports no

@@ -42,7 +42,7 @@ Q = TypeVar("Q", bound=Query)
 def new_score(
     folder: Path, path: Path, *, sites: Sequence[str] = (), metric: str = "", splits: Sequence[str] = ("test",)
 ) -> ScoreStudy:
-    """Write a query by which sites score a model file, unless there is the same one already.
+    """Write a query by which sites score one model file, unless there is the same one already.
 
     Args:
         folder: the hub's.

@@ -7,7 +7,7 @@ It is a `TableSummary` with the label among the columns, and with these rules; k
   need be, the least frequent values that could be named are added to it (complementary suppression);
 - a column of at most `FEW` different numbers is counted by number, because its mean and its deviation would give the
   counts; it has neither of the two if a number is not named;
-- a column whose sum of squares is nearly that of a single row has no mean and no deviation;
+- if a single row has nearly all of a column's sum of squares, the column has no mean and no deviation;
 - a histogram (`cells`) has no cell of 1 to k - 1 rows.
 """
 

@@ -34,7 +34,7 @@ def study_lines(study: Study, config: SiteConfig) -> list[str]:
 
 
 def query_lines(query: ScoreStudy | DescribeStudy, config: SiteConfig, models: int) -> list[str]:
-    """A query as this site meets it: what it is, and what leaves. models: that this site has scored before."""
+    """A query as this site meets it: what it is, and the data sent. models: that this site has scored before."""
     others = [site for site in query.sites if site != config.name]
     lines = [
         f"Query {query.id}: nothing is trained.",
