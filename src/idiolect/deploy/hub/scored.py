@@ -27,7 +27,7 @@ from idiolect.study.analyse.intervals import paired, share
 ALL, MEAN = "all rows", "mean over sites"
 RESULT = "result"
 NOTE = (
-    "Intervals are of 95 %. Accuracy has that of a share, with one right and one wrong answer added. A mean over "
+    "Intervals are of 95 %. Accuracy has that of a share, with two right and two wrong answers added. A mean over "
     "sites has Student's interval: the sites are the sample."
 )
 
