@@ -19,6 +19,7 @@ INTO_AN_ARGUMENT = {
     *("idiolect hub forget", "idiolect site accept-changes"),
     *("idiolect site init", "idiolect site run", "idiolect site approve", "idiolect site revoke"),
     *("idiolect hub revoke", "idiolect hub renew", "idiolect site renew"),
+    *("idiolect hub score", "idiolect hub describe"),
     *("idiolect site init", "idiolect site run"),
 }
 """Commands that write into the folder that another option or an argument names."""

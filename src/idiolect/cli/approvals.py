@@ -35,9 +35,13 @@ def approve(
     ],
     kit_folder: SiteFolder,
     yes: Annotated[bool, typer.Option("--yes", help="Approve without a question.")] = False,
+    changed_rows: Annotated[
+        bool,
+        typer.Option("--changed-rows", help="The hub may learn how rows have changed since its last queries."),
+    ] = False,
     as_json: Json = False,
 ) -> None:
-    """Show a study in plain words, ask, and approve it: the site answers calls of approved studies only.
+    """Show a study or a query in plain words, ask, and approve it: the site answers calls of approved ones only.
 
     Examples:
     idiolect site approve study.json north
@@ -46,39 +50,50 @@ def approve(
     Writes: KIT/idiolect/approvals.json.
     """
     with loading():
-        from idiolect.deploy.site.approvals import Approvals, approve, check_member
-        from idiolect.deploy.site.study_text import RISK, study_lines
+        from idiolect.deploy.query import load_study
+        from idiolect.deploy.site.approvals import QUERIES, Approvals, approve, check_member
+        from idiolect.deploy.site.ledger import Ledger
+        from idiolect.deploy.site.study_text import RISK, query_lines, study_lines
         from idiolect.deploy.study import Study, differences, shown
     folder, config = _site(kit_folder)
-    asked = Study.load(study)
+    asked = load_study(study)
     check_member(config.name, asked)
     known = Approvals.load(folder).of(asked.id)
     changed = (
         [] if known is None else [*differences(known.study.model_dump(mode="json"), asked.model_dump(mode="json"))]
     )
-    lines = study_lines(asked, config)
+    if isinstance(asked, Study):
+        lines = study_lines(asked, config)
+    else:
+        lines = query_lines(asked, config, Ledger(folder).counts(QUERIES, "models").get("", 0))
     if known is not None:
         state = "was approved here and revoked" if known.revoked else "is approved here"
         lines.append(f"A study of this id {state}, with {'the same content' if not changed else 'other content:'}")
         lines += [shown(f"  {one.field}: {one.approved} before, {one.asked} now", 400) for one in changed]
-    lines.append(RISK.format(study=shlex.quote(str(study)), site=shlex.quote(str(kit_folder))))
+    if isinstance(asked, Study):
+        lines.append(RISK.format(study=shlex.quote(str(study)), site=shlex.quote(str(kit_folder))))
+    if changed_rows:
+        lines.append("The hub may learn how rows have changed since its last queries (--changed-rows).")
     if not as_json:
         screen = console()
         for line in lines:
             screen.print(Text(line), soft_wrap=True)
-    config.floors.check_study(config.name, asked)
+    if isinstance(asked, Study):
+        config.floors.check_study(config.name, asked)
+    else:
+        config.floors.check_query(config.name, asked)
     if not yes and not sys.stdin.isatty():
         raise ConfigError("nobody can answer here, so nothing is approved: read the study, then add --yes")
     if not yes and not typer.confirm("Approve this study?", err=True):
         raise StoreError(f"study {asked.id} is not approved")
-    approve(folder, config.name, asked)
+    approve(folder, config.name, asked, changed_rows=changed_rows)
     value = {"site": config.name, "study": asked.id, "digest": asked.digest}
     value |= {"text": lines} if as_json else {}
     print_outcome(value, [f"approved: {asked.id}; compare the digest with the hub's administrator"], as_json)
 
 
 def approvals(kit_folder: SiteFolder, as_json: Json = False) -> None:
-    """List the studies that the site has approved: id, digest, time, rounds used, state.
+    """List the studies and queries that the site has approved: id, digest, time, rounds or answers used, state.
 
     Examples:
     idiolect site approvals north
@@ -87,30 +102,35 @@ def approvals(kit_folder: SiteFolder, as_json: Json = False) -> None:
     Writes: nothing.
     """
     with loading():
-        from idiolect.deploy.site.approvals import Approvals
+        from idiolect.deploy.site.approvals import TASKS, Approvals
         from idiolect.deploy.site.ledger import Ledger
+        from idiolect.deploy.study import Study
     folder, _ = _site(kit_folder)
     found, ledger = Approvals.load(folder).approved, Ledger(folder)
     rows: list[dict[str, Any]] = []
     for one in found:
-        used = ledger.counts(one.study.id, "rounds")
+        training = isinstance(one.study, Study)
+        used = [ledger.counts(one.study.id, task) for task in (("rounds",) if training else TASKS)]
         state = f"revoked {one.revoked}" if one.revoked else "approved"
         row = {
             "study": one.study.id,
             "digest": one.digest,
             "time": one.time,
             "state": state,
-            "rounds": sum(used.values()),
+            "purpose": "train" if isinstance(one.study, Study) else one.study.purpose,
+            "rounds": max(sum(of.values()) for of in used),
         }
-        rows.append({**row, "of": sum(run.rounds for run in one.study.runs)})
+        most = sum(run.rounds for run in one.study.runs) if isinstance(one.study, Study) else one.study.answers
+        rows.append({**row, "of": most})
     if as_json:
         print_json({"approvals": rows})
         return
     table = Table(box=None)
-    for name in ("study", "digest", "approved", "rounds", "state"):
+    for name in ("study", "purpose", "digest", "approved", "rounds", "state"):
         table.add_column(name, justify="right" if name == "rounds" else "left")
     for row in rows:
-        cells = (row["study"], row["digest"][:12], row["time"], f"{row['rounds']:,} of {row['of']:,}", row["state"])
+        used = f"{row['rounds']:,} of {row['of']:,}"
+        cells = (row["study"], row["purpose"], row["digest"][:12], row["time"], used, row["state"])
         table.add_row(*(Text(str(cell)) for cell in cells))
     if rows:
         console().print(table)

@@ -19,6 +19,7 @@ from idiolect.cli.options import (
     file_path,
     folder_path,
 )
+from idiolect.cli.queries import describe, score
 from idiolect.cli.renewal import InstallFile, RequestFile, renewed
 from idiolect.cli.stopping import stoppable, this_command
 from idiolect.cli.terminal import console, print_json, print_outcome
@@ -27,6 +28,16 @@ from idiolect.core.loading import loading
 
 app = typer.Typer(no_args_is_help=True, help="The hub of a federation; it receives no rows.", rich_markup_mode="rich")
 
+for command in (score, describe):
+    app.command()(command)
+
+OwnKit = Annotated[
+    Path | None, typer.Option("--kit", parser=folder_path, metavar="KIT", help="The hub's kit; with it at once.")
+]
+OwnAdmin = Annotated[
+    Path | None,
+    typer.Option("--admin", parser=folder_path, metavar="KIT", help="The kit of the person who submits jobs."),
+]
 LAST = 5
 """Rounds of which the status names the missing sites."""
 

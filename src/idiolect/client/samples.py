@@ -14,7 +14,6 @@ from jaxtyping import Array, Float, Int, PyTree, Shaped
 from idiolect.client.objective import Objective
 from idiolect.core.jaxpr import Traced
 from idiolect.core.memory import is_aligned
-from idiolect.core.tree import Params
 from idiolect.data.federated import GeneratedSplit, Maker, Split
 from idiolect.models.conv import correlate_p, patch_size
 
@@ -114,7 +113,7 @@ def most_rows(objective: Objective, params: PyTree, sample: PyTree) -> int:
     if jax.default_backend() != "cpu":
         return TILE
 
-    def outputs(params: Params, _: None, x: PyTree) -> Array:
+    def outputs(params: PyTree, _: None, x: PyTree) -> Array:
         return eqx.combine(params, objective.static)(x)
 
     traced = Traced(outputs, params, None, sample)

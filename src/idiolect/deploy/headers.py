@@ -37,6 +37,15 @@ class Header(BaseModel):
             raise DataError(f"{what} cannot be read: {first_of(error)}") from None
 
 
+class Grid(BaseModel):
+    """Where the histogram of a column lies, read so; see `schema.describe.cells`."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+    reading: str
+    start: Number
+    width: Annotated[float, Field(allow_inf_nan=False, strict=True, gt=0)]
+
+
 class Request(Header):
     """A call of a site by its hub, or of a trainer by its site.
 
@@ -44,9 +53,10 @@ class Request(Header):
     last used an answer of this site (-1: none); good: the values of `used` to which the hub may return; start: how
     often the run was started again without a site that is forgotten. study, approved: the id and the digest of a
     study, in a call without terms. names: the models to score or to write. table: how to read the site's table,
-    before there is a schema. revoked: sites that the hub refuses, with its greeting. job, call, round, seconds: which
-    call it is, and its deadline; see `hub.calls`. salt, rows: only from a site to its trainer, see `site.rows`; a
-    hub's are ignored.
+    before there is a schema. query: what a trainer is asked, see `deploy.query`; grids: of a description's
+    histograms. revoked: sites that the hub refuses, with its greeting. job, call, round, seconds: which call it is,
+    and its deadline; see `hub.calls`. salt, rows: only from a site to its trainer, see `site.rows`; a hub's are
+    ignored.
     """
 
     task: str
@@ -61,6 +71,8 @@ class Request(Header):
     names: tuple[str, ...] = ()
     table: dict[str, Any] = Field(default_factory=dict[str, Any])
     revoked: tuple[str, ...] = ()
+    query: dict[str, Any] = Field(default_factory=dict[str, Any])
+    grids: dict[str, Grid] = Field(default_factory=dict[str, Grid])
     job: Whole = 0
     call: Whole = 0
     round: Whole = 0
@@ -118,6 +130,20 @@ class Summed(Header):
     """A site's answer to "summary": sums and names of its columns, see `schema.summary`."""
 
     summary: dict[str, Any]
+
+
+class Columns(Header):
+    """A site's answer to "describe": its columns, see `schema.describe`; may_show: whether the hub may show them as
+    this site's, and not only in sums over sites."""
+
+    summary: dict[str, Any]
+    may_show: bool = False
+
+
+class Histograms(Header):
+    """A site's answer to "histograms": column -> (low, high, rows) of each cell; None for an open end."""
+
+    cells: dict[str, tuple[tuple[Number | None, Number | None, Whole], ...]]
 
 
 class Begun(Header):

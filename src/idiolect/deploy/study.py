@@ -184,16 +184,7 @@ class Study(Strict):
     @classmethod
     def load(cls, path: Path) -> "Study":
         """Read a file. Raises `ConfigError` in one line if it is missing, damaged, or of another version."""
-        try:
-            with path.open("rb") as file:
-                content = file.read(LARGEST + 1)
-        except FileNotFoundError:
-            raise ConfigError(f"no such file: {path}; 'idiolect hub init' writes a study's file, {FILE}") from None
-        except (OSError, ValueError) as error:
-            raise ConfigError(f"cannot read {path}: {getattr(error, 'strerror', None) or error}") from None
-        if len(content) > LARGEST:
-            raise ConfigError(f"{path} has more than {LARGEST:,} bytes: it is no study's file")
-        return cls.of_json(content, str(path))
+        return cls.of_json(content_of(path), str(path))
 
     @classmethod
     def of_json(cls, content: bytes, where: str) -> "Study":
@@ -208,6 +199,20 @@ class Study(Strict):
         except ValueError as error:
             reason = f"it is not JSON ({error})"
         raise ConfigError(f"{where} is no study: {shown(reason, 200)}; ask the hub for it again")
+
+
+def content_of(path: Path) -> bytes:
+    """The bytes of a study's file. Raises `ConfigError` in one line if it is missing, unreadable, or too large."""
+    try:
+        with path.open("rb") as file:
+            content = file.read(LARGEST + 1)
+    except FileNotFoundError:
+        raise ConfigError(f"no such file: {path}; 'idiolect hub init' writes a study's file, {FILE}") from None
+    except (OSError, ValueError) as error:
+        raise ConfigError(f"cannot read {path}: {getattr(error, 'strerror', None) or error}") from None
+    if len(content) > LARGEST:
+        raise ConfigError(f"{path} has more than {LARGEST:,} bytes: it is no study's file")
+    return content
 
 
 def new_id(name: str) -> str:

@@ -50,6 +50,11 @@ def measured(task: TaskKind, chosen: Sequence[str] = (), also: Sequence[str] = (
     return tuple(metric_of(name, task) for name in names)
 
 
+def chosen_only(task: TaskKind, chosen: Sequence[str] = ()) -> tuple[Metric, ...]:
+    """The chosen metrics and no others; without any, those that are always measured. Raises as `measured`."""
+    return tuple(metric_of(name, task) for name in dict.fromkeys(chosen or ALWAYS[task]))
+
+
 def metric_of(name: str, task: TaskKind) -> Metric:
     """A metric by its name. Raises `ConfigError` if it is unknown or of the other task."""
     fitting = [metric.name for metric in METRICS.values() if metric.task == task]

@@ -21,7 +21,7 @@ import numpy as np
 from annotated_types import Gt, Le
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 from safetensors import SafetensorError, safe_open
-from safetensors.numpy import save
+from safetensors.numpy import load, save
 
 from idiolect.core.errors import ConfigError, IdiolectError, StoreError, first_of
 from idiolect.core.files import atomic_write, json_of, path_of
@@ -222,7 +222,17 @@ def read_model(path: _PathLike, like: eqx.Module | None = None) -> tuple[eqx.Mod
     are recognised by their arrays. Raises `StoreError` if the file is missing, truncated, damaged, no model file, or
     does not fit `like`.
     """
-    header, tensors = _read(path)
+    return _module_of(*_read(path), path, like)
+
+
+def model_in(content: bytes, where: object) -> tuple[eqx.Module, dict[str, Any]]:
+    """As `read_model`, of a file's bytes. where: what the errors call it."""
+    return _module_of(*_read_bytes(content, where), where, None)
+
+
+def _module_of(
+    header: dict[str, Any], tensors: _Tensors, path: object, like: eqx.Module | None
+) -> tuple[eqx.Module, dict[str, Any]]:
     if like is None and header["spec"] is None:
         like = forest_in(tensors, header["task"], header["num_outputs"])
     if like is None:
@@ -281,6 +291,24 @@ def _read(path: _PathLike) -> tuple[dict[str, Any], _Tensors]:
         if start[8:] != b"{":  # eight bytes of length, then JSON
             raise StoreError(f"{path} is not an idiolect model file") from error
         raise StoreError(f"{path} is truncated or damaged: {error}") from error
+    return _verified(metadata, tensors, path), tensors
+
+
+def _read_bytes(content: bytes, where: object) -> tuple[dict[str, Any], _Tensors]:
+    """The metadata and the verified tensors of a model file's bytes."""
+    if content[8:9] != b"{":  # eight bytes of length, then JSON
+        raise StoreError(f"{where} is not an idiolect model file")
+    try:
+        tensors = {name: np.array(values) for name, values in load(content).items()}
+        written = json_of(content[8 : 8 + int.from_bytes(content[:8], "little")]).get("__metadata__")
+        metadata = {str(key): str(text) for key, text in (written or {}).items()}
+    except (SafetensorError, ValueError, KeyError, TypeError, AttributeError) as error:
+        raise StoreError(f"{where} is truncated or damaged: {error}") from error
+    return _verified(metadata, tensors, where), tensors
+
+
+def _verified(metadata: dict[str, str], tensors: _Tensors, path: object) -> dict[str, Any]:
+    """The header of a file, after its format and its hash have been compared."""
     if metadata.get("format") != json.dumps(FORMAT):
         raise StoreError(f"{path} is not an idiolect model file")
     if metadata.get("version") != json.dumps(VERSION):
@@ -288,10 +316,10 @@ def _read(path: _PathLike) -> tuple[dict[str, Any], _Tensors]:
     digest = metadata.pop("sha256", None)
     if json.dumps(_digest(metadata, tensors)) != digest:
         raise StoreError(f"{path} is damaged: its content does not match its hash")
-    return header_of(metadata, path), tensors
+    return header_of(metadata, path)
 
 
-def _check_finite(tensors: _Tensors, path: _PathLike, *, own: bool) -> None:
+def _check_finite(tensors: _Tensors, path: object, *, own: bool) -> None:
     """Raise `StoreError` for a weight that is no number, or, but in a user's own module, infinite."""
     for name, values in tensors.items():
         if jnp.issubdtype(values.dtype, jnp.inexact):

@@ -5,6 +5,7 @@ import pytest
 from pydantic import ValidationError
 
 from idiolect.core.errors import ConfigError, DataError
+from idiolect.deploy.query import DescribeStudy
 from idiolect.deploy.site.config import SiteConfig
 from idiolect.deploy.site.floors import Floors, is_refusal
 from idiolect.deploy.terms import Place, Terms
@@ -27,6 +28,10 @@ def place(**changes):
 
 def values(number):
     return {"w": np.array([0, -number], np.float32), "n": np.array([2**30])}
+
+
+def query(**changed):
+    return DescribeStudy(**{"id": "d-00000000", "sites": ("a", "b", "s"), "table": {}, **changed})
 
 
 CASES = [
@@ -63,6 +68,9 @@ CASES = [
     ("solvable", lambda: F.check_rank("s", "m", 30, 30), lambda: F.check_rank("s", "m", 31, 30)),
     ("sites", lambda: F.check_place("s", place(clients=2)), lambda: F.check_place("s", place(clients=3))),
     ("cohort", lambda: F.check_place("s", place(cohort=2.9)), lambda: F.check_place("s", place(cohort=3))),
+    ("answers", lambda: F.check_query("s", query(answers=4)), lambda: F.check_query("s", query(answers=3))),
+    ("sites", lambda: F.check_query("s", query(sites=("a", "s"))), lambda: F.check_query("s", query())),
+    ("models", lambda: F.check_models("s", 20), lambda: F.check_models("s", 19)),
     ("largest_value", lambda: F.check_values("s", values(1001), "x"), lambda: F.check_values("s", values(1000), "x")),
     ("largest_value", lambda: F.check_values("s", values(np.inf), "x"), lambda: F.check_values("s", {}, "x")),
     ("settings.rate", lambda: F.check_terms("s", method(rate=1e-7)), lambda: F.check_terms("s", method(rate=1e-6))),

@@ -18,6 +18,7 @@ from idiolect.study.analyse.intervals import (
     p_of,
     paired,
     resampled,
+    share,
 )
 
 ONE, OTHER = [91.2, 90.4, 92.0, 91.7], [90.9, 90.5, 91.1, 90.6]
@@ -282,3 +283,19 @@ def test_the_best_of_equal_models_is_seldom_ahead_beyond_noise(methods):
         found = best_of({i: seeds(*row) for i, row in enumerate(scores)}, higher=True, resolution=1 / 500)
         wrong += len(found.alike) < methods
     assert stats.binomtest(wrong, tries, 0.05, alternative="greater").pvalue > 1e-3
+
+
+@pytest.mark.parametrize("truth", [0.05, 0.3, 0.5, 0.95])
+@pytest.mark.parametrize("count", [10, 40, 200])
+def test_the_interval_of_a_share_covers_the_truth(count, truth):
+    """Exact coverage, by the binomial distribution: near the nominal 95 % also for few samples and rare errors."""
+    right = np.arange(count + 1)
+    ends = [share(float(k), count) for k in right]
+    inside = np.array([low <= truth <= high for low, high in ends])
+    assert stats.binom.pmf(right, count, truth)[inside].sum() > 0.9
+    assert all(0 <= low < high <= 1 for low, high in ends)
+
+
+def test_a_share_of_nothing_is_refused():
+    with pytest.raises(ConfigError, match="at least one sample"):
+        share(0, 0)

@@ -131,7 +131,10 @@ def _load() -> None:
 
 
 class HubRole:
-    """The job's Server: runs the rounds of the run in `folder`, inside the folder that IDIOLECT_HUB names."""
+    """The job's Server: works in `folder`, inside the folder that IDIOLECT_HUB names.
+
+    It runs the rounds of the study, or asks the sites a query. run: the query's id, "" for the study.
+    """
 
     def __init__(self, folder: str = "", run: str = "") -> None:
         self._folder, self._run = folder, run
@@ -141,12 +144,18 @@ class HubRole:
     @collab.main
     def main(self) -> None:
         """Run until the last round. How it ended is written for the supervisor."""
-        from idiolect.deploy.hub.run import run_hub
-
         folder = hub_folder(self._folder)
         job = str(collab.fl_ctx.get_job_id())
         try:
-            run_hub(folder, CollabHub(collab, Meter(collab.fl_ctx.get_engine().get_cell())))
+            hub = CollabHub(collab, Meter(collab.fl_ctx.get_engine().get_cell()))
+            if self._run:
+                from idiolect.deploy.hub.query import run_query
+
+                run_query(folder, self._run, hub)
+            else:
+                from idiolect.deploy.hub.run import run_hub
+
+                run_hub(folder, hub)
         except BaseException as error:
             write_end(folder, job, error)
             raise

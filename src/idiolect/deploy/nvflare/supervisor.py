@@ -313,13 +313,17 @@ def study_id(folder: Path) -> str:
     return HubConfig.load(folder).study or current_study(folder)[0].id
 
 
-def watch_of(folder: Path, kits: HubKits, report: Callable[[str], None]) -> Watch:
-    """The supervisor of a hub's folder. A job needs as many sites as a round of all sites needs answers."""
+def watch_of(folder: Path, kits: HubKits, report: Callable[[str], None], query: str = "") -> Watch:
+    """The supervisor of a hub's folder. A job needs as many sites as a round of all sites needs answers.
+
+    query: the id of a query that the job asks; "" for a job that trains.
+    """
     config, study = HubConfig.load(folder), study_id(folder)
     least = config.needed(len(config.present))
+    arguments = {"folder": study, **({"run": query} if query else {})}
     return Watch(
         connect=lambda: open_session(kits.lead),
-        job=lambda number: write_job(folder / "jobs", f"{_prefix(study)}{number}", {"folder": study}, least),
+        job=lambda number: write_job(folder / "jobs", f"{_prefix(study)}{number}", arguments, least),
         wanted=config.present,
         least=least,
         progress=lambda: progress(folder)[0],

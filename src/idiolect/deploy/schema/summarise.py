@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import pandas as pd
@@ -50,6 +50,56 @@ def rows_of_site(
     return table.iloc[own]
 
 
+class OpenedTable(NamedTuple):
+    """A site's own rows of a table. train: the places of the training rows among them.
+
+    features: all columns but those of clients, splits and labels, and those to be ignored. split: the column of
+    splits, if there is one.
+    """
+
+    rows: pd.DataFrame
+    train: Int[np.ndarray, "rows"]
+    features: tuple[str, ...]
+    split: str | None
+    where: str
+    comma_likely: bool
+
+    @property
+    def training(self) -> pd.DataFrame:
+        """The training rows."""
+        return self.rows.iloc[self.train]
+
+
+def opened(
+    table: str | Path | pd.DataFrame,
+    *,
+    site: str,
+    client: str,
+    label: str,
+    split: str,
+    named: Sequence[str] = (),
+    ignore: Sequence[str] = (),
+    **fractions: Any,
+) -> OpenedTable:
+    """Read a site's own rows of a table; arguments: see `summarise`. named: columns that must exist.
+
+    Raises `DataError` as `from_table` does.
+    """
+    read = read_table(table, (client,))
+    rows, where = rows_of_site(read.rows, client, site, read.where), read.where
+    check_column(rows, label, "label column", where)
+    for column in named:
+        check_column(rows, column, "column", where)
+    has_split = split != "split" or (split in rows.columns and split not in ignore)
+    if has_split:
+        check_column(rows, split, "split column", where)
+    splits = split_of_rows(column_of(rows, split), where) if has_split else None
+    train = divide_alone(site, np.arange(len(rows)), splits, where, **fractions)[0]
+    not_features = {client, label, *ignore, *((split,) if has_split else ())}
+    features = tuple(name for name in map(str, rows.columns) if name not in not_features)
+    return OpenedTable(rows, train, features, split if has_split else None, where, read.comma_likely)
+
+
 def summarise(
     table: str | Path | pd.DataFrame,
     *,
@@ -74,33 +124,32 @@ def summarise(
     labels look like names of rows.
     """
     require(minimum >= 1, f"minimum = {minimum} must be at least 1 row")
-    read = read_table(table, (client,))
-    rows, where = rows_of_site(read.rows, client, site, read.where), read.where
-    check_column(rows, label, "label column", where)
-    for column in (*categorical, *ignore, *keep):
-        check_column(rows, column, "column", where)
-    has_split = split != "split" or (split in rows.columns and split not in ignore)
-    if has_split:
-        check_column(rows, split, "split column", where)
-    splits = split_of_rows(column_of(rows, split), where) if has_split else None
-    fractions: dict[str, Any] = {"test": test, "validation": validation, "split_seed": split_seed}
-    train = divide_alone(site, np.arange(len(rows)), splits, where, **fractions)[0]
-    training = rows.iloc[train]
+    read = opened(
+        table,
+        site=site,
+        client=client,
+        label=label,
+        split=split,
+        named=(*categorical, *ignore, *keep),
+        ignore=ignore,
+        test=test,
+        validation=validation,
+        split_seed=split_seed,
+    )
+    rows, train, where = read.rows, read.train, read.where
     named = check_task(task) if task is not None else None
     label_summary = _label(column_of(rows, label), train, where, named, minimum, comma_likely=read.comma_likely)
-    not_features = {client, label, *ignore, *((split,) if has_split else ())}
     try:
         columns = tuple(
-            _column(column_of(training, name), minimum, categorical=name in categorical, keep=name in keep)
-            for name in map(str, rows.columns)
-            if name not in not_features
+            _column(column_of(read.training, name), minimum, categorical=name in categorical, keep=name in keep)
+            for name in read.features
         )
     except DataError as error:
         raise DataError(f"{where}: {error}") from error
     return TableSummary(
         site=site,
         client=client,
-        split=split if has_split else None,
+        split=read.split,
         rows=len(train),
         minimum=minimum,
         comma_likely=read.comma_likely,
@@ -111,7 +160,7 @@ def summarise(
 
 def _column(column: pd.Series, minimum: int, *, categorical: bool, keep: bool) -> ColumnSummary:
     """One column's training rows."""
-    name, stored = str(column.name), _stored(column)
+    name, stored = str(column.name), stored_as(column)
     readings = [] if categorical else list(possible_readings(column))
     if not readings:
         words = words_of(column)
@@ -137,11 +186,14 @@ def _column(column: pd.Series, minimum: int, *, categorical: bool, keep: bool) -
         count=len(column) - missing,
         missing=missing,
         keep=keep,
-        readings={reading: _reading(values[~np.isnan(values)]) for reading, values in read.items()} if enough else {},
+        readings={reading: reading_of(values[~np.isnan(values)]) for reading, values in read.items()}
+        if enough
+        else {},
     )
 
 
-def _stored(column: pd.Series) -> Stored:
+def stored_as(column: pd.Series) -> Stored:
+    """What the table holds in a column."""
     if pd.api.types.is_bool_dtype(column.dtype):
         return "boolean"
     if is_numeric(column):
@@ -160,7 +212,7 @@ def _words(distinct: Shaped[np.ndarray, "words"], count: Int[np.ndarray, "words"
     return WordCounts(named=named, withheld_words=len(held) - len(named), withheld_rows=rare)
 
 
-def _reading(values: Float[np.ndarray, "n"]) -> Reading:
+def reading_of(values: Float[np.ndarray, "n"]) -> Reading:
     """The moments of some numbers, in double precision and two passes, and what identifies an identifier."""
     if np.ptp(values) == 0:
         moments = Moments(count=len(values), mean=float(values[0]), m2=0.0, constant=True)
@@ -215,7 +267,7 @@ def _label(
             one for one in possible_readings(column) if one == "number" or one == "decimal comma"
         ]
         read = {one: numbers_of(column, one).values[train] for one in possible}
-        readings = {one: _reading(values).model_copy(update={"whole": None}) for one, values in read.items()}
+        readings = {one: reading_of(values).model_copy(update={"whole": None}) for one, values in read.items()}
     return LabelSummary.model_validate(
         {"name": name, "stored": stored, "task": task, "classes": classes, "readings": readings}
     )

@@ -75,7 +75,9 @@ class ColumnSummary(_Plain):
     """One column's training rows. readings: by how it is read as numbers; words: if it is not.
 
     count, missing: rows that have a value and that have none. A column of numbers with too few values has neither
-    readings nor words.
+    readings nor words. Only a description (`schema.describe`) has these: few_missing: fewer rows than the site's
+    smallest count have no value; they are counted as present. withheld: why nothing is said of the column. values:
+    by reading, the rows of each number of a column with few different ones.
     """
 
     name: str
@@ -85,6 +87,9 @@ class ColumnSummary(_Plain):
     keep: bool = False
     readings: dict[str, Reading] = {}
     words: WordCounts | None = None
+    few_missing: bool = False
+    withheld: str = ""
+    values: dict[str, WordCounts] = {}
 
 
 class LabelSummary(_Plain):
@@ -149,10 +154,15 @@ def listing(summary: TableSummary) -> list[str]:
 
 def _column(column: ColumnSummary) -> str:
     parts = [f"column '{column.name}', stored as {column.stored}: {column.count} values, {column.missing} missing"]
+    parts += ["fewer rows have no value than may be reported"] if column.few_missing else []
     parts += ["kept even if it looks like an identifier"] if column.keep else []
     parts += _readings(column.readings)
     parts += _words(column.words) if column.words is not None else []
-    if not column.readings and column.words is None and column.count:
+    for name, values in column.values.items():
+        parts += [f"read as {name}", *_words(values)]
+    if column.withheld:
+        parts.append(f"not reported: {column.withheld}")
+    elif not column.readings and column.words is None and column.count:
         parts.append("too few values: nothing else is reported")
     return "; ".join(parts)
 
@@ -188,7 +198,9 @@ def _readings(readings: Mapping[str, Reading]) -> list[str]:
 def _words(words: WordCounts) -> list[str]:
     counts = ", ".join(f"'{word}' {count}" for word, count in words.named.items())
     parts = [f"words with their rows: {counts}" if counts else "no word is reported"]
-    if words.withheld_words or words.withheld_rows:
+    if words.withheld_rows and not words.withheld_words:  # a description does not say how many values these are
+        parts.append(f"not reported: the values of {_count(words.withheld_rows, 'row')}")
+    elif words.withheld_words or words.withheld_rows:
         parts.append(
             f"not reported: {_count(words.withheld_words, 'rare word')} in {_count(words.withheld_rows, 'row')}"
         )

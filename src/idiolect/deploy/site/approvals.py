@@ -20,6 +20,7 @@ from idiolect.core.files import atomic_write, json_of
 from idiolect.core.rights import make_folder
 from idiolect.deploy.headers import Request
 from idiolect.deploy.messages import Vectors, digest_of, digest_of_values, text_of
+from idiolect.deploy.query import AnyStudy, DescribeStudy, ScoreStudy
 from idiolect.deploy.site.floors import Floors
 from idiolect.deploy.site.ledger import Ledger
 from idiolect.deploy.study import ASKED, Difference, Study, differences, group_of, shown
@@ -30,6 +31,10 @@ SHORT = 12
 """Hex digits of a digest in messages."""
 APPROVE = "get study.json from the hub's administrator, and approve it with 'idiolect site approve' if it is right"
 ASK = "ask the hub's administrator why, or approve another study with 'idiolect site approve'"
+TASKS = {"score": "score", "describe": "describe", "histograms": "describe"}
+"""A call of a query -> the purpose of the query that allows it."""
+QUERIES = "queries"
+"""Where the ledger keeps what all queries have in common, instead of a study's id; no study can have this id."""
 
 
 class Approval(BaseModel):
@@ -39,7 +44,7 @@ class Approval(BaseModel):
     digest: str
     time: str
     revoked: str = ""
-    study: Study
+    study: AnyStudy
 
     @model_validator(mode="after")
     def _check(self) -> "Approval":
@@ -84,28 +89,52 @@ class Approvals(BaseModel):
         )
 
 
-def check_member(site: str, study: Study) -> None:
+def check_member(site: str, study: AnyStudy) -> None:
     """Raise `ConfigError` if the site is none of the study's."""
     if site not in study.present:
         names = ", ".join(map(shown, study.present))
         raise ConfigError(f"site '{site}' takes no part in study {study.id} ({names}): ask the hub to add it")
 
 
-def approve(folder: Path, site: str, study: Study) -> None:
-    """Approve a study; it replaces one with the same id. Its rounds so far still count.
+def approve(folder: Path, site: str, study: AnyStudy, *, changed_rows: bool = False) -> None:
+    """Approve a study or a query; it replaces one with the same id. Its rounds so far still count.
+
+    changed_rows: forget the answers to queries so far, so that other rows may be described and scored.
 
     After a second approval of the same study, the next call fixes anew the kind and the number of all rows.
-    Raises `ConfigError` if the site is none of the study's, `StoreError` if the file cannot be read or written.
+    Raises `ConfigError` if the site is none of the study's, or has approved another query with the same model,
+    `StoreError` if the file cannot be read or written.
     """
     check_member(site, study)
     with _changing(folder) as before:
         known = before.of(study.id)
         # A run that is started again, to forget a site, may have another kind of data and other numbers of rows.
-        if known is not None and (known.digest == study.digest or known.study.starts != study.starts):
+        if known is not None and (known.digest == study.digest or _starts(known.study) != _starts(study)):
             Ledger(folder).unpin(study.id)
+        _check_model(before, study)
+        if changed_rows:
+            Ledger(folder).unpin(QUERIES)
         new = Approval(digest=study.digest, time=_now(), study=study)
         others = tuple(approval for approval in before.approved if approval.study.id != study.id)
         _save(folder, Approvals(approved=(*others, new)))
+
+
+def _starts(study: AnyStudy) -> int:
+    """How often its runs were started again; 0 for a query, which has none."""
+    return study.starts if isinstance(study, Study) else 0
+
+
+def _check_model(before: Approvals, study: AnyStudy) -> None:
+    """One approval per model: raise `ConfigError` if another query with the same model is approved."""
+    for approval in before.approved:
+        other = approval.study
+        if not isinstance(other, ScoreStudy) or not isinstance(study, ScoreStudy) or approval.revoked:
+            continue
+        if other.id != study.id and other.model.sha256 == study.model.sha256:
+            raise ConfigError(
+                f"model {study.model.sha256[:SHORT]} is approved already, in {other.id}, and its scores are with the "
+                f"hub: revoke that one first ('idiolect site revoke KIT {other.id}')"
+            )
 
 
 def revoke(folder: Path, study: str) -> Approval:
@@ -167,14 +196,31 @@ class Consent:
         """The call's study. Raises `RefusalError` unless it is approved and says just this; a greeting has none."""
         if request.terms is not None:
             return self._check_run(request, request.terms, request.place)
+        if request.task in TASKS:
+            self.query(request)
         return self._check_summary(request) if request.task == "summary" else None
+
+    def query(self, request: Request) -> ScoreStudy | DescribeStudy:
+        """The approved query of a call. Raises `RefusalError` if there is none, or it does not allow the call."""
+        query = self._approval(request.study, request.approved)
+        purpose = TASKS.get(request.task, request.task)
+        if isinstance(query, Study) or query.purpose != purpose:
+            words = "train" if isinstance(query, Study) else query.purpose
+            raise self._refusal(query.id, "", Difference("purpose", words, shown(purpose)), ASK)
+        return query
+
+    def refuse(
+        self, query: ScoreStudy | DescribeStudy, field: str, approved: str, asked: str, todo: str
+    ) -> RefusalError:
+        """The refusal of a call that the query does not say."""
+        return self._refusal(query.id, "", Difference(field, approved, asked), todo)
 
     def check_still(self, request: Request) -> None:
         """Raise `RefusalError` if the study has been revoked or replaced since the call came."""
         if request.terms is not None:
             self._approved(request.terms.study, request.terms.approved)
-        elif request.task == "summary":
-            self._approved(request.study, request.approved)
+        elif request.task == "summary" or request.task in TASKS:
+            self._approval(request.study, request.approved)
 
     def keep(self, request: Request) -> None:
         """Fix what the first call of a run says of the data: for a call that the site could answer.
@@ -183,6 +229,7 @@ class Consent:
         """
         terms, place = request.terms, request.place
         if terms is None or request.task == "hello":
+            self.check_still(request)
             return
         study = self._approved(terms.study, terms.approved)
         if study.kind is None:
@@ -228,7 +275,14 @@ class Consent:
             raise self._refusal(study.id, terms.run, found, ASK)
 
     def _approved(self, study: str, digest: str) -> Study:
-        """The approved study of a call."""
+        """The approved study of a call of a run."""
+        found = self._approval(study, digest)
+        if not isinstance(found, Study):
+            raise self._refusal(study, "", Difference("purpose", found.purpose, "train"), ASK)
+        return found
+
+    def _approval(self, study: str, digest: str) -> Study | ScoreStudy | DescribeStudy:
+        """The approved study or query of a call."""
         known = self._approvals().of(study)
         if not study:
             difference, todo = Difference("study", "studies by their ids", "a call without a study"), APPROVE

@@ -21,7 +21,8 @@ class Allowed(BaseModel):
     """What a hub may ask of the site.
 
     methods: by name; "all" for every method. evaluation: whether sums of its scores may leave. summaries: whether
-    sums of its columns may leave, to agree on a schema. neighbours: sites with which it may exchange models in a
+    sums of its columns may leave, to agree on a schema or to describe them. per_site: whether a description may be
+    shown as this site's, and not only in sums over sites. neighbours: sites with which it may exchange models in a
     method without a server; "all" for every site. largest: bytes of a message in either direction. seconds: of one
     call. How much must be behind the data sent is in `Floors`.
     """
@@ -30,6 +31,7 @@ class Allowed(BaseModel):
     methods: tuple[str, ...] = ("all",)
     evaluation: bool = True
     summaries: bool = False
+    per_site: bool = False
     neighbours: tuple[str, ...] = ("all",)
     largest: int = Field(default=200_000_000, ge=1)
     seconds: float = Field(default=600.0, gt=0)

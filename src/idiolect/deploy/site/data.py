@@ -20,6 +20,7 @@ from idiolect.data.schema.schema import Schema
 from idiolect.data.sets.like import encode_rows
 from idiolect.deploy.kind import Kind
 from idiolect.deploy.messages import Message, Vectors, read_message, write_message
+from idiolect.deploy.schema.describe import Described, describe
 from idiolect.deploy.schema.summarise import rows_of_site, summarise
 from idiolect.deploy.schema.summary import TableSummary
 
@@ -170,6 +171,33 @@ def own_summary(settings: OwnData, asked: Mapping[str, Any], rarest: int) -> Tab
 
     Raises `DataError` for a table that cannot be read so, or for requests that are none.
     """
+    given, label, names = _read_as(settings, asked)
+    summary = summarise(cast(Path, settings.table), site=settings.name, minimum=rarest, **given)
+    named = summary.label.model_copy(update={"name": label})
+    split = names["split"] if summary.split is not None else None
+    return summary.model_copy(update={"client": names["client"], "label": named, "split": split})
+
+
+def own_description(settings: OwnData, asked: Mapping[str, Any], rarest: int) -> Described:
+    """The description of a site's table, see `schema.describe`; arguments and errors as of `own_summary`."""
+    given, label, names = _read_as(settings, asked)
+    for key in ("keep", "task"):
+        given.pop(key)
+    made = describe(cast(Path, settings.table), site=settings.name, minimum=rarest, **given)
+    # The hub's names of columns replace the site's own.
+    columns = tuple(
+        column.model_copy(update={"name": label}) if column.name == given["label"] else column
+        for column in made.summary.columns
+    )
+    split = names["split"] if made.summary.split is not None else None
+    named = made.summary.label.model_copy(update={"name": label})
+    update = {"columns": columns, "client": names["client"], "label": named, "split": split}
+    values = {label if name == given["label"] else name: numbers for name, numbers in made.values.items()}
+    return Described(made.summary.model_copy(update=update), values)
+
+
+def _read_as(settings: OwnData, asked: Mapping[str, Any]) -> tuple[dict[str, Any], str, dict[str, str]]:
+    """(how the site's table is read, the hub's name of the label, the hub's names of clients and splits)."""
     for key, value in asked.items():
         good = all(isinstance(one, str) for one in cast("list[Any]", value)) if isinstance(value, list) else False
         if not (good if key in _LISTS else value is None or isinstance(value, str)):
@@ -178,25 +206,19 @@ def own_summary(settings: OwnData, asked: Mapping[str, Any], rarest: int) -> Tab
         raise DataError("the site's data are no table, so no schema can be agreed on")
     client, label = str(asked.get("client") or "client"), str(asked.get("label") or "label")
     split = str(asked.get("split") or "split")
-    summary = summarise(
-        settings.table,
-        site=settings.name,
-        client=client if settings.client is None else settings.client,
-        label=settings.label or label,
-        split=settings.split or split,
-        categorical=tuple(asked.get("categorical") or ()),
-        ignore=tuple(asked.get("ignore") or ()),
-        keep=tuple(asked.get("keep") or ()),
-        minimum=rarest,
-        task=asked.get("task"),
-        test=settings.test,
-        validation=settings.validation,
-        split_seed=settings.split_seed,
-    )
-    named = summary.label.model_copy(update={"name": label})
-    return summary.model_copy(
-        update={"client": client, "label": named, "split": split if summary.split is not None else None}
-    )
+    given = {
+        "client": client if settings.client is None else settings.client,
+        "label": settings.label or label,
+        "split": settings.split or split,
+        "categorical": tuple(asked.get("categorical") or ()),
+        "ignore": tuple(asked.get("ignore") or ()),
+        "keep": tuple(asked.get("keep") or ()),
+        "task": asked.get("task"),
+        "test": settings.test,
+        "validation": settings.validation,
+        "split_seed": settings.split_seed,
+    }
+    return given, label, {"client": client, "split": split}
 
 
 def described(settings: OwnData, rarest: int) -> str:

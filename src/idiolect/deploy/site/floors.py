@@ -18,6 +18,7 @@ from pydantic import BaseModel, ConfigDict, Field, model_validator
 
 from idiolect.core.errors import DataError
 from idiolect.deploy.messages import Vectors
+from idiolect.deploy.query import DescribeStudy, ScoreStudy
 from idiolect.deploy.study import Study
 from idiolect.deploy.terms import Place, Terms
 
@@ -33,7 +34,8 @@ class Floors(BaseModel):
     rows. count: smallest count in any statistic: rows of a class, of a split that is scored, of a word or number in a
     summary, of a cell of a histogram. solvable: whether a message may have so many numbers for its rows that a linear
     system can give them back. sites, cohort: fewest sites in the study and in a round, as the hub says. rounds: most
-    rounds of a run. again: most replies of a run that are computed beyond one per round. evaluations: most
+    rounds of a run. again: most replies of a run that are computed beyond one per round. answers: most
+    answers to a query; models: most different models that the site scores in queries, in all. evaluations: most
     evaluations of a run. largest_value: largest number, without its sign, in the vectors that the site accepts.
     settings: setting, or method.setting, -> its smallest and largest value; added to `SETTINGS`.
     """
@@ -49,6 +51,8 @@ class Floors(BaseModel):
     cohort: int = Field(default=3, ge=1)
     rounds: int = Field(default=1_000, ge=1)
     again: int = Field(default=50, ge=0)
+    answers: int = Field(default=3, ge=1)
+    models: int = Field(default=20, ge=0)
     evaluations: int = Field(default=200, ge=0)
     largest_value: float = Field(default=1e3, gt=0)
     settings: dict[str, tuple[float, float]] = Field(default_factory=dict[str, tuple[float, float]])
@@ -75,6 +79,8 @@ class Floors(BaseModel):
             cohort=1,
             rounds=2**53,
             again=2**53,
+            answers=2**53,
+            models=2**53,
             evaluations=2**53,
             largest_value=most,
             settings=dict.fromkeys(SETTINGS, (0.0, most)),
@@ -114,6 +120,22 @@ class Floors(BaseModel):
             raise self._below(site, "again", asked, "lower 'again' in the hub's configuration")
         for run in study.runs:
             self.check_terms(site, study.terms(run.run, study.kind or {}))
+
+    def check_query(self, site: str, query: ScoreStudy | DescribeStudy) -> None:
+        """Raise `DataError` for a query to too few sites, or one that may be answered too often."""
+        if len(query.sites) < self.sites:
+            asked = f"the query is for {_count(len(query.sites), 'site')}"
+            raise self._below(site, "sites", asked, "ask more sites")
+        if query.answers > self.answers:
+            asked = f"the query asks for up to {query.answers} answers"
+            raise self._below(site, "answers", asked, "ask for fewer")
+
+    def check_models(self, site: str, models: int) -> None:
+        """Raise `DataError` for one model more than the site scores, after so many."""
+        if models >= self.models:
+            raise self._below(
+                site, "models", f"this is model {models + 1} in a query", "let sites score fewer models"
+            )
 
     def check_setting(self, site: str, method: str, name: str, value: Any) -> None:
         """Raise `DataError` for a setting of a method that is out of its range; one that is no number is free."""

@@ -23,6 +23,7 @@ from idiolect.deploy.site.config import SiteConfig
 from idiolect.deploy.site.floors import Floors, is_refusal
 from idiolect.deploy.site.monitor import answered
 from idiolect.deploy.site.outbox import Outbox
+from idiolect.deploy.site.queries import Queries
 from idiolect.deploy.site.refusals import RefusalLog
 from idiolect.deploy.site.rows import Rows
 from idiolect.deploy.site.state import MODELS, Fence, RunState, has_left, run_folder, state_of, study_folder
@@ -43,6 +44,7 @@ class Site:
         self.folder, self.config, self.trainer = folder, config, trainer
         self.outbox, self.refusals = Outbox(folder / "sent.jsonl"), RefusalLog()
         self.consent, self._passed = Consent(folder, config.name, config.floors), set[str]()
+        self.queries = Queries(config, self.consent, trainer.call)
         self.events, self.expires = EventLog(folder, "site"), ""
         self._revoked = frozenset[str]()
         self._tasks: dict[str, Callable[[_Call], Message]] = {
@@ -53,6 +55,9 @@ class Site:
             "round": self._round,
             "evaluate": self._evaluate,
             "finish": self._finish,
+            "score": lambda call: self.queries.score(call.request, call.message.vectors, call.left),
+            "describe": lambda call: self.queries.describe(call.request, call.left),
+            "histograms": lambda call: self.queries.histograms(call.request, call.left),
         }
 
     def answer(self, message: Message, caller: str, peer: PeerTransport) -> Message:

@@ -5,6 +5,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from idiolect.deploy.kind import Kind
+from idiolect.deploy.query import DescribeStudy, ScoreStudy
 from idiolect.deploy.site.config import SiteConfig
 from idiolect.deploy.study import Part, PlannedRun, Study, Traffic, bytes_of, shown
 
@@ -30,6 +31,58 @@ def study_lines(study: Study, config: SiteConfig) -> list[str]:
     for group, runs in groups.items():
         lines += _method(group, runs, study.travels[group], config)
     return [shown(line, WIDEST) for line in lines]
+
+
+def query_lines(query: ScoreStudy | DescribeStudy, config: SiteConfig, models: int) -> list[str]:
+    """A query as this site meets it: what it is, and the data sent. models: that this site has scored before."""
+    others = [site for site in query.sites if site != config.name]
+    lines = [
+        f"Query {query.id}: nothing is trained.",
+        f"digest: {query.digest}",
+        f"Sites: this one ({config.name}), and {', '.join(others) or 'no other'}.",
+        f"Answers: at most {query.answers}; they must all be the same, so that rows that change are not revealed.",
+        *(_score(query, config, models) if isinstance(query, ScoreStudy) else _describe(query, config)),
+    ]
+    return [shown(line, WIDEST) for line in lines]
+
+
+def _score(query: ScoreStudy, config: SiteConfig, models: int) -> list[str]:
+    kind, model, floors = Kind.from_dict(query.kind, "the query's kind of data"), query.model, config.floors
+    built = "boosted trees" if model.model is None else f"{model.model.get('name')} ({_settings(model.model)})"
+    names = query.metric or "the metrics that are always measured"
+    columns = [str(one.get("name")) for one in (kind.schema or {}).get("columns", ()) if isinstance(one, Mapping)]
+    lines = [
+        f"Score the model file {model.name}: {built}, {model.numbers:,} numbers, {model.bytes:,} bytes.",
+        f"sha256 of the file: {model.sha256}",
+        f"The model is for {kind.task}, {_list(kind.classes)}; it reads the columns {_list(columns)}.",
+        f"Received: the model file. Sent per split ({_list(query.splits)}): the number of rows, the sum of their "
+        f"losses, and the sums of {names}. A metric of classes also sends its sums per class.",
+        f"A split stays here if it has fewer than {floors.count} rows (floors.count), or, for metrics of classes, "
+        "a class of it has.",
+        f"What the hub could infer: each model is a question about rows. With n models, the sums are n equations. "
+        f"This site has scored {models} models so far, and scores at most {floors.models} (floors.models).",
+    ]
+    if not config.allow.evaluation:
+        lines.append("site.toml sends no sums of scores (allow.evaluation): calls are refused.")
+    return lines
+
+
+def _describe(query: DescribeStudy, config: SiteConfig) -> list[str]:
+    table = ", ".join(f"{key} = {json.dumps(value)}" for key, value in query.table.items()) or "no settings"
+    least = config.floors.count
+    lines = [
+        f"Describe the columns of the training rows. Tables are read with: {table}.",
+        "Sent per column: rows with and without a value; of numbers the mean, the sum of squared deviations and a "
+        "histogram; of categories the values with their rows.",
+        f"No count of 1 to {least - 1} rows is sent (floors.count), nor totals that would give one.",
+        "The hub receives the sums of this site. Its result shows them as this site's own only with allow.per_site, "
+        f"which is {str(config.allow.per_site).lower()}.",
+        "A description can be answered once per table: other rows or other settings are refused, because the "
+        "difference of two answers is about few rows.",
+    ]
+    if not config.allow.summaries:
+        lines.append("site.toml sends no sums of columns (allow.summaries): calls are refused.")
+    return lines
 
 
 def _sites(study: Study, name: str) -> list[str]:

@@ -18,23 +18,26 @@ from idiolect.algorithms import registry as methods
 from idiolect.client.samples import Samples, to_device
 from idiolect.core.errors import ConfigError, DataError, DivergedError, IdiolectError, first_of
 from idiolect.data.federated import SPLITS, FederatedData
-from idiolect.deploy.headers import Joined, Looked, Request, Score, Scored, Summed, Written
+from idiolect.deploy.headers import Columns, Histograms, Joined, Looked, Request, Summed, Written
 from idiolect.deploy.kind import Kind
 from idiolect.deploy.messages import Message, Vectors, digest_of_values, part_of
+from idiolect.deploy.query import ScoreStudy
 from idiolect.deploy.schema.agree import agree
+from idiolect.deploy.schema.describe import Described, cells
 from idiolect.deploy.schema.summary import TableSummary
 from idiolect.deploy.site.config import FILE
-from idiolect.deploy.site.data import OwnData, described, own_data, own_summary
+from idiolect.deploy.site.data import OwnData, described, own_data, own_description, own_summary
 from idiolect.deploy.site.floors import Floors
 from idiolect.deploy.site.programs import Programs, RoundNumbers, programs_of
+from idiolect.deploy.site.queries import MODEL
 from idiolect.deploy.site.risk import measured
-from idiolect.deploy.site.row_checks import check_message, check_run, withheld
+from idiolect.deploy.site.row_checks import check_message, check_run
 from idiolect.deploy.site.rows import changed, digest_of_rows
+from idiolect.deploy.site.score import score_message, scored, split_names
 from idiolect.deploy.site.state import MODELS, run_folder
 from idiolect.deploy.terms import Terms
 from idiolect.deploy.trees import named, restored
 from idiolect.runtime.compiled import use_compilation_cache
-from idiolect.runtime.scoring import finished
 from idiolect.study.store.model_files import save_client_models, write_index
 
 Tell = Callable[[Mapping[str, Any]], TableSummary]
@@ -45,7 +48,8 @@ class SiteTrainer:
 
     load: the site's own data, of one client, encoded as a kind says; models: the folder for its model files;
     summarise: the summary of the site's table, given how the hub asks to read it; look: says in words what the data
-    are; floors: below which nothing is computed from rows that the site would send.
+    are; floors: below which nothing is computed from rows that the site would send; describe: the description of the
+    site's table, given how the hub asks to read it.
     """
 
     def __init__(
@@ -55,7 +59,9 @@ class SiteTrainer:
         summarise: Tell | None = None,
         look: Callable[[], str] | None = None,
         floors: Floors | None = None,
+        describe: Callable[[Mapping[str, Any]], Described] | None = None,
     ) -> None:
+        self.describe = describe
         self.load, self.folder, self.summarise, self.look = load, models, summarise, look
         self.floors = Floors() if floors is None else floors
         self._loaded: dict[str, FederatedData] = {}
@@ -71,6 +77,9 @@ class SiteTrainer:
             "evaluate": self._evaluate,
             "models": self._models,
             "risk": self._risk,
+            "score": self._score,
+            "describe": self._describe,
+            "histograms": self._histograms,
         }
 
     def __call__(self, message: Message) -> Message:
@@ -139,25 +148,45 @@ class SiteTrainer:
         programs, numbers, seed, round = self._of(request)
         view, private = self._state(programs, vectors)
         data, wanted = self._data(request), request.its_terms.splits
-        kept = withheld(self.floors, data, wanted, programs.metrics)
-        if kept and all(split in kept or not data.split(split).count for split in wanted):
-            raise DataError(next(iter(kept.values())))
-        splits, tiles = programs.tiles(data, [split for split in wanted if split not in kept])
+        names, kept = split_names(self.floors, data, wanted, programs.metrics)
+        splits, tiles = programs.tiles(data, names)
         scores = programs.score(
             request.names, self._train(request), splits, tiles, view, private, numbers, round, seed
         )
-        by_model: dict[str, dict[str, Score]] = {}
-        sums: dict[str, Any] = {}
-        for model, by_split in scores.items():
-            for split, (each, pool) in by_split.items():
-                own, _ = finished(programs.metrics, each, jax.tree.map(lambda leaf: np.asarray(leaf)[None], pool))
-                values = {name: (float(top[0]), float(bottom[0])) for name, (top, bottom) in own.values.items()}
-                score = {"count": int(each.count[0]), "loss": float(each.loss[0]), "values": values}
-                by_model.setdefault(model, {})[split] = Score.model_construct({*score}, **score)
-                sums |= named({model: {split: pool.sums}})
-        # Not checked: the hub finds what is not finite, and says so.
-        told = {"withheld": kept} if kept else {}
-        return Scored.model_construct({"scores", *told}, scores=by_model, **told).message(sums)
+        return score_message(programs.metrics, scores, kept)
+
+    def _score(self, request: Request, vectors: Vectors) -> Message:
+        """The scores of a query's model on the site's splits."""
+        query = ScoreStudy.model_validate(request.query)
+        data = self._of_kind(Kind.from_dict(query.kind, "the query's kind of data"))
+        return scored(query, vectors[MODEL].tobytes(), data, self.floors)
+
+    def _describe(self, request: Request, vectors: Vectors) -> Message:
+        """The site's columns, without those of few rows."""
+        del vectors
+        return Columns(summary=self._description(request).summary.to_dict()).message()
+
+    def _histograms(self, request: Request, vectors: Vectors) -> Message:
+        """Histograms of the columns that may have one."""
+        del vectors
+        made, least = self._description(request), self.floors.count
+        found: dict[str, Any] = {}
+        for name, grid in request.grids.items():
+            values = made.numbers(name, grid.reading)
+            if values is not None:
+                found[name] = [
+                    (low if np.isfinite(low) else None, high if np.isfinite(high) else None, rows)
+                    for low, high, rows in cells(values, grid.start, grid.width, least)
+                ]
+        return Histograms(cells=found).message()
+
+    def _description(self, request: Request) -> Described:
+        if self.describe is None:
+            raise DataError("the site's data are no table, so their columns cannot be described")
+        made = self.describe(request.table)
+        site = made.summary.site
+        self.floors.check_data(site, made.summary.rows, None, self.floors.classes)
+        return made
 
     def _models(self, request: Request, vectors: Vectors) -> Message:
         """Write the site's models as files that predict raw rows."""
@@ -202,13 +231,16 @@ class SiteTrainer:
         """The site's data, of the kind that the call names; read once. Raises `DataError` if its training rows are
         not those of the digest that the site expects.
         """
-        kind = Kind.from_dict(request.its_terms.kind)
-        if kind.digest not in self._loaded:
-            self._loaded, self._passed, self._digests = {kind.digest: self.load(kind)}, set(), {}
-        data = self._loaded[kind.digest]
+        data = self._of_kind(Kind.from_dict(request.its_terms.kind))
         if request.rows and self._rows(request, data) != request.rows:
             raise DataError(changed(request.its_terms.study))
         return data
+
+    def _of_kind(self, kind: Kind) -> FederatedData:
+        """The site's data, encoded as a kind says; read once."""
+        if kind.digest not in self._loaded:
+            self._loaded, self._passed, self._digests = {kind.digest: self.load(kind)}, set(), {}
+        return self._loaded[kind.digest]
 
     def _rows(self, request: Request, data: FederatedData) -> str:
         """The digest of the training rows with the site's salt; computed once."""
@@ -268,7 +300,8 @@ def trainer_of(settings: Mapping[str, Any]) -> SiteTrainer:
     count = floors.count
     summarise = None if own.table is None else lambda asked: own_summary(own, asked, count)
     look = lambda: described(own, count)  # noqa: E731
-    return SiteTrainer(lambda kind: own_data(own, kind), folder / MODELS, summarise, look, floors)
+    describe = None if own.table is None else lambda asked: own_description(own, asked, count)
+    return SiteTrainer(lambda kind: own_data(own, kind), folder / MODELS, summarise, look, floors, describe)
 
 
 def own_of(settings: Mapping[str, Any]) -> OwnData:

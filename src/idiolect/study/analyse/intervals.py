@@ -176,6 +176,24 @@ def _of(mean: float, error: float, freedom: float, count: int, confidence: float
     return Difference(mean, mean - half, mean + half, p, count)
 
 
+def share(right: float, count: int, confidence: float = CONFIDENCE) -> tuple[float, float]:
+    """The ends of the interval of a share of right answers among so many test samples.
+
+    Two right and two wrong answers are added: p = (right + 2) / (count + 4), and the variance is
+    p (1 - p) / (count + 4). Source: Agresti and Coull, "Approximate is better than 'exact' for interval estimation of
+    binomial proportions", The American Statistician 1998, section 3. For a difference of two shares, one is added to
+    each, as `client_tests` does.
+
+    Raises `ConfigError` for no sample.
+    """
+    require(count >= 1, "a share needs at least one sample")
+    from scipy import stats  # here: it loads slowly, and most commands never need it
+
+    middle = (right + 2) / (count + 4)
+    half = float(stats.norm.ppf(0.5 + confidence / 2)) * math.sqrt(middle * (1 - middle) / (count + 4))
+    return max(middle - half, 0.0), min(middle + half, 1.0)
+
+
 def holm(p_values: Sequence[float]) -> list[float]:
     """Holm's adjusted p values, in the order given: the chance of any false rejection among all stays below alpha.
 
