@@ -119,9 +119,9 @@ def approve(folder: Path, site: str, study: AnyStudy, *, changed_rows: bool = Fa
         _save(folder, Approvals(approved=(*others, new)))
 
 
-def _starts(study: AnyStudy) -> int:
-    """How often its runs were started again; 0 for a query, which has none."""
-    return study.starts if isinstance(study, Study) else 0
+def _starts(study: AnyStudy) -> dict[str, int]:
+    """How often each run was started again; a query has no runs."""
+    return study.starts if isinstance(study, Study) else {}
 
 
 def _check_model(before: Approvals, study: AnyStudy) -> None:
