@@ -200,7 +200,7 @@ def test_a_message_has_no_axis_of_rows():
         client = simulation.plan.client(simulation.arrays, jnp.asarray(0), state.round)
         message, _ = jax.eval_shape(simulation.algorithm.local, view, private, client, jax.random.key(0))
         shapes.add(message.shape)
-    assert shapes == {(max(5 * 1024 + 6 + 36, 4 * 5 * 65 * 3),)}
+    assert shapes == {(max(5 * 512 + 6 + 36, 4 * 5 * 65 * 3),)}
 
 
 def test_a_new_client_with_the_rows_of_a_known_one_has_its_model(small):

@@ -171,6 +171,13 @@ class Algorithm(eqx.Module):
         """
         del start
 
+    def carried(self, start: Start) -> int:
+        """How many numbers training one client changes in each step: those of a model, unless it sums more.
+
+        Clients that change more numbers than a cache holds are trained one after the other; see `default_block`.
+        """
+        return sum(leaf.size for leaf in jax.tree.leaves(start.params))
+
     def init(self, start: Start, key: PRNGKeyArray) -> PyTree:
         """The server's state before the first round: by default the initial model."""
         del key

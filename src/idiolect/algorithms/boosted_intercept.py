@@ -52,7 +52,7 @@ class BoostedIntercept(Boosting):
     z = [1, x]. b_i is private and never sent. f_i differs between clients only where a tree divides the clients.
     No row leaves a client: a message is a vector of sums over the client's rows.
 
-    Rounds 1 to 5, setup. Bins: the clients count their rows in cells of the number line, which the server refines
+    Rounds 1 to 7, setup. Bins: the clients count their rows in cells of the number line, which the server refines
     to the quantiles j / bins. A feature with at most `bins` values has a bin for each. Linear part: each client
     solves for its b_i and sends gradient and curvature of its profile; the server takes a damped Newton step.
     All other rounds grow trees. A round is one pass over the rows: a client sends, per node that the server asks
@@ -206,13 +206,17 @@ class BoostedIntercept(Boosting):
 
     def aggregate(self, shared: Booster, cohort: Cohort, messages: Float[Array, "clients size"]) -> Booster:
         """Setup: finer cells and a Newton step. Else: the splits of the nodes that were asked for."""
-        kept = jnp.where(cohort.present[:, None], messages, 0)
-        total = jnp.tensordot(cohort.present.astype(kept.dtype), kept, axes=1, precision="highest")
+        present = cohort.present.astype(messages.dtype)
+
+        def summed(length: int) -> tuple[Array, Array]:
+            """(the messages' first numbers, those of absent clients zero; their sum)."""
+            kept = jnp.where(cohort.present[:, None], messages[:, :length], 0)
+            return kept, jnp.tensordot(present, kept, axes=1, precision="highest")
 
         def setup(shared: Booster) -> Booster:
             features, w = len(shared.model.edges), shared.model.linear
             counts, gradient, curvature = jnp.split(
-                total[: features * width_of(self.bins) + w.size + w.size**2],
+                summed(features * width_of(self.bins) + w.size + w.size**2)[1],
                 [features * width_of(self.bins), features * width_of(self.bins) + w.size],
             )
             cells = refined(shared.cells, shared.round, counts.reshape(features, -1))
@@ -227,8 +231,9 @@ class BoostedIntercept(Boosting):
             table, scores, features = shared.table, len(shared.model.linear), len(shared.model.edges)
             shape = (scores, self.histograms, features, self.bins + 1, 3)
             length = scores * self.histograms * features * (self.bins + 1) * 3
-            histogram = total[:length].reshape(shape)
-            own = jnp.sum(kept[:, :length].reshape(-1, *shape)[:, :, :, 0], axis=3)  # (clients, scores, asked, 3)
+            kept, total = summed(length)
+            histogram = total.reshape(shape)
+            own = jnp.sum(kept.reshape(-1, *shape)[:, :, :, 0], axis=3)  # (clients, scores, asked, 3)
             rules = self.rules
 
             def of_node(histogram: Array, own: Array) -> Split:

@@ -11,7 +11,7 @@ from jaxtyping import Array, ArrayLike, Float, PRNGKeyArray, PyTree
 
 from idiolect.algorithms.base import Cohort, Start, check
 from idiolect.algorithms.parts.averaging import Averaging, Server
-from idiolect.algorithms.parts.newton import MOST, RISE, Newton, Sums, inverse
+from idiolect.algorithms.parts.newton import MOST, RISE, Newton, Sums, inverse, of_layer
 from idiolect.algorithms.parts.rows_used import RowsUsed, whole
 from idiolect.algorithms.parts.solvers import Trainer
 from idiolect.client.client import Client
@@ -20,6 +20,7 @@ from idiolect.client.predictor import Models, Shared
 from idiolect.core import tree
 from idiolect.core.errors import ConfigError, require
 from idiolect.core.tree import Params, Scalar
+from idiolect.models import LinearRegression, MultinomialLogistic
 from idiolect.models.parts import separate
 
 Solver = Literal["auto", "newton", "sgd"]
@@ -83,6 +84,11 @@ class FedAvgIntercept(Averaging, Trainer):
             f"{self.name}: solver = 'newton' is for at most {MOST:,} parameters, the model has {count:,}; "
             "take solver = 'sgd'",
         )
+
+    def carried(self, start: Start) -> int:
+        """The model; for Newton its curvature matrix."""
+        size = super().carried(start)
+        return size**2 if self._newton(start.params) else size
 
     def init(self, start: Start, key: PRNGKeyArray) -> PyTree:
         """The shared model, with the state of its solver."""
@@ -200,10 +206,16 @@ class FedAvgIntercept(Averaging, Trainer):
         def total(both: Array, batch: Batch) -> Float[Array, ""]:
             return client.objective.data_loss(_with(restore(both[:count]), both[count:].reshape(b.shape)), batch)
 
+        def curved(both: Array, batch: Batch) -> Float[Array, "q q"]:
+            if not isinstance(client.objective.static, LinearRegression | MultinomialLogistic):
+                return jax.hessian(total)(both, batch)
+            outputs = client.objective.outputs(restore(both[:count]), batch.x).reshape(len(batch.y), -1)
+            return of_layer(client.objective, outputs + both[count:], batch)
+
         def add(index: Array, sums: tuple[Array, Array, Array]) -> tuple[Array, Array, Array]:
             part = client.take(index * client.tile + jnp.arange(client.tile))
             value, slope = jax.value_and_grad(total)(both, part)
-            parts = (value, slope, jax.hessian(total)(both, part))
+            parts = (value, slope, curved(both, part))
             return tuple((a + b).astype(a.dtype) for a, b in zip(sums, parts, strict=True))  # pyright: ignore[reportReturnType]
 
         both = jnp.concatenate([vector, b.reshape(-1)])

@@ -23,7 +23,7 @@ from idiolect.core import tree
 from idiolect.core.errors import require
 from idiolect.metrics.base import Metric
 from idiolect.runtime.compiled import Skeleton, is_argument, is_number
-from idiolect.runtime.devices import Devices, default_block
+from idiolect.runtime.devices import Devices
 from idiolect.runtime.evaluate import ClientScores, Evaluator, client_scores, measured_of
 from idiolect.runtime.members import Arguments, Axis, Member, of_all_clients, together
 from idiolect.runtime.round import Plan, State
@@ -208,4 +208,4 @@ def default_members(simulation: Simulation) -> int:
     """The default number of runs vmapped together: on a CPU as for clients (`default_block`), else all."""
     if jax.default_backend() != "cpu":
         return 1 << 20
-    return default_block(simulation.params) if simulation.algorithm.batched else 1
+    return simulation.default_block

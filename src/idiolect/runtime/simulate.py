@@ -72,8 +72,13 @@ class Simulation:
         self.rounds, self.debug = rounds, debug
         self.train: Literal["cohort", "all"] = train
         require(block is None or block >= 1, f"block = {block} must be at least 1 client")
-        self.block = 0 if debug else block or (default_block(params) if algorithm.batched else 1)
+        self.block = 0 if debug else block or self.default_block
         self.devices = Devices(jax.local_devices()[:1]) if debug else devices or Devices(rows=self.sampling.size)
+
+    @property
+    def default_block(self) -> int:
+        """Clients vmapped together unless `block` says how many."""
+        return default_block(self.algorithm.carried(self.start)) if self.algorithm.batched else 1
 
     @cached_property
     def arrays(self) -> Samples:

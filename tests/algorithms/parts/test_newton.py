@@ -1,9 +1,14 @@
 """Newton on sums: exact on a quadratic, damped where a full step would rise, still on what is flat or not finite."""
 
+import jax
 import jax.numpy as jnp
 import numpy as np
+import pytest
+from jaxtyping import Array
 
-from idiolect.algorithms.parts.newton import Newton, Sums, inverse
+from idiolect.algorithms.parts.newton import Newton, Sums, inverse, of_layer
+from idiolect.client.objective import Batch, objective_of
+from idiolect.models import LinearRegression, MultinomialLogistic
 
 MATRIX = np.array([[4.0, 1.0], [1.0, 3.0]])
 CENTRE = np.array([1.0, -2.0])
@@ -51,3 +56,30 @@ def test_the_inverse_leaves_flat_directions_and_units_alone():
     copies = np.array([[2.0, 2.0], [2.0, 2.0]])
     np.testing.assert_allclose(inverse(jnp.asarray(copies)), np.linalg.pinv(copies), atol=1e-6)
     np.testing.assert_array_equal(inverse(jnp.full((2, 2), jnp.nan)), np.zeros((2, 2)))
+
+
+@pytest.mark.parametrize("outputs", [1, 2, 4])
+def test_the_curvature_of_a_layer_is_that_of_automatic_differentiation(outputs: int) -> None:
+    """By another way: the second derivative of the loss in all entries of W, b and the own intercept."""
+    rng, inputs = np.random.default_rng(0), 3
+    classes = outputs > 1
+    module = (MultinomialLogistic(inputs, outputs, key=jax.random.key(0)) if classes
+              else LinearRegression(inputs, key=jax.random.key(0)))  # fmt: skip
+    objective = objective_of(module, "classification" if classes else "regression")
+    x = rng.normal(size=(9, inputs)).astype("f4")
+    y = rng.integers(0, outputs, 9) if classes else rng.normal(size=9).astype("f4")
+    weight = np.array([1.0] * 7 + [0.5, 0.0], "f4")
+    batch = Batch(jnp.asarray(x), jnp.asarray(y), jnp.asarray(weight))
+    theta = jnp.asarray(rng.normal(size=outputs * (inputs + 2)), jnp.float32)
+
+    def outputs_of(theta: Array) -> Array:
+        w, b, c = jnp.split(theta, [outputs * inputs, outputs * (inputs + 1)])
+        return batch.x @ w.reshape(outputs, inputs).T + b + c
+
+    def loss(theta: Array) -> Array:
+        found = outputs_of(theta)
+        return objective.output_loss(found if classes else found[:, 0], batch)
+
+    padded = batch._replace(x=batch.x.at[8].set(jnp.inf))  # padding may hold anything
+    found = of_layer(objective, outputs_of(theta), padded)
+    np.testing.assert_allclose(found, jax.hessian(loss)(theta), rtol=1e-4, atol=1e-5)

@@ -5,9 +5,9 @@ import pytest
 
 from idiolect.core.errors import ConfigError
 from idiolect.data import from_arrays
-from idiolect.study.advice.contestants import L2, STEPS, Contestant, contestants
+from idiolect.study.advice.contestants import HALF, L2, STEPS, Contestant, contestants
 from idiolect.study.advice.draws import Draws, again
-from idiolect.study.advice.race import HALF, Field, Raced, field_of, race
+from idiolect.study.advice.race import Field, Raced, field_of, race
 from idiolect.study.run.rates import safe_rate
 from idiolect.study.run.rounds import looked_at
 
@@ -96,6 +96,25 @@ def test_it_ends_where_the_loss_no_longer_falls_but_not_before_the_round_in_whic
         one = replace(good, settings=({**good.settings[0], "rate": 1e-12},), settling=settling)
         race(field, one, lambda checks=checks: checks.append(True))
         assert len(checks) == looked_at(60).index(expected) + 1
+
+
+def test_it_ends_by_the_mean_over_the_divisions(field: Field) -> None:
+    good = contestants(("local",), field.draws.first, 0.1, 60)[0]
+    one, looks = replace(good, settings=({**good.settings[0], "rate": 0.3, L2: 0.2},)), looked_at(60)
+    losses = np.empty((len(looks), field.draws.count))
+    for draw, data in enumerate(field.draws.data):
+        rows = [data.stored("train").client(i) for i in range(3)]
+        for place, round in enumerate(looks):
+            losses[place, draw] = loss_of(
+                [descent(x, y, 0.3, 0.2, STEPS * round) for x, y in rows], data, "validation"
+            )[0]
+    best = np.minimum.accumulate(losses)
+    still = np.array([best[k].sum() >= 0.999 * best[k - 1].sum() for k in range(1, len(looks))])
+    ends = next(k + 1 for k in range(1, len(still)) if still[k - 1 : k + 1].all() and looks[k + 1] >= HALF)
+    assert ends + 1 < len(looks)
+    checks: list[bool] = []
+    race(field, one, lambda: checks.append(True))
+    assert len(checks) == ends + 1
 
 
 def test_what_the_check_raises_ends_the_race(field: Field) -> None:

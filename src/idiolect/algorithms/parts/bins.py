@@ -1,8 +1,8 @@
 """Bins of features by the quantiles of all clients' rows, found by sums of counts.
 
 The bits of a float32, read as a whole number, keep the order of the floats. Their first ones are a cell of the
-number line. Each round divides at most B cells per feature into 16; clients count their rows per cell, and the server
-keeps the cells that matter. After five rounds cells are as wide as one part in 131,072 of their numbers.
+number line. Each round divides at most B cells per feature into 8; clients count their rows per cell, and the server
+keeps the cells that matter. After seven rounds cells are as wide as one part in 131,072 of their numbers.
 """
 
 from typing import NamedTuple
@@ -12,11 +12,11 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Bool, Float, Int, UInt32
 
-ROUNDS = 5
+ROUNDS = 7
 """Rounds until the cells are as narrow as they become."""
 TILE = 256
 """Rows that are counted, divided into bins, or added to histograms at a time."""
-_FIRST, _MORE = 10, 4  # bits of the first round's cells, and those that each further round adds
+_FIRST, _MORE = 8, 3  # bits of the first round's cells, and those that each further round adds
 _NONE = np.uint32(0xFFFFFFFF)  # no cell
 _TOP = np.uint32(0x80000000)
 

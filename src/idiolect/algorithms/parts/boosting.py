@@ -94,18 +94,19 @@ def histograms(
     slot = jnp.full(nodes + 1, count, jnp.int32).at[at].set(jnp.arange(count, dtype=jnp.int32))
     slot = slot.at[nodes].set(count)[place]
     wanted = (slot < count) & jnp.any(sums != 0, axis=1)
-    (rows,) = jnp.nonzero(wanted, size=-(-n // TILE) * TILE, fill_value=n)
+    tile_rows = min(TILE, n)  # a small client has no more
+    (rows,) = jnp.nonzero(wanted, size=-(-n // tile_rows) * tile_rows, fill_value=n)
     sums = jnp.pad(sums, ((0, 0), (0, 1)))
     first = jnp.arange(features, dtype=jnp.int32) * (count * width)
 
     def add(tile: Array, total: Array) -> Array:
-        here = jax.lax.dynamic_slice_in_dim(rows, tile * TILE, TILE)
+        here = jax.lax.dynamic_slice_in_dim(rows, tile * tile_rows, tile_rows)
         inside, here = here < n, jnp.minimum(here, n - 1)
         within = jnp.where(inside, slot[here] * width, features * count * width)  # the end: dropped
         index = first[:, None] + within + bins[:, here].astype(jnp.int32)
-        return total.at[index].add(jnp.broadcast_to(sums[here], (features, TILE, 4)), mode="drop")
+        return total.at[index].add(jnp.broadcast_to(sums[here], (features, tile_rows, 4)), mode="drop")
 
-    tiles = (jnp.sum(wanted) + TILE - 1) // TILE
+    tiles = (jnp.sum(wanted) + tile_rows - 1) // tile_rows
     found = jax.lax.fori_loop(0, tiles, add, jnp.zeros((features * count * width, 4), sums.dtype))
     return jnp.moveaxis(found[:, :3].reshape(features, count, width, 3), 0, 1)
 

@@ -7,10 +7,13 @@ scales are. A message has P^2 + P + 1 numbers.
 from typing import NamedTuple
 
 import equinox as eqx
+import jax
 import jax.numpy as jnp
+import numpy as np
 from jax.flatten_util import ravel_pytree
 from jaxtyping import Array, Float
 
+from idiolect.client.objective import Batch, Objective
 from idiolect.core.tree import Params
 
 MOST = 2000
@@ -89,3 +92,37 @@ def inverse(curvature: Float[Array, "p p"]) -> Float[Array, "p p"]:
     values, vectors = jnp.linalg.eigh(symmetric * scale[:, None] * scale)
     kept = values > _FLAT * jnp.maximum(values[-1], 0)
     return scale[:, None] * ((vectors * jnp.where(kept, 1 / jnp.where(kept, values, 1), 0)) @ vectors.T) * scale
+
+
+def of_layer(objective: Objective, outputs: Float[Array, "b outputs"], batch: Batch) -> Float[Array, "q q"]:
+    """The curvature of a batch's summed loss in W, b and an own intercept c, of outputs o = W x + b + c.
+
+        H = sum_j A_j (x) (x_j, 1, 1)(x_j, 1, 1)^T,   A_j = d^2 loss(o_j, y_j) / d o^2
+
+    Rows and columns stand as W (row after row), b, c do: q = outputs * (features + 2). It is exact, since o is
+    linear in them, and takes a product of the features for each pair of outputs in the place of one for each
+    parameter.
+    """
+    count = outputs.shape[1]
+
+    def loss(o: Float[Array, "outputs"], y: Array, weight: Array) -> Float[Array, ""]:
+        one = Batch(None, y[None], weight[None], batch.outputs)
+        return objective.output_loss((o if objective.task == "classification" else o[0])[None], one)
+
+    each = jax.vmap(jax.hessian(loss))(outputs, batch.y, batch.weight)  # A_j
+    x = batch.x.reshape(len(batch.y), -1)
+    x = jnp.concatenate([x, jnp.ones_like(x[:, :1])], axis=1)
+    first, second = np.triu_indices(count)
+    width = x.shape[1]
+    # Rows of weight 0 may hold anything, and 0 * inf is NaN.
+    held = jnp.where(batch.weight[:, None] > 0, x, 0)
+    weighted = (each[:, first, second][:, :, None] * held[:, None, :]).reshape(len(held), -1)
+    products = (weighted.T @ held).reshape(len(first), width, width)
+    pair = np.zeros((count, count), int)
+    pair[first, second] = pair[second, first] = np.arange(len(first))
+    # Where W, b and c lie among the outputs' (features, 1).
+    of_output, of_feature = np.divmod(np.arange(count * width), width)
+    inside = of_feature < width - 1
+    order = np.concatenate([np.flatnonzero(inside), *[np.flatnonzero(~inside)] * 2])
+    a, i = of_output[order], of_feature[order]
+    return products[pair[a[:, None], a], i[:, None], i]

@@ -44,6 +44,9 @@ _FIXED: dict[str, Mapping[str, Any]] = {
 }
 _ROUNDS: Mapping[str, int] = {"fedavg-intercept": 14, "boosted-intercept": 400, "local-trees": 100}
 """The most rounds of methods with another kind of round: a Newton step, a pass over the rows, a tree."""
+_HALF: Mapping[str, int] = {"fedavg-intercept": 4}
+"""The round after which only the better half of a method's settings continues, where it is another than `HALF`."""
+HALF = 9
 _PASSES = ("boosted-intercept",)
 """Methods whose round is a pass over all rows: on large tables they have fewer of them, see `passes`."""
 _BY_ROWS = ("fedavg-intercept",)
@@ -68,6 +71,11 @@ def defaults(data: FederatedData, linear: bool) -> list[str]:
     return [name for name in found if name not in _OF_SMALL or (np.asarray(size) <= _OF_SMALL[name]).all()]
 
 
+def bins_of(rows: int) -> int:
+    """Bins of a feature for trees on so many rows: 64, and 32 where 64 would have fewer than a hundred rows each."""
+    return 32 if rows < 6_400 else 64
+
+
 def passes(most: int, cells: int) -> int:
     """The most passes over a table of so many cells, rows times features: `most`, down to three tenths of it."""
     return int(np.clip(most * 2e6 / max(cells, 1), most * 0.3, most))
@@ -78,7 +86,7 @@ class Contestant:
     """A method in the advice. kind: what a client gets: a model of its own rows only, the shared one, one of both.
 
     model: the named model that is scored. settings: `BUDGET` settings, hyper-parameters and `model.l2`. rounds: the
-    most that it runs; settling: those before which it is not stopped.
+    most that it runs; half: after which the worse half of the settings stops; settling: before which it runs on.
     """
 
     name: str
@@ -86,6 +94,7 @@ class Contestant:
     model: str
     settings: tuple[Mapping[str, Any], ...]
     rounds: int
+    half: int = HALF
     settling: int = 0
 
     @property
@@ -119,6 +128,8 @@ def contestant(name: str, data: FederatedData, rate: float, rounds: int) -> Cont
     fixed: dict[str, Any] = dict(_FIXED.get(name, {}))
     if name == "mocha":
         fixed["loss"] = "squared" if data.task == "regression" else "logistic"
+    if "bins" in known:
+        fixed["bins"] = bins_of(data.train.count)
     if "batch_size" in known:
         fixed["batch_size"] = whole_or_batch(int(data.train.sizes.max()))
     if "local_steps" in known:
@@ -129,7 +140,7 @@ def contestant(name: str, data: FederatedData, rate: float, rounds: int) -> Cont
     most = _ROUNDS.get(name, rounds)
     if name in _PASSES:
         most = passes(most, data.train.count * int(np.prod(data.feature_shape)))
-    return Contestant(name, kind, model, settings, most, cls.settling)
+    return Contestant(name, kind, model, settings, most, _HALF.get(name, HALF), cls.settling)
 
 
 def contestants(names: Sequence[str], data: FederatedData, rate: float, rounds: int) -> list[Contestant]:

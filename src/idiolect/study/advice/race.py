@@ -32,10 +32,8 @@ CHOSEN_BY: Mapping[str, str] = {"classification": "log-loss", "regression": "mse
 """The loss that chooses and decides. It is proper: accuracy says little where one label is rare."""
 
 
-HALF = 9
-"""The round after which the worse half of a division's settings stops."""
 PATIENCE = 2
-"""Evaluations in which no division's validation loss falls by the share `FALL`, after which a method stops."""
+"""Evaluations in which the mean validation loss does not fall by the share `FALL`, after which a method stops."""
 
 
 @dataclass(frozen=True)
@@ -107,9 +105,9 @@ def race(field: Field, contestant: Contestant, check: Callable[[], None] = lambd
     """Run every setting on every division; the evaluated round and the setting with the least validation loss stay.
 
     The rule is that of all contestants: training continues until validation loss no longer falls, as far as the
-    evaluated rounds show, and after round `HALF` only the better half of a division's settings continues (successive
-    halving). Test rows are predicted once, by the frozen choice. check: called at each evaluation; what it raises
-    ends the race.
+    evaluated rounds show, and after round `half` of the contestant only the better half of a division's settings
+    continues (successive halving). Test rows are predicted once, by the frozen choice. check: called at each
+    evaluation; what it raises ends the race.
     """
     draws, settings = field.draws, contestant.settings
     simulations = [_simulation(field, contestant, setting) for setting in settings]
@@ -141,7 +139,10 @@ def race(field: Field, contestant: Contestant, check: Callable[[], None] = lambd
             found.append(np.where(faults | ~np.isfinite(measured), np.inf, measured).reshape(part.shape))
         values, runs = np.concatenate(found, axis=1), np.concatenate(going, axis=1)
         places, least = values.argmin(axis=1), values.min(axis=1)
-        flat = flat + 1 if (least >= best * (1 - FALL)).all() else 0
+        # A division without a finite loss so far counts as one that does not fall.
+        known = np.isfinite(best)
+        falls = not known.any() or np.minimum(least, best)[known].sum() < best[known].sum() * (1 - FALL)
+        flat = 0 if falls else flat + 1
         better = (least < best) | (kept is None)
         setting = runs[np.arange(draws.count), places] % size
         chosen[better] = np.stack([setting, np.full_like(setting, round)], axis=1)[better]
@@ -151,9 +152,9 @@ def race(field: Field, contestant: Contestant, check: Callable[[], None] = lambd
             at = places % half % width + width * np.arange(draws.count)
             now = better & (places // half == k)
             kept = _kept(states[k] if kept is None else kept, states[k], jnp.asarray(at), jnp.asarray(now))
-        if flat >= PATIENCE and round >= max(HALF, contestant.settling):
+        if flat >= PATIENCE and round >= max(contestant.half, contestant.settling):
             break
-        if round >= HALF and len(going) > 1 and round < contestant.rounds:
+        if round >= contestant.half and len(going) > 1 and round < contestant.rounds:
             order = np.sort(np.argsort(values, axis=1, kind="stable")[:, :half], axis=1)
             places = np.argsort(np.concatenate([part.ravel() for part in going]))  # of each run in the joined states
             going = [np.take_along_axis(runs, order, axis=1)]
