@@ -117,7 +117,7 @@ def test_a_sites_configuration_is_not_made_of_itself(place, commandline, monkeyp
     class Kit:
         site, name, folder = Path("results"), "north", Path("results")
 
-    monkeypatch.setattr(site, "_kit", lambda folder: Kit)
+    monkeypatch.setattr(site, "site_kit", lambda folder: Kit)
     Path("results/site.toml").write_text("own")
     code, _, err = commandline("site", "init", "results", "--data", "results/site.toml")
     assert code == 1
