@@ -72,7 +72,7 @@ def test_nothing_but_the_log_is_written_at_a_site(both, model):
     before = {path for site in sites.values() for path in site.folder.rglob("*")}
     asked(hub, query, sites)
     new = {path.name for site in sites.values() for path in site.folder.rglob("*")} - {path.name for path in before}
-    assert new == {"sent.jsonl", "used.sqlite", "events.jsonl", ".events.jsonl.lock"}
+    assert new == {"sent.jsonl", "used.sqlite", "events.jsonl", ".events.jsonl.lock", ".sent.jsonl.lock"}
     (line,) = sites["west"].outbox.lines()
     assert (line["task"], sorted(line["header"])) == ("score", ["scores"])
     assert max(int(np.prod(shape)) for _, shape in line["vectors"].values()) <= 2  # sums, no row
