@@ -3,6 +3,7 @@
 `python -m tests.deploy.hub.liars` prints the table of docs/what-leaves.md.
 """
 
+import sys
 import tempfile
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
@@ -22,7 +23,7 @@ from tests.deploy.federation import experiment_of, hub_of, participation, scores
 SIZES = (275, 185, 80, 29)
 LIAR = "site-4"
 ROUNDS = 60
-OFF: Mapping[str, Any] = {"scale": None, "weight_cap": None, "most_rows": 2_000_000_000, "rollbacks": 0}
+OFF: Mapping[str, Any] = {"scale": None, "most_rows": 2_000_000_000, "rollbacks": 0}
 """A hub without a guard."""
 METHODS: Mapping[str, tuple[Mapping[str, Any], tuple[str, ...]]] = {
     "FedAvg": ({"name": "fedavg"}, ("global",)),

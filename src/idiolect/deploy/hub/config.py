@@ -10,7 +10,7 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError
 from idiolect.core.errors import ConfigError, StoreError, first_of
 from idiolect.core.files import atomic_write, json_of
 from idiolect.deploy.alerts import Alert
-from idiolect.deploy.hub.guard import GuardSettings
+from idiolect.deploy.hub.guard import FEWEST, GuardSettings
 from idiolect.deploy.kind import Kind
 from idiolect.deploy.terms import STUDY_ID
 
@@ -72,13 +72,18 @@ class HubConfig(BaseModel):
         return Kind.from_dict(self.kind)
 
     def check(self) -> None:
-        """Raise `ConfigError` if two sites have one name, or a round needs more answers than there are sites."""
+        """Raise `ConfigError` if two sites have one name, or there are too few sites for a round or for `robust`."""
         twice = [site for site in self.sites if self.sites.count(site) > 1]
         if twice:
             raise ConfigError(f"two sites are called '{twice[0]}'; give each its own name")
         if (self.quorum or 0) > len(self.present):
             raise ConfigError(
                 f"--quorum {self.quorum}: there are {len(self.present)} sites; a round needs at most all"
+            )
+        if self.guard.robust is not None and len(self.present) < FEWEST:
+            raise ConfigError(
+                f"guard.robust needs {FEWEST} sites, and there are {len(self.present)}: of two nobody knows which one is "
+                "wrong; remove guard.robust from hub.json"
             )
 
     def save(self, folder: Path) -> None:

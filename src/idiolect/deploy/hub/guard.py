@@ -17,6 +17,7 @@ from typing import Any
 import numpy as np
 from pydantic import BaseModel, ConfigDict, Field
 
+from idiolect.deploy.hub.robust import pulled
 from idiolect.deploy.messages import Message, Vectors
 
 WINDOW = 5
@@ -28,6 +29,9 @@ ABSENT = 1e6
 APART = 2.0
 """A site is suspected if it is so many times as far from the others as the median site is."""
 
+FEWEST = 3
+"""Of fewer messages nobody knows which one is wrong."""
+
 Numbers = dict[str, list[float]]
 
 
@@ -36,8 +40,9 @@ class GuardSettings(BaseModel):
 
     scale: largest size of a part, as a multiple of the reference, see `Scale`; None: no limit. floor: the smallest
     reference, as a share of the norm of what the site has received. clip: sizes above this multiple of the reference
-    are scaled down to it, see `Clip`; None: messages are not changed. most_rows: training rows that one site may
-    claim. weight_cap: largest share of all sites' rows that counts for one site, see `capped`; None: no cap.
+    are scaled down to it, see `Clip`; None: messages are not changed. robust: distance from the geometric
+    median, as a multiple of the median distance, beyond which an update has no influence, see `Pull`; None: updates
+    may be at any distance. most_rows: training rows that one site may claim. weight_cap: largest share of all sites' rows that counts for one site, see `capped`; 1: no cap.
     explode: a site's loss has exploded above this multiple of its loss at its first evaluation. rollbacks: most
     rollbacks of a run. checkpoints: good checkpoints that are kept.
     """
@@ -46,8 +51,9 @@ class GuardSettings(BaseModel):
     scale: float | None = Field(default=10.0, gt=1, allow_inf_nan=False)
     floor: float = Field(default=0.02, ge=0, le=1)
     clip: float | None = Field(default=None, gt=0, allow_inf_nan=False)
+    robust: float | None = Field(default=None, ge=1, allow_inf_nan=False)
     most_rows: int = Field(default=10_000_000, ge=1, le=2_000_000_000)
-    weight_cap: float | None = Field(default=0.5, gt=0, le=1)
+    weight_cap: float = Field(default=1.0, gt=0, le=1)
     explode: float = Field(default=3.0, gt=1, allow_inf_nan=False)
     rollbacks: int = Field(default=2, ge=0)
     checkpoints: int = Field(default=3, ge=1, le=8)
@@ -94,7 +100,8 @@ class Part:
 class RoundMessages:
     """One round's messages. rows: that count for each site, see `capped`; views: what each site has received.
 
-    parts: measured; refused: site -> why.
+    parts: measured; refused: site -> why; sent: as the sites sent them, before any rule; apart: site -> its distance
+    from the geometric median as a multiple of the median distance, where it had no influence, see `Pull`.
     """
 
     rows: Mapping[str, float]
@@ -102,6 +109,8 @@ class RoundMessages:
     messages: Mapping[str, Vectors]
     parts: Mapping[str, Part]
     refused: Mapping[str, str] = field(default_factory=dict[str, str])
+    sent: Mapping[str, Vectors] = field(default_factory=dict[str, Vectors])
+    apart: Mapping[str, float] = field(default_factory=dict[str, float])
 
     def leeway(self, site: str) -> float:
         """How much larger than the median site's a message may be: by its rows, if it has more of them."""
@@ -185,6 +194,48 @@ class Clip:
         return replace(received, messages=messages)
 
 
+@dataclass(frozen=True)
+class Pull:
+    """Limit updates to the median distance from their geometric median, see `robust.pulled`.
+
+    An update beyond `most` times the median distance becomes the median of the others. It has no influence, and its
+    site is noted as apart. Every site counts once for the median, whatever rows it claims. Each part of a message is
+    limited by itself, and only where it is an update of what the site has received: sums, histograms, control
+    variates and losses stay as they are, and so do the messages of fewer than `FEWEST` sites. Updates within the
+    median distance do not change by a bit.
+    """
+
+    most: float
+
+    def __call__(self, received: RoundMessages, past: Past) -> RoundMessages:
+        """See the class."""
+        del past
+        sites, apart = list(received.messages), dict[str, float]()
+        if len(sites) < FEWEST:
+            return received
+        messages = dict(received.messages)
+        for part in received.parts.values():
+            if not part.received:
+                continue
+            mixing, far = pulled(_gram(received.messages, received.views, part, sites), self.most)
+            for shares, ratio, site in zip(mixing, far.tolist(), sites, strict=True):
+                apart[site] = max(apart.get(site, 0.0), ratio)
+                if ratio > 1:
+                    messages[site] = {**messages[site], **_mixed(received, part, site, dict(zip(sites, shares)))}
+        noted = {site: round(ratio, 1) for site, ratio in apart.items() if ratio > self.most}
+        return replace(received, messages=messages, apart=noted)
+
+
+def _mixed(received: RoundMessages, part: Part, site: str, shares: Mapping[str, float]) -> Vectors:
+    """The leaves of a part of a site's message, with its update a mean of all updates with these shares."""
+    found = dict[str, np.ndarray]()
+    for leaf in part.leaves:
+        start = received.views[site][_received_as(leaf)].astype(np.float64)
+        update = sum(share * _row(received.messages, received.views, part, other, leaf) for other, share in shares.items())
+        found[leaf] = (start + np.reshape(update, start.shape)).astype(received.messages[site][leaf].dtype)
+    return found
+
+
 def _towards(received: RoundMessages, part: Part, site: str, leaf: str, share: float) -> np.ndarray:
     vector = received.messages[site][leaf]
     start = received.views[site][_received_as(leaf)] if part.received else np.zeros_like(vector)
@@ -206,13 +257,15 @@ class Guard:
             rules.append(Scale(settings.scale, settings.floor))
         if settings.clip is not None:
             rules.append(Clip(settings.clip, settings.floor))
+        if settings.robust is not None:
+            rules.append(Pull(settings.robust))
         return cls(rules, past)
 
     def judge(
         self, rows: Mapping[str, float], views: Mapping[str, Vectors], messages: Mapping[str, Vectors]
     ) -> RoundMessages:
         """Apply the rules to one round's messages, by site. The past does not change: a round may be repeated."""
-        received = RoundMessages(rows, views, messages, measured(views, messages))
+        received = RoundMessages(rows, views, messages, measured(views, messages), sent=messages)
         for rule in self.rules:
             received = rule(received, self.past)
         return received
@@ -291,10 +344,7 @@ def distances(received: RoundMessages) -> dict[str, float]:
         unit = _lower_median(part.sizes[site] for site in sites)
         if unit <= 0:
             continue
-        gram = np.zeros((len(sites), len(sites)))
-        for leaf in part.leaves:
-            rows = np.stack([_row(received, part, site, leaf) for site in sites])
-            gram += rows @ rows.T
+        gram = _gram(received.sent, received.views, part, sites)
         squares = np.maximum(gram.diagonal()[:, None] + gram.diagonal()[None] - 2 * gram, 0)
         for place, site in enumerate(sites):
             others = np.sqrt(np.delete(squares[place], place))
@@ -302,18 +352,31 @@ def distances(received: RoundMessages) -> dict[str, float]:
     return furthest
 
 
-def _row(received: RoundMessages, part: Part, site: str, leaf: str) -> np.ndarray:
-    vector = received.messages[site][leaf].astype(np.float64).reshape(-1)
-    return vector - received.views[site][_received_as(leaf)].reshape(-1) if part.received else vector
+def _gram(
+    messages: Mapping[str, Vectors], views: Mapping[str, Vectors], part: Part, sites: Sequence[str]
+) -> np.ndarray:
+    """The inner products of these sites' updates of a part, or of the parts themselves."""
+    gram = np.zeros((len(sites), len(sites)))
+    for leaf in part.leaves:
+        rows = np.stack([_row(messages, views, part, site, leaf) for site in sites])
+        gram += rows @ rows.T
+    return gram
 
 
-def capped(rows: Mapping[str, int], cap: float | None) -> dict[str, float]:
+def _row(
+    messages: Mapping[str, Vectors], views: Mapping[str, Vectors], part: Part, site: str, leaf: str
+) -> np.ndarray:
+    vector = messages[site][leaf].astype(np.float64).reshape(-1)
+    return vector - views[site][_received_as(leaf)].reshape(-1) if part.received else vector
+
+
+def capped(rows: Mapping[str, int], cap: float) -> dict[str, float]:
     """The rows that count for each site: at most `cap` of all that count.
 
-    The cap is the largest c with min(rows, c) <= cap * sum(min(rows, c)) for every site. With fewer than 1 / cap + 1
-    sites (two, by default) no weights have this property but equal ones, so rows count as they are.
+    The cap is the largest c with min(rows, c) <= cap * sum(min(rows, c)) for every site. With 1 / cap sites or fewer
+    all sites count the same. A cap of 1 changes nothing.
     """
-    if cap is None or len(rows) * cap <= 1:
+    if cap >= 1:
         return {site: float(count) for site, count in rows.items()}
     ordered = sorted(rows.values(), reverse=True)
     for above in range(len(ordered)):  # so many sites are capped

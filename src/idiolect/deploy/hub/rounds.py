@@ -98,6 +98,7 @@ class HubRun:
         self._join()
         self.server = self._server()
         self.serving(self.server)
+        self._note_capped()
         shared = self._begin()
         splits = tuple(s for s in self.cell.splits if self.server.simulation.data.split(s).count)
         schedule = Schedule(self.cell.rounds, self.cell.eval_every, self.cell.tail, splits)
@@ -129,6 +130,16 @@ class HubRun:
                 "part in the next run"
             )
         return before
+
+    def _note_capped(self) -> None:
+        """Log the sites whose rows count only in part."""
+        for site, rows in self.server.rows.items():
+            if rows < self.server.claimed[site]:
+                cap = self.config.guard.weight_cap
+                LOG.warning(
+                    "%s: of the %d training rows of site '%s', %.0f count (guard.weight_cap = %g)",
+                    *(self.run, self.server.claimed[site], site, rows, cap),
+                )
 
     def _serving(self, counts: Mapping[str, Counts]) -> HubServer:
         return HubServer(
@@ -290,6 +301,7 @@ class HubRun:
                 "missing": missing,
                 "sites": per_site(sent, got),
                 "refused": {**{site: why for site, why in self.lies.items() if site in missing}, **refused},
+                "apart": dict(received.apart),
                 "neighbours_missing": {site: one.missing for site, one in met.items() if one.missing},
                 **({"rows_changed": self._changed} if self._changed else {}),
                 "seconds": round_to_ms(seconds),
@@ -411,8 +423,17 @@ class HubRun:
             self.metrics,
             data.num_outputs,
             data.label_scale,
+            {number: self.roster.counts[self.roster.names[number]] for number in numbered},
+            refused=self._note_refused_scores,
         )
         self.evaluated(round, scores, self.server.diagnostics(shared), self.standing.seconds)
+
+    def _note_refused_scores(self, client: int, why: str) -> None:
+        """Log that a site's scores of the last evaluation do not count."""
+        LOG.warning(
+            "%s, after round %d: the scores of site '%s' do not count: %.300s",
+            *(self.run, self.standing.round, self.roster.names[client], why),
+        )
 
     def _check_scores(self, got: Replies, splits: Sequence[str]) -> None:
         """Raise `DivergedError` if the losses of most sites have exploded and a rollback may help."""

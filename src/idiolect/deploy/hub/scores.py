@@ -1,6 +1,6 @@
 """The scores over all sites, from the sums that each has sent."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import jax
@@ -15,6 +15,9 @@ from idiolect.metrics.base import Metric, OfSums
 from idiolect.runtime.evaluate import ClientScores, Measured, client_scores
 from idiolect.runtime.scoring import Pool, Values, over_all
 
+ROUNDING = 1e-6
+"""By so much a metric may be out of its bounds."""
+
 
 def pooled_scores(
     answers: Mapping[int, Message],
@@ -24,11 +27,13 @@ def pooled_scores(
     metrics: Sequence[Metric],
     outputs: int,
     scale: float = 1.0,
+    samples: Mapping[int, Mapping[str, int]] | None = None,
 ) -> list[ClientScores]:
     """Each named model's scores on each split. answers: client number -> its answer; the others have no score.
 
     outputs: of the model; scale: see `client_scores`. A metric that no sums give, such as AUROC, has each site's own
-    value, and none over all. Raises `DataError` for an answer that cannot be read.
+    value, and none over all. samples: client number -> split -> the samples that it joined with. Raises `DataError`
+    for an answer that cannot be read, that counts more samples, or whose metric is out of its bounds.
     """
     scored = {client: Scored.of(answer, "its scores") for client, answer in answers.items()}
     measured: dict[str, dict[str, Measured]] = {}
@@ -36,7 +41,13 @@ def pooled_scores(
         for split in splits:
             reported = {client: _reported(one, name, split, metrics) for client, one in scored.items()}
             reported = {client: value for client, value in reported.items() if value is not None}
-            pool = [_sums(answers[client].vectors, name, split, metrics, outputs) for client in reported]
+            for client, value in reported.items():
+                most = None if samples is None else samples.get(client, {}).get(split, 0)
+                _check_possible(value, f"of model '{name}' on the {split} split", metrics, most)
+            pool = [
+                _sums(answers[client].vectors, name, split, metrics, outputs, value.count)
+                for client, value in reported.items()
+            ]
             each = Values(
                 _column(clients, {client: value.loss for client, value in reported.items()}),
                 _column(clients, {client: value.count for client, value in reported.items()}).astype(np.int64),
@@ -56,20 +67,36 @@ def pooled_scores(
     return client_scores(measured, metrics, scale)
 
 
-def readable_scores(answers: Mapping[int, Message], *of: Any) -> list[ClientScores]:
-    """As `pooled_scores`, but an answer that cannot be read counts as none, and costs no other site its scores."""
+def readable_scores(
+    answers: Mapping[int, Message], *of: Any, refused: Callable[[int, str], object] = lambda *_: None
+) -> list[ClientScores]:
+    """As `pooled_scores`, but an answer that it refuses counts as none, and costs no other site its scores.
+
+    refused: called with the client number and the reason.
+    """
     try:
         return pooled_scores(answers, *of)
     except DataError:
-        return pooled_scores({client: a for client, a in answers.items() if _is_read({client: a}, *of)}, *of)
+        good = dict[int, Message]()
+        for client, answer in answers.items():
+            try:
+                pooled_scores({client: answer}, *of)
+            except DataError as error:
+                refused(client, str(error))
+            else:
+                good[client] = answer
+        return pooled_scores(good, *of)
 
 
-def _is_read(answers: Mapping[int, Message], *of: Any) -> bool:
-    try:
-        pooled_scores(answers, *of)
-    except DataError:
-        return False
-    return True
+def _check_possible(score: Score, where: str, metrics: Sequence[Metric], most: int | None) -> None:
+    """Raise `DataError` for more samples than `most`, or a metric out of its bounds."""
+    if most is not None and score.count > most:
+        raise DataError(f"its scores {where} count {score.count:,} samples; it joined with {most:,}")
+    for metric in metrics:
+        top, bottom = score.values[metric.name]
+        least, largest = (bound / metric.unit for bound in metric.bounds)
+        if bottom < 0 or (bottom > 0 and not least - ROUNDING <= top / bottom <= largest + ROUNDING):
+            raise DataError(f"its {metric.name} {where} is {top:g} / {bottom:g}, which is out of bounds")
 
 
 def _reported(scored: Scored, name: str, split: str, metrics: Sequence[Metric]) -> Score | None:
@@ -93,8 +120,13 @@ def _quotient(clients: int, reported: Mapping[int, Score], metric: Metric, part:
     return _column(clients, {client: value.values[metric.name][part] for client, value in reported.items()})
 
 
-def _sums(vectors: Vectors, name: str, split: str, metrics: Sequence[Metric], outputs: int) -> dict[str, Any]:
-    """The sums of each metric that a site has sent, in the structure that the metric gives them."""
+def _sums(
+    vectors: Vectors, name: str, split: str, metrics: Sequence[Metric], outputs: int, count: int
+) -> dict[str, Any]:
+    """The sums of each metric over `count` samples that a site has sent, in the structure that the metric gives them.
+
+    Raises `DataError` for other shapes, and for a number of samples that is negative or more than all.
+    """
     found: dict[str, Any] = {}
     start = f"{name}/{split}/"
     given = {key.removeprefix(start): vector for key, vector in vectors.items() if key.startswith(start)}
@@ -103,6 +135,7 @@ def _sums(vectors: Vectors, name: str, split: str, metrics: Sequence[Metric], ou
             continue
         label = jnp.zeros((), jnp.int32 if metric.task == "classification" else jnp.float32)
         like = jax.eval_shape(metric.sample, jax.ShapeDtypeStruct((outputs,), jnp.float32), label)
+        counts = jax.tree.map(lambda leaf: leaf.dtype == bool, like)
         like = jax.tree.map(lambda leaf: leaf.update(dtype=jnp.int32) if leaf.dtype == bool else leaf, like)
         own = {
             "value" if key == metric.name else key.removeprefix(f"{metric.name}/"): vector
@@ -110,5 +143,11 @@ def _sums(vectors: Vectors, name: str, split: str, metrics: Sequence[Metric], ou
             if key == metric.name or key.startswith(f"{metric.name}/")
         }
         if own:
-            found[metric.name] = restored(own, like, f"its sums of {metric.name}")
+            sums = found[metric.name] = restored(own, like, f"its sums of {metric.name}")
+            for is_count, leaf in zip(jax.tree.leaves(counts), jax.tree.leaves(sums), strict=True):
+                if is_count and np.any((np.asarray(leaf) < 0) | (np.asarray(leaf) > count)):
+                    raise DataError(
+                        f"its sums of {metric.name} of model '{name}' on the {split} split are no numbers of samples "
+                        f"between 0 and {count:,}"
+                    )
     return found

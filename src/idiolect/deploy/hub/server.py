@@ -94,10 +94,10 @@ class HubServer:
     """One run at a hub.
 
     data: the federation as it knows it, see `unseen_data`; cap: the largest share of the rows that counts for one
-    site, see `guard.capped`; None: no cap.
+    site, see `guard.capped`; 1: no cap.
     """
 
-    def __init__(self, cell: Cell, method: Method, seed: int, data: FederatedData, cap: float | None = None) -> None:
+    def __init__(self, cell: Cell, method: Method, seed: int, data: FederatedData, cap: float = 1.0) -> None:
         check_runs_at_sites(cell, method)
         bench = Workbench(data=data)
         problem = bench.problem(cell, data, seed)
