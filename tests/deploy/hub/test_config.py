@@ -87,12 +87,21 @@ def test_a_file_edited_by_hand_is_checked_too(tmp_path, quorum, left, message):
         HubConfig.load(tmp_path)
 
 
+def test_a_robust_rule_needs_three_sites(tmp_path):
+    config = HubConfig(experiment={}, kind=None, sites=("a", "b"), guard={"robust": 3.0})
+    with pytest.raises(ConfigError, match=r"guard\.robust needs 3 sites, and there are 2.*remove guard\.robust"):
+        config.save(tmp_path)
+    assert not list(tmp_path.iterdir())
+    HubConfig(experiment={}, kind=None, sites=("a", "b", "c"), guard={"robust": 3.0}).save(tmp_path)
+
+
 GUARD = {
     "scale": 10.0,
     "floor": 0.02,
     "clip": None,
     "most_rows": 10_000_000,
-    "weight_cap": 0.5,
+    "robust": None,
+    "weight_cap": 1.0,
     "explode": 3.0,
     "rollbacks": 2,
     "checkpoints": 3,

@@ -72,6 +72,45 @@ def test_clipped_messages_keep_their_direction():
     assert received.messages["a"]["w"].tolist() == [4.0, 4.0]
 
 
+NEAR = {"a": [1.0, 0.0], "b": [1.0, 0.2], "c": [0.9, 0.0], "d": [1.1, 0.1]}
+
+
+def test_the_robust_rule_takes_the_influence_from_what_is_apart():
+    received = judged({**NEAR, "d": [-1.0, 0.0]}, robust=3.0)[1]
+    assert not received.refused
+    assert {*received.apart} == {"d"}
+    assert received.apart["d"] > 3
+    centre = received.messages["d"]["w"] - VIEW["view/w"]
+    np.testing.assert_allclose(centre, [1.0, 0.0], atol=0.1)  # the median of the others
+    assert "d" in {**judged({**NEAR, "d": [-1.0, 0.0]}, robust=3.0)[1].messages}
+
+
+def test_the_robust_rule_leaves_messages_within_the_median_distance_bit_for_bit():
+    guard, received = judged(NEAR, robust=3.0)
+    before = {site: (VIEW["view/w"] + np.array(u)).astype("f4").tobytes() for site, u in NEAR.items()}
+    same = [site for site in NEAR if received.messages[site]["w"].tobytes() == before[site]]
+    assert len(same) == 2  # the lower median of four distances
+    assert received.sent["a"]["w"].tobytes() == before["a"]
+    assert judged(NEAR)[1].messages["a"]["w"].tobytes() == before["a"]  # not without the rule
+    assert all(site in received.messages for site in NEAR)
+    guard.note(received)
+    assert guard.suspects() == []
+
+
+def test_the_robust_rule_leaves_two_messages_and_what_is_no_update():
+    assert not judged({"a": [1.0, 0.0], "b": [-1.0, 0.0]}, robust=3.0)[1].apart
+    guard = Guard.of(GuardSettings(robust=3.0), Past())
+    sums = {site: {"count": np.array([size, size], "f4")} for site, size in zip("abcd", (1, 2, 3, 9), strict=True)}
+    received = guard.judge(dict.fromkeys("abcd", 1.0), dict.fromkeys("abcd", VIEW), sums)
+    assert all(received.messages[site] is sums[site] for site in "abcd")
+
+
+def test_whom_to_suspect_is_judged_by_what_was_sent():
+    guard, received = judged({**NEAR, "d": [-4.0, 0.0]}, robust=3.0)
+    guard.note(received)
+    assert guard.suspects() == ["d"]
+
+
 def test_the_site_that_stands_apart_is_suspected():
     guard, received = judged({"a": [1.0, 0.0], "b": [1.0, 0.2], "c": [0.9, 0.0], "d": [-4.0, 0.0]})
     guard.note(received)
@@ -88,8 +127,9 @@ def test_the_site_that_stands_apart_is_suspected():
         ([275, 185, 80, 29], 0.5, [275, 185, 80, 29]),
         ([275, 185, 80, 10**9], 0.5, [275, 185, 80, 540]),
         ([10, 10**6, 10**9], 0.4, [10, 20, 20]),
-        ([275, 29], 0.5, [275, 29]),
-        ([1, 10**9], None, [1, 10**9]),
+        ([275, 185, 80, 10**9], 0.25, [80, 80, 80, 80]),
+        ([275, 29], 0.5, [29, 29]),
+        ([1, 10**9], 1.0, [1, 10**9]),
     ],
 )
 def test_capped_rows_are_at_most_the_share(rows, cap, expected):

@@ -1,4 +1,4 @@
-"""The geometric median by inner products, against ByzFL's values, and messages pulled towards it."""
+"""The geometric median by inner products, against ByzFL's values, and messages limited by it."""
 
 import numpy as np
 import pytest
@@ -32,14 +32,29 @@ def test_fewer_than_half_cannot_move_the_median_beyond_the_others(lie):
     assert np.linalg.norm(median_shares(rows @ rows.T) @ rows - ROWS[:5].mean(0)) < 3 * honest
 
 
-@pytest.mark.parametrize("most", [0.0, 0.5, 1.0, 3.0])
-def test_messages_are_pulled_to_the_distance_and_others_stay(most):
+@pytest.mark.parametrize(("most", "apart"), [(1.0, 2), (3.0, 2), (1e6, 0)])
+def test_far_messages_become_the_median_of_the_others_and_none_is_further_than_the_unit(most, apart):
     mixing, ratios = pulled(ROWS @ ROWS.T, most)
-    after = np.linalg.norm(mixing @ ROWS - MEDIAN, axis=1)
-    unit = np.sort(np.linalg.norm(ROWS - MEDIAN, axis=1))[3]
-    np.testing.assert_allclose(after, np.minimum(ratios, most) * unit, atol=1e-6)
-    for place in np.flatnonzero(ratios <= most):
-        assert mixing[place].tolist() == np.eye(7)[place].tolist()
+    if most == 1.0:
+        assert (ratios <= 1).sum() >= 4  # half of all are never left out
+        return
+    near = ROWS[ratios <= most]
+    assert len(near) == 7 - apart
+    median = median_shares(near @ near.T) @ near
+    far = np.linalg.norm(ROWS - median, axis=1)
+    unit = np.sort(far)[3]
+    np.testing.assert_allclose(ratios, far / unit, rtol=1e-6)
+    expected = np.where(ratios > most, 0.0, np.minimum(ratios, 1)) * unit
+    np.testing.assert_allclose(np.linalg.norm(mixing @ ROWS - median, axis=1), expected, atol=1e-6)
+    np.testing.assert_array_equal(mixing[ratios <= 1], np.eye(7)[ratios <= 1])
+
+
+@pytest.mark.parametrize("lie", [10.0, 1e6, 1e30])
+def test_a_lie_that_is_far_moves_no_message_at_all(lie):
+    rows = np.vstack([ROWS[:5], [[lie] * 3]])
+    without = np.vstack([ROWS[:5], [[-7 * lie] * 3]])
+    one, other = (pulled(r @ r.T, 3.0)[0] @ r for r in (rows, without))
+    np.testing.assert_allclose(one, other, atol=1e-6)
 
 
 def test_equal_messages_and_what_only_one_site_trains_are_not_pulled():

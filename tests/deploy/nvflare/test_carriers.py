@@ -25,6 +25,7 @@ from idiolect.deploy.nvflare.carriers import (
     packed_once,
     reason,
 )
+from idiolect.deploy.nvflare.limits import TooLarge
 from idiolect.deploy.transport import Inbox
 
 
@@ -214,6 +215,28 @@ def test_who_does_not_answer_is_missing_in_one_line() -> None:
         "error": "another schema",
         "unknown": "is not in this job",
     }
+
+
+def test_the_limit_of_an_answer_reaches_the_engine_and_who_exceeds_it_is_missing_at_once() -> None:
+    class Counting:
+        """In place of `limits.Meter`: it says at once that one site sends too much."""
+
+        def __init__(self) -> None:
+            self.begun = list[tuple[set[str], int]]()
+
+        def begin(self, sites: Any, most: int, over: Callable[[str, TooLarge], None]) -> None:
+            self.begun.append(({*sites}, most))
+            over("large", TooLarge(most))
+
+    meter: Any = Counting()
+    hub = CollabHub(Fake({"good": doubled, "large": lambda *_: None}), meter)
+    hub.bound(77)
+    start = time.monotonic()
+    got = hub.call(0, {"good": to("good"), "large": to("large")}, deadline=60)
+    assert time.monotonic() - start < 30
+    assert meter.begun == [({"good", "large"}, 77)]
+    assert {*got.replies} == {"good"}
+    assert got.missing == {"large": "sent more than 77 bytes, the most that this answer can have; it was cut off"}
 
 
 def test_an_aborted_job_is_an_error_and_no_round_without_answers() -> None:

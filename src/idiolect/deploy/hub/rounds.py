@@ -174,8 +174,8 @@ class HubRun:
         return self.study.terms(self.run, self.kind.to_dict())
 
     def _members(self) -> list[str]:
-        """The sites of the run that have not left."""
-        return [site for site in self.config.present if site in self.roster.counts]
+        """The sites of the run that have not left, and claim no more rows than they may."""
+        return [site for site in self.config.present if site in self.roster.counts and site not in self.lies]
 
     def _join(self) -> None:
         """Learn every site's counts; a site that is absent but has joined before keeps its own.
@@ -194,7 +194,9 @@ class HubRun:
                 joined = joined_of(got.replies[site])
                 why = too_many(joined.samples, self.config.guard)
                 if why:
-                    missing[site] = self.lies[site] = why
+                    # It keeps its place, as the study that the others have approved names so many clients.
+                    missing[site] = self.lies[site] = self.standing.out[site] = why
+                    self.roster.counts.setdefault(site, {split: min(n, 1) for split, n in counts.items()})
                     continue
                 self.roster.join(site, joined.samples)
                 self._note_rows(site, joined.rows)
@@ -206,7 +208,8 @@ class HubRun:
             raise QuorumError(
                 f"{self.run}: not all sites have joined ({reasons}); start them, or take them out of the hub"
             )
-        Replies(dict.fromkeys(self.roster.counts, Message()), missing).require(
+        joined = [site for site in self.roster.counts if site not in self.lies]
+        Replies(dict.fromkeys(joined, Message()), missing).require(
             self.config.needed(len(wanted)), f"{self.run}: joining"
         )
         # Numbers stay: the sites of a run that has begun keep their places, whoever has joined or left since.

@@ -22,6 +22,7 @@ from idiolect.deploy.site.child import Child, Handle
 from idiolect.deploy.site.config import SiteConfig
 from idiolect.deploy.site.floors import Floors, is_refusal
 from idiolect.deploy.site.monitor import answered
+from idiolect.deploy.site.neighbours import fitting
 from idiolect.deploy.site.outbox import Outbox
 from idiolect.deploy.site.refusals import RefusalLog
 from idiolect.deploy.site.rows import Rows
@@ -208,7 +209,7 @@ class Site:
         got = call.peer.exchange(round, dict.fromkeys(neighbours, letter), deadline=deadline)
         seconds = time.monotonic() - begun
         moved = sum(reply.size for reply in got.replies.values()), letter.size * len(neighbours)
-        replies, refused = _fitting(got.replies, letter)
+        replies, refused = fitting(got.replies, letter.vectors)
         for name in [*replies]:
             try:
                 self.floors.check_values(self.config.name, replies[name].vectors, f"the message of '{name}'")
@@ -321,20 +322,6 @@ class _Call:
     def place(self) -> Place:
         """The site's place."""
         return self.request.its_place
-
-
-def _fitting(replies: Mapping[str, Message], own: Message) -> tuple[dict[str, Message], dict[str, str]]:
-    """(the neighbours' messages that have the shapes of the own one and are finite, why the others are left out)."""
-    good, refused = dict[str, Message](), dict[str, str]()
-    expected = {name: (vector.shape, vector.dtype) for name, vector in own.vectors.items()}
-    for name, reply in replies.items():
-        if {leaf: (vector.shape, vector.dtype) for leaf, vector in reply.vectors.items()} != expected:
-            refused[name] = "its message has other shapes"
-        elif not all(bool(np.isfinite(v).all()) for v in reply.vectors.values() if v.dtype.kind == "f"):
-            refused[name] = "its message holds NaN or infinity"
-        else:
-            good[name] = reply
-    return good, refused
 
 
 def _place(part: str, leaf: str) -> str:
