@@ -10,6 +10,7 @@ from functools import cache
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
+import numpy as np
 import pytest
 
 from idiolect.deploy.hub.run import run_hub
@@ -158,7 +159,7 @@ def test_scores_count_no_more_samples_than_the_site_joined_with(
         if task != "evaluate":
             return honest
         if field == "sums":
-            return Message(honest.header, {name: vector + 10**6 for name, vector in honest.vectors.items()})
+            return Message(honest.header, {n: np.asarray(v + 10**6, v.dtype) for n, v in honest.vectors.items()})
         scores = honest.header["scores"]
         large = {m: {s: {**one, "count": 10**6} for s, one in by.items()} for m, by in scores.items()}
         return Message({"scores": large}, honest.vectors)

@@ -82,8 +82,8 @@ class HubConfig(BaseModel):
             )
         if self.guard.robust is not None and len(self.present) < FEWEST:
             raise ConfigError(
-                f"guard.robust needs {FEWEST} sites, and there are {len(self.present)}: of two nobody knows which one is "
-                "wrong; remove guard.robust from hub.json"
+                f"guard.robust needs {FEWEST} sites, and there are {len(self.present)}: of two nobody knows which "
+                "one is wrong; remove guard.robust from hub.json"
             )
 
     def save(self, folder: Path) -> None:

@@ -42,7 +42,8 @@ class GuardSettings(BaseModel):
     reference, as a share of the norm of what the site has received. clip: sizes above this multiple of the reference
     are scaled down to it, see `Clip`; None: messages are not changed. robust: distance from the geometric
     median, as a multiple of the median distance, beyond which an update has no influence, see `Pull`; None: updates
-    may be at any distance. most_rows: training rows that one site may claim. weight_cap: largest share of all sites' rows that counts for one site, see `capped`; 1: no cap.
+    may be at any distance. most_rows: training rows that one site may claim. weight_cap: largest share of all sites'
+    rows that counts for one site, see `capped`; 1: no cap.
     explode: a site's loss has exploded above this multiple of its loss at its first evaluation. rollbacks: most
     rollbacks of a run. checkpoints: good checkpoints that are kept.
     """
@@ -221,7 +222,10 @@ class Pull:
             for shares, ratio, site in zip(mixing, far.tolist(), sites, strict=True):
                 apart[site] = max(apart.get(site, 0.0), ratio)
                 if ratio > 1:
-                    messages[site] = {**messages[site], **_mixed(received, part, site, dict(zip(sites, shares)))}
+                    messages[site] = {
+                        **messages[site],
+                        **_mixed(received, part, site, dict(zip(sites, shares.tolist(), strict=True))),
+                    }
         noted = {site: round(ratio, 1) for site, ratio in apart.items() if ratio > self.most}
         return replace(received, messages=messages, apart=noted)
 
@@ -231,7 +235,9 @@ def _mixed(received: RoundMessages, part: Part, site: str, shares: Mapping[str, 
     found = dict[str, np.ndarray]()
     for leaf in part.leaves:
         start = received.views[site][_received_as(leaf)].astype(np.float64)
-        update = sum(share * _row(received.messages, received.views, part, other, leaf) for other, share in shares.items())
+        update = sum(
+            share * _row(received.messages, received.views, part, other, leaf) for other, share in shares.items()
+        )
         found[leaf] = (start + np.reshape(update, start.shape)).astype(received.messages[site][leaf].dtype)
     return found
 

@@ -5,9 +5,9 @@ messages as long as fewer than half of all are lies, whatever these hold: each m
 however far away it is. Weiszfeld's steps find it: z <- sum(x_i / r_i) / sum(1 / r_i), r_i = |x_i - z|. So z is a mean
 of the messages with some shares, and their matrix of inner products is all that is needed.
 
-Source: Pillutla, Kakade, Harchaoui, "Robust Aggregation for Federated Learning", IEEE TSP 2022, for the median. Messages
-are pulled towards it as Karimireddy, He, Jaggi, "Learning from History for Byzantine Robust Optimization", ICML 2021,
-Algorithm 2, clip around a centre; here the radius is the median distance, and what is far beyond it has no influence.
+Source: Pillutla, Kakade, Harchaoui, "Robust Aggregation for Federated Learning", IEEE TSP 2022, for the median.
+Messages are pulled towards it as Karimireddy, He, Jaggi, "Learning from History", ICML 2021, Algorithm 2, clip
+around a centre; here the radius is the median distance, and what is far beyond it has no influence.
 """
 
 import numpy as np

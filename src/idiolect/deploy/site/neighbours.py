@@ -1,4 +1,4 @@
-"""Which of its neighbours' messages a site uses: those with the shapes of its own, finite, and within scale.
+"""Check the messages of neighbours: shapes, finite values, and scale.
 
 This module imports no JAX: it runs in the process that talks to the network.
 """

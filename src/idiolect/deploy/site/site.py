@@ -6,7 +6,7 @@ This module imports no JAX: it runs in the process that talks to the network, an
 import os
 import shutil
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
