@@ -128,8 +128,9 @@ WITHIN: Mapping[str, Lie] = {
 class Ended:
     """A run's end. accuracy: model -> test accuracy of the three honest sites in %, at the last evaluation.
 
-    named: rounds whose line names the liar as missing, refused or left out; apart: rounds in which its
-    update had no influence; others: honest sites that were missing in any round; rolled: (from, to, without) of each rollback; error: its.
+    named: rounds whose line names the liar as missing, refused or left out; apart: rounds in which its update had
+    no influence; others: honest sites that were missing in any round; rolled: (from, to, without) of each rollback;
+    error: its.
     """
 
     accuracy: Mapping[str, float]
