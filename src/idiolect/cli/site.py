@@ -275,12 +275,12 @@ def summary(kit_folder: KitFolder, as_json: Json = False) -> None:
     with loading():
         from idiolect.deploy.schema.summary import listing
         from idiolect.deploy.site.config import SiteConfig
-        from idiolect.deploy.site.data import own_summary
+        from idiolect.deploy.site.data import own_names, own_summary
         from idiolect.deploy.site.trainer import own_of
     kit = site_kit(kit_folder)
     config = SiteConfig.load(kit.site)
     own = own_of({"folder": str(kit.site), "data": config.data, "name": config.name})
-    lines, allowed = list(listing(own_summary(own, {}, config.floors.count))), config.allow.summaries
+    lines, allowed = list(listing(own_summary(own, own_names(own), config.floors.count))), config.allow.summaries
     refusal = "the site does not allow it to be sent: 'idiolect site init' with --allow-summaries does"
     print_outcome({"allowed": allowed, "summary": lines}, lines if allowed else [*lines, refusal], as_json)
 

@@ -199,13 +199,18 @@ def own_summary(settings: OwnData, asked: Mapping[str, Any], rarest: int) -> Tab
     )
 
 
+def own_names(settings: OwnData) -> dict[str, str]:
+    """The site's own name of the label, for a summary that its administrator reads before a hub has asked."""
+    return {} if settings.label is None else {"label": settings.label}
+
+
 def described(settings: OwnData, rarest: int) -> str:
     """What a site's data are, for its administrator: rows of each split, and classes. Raises as `own_data`.
 
     A table without a schema's file is read as for a summary: the schema is to be agreed on.
     """
     if settings.table is not None and settings.schema is None:
-        summary = own_summary(settings, {}, rarest)
+        summary = own_summary(settings, own_names(settings), rarest)
         classes = f", classes {', '.join(summary.label.classes)}" if summary.label.classes else ""
         columns = f"{len(summary.columns)} columns in addition to the label '{summary.label.name}'{classes}"
         return f"{summary.rows} training rows, {columns}; the schema is to be agreed on"
