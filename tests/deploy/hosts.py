@@ -7,7 +7,6 @@ memory stick is at /mnt/stick on all of them.
 """
 
 import os
-import pty
 import shlex
 import shutil
 import signal
@@ -15,13 +14,15 @@ import subprocess
 import sys
 import threading
 import time
-from collections.abc import Generator, Iterator, Mapping, Sequence
+from collections.abc import Generator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 
 ROOT = Path(__file__).parents[2]
 HUB, PORT = "192.0.2.1", 8002
 HUB6 = "2001:db8::1"
+BEHIND, PROXY_PORT = "198.51.100.1", 3128
+"""The address and port of a proxy, for a site that reaches nothing else."""
 _END = "__end_of_command__"
 
 
@@ -63,14 +64,28 @@ class Host:
 
     def _inside(self, script: str) -> list[str]:
         """A command line that runs a script on this machine."""
-        own = f"mount --make-rprivate / && mount -t tmpfs none /srv && mount -t tmpfs none /mnt && mkdir /srv/idiolect /mnt/stick"
-        own += f" && mount --bind {self.folder} /srv/idiolect && mount --bind {self._stick} /mnt/stick"
-        own += f" && mount --bind {self._own / 'hosts'} /etc/hosts && hostname {self.name} && cd /srv/idiolect && {script}"
+        steps = [
+            "mount --make-rprivate /",
+            "mount -t tmpfs none /srv",
+            "mount -t tmpfs none /mnt",
+            "mkdir /srv/idiolect /mnt/stick",
+            f"mount --bind {self.folder} /srv/idiolect",
+            f"mount --bind {self._stick} /mnt/stick",
+            f"mount --bind {self._own / 'hosts'} /etc/hosts",
+            f"hostname {self.name}",
+            "cd /srv/idiolect",
+            script,
+        ]
+        own = " && ".join(steps)
         return ["ip", "netns", "exec", self.namespace, "unshare", "--mount", "--uts", "sh", "-c", own]
 
     def _environment(self) -> dict[str, str]:
         kept = {key: value for key, value in os.environ.items() if "proxy" not in key.lower()}
-        paths = {"PATH": f"{self._path}:{kept['PATH']}", "PYTHONPATH": str(ROOT / "src"), "HOME": "/srv/idiolect/home"}
+        paths = {
+            "PATH": f"{self._path}:{kept['PATH']}",
+            "PYTHONPATH": str(ROOT / "src"),
+            "HOME": "/srv/idiolect/home",
+        }
         return {**kept, **paths, "COLUMNS": "200", "IDIOLECT_CACHE": "/srv/idiolect/home"}
 
     def run(self, command: str, answer: str = "", limit: float = 300) -> tuple[int, str]:
@@ -119,7 +134,9 @@ class Host:
         while text not in (printed := out.read_text()):
             (process,) = [one for one, path in self.started if path == out]
             if process.poll() is not None and text not in out.read_text():
-                raise AssertionError(f"{self.name}: ended with {process.returncode} before {text!r}:\n{out.read_text()}")
+                raise AssertionError(
+                    f"{self.name}: ended with {process.returncode} before {text!r}:\n{out.read_text()}"
+                )
             if time.monotonic() > end:
                 raise AssertionError(f"{self.name}: no {text!r} within {limit:.0f} s in\n{printed}")
             time.sleep(0.2)
@@ -141,7 +158,11 @@ class Host:
         for family, part in zip(("ipv4", "ipv6"), text.split("===\n"), strict=True):
             for line in part.splitlines()[1:]:
                 address, port = line.split()[1].split(":")
-                loopback = address in ("0100007F", "00000000000000000000000001000000", "0000000000000000FFFF00000100007F")
+                loopback = address in (
+                    "0100007F",
+                    "00000000000000000000000001000000",
+                    "0000000000000000FFFF00000100007F",
+                )
                 if line.split()[3] == "0A" and not loopback:
                     found.add((family, int(port, 16)))
         return found
@@ -151,7 +172,9 @@ class Host:
         self._shell.kill()
         self._shell.wait()
         for _ in range(20):
-            pids = subprocess.run(["ip", "netns", "pids", self.namespace], capture_output=True, text=True).stdout.split()
+            pids = subprocess.run(
+                ["ip", "netns", "pids", self.namespace], capture_output=True, text=True
+            ).stdout.split()
             for pid in pids:
                 try:
                     os.kill(int(pid), signal.SIGKILL)
@@ -189,12 +212,13 @@ def hosts(
     sites: Sequence[str],
     offline: Sequence[str] = (),
     *,
-    families: Sequence[int] = (4, 6),
-    only_hub_port: bool = True,
+    families: Mapping[str, Sequence[int]] | None = None,
+    through: Mapping[str, str] | None = None,
 ) -> Generator[dict[str, Host]]:
     """The machines `hub`, these sites and offline ones, as `Host`s by name; afterwards nothing of them is left.
 
-    families: 4 and 6 for IPv4 and IPv6. only_hub_port: False leaves the routes open, for tests that set their own.
+    families: 4 and 6 for IPv4 and IPv6, of a site (default: both). through: site -> another one, by which alone it
+    reaches anything: a proxy at port 3128 of its address in `BEHIND`.
     """
     tag = f"i{os.getpid() % 100000}"
     names = ["hub", *sites, *offline]
@@ -207,10 +231,12 @@ def hosts(
             _ip("netns", "add", space)
             _ip("link", "set", "lo", "up", inside=space)
         for number, site in enumerate(sites):
-            _connect(tag, number, spaces["hub"], spaces[site], families)
-        if only_hub_port:
-            for name in names:
-                _only_hub_port(spaces[name], "sport" if name == "hub" else "dport")
+            if site in (through or {}):
+                _connect_proxy(tag, spaces[(through or {})[site]], spaces[site])
+            else:
+                _connect(tag, number, spaces["hub"], spaces[site], (families or {}).get(site, (4, 6)))
+        for name in {*names} - {*(through or {}).values()}:
+            _only_from_or_to(spaces[name], *_allowed(name, through or {}))
         for name in names:
             machines[name] = Host(spaces[name], name, folder / name, stick, path)
         yield machines
@@ -240,9 +266,22 @@ def _connect(tag: str, number: int, hub: str, site: str, families: Sequence[int]
         _ip(kind, "route", "add", mine, "dev", theirs, "src", its, inside=site)
 
 
-def _only_hub_port(space: str, port: str) -> None:
-    """Route TCP from (sport) or to (dport) the hub's port, and nothing else."""
+def _connect_proxy(tag: str, proxy: str, site: str) -> None:
+    ours, theirs = f"{tag}p", f"{tag}b"
+    _ip("link", "add", ours, "netns", proxy, "type", "veth", "peer", "name", theirs, "netns", site)
+    for space, name, own in ((proxy, ours, BEHIND), (site, theirs, "198.51.100.2")):
+        _ip("addr", "add", f"{own}/24", "dev", name, inside=space)
+        _ip("link", "set", name, "up", inside=space)
+
+
+def _allowed(name: str, through: Mapping[str, str]) -> tuple[str, int]:
+    return ("sport", PORT) if name == "hub" else ("dport", PROXY_PORT if name in through else PORT)
+
+
+def _only_from_or_to(space: str, end: str, port: int) -> None:
+    """Route TCP from (sport) or to (dport) a port, and nothing else."""
     subprocess.run(["ip", "netns", "exec", space, "sh", "-c", "echo 0 > /proc/sys/net/ipv4/ip_forward"], check=True)
     for kind in ("-4", "-6"):
-        _ip(kind, "rule", "add", "pref", "100", "iif", "lo", "ipproto", "tcp", port, str(PORT), "lookup", "main", inside=space)
+        rule = ["pref", "100", "iif", "lo", "ipproto", "tcp", end, str(port), "lookup", "main"]
+        _ip(kind, "rule", "add", *rule, inside=space)
         _ip(kind, "rule", "del", "pref", "32766", inside=space)

@@ -15,6 +15,8 @@ from typing import Any
 
 ROLES = "idiolect.deploy.nvflare.roles"
 VICTIM, NEIGHBOUR = "site-1", "site-2"
+VICTIMS = os.environ.get("VICTIMS", VICTIM).split(",")
+"""The sites towards which this one plays the hub."""
 EVIL = {"name": "fedavg", "rate": 1.0, "batch_size": 1, "local_steps": 1, "batches": "cyclic"}
 LIMIT = 15.0
 AHEAD = 1000  # calls, of those that the hub makes
@@ -114,14 +116,19 @@ class Attacker:
 
     def play_the_hub(self, head: dict[str, Any], body: Any) -> None:
         """Read a row by one step of rate 1 on one sample; then a job's number that no hub reaches."""
+        from idiolect.deploy.messages import unpacked
+
+        note("view", victim="", vectors={name: vector.tolist() for name, vector in unpacked(body).items()})
         evil = self.evil(head)
-        for call, task in enumerate(("hello", "summary", "join"), AHEAD):
-            self.call(f"answer {task}", "answer", json.dumps({**evil, "task": task, "call": call}), empty())
         begin = {**evil, "task": "begin", "call": AHEAD + 3}
-        self.call("answer begin", "answer", json.dumps(begin), renamed(body, "params"))
-        self.call("answer round", "answer", json.dumps({**evil, "task": "round", "call": AHEAD + 4}), body)
         far = {**evil, "task": "round", "call": 1, "job": 10**12}
-        self.call("answer far ahead", "answer", json.dumps(far), body)
+        for victim in VICTIMS:
+            call = functools.partial(self.call, method="answer", victim=victim)
+            for number, task in enumerate(("hello", "summary", "join"), AHEAD):
+                call(f"answer {task}", json.dumps({**evil, "task": task, "call": number}), empty())
+            call("answer begin", json.dumps(begin), renamed(body, "params"))
+            call("answer round", json.dumps({**evil, "task": "round", "call": AHEAD + 4}), body)
+            call("answer far ahead", json.dumps(far), body)
 
     def evil(self, head: dict[str, Any]) -> dict[str, Any]:
         """The hub's own message with other terms."""
@@ -129,13 +136,15 @@ class Attacker:
         return {**head, "run": "evil/fedavg/seed0", "terms": terms, "used": -1, "round": 0, "job": head["job"]}
 
     def put(self, what: str, run: str, round: int, body: Any) -> None:
-        self.call(what, "put", round, json.dumps({"run": run, "round": round}), body)
+        self.call(what, round, json.dumps({"run": run, "round": round}), body, method="put")
 
-    def call(self, what: str, method: str, *arguments: Any, secure: bool = True, wait: float = LIMIT) -> None:
+    def call(
+        self, what: str, *arguments: Any, method: str, secure: bool = True, wait: float = LIMIT, victim: str = VICTIM
+    ) -> None:
         """Call the victim and write down what came back."""
         collab, told = self.roles.collab, dict[str, Any]()
         try:
-            stream = getattr(collab.get_clients([VICTIM])(blocking=False, timeout=wait, secure=secure), method)(
+            stream = getattr(collab.get_clients([victim])(blocking=False, timeout=wait, secure=secure), method)(
                 *arguments
             )
             replies = [reply for _, reply in stream]
@@ -148,7 +157,7 @@ class Attacker:
                 told["vectors"] = {name: vector.tolist() for name, vector in message.vectors.items()}
         except Exception as error:
             told["failure"] = [f"{type(error).__name__}: {error}"]
-        note(what, **told)
+        note(what, victim=victim, **told)
 
     def forged(self, head: dict[str, Any], body: Any) -> None:
         """Calls that say that the hub's job has sent them, in clear text: the attacker has not its key."""
@@ -157,8 +166,8 @@ class Attacker:
         with self.forging(origin, "server"):
             begin = {**evil, "task": "begin", "call": 1, "job": head["job"] + 5, "run": "forged/fedavg/seed0"}
             begin["terms"] = {**begin["terms"], "run": "forged/fedavg/seed0"}
-            self.call("forged hub", "answer", json.dumps(begin), renamed(body, "params"), secure=False, wait=4)
-            self.call("forged hub, signed", "answer", json.dumps(begin), renamed(body, "params"), wait=4)
+            self.call("forged hub", json.dumps(begin), renamed(body, "params"), method="answer", secure=False, wait=4)
+            self.call("forged hub, signed", json.dumps(begin), renamed(body, "params"), method="answer", wait=4)
 
     def forged_put(self, run: str, round: int) -> None:
         """A model that says that the victim's neighbour has sent it."""
@@ -166,7 +175,7 @@ class Attacker:
         with self.forging(f"{NEIGHBOUR}.{origin.partition('.')[2]}", NEIGHBOUR):
             for ahead in (round, round + 1):
                 head = json.dumps({"run": run, "round": ahead})
-                self.call("forged put", "put", ahead, head, huge(), secure=False, wait=2)
+                self.call("forged put", ahead, head, huge(), method="put", secure=False, wait=2)
 
     @contextlib.contextmanager
     def forging(self, origin: str, name: str) -> Generator[None]:
