@@ -84,11 +84,17 @@ def missing(shown: str, printed: str) -> str:
     return ""
 
 
+def first(pattern: str, text: str) -> str:
+    """What the first match of a pattern holds; empty if there is none."""
+    found = re.search(pattern, text)
+    return found[1] if found else ""
+
+
 class Reader:
     """Someone who does what the page says, and compares what is printed with the page."""
 
     def __init__(self, machines: dict[str, Host]) -> None:
-        self.machines, self.fingerprint = machines, ""
+        self.machines, self.fingerprint, self.study = machines, "", ""
         self.printed, self.running = dict[str, str](), dict[str, Path]()
 
     def follow(self, step: Step) -> None:
@@ -105,11 +111,12 @@ class Reader:
     def run(self, step: Step, name: str) -> None:
         text = step.text.replace("export SITE=north", f"export SITE={name}")
         text = re.sub(r"FINGERPRINT=SHA256:\S+", f"FINGERPRINT={self.fingerprint}", text)
+        text = re.sub(r"\bhospitals-[0-9a-f]{8}\b", self.study, text)
         status, printed = self.machines[name].run(f"set -e\n{text}\nset +e", "y" if "site approve " in text else "")
         assert status == 0, f"{name}: {text}\n{printed}"
         self.printed[name] = printed
-        told = re.search(r"rootca_fingerprint_sha256: (\S+)", printed)
-        self.fingerprint = self.fingerprint or (told[1] if told else "")
+        self.fingerprint = self.fingerprint or first(r"rootca_fingerprint_sha256: (\S+)", printed)
+        self.study = self.study or first(r"\b(hospitals-[0-9a-f]{8})\b", printed)
 
     def compare(self, step: Step, name: str) -> None:
         """Raise `AssertionError` unless the machine has printed what the page shows."""

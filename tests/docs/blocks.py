@@ -13,9 +13,11 @@ PAGES = sorted(
 LANGUAGES = {"python", "sh", "text", "toml", "yaml", "ini", "json", "latex", "bibtex", "equations"}
 
 _BLOCK = re.compile(
-    r"(?:<!-- not run: (?P<why>[^\n]+) -->\n)?(?P<ticks>`{3,})(?P<language>\w*)(?: title="[^"\n]*")?\n(?P<text>.*?)^(?P=ticks)$",
+    r"(?:<!-- not run: (?P<why>[^\n]+) -->\n)?"
+    r"(?P<ticks>`{3,})(?P<language>\w*)(?: title=[^\n]*)?\n(?P<text>.*?)^(?P=ticks)$",
     re.DOTALL | re.MULTILINE,
 )
+"""The title of a block of "Four hospitals" is the machine on which it runs."""
 
 
 @dataclass(frozen=True)
