@@ -32,16 +32,17 @@ def test_each_guard_by_itself_refuses_and_without_all_a_row_comes_out(tmp_path: 
     supervise(out, kits, {HUB_FOLDER: str(out)}, sites)
 
     told = [json.loads(line) for line in attacks.read_text().splitlines()]
-    rounds = {one["victim"]: one for one in told if one["what"] == "answer round"}
+    replies = {(one["what"], one["victim"]): one for one in told if one["victim"]}
     refusals = {
         "site-1": f"'{ATTACKER}' may not call 'answer' here now",
-        "site-2": "site 'site-2' refuses: study t-",
+        "site-2": "site 'site-2' refuses: study ",
         "site-4": "site 'site-4' refuses: floors.rows_per_step = 10, but a gradient step has 1 row",
     }
     for victim, line in refusals.items():
-        assert rounds[victim]["header"]["error"].startswith(line)
-        assert all(not one.get("vectors") for one in told if one["victim"] == victim)
-    message = rounds["site-5"]["vectors"]
+        assert replies["answer begin", victim]["header"]["error"].startswith(line)
+        assert "error" in replies["answer round", victim]["header"]  # the run has not begun
+        assert not any(one.get("vectors") for one in told if one["victim"] == victim)
+    message = replies["answer round", "site-5"]["vectors"]
     (view,) = (one["vectors"] for one in told if one["what"] == "view")
     # Of a step of rate 1 on one row: the change of an output's weights is the row times the change of its bias.
     weight, bias = (
