@@ -11,7 +11,7 @@ from idiolect.data import FederatedData, Modalities, Split, encode_like, from_ar
 from idiolect.deploy.kind import Kind
 from idiolect.deploy.messages import read_message, write_message
 from idiolect.deploy.schema.agree import agree
-from idiolect.deploy.site.data import OwnData, own_data, save_arrays
+from idiolect.deploy.site.data import OwnData, described, own_data, own_names, own_summary, save_arrays
 from tests.deploy.schema.tables import hospitals, summaries
 
 SPLITS = ("train", "validation", "test")
@@ -181,3 +181,13 @@ def test_arrays_of_plain_data(tmp_path):
     data = from_arrays({"a": (x[:6], np.arange(6) % 2), "b": (x[6:], np.arange(6) % 2)})
     save_arrays(tmp_path / "a", data, 1)
     same(own_data(OwnData("b", arrays=tmp_path / "a")), data, 1)
+
+
+def test_an_administrator_reads_the_label_s_own_name_before_a_hub_has_asked(tmp_path):
+    """The hub receives the name by which it asks."""
+    hospitals(rows=20).rename(columns={"label": "diagnosis"}).to_csv(tmp_path / "t.csv", index=False)
+    own = OwnData("a", table=tmp_path / "t.csv", client="", label="diagnosis")
+    assert "in addition to the label 'diagnosis'" in described(own, 5)
+    assert own_summary(own, own_names(own), 5).label.name == "diagnosis"
+    assert own_summary(own, {"label": "outcome"}, 5).label.name == "outcome"
+    assert own_names(OwnData("a", table=tmp_path / "t.csv")) == {}
