@@ -226,11 +226,6 @@ def own_names(settings: OwnData) -> dict[str, str]:
     return {} if settings.label is None else {"label": settings.label}
 
 
-def own_names(settings: OwnData) -> dict[str, str]:
-    """The site's own name of the label, for a summary that its administrator reads before a hub has asked."""
-    return {} if settings.label is None else {"label": settings.label}
-
-
 def described(settings: OwnData, rarest: int) -> str:
     """What a site's data are, for its administrator: rows of each split, and classes. Raises as `own_data`.
 
