@@ -55,3 +55,4 @@ def test_an_honest_federation_is_not_disturbed(name: str, tmp_path: Path) -> Non
     assert not any("rollback" in line for line in lines)
     assert [line["refused"] for line in lines] == [{}] * 12
     assert all({*line["answered"]} == {*line["cohort"]} for line in lines)
+    assert [line["neighbours_missing"] for line in lines] == [{}] * 12

@@ -25,7 +25,7 @@ from idiolect.deploy.nvflare.carriers import (
     packed_once,
     reason,
 )
-from idiolect.deploy.nvflare.limits import TooLarge
+from idiolect.deploy.nvflare.limits import Meter, TooLarge
 from idiolect.deploy.transport import Inbox
 
 
@@ -218,8 +218,8 @@ def test_who_does_not_answer_is_missing_in_one_line() -> None:
 
 
 def test_the_limit_of_an_answer_reaches_the_engine_and_who_exceeds_it_is_missing_at_once() -> None:
-    class Counting:
-        """In place of `limits.Meter`: it says at once that one site sends too much."""
+    class Counting(Meter):
+        """It says at once that one site sends too much."""
 
         def __init__(self) -> None:
             self.begun = list[tuple[set[str], int]]()
@@ -228,7 +228,7 @@ def test_the_limit_of_an_answer_reaches_the_engine_and_who_exceeds_it_is_missing
             self.begun.append(({*sites}, most))
             over("large", TooLarge(most))
 
-    meter: Any = Counting()
+    meter = Counting()
     hub = CollabHub(Fake({"good": doubled, "large": lambda *_: None}), meter)
     hub.bound(77)
     start = time.monotonic()

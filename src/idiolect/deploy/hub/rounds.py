@@ -196,7 +196,7 @@ class HubRun:
                 if why:
                     # It keeps its place, as the study that the others have approved names so many clients.
                     missing[site] = self.lies[site] = self.standing.out[site] = why
-                    self.roster.counts.setdefault(site, {split: min(n, 1) for split, n in counts.items()})
+                    self.roster.counts.setdefault(site, {split: min(n, 1) for split, n in joined.samples.items()})
                     continue
                 self.roster.join(site, joined.samples)
                 self._note_rows(site, joined.rows)
@@ -208,8 +208,8 @@ class HubRun:
             raise QuorumError(
                 f"{self.run}: not all sites have joined ({reasons}); start them, or take them out of the hub"
             )
-        joined = [site for site in self.roster.counts if site not in self.lies]
-        Replies(dict.fromkeys(joined, Message()), missing).require(
+        usable = [site for site in self.roster.counts if site not in self.lies]
+        Replies(dict.fromkeys(usable, Message()), missing).require(
             self.config.needed(len(wanted)), f"{self.run}: joining"
         )
         # Numbers stay: the sites of a run that has begun keep their places, whoever has joined or left since.

@@ -17,7 +17,8 @@ def fitting(replies: Mapping[str, Message], own: Vectors) -> tuple[dict[str, Mes
     """Return the messages that can be used, and why the others cannot.
 
     The reference of the scale is the norm of the site's own message. A site with a small model among large ones takes
-    the lower median of its own and of all norms instead, if that is larger. So no minority of liars can raise it.
+    the lower median of its own and of all norms instead, if that is larger. So no minority of liars can raise it. Of
+    two messages nobody knows which one is wrong, so the limit is then the scale squared, as at a hub.
 
     Args:
         replies: neighbour -> its message.
@@ -35,7 +36,8 @@ def fitting(replies: Mapping[str, Message], own: Vectors) -> tuple[dict[str, Mes
     sizes = {name: _norm(reply.vectors) for name, reply in good.items()}
     mine = _norm(own)
     ordered = sorted([mine, *sizes.values()])
-    limit = SCALE * max(mine, ordered[(len(ordered) - 1) // 2])
+    scale = SCALE if len(ordered) > 2 else SCALE**2
+    limit = scale * max(mine, ordered[(len(ordered) - 1) // 2])
     for name, size in sizes.items():
         if size > limit > 0:
             del good[name]

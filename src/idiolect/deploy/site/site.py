@@ -214,13 +214,16 @@ class Site:
         got = call.peer.exchange(round, dict.fromkeys(neighbours, letter), deadline=deadline)
         seconds = time.monotonic() - begun
         moved = sum(reply.size for reply in got.replies.values()), letter.size * len(neighbours)
-        replies, refused = fitting(got.replies, letter.vectors)
-        for name in [*replies]:
+        within, beyond = dict[str, Message](), dict[str, str]()
+        for name, reply in got.replies.items():
             try:
-                self.floors.check_values(self.config.name, replies[name].vectors, f"the message of '{name}'")
+                self.floors.check_values(self.config.name, reply.vectors, f"the message of '{name}'")
             except DataError as error:
-                del replies[name]
-                refused[name] = str(error)
+                beyond[name] = str(error)
+            else:
+                within[name] = reply
+        replies, refused = fitting(within, letter.vectors)
+        refused |= beyond
         out = {name: "its certificate was revoked" for name in place if name in self._revoked}
         weights = np.array([weight if name in replies else 0.0 for name, weight in neighbours.items()], np.float32)
         nothing = Message({}, {name: np.zeros_like(vector) for name, vector in letter.vectors.items()})
