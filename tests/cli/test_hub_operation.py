@@ -34,6 +34,8 @@ def test_the_cost_is_said_and_asked_for_before_anything_changes(hub, commandline
     assert (values["rounds"], values["runs"]) == (4, {"t/local/seed0": {"from": 0, "rounds": 4}})
     assert participation(hub) == []
     assert HubConfig.load(hub).left == ("site-3",)
+    events = [json.loads(line) for line in (hub / "events.jsonl").read_text().splitlines()]
+    assert [line["site"] for line in events if line["event"] == "forgotten"] == ["site-3"]
 
 
 @pytest.mark.parametrize(

@@ -1,6 +1,7 @@
 """The commands that keep a hub going for months: a service, and forgetting a site."""
 
 import sys
+from contextlib import closing
 from typing import Annotated
 
 import typer
@@ -33,6 +34,7 @@ def forget(
     Writes: hub.json, study.json and forgotten.jsonl in FOLDER.
     """
     with loading():
+        from idiolect.deploy.events import EventLog
         from idiolect.deploy.hub.forget import forget as forget_site
         from idiolect.deploy.hub.forget import plan_of
         from idiolect.deploy.hub.plan import next_lines
@@ -49,6 +51,8 @@ def forget(
         require(sys.stdin.isatty(), "forgetting cannot be undone: repeat the command with --yes")
         require(typer.confirm(f"Forget site '{site}'? This cannot be undone"), "nothing was changed")
     forget_site(folder, plan)
+    with closing(EventLog(folder, "hub forget")) as log:
+        log.write("forgotten", f"site '{site}' is forgotten: {plan.rounds} rounds are repeated", site=site)
     study = Study.load(folder / FILE)
     done = [f"site '{site}' is forgotten; 'idiolect hub run' repeats the rounds", *next_lines(folder, study)]
     values = {

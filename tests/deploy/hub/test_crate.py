@@ -11,7 +11,7 @@ pytest.importorskip("rocrate")
 from idiolect.core.errors import ConfigError
 from idiolect.deploy.hub import crate
 from idiolect.deploy.hub.crate import markdown, page, report, write_audit
-from idiolect.deploy.hub.journal import Participation
+from idiolect.deploy.hub.journal import FORGOTTEN, Participation
 from idiolect.deploy.hub.revoked import revoke
 from tests.deploy.federation import data_of, experiment_of, hub_of
 from tests.deploy.hub.test_status import line
@@ -85,6 +85,17 @@ def test_the_report_tells_the_story(hub, tmp_path):
         "planned run: r",
     ):
         assert expected in text, text
+
+
+def test_the_report_tells_who_was_forgotten_and_the_audit_has_their_rounds(hub, tmp_path):
+    line = {"run": "r", "start": 1, "round": 0, "job": 1, "cohort": ["site-2"], "answered": ["site-2"]}
+    line |= {"forgotten": "site-2", "time": "2026-11-02T10:00:00+00:00"}
+    rows = [line, {**line, "job": 2}, {**line, "round": 1}]  # the first round was played twice
+    (hub / FORGOTTEN).write_text("".join(json.dumps(row) + "\n" for row in rows))
+    write_audit(hub, tmp_path / "audit")
+    text = (tmp_path / "audit" / "report.md").read_text()
+    assert "- site-2, 2026-11-02 10:00:00 UTC: 2 rounds of r were taken back\n" in text
+    assert (tmp_path / "audit" / "hub" / FORGOTTEN).read_bytes() == (hub / FORGOTTEN).read_bytes()
 
 
 def test_what_sites_say_is_no_markup(hub, tmp_path):

@@ -16,7 +16,7 @@ from idiolect.core.files import json_of
 from idiolect.deploy.events import FILE as EVENTS
 from idiolect.deploy.hub.config import FILE as HUB_FILE
 from idiolect.deploy.hub.config import HubConfig
-from idiolect.deploy.hub.journal import PARTICIPATION, Participation
+from idiolect.deploy.hub.journal import FORGOTTEN, PARTICIPATION, Participation
 from idiolect.deploy.hub.received import FILE as RECEIVED
 from idiolect.deploy.hub.received import GREETINGS, Received, greetings_of
 from idiolect.deploy.hub.revoked import FILE as REVOKED
@@ -25,7 +25,10 @@ from idiolect.deploy.messages import digest_of_values, lines_of
 from idiolect.deploy.site.approvals import FILE as APPROVALS
 from idiolect.deploy.site.outbox import Outbox
 
-HUB_FILES = (HUB_FILE, "study.json", PARTICIPATION, RECEIVED, GREETINGS, REVOKED, "schema.json", "schema-notes.txt")
+HUB_FILES = (
+    *(HUB_FILE, "study.json", PARTICIPATION, FORGOTTEN, RECEIVED, GREETINGS, REVOKED),
+    *("schema.json", "schema-notes.txt"),
+)
 """The hub's files that an audit copies; the logs of events are copied, too."""
 SENT = "sent.jsonl"
 HUBS = ("server", "hub")
@@ -68,7 +71,11 @@ class SiteAudit:
 
 @dataclass
 class Audit:
-    """All that an audit found. study: the content of study.json, None without one; events: refusals and alike."""
+    """All that an audit found.
+
+    study: the content of study.json, None without one; events: refusals and alike; forgotten: (site, run, time) ->
+    the rounds that were taken back to forget the site.
+    """
 
     config: HubConfig
     study: dict[str, Any] | None
@@ -81,6 +88,7 @@ class Audit:
     first: str
     last: str
     approvals: dict[str, list[str]]
+    forgotten: dict[tuple[str, str, str], int]
 
 
 def audit_of(folder: Path, logs: Path | None) -> Audit:
@@ -117,7 +125,20 @@ def audit_of(folder: Path, logs: Path | None) -> Audit:
     study, revoked = _study(folder), revocations(folder)
     first, last = (times[0], times[-1]) if times else ("", "")
     approvals = {} if logs is None else {site: _approvals(logs / site, study) for site in handed}
-    return Audit(config, study, sites, differences, revoked, notable, versions, dict(reached), first, last, approvals)
+    return Audit(
+        config,
+        study,
+        sites,
+        differences,
+        revoked,
+        notable,
+        versions,
+        dict(reached),
+        first,
+        last,
+        approvals,
+        _forgotten(folder / FORGOTTEN),
+    )
 
 
 def site_logs(logs: Path, sites: Iterable[str]) -> dict[str, Path]:
@@ -151,6 +172,14 @@ def copy_files(files: dict[str, Path], out: Path) -> None:
 
 def _lines(path: Path) -> list[dict[str, Any]]:
     return [line for line in Participation(path.parent).lines() if "answered" in line]
+
+
+def _forgotten(path: Path) -> dict[tuple[str, str, str], int]:
+    """Rounds that were taken back, also those that were played twice, as one."""
+    found = dict[tuple[str, str, str], set[int]]()
+    for line in lines_of(path):
+        found.setdefault((str(line["forgotten"]), str(line["run"]), str(line["time"])), set()).add(int(line["round"]))
+    return {key: len(rounds) for key, rounds in found.items()}
 
 
 def _event_files(folder: Path) -> list[Path]:

@@ -136,6 +136,14 @@ def report(audit: Audit) -> list[Section]:
             ],
         ),
         Section(
+            "Forgotten sites",
+            "The runs began again as if these sites had never joined. forgotten.jsonl has who took part before.",
+            lines=[
+                f"{site}, {_time(time)} UTC: {rounds} rounds of {run} were taken back"
+                for (site, run, time), rounds in audit.forgotten.items()
+            ],
+        ),
+        Section(
             "Versions",
             f"This audit was written by idiolect {VERSION} on {_time(now())} UTC.",
             lines=[f"{site}: idiolect {version}" for site, version in audit.versions.items()],

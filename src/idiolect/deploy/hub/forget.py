@@ -22,7 +22,7 @@ from idiolect.core.files import alone, atomic_write, clear_scratch, json_of
 from idiolect.deploy.hub.agreement import NOTES, SCHEMA
 from idiolect.deploy.hub.config import HubConfig
 from idiolect.deploy.hub.create import remove_site
-from idiolect.deploy.hub.journal import PARTICIPATION, HubState, Participation, before
+from idiolect.deploy.hub.journal import FORGOTTEN, PARTICIPATION, HubState, Participation, before
 from idiolect.deploy.hub.plan import save_hub
 from idiolect.deploy.hub.run import experiment_for, rows_of
 from idiolect.deploy.hub.supervised import supervised
@@ -30,7 +30,7 @@ from idiolect.deploy.messages import lines_of
 from idiolect.study.store.recorded import graph_key
 from idiolect.study.store.store import DATABASE, Store
 
-PLAN, FORGOTTEN = "forgetting.json", "forgotten.jsonl"
+PLAN = "forgetting.json"
 _REPORT = ("report.md", "report.json", "report.html", "table.csv", "clients.csv", "diagnostics.csv", "segment.json")
 _FOLDERS = ("figures", "models")
 

@@ -14,6 +14,8 @@ from idiolect.deploy.messages import Message, Vectors, append_line, lines_of, re
 
 VERSION = 1
 PARTICIPATION = "participation.jsonl"
+FORGOTTEN = "forgotten.jsonl"
+"""Who took part in rounds that were taken back, see `forget`."""
 
 
 @dataclass
