@@ -1,0 +1,57 @@
+"""What every process of a dishonest or slow site loads first. It changes the site's answers after the site's own log.
+
+DRILL_LIE names a file: while it exists, a round's message is multiplied by -100. DRILL_PACE: seconds by which each
+round's answer is delayed.
+"""
+
+import importlib.abc
+import importlib.util
+import os
+import sys
+import time
+from pathlib import Path
+from typing import Any
+
+MODULE = "idiolect.deploy.site.site"
+LIE, PACE = os.environ.get("DRILL_LIE", ""), float(os.environ.get("DRILL_PACE", "0"))
+
+
+class Patch(importlib.abc.MetaPathFinder):
+    """Changes the site's class when it is loaded."""
+
+    def find_spec(self, fullname: str, path: Any = None, target: Any = None) -> Any:
+        """Find the module as usual, and patch it after it is loaded."""
+        if fullname != MODULE:
+            return None
+        sys.meta_path.remove(self)
+        spec = importlib.util.find_spec(fullname)
+        assert spec is not None
+        assert spec.loader is not None
+        load = spec.loader.exec_module
+
+        def exec_module(module: Any) -> None:
+            load(module)
+            patch(module)
+
+        spec.loader.exec_module = exec_module
+        return spec
+
+
+def patch(module: Any) -> None:
+    """Change what `Site.answer` returns."""
+    honest = module.Site.answer
+
+    def answer(self: Any, message: Any, caller: str, peer: Any) -> Any:
+        reply = honest(self, message, caller, peer)
+        if message.header.get("task") != "round" or reply.error:
+            return reply
+        time.sleep(PACE)
+        if LIE and Path(LIE).exists():
+            return type(reply)(reply.header, {name: -100 * vector for name, vector in reply.vectors.items()})
+        return reply
+
+    module.Site.answer = answer
+
+
+if LIE or PACE:
+    sys.meta_path.insert(0, Patch())
