@@ -37,7 +37,9 @@ def main() -> None:
     require(size.sites >= FEWEST, f"--sites {size.sites}: the parts of the drill need at least {FEWEST} sites")
     require(size.rounds >= SMALL.rounds, f"--rounds {size.rounds}: the drill needs at least {SMALL.rounds} rounds")
     if args.check:
-        size = Size(**json.loads((args.folder / "about.json").read_text())["size"])
+        about = args.folder / "about.json"
+        require(about.is_file(), f"{about} is missing: {args.folder} holds no drill")
+        size = Size(**json.loads(about.read_text())["size"])
     drill = Drill(args.folder, size, lambda line: print(line, flush=True))
     if not args.check:
         new = not args.folder.exists() or not any(args.folder.iterdir())

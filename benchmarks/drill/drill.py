@@ -80,6 +80,11 @@ class Drill:
         """The holder of the root key."""
         return Authority(self.folder, free_port())
 
+    @property
+    def hold(self) -> Path:
+        """While this file exists, the first site answers slowly."""
+        return self.folder / "hold"
+
     def kit(self, name: str) -> Kit:
         """A participant's kit."""
         return read_kit(self.folder / "kits" / name)
@@ -109,7 +114,11 @@ class Drill:
         """Note a step in the story when it has ended; what the block puts into the value is noted, too."""
         before, began, more = self.rounds() if self.hub.is_dir() else 0, time.monotonic(), dict[str, Any]()
         self.report(f"{_time()} round {before}: {what}")
-        yield more
+        self.hold.touch()
+        try:
+            yield more
+        finally:
+            self._go_on()
         line = {"time": _time(), "what": what, "rounds": before, "seconds": round(time.monotonic() - began, 1)}
         line |= {**about, **more}
         with self.story.open("a") as out:
@@ -192,8 +201,9 @@ class Drill:
         more = dict[str, str]()
         if site == self.cast.liar:
             more = {"DRILL_LIE": str(self.lie)}
-        elif site == self.cast.sites[0] and self.size.pace:
-            more = {"DRILL_PACE": str(self.size.pace)}
+        elif site == self.cast.sites[0]:
+            more = {"DRILL_HOLD": str(self.hold), "DRILL_SECONDS": str(self.size.hold)}
+            more["DRILL_PACE"] = str(self.size.pace)
         if more:
             own, path = str(Path(__file__).parent / "liar"), Path(__file__).parents[2]
             more["PYTHONPATH"] = os.pathsep.join([own, str(path / "src"), str(path)])
@@ -222,19 +232,21 @@ class Drill:
         more["forgotten"] = values("hub", "forget", site, self.hub, "--yes")
         self._approve(self._present())
         self._start_hub()
+        self._go_on()
         self._wait(lambda: self.rounds() > 0, lambda: self.rounds(), "the first round without the forgotten site")
 
     def join(self, more: dict[str, Any]) -> None:
         """A site gets a certificate, joins, and all approve the study with it."""
         site = self.cast.late
-        self.authority.issue(site)
-        self._make_site(site)
         self.services["hub"].stop()
         more["round"] = self.rounds()
+        self.authority.issue(site)
+        self._make_site(site)
         command("hub", "add", self.hub, site)
         self._approve((*self._present(), site))
         self._start_site(site)
         self._start_hub()
+        self._go_on()
         self._wait(lambda: site in self.lines()[-1]["answered"], self.rounds, f"an answer of {site}")
 
     def begin_to_lie(self, more: dict[str, Any]) -> None:
@@ -339,14 +351,18 @@ class Drill:
 
     # Waiting
 
+    def _go_on(self) -> None:
+        """Let the first site answer at its own speed."""
+        self.hold.unlink(missing_ok=True)
+
     def _until(self, rounds: int) -> None:
         """Wait until so many rounds are done."""
+        self._go_on()
         self._wait(lambda: self.rounds() >= rounds, lambda: self.rounds(), f"round {rounds}")
 
     def _new_rounds(self, number: int) -> None:
         """Wait for new lines of rounds."""
-        wanted = min(self.rounds() + number, self.size.rounds)
-        self._until(wanted)
+        self._until(self.rounds() + number)
 
     def _wait(self, so: Callable[[], bool], progress: Callable[[], int], what: str) -> None:
         """Wait until something is so. Raises `StoreError` if nothing moves for too long, or a service gives up."""

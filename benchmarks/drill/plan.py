@@ -69,20 +69,25 @@ EVENTS = (
     (0.40, "kill_hub", "the hub's processes are killed"),
     (0.50, "revoke", "a certificate is revoked"),
     (0.64, "renew", "all certificates are renewed"),
-    (0.76, "drop", "a site drops out"),
-    (0.86, "kill_all_of_hub", "the hub's processes and the command that supervises them are killed"),
+    (0.84, "drop", "a site drops out"),
+    (0.92, "kill_all_of_hub", "the hub's processes and the command that supervises them are killed"),
 )
 """(share of the rounds, the method of `Drill`, what happens)"""
 
 
 @dataclass(frozen=True)
 class Size:
-    """How large a drill is. pace: seconds by which the first site delays each answer; deadline: of a round."""
+    """How large a drill is. pace: seconds by which the first site delays each answer; deadline: of a round.
+
+    hold: while a step is prepared, the first site delays its answer for up to so many seconds, so that the step
+    happens after the round that is planned.
+    """
 
     sites: int = 10
     rounds: int = 500
     eval_every: int = 50
-    deadline: float = 20.0
+    deadline: float = 30.0
+    hold: float = 20.0
     pace: float = 0.0
 
     def after(self, share: float) -> int:
@@ -90,4 +95,4 @@ class Size:
         return max(int(share * self.rounds), 1)
 
 
-SMALL = Size(FEWEST, 30, 10, 10.0, 1.5)
+SMALL = Size(FEWEST, 30, 10, pace=0.5)

@@ -52,7 +52,8 @@ def page(values: dict[str, Any]) -> list[str]:
     about, size, rounds = values["about"], values["size"], values["rounds"]
     seconds = rounds["seconds"]
     total = sum(step["seconds"] for step in values["story"])
-    pace = f" The first site delays each answer by {size['pace']:g} s." if size["pace"] else ""
+    pace = f" by {size['pace']:g} s, and" if size["pace"] else ""
+    pace = f" The first site delays its answers{pace} by up to {size['hold']:g} s while a step is prepared."
     parts = "; ".join(f"{site} {part}" for site, part in values["parts"].items())
     return [
         "# The drill",

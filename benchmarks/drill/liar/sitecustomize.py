@@ -1,7 +1,7 @@
 """What every process of a dishonest or slow site loads first. It changes the site's answers after the site's own log.
 
-DRILL_LIE names a file: while it exists, a round's message is multiplied by -100. DRILL_PACE: seconds by which each
-round's answer is delayed.
+DRILL_LIE names a file: while it exists, a round's message is multiplied by -100. DRILL_HOLD names a file: while it
+exists, a round's answer waits for up to DRILL_SECONDS; each answer waits for DRILL_PACE seconds.
 """
 
 import importlib.abc
@@ -13,7 +13,8 @@ from pathlib import Path
 from typing import Any
 
 MODULE = "idiolect.deploy.site.site"
-LIE, PACE = os.environ.get("DRILL_LIE", ""), float(os.environ.get("DRILL_PACE", "0"))
+LIE, HOLD = os.environ.get("DRILL_LIE", ""), os.environ.get("DRILL_HOLD", "")
+SECONDS, PACE = float(os.environ.get("DRILL_SECONDS", "0")), float(os.environ.get("DRILL_PACE", "0"))
 
 
 class Patch(importlib.abc.MetaPathFinder):
@@ -45,7 +46,10 @@ def patch(module: Any) -> None:
         reply = honest(self, message, caller, peer)
         if message.header.get("task") != "round" or reply.error:
             return reply
+        end = time.monotonic() + SECONDS
         time.sleep(PACE)
+        while HOLD and Path(HOLD).exists() and time.monotonic() < end:
+            time.sleep(0.1)
         if LIE and Path(LIE).exists():
             return type(reply)(reply.header, {name: -100 * vector for name, vector in reply.vectors.items()})
         return reply
@@ -53,5 +57,5 @@ def patch(module: Any) -> None:
     module.Site.answer = answer
 
 
-if LIE or PACE:
+if LIE or HOLD:
     sys.meta_path.insert(0, Patch())
