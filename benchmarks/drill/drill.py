@@ -278,11 +278,11 @@ class Drill:
         """All who may get a new certificate with the same key, and start again with it."""
         make_folder(self.folder / "renewed")
         more["before"] = self._days()
+        self.services["hub"].stop()
+        command("hub", "stop", "--kit", self.folder / "kits" / HUB)
         refused = self._refused_renewal()
         sites = tuple(site for site in self._present() if site != self.cast.revoked)
         self._both(self._renew, (HUB, LEAD, *sites))
-        self.services["hub"].stop()
-        command("hub", "stop", "--kit", self.folder / "kits" / HUB)
         for site in sites:
             self._stop_site(site)
             self._start_site(site)
