@@ -275,15 +275,18 @@ class Drill:
         self._new_rounds(2)
 
     def renew(self, more: dict[str, Any]) -> None:
-        """All who may get a new certificate with the same key, and start again with it."""
+        """All who may get a new certificate with the same key, and start again with it.
+
+        The revoked site starts again, too, with its old one.
+        """
         make_folder(self.folder / "renewed")
         more["before"] = self._days()
+        self.services["hub"].stop()
+        command("hub", "stop", "--kit", self.folder / "kits" / HUB)
         refused = self._refused_renewal()
         sites = tuple(site for site in self._present() if site != self.cast.revoked)
         self._both(self._renew, (HUB, LEAD, *sites))
-        self.services["hub"].stop()
-        command("hub", "stop", "--kit", self.folder / "kits" / HUB)
-        for site in sites:
+        for site in (*sites, self.cast.revoked):
             self._stop_site(site)
             self._start_site(site)
         self._start_hub()
@@ -369,7 +372,7 @@ class Drill:
         before, since = progress(), time.monotonic()
         while not so():
             for name, service in self.services.items():
-                if service.gave_up:
+                if service.gave_up and name != self.cast.revoked:
                     raise StoreError(f"{name} fails again and again while {what} is awaited: {service.words()}")
             hub = self.services["hub"]
             if not hub.runs:

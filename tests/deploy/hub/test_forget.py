@@ -15,7 +15,7 @@ from idiolect.deploy.hub.supervised import supervised
 from idiolect.deploy.messages import read_message
 from idiolect.deploy.site.state import state_of
 from idiolect.deploy.transport import InProcess
-from idiolect.study.store.store import DATABASE
+from idiolect.study.store.store import DATABASE, Store
 from tests.deploy.federation import data_of, experiment_of, hub_of, kept_file, participation, scores_of, sites_of
 from tests.deploy.hub.test_membership import Until
 
@@ -90,6 +90,21 @@ def test_a_run_is_repeated_from_its_beginning_as_if_the_site_had_never_been_ther
     assert mine == states(tmp_path / "never", DATA.clients[:3])[0]
     assert list(shared.counts) == list(DATA.clients[:3])
     same_scores(tmp_path / "forgets", tmp_path / "never", 3)
+
+
+def test_scores_have_the_names_of_the_sites_that_are_left_and_the_forgotten_one_s_is_in_lists_only(tmp_path):
+    experiment = experiment_of(["fedavg"])
+    hub, sites = run_of(tmp_path, DATA.clients, experiment)
+    forget(hub, plan_of(hub, "site-2"))
+    place = lambda: {path.name for path in hub.rglob("*") if path.is_file() and b"site-2" in path.read_bytes()}  # noqa: E731
+    lists = {"hub.json", "study.json", FORGOTTEN, "received.jsonl"}
+    assert {name for name in place() if not name.startswith("events.jsonl")} == lists
+    run_hub(hub, sites)
+    assert {name for name in place() if not name.startswith("events.jsonl")} == lists
+    with Store(hub, create=False) as store:
+        (row,) = store.runs()
+        assert row.provenance["clients"] == ["site-1", "site-3", "site-4"]
+        assert store.scores(row.id, 4, "global", "train").count.shape == (3,)
 
 
 def test_no_byte_of_a_score_is_left_in_the_database(tmp_path, experiment):

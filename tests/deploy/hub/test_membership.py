@@ -8,6 +8,7 @@ from idiolect.deploy.hub.config import HubConfig
 from idiolect.deploy.hub.run import run_hub
 from idiolect.deploy.messages import read_message
 from idiolect.deploy.transport import InProcess
+from idiolect.study.store.store import Store
 from tests.deploy.federation import (
     Silent,
     data_of,
@@ -63,6 +64,8 @@ def test_a_site_that_joins_is_one_that_was_silent_before(method, tmp_path):
     run_hub(hub, sites)
     assert [len(line["cohort"]) for line in participation(hub)] == [3, 3, 4, 4]
     assert "site-4" in participation(hub)[-1]["answered"]
+    with Store(hub, create=False) as store:
+        assert [row.provenance["clients"] for row in store.runs()] == [list(DATA.clients)]
     run = f"t/{method}/seed0"
     silent = Silent(InProcess(sites_of(tmp_path / "silent", DATA)), {(run, r): ["site-4"] for r in (0, 1)})
     run_hub(hub_of(tmp_path / "silent" / "hub", experiment, DATA), silent)

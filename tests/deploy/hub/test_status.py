@@ -83,5 +83,8 @@ def test_the_fields_of_the_status(tmp_path):
     warned = {who: (round(of["days"]), of["warn"]) for who, of in found["certificates"].items()}
     assert warned == {"hub": (31, False), "site site-1": (29, True)}
     assert certificates(tmp_path, {}) == {}
+    config.model_copy(update={"left": ("site-1",)}).save(hub)
+    assert certificates(hub, {}) == {}  # nobody need renew it
+    config.save(hub)
     asked_nobody = status_of(hub, config, 4, Ledger(hub))
     assert (asked_nobody["jobs"], asked_nobody["sites"]["site-1"]["registered"]) == (None, None)

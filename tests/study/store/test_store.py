@@ -142,6 +142,16 @@ def test_changes_are_named(store):
     assert changes({"a": {"b": 1}}, {"a": 2}) == ["a"]
 
 
+def test_clients_of_real_sites_are_named_later_and_erased_with_the_scores(store):
+    store.start(ROW)
+    store.name_clients(ROW.id, ["north", "sécond"])
+    assert store.run(ROW.id) == replace(ROW, provenance={**ROW.provenance, "clients": ["north", "sécond"]})
+    record(store, 2)
+    store.erase(ROW.id, -1)
+    assert store.run(ROW.id).provenance == {**ROW.provenance, "clients": []}
+    assert not any(b"north" in path.read_bytes() for path in store.folder.iterdir() if path.is_file())
+
+
 def test_facts(store):
     assert store.fact("x") is None
     store.set_fact("x", [1, {"y": None}])

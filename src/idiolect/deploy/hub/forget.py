@@ -24,6 +24,7 @@ from idiolect.deploy.hub.config import HubConfig
 from idiolect.deploy.hub.create import remove_site
 from idiolect.deploy.hub.journal import FORGOTTEN, PARTICIPATION, HubState, Participation, before
 from idiolect.deploy.hub.plan import save_hub
+from idiolect.deploy.hub.received import forget_greeting
 from idiolect.deploy.hub.run import experiment_for, rows_of
 from idiolect.deploy.hub.supervised import supervised
 from idiolect.deploy.messages import lines_of
@@ -162,6 +163,7 @@ def _forget(folder: Path, plan: Plan) -> None:
         if back:
             _remove(folder, plan)
         _cut(folder, back)
+        forget_greeting(folder, plan.site)
         clear_scratch(folder)
         (folder / PLAN).unlink()
     except OSError as error:

@@ -121,6 +121,14 @@ def keep_greetings(folder: Path, greetings: Mapping[str, Greeting]) -> None:
         file.write(json.dumps(greetings_of(folder) | values, indent=1).encode())
 
 
+def forget_greeting(folder: Path, site: str) -> None:
+    """Remove what a site said of itself. Raises `StoreError` if it cannot be written."""
+    rest = {name: said for name, said in greetings_of(folder).items() if name != site}
+    if (folder / GREETINGS).is_file():
+        with atomic_write(folder / GREETINGS) as file:
+            file.write(json.dumps(rest, indent=1).encode())
+
+
 def greetings_of(folder: Path) -> dict[str, dict[str, str]]:
     """Site -> {time, version, expires}, as it last said; empty before the first job."""
     try:

@@ -17,7 +17,7 @@ from idiolect.deploy.hub.plan import save_hub
 from idiolect.deploy.hub.received import Now, Received, keep_greetings
 from idiolect.deploy.hub.revoked import refusals
 from idiolect.deploy.hub.rounds import HubRun
-from idiolect.deploy.hub.server import check_runs_at_sites, unseen_data
+from idiolect.deploy.hub.server import HubServer, check_runs_at_sites, unseen_data
 from idiolect.deploy.study import Study
 from idiolect.deploy.terms import PROTOCOL, VERSION
 from idiolect.deploy.transport import HubTransport
@@ -138,6 +138,10 @@ def _train(
     store.set_fact(f"audit {row.data_hash}", AUDIT)
     metrics = metrics_of(cell, config.agreed.task)
 
+    def serving(server: HubServer) -> None:
+        record_method(store, row, server.simulation)
+        store.name_clients(row.id, server.simulation.data.clients)  # those that have joined, by their numbers
+
     def evaluated(round: int, scores: list[ClientScores], diagnostics: dict[str, float], seconds: float) -> None:
         store.record(row.id, round, scores, seconds=seconds, compile_seconds=0.0, diagnostics=diagnostics)
 
@@ -152,7 +156,7 @@ def _train(
         path=store.checkpoint_path(row.id).with_suffix(".hub"),
         participation=Participation(store.folder, events),
         metrics=metrics,
-        serving=lambda server: record_method(store, row, server.simulation),
+        serving=serving,
         evaluated=evaluated,
         has=lambda round: round in store.evaluated(row.id),
         rewound=lambda round: store.rewind(row.id, round),

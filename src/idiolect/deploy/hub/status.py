@@ -3,6 +3,7 @@
 The fields of `HubView.to_dict` are documented in `docs/operating-a-hub.md`; `VERSION` changes with their meaning.
 """
 
+import contextlib
 import threading
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -10,6 +11,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
+from idiolect.core.errors import IdiolectError
 from idiolect.core.files import json_of
 from idiolect.deploy.events import Tail, now
 from idiolect.deploy.hub.config import HubConfig
@@ -98,12 +100,18 @@ def days_left(expires: str | datetime, at: datetime | None = None) -> float | No
 def certificates(folder: Path, own: Mapping[str, datetime]) -> dict[str, dict[str, Any]]:
     """Who -> {expires, days, warn} of the hub's own kits, and of each site as it said at its last greeting.
 
+    Sites that have left are no concern of the hub.
+
     Args:
         folder: the hub's.
         own: "hub" and "lead" -> the end of their certificates, as far as they are known.
     """
     found: dict[str, str | datetime] = dict(own.items())
-    found |= {f"site {site}": said.get("expires", "") for site, said in greetings_of(folder).items()}
+    left: tuple[str, ...] = ()
+    with contextlib.suppress(IdiolectError):
+        left = HubConfig.load(folder).left
+    said = {site: of for site, of in greetings_of(folder).items() if site not in left}
+    found |= {f"site {site}": of.get("expires", "") for site, of in said.items()}
     values: dict[str, dict[str, Any]] = {}
     for who, end in found.items():
         days = days_left(end)

@@ -183,12 +183,22 @@ class Store:
             )
 
     def erase(self, run_id: str, round: int, facts: Sequence[str] = ()) -> None:
-        """As `rewind`, and delete these facts; what is deleted cannot be read in the files any more, either."""
+        """As `rewind`, and delete the names of the run's clients and these facts.
+
+        What is deleted cannot be read in the files any more, either.
+        """
         self.rewind(run_id, round)
+        self.name_clients(run_id, ())
         with self._db.transaction() as db:
             for key in facts:
                 db.execute("DELETE FROM facts WHERE key = ?", (key,))
         self._db.compact()
+
+    def name_clients(self, run_id: str, clients: Sequence[str]) -> None:
+        """Note the names of a run's clients, in the order of its scores: of real sites they are known only later."""
+        query = "UPDATE runs SET provenance = json_set(provenance, '$.clients', json(?)) WHERE id = ?"
+        with self._db.transaction() as db:
+            db.execute(query, (json.dumps([*clients]), run_id))
 
     def evaluated(self, run_id: str) -> list[int]:
         """The evaluated rounds, ascending."""
