@@ -63,7 +63,10 @@ def assert_line(ended, words, code=1):
         (["compar"], "No such command: compar; did you mean compare?; see: idiolect --help"),
         (["figure", "run", "curvs"], "did you mean 'curves'?; see: idiolect figure --help"),
         (["show", "a", "b"], "too many arguments: b; see: idiolect show --help"),
-        (["hub", "status", "study"], "Missing option '--admin': The kit of the person who submits jobs; see"),
+        (
+            ["hub", "run", "study", "--kit", "kit"],
+            "Missing option '--admin': The kit of the person who submits jobs; see",
+        ),
         ([*COMPARE, "--rounds", "1.5"], "Invalid value for '--rounds'"),
         ([*COMPARE, "--cohort", "half"], "Invalid value for '--cohort'"),
         ([*COMPARE, "--jobs", "0"], "Invalid value for '--jobs': it must be at least 1; see"),
