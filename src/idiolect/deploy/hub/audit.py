@@ -13,6 +13,7 @@ from typing import Any
 
 from idiolect.core.errors import StoreError, require
 from idiolect.core.files import json_of
+from idiolect.core.rights import make_folder
 from idiolect.deploy.events import FILE as EVENTS
 from idiolect.deploy.hub.config import FILE as HUB_FILE
 from idiolect.deploy.hub.config import HubConfig
@@ -164,7 +165,7 @@ def copy_files(files: dict[str, Path], out: Path) -> None:
     for name, path in files.items():
         target = out / name
         try:
-            target.parent.mkdir(parents=True, exist_ok=True)
+            make_folder(target.parent)
             shutil.copyfile(path, target)
         except OSError as error:
             raise StoreError(f"cannot copy {path} to {target}: {error.strerror or error}") from error
