@@ -186,6 +186,7 @@ def test_an_interrupted_one_is_finished_by_the_same_command_and_nothing_runs_bef
     assert HubConfig.load(hub).starts == {RUN: 1, "t/local/seed0": 1}
 
 
+@pytest.mark.second
 def test_two_sites_are_forgotten_one_after_the_other(tmp_path, experiment):
     hub, sites = run_of(tmp_path / "two", DATA.clients, experiment)
     for site in ("site-4", "site-3"):

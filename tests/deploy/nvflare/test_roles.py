@@ -202,6 +202,7 @@ def private_of(site: Path, run: str) -> dict[str, bytes]:
     return {name: vector.tobytes() for name, vector in state.vectors.items()}
 
 
+@pytest.mark.second
 def test_a_malicious_site_reads_nothing_and_changes_nothing(tmp_path: Path) -> None:
     out, attacks = tmp_path / "out", tmp_path / "attacks.jsonl"
     names = prepare(out, EXPERIMENT, DATA)
