@@ -1,5 +1,6 @@
 """FedAvg with own intercepts against regressions with client dummies, in double precision."""
 
+import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -179,3 +180,12 @@ def test_the_last_layer_is_found_by_its_bias():
     module = build_model("mlp", (4,), 3, "classification", jax.random.key(0))
     given = problem("classification", module)
     assert given.simulation(FedAvgIntercept()).init(0).private.shape == (5, 3)
+
+
+@pytest.mark.parametrize(("solver", "numbers"), [("auto", 15**2), ("sgd", 15)])
+def test_what_a_client_carries_follows_from_the_shapes_alone(solver, numbers):
+    """A site checks a method before it has a model."""
+    method = FedAvgIntercept(solver=solver)
+    start = problem("classification").simulation(method).start
+    shapes = eqx.tree_at(lambda one: one.params, start, eqx.filter_eval_shape(lambda: start.params))
+    assert method.carried(start) == method.carried(shapes) == numbers

@@ -161,8 +161,8 @@ class FedAvgIntercept(Averaging, Trainer):
             return super().rank(start, message)
         return message.gradient.size // start.num_outputs
 
-    def _newton(self, params: Params) -> bool:
-        """Whether the solver is Newton's."""
+    def _newton(self, params: PyTree) -> bool:
+        """Whether the solver is Newton's. params: the model, or its shapes, which a site asks for first."""
         if self.solver != "auto":
             return self.solver == "newton"
         leaves = jax.tree.leaves(params)
