@@ -2,8 +2,8 @@
 
     python -m results.advice [--draws 100] [--task regression] [--only two_groups,alike] [-o FILE]
 
-Each line of the file is one draw, added as it is made; the same command goes on where it stopped. Baselines are left
-out, since a verdict does not depend on them.
+Each line of the file is one draw, added as it is made; the same command goes on where it stopped. Trees are left out,
+since a verdict does not depend on them.
 """
 
 import argparse
@@ -19,7 +19,7 @@ from results.advice.truths import TRUTHS, Client, Draw, federation
 FOLDER = Path(__file__).parent
 TASKS = ("classification", "regression")
 COLUMNS = (
-    *("truth", "draw", "right", "harmful", "outcome", "method", "gain", "low", "high", "local_loss"),
+    *("truth", "draw", "right", "harmful", "outcome", "method", "gain", "low", "high", "alone", "alone_loss"),
     *("gains", "loses", "seconds"),
 )
 
@@ -27,7 +27,7 @@ COLUMNS = (
 def row_of(truth: Callable[[Draw], list[Client]], number: int, task: str) -> dict[str, str]:
     """Ask on one federation."""
     began = time.perf_counter()
-    decision = advise(federation(truth, number, task), with_baselines=False).decision
+    decision = advise(federation(truth, number, task), baselines="regressions").decision
     calls = [client.call for client in decision.clients]
     gain = decision.gain
     values = (
@@ -37,7 +37,9 @@ def row_of(truth: Callable[[Draw], list[Client]], number: int, task: str) -> dic
         int(decision.outcome == "alone" and "alone" not in TRUTHS[truth]),
         decision.outcome,
         decision.method,
-        *("" if value is None else f"{value:.6f}" for value in (gain.mean, gain.low, gain.high, decision.loss)),
+        *("" if value is None else f"{value:.6f}" for value in (gain.mean, gain.low, gain.high)),
+        decision.alone,
+        f"{decision.loss:.6f}",
         calls.count("gains"),
         calls.count("loses"),
         f"{time.perf_counter() - began:.1f}",

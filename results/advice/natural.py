@@ -29,7 +29,7 @@ from idiolect.study.advice.scored import Candidate, pooled
 
 RESULTS = Path(__file__).parent / "natural.csv"
 COLUMNS = (
-    *("table", "clients", "rows", "verdict", "answer", "loss", "local"),
+    *("table", "clients", "rows", "verdict", "answer", "loss", "alone", "alone_loss"),
     *("regression", "gap_regression", "low_regression", "high_regression"),
     *("trees", "best", "gap_trees", "low_trees", "high_trees", "seconds", "processor", "first"),
 )
@@ -76,7 +76,7 @@ def line(name: str, splits: int | None) -> dict[str, object]:
     module.decide = decide
     by_name = {one.name: one for one in made}
     decision = found.decision
-    answer = decision.method if decision.federates else "local"
+    answer = decision.method if decision.federates else decision.alone
     ratio = 0.25 / 0.75
 
     def least(names: list[str]) -> Candidate | None:
@@ -94,7 +94,8 @@ def line(name: str, splits: int | None) -> dict[str, object]:
         "verdict": decision.outcome,
         "answer": answer,
         "loss": f"{pooled(by_name[answer].test).mean():.4f}",
-        "local": f"{decision.loss:.4f}",
+        "alone": decision.alone,
+        "alone_loss": f"{decision.loss:.4f}",
         "best": best.name,
         "seconds": f"{seconds:.0f}",
         "processor": f"{processor:.0f}",

@@ -2,7 +2,7 @@ from dataclasses import replace
 
 import pytest
 
-from idiolect.report.advice import answer, page
+from idiolect.report.advice import advice_dict, answer, figure_of, page
 from idiolect.report.advice_words import MOST, POLICIES, named, takes, uses_text
 from idiolect.study.advice.advise import Advice
 from idiolect.study.advice.blend import BLEND
@@ -44,3 +44,21 @@ def test_a_sentence_names_the_first_clients_and_counts_the_others() -> None:
     assert named(["a", "b"]) == "a, b"
     many = [str(i) for i in range(MOST + 2)]
     assert named(many) == ", ".join(many[:MOST]) + " and 2 more"
+
+
+def test_the_page_names_what_clients_reach_alone(advice: Advice) -> None:
+    assert "What clients reach alone is local training" in page(advice)
+    own = replace(advice, decision=replace(advice.decision, outcome="shared", alone="own ridge"))
+    headline = answer(own).split("**")[1]
+    assert headline.endswith("lower test loss than own ridge regression.")
+    assert len(headline.split()) <= 15
+    text = page(own)
+    assert "own ridge regression, whose validation loss is lower than local training's." in text
+    assert "the loss is lower than with own ridge regression" in text
+    figure = figure_of(own).axes[0]
+    assert figure.get_xlabel() == "test mse: own ridge regression minus federated"
+    cell = advice_dict(own)["cells"][0]
+    place = [line.name for line in own.lines].index("own ridge")
+    assert cell["clients"]["local"] == f"m{place}"
+    alone = replace(own, decision=replace(own.decision, outcome="alone"))
+    assert answer(alone).startswith("**Do not federate: own ridge regression is as good or better.**")

@@ -16,6 +16,7 @@ from idiolect.core.rights import make_folder
 from idiolect.report.advice_words import (
     ALONE,
     POLICIES,
+    alone_words,
     columns_text,
     kept_names,
     named,
@@ -66,17 +67,17 @@ def conclusion_of(advice: Advice) -> Conclusion:
     decision, about = advice.decision, advice.about
     title = isolated(title_of(advice, decision.method))
     gain = decision.gain
-    less = f"{100 * gain.mean / decision.loss:.1f} % lower test loss than local training"
+    less = f"{100 * gain.mean / decision.loss:.1f} % lower test loss than {alone_words(advice)}"
     falling = any("still falling" in note for note in advice.notes)
     kind, words = {
         "shared": ("use", f"Use one model for all ({title}): {less}."),
         "personal": ("use", f"{POLICIES.get(decision.method, f'Use {title}')}: {less}."),
-        ALONE: ("local", "Do not federate: local training is as good or better."),
+        ALONE: ("local", f"Do not federate: {alone_words(advice)} is as good or better."),
         "unclear": ("inconclusive", f"Inconclusive: {'train more rounds' if falling else 'collect more rows'}."),
     }[decision.outcome]
     numbers = (
         f"{about.num_clients} clients, {about.rows:,} rows, {advice.splits} divisions; {title}: test loss "
-        f"{_signed(gain, decision.loss)} compared with local training"
+        f"{_signed(gain, decision.loss)} compared with {alone_words(advice)}"
     )
     if words_on_trees := trees_words(advice):
         numbers += f"; {words_on_trees}"
@@ -84,7 +85,7 @@ def conclusion_of(advice: Advice) -> Conclusion:
 
 
 def _signed(gain: Difference, loss: float) -> str:
-    """The change of the loss as a share of that of local training, with its interval."""
+    """The change of the loss as a share of what clients reach alone, with its interval."""
     mean = f"{-100 * gain.mean / loss:+.1f} %"
     if gain.low is None or gain.high is None:
         return f"{mean} (no interval: {gain.why})"
@@ -105,8 +106,8 @@ def page(advice: Advice, figure: bool = True) -> str:
         f"{about.num_clients} clients, {about.rows} rows, {advice.splits} random divisions of each client's rows "
         "(55 % training, 20 % validation, 25 % test).",
         *([takes(advice)] if decision.federates else []),
-        f"## Who gains, who loses\n\nWith {under}, compared with local training. On average at most 5 % of the named "
-        "clients are named wrongly.",
+        f"## Who gains, who loses\n\nWith {under}, compared with {alone_words(advice)}. On average at most 5 % of "
+        "the named clients are named wrongly.",
         _clients(advice),
         *([f"## Which client uses what\n\n{uses_text(advice)}"] if decision.federates else []),
         "## What was compared\n",
@@ -212,7 +213,7 @@ def clients_frame(advice: Advice) -> pd.DataFrame:
 
 
 def figure_of(advice: Advice) -> Figure:
-    """Draw every client's gap to local training with its interval, sorted, coloured by its call."""
+    """Draw every client's gap to what it reaches alone, with its interval, sorted, coloured by its call."""
     called = sorted(advice.decision.clients, key=lambda one: one.gap.mean)
     figure = blank(7.0, 1.2 + min(0.2 * len(called), 16.0))
     axes = figure.subplots()
@@ -227,7 +228,7 @@ def figure_of(advice: Advice) -> Figure:
     else:
         axes.set_yticks([])
         axes.set_ylabel(f"{len(called)} clients", fontsize=10)
-    axes.set_xlabel(f"test {advice.loss_name}: local training minus federated", fontsize=10)
+    axes.set_xlabel(f"test {advice.loss_name}: {alone_words(advice)} minus federated", fontsize=10)
     tidy(axes)
     beside(figure, [Line2D([], [], color=_COLOURS[call], marker="o", label=_SHOWN[call]) for call in _CALLS])
     lines = [
@@ -239,7 +240,7 @@ def figure_of(advice: Advice) -> Figure:
 
 
 def advice_dict(advice: Advice) -> dict[str, Any]:
-    """An advice as `report.json`, with one comparison: every client's gain over local training, which has gain 0."""
+    """An advice as `report.json`, with one comparison: every client's gain over what it reaches alone."""
     decision, about, made = advice.decision, advice.about, advice.made
     leaks, one = findings_of(about.audit), conclusion_of(advice)
     taken = [takes(advice)] if decision.federates else []
@@ -292,10 +293,10 @@ def _chips(advice: Advice) -> list[Chip]:
 
 
 def _loser(advice: Advice) -> str:
-    """The client with the lowest mean gap to local training."""
+    """The client with the lowest mean gap to what it reaches alone."""
     known = [client for client in advice.decision.clients if np.isfinite(client.gap.mean)]
     if not known:
-        return "No client has a gap to local training."
+        return f"No client has a gap to {alone_words(advice)}."
     worst = min(known, key=lambda client: client.gap.mean)
     gap = worst.gap
     how, side = ("Smallest gain", "lower") if gap.mean >= 0 else ("Largest loss", "higher")
@@ -304,13 +305,13 @@ def _loser(advice: Advice) -> str:
         gap = replace(gap, mean=-gap.mean, low=low, high=high)
     noise = "beyond noise" if worst.call == "loses" else "within noise"
     return (
-        f"{how}: {isolated(worst.name)}, {advice.loss_name} {side} than with local training by "
+        f"{how}: {isolated(worst.name)}, {advice.loss_name} {side} than with {alone_words(advice)} by "
         f"{plain_difference(gap)}, {worst.rows} test rows, {noise}."
     )
 
 
 def _cell(advice: Advice) -> dict[str, Any]:
-    """The one comparison. Its metric is the gain: by how much the test loss is lower than with local training."""
+    """The one comparison. Its metric is the gain: by how much the test loss is lower than alone."""
     head, *rows = table_rows(advice)
     titles = [title_of(advice, line.name) for line in advice.lines]
     used = title_of(advice, advice.decision.method)
@@ -318,7 +319,7 @@ def _cell(advice: Advice) -> dict[str, Any]:
     flags = {"unit": "", "help": columns_text(advice), "marked": False, "printed": True, "page": True, "once": False}
     return {
         "id": "advice",
-        "title": f"Gain over local training: {used}",
+        "title": f"Gain over {alone_words(advice)}: {used}",
         "task": advice.about.task,
         "metric": "gain",
         "metrics": ["gain"],
@@ -379,7 +380,7 @@ def _calls(advice: Advice) -> dict[str, Any]:
 def _clients_json(advice: Advice) -> dict[str, Any]:
     """The clients' gains, with the sizes and labels of the first division."""
     called, about = advice.decision.clients, advice.about
-    local = next(f"m{i}" for i, line in enumerate(advice.lines) if line.kind == ALONE)
+    local = next(f"m{i}" for i, line in enumerate(advice.lines) if line.name == advice.decision.alone)
     people = Census(about.clients, about.train, about.test, about.classes, about.counts, about.quantiles)
     return {
         "names": list(about.clients),

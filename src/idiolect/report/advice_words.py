@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from idiolect.report.text import plain_difference, size
 from idiolect.study.advice.advise import Advice, Line
 from idiolect.study.advice.blend import BLEND
-from idiolect.study.advice.decision import MARGIN, WORTH
+from idiolect.study.advice.decision import MARGIN, OWN, WORTH, words_of
 from idiolect.study.advice.policies import BY_SIZE, CHOSEN, PORTFOLIO, shown_of
 
 MOST = 12  # clients named in a sentence
@@ -20,6 +20,11 @@ POLICIES = {
 """What the headline says of a policy."""
 
 
+def alone_words(advice: Advice) -> str:
+    """What clients reach alone, with which all is compared, as sentences call it."""
+    return words_of(advice.decision.alone)
+
+
 def title_of(advice: Advice, name: str) -> str:
     """A candidate as texts call it."""
     titles = {one.name: one.title for one in advice.choices}
@@ -29,9 +34,9 @@ def title_of(advice: Advice, name: str) -> str:
 def columns_text(advice: Advice) -> str:
     """What the table's columns and its last lines are."""
     return (
-        f"Loss: {_loss_words(advice)}. Gap: by how much the loss is lower than with local training, with its 95 % "
-        "interval. Worse off: the share of clients with a higher mean loss than with local training; surely: the "
-        "share for which this is beyond noise. `own`: fitted on each client's rows. `pooled`: needs all rows in one "
+        f"Loss: {_loss_words(advice)}. Gap: by how much the loss is lower than with {alone_words(advice)}, with its "
+        "95 % interval. Worse off: the share of clients with a higher mean loss than with that; surely: the share "
+        "for which this is beyond noise. `own`: fitted on each client's rows. `pooled`: needs all rows in one "
         "place, which no federation allows; the client is a column. Penalties are chosen by folds or validation "
         "rows; trees are LightGBM's. `guess`: the mean, or the shares of the labels. Policies follow "
         "validation rows: `blend` mixes all methods, with weights for each client; `portfolio` takes one for each "
@@ -110,19 +115,26 @@ def rule_text(advice: Advice) -> str:
     text = (
         "In each division every method's setting and round are those with the least validation loss; test rows are "
         "then used once. Intervals are corrected for the rows that divisions share (Nadeau and Bengio, 2003). "
-        f"{len(decision.tested)} candidates are tested against local training: each federated method, and the "
-        f"policies `{BLEND}`, `{PORTFOLIO}`, `{BY_SIZE}` and `{CHOSEN}`. p values are corrected for their number. "
-        "Federate: one of them is better. The answer is the better one with the least validation loss; a personal "
-        "model must also be better than the best shared one, and a policy better than the best method by "
-        f"{100 * WORTH:g} % of the loss of local training. Do not federate: no mean gain "
-        "reaches "
-        f"{100 * MARGIN:g} % of the loss of local training, and all intervals end below it or every shared model is "
-        f"surely worse. Otherwise it is inconclusive. Here: {decision.why}. Least corrected p value: {best.p:.2g} "
-        f"({title_of(advice, best.name)})."
+        f"{_reference_words(advice)}{len(decision.tested)} candidates are tested against it: each federated method, "
+        f"and the policies `{BLEND}`, `{PORTFOLIO}`, `{BY_SIZE}` and `{CHOSEN}`. p values are corrected for "
+        "their number. Federate: one of them is better. The answer is the better one with the least validation loss; a "
+        "personal model must also be better than the best shared one, and a policy better than the best method by "
+        f"{100 * WORTH:g} % of that loss. Do not federate: no mean gain reaches {100 * MARGIN:g} % of it, and all "
+        f"intervals end below it or every shared model is surely worse. Otherwise it is inconclusive. Here: "
+        f"{decision.why}. Least corrected p value: {best.p:.2g} ({title_of(advice, best.name)})."
     )
     if beyond is not None:
         text += f" Loss of the best shared model minus that of the best personal one: {plain_difference(beyond)}."
     return text + f" {decision.share:.0%} of the divisions rank {title_of(advice, decision.method)} first."
+
+
+def _reference_words(advice: Advice) -> str:
+    """Which model stands for clients alone, and why."""
+    words = f"What clients reach alone is {alone_words(advice)}"
+    if any(line.name in OWN for line in advice.lines):
+        other = "local training's" if advice.decision.alone in OWN else "that of own regressions"
+        words += f", whose validation loss is {'lower than' if advice.decision.alone in OWN else 'not above'} {other}"
+    return f"{words}. "
 
 
 def kept_names(advice: Advice) -> list[str]:

@@ -11,11 +11,13 @@ from idiolect.study.advice.decision import (
     MARGIN,
     SHARE,
     Decision,
+    alone_of,
     beating,
     calls,
     decide,
     gap,
     ranked,
+    words_of,
 )
 from idiolect.study.advice.policies import BY_SIZE, CHOSEN, PORTFOLIO, choices_of
 from idiolect.study.advice.scored import Candidate
@@ -393,3 +395,24 @@ def test_trees_are_named_where_they_beat_every_candidate_and_policy_beyond_noise
     decision = asked([LOCAL, shared, own], bars)
     assert decision.trees == ("pooled trees", gap(bars[1], shared, 1 / 3))
     assert decided(shared, own).trees is None
+
+
+def test_what_clients_reach_alone_is_the_better_of_local_training_and_own_regression_on_validation_rows() -> None:
+    """Test rows would choose the other one: their losses are not looked at."""
+    own = constant("own logistic", "baseline", [1.2] * 8, 6.0)
+    assert alone_of(LOCAL, [own]) is own
+    assert alone_of(LOCAL, [constant("own logistic", "baseline", [0.2] * 8, 7.5)]) is LOCAL
+    assert alone_of(LOCAL, [constant("pooled logistic", "pooled", [0.2] * 8, 0.1)]) is LOCAL
+    assert alone_of(LOCAL) is LOCAL
+
+
+def test_a_gain_over_unfinished_local_training_is_none_where_own_regressions_have_it_too() -> None:
+    shared = constant("fedavg", "shared", around(0.8, 0.01), 0.2)
+    own = constant("own logistic", "baseline", around(0.78, 0.02), 0.1)
+    against_local, against_own = asked([LOCAL, shared]), asked([LOCAL, shared], [own])
+    assert (against_local.outcome, against_local.alone) == ("shared", "local")
+    assert (against_own.outcome, against_own.alone) == ("alone", "own logistic")
+    assert against_own.loss == pytest.approx(0.78)
+    assert against_own.gain.mean == pytest.approx(-0.02)
+    assert [one.gap.mean for one in against_own.clients] == pytest.approx([-0.02] * CLIENTS)
+    assert words_of("own logistic") in against_own.why

@@ -3,7 +3,7 @@
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 import equinox as eqx
 import numpy as np
@@ -14,7 +14,7 @@ from idiolect.data.federated import FederatedData
 from idiolect.study.advice.about import About, about_of
 from idiolect.study.advice.baselines import notes_on_trees, regressions, trees
 from idiolect.study.advice.contestants import BUDGET, STEPS, contestants, defaults
-from idiolect.study.advice.decision import Decision, calls, decide, gap
+from idiolect.study.advice.decision import Decision, alone_of, calls, decide, gap
 from idiolect.study.advice.draws import Draws, Make, again
 from idiolect.study.advice.pieces import pieces_in
 from idiolect.study.advice.policies import policies_of, shown_of
@@ -28,12 +28,15 @@ from idiolect.study.run.resolve import bytes_of
 from idiolect.study.spec.experiment import digest
 from idiolect.study.store.provenance import provenance
 
+Baselines = Literal["all", "regressions", "none"]
+
 
 @dataclass(frozen=True)
 class Line:
-    """One line of the advice's table: a candidate's mean test loss and accuracy, and its gap to local training.
+    """One line of the advice's table: a candidate's mean test loss and accuracy, and its gap to L, see `decision`.
 
-    hurt: share of the clients whose mean test loss is higher than with local training; surely: of those called so.
+    gap: None for L itself. hurt: share of the clients whose mean test loss is higher than with L; surely: of those
+    called so.
     rounds: median of those chosen, None for a baseline. sent: bytes (down, up) of one client's round.
     """
 
@@ -86,7 +89,7 @@ def advise(
     methods: Sequence[str] | None = None,
     splits: int | None = None,
     rounds: int = 60,
-    with_baselines: bool = True,
+    baselines: Baselines = "all",
     out: Path | None = None,
     command: str = "idiolect.advise(...)",
     on_progress: Callable[[str, float], None] = lambda *_: None,
@@ -95,7 +98,7 @@ def advise(
     """Whether these clients should federate, and with what; see `decision` for the rule.
 
     data: a federation, whose rows are divided anew for each of `splits` draws (None: see `divisions_of`), or a
-    function draw -> federation.
+    function draw -> federation. baselines: "regressions" leaves out the trees, which no verdict depends on.
     out: a folder that keeps what is finished, so that the same call continues; see `pieces`. Raises `ConfigError` or
     `DataError` where no advice is possible, `StoreError` if the folder holds another advice. on_stage: receives one
     sentence as soon as it is known: a first answer from the regressions, then each method.
@@ -113,7 +116,7 @@ def advise(
         "methods": {one.name: one.settings for one in chosen},
         "splits": draws.count,
         "rounds": rounds,
-        "baselines": with_baselines,
+        "baselines": baselines,
     }
     steps = len(chosen) + 2
     with pieces_in(out, question, command) as pieces:
@@ -123,7 +126,7 @@ def advise(
             if text := first_answer(bars, draws.ratio, draws.count):
                 on_stage(text)
 
-        beside = pieces.bars("regressions", lambda: regressions(draws, tell)) if with_baselines else []
+        beside = pieces.bars("regressions", lambda: regressions(draws, tell)) if baselines != "none" else []
         tell(beside)
         on_progress(", ".join(one.name for one in chosen[:2]), 1 / steps)
         done: dict[int, Raced] = {}
@@ -143,7 +146,7 @@ def advise(
             if 0 in made:
                 # What was finished before local training can be compared only now.
                 for news in [i for i in made if i] if place == 0 else [place] if place in made else []:
-                    on_stage(after(made[news], made[0], left, draws.ratio))
+                    on_stage(after(made[news], alone_of(made[0], beside), left, draws.ratio))
         raced = [done[place] for place in range(len(chosen))]
         finite = [one for one in raced if one.choice.finite]
         require(
@@ -151,20 +154,22 @@ def advise(
             "local training or FedAvg diverged with every setting; scale the features",
         )
         on_progress("trees", (steps - 1) / steps)
-        if with_baselines:
+        if baselines == "all":
             beside = [*beside, *pieces.bars("trees", lambda: trees(draws))]
     candidates = [made[place] for place in sorted(made)]
     policies = policies_of(candidates, owners, first.num_clients, labels)
     decision = decide(candidates, policies, owners[1], first.clients, draws.ratio, beside)
     shown = next(one for one in policies if one.name == shown_of(decision.method))
     rows = [*candidates, *(one.candidate for one in policies), *beside]
-    lines = tuple(_line(one, candidates[0], owners[1], first, draws.ratio, finite) for one in rows)
+    alone = alone_of(candidates[0], beside)
+    lines = tuple(_line(one, alone, owners[1], first, draws.ratio, finite) for one in rows)
     kept = {
         client: {one.name: sum(int(choice[i]) == k for choice in shown.choices) for k, one in enumerate(candidates)}
         for i, client in enumerate(first.clients)
     }
     choices = tuple(one.choice for one in raced)
-    notes = _notes(draws, choices, lines, rounds, {one.name: one.rounds for one in chosen}, beside)
+    notes = _notes(draws, choices, lines, rounds, {one.name: one.rounds for one in chosen})
+    notes += notes_on_trees(draws) if baselines == "all" else ()
     on_progress("done", 1.0)
     scale = float(np.mean([deviation for _, deviation in draws.scale]))
     about = about_of(first)
@@ -179,20 +184,20 @@ def candidate_of(raced: Raced, labels: Sequence[tuple[np.ndarray, np.ndarray]]) 
 
 def _line(
     one: Candidate,
-    local: Candidate,
+    alone: Candidate,
     owners: np.ndarray,
     data: FederatedData,
     ratio: float,
     raced: Sequence[Raced],
 ) -> Line:
     clients = data.num_clients
-    means = [by_client(each.test, owners, clients).mean(axis=0) for each in (one, local)]
+    means = [by_client(each.test, owners, clients).mean(axis=0) for each in (one, alone)]
     accuracy = float(np.mean([each.mean() for each in one.right])) if one.right is not None else float("nan")
-    if one is local:
+    if one is alone:
         gap_, surely = None, 0.0
     else:
-        called = calls(one, local, owners, data.clients, ratio)
-        gap_, surely = gap(one, local, ratio), sum(each.call == "loses" for each in called) / clients
+        called = calls(one, alone, owners, data.clients, ratio)
+        gap_, surely = gap(one, alone, ratio), sum(each.call == "loses" for each in called) / clients
     run = next((each.choice for each in raced if each.choice.name == one.name), None)
     return Line(
         one.name,
@@ -213,7 +218,6 @@ def _notes(
     lines: Sequence[Line],
     rounds: int,
     limits: Mapping[str, int],
-    beside: Sequence[Candidate],
 ) -> tuple[str, ...]:
     """What a reader should know. limits: the most rounds of each method; only some follow the user's `rounds`."""
     data = draws.first
@@ -240,10 +244,8 @@ def _notes(
         late = sum(round == limits[one.name] for round in one.rounds)
         if 2 * late > draws.count and limits[one.name] == rounds:
             notes.append(f"{one.name}: validation loss was still falling in round {rounds}; give --rounds more")
-    if beside:
-        notes += notes_on_trees(draws)
     guesses = [line for line in lines if line.name.endswith("guess")]
-    if guesses and beside:
+    if guesses:
         least = min(line.loss for line in guesses)
         if min(line.loss for line in lines if not line.name.endswith("guess")) >= least:
             notes.append(

@@ -5,8 +5,9 @@ are not: they are the ones that decide, not a sample of others. The gap of two c
 over all test rows; over divisions it has the corrected resampled t interval (`intervals.resampled`), which allows for
 the rows that divisions share.
 
-The rule. L is local training. Tested against L are every federated candidate and four policies, which mix the
-candidates or choose among them by validation rows, see `policies`: `blend`, `portfolio`, `by-size` and `chosen`.
+The rule. L is what clients reach alone, see `alone_of`. Tested against L are every federated candidate and four
+policies, which mix the candidates or choose among them by validation rows, see `policies`: `blend`, `portfolio`,
+`by-size` and `chosen`.
 Their p values are adjusted for their number: `blend` has four fifths of the error rate of 5 %, all others share the
 rest by Holm's rule, and the whole once `blend` is better (Bretz et al., "A graphical approach to sequentially
 rejective multiple test procedures", Statistics in Medicine 28, 2009).
@@ -39,6 +40,9 @@ MARGIN = 0.05  # of Local's loss: a gain below does not matter
 FEWEST = 20
 FEWEST_OF_CLIENT = 5
 
+OWN = {"own logistic": "own logistic regression", "own ridge": "own ridge regression"}
+"""Bars of a client's own rows that may be L, as sentences call them."""
+
 SHARE = 0.8
 """Of the error rate, for the first policy."""
 WORTH = 0.01
@@ -56,9 +60,9 @@ Call = Literal["gains", "loses", "cannot be told"]
 
 @dataclass(frozen=True)
 class ClientCall:
-    """One client under the federated candidate compared with local training.
+    """One client under the federated candidate compared with L.
 
-    gap: Local's loss minus the candidate's. p: adjusted over the clients. rows: test rows in a division.
+    gap: L's loss minus the candidate's. p: adjusted over the clients. rows: test rows in a division.
     """
 
     name: str
@@ -70,7 +74,7 @@ class ClientCall:
 
 @dataclass(frozen=True)
 class Tested:
-    """A candidate or policy compared with local training. gap: Local's loss minus its; p: adjusted."""
+    """A candidate or policy compared with L. gap: L's loss minus its; p: adjusted."""
 
     name: str
     kind: str
@@ -88,10 +92,10 @@ class Decision:
     """The verdict. method: the federated candidate or policy that it rests on; share: of the divisions whose
     validation rows rank it first among its like, the federated candidates or the policies.
 
-    gain: of that candidate over Local. beyond: the best personal candidate against the best shared one, or None. A
-    positive mean is a lower loss. tested: all candidates and policies. loss: Local's mean test loss. why: the rule
+    gain: of that candidate over L. beyond: the best personal candidate against the best shared one, or None. A
+    positive mean is a lower loss. tested: all candidates and policies. loss: L's mean test loss. why: the rule
     that decided, in words. trees: the gradient boosting bar that beats every candidate, and by how much, or None.
-    clients: under the candidate that it rests on.
+    clients: under the candidate that it rests on. alone: the name of L.
     """
 
     outcome: Outcome
@@ -104,6 +108,7 @@ class Decision:
     why: str
     trees: tuple[str, Difference] | None
     clients: tuple[ClientCall, ...]
+    alone: str = "local"
 
     @property
     def federates(self) -> bool:
@@ -121,15 +126,29 @@ def ranked(candidates: Sequence[Candidate]) -> list[Candidate]:
     return sorted(candidates, key=lambda one: float(pooled(one.validation).mean()))
 
 
+def alone_of(local: Candidate, bars: Sequence[Candidate] = ()) -> Candidate:
+    """L, what clients reach without the others: local training, or the regressions of each client's own rows.
+
+    It is the one with the least validation loss, mean over divisions. Local training takes a limited number of steps;
+    where its loss is still falling at the end, it alone would be too easy to beat.
+    """
+    return ranked([local, *(one for one in bars if one.name in OWN)])[0]
+
+
+def words_of(alone: str) -> str:
+    """L as sentences call it."""
+    return OWN.get(alone, "local training")
+
+
 def tested(
-    candidates: Sequence[Candidate], policies: Sequence[Candidate], local: Candidate, ratio: float
+    candidates: Sequence[Candidate], policies: Sequence[Candidate], alone: Candidate, ratio: float
 ) -> tuple[Tested, ...]:
-    """Each candidate and policy against local training, with adjusted p values; see the module.
+    """Each candidate and policy against L, with adjusted p values; see the module.
 
     The first policy has `SHARE` of the error rate.
     """
     every = [*candidates, *policies]
-    gaps = [gap(one, local, ratio) for one in every]
+    gaps = [gap(one, alone, ratio) for one in every]
     p_values = [1.0 if each.p is None else each.p for each in gaps]
     first = len(candidates)
     gate = min(p_values[first] / SHARE, 1.0) if gaps[first].mean > 0 else 1.0
@@ -149,18 +168,20 @@ def decide(
 ) -> Decision:
     """The verdict on these candidates and on the policies that choose among them; see the module.
 
-    owners: the client of each test row. ratio: test rows / other rows, see `resampled`. bars: what is
-    only shown; of these, gradient boosting may beat every candidate.
+    owners: the client of each test row. ratio: test rows / other rows, see `resampled`. bars: no candidates; but own
+    regressions may be L, and gradient boosting may beat every candidate.
     """
     local = next(one for one in candidates if one.kind == "alone")
     federated = [one for one in candidates if one is not local]
+    alone = alone_of(local, bars)
+    words = words_of(alone.name)
     rules = [one.candidate for one in policies]
-    results = tested(federated, rules, local, ratio)
+    results = tested(federated, rules, alone, ratio)
     by_name = {one.name: one for one in results}
     better = ranked([one for one in (*federated, *rules) if by_name[one.name].better])
     order = {kind: ranked([one for one in federated if one.kind == kind]) for kind in ("shared", "personal")}
     beyond = gap(order["personal"][0], order["shared"][0], ratio) if all(order.values()) else None
-    loss, rows = float(pooled(local.test).mean()), len(local.test[0])
+    loss, rows = float(pooled(alone.test).mean()), len(alone.test[0])
     least = MARGIN * loss
     used, outcome, why = (
         ranked(federated)[0],
@@ -171,18 +192,18 @@ def decide(
     if rows < FEWEST:
         why = f"a division has only {rows} test rows"
     elif better:
-        used, why = better[0], "it is better than local training, beyond noise, also after correction"
-        for kind, simpler, words in _GIVES_WAY:
+        used, why = better[0], f"it is better than {words}, beyond noise, also after correction"
+        for kind, simpler, reason in _GIVES_WAY:
             simple = next((one for one in better if one.kind in simpler), None)
             if used.kind == kind and simple:
                 more = gap(used, simple, ratio)
                 if not more.above(0) or (kind == KIND and more.mean < WORTH * loss):
-                    used, why = simple, f"{why}; {words}"
+                    used, why = simple, f"{why}; {reason}"
         outcome = "shared" if used.kind == "shared" else "personal"
     elif all(each.low is None and each.mean == 0 for each in gaps):
-        outcome, why = "alone", "the federated models have the same loss as local training in every division"
+        outcome, why = "alone", f"the federated models have the same loss as {words} in every division"
     elif all(each.mean < least for each in gaps) and all(each.below(least) for each in gaps[: len(federated)]):
-        outcome, why = "alone", f"no federated model gains {100 * MARGIN:g} % of the loss of local training"
+        outcome, why = "alone", f"no federated model gains {100 * MARGIN:g} % of the loss of {words}"
     elif (
         all(each.mean < least for each in gaps)
         and all(by_name[one.name].gap.below(0) for one in order["shared"])
@@ -203,7 +224,8 @@ def decide(
         loss,
         why,
         beating(bars, [*candidates, *rules], ratio),
-        calls(used, local, owners, clients, ratio),
+        calls(used, alone, owners, clients, ratio),
+        alone.name,
     )
 
 
@@ -222,12 +244,12 @@ def beating(
 
 
 def calls(
-    one: Candidate, local: Candidate, owners: Int[np.ndarray, "n"], clients: Sequence[str], ratio: float
+    one: Candidate, alone: Candidate, owners: Int[np.ndarray, "n"], clients: Sequence[str], ratio: float
 ) -> tuple[ClientCall, ...]:
-    """Each client under a candidate compared with local training, see the module."""
+    """Each client under a candidate compared with L, see the module."""
     from scipy.stats import false_discovery_control  # here: it loads slowly, and most commands never need it
 
-    gaps = by_client(local.test, owners, len(clients)) - by_client(one.test, owners, len(clients))
+    gaps = by_client(alone.test, owners, len(clients)) - by_client(one.test, owners, len(clients))
     rows = np.bincount(owners, minlength=len(clients))
     each = [resampled(list(column), ratio) for column in gaps.T]
     called = [i for i in range(len(clients)) if rows[i] >= FEWEST_OF_CLIENT]

@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 
-from idiolect.study.advice.decision import gap
+from idiolect.study.advice.decision import gap, words_of
 from idiolect.study.advice.scored import Candidate, pooled
 from idiolect.study.analyse.intervals import Difference
 
@@ -31,17 +31,17 @@ def first_answer(bars: Sequence[Candidate], ratio: float, divisions: int) -> str
     return f"First answer, from regressions{some}: {words}. Pooled rows have {change}. {_OPEN}"
 
 
-def after(one: Candidate, local: Candidate, left: Sequence[str], ratio: float) -> str:
-    """Say what a finished method gained over local training, and which methods are still to come."""
+def after(one: Candidate, alone: Candidate, left: Sequence[str], ratio: float) -> str:
+    """Say what a finished method gained over what clients reach alone, and which methods are still to come."""
     rest = f" Still to come: {', '.join(left)}." if left else ""
-    return f"{one.name}: {_change(gap(one, local, ratio), local)}.{rest}"
+    return f"{one.name}: {_change(gap(one, alone, ratio), alone)}.{rest}"
 
 
-def _change(difference: Difference, local: Candidate, own: bool = False) -> str:
-    """The change of the loss as a share of that of local training, with its interval."""
-    loss = float(pooled(local.test).mean())
+def _change(difference: Difference, alone: Candidate, own: bool = False) -> str:
+    """The change of the loss as a share of what clients reach alone, with its interval."""
+    loss = float(pooled(alone.test).mean())
     text = f"{abs(100 * difference.mean / loss):.1f} % {'lower' if difference.mean >= 0 else 'higher'} test loss"
-    text += " than each client's own rows" if own else " than local training"
+    text += " than each client's own rows" if own else f" than {words_of(alone.name)}"
     if difference.low is None or difference.high is None:
         return text
     ends = sorted((-100 * difference.high / loss, -100 * difference.low / loss))

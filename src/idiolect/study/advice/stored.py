@@ -85,7 +85,7 @@ def _check(advice: Advice) -> None:
         and line is not None
         and (line.kind == KIND or (line.rounds is not None and line.sent is not None))
         and kept <= {line.name for line in advice.lines}
-        and any(line.kind == "alone" for line in advice.lines)
+        and any(line.name == advice.decision.alone for line in advice.lines)
         and {"time", "packages"} <= {*advice.made}
     )
     if not fits:
