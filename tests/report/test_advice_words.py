@@ -47,7 +47,7 @@ def test_a_sentence_names_the_first_clients_and_counts_the_others() -> None:
 
 
 def test_the_page_names_what_clients_reach_alone(advice: Advice) -> None:
-    assert "What clients reach alone is local training" in page(advice)
+    assert "What clients reach by themselves is local training" in page(advice)
     own = replace(advice, decision=replace(advice.decision, outcome="shared", alone="own ridge"))
     headline = answer(own).split("**")[1]
     assert headline.endswith("lower test loss than own ridge regression.")

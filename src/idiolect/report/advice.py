@@ -85,7 +85,7 @@ def conclusion_of(advice: Advice) -> Conclusion:
 
 
 def _signed(gain: Difference, loss: float) -> str:
-    """The change of the loss as a share of what clients reach alone, with its interval."""
+    """The change of the loss as a share of what clients reach by themselves, with its interval."""
     mean = f"{-100 * gain.mean / loss:+.1f} %"
     if gain.low is None or gain.high is None:
         return f"{mean} (no interval: {gain.why})"
@@ -213,7 +213,7 @@ def clients_frame(advice: Advice) -> pd.DataFrame:
 
 
 def figure_of(advice: Advice) -> Figure:
-    """Draw every client's gap to what it reaches alone, with its interval, sorted, coloured by its call."""
+    """Draw every client's gap to what it reaches by itself, with its interval, sorted, coloured by its call."""
     called = sorted(advice.decision.clients, key=lambda one: one.gap.mean)
     figure = blank(7.0, 1.2 + min(0.2 * len(called), 16.0))
     axes = figure.subplots()
@@ -240,7 +240,7 @@ def figure_of(advice: Advice) -> Figure:
 
 
 def advice_dict(advice: Advice) -> dict[str, Any]:
-    """An advice as `report.json`, with one comparison: every client's gain over what it reaches alone."""
+    """An advice as `report.json`, with one comparison: every client's gain over what it reaches by itself."""
     decision, about, made = advice.decision, advice.about, advice.made
     leaks, one = findings_of(about.audit), conclusion_of(advice)
     taken = [takes(advice)] if decision.federates else []
@@ -293,7 +293,7 @@ def _chips(advice: Advice) -> list[Chip]:
 
 
 def _loser(advice: Advice) -> str:
-    """The client with the lowest mean gap to what it reaches alone."""
+    """The client with the lowest mean gap to what it reaches by itself."""
     known = [client for client in advice.decision.clients if np.isfinite(client.gap.mean)]
     if not known:
         return f"No client has a gap to {alone_words(advice)}."
@@ -311,7 +311,7 @@ def _loser(advice: Advice) -> str:
 
 
 def _cell(advice: Advice) -> dict[str, Any]:
-    """The one comparison. Its metric is the gain: by how much the test loss is lower than alone."""
+    """The one comparison. Its metric is the gain: by how much the test loss is lower than without."""
     head, *rows = table_rows(advice)
     titles = [title_of(advice, line.name) for line in advice.lines]
     used = title_of(advice, advice.decision.method)

@@ -21,7 +21,7 @@ POLICIES = {
 
 
 def alone_words(advice: Advice) -> str:
-    """What clients reach alone, with which all is compared, as sentences call it."""
+    """What clients reach by themselves, with which all is compared, as sentences call it."""
     return words_of(advice.decision.alone)
 
 
@@ -129,8 +129,8 @@ def rule_text(advice: Advice) -> str:
 
 
 def _reference_words(advice: Advice) -> str:
-    """Which model stands for clients alone, and why."""
-    words = f"What clients reach alone is {alone_words(advice)}"
+    """Which model stands for clients without the others, and why."""
+    words = f"What clients reach by themselves is {alone_words(advice)}"
     if any(line.name in OWN for line in advice.lines):
         other = "local training's" if advice.decision.alone in OWN else "that of own regressions"
         words += f", whose validation loss is {'lower than' if advice.decision.alone in OWN else 'not above'} {other}"

@@ -101,9 +101,11 @@ def of_layer(objective: Objective, outputs: Float[Array, "b outputs"], batch: Ba
 
     Rows and columns stand as W (row after row), b, c do: q = outputs * (features + 2). It is exact, since o is
     linear in them, and takes a product of the features for each pair of outputs in the place of one for each
-    parameter.
+    parameter. A number added to all logits of a row changes no probability, so A_j's rows sum to 0 for classes: the
+    blocks of the last class follow from the others, and two classes take one product.
     """
     count = outputs.shape[1]
+    others = count - 1 if objective.task == "classification" and count > 1 else count
 
     def loss(o: Float[Array, "outputs"], y: Array, weight: Array) -> Float[Array, ""]:
         one = Batch(None, y[None], weight[None], batch.outputs)
@@ -112,17 +114,23 @@ def of_layer(objective: Objective, outputs: Float[Array, "b outputs"], batch: Ba
     each = jax.vmap(jax.hessian(loss))(outputs, batch.y, batch.weight)  # A_j
     x = batch.x.reshape(len(batch.y), -1)
     x = jnp.concatenate([x, jnp.ones_like(x[:, :1])], axis=1)
-    first, second = np.triu_indices(count)
+    first, second = np.triu_indices(others)
     width = x.shape[1]
     # Rows of weight 0 may hold anything, and 0 * inf is NaN.
     held = jnp.where(batch.weight[:, None] > 0, x, 0)
     weighted = (each[:, first, second][:, :, None] * held[:, None, :]).reshape(len(held), -1)
     products = (weighted.T @ held).reshape(len(first), width, width)
-    pair = np.zeros((count, count), int)
+    pair = np.zeros((others, others), int)
     pair[first, second] = pair[second, first] = np.arange(len(first))
+    blocks = products[pair]
+    if others < count:
+        last = -jnp.sum(blocks, axis=1, keepdims=True)
+        blocks = jnp.concatenate([blocks, last], axis=1)
+        column = jnp.swapaxes(last, 0, 1)
+        blocks = jnp.concatenate([blocks, jnp.concatenate([column, -jnp.sum(column, axis=1, keepdims=True)], axis=1)])
     # Where W, b and c lie among the outputs' (features, 1).
     of_output, of_feature = np.divmod(np.arange(count * width), width)
     inside = of_feature < width - 1
     order = np.concatenate([np.flatnonzero(inside), *[np.flatnonzero(~inside)] * 2])
     a, i = of_output[order], of_feature[order]
-    return products[pair[a[:, None], a], i[:, None], i]
+    return blocks[a[:, None], a, i[:, None], i]

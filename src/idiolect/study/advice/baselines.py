@@ -4,17 +4,20 @@ They see the training rows of a division, and its validation rows for what the m
 is federated: own ones use one client's rows; pooled ones need all rows in one place, and know each row's client.
 """
 
+import os
 import time
 from collections.abc import Callable, Sequence
 
 import numpy as np
 from jaxtyping import Float, Int
+from threadpoolctl import threadpool_limits
 
 from idiolect.data.federated import FederatedData
 from idiolect.study.advice.boosting import LEAST, Predict, grows, has_lightgbm, own_trees, pooled_trees
 from idiolect.study.advice.draws import Draws
 from idiolect.study.advice.regressions import Rows, own_regressions, penalties_of, pooled_regression
 from idiolect.study.advice.scored import Candidate, candidate
+from idiolect.study.advice.together import Check, side_by_side, workers_for
 
 _PARTS = ("validation", "test")
 KINDS = {"own": "baseline", "pooled": "pooled"}
@@ -36,25 +39,34 @@ def regressions(draws: Draws, early: Callable[[list[Candidate]], None] = lambda 
     rows, with an intercept per client that is penalised like the weights; "without clients": without it.
     """
     kind = "ridge" if draws.first.task == "regression" else "logistic"
-    found: dict[str, list[Predict]] = {}
-    began = time.monotonic()
-    for number, data in enumerate(draws.data):
-        if number == EARLY and time.monotonic() - began > _SLOW:
-            early([_candidate(name, predicts, draws) for name, predicts in found.items()])
+    names = ["own guess", "pooled guess", f"own {kind}", f"pooled {kind}", f"pooled {kind} without clients"]
+
+    def fitted(data: FederatedData, check: Check) -> list[Predict]:
+        check()
         train, validation, classes = _rows(data, "train"), _rows(data, "validation"), _classes(data)
         penalties = penalties_of(classes)
-        made: dict[str, Predict] = {
-            "own guess": _guesses(train, classes),
-            "pooled guess": _guesses(Rows(train.x, train.y, np.asarray([0, len(train.y)])), classes),
-            f"own {kind}": own_regressions(train, validation, classes, penalties).outputs,
-            f"pooled {kind}": pooled_regression(train, validation, classes, penalties).outputs,
-            f"pooled {kind} without clients": pooled_regression(
-                train, validation, classes, penalties, dummies=False
-            ).outputs,
-        }
-        for name, predict in made.items():
-            found.setdefault(name, []).append(predict)
-    return [_candidate(name, predicts, draws) for name, predicts in found.items()]
+        return [
+            _guesses(train, classes),
+            _guesses(Rows(train.x, train.y, np.asarray([0, len(train.y)])), classes),
+            own_regressions(train, validation, classes, penalties).outputs,
+            pooled_regression(train, validation, classes, penalties).outputs,
+            pooled_regression(train, validation, classes, penalties, dummies=False).outputs,
+        ]
+
+    def so_far(count: int) -> list[Candidate]:
+        return [_candidate(name, [found[i][k] for i in range(count)], draws) for k, name in enumerate(names)]
+
+    work = [lambda check, data=data: fitted(data, check) for data in draws.data]  # pyright: ignore[reportUnknownLambdaType]
+    found: dict[int, list[Predict]] = {}
+    began, told = time.monotonic(), False
+    with threadpool_limits(max(1, (os.cpu_count() or 1) // workers_for(work)), "blas"):
+        for draw, predicts in side_by_side(work):
+            found[draw] = predicts
+            if not told and all(i in found for i in range(EARLY)) and draws.count > EARLY:
+                told = True
+                if time.monotonic() - began > _SLOW:
+                    early(so_far(EARLY))
+    return so_far(draws.count)
 
 
 def trees(draws: Draws) -> list[Candidate]:
@@ -64,14 +76,20 @@ def trees(draws: Draws) -> list[Candidate]:
     """
     if not _tabular(draws) or not has_lightgbm():
         return []
-    found: dict[str, list[Predict]] = {"own trees": [], "pooled trees": []}
-    own = _growing(draws) > 0
-    for data in draws.data:
+    grow = {"own trees": own_trees} if _growing(draws) else {}
+    grow["pooled trees"] = pooled_trees
+
+    def grown(data: FederatedData, check: Check) -> dict[str, Predict]:
         rows = _rows(data, "train"), _rows(data, "validation"), _classes(data)
-        found["pooled trees"].append(pooled_trees(*rows))
-        if own:
-            found["own trees"].append(own_trees(*rows))
-    return [_candidate(name, predicts, draws) for name, predicts in found.items() if predicts]
+        made: dict[str, Predict] = {}
+        for name, one in grow.items():
+            check()
+            made[name] = one(*rows)
+        return made
+
+    work = [lambda check, data=data: grown(data, check) for data in draws.data]  # pyright: ignore[reportUnknownLambdaType]
+    found = dict(side_by_side(work))
+    return [_candidate(name, [found[draw][name] for draw in range(draws.count)], draws) for name in grow]
 
 
 def notes_on_trees(draws: Draws) -> tuple[str, ...]:

@@ -1,11 +1,11 @@
 """Gradient boosting as a bar: LightGBM on each client's rows, or on all rows with the client as a category.
 
 LightGBM is the extra `idiolect[trees]`. Settings: 15 leaves, rate .05, 20 rows per leaf, at most 500 trees; training
-stops where the validation loss has not fallen for 30 trees. The same rows give the same trees, whatever the number
-of threads.
+stops where the validation loss has not fallen for 30 trees. A feature has at most 255 bins, and 63 where all clients
+together have more than 20,000 training rows: the loss is as low, in three quarters of the time. One thread grows a
+model; `trees` of `baselines` grows those of several divisions side by side.
 """
 
-import os
 from collections.abc import Callable
 from importlib.util import find_spec
 from typing import Any
@@ -18,7 +18,7 @@ from idiolect.study.advice.regressions import Rows, mixed, own_regressions, pena
 LEAST, SCORED = 100, 10
 """Training and validation rows from which a client has trees of its own."""
 _TREES, _PATIENCE = 500, 30
-_SMALL = 20_000  # rows up to which one thread is faster than two
+_BINS, _FEWER, _LARGE = 255, 63, 20_000
 
 Predict = Callable[[Shaped[np.ndarray, "n d"], Shaped[np.ndarray, "_"]], Float[np.ndarray, "n ..."]]
 """From rows and their clients' offsets to outputs: numbers (n,), or logarithms of probabilities (n, classes)."""
@@ -52,7 +52,7 @@ def pooled_trees(train: Rows, validation: Rows, classes: int) -> Predict:
         return np.concatenate([x, owners[:, None].astype(x.dtype)], axis=1)
 
     x, scored = (with_client(part.x, part.offsets) for part in (train, validation))
-    predict = _grown(x, train.y, scored, validation.y, classes, category=train.x.shape[1])
+    predict = _grown(x, train.y, scored, validation.y, classes, _bins(train), category=train.x.shape[1])
     return lambda x, offsets: predict(with_client(x, offsets))
 
 
@@ -66,7 +66,7 @@ def own_trees(train: Rows, validation: Rows, classes: int) -> Predict:
     grown: dict[int, Any] = {}
     for client in np.flatnonzero(able).tolist():
         mine, scored = _of(train, np.asarray([client])), _of(validation, np.asarray([client]))
-        grown[client] = _grown(mine.x, mine.y, scored.x, scored.y, classes)
+        grown[client] = _grown(mine.x, mine.y, scored.x, scored.y, classes, _bins(train))
 
     def predict(x: Shaped[np.ndarray, "n d"], offsets: Shaped[np.ndarray, "_"]) -> Float[np.ndarray, "n ..."]:
         outputs = np.zeros((len(x), classes) if classes else len(x))
@@ -80,6 +80,11 @@ def own_trees(train: Rows, validation: Rows, classes: int) -> Predict:
         return outputs
 
     return predict
+
+
+def _bins(train: Rows) -> int:
+    """Bins of a feature. train: of all clients."""
+    return _BINS if len(train.y) <= _LARGE else _FEWER
 
 
 def _of(rows: Rows, clients: np.ndarray) -> Rows:
@@ -98,6 +103,7 @@ def _grown(
     scored_x: Shaped[np.ndarray, "m d"],
     scored_y: Shaped[np.ndarray, "m"],
     classes: int,
+    bins: int,
     category: int | None = None,
 ) -> Any:
     """From rows to outputs, of trees that are grown until the loss on the scored rows stops falling."""
@@ -113,7 +119,8 @@ def _grown(
         "deterministic": True,
         "force_row_wise": True,
         "verbosity": -1,
-        "num_threads": 1 if len(y) <= _SMALL else (os.cpu_count() or 1),
+        "num_threads": 1,
+        "max_bin": bins,
     }
     if goal == "multiclass":
         settings["num_class"] = classes

@@ -5,9 +5,9 @@ are not: they are the ones that decide, not a sample of others. The gap of two c
 over all test rows; over divisions it has the corrected resampled t interval (`intervals.resampled`), which allows for
 the rows that divisions share.
 
-The rule. L is what clients reach alone, see `alone_of`. Tested against L are every federated candidate and four
-policies, which mix the candidates or choose among them by validation rows, see `policies`: `blend`, `portfolio`,
-`by-size` and `chosen`.
+The rule. L is what clients reach by themselves, see `alone_of`. Tested against L are every federated candidate and
+four policies, which mix the candidates or choose among them by validation rows, see `policies`: `blend`,
+`portfolio`, `by-size` and `chosen`.
 Their p values are adjusted for their number: `blend` has four fifths of the error rate of 5 %, all others share the
 rest by Holm's rule, and the whole once `blend` is better (Bretz et al., "A graphical approach to sequentially
 rejective multiple test procedures", Statistics in Medicine 28, 2009).
@@ -95,7 +95,7 @@ class Decision:
     gain: of that candidate over L. beyond: the best personal candidate against the best shared one, or None. A
     positive mean is a lower loss. tested: all candidates and policies. loss: L's mean test loss. why: the rule
     that decided, in words. trees: the gradient boosting bar that beats every candidate, and by how much, or None.
-    clients: under the candidate that it rests on. alone: the name of L.
+    clients: under the candidate that it rests on. `alone`: the name of L.
     """
 
     outcome: Outcome
@@ -130,7 +130,7 @@ def alone_of(local: Candidate, bars: Sequence[Candidate] = ()) -> Candidate:
     """L, what clients reach without the others: local training, or the regressions of each client's own rows.
 
     It is the one with the least validation loss, mean over divisions. Local training takes a limited number of steps;
-    where its loss is still falling at the end, it alone would be too easy to beat.
+    where its loss is still falling at the end, it would be too easy to beat.
     """
     return ranked([local, *(one for one in bars if one.name in OWN)])[0]
 

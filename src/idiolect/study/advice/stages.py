@@ -32,13 +32,13 @@ def first_answer(bars: Sequence[Candidate], ratio: float, divisions: int) -> str
 
 
 def after(one: Candidate, alone: Candidate, left: Sequence[str], ratio: float) -> str:
-    """Say what a finished method gained over what clients reach alone, and which methods are still to come."""
+    """Say what a finished method gained over clients by themselves, and which methods are still to come."""
     rest = f" Still to come: {', '.join(left)}." if left else ""
     return f"{one.name}: {_change(gap(one, alone, ratio), alone)}.{rest}"
 
 
 def _change(difference: Difference, alone: Candidate, own: bool = False) -> str:
-    """The change of the loss as a share of what clients reach alone, with its interval."""
+    """The change of the loss as a share of what clients reach by themselves, with its interval."""
     loss = float(pooled(alone.test).mean())
     text = f"{abs(100 * difference.mean / loss):.1f} % {'lower' if difference.mean >= 0 else 'higher'} test loss"
     text += " than each client's own rows" if own else f" than {words_of(alone.name)}"

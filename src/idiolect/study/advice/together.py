@@ -14,13 +14,18 @@ class StoppedError(Exception):
     """Another piece failed, or the user stopped: the work ends at its next check."""
 
 
+def workers_for(work: Sequence[object]) -> int:
+    """Threads for so many pieces of work: at most the processor's cores, and four."""
+    return max(1, min(os.cpu_count() or 1, 4, len(work)))
+
+
 def side_by_side(
     work: Sequence[Callable[[Check], Piece]], workers: int | None = None
 ) -> Generator[tuple[int, Piece]]:
     """Yield (place, result) of each piece of work as it is finished.
 
     work: functions of a check, which they call now and then; it raises `StoppedError` after a failure elsewhere or
-    when the generator is closed. workers: threads, by default the processor's cores, at most four. The first error
+    when the generator is closed. workers: threads, by default see `workers_for`. The first error
     is raised, after the others have stopped.
     """
     stop = threading.Event()
@@ -29,8 +34,7 @@ def side_by_side(
         if stop.is_set():
             raise StoppedError
 
-    count = workers or min(os.cpu_count() or 1, 4)
-    with ThreadPoolExecutor(min(count, max(len(work), 1))) as pool:
+    with ThreadPoolExecutor(workers or workers_for(work)) as pool:
         futures = {pool.submit(one, check): place for place, one in enumerate(work)}
         try:
             for done in as_completed(futures):
