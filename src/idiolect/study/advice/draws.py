@@ -2,7 +2,6 @@
 
 from collections.abc import Callable, Sequence
 from dataclasses import replace
-from functools import cached_property
 
 import jax.numpy as jnp
 import numpy as np
@@ -55,8 +54,8 @@ class Draws:
                 raise DataError(f"{first.name}: two divisions differ in clients, sizes or classes")
         width = max(one.feature_shape[-1] for one in made)
         scaled = [_scaled(_widened(one, width)) for one in made]
-        self.data = [data for data, _ in scaled]
         self.scale = [scale for _, scale in scaled]
+        self._pool, self.data = _pooled([data for data, _ in scaled])
         self._arrays: dict[tuple[int, str], Arrays] = {}
 
     @property
@@ -68,11 +67,6 @@ class Draws:
     def first(self) -> FederatedData:
         """The first division: what all have in common."""
         return self.data[0]
-
-    @cached_property
-    def _pool(self) -> tuple[Array, Array]:
-        parts = [data.stored(name) for data in self.data for name in SPLITS]
-        return tuple(jnp.asarray(np.concatenate([getattr(part, key) for part in parts])) for key in ("x", "y"))  # pyright: ignore[reportReturnType]
 
     def arrays(self, draw: int, name: str) -> Arrays:
         """One split of one division on the device, as rows of the pool of all."""
@@ -123,6 +117,25 @@ def again(data: FederatedData, test: float = TEST, validation: float = VALIDATIO
 def _split(parts: Sequence[tuple[np.ndarray, np.ndarray]]) -> Split:
     offsets = np.concatenate([[0], np.cumsum([len(y) for _, y in parts])]).astype(np.int64)
     return Split(np.concatenate([x for x, _ in parts]), np.concatenate([y for _, y in parts]), offsets)
+
+
+def _pooled(every: Sequence[FederatedData]) -> tuple[tuple[Array, Array], list[FederatedData]]:
+    """The samples of all divisions on the device, (x, y), and the divisions with their features as views of them.
+
+    On a processor the device's memory is the host's, so that the features are held once.
+    """
+    parts = [data.stored(name) for data in every for name in SPLITS]
+    x, y = (jnp.asarray(np.concatenate([getattr(part, key) for part in parts])) for key in ("x", "y"))
+    host, at, viewed = np.asarray(x), 0, list[FederatedData]()
+    for data in every:
+        splits: dict[str, Split] = {}
+        for name in SPLITS:
+            part = data.stored(name)
+            if part.x.dtype == host.dtype:
+                splits[name] = replace(part, x=host[at : at + part.count])
+            at += part.count
+        viewed.append(replace(data, **splits))
+    return (x, y), viewed
 
 
 def _widened(data: FederatedData, width: int) -> FederatedData:
