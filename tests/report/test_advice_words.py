@@ -4,6 +4,7 @@ import pytest
 
 from idiolect.report.advice import advice_dict, answer, figure_of, page
 from idiolect.report.advice_words import MOST, POLICIES, named, takes, uses_text
+from idiolect.report.text import size
 from idiolect.study.advice.advise import Advice
 from idiolect.study.advice.blend import BLEND
 from idiolect.study.advice.policies import BY_SIZE, CHOSEN, PORTFOLIO
@@ -26,14 +27,17 @@ def test_a_policy_that_is_the_answer_is_told(advice: Advice, method: str) -> Non
     assert "- Local: 2 (c1, c2)\n- FedAvg: 1 (c0)" in text
     assert f"With `{method}`, " + ("the method with the largest weight" if method == BLEND else "in most") in text
     line = advice.line("fedavg")
-    assert takes(changed).startswith(f"FedAvg takes about {line.rounds:g} rounds")
-    assert "Local takes" not in text
+    assert line.rounds is not None
+    assert line.sent is not None
+    total = size(line.rounds * sum(line.sent) * 3)
+    words = f"It takes about (median rounds, bytes of all clients together): FedAvg {line.rounds:g} rounds, {total}."
+    assert takes(changed) == words
 
 
 def test_a_blend_takes_all_methods_and_others_only_those_in_use(advice: Advice) -> None:
     kept = {client: {"local": 2, "fedavg": 0} for client in advice.about.clients}
     assert takes(replace(under(advice, PORTFOLIO), kept=kept)) == ""
-    assert takes(replace(under(advice, BLEND), kept=kept)).startswith("FedAvg takes")
+    assert ": FedAvg" in takes(replace(under(advice, BLEND), kept=kept))
 
 
 def test_the_portfolio_is_told_where_a_method_is_the_answer(advice: Advice) -> None:

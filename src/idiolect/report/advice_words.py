@@ -57,19 +57,29 @@ def takes(advice: Advice) -> str:
         return f"It takes {_cost(advice, advice.line(method))}"
     used = kept_names(advice) if method == BLEND else _users(advice)
     federated = [line for line in map(advice.line, used) if line.kind != ALONE]
-    return " ".join(f"{title_of(advice, line.name)} takes {_cost(advice, line)}" for line in federated)
+    if not federated:
+        return ""
+    each = [
+        f"{title_of(advice, line.name)} {line.rounds:g} rounds, {size(_bytes(advice, line))}" for line in federated
+    ]
+    return f"It takes about (median rounds, bytes of all clients together): {'; '.join(each)}."
 
 
 def _cost(advice: Advice, line: Line) -> str:
     """Rounds and bytes of a method."""
-    assert line.rounds is not None
     assert line.sent is not None
     down, up = line.sent
-    total = line.rounds * (down + up) * advice.about.num_clients
     return (
         f"about {line.rounds:g} rounds (median of those that validation data chose). A client receives {size(down)} "
-        f"and sends {size(up)} per round; all of them together {size(total)}."
+        f"and sends {size(up)} per round; all of them together {size(_bytes(advice, line))}."
     )
+
+
+def _bytes(advice: Advice, line: Line) -> float:
+    """Bytes of all clients in all rounds."""
+    assert line.rounds is not None
+    assert line.sent is not None
+    return line.rounds * sum(line.sent) * advice.about.num_clients
 
 
 def _users(advice: Advice) -> dict[str, list[str]]:

@@ -43,3 +43,13 @@ def test_a_rare_label_is_told(advice: Advice) -> None:
 def test_every_division_of_a_client_is_in_its_portfolio(advice: Advice) -> None:
     assert {sum(kept.values()) for kept in advice.kept.values()} == {advice.splits}
     assert {*advice.kept} == {"c0", "c1", "c2", "c3"}
+
+
+def test_methods_that_had_not_finished_are_named_in_one_note() -> None:
+    rng = np.random.default_rng(1)
+    parts = {f"c{i}": (x := rng.normal(size=(24, 2)), (x[:, 0] > 0).astype(int)) for i in range(3)}
+    short = advise(from_arrays(parts), methods=(), splits=2, rounds=1, baselines="regressions")
+    assert [note for note in short.notes if "still falling" in note] == [
+        "local, fedavg: validation loss was still falling in round 1; give --rounds more"
+    ]
+    assert not any(line.name.endswith("trees") for line in short.lines)

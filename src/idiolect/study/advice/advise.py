@@ -241,9 +241,10 @@ def _notes(
             notes.append(f"{one.name}: {one.diverged} runs diverged, none was chosen")
         if not one.finite:
             notes.append(f"{one.name} diverged with every setting in some division and is left out")
-        late = sum(round == limits[one.name] for round in one.rounds)
-        if 2 * late > draws.count and limits[one.name] == rounds:
-            notes.append(f"{one.name}: validation loss was still falling in round {rounds}; give --rounds more")
+    late = [one for one in choices if limits[one.name] == rounds and 2 * one.rounds.count(rounds) > draws.count]
+    if late:
+        names = ", ".join(one.name for one in late)
+        notes.append(f"{names}: validation loss was still falling in round {rounds}; give --rounds more")
     guesses = [line for line in lines if line.name.endswith("guess")]
     if guesses:
         least = min(line.loss for line in guesses)
