@@ -20,6 +20,7 @@ from idiolect.core.files import (
     no_empty_folders,
     path_of,
     toml_of,
+    write_text,
 )
 
 
@@ -31,6 +32,18 @@ def test_atomic_write_replaces_and_leaves_no_other_file(tmp_path):
             assert not target.exists() or target.read_bytes() == b"old"
     assert target.read_bytes() == b"new"
     assert list(tmp_path.iterdir()) == [target]
+
+
+def test_a_text_is_written_as_utf_8_for_its_owner_or_for_all(tmp_path: Path) -> None:
+    tmp_path.chmod(0o755)  # what is shared follows its folder
+    for name, shared in (("own", False), ("all", True)):
+        write_text(tmp_path / name, "Zürich\n", shared=shared)
+        assert (tmp_path / name).read_bytes() == "Zürich\n".encode()
+        assert ((tmp_path / name).stat().st_mode & 0o077 == 0) is not shared
+    with pytest.raises(UnicodeEncodeError):
+        write_text(tmp_path / "own", "\ud800")
+    assert (tmp_path / "own").read_bytes() == "Zürich\n".encode()
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["all", "own"]
 
 
 @pytest.mark.parametrize("error", [KeyboardInterrupt(), ValueError("x"), OSError(errno.EIO, "x", "other")])

@@ -253,7 +253,7 @@ def _make(source: "Source", kind: str, cell: str, path: Path, wanted: "Wanted") 
     """Draw one figure and write it; returns its file and its captions."""
     from dataclasses import replace
 
-    from idiolect.core.files import atomic_write
+    from idiolect.core.files import write_text
     from idiolect.report.kinds import KINDS
     from idiolect.report.latex import escaped
     from idiolect.report.style import write
@@ -262,8 +262,7 @@ def _make(source: "Source", kind: str, cell: str, path: Path, wanted: "Wanted") 
         warnings.simplefilter("always")
         made = KINDS[kind](source, replace(wanted, cell=cell))
         if isinstance(made.content, str):
-            with atomic_write(path, shared=True) as file:
-                file.write(made.content.encode())
+            write_text(path, made.content, shared=True)
         else:
             write(made.content, path, path.suffix.lower().removeprefix("."), wanted.style)
     if any("missing from font" in str(one.message) for one in said):

@@ -53,11 +53,10 @@ def site_kit(folder: Path) -> "Kit":
 def print_unit(unit: str, out: Path | None, as_json: bool) -> None:
     """Print a unit file, or write it to `out`. Raises `StoreError` if it cannot be written."""
     from idiolect.cli.terminal import print_outcome
-    from idiolect.core.files import atomic_write
+    from idiolect.core.files import write_text
 
     if out is not None:
-        with atomic_write(out, shared=True) as file:
-            file.write(unit.encode())
+        write_text(out, unit, shared=True)
     shown = (
         unit.rstrip().splitlines() if out is None else [f"unit: {out}", "to check it: systemd-analyze verify FILE"]
     )

@@ -29,11 +29,10 @@ def schema(
     """
     with loading():
         from idiolect.cli.experiment_schema import experiment_schema, text_of_schema
-        from idiolect.core.files import atomic_write
+        from idiolect.core.files import write_text
     if out is None:
         print_json(experiment_schema())
         return
-    with atomic_write(out, shared=True) as file:
-        file.write(text_of_schema().encode())
+    write_text(out, text_of_schema(), shared=True)
     lines = [f"schema: {out}", f"first line of an experiment file in the same folder: #:schema ./{out.name}"]
     print_outcome({"schema": str(out)}, lines, as_json)

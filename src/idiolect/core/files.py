@@ -53,6 +53,12 @@ def atomic_write(path: str | os.PathLike[str], *, shared: bool = False) -> Gener
         raise
 
 
+def write_text(path: str | os.PathLike[str], text: str, *, shared: bool = False) -> None:
+    """Write a UTF-8 text file atomically. shared, and what is raised: as `atomic_write`."""
+    with atomic_write(path, shared=shared) as file:
+        file.write(text.encode())
+
+
 @contextmanager
 def no_empty_folders(folder: Path) -> Generator[None]:
     """Remove a folder and its parents, if the block ends in an error, as far as they are new and empty."""

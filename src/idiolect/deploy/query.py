@@ -12,7 +12,7 @@ from typing import Annotated, Any, Literal
 from pydantic import Discriminator, Field, Tag, ValidationError, model_validator
 
 from idiolect.core.errors import ConfigError, first_of
-from idiolect.core.files import atomic_write, json_of
+from idiolect.core.files import json_of, write_text
 from idiolect.deploy.messages import digest_of_values
 from idiolect.deploy.study import Strict, Study, content_of, shown
 from idiolect.deploy.terms import STUDY_ID
@@ -55,8 +55,7 @@ class Query(Strict):
 
     def save(self, path: Path) -> None:
         """Write the file. Raises `StoreError` if it cannot be written."""
-        with atomic_write(path) as file:
-            file.write(json.dumps(self.model_dump(mode="json"), indent=1).encode() + b"\n")
+        write_text(path, json.dumps(self.model_dump(mode="json"), indent=1) + "\n")
 
 
 class ScoredModel(Strict):

@@ -17,7 +17,7 @@ import numpy as np
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
 
 from idiolect.core.errors import ConfigError, first_of
-from idiolect.core.files import atomic_write, json_of
+from idiolect.core.files import json_of, write_text
 from idiolect.deploy.messages import digest_of_values, text_of
 from idiolect.deploy.terms import STUDY_ID, Terms
 
@@ -178,8 +178,7 @@ class Study(Strict):
 
     def save(self, path: Path) -> None:
         """Write the file. Raises `StoreError` if it cannot be written."""
-        with atomic_write(path) as file:
-            file.write(json.dumps(self.model_dump(mode="json"), indent=1).encode() + b"\n")
+        write_text(path, json.dumps(self.model_dump(mode="json"), indent=1) + "\n")
 
     @classmethod
     def load(cls, path: Path) -> "Study":

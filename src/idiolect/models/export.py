@@ -11,7 +11,7 @@ import numpy as np
 from safetensors.numpy import save
 
 from idiolect.core.errors import ConfigError, unknown
-from idiolect.core.files import atomic_write
+from idiolect.core.files import atomic_write, write_text
 from idiolect.models.client_model import ClientModel
 from idiolect.models.files import tensors_of
 
@@ -48,8 +48,7 @@ def export_model(model: ClientModel, path: str | PathLike[str], format: Format) 
     }
     with atomic_write(file) as out:
         out.write(content)
-    with atomic_write(beside) as out:
-        out.write((json.dumps(about, indent=1, ensure_ascii=False) + "\n").encode())
+    write_text(beside, json.dumps(about, indent=1, ensure_ascii=False) + "\n")
     return file, beside
 
 

@@ -11,7 +11,7 @@ import pandas as pd
 from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 
-from idiolect.core.files import atomic_write
+from idiolect.core.files import write_text
 from idiolect.core.rights import make_folder
 from idiolect.report.advice_words import (
     ALONE,
@@ -169,11 +169,9 @@ def write_advice(advice: Advice, out: Path) -> None:
     """
     make_folder(out, shared=True)
     for name, frame in (("advice.csv", lines_frame(advice.lines)), ("clients.csv", clients_frame(advice))):
-        with atomic_write(out / name, shared=True) as file:
-            file.write(frame.to_csv(index=False, lineterminator="\n").encode())
+        write_text(out / name, frame.to_csv(index=False, lineterminator="\n"), shared=True)
     save(figure_of(advice), out / "advice.png")
-    with atomic_write(out / "advice.md", shared=True) as file:
-        file.write(page(advice).encode())
+    write_text(out / "advice.md", page(advice), shared=True)
     store_advice(advice, out)
 
 

@@ -14,7 +14,7 @@ from matplotlib.ticker import ScalarFormatter
 
 from idiolect.algorithms.registry import ALGORITHMS
 from idiolect.core.errors import StoreError
-from idiolect.core.files import atomic_write, no_empty_folders
+from idiolect.core.files import no_empty_folders, write_text
 from idiolect.core.rights import make_folder
 from idiolect.metrics.base import Metric
 from idiolect.report import text
@@ -87,14 +87,12 @@ def _fill(folder: Path, loaded: Loaded, made: Personalized, curve: pd.DataFrame 
         save(own_samples_figure(curve, loaded.finished.metrics[0], loaded.method.title), folder / CURVE)
     told = newcomers_dict(loaded, made, command)
     write_json(told, folder / AS_JSON)
-    with atomic_write(folder / "report.md", shared=True) as file:
-        file.write(newcomers_text(loaded, made, told, curve=curve is not None).encode())
+    write_text(folder / "report.md", newcomers_text(loaded, made, told, curve=curve is not None), shared=True)
     write_page(payload_of(told), folder / PAGE)
 
 
 def _csv(table: pd.DataFrame, path: Path) -> None:
-    with atomic_write(path, shared=True) as file:
-        file.write(table.to_csv(index=False, lineterminator="\n").encode())
+    write_text(path, table.to_csv(index=False, lineterminator="\n"), shared=True)
 
 
 def newcomers_dict(loaded: Loaded, made: Personalized, command: str) -> dict[str, Any]:

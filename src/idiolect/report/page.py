@@ -9,7 +9,7 @@ from typing import Any
 from matplotlib.figure import Figure
 
 from idiolect.core.errors import StoreError
-from idiolect.core.files import atomic_write
+from idiolect.core.files import write_text
 from idiolect.core.rights import make_folder
 from idiolect.report.advice import advice_dict
 from idiolect.report.client_figures import strips_figure
@@ -56,8 +56,7 @@ def write_report(results: Results, folder: str | Path, command: str) -> list[Pat
     told = to_dict(view)
     write_json(told, folder / REPORT)
     page = folder / "report.md"
-    with atomic_write(page, shared=True) as file:
-        file.write(report_text(view).encode())
+    write_text(page, report_text(view), shared=True)
     return [page, *written, folder / REPORT, write_page(payload_of(told), folder / PAGE)]
 
 

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import numpy as np
 
-from idiolect.core.files import atomic_write
+from idiolect.core.files import write_text
 from idiolect.metrics.registry import METRICS
 from idiolect.study.analyse.outcomes import Line
 from idiolect.study.analyse.results import Results
@@ -102,5 +102,4 @@ def _write(path: str | Path, columns: Sequence[str], rows: Iterable[Sequence[obj
     writer.writerow(columns)
     for row in rows:
         writer.writerow(["" if isinstance(v, float) and math.isnan(v) else v for v in row])
-    with atomic_write(path, shared=True) as file:
-        file.write(buffer.getvalue().encode())
+    write_text(path, buffer.getvalue(), shared=True)

@@ -16,7 +16,7 @@ from rich.table import Table
 
 from idiolect.algorithms.registry import ALGORITHMS
 from idiolect.core.errors import StoreError
-from idiolect.core.files import atomic_write
+from idiolect.core.files import write_text
 from idiolect.data.federated import TaskKind
 from idiolect.metrics.base import Metric
 from idiolect.report.layout import NOT_CHOSEN
@@ -234,13 +234,11 @@ def to_dict(swept: Swept) -> dict[str, Any]:
 
 def write_files(swept: Swept, out: Path) -> list[Path]:
     """Write sweep.csv, sweep.png, sweep.svg and, if a setting was chosen, chosen.toml into a folder; their paths."""
-    with atomic_write(out / "sweep.csv", shared=True) as file:
-        file.write(frame(swept).to_csv(index=False, lineterminator="\n").encode())
+    write_text(out / "sweep.csv", frame(swept).to_csv(index=False, lineterminator="\n"), shared=True)
     written = [out / "sweep.csv", *save(sweep_figure(swept), out / "sweep.png")]
     if swept.chosen:
         written.append(out / "chosen.toml")
-        with atomic_write(written[-1], shared=True) as file:
-            file.write(experiment_file(swept).encode())
+        write_text(written[-1], experiment_file(swept), shared=True)
     return written
 
 
@@ -317,8 +315,7 @@ def write_sweep(swept: Swept, out: Path, command: str = "") -> list[Path]:
     """
     written = write_files(swept, out)
     page = out / "report.md"
-    with atomic_write(page, shared=True) as file:
-        file.write(sweep_text(swept, command).encode())
+    write_text(page, sweep_text(swept, command), shared=True)
     return [page, *written]
 
 

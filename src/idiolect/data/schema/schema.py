@@ -12,7 +12,7 @@ from jaxtyping import Float32, Shaped
 from pydantic import BaseModel, ConfigDict, ValidationError, model_validator
 
 from idiolect.core.errors import DataError, StoreError
-from idiolect.core.files import atomic_write, json_of, path_of
+from idiolect.core.files import json_of, path_of, write_text
 from idiolect.core.memory import aligned_empty
 from idiolect.data.files.table import check_column, column_of, read_table
 from idiolect.data.schema.columns import Category, Column, LeftOut
@@ -142,8 +142,7 @@ class Schema(BaseModel):
 
     def save(self, path: str | PathLike[str]) -> None:
         """Write the schema as JSON, completely or not at all."""
-        with atomic_write(path, shared=True) as file:
-            file.write((json.dumps(self.to_dict(), indent=1, ensure_ascii=False) + "\n").encode())
+        write_text(path, json.dumps(self.to_dict(), indent=1, ensure_ascii=False) + "\n", shared=True)
 
     @classmethod
     def load(cls, path: str | PathLike[str]) -> "Schema":

@@ -5,7 +5,7 @@ from pathlib import Path
 from typing import Any
 
 from idiolect.core.errors import DataError
-from idiolect.core.files import atomic_write
+from idiolect.core.files import write_text
 from idiolect.deploy.headers import Request, Summed
 from idiolect.deploy.hub.calls import Call
 from idiolect.deploy.hub.config import HubConfig
@@ -41,8 +41,7 @@ def agreed_config(folder: Path, config: HubConfig, study: Study, call: Call) -> 
     summaries = {site: _summary(site, got.replies[site]) for site in config.present}
     schema, notes = agree(summaries, standardise=bool(config.table.get("standardise", True)))
     schema.save(folder / SCHEMA)
-    with atomic_write(folder / NOTES) as file:
-        file.write("".join(f"{note}\n" for note in notes).encode())
+    write_text(folder / NOTES, "".join(f"{note}\n" for note in notes))
     name = str(config.experiment.get("name") or "table")
     kind = replace(Kind.of_schema(schema), name=name)
     # What the file says now: sites may have been added since the job began.

@@ -8,7 +8,7 @@ from typing import Any
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from idiolect.core.errors import ConfigError, StoreError, first_of
-from idiolect.core.files import atomic_write, json_of
+from idiolect.core.files import json_of, write_text
 from idiolect.deploy.alerts import Alert
 from idiolect.deploy.hub.guard import FEWEST, GuardSettings
 from idiolect.deploy.kind import Kind
@@ -89,8 +89,7 @@ class HubConfig(BaseModel):
     def save(self, folder: Path) -> None:
         """Write folder/hub.json. Raises `ConfigError` as `check` does."""
         self.check()
-        with atomic_write(folder / FILE) as file:
-            file.write(json.dumps(self.model_dump(mode="json"), indent=1).encode())
+        write_text(folder / FILE, json.dumps(self.model_dump(mode="json"), indent=1))
 
     @classmethod
     def load(cls, folder: Path) -> "HubConfig":
@@ -122,6 +121,5 @@ def next_job(folder: Path) -> int:
         job = max(last + 1, int(time.time()))
     except (OSError, ValueError, KeyError, TypeError) as error:
         raise StoreError(f"cannot read {path}: {error}") from None
-    with atomic_write(path) as file:
-        file.write(json.dumps({"job": job}).encode())
+    write_text(path, json.dumps({"job": job}))
     return job

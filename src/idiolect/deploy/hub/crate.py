@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import Any
 
 from idiolect.core.errors import StoreError, require
-from idiolect.core.files import atomic_write
+from idiolect.core.files import write_text
 from idiolect.core.rights import make_folder, restrict
 from idiolect.deploy.events import now
 from idiolect.deploy.hub.audit import Audit, SiteAudit, audit_of, copied_files, copy_files
@@ -60,10 +60,10 @@ def write_audit(folder: Path, out: Path, logs: Path | None = None) -> Audit:
         make_folder(scratch)
         copy_files(copied_files(folder, logs, audit.config.sites), scratch)
         found = [{"site": one.site, "kind": one.kind, "line": one.line} for one in audit.differences]
-        _write(scratch / "differences.json", json.dumps(found, indent=1))
+        write_text(scratch / "differences.json", json.dumps(found, indent=1))
         sections = report(audit)
-        _write(scratch / "report.md", markdown(sections))
-        _write(scratch / "report.html", page(sections))
+        write_text(scratch / "report.md", markdown(sections))
+        write_text(scratch / "report.html", page(sections))
         _describe(audit, scratch)
         restrict(scratch)
         if out.exists():
@@ -74,11 +74,6 @@ def write_audit(folder: Path, out: Path, logs: Path | None = None) -> Audit:
     finally:
         shutil.rmtree(scratch, ignore_errors=True)
     return audit
-
-
-def _write(path: Path, text: str) -> None:
-    with atomic_write(path) as file:
-        file.write(text.encode())
 
 
 def report(audit: Audit) -> list[Section]:
@@ -321,4 +316,4 @@ def _describe(audit: Audit, out: Path) -> None:
         done: Any = crate.add(ContextEntity(crate, "#training", properties=action))
         done["instrument"], done["participant"], done["result"] = tool, sites, files
         crate.root_dataset["mentions"] = done
-        _write(out / "ro-crate-metadata.json", json.dumps(crate.metadata.generate(), indent=1, default=str))
+        write_text(out / "ro-crate-metadata.json", json.dumps(crate.metadata.generate(), indent=1, default=str))

@@ -18,7 +18,7 @@ from typing import Any, TypeVar
 import numpy as np
 
 from idiolect.core.errors import DataError
-from idiolect.core.files import atomic_write
+from idiolect.core.files import write_text
 from idiolect.deploy.headers import Columns, Histograms
 from idiolect.deploy.messages import Message
 from idiolect.deploy.query import DescribeStudy
@@ -128,8 +128,7 @@ class Description:
             "html": _section(self.query.id, head, body, remarks),
         }
         for suffix, content in contents.items():
-            with atomic_write(folder / f"{RESULT}.{suffix}") as file:
-                file.write(content.encode())
+            write_text(folder / f"{RESULT}.{suffix}", content)
 
 
 def _section(title: str, head: Sequence[str], body: Sequence[Sequence[str]], remarks: Sequence[str]) -> str:

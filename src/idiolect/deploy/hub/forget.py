@@ -18,7 +18,7 @@ from pathlib import Path
 from typing import Any
 
 from idiolect.core.errors import ConfigError, StoreError, require
-from idiolect.core.files import alone, atomic_write, clear_scratch, json_of
+from idiolect.core.files import alone, atomic_write, clear_scratch, json_of, write_text
 from idiolect.deploy.hub.agreement import NOTES, SCHEMA
 from idiolect.deploy.hub.config import HubConfig
 from idiolect.deploy.hub.create import remove_site
@@ -241,8 +241,7 @@ def _is_kept(path: Path, restart: Restart, site: str) -> bool:
 
 
 def _write_plan(folder: Path, plan: Plan) -> None:
-    with atomic_write(folder / PLAN) as file:
-        file.write(json.dumps(asdict(plan)).encode())
+    write_text(folder / PLAN, json.dumps(asdict(plan)))
 
 
 def _interrupted(folder: Path) -> Plan | None:

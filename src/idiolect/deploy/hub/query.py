@@ -14,7 +14,7 @@ from typing import Any, TypeVar
 import numpy as np
 
 from idiolect.core.errors import ConfigError, DataError, StoreError, require
-from idiolect.core.files import atomic_write, file_name, json_of
+from idiolect.core.files import atomic_write, file_name, json_of, write_text
 from idiolect.core.rights import make_folder
 from idiolect.deploy.headers import Request
 from idiolect.deploy.hub.agreement import table_of
@@ -145,8 +145,7 @@ def run_query(folder: Path, query: str, transport: HubTransport) -> None:
         missing |= _ask(call, found, place, "histograms", config.starting, [*columns], grids=grids)
     else:
         raise ConfigError(f"{place / FILE} is a study with training: 'idiolect hub run' runs it")
-    with atomic_write(place / MISSING) as file:
-        file.write(json.dumps(missing).encode())
+    write_text(place / MISSING, json.dumps(missing))
     result_of(folder, found).save(place)
 
 
@@ -204,8 +203,7 @@ def _grids(place: Path, columns: Mapping[str, Message]) -> dict[str, Any]:
         grids = grids_of(columns)
     except (OSError, ValueError) as error:
         raise StoreError(f"cannot read {place / GRIDS}: {error}") from None
-    with atomic_write(place / GRIDS) as file:
-        file.write(json.dumps(grids).encode())
+    write_text(place / GRIDS, json.dumps(grids))
     return grids
 
 

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from idiolect.core.errors import StoreError
-from idiolect.core.files import atomic_write, json_of
+from idiolect.core.files import json_of, write_text
 from idiolect.core.rights import private
 from idiolect.deploy.events import now
 from idiolect.deploy.headers import Greeting, Request
@@ -117,16 +117,14 @@ def keep_greetings(folder: Path, greetings: Mapping[str, Greeting]) -> None:
     """
     time = now()
     values = {site: {"time": time, "version": g.version, "expires": g.expires} for site, g in greetings.items()}
-    with atomic_write(folder / GREETINGS) as file:
-        file.write(json.dumps(greetings_of(folder) | values, indent=1).encode())
+    write_text(folder / GREETINGS, json.dumps(greetings_of(folder) | values, indent=1))
 
 
 def forget_greeting(folder: Path, site: str) -> None:
     """Remove what a site said of itself. Raises `StoreError` if it cannot be written."""
     rest = {name: said for name, said in greetings_of(folder).items() if name != site}
     if (folder / GREETINGS).is_file():
-        with atomic_write(folder / GREETINGS) as file:
-            file.write(json.dumps(rest, indent=1).encode())
+        write_text(folder / GREETINGS, json.dumps(rest, indent=1))
 
 
 def greetings_of(folder: Path) -> dict[str, dict[str, str]]:

@@ -7,7 +7,7 @@ import json
 from pathlib import Path
 
 from idiolect.core.errors import IdiolectError, StoreError, require
-from idiolect.core.files import atomic_write, json_of
+from idiolect.core.files import json_of, write_text
 from idiolect.deploy.events import now
 from idiolect.deploy.hub.config import HubConfig
 from idiolect.deploy.messages import digest_of_values
@@ -51,8 +51,7 @@ def revoke(folder: Path, site: str, reason: str = "") -> bool:
         return False
     entries = [*entries, {"name": site, "time": now(), "reason": reason}]
     content = {"version": VERSION, "revoked": entries, "sha256": digest_of_values(entries)}
-    with atomic_write(folder / FILE) as file:
-        file.write(json.dumps(content, indent=1).encode())
+    write_text(folder / FILE, json.dumps(content, indent=1))
     return True
 
 

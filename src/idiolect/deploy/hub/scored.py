@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from idiolect.core.errors import DataError
-from idiolect.core.files import atomic_write
+from idiolect.core.files import write_text
 from idiolect.deploy.headers import Scored
 from idiolect.deploy.hub.scores import pooled_scores
 from idiolect.deploy.kind import Kind
@@ -105,8 +105,7 @@ class ScoreResult:
             "md": "\n".join(text),
         }
         for suffix, content in contents.items():
-            with atomic_write(folder / f"{RESULT}.{suffix}") as file:
-                file.write(content.encode())
+            write_text(folder / f"{RESULT}.{suffix}", content)
 
 
 def _number(value: float | None) -> str:

@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from idiolect.core.errors import ConfigError, DataError, DivergedError, StoreError, require
-from idiolect.core.files import atomic_write, json_of
+from idiolect.core.files import atomic_write, json_of, write_text
 from idiolect.core.rights import make_folder
 from idiolect.deploy.nvflare.kits import CONTROLLER, EXECUTOR, HUB, HUB_FOLDER, SITE, Kit, require_kind, write_json
 from idiolect.deploy.nvflare.register import registered
@@ -59,8 +59,7 @@ def write_end(folder: Path, job: str, error: BaseException | None) -> None:
     if not folder.is_dir():
         return
     try:
-        with atomic_write(folder / _FILE) as file:
-            file.write(json.dumps(content).encode())
+        write_text(folder / _FILE, json.dumps(content))
     except StoreError:
         return
 

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from idiolect.core.errors import ConfigError, StoreError, require
-from idiolect.core.files import atomic_write
+from idiolect.core.files import write_text
 from idiolect.core.rights import PRIVATE_UMASK, make_folder, restrict
 from idiolect.deploy.nvflare.kits import Kit, check_installed, harden, read_kit
 
@@ -49,8 +49,7 @@ def provision(folder: Path, project: str, sites: Sequence[str], port: int, host:
     require(made or not any(folder.iterdir()), f"{folder} is not empty: name a new folder")
     try:
         make_folder(folder / "home")
-        with atomic_write(folder / "project.yml") as file:  # JSON is YAML
-            file.write(json.dumps(_project(project, sites, port, host), indent=1).encode())
+        write_text(folder / "project.yml", json.dumps(_project(project, sites, port, host), indent=1))  # JSON is YAML
         _run_provision(folder)
         root = folder / project / "prod_00"
         shutil.rmtree(folder / project / "state")

@@ -16,7 +16,7 @@ from filelock import FileLock, Timeout
 from pydantic import BaseModel, ConfigDict, ValidationError, model_validator
 
 from idiolect.core.errors import ConfigError, DataError, StoreError, first_of
-from idiolect.core.files import atomic_write, json_of
+from idiolect.core.files import json_of, write_text
 from idiolect.core.rights import make_folder
 from idiolect.deploy.headers import Request
 from idiolect.deploy.messages import Vectors, digest_of, digest_of_values, text_of
@@ -170,8 +170,7 @@ def _changing(folder: Path) -> Generator[Approvals]:
 
 
 def _save(folder: Path, approvals: Approvals) -> None:
-    with atomic_write(folder / FILE) as file:
-        file.write(text_of(approvals.model_dump(mode="json")).encode() + b"\n")
+    write_text(folder / FILE, text_of(approvals.model_dump(mode="json")) + "\n")
 
 
 def _now() -> str:

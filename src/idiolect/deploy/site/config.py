@@ -8,7 +8,7 @@ import tomli_w
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from idiolect.core.errors import ConfigError, DataError, first_of
-from idiolect.core.files import atomic_write, toml_of
+from idiolect.core.files import toml_of, write_text
 from idiolect.deploy.alerts import Alert
 from idiolect.deploy.messages import Message
 from idiolect.deploy.site.floors import Floors
@@ -71,8 +71,7 @@ class SiteConfig(BaseModel):
 
     def save(self, folder: Path) -> None:
         """Write folder/site.toml."""
-        with atomic_write(folder / FILE) as file:
-            file.write(tomli_w.dumps(self.model_dump(mode="json", exclude_none=True)).encode())
+        write_text(folder / FILE, tomli_w.dumps(self.model_dump(mode="json", exclude_none=True)))
 
     @classmethod
     def load(cls, folder: Path) -> "SiteConfig":

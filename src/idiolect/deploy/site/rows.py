@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import Any
 
 from idiolect.core.errors import DataError, StoreError
-from idiolect.core.files import atomic_write, json_of
+from idiolect.core.files import json_of, write_text
 from idiolect.core.rights import make_folder
 from idiolect.deploy.messages import Vector, digest_of
 
@@ -61,8 +61,7 @@ class Rows:
             make_folder(folder)
         except OSError as error:
             raise StoreError(f"cannot write to '{folder}': {error.strerror or error}") from error
-        with atomic_write(folder / FILE) as file:
-            file.write(json.dumps({"salt": self.salt, "digest": self.digest, "kind": self.kind}).encode())
+        write_text(folder / FILE, json.dumps({"salt": self.salt, "digest": self.digest, "kind": self.kind}))
 
     def check(self, digest: str, study: str) -> None:
         """Raise `DataError` if rows with this digest are others than those with which the site joined."""

@@ -33,7 +33,7 @@ from pathlib import Path
 from filelock import FileLock, Timeout
 
 from idiolect.core.errors import DataError, StoreError
-from idiolect.core.files import atomic_write, file_name, json_of
+from idiolect.core.files import file_name, json_of, write_text
 from idiolect.core.rights import make_folder
 from idiolect.deploy.messages import Message, Vector, Vectors, part_of, read_message, write_message
 from idiolect.deploy.terms import STUDY_ID, Terms
@@ -73,8 +73,7 @@ def study_folder(site: Path, study: str) -> Path:
 
 def mark_left(folder: Path) -> None:
     """Note that the site has left the study of this folder."""
-    with atomic_write(folder / _LEFT) as file:
-        file.write(json.dumps({"time": time.time()}).encode())
+    write_text(folder / _LEFT, json.dumps({"time": time.time()}))
 
 
 def has_left(folder: Path) -> bool:
@@ -102,8 +101,7 @@ class Fence:
             if ticket < newest:
                 raise StoreError(f"call {_named(ticket)} is late: {_named(newest)} has been answered or begun")
             if ticket > newest:
-                with atomic_write(self._file) as file:
-                    file.write(json.dumps({"job": ticket[0], "call": ticket[1]}).encode())
+                write_text(self._file, json.dumps({"job": ticket[0], "call": ticket[1]}))
             yield
 
     @contextmanager

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from idiolect.core.errors import StoreError
-from idiolect.core.files import atomic_write
+from idiolect.core.files import write_text
 from idiolect.report.html.payload import script_json
 
 
@@ -85,8 +85,7 @@ def page_html(data: dict[str, Any]) -> str:
 def write_page(data: dict[str, Any], path: Path) -> Path:
     """Write the page; its folder must be there. Raises `StoreError` if it cannot be written."""
     check_writable(path)
-    with atomic_write(path, shared=True) as file:
-        file.write(page_html(data).encode())
+    write_text(path, page_html(data), shared=True)
     return path
 
 

@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any
 
 from idiolect.core.errors import ConfigError, StoreError
-from idiolect.core.files import atomic_write, file_name
+from idiolect.core.files import file_name, write_text
 from idiolect.report.trackers.records import REPORT, Measured, Record, Sent, pictures
 
 INSTALL = "--tensorboard needs the package 'tensorboardX'; install it: pip install 'idiolect[tensorboard]'"
@@ -112,5 +112,4 @@ def _done(folder: Path, key: str) -> Sent | None:
 
 
 def _mark(folder: Path, key: str, sent: Sent) -> None:
-    with atomic_write(folder / MARK) as file:
-        file.write(json.dumps({"key": key, "sent": sent.to_text()}).encode())
+    write_text(folder / MARK, json.dumps({"key": key, "sent": sent.to_text()}))

@@ -19,7 +19,14 @@ import numpy as np
 from pydantic import TypeAdapter
 
 from idiolect.core.errors import ConfigError, DataError, StoreError
-from idiolect.core.files import alone, atomic_write, clear_scratch, json_of, no_empty_folders
+from idiolect.core.files import (
+    alone,
+    atomic_write,
+    clear_scratch,
+    json_of,
+    no_empty_folders,
+    write_text,
+)
 from idiolect.core.rights import make_folder
 from idiolect.study.advice.race import Choice, Raced
 from idiolect.study.advice.scored import Candidate
@@ -115,8 +122,7 @@ def _claim(out: Path, question: Mapping[str, Any], command: str) -> None:
             raise StoreError(
                 f"'{out}' holds an advice with another question (changed: {keys}); use another --out, or set it back"
             )
-    with atomic_write(out / RACE / _QUESTION) as file:
-        file.write(json.dumps({"command": command, "asked": asked}, indent=2).encode())
+    write_text(out / RACE / _QUESTION, json.dumps({"command": command, "asked": asked}, indent=2))
 
 
 def has_pieces(out: Path) -> bool:

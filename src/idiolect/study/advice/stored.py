@@ -9,7 +9,7 @@ from typing import Any
 from pydantic import TypeAdapter, ValidationError
 
 from idiolect.core.errors import StoreError, first_of
-from idiolect.core.files import atomic_write, json_of
+from idiolect.core.files import json_of, write_text
 from idiolect.study.advice.advise import Advice
 from idiolect.study.advice.pieces import RACE, command_of
 from idiolect.study.advice.policies import KIND
@@ -21,8 +21,11 @@ VERSION = 2  # of the file
 def store_advice(advice: Advice, folder: Path) -> None:
     """Write an advice into its folder, which must be there. Numbers that are not finite are texts ("nan")."""
     plain = TypeAdapter(Advice).dump_python(advice, mode="json")
-    with atomic_write(folder / FILE, shared=True) as file:
-        file.write(json.dumps({"version": VERSION, "advice": _said(plain)}, indent=1, allow_nan=False).encode())
+    write_text(
+        folder / FILE,
+        json.dumps({"version": VERSION, "advice": _said(plain)}, indent=1, allow_nan=False),
+        shared=True,
+    )
 
 
 def stored_advice(folder: Path) -> Advice:

@@ -11,7 +11,7 @@ from typing import Literal, TypeAlias
 
 from idiolect.algorithms.registry import ALGORITHMS
 from idiolect.core.errors import StoreError
-from idiolect.core.files import atomic_write, json_of
+from idiolect.core.files import json_of, write_text
 from idiolect.metrics.base import Metric
 from idiolect.metrics.registry import METRICS
 from idiolect.study.run.engine import FINISHED
@@ -52,8 +52,8 @@ class Pulse:
 
     def write(self, folder: Path) -> None:
         """Renew the file. What cannot be written is left out: nothing depends on it."""
-        with suppress(StoreError), atomic_write(folder / FILE, shared=True) as file:
-            file.write(json.dumps(asdict(self)).encode())
+        with suppress(StoreError):
+            write_text(folder / FILE, json.dumps(asdict(self)), shared=True)
 
 
 def read_pulse(folder: Path) -> Pulse | None:

@@ -13,7 +13,7 @@ from idiolect.client.objective import Objective
 from idiolect.client.predictor import Shared, unshared
 from idiolect.core import tree
 from idiolect.core.errors import StoreError
-from idiolect.core.files import atomic_write, file_name, file_names
+from idiolect.core.files import file_name, file_names, write_text
 from idiolect.core.rights import make_folder
 from idiolect.data.federated import FederatedData
 from idiolect.models.files import SUFFIX, save_model
@@ -73,8 +73,7 @@ def save_client_models(
 def write_index(folder: Path, cell: str, method: str, written: Sequence[Mapping[str, Any]]) -> None:
     """Write folder/index.json: of each model file, its model, its client or clients ("all": any), and the method."""
     index = {"cell": cell, "method": method, "files": [dict(line) for line in written]}
-    with atomic_write(_created(folder) / INDEX) as file:
-        file.write(json.dumps(index, indent=2, ensure_ascii=False).encode())
+    write_text(_created(folder) / INDEX, json.dumps(index, indent=2, ensure_ascii=False))
 
 
 Place = tuple[Path, int, dict[str, Any]]
