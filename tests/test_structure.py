@@ -56,8 +56,9 @@ TESTED_IN = {
 
 PUBLIC = {
     "idiolect": """
-        Advice Algorithm Client Cohort Comparison ConfigError DataError DivergedError FederatedData IdiolectError Run
-        SplitRun StoreError SweepResult advise compare data graphs load_model models run save_model sweep use_cores
+        Advice Algorithm Client Cohort Combined Comparison ConfigError DataError DivergedError FederatedData
+        IdiolectError Run SplitRun StoreError SweepResult advise combine compare data graphs load_model models run
+        save_model sweep use_cores
     """,
     "idiolect.data": """
         Audit FederatedData ImageSet MissingPattern Modalities PARTITIONERS Partition SOURCES SPLITS Schema Split

@@ -11,8 +11,8 @@ from idiolect.algorithms.registry import ALGORITHMS
 METHODS = {cls.__name__: name for name, cls in ALGORITHMS.items()}
 GROUPS = {
     "idiolect": {
-        "Train and compare": "run compare sweep advise use_cores load_model save_model",
-        "What comes back": "Run Comparison SweepResult Advice",
+        "Train and compare": "run compare combine sweep advise use_cores load_model save_model",
+        "What comes back": "Run Comparison Combined SweepResult Advice",
         "Data": "FederatedData",
         "scikit-learn": "PersonalizedClassifier PersonalizedRegressor",
         "Write a method": "Algorithm Client Cohort",

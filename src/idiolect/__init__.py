@@ -16,7 +16,7 @@ __version__ = "0.1.0"
 
 HOMES = {
     "idiolect.algorithms.base": "Algorithm Cohort",
-    "idiolect.api": "Advice Comparison Run SweepResult advise compare run sweep",
+    "idiolect.api": "Advice Comparison Combined Run SweepResult advise combine compare run sweep",
     "idiolect.api.estimators": "PersonalizedClassifier PersonalizedRegressor",
     "idiolect.client.client": "Client",
     "idiolect.core.errors": "ConfigError DataError DivergedError IdiolectError StoreError",

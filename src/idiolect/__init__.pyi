@@ -39,10 +39,12 @@ from idiolect.algorithms.pflego import PFLEGO as PFLEGO
 from idiolect.algorithms.reptile import Reptile as Reptile
 from idiolect.algorithms.scaffold import Scaffold as Scaffold
 from idiolect.api import Advice as Advice
+from idiolect.api import Combined as Combined
 from idiolect.api import Comparison as Comparison
 from idiolect.api import Run as Run
 from idiolect.api import SweepResult as SweepResult
 from idiolect.api import advise as advise
+from idiolect.api import combine as combine
 from idiolect.api import compare as compare
 from idiolect.api import run as run
 from idiolect.api import sweep as sweep
@@ -76,6 +78,7 @@ __all__ = [
     "BoostedIntercept",
     "Client",
     "Cohort",
+    "Combined",
     "Comparison",
     "ConfigError",
     "DFedU",
@@ -115,6 +118,7 @@ __all__ = [
     "StoreError",
     "SweepResult",
     "advise",
+    "combine",
     "compare",
     "data",
     "graphs",

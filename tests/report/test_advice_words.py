@@ -31,7 +31,10 @@ def test_a_policy_that_is_the_answer_is_told(advice: Advice, method: str) -> Non
     assert line.sent is not None
     total = size(line.rounds * sum(line.sent) * 3)
     words = f"It takes about (median rounds, bytes of all clients together): FedAvg {line.rounds:g} rounds, {total}."
-    assert takes(changed) == words
+    how = takes(changed).removeprefix(words)
+    assert ("`idiolect combine mine" in how) is (method in (BLEND, PORTFOLIO))
+    assert ("--kind portfolio" in how) is (method == PORTFOLIO)
+    assert ("--methods local,fedavg --out mine" in how) is (method in (BLEND, PORTFOLIO))
 
 
 def test_a_blend_takes_all_methods_and_others_only_those_in_use(advice: Advice) -> None:

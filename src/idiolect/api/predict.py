@@ -20,6 +20,7 @@ from idiolect.metrics.base import measure_rows
 from idiolect.metrics.registry import measured
 from idiolect.models.client_model import ClientModel, load_model
 from idiolect.models.files import SUFFIX
+from idiolect.study.combine.combined import Combined, is_combined, read_combined
 
 ROW, CLIENT, PREDICTION = "row", "client", "prediction"
 
@@ -38,17 +39,28 @@ class Predictions:
 
 
 def predict(
-    model: str | PathLike[str] | ClientModel, table: str | PathLike[str] | pd.DataFrame, *, with_input: bool = False
+    model: str | PathLike[str] | ClientModel | Combined,
+    table: str | PathLike[str] | pd.DataFrame,
+    *,
+    with_input: bool = False,
 ) -> Predictions:
     """Predict every row of a table.
 
     model: a model, its file, or a folder with a file for each client, by which each row is predicted by the model of
-    its client. table: raw rows, encoded by the schema in the model's file. with_input: the frame has the table's
-    columns, too. Raises `DataError` for rows that do not fit and for a client without a model, `StoreError` for files
-    that are no models.
+    its client; or a combination, its file or its folder. table: raw rows, encoded by the schema in the model's file.
+    with_input: the frame has the table's columns, too. Raises `DataError` for rows that do not fit and for a client
+    without a model, `StoreError` for files that are no models.
     """
+    combined: Combined | None = None
     if isinstance(model, ClientModel):
         models, everybody = {}, model
+    elif isinstance(model, Combined) or is_combined(Path(str(model))):
+        combined = (
+            model
+            if isinstance(model, Combined)
+            else read_combined(path_of(model, "a combination is its file or folder"))
+        )
+        models, everybody = {}, combined.first
     elif (path := path_of(model, "a model is a ClientModel, or the path of its file or folder")).is_dir():
         models, everybody = models_in(path), None
     else:
@@ -66,6 +78,8 @@ def predict(
         of_model: list[tuple[ClientModel, Int[np.ndarray, "m"]]] = [(everybody, np.arange(len(rows)))]
     else:
         of_model = _by_client(models, owners, where, schema.client)
+    if combined is not None and owners is None:
+        raise DataError(f"{where}: no client column '{schema.client}', and the weights of a row are its client's")
     outputs = np.zeros((len(rows), max(len(one.classes) for one, _ in of_model) or 1), np.float32)
     outputs.fill(-np.inf if first.task == "classification" else 0)
     encoding = schema.read(rows, where)
@@ -73,7 +87,9 @@ def predict(
     columns: dict[str, Shaped[np.ndarray, "n"]] = {}
     for one, places in of_model:
         x = encoding.x if len(places) == len(rows) else encoding.x[places]
-        found = one.outputs(x)
+        found = (
+            one.outputs(x) if combined is None or owners is None else combined.outputs(x, np.asarray(owners, object))
+        )
         outputs[places[:, None], np.arange(found.shape[1])] = found
         said[places] = one.decoded(found)
         if first.task == "classification":

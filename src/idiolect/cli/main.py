@@ -14,6 +14,7 @@ from typer.completion import (
 
 from idiolect.cli import hub, site
 from idiolect.cli.advise import advise
+from idiolect.cli.combine import combine
 from idiolect.cli.command import Command, Group
 from idiolect.cli.experiments import compare, demo, reproduce, resume, run
 from idiolect.cli.federate import federate
@@ -40,7 +41,7 @@ COMMANDS: dict[str, dict[str, Callable[..., None] | typer.Typer]] = {
         "launch": launch,
         "schema": schema,
     },
-    "Models": {"predict": predict, "personalize": personalize, "export": export},
+    "Models": {"predict": predict, "combine": combine, "personalize": personalize, "export": export},
     "Sites": {"federate": federate, "hub": hub.app, "site": site.app},
 }
 """Every command, in the groups in which `idiolect --help` lists them."""

@@ -7,6 +7,7 @@ from idiolect.study.advice.advise import Advice, Line
 from idiolect.study.advice.blend import BLEND
 from idiolect.study.advice.decision import MARGIN, OWN, WORTH, words_of
 from idiolect.study.advice.policies import BY_SIZE, CHOSEN, PORTFOLIO, shown_of
+from idiolect.study.combine.combined import KINDS
 
 MOST = 12  # clients named in a sentence
 ALONE = "alone"
@@ -62,7 +63,20 @@ def takes(advice: Advice) -> str:
     each = [
         f"{title_of(advice, line.name)} {line.rounds:g} rounds, {size(_bytes(advice, line))}" for line in federated
     ]
-    return f"It takes about (median rounds, bytes of all clients together): {'; '.join(each)}."
+    return f"It takes about (median rounds, bytes of all clients together): {'; '.join(each)}.{_how(advice)}"
+
+
+def _how(advice: Advice) -> str:
+    """How to do what a policy advises; "" for a policy that no command follows."""
+    method = advice.decision.method
+    if method not in KINDS:
+        return ""
+    names = ",".join(choice.name for choice in advice.choices)
+    kind = "" if method == BLEND else f" --kind {method}"
+    return (
+        f" To do so, train the methods by `idiolect compare` with `--methods {names} --out mine`, combine them by "
+        f"`idiolect combine mine{kind}`, and predict by `idiolect predict`."
+    )
 
 
 def _cost(advice: Advice, line: Line) -> str:

@@ -165,3 +165,11 @@ def test_the_first_is_that_with_the_least_mean_validation_loss_of_each_division(
     one = Candidate("a", "alone", rows, rows)
     other = Candidate("b", "alone", rows[::-1], rows)
     np.testing.assert_array_equal(first_of([one, other, one]), [1, 0])
+
+
+def test_a_client_without_rows_has_the_default_that_is_better_by_itself() -> None:
+    """All clients with rows leave the worse default, so that both portfolios have the same loss."""
+    losses = np.stack([np.full(12, loss) + 0.01 * np.arange(12) for loss in (2.0, 1.0)])
+    for order in ([0, 1], [1, 0]):
+        chosen = portfolio(3)(losses[order], np.repeat([0, 2], 6))
+        assert chosen.tolist() == [order.index(1)] * 3

@@ -69,13 +69,14 @@ def portfolio(clients: int) -> Rule:
     """The rule of the portfolio.
 
     Every candidate is tried as the default that a client keeps unless its rows surely prefer another, see
-    `preferred`; the default whose portfolio has the least loss over all rows stays.
+    `preferred`; the default whose portfolio has the least loss over all rows stays, of equal ones the better
+    one by itself: clients without rows have it.
     """
 
     def rule(losses: Float[np.ndarray, "models n"], owners: Int[np.ndarray, "n"]) -> Int[np.ndarray, "clients"]:
         tried = np.stack([preferred(losses[:, owners == i]) for i in range(clients)], axis=1)
         means = losses[tried[:, owners], np.arange(losses.shape[1])].mean(axis=1)
-        return tried[int(means.argmin())]
+        return tried[int(np.lexsort((losses.mean(axis=1), means))[0])]
 
     return rule
 
