@@ -10,6 +10,7 @@ something is not as it must be. However it ends, nothing of it runs afterwards.
 
 import argparse
 import json
+import os
 import sys
 from dataclasses import replace
 from pathlib import Path
@@ -18,6 +19,7 @@ from benchmarks.drill.checks import checked
 from benchmarks.drill.drill import Drill
 from benchmarks.drill.plan import FEWEST, SMALL, Size
 from benchmarks.drill.record import machine_of, written
+from benchmarks.drill.services import FEW_THREADS
 from idiolect.core.errors import IdiolectError, require
 from idiolect.deploy.nvflare.processes import terminable
 
@@ -36,6 +38,7 @@ def main() -> None:
     size = replace(size, **given)
     require(size.sites >= FEWEST, f"--sites {size.sites}: the parts of the drill need at least {FEWEST} sites")
     require(size.rounds >= SMALL.rounds, f"--rounds {size.rounds}: the drill needs at least {SMALL.rounds} rounds")
+    os.environ |= FEW_THREADS  # the replay computes as the drill's processes do
     if args.check:
         about = args.folder / "about.json"
         require(about.is_file(), f"{about} is missing: {args.folder} holds no drill")

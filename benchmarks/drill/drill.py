@@ -364,8 +364,9 @@ class Drill:
         self._wait(lambda: self.rounds() >= rounds, lambda: self.rounds(), f"round {rounds}")
 
     def _new_rounds(self, number: int) -> None:
-        """Wait for new lines of rounds."""
+        """Wait for new lines of rounds. What the step still does then happens before the next ones."""
         self._until(self.rounds() + number)
+        self.hold.touch()
 
     def _wait(self, so: Callable[[], bool], progress: Callable[[], int], what: str) -> None:
         """Wait until something is so. Raises `StoreError` if nothing moves for too long, or a service gives up."""

@@ -22,11 +22,14 @@ BURST, WITHIN = 8, 300.0
 _PDEATHSIG = 1
 
 
+FEW_THREADS = {"OPENBLAS_NUM_THREADS": "1", "XLA_FLAGS": "--xla_cpu_multi_thread_eigen=false"}
+"""One thread for linear algebra, since many processes share a core. It changes sums in their last bits."""
+
+
 def environment(more: Mapping[str, str] | None = None) -> dict[str, str]:
-    """The environment of all processes: this checkout, and one thread for linear algebra, since many share a core."""
-    few = {"OPENBLAS_NUM_THREADS": "1", "XLA_FLAGS": "--xla_cpu_multi_thread_eigen=false"}
+    """The environment of all processes: this checkout, and `FEW_THREADS`."""
     path = os.pathsep.join([str(ROOT / "src"), str(ROOT)])
-    return {**os.environ, **few, "PYTHONPATH": path, **(more or {})}
+    return {**os.environ, **FEW_THREADS, "PYTHONPATH": path, **(more or {})}
 
 
 def command(*arguments: object) -> str:
