@@ -33,7 +33,8 @@ def written(drill: Drill, checks: Sequence[Check]) -> bool:
         "rounds": {"lines": len(lines), "jobs": len({line["job"] for line in lines}), "seconds": seconds},
         "memory_mb": memory_of(drill),
     }
-    (drill.folder / "drill.json").write_text(json.dumps(values, indent=1) + "\n")
+    text = json.dumps(values, indent=1).replace(str(drill.folder), "FOLDER")
+    (drill.folder / "drill.json").write_text(text + "\n")
     (drill.folder / "drill.md").write_text("\n".join(page(values)) + "\n")
     return bool(values["good"])
 

@@ -1,8 +1,11 @@
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
 from idiolect.data import from_arrays
-from idiolect.study.advice.advise import Advice, advise
+from idiolect.study.advice.advise import Advice, _notes, advise
+from idiolect.study.advice.draws import Draws, again
 
 
 @pytest.fixture(scope="module")
@@ -53,3 +56,14 @@ def test_methods_that_had_not_finished_are_named_in_one_note() -> None:
         "local, fedavg: validation loss was still falling in round 1; give --rounds more"
     ]
     assert not any(line.name.endswith("trees") for line in short.lines)
+
+
+def test_a_method_that_ends_at_a_limit_of_its_own_is_named(advice: Advice) -> None:
+    """Its limit does not follow the user's rounds; in most divisions it is the chosen round."""
+    rng = np.random.default_rng(1)
+    parts = {f"c{i}": (x := rng.normal(size=(24, 2)), (x[:, 0] > 0).astype(int)) for i in range(3)}
+    draws = Draws(again(from_arrays(parts)), 3)
+    for rounds, told in (((400, 364, 400), True), ((400, 364, 72), False)):
+        choice = replace(advice.choices[0], name="boosted-intercept", rounds=rounds, validation=(0.5,) * 3)
+        notes = " ".join(_notes(draws, [choice], advice.lines, 60, {"boosted-intercept": 400}))
+        assert ("boosted-intercept: validation loss was still falling at its limit of 400 rounds" in notes) is told

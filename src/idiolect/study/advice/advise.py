@@ -245,6 +245,12 @@ def _notes(
     if late:
         names = ", ".join(one.name for one in late)
         notes.append(f"{names}: validation loss was still falling in round {rounds}; give --rounds more")
+    notes += [
+        f"{one.name}: validation loss was still falling at its limit of {limits[one.name]} rounds; "
+        "'idiolect compare' with more --rounds trains it to the end"
+        for one in choices
+        if limits[one.name] != rounds and 2 * one.rounds.count(limits[one.name]) > draws.count
+    ]
     guesses = [line for line in lines if line.name.endswith("guess")]
     if guesses:
         least = min(line.loss for line in guesses)
