@@ -114,7 +114,8 @@ def _check(data: FederatedData) -> None:
     require(data.modalities is None, f"{data.name}: a combination is for data of one modality")
     require(
         data.validation.count > 0,
-        f"{data.name}: no client has validation rows, which the weights follow; compare with --validation 0.2",
+        f"{data.name}: no client has validation rows, which the weights follow; "
+        "compare with --set data.validation=0.15, say",
     )
 
 
