@@ -20,6 +20,7 @@ from typing import Any, Protocol
 
 from idiolect.core.errors import IdiolectError, StoreError
 from idiolect.core.files import json_of
+from idiolect.core.footprint import give_back
 from idiolect.core.loading import loading
 from idiolect.core.rights import PRIVATE_UMASK
 from idiolect.deploy.messages import Message, packed, unpacked
@@ -212,6 +213,8 @@ def main(descriptor: int) -> None:
             send(connection, Message({"error": str(error)}))
             return
         send(connection, Message({"ready": True}))
+        give_back()
+        compiled = set[str]()
         while True:
             call = receive(connection)
             try:
@@ -220,6 +223,9 @@ def main(descriptor: int) -> None:
                 print(f"{type(error).__name__}: {error}", file=sys.stderr, flush=True)
                 answer = Message({"error": f"the trainer failed ({type(error).__name__}); see the site's own log"})
             send(connection, answer)
+            if (task := _task(call)) not in compiled:
+                compiled.add(task)
+                give_back()
     except (EOFError, BrokenPipeError, ConnectionError):
         return
     except StoreError as error:
