@@ -151,7 +151,7 @@ def ended(
     liar: str = LIAR,
 ) -> Ended:
     """Run one method with one lie at one site. guard: settings of the hub's, see `guard.GuardSettings`."""
-    (spec, models), drawn = METHODS[method], data(seed)
+    drawn, spec = data(seed), METHODS[method][0]
     experiment = experiment_of([spec], rounds=rounds, eval_every=5, metric="accuracy")
     experiment = experiment.model_copy(update={"first_seed": seed})
     hub, error = hub_of(folder / "hub", experiment, drawn, guard=dict(guard), quorum=2), ""
@@ -159,6 +159,12 @@ def ended(
         run_hub(hub, Liar(InProcess(sites_of(folder, drawn)), told, liar))
     except Exception as raised:
         error = str(raised)
+    return measured(hub, method, seed, liar, error)
+
+
+def measured(hub: Path, method: str, seed: int = 0, liar: str = LIAR, error: str = "") -> Ended:
+    """What a hub's folder says of a run that has ended."""
+    (spec, models), drawn = METHODS[method], data(seed)
     scores = scores_of(hub, f"t/{spec['name']}/seed{seed}")
     last = max(round for round, _, _ in scores)
     honest = [place for place, site in enumerate(drawn.clients) if site != liar]

@@ -1,6 +1,6 @@
-"""What a site without some of its guards loads first. LOOSE names them: caller, consent, request.
+"""What a site without some of its guards, or a lying one, loads first. LOOSE names what is changed, see `CHANGES`.
 
-The attacks must succeed there: a test that never fails proves nothing.
+The attacks must succeed without a guard: a test that never fails proves nothing.
 """
 
 import importlib.abc
@@ -34,10 +34,31 @@ def request(module: Any) -> None:
     module.digest_of_request = lambda message, apart: digest_of(message.vectors)
 
 
-GUARDS = {
+def lying(lie: Any) -> Any:
+    """The site sends lie(its vector, what it has received) instead of each vector of a round."""
+
+    def change(module: Any) -> None:
+        honest = module.Site.answer
+
+        def answer(self: Any, message: Any, caller: str, peer: Any) -> Any:
+            reply = honest(self, message, caller, peer)
+            if message.header.get("task") != "round" or reply.error:
+                return reply
+            told = {name: lie(vector, message.vectors[f"view/{name}"]) for name, vector in reply.vectors.items()}
+            return type(reply)(reply.header, told)
+
+        module.Site.answer = answer
+
+    return change
+
+
+SITE = "idiolect.deploy.site.site"
+CHANGES = {
+    "out of scale": (SITE, lying(lambda sent, received: -100 * sent)),
+    "against": (SITE, lying(lambda sent, received: 10 * received - 9 * sent)),
     "caller": ("idiolect.deploy.nvflare.roles", caller),
     "consent": ("idiolect.deploy.site.approvals", consent),
-    "request": ("idiolect.deploy.site.site", request),
+    "request": (SITE, request),
 }
 
 
@@ -64,6 +85,6 @@ class Patch(importlib.abc.MetaPathFinder):
         return spec
 
 
-for guard in os.environ.get("LOOSE", "").split(","):
-    if guard:
-        sys.meta_path.insert(0, Patch(*GUARDS[guard]))
+for change in os.environ.get("LOOSE", "").split(","):
+    if change:
+        sys.meta_path.insert(0, Patch(*CHANGES[change]))
