@@ -29,12 +29,13 @@ class Row:
 
 @dataclass
 class Live:
-    """A run that goes on. told: what its supervisor has said."""
+    """A run that goes on. told: what its supervisor has said; submitted: when it gave the hub the first job."""
 
     out: Path
     kits: Kits
     place: Place
     told: list[str] = field(default_factory=list[str])
+    submitted: float = 0.0
     ended: threading.Event = field(default_factory=threading.Event)
 
     def lines(self) -> list[dict[str, Any]]:
@@ -79,6 +80,8 @@ def live(
 
         def tell(line: str) -> None:
             run.told.append(line)
+            if line.startswith("job 1 has started"):
+                run.submitted = time.time()
             print(f"  {line}", flush=True)
 
         thread = threading.Thread(target=acting, daemon=True)

@@ -9,7 +9,7 @@ import os
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 from jaxtyping import Shaped, UInt8
@@ -101,29 +101,50 @@ def digest_of_request(message: Message, apart: Collection[str]) -> str:
 
 def write_message(path: Path, message: Message) -> None:
     """Write a message as a file, complete or not at all: a line of JSON with a hash, then the vectors."""
-    body = packed(message.vectors).tobytes()
+    body = packed(message.vectors).data
     head = {"sha256": hashlib.sha256(body).hexdigest(), "header": dict(message.header)}
     with atomic_write(path) as file:
-        file.write(json.dumps(head).encode() + b"\n" + body)
+        file.write(json.dumps(head).encode() + b"\n")
+        file.write(body)
 
 
 def read_message(path: Path) -> Message | None:
     """Read what `write_message` wrote; None if there is no such file. Raises `StoreError` if it is damaged."""
+    found = _opened(path, whole=True)
+    if found is None:
+        return None
+    known, header, body = found
+    if known != hashlib.sha256(body).hexdigest():
+        raise StoreError(f"{path} is damaged: its content does not match its hash; restore it from a backup")
+    return Message(header, unpacked(body))
+
+
+def read_header(path: Path) -> dict[str, Any] | None:
+    """The header of what `write_message` wrote, without reading the vectors; None if there is no such file.
+
+    The hash is not compared: `read_message` does it. Raises `StoreError` for another kind of file.
+    """
+    found = _opened(path, whole=False)
+    return None if found is None else found[1]
+
+
+def _opened(path: Path, *, whole: bool) -> tuple[str, dict[str, Any], bytes] | None:
+    """(hash, header, the bytes of the vectors if they are wanted) of a message's file; None if there is none."""
     try:
-        content = path.read_bytes()
+        with open(path, "rb") as file:
+            line, body = file.readline(), file.read() if whole else b""
     except FileNotFoundError:
         return None
     except OSError as error:
         raise StoreError(f"cannot read {path}: {error.strerror or error}") from error
-    line, _, body = content.partition(b"\n")
     try:
         head = json_of(line)
-        known, header = head["sha256"], head["header"]
+        known, header = str(head["sha256"]), head["header"]
     except (ValueError, KeyError, TypeError):
         raise StoreError(f"{path} is no message file of idiolect") from None
-    if known != hashlib.sha256(body).hexdigest() or not isinstance(header, dict):
-        raise StoreError(f"{path} is damaged: its content does not match its hash; restore it from a backup")
-    return Message(header, unpacked(body))
+    if not isinstance(header, dict):
+        raise StoreError(f"{path} is damaged: its first line has no header; restore it from a backup")
+    return known, cast(dict[str, Any], header), body
 
 
 def append_line(path: Path, line: Mapping[str, Any]) -> None:

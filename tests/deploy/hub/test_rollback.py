@@ -15,6 +15,7 @@ from tests.deploy.federation import (
     data_of,
     experiment_of,
     hub_of,
+    kept_file,
     participation,
     scores_of,
     site_of,
@@ -41,8 +42,10 @@ def poison(value: float) -> Lie:
 def states(folder: Path, run: str) -> dict[tuple[str, str], bytes]:
     """The shared state and all private ones."""
     name, found = run.replace("/", "__"), dict[tuple[str, str], bytes]()
-    for place in (f"hub/checkpoints/{name}.hub", *(f"{site}/state/{name}/kept.msg" for site in DATA.clients)):
-        message = read_message(folder / place)
+    files = {"hub": folder / f"hub/checkpoints/{name}.hub"}
+    files |= {site: kept_file(folder / site, run) for site in DATA.clients}
+    for place, file in files.items():
+        message = read_message(file)
         assert message is not None
         found |= {(place, leaf): v.tobytes() for leaf, v in message.vectors.items() if "answer" not in leaf}
     return found

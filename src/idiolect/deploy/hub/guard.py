@@ -19,6 +19,7 @@ from pydantic import BaseModel, ConfigDict, Field
 
 from idiolect.deploy.hub.robust import pulled
 from idiolect.deploy.messages import Message, Vectors
+from idiolect.deploy.norms import inner_products, norm
 
 WINDOW = 5
 """Rounds of the past that are compared with."""
@@ -235,10 +236,11 @@ def _mixed(received: RoundMessages, part: Part, site: str, shares: Mapping[str, 
     found = dict[str, np.ndarray]()
     for leaf in part.leaves:
         start = received.views[site][_received_as(leaf)].astype(np.float64)
-        update = sum(
-            share * _row(received.messages, received.views, part, other, leaf) for other, share in shares.items()
-        )
-        found[leaf] = (start + np.reshape(update, start.shape)).astype(received.messages[site][leaf].dtype)
+        update = np.zeros(start.shape)
+        for other, share in shares.items():
+            vector, minus = _sent(received.messages, received.views, part, other, leaf)
+            update += share * (vector.astype(np.float64) - (0 if minus is None else minus))
+        found[leaf] = (start + update).astype(received.messages[site][leaf].dtype)
     return found
 
 
@@ -314,7 +316,7 @@ def measured(views: Mapping[str, Vectors], messages: Mapping[str, Vectors]) -> d
             by_part.setdefault(leaf.partition("/")[0], []).append(leaf)
     parts = dict[str, Part]()
     for name, leaves in by_part.items():
-        own = {site: _norm(vectors[leaf] for leaf in leaves) for site, vectors in messages.items()}
+        own = {site: norm((vectors[leaf], None) for leaf in leaves) for site, vectors in messages.items()}
         single = sum(messages[first][leaf].size for leaf in leaves) == 1
         has = all(
             (seen := views[first].get(_received_as(leaf))) is not None and seen.shape == messages[first][leaf].shape
@@ -323,9 +325,13 @@ def measured(views: Mapping[str, Vectors], messages: Mapping[str, Vectors]) -> d
         if not has:
             parts[name] = Part(tuple(leaves), False, own, 0.0, single)
             continue
-        updates = {site: _norm(_update(views[site], vectors, leaves)) for site, vectors in messages.items()}
+        updates = {
+            site: norm((vectors[leaf], views[site][_received_as(leaf)]) for leaf in leaves)
+            for site, vectors in messages.items()
+        }
         is_update = _lower_median(updates.values()) <= _lower_median(own.values())
-        view = max(_norm(views[site][_received_as(leaf)] for leaf in leaves) for site in messages)
+        different = {id(views[site]): views[site] for site in messages}.values()  # mostly one, the same for all
+        view = max(norm((view[_received_as(leaf)], None) for leaf in leaves) for view in different)
         parts[name] = Part(
             tuple(leaves), is_update, updates if is_update else own, view if is_update else 0.0, single
         )
@@ -362,18 +368,17 @@ def _gram(
     messages: Mapping[str, Vectors], views: Mapping[str, Vectors], part: Part, sites: Sequence[str]
 ) -> np.ndarray:
     """The inner products of these sites' updates of a part, or of the parts themselves."""
-    gram = np.zeros((len(sites), len(sites)))
-    for leaf in part.leaves:
-        rows = np.stack([_row(messages, views, part, site, leaf) for site in sites])
-        gram += rows @ rows.T
-    return gram
+    return sum(
+        (inner_products([_sent(messages, views, part, site, leaf) for site in sites]) for leaf in part.leaves),
+        start=np.zeros((len(sites), len(sites))),
+    )
 
 
-def _row(
+def _sent(
     messages: Mapping[str, Vectors], views: Mapping[str, Vectors], part: Part, site: str, leaf: str
-) -> np.ndarray:
-    vector = messages[site][leaf].astype(np.float64).reshape(-1)
-    return vector - views[site][_received_as(leaf)].reshape(-1) if part.received else vector
+) -> tuple[np.ndarray, np.ndarray | None]:
+    """A site's leaf, and what must be subtracted from it if it is an update."""
+    return messages[site][leaf], views[site][_received_as(leaf)] if part.received else None
 
 
 def capped(rows: Mapping[str, int], cap: float) -> dict[str, float]:
@@ -426,14 +431,6 @@ def exploded(first: Mapping[str, Mapping[str, float]], now: Mapping[str, Mapping
     voters = [site for site in now if first.get(site)]
     told = [s for s in voters if any(loss > most * first[s].get(model, np.inf) for model, loss in now[s].items())]
     return 2 * len(told) > len(voters)
-
-
-def _update(view: Vectors, message: Vectors, leaves: Iterable[str]) -> Iterable[np.ndarray]:
-    return (message[leaf].astype(np.float64) - view[_received_as(leaf)] for leaf in leaves)
-
-
-def _norm(vectors: Iterable[np.ndarray]) -> float:
-    return float(np.sqrt(sum(float(np.square(v.astype(np.float64)).sum()) for v in vectors)))
 
 
 def _lower_median(values: Iterable[float]) -> float:

@@ -8,6 +8,7 @@ from collections.abc import Mapping
 import numpy as np
 
 from idiolect.deploy.messages import Message, Vectors
+from idiolect.deploy.norms import norm
 
 SCALE = 10.0
 """Largest norm of a neighbour's message, as a multiple of the site's own or of the median, whichever is larger."""
@@ -33,8 +34,8 @@ def fitting(replies: Mapping[str, Message], own: Vectors) -> tuple[dict[str, Mes
             refused[name] = "its message holds NaN or infinity"
         else:
             good[name] = reply
-    sizes = {name: _norm(reply.vectors) for name, reply in good.items()}
-    mine = _norm(own)
+    sizes = {name: _size(reply.vectors) for name, reply in good.items()}
+    mine = _size(own)
     ordered = sorted([mine, *sizes.values()])
     scale = SCALE if len(ordered) > 2 else SCALE**2
     limit = scale * max(mine, ordered[(len(ordered) - 1) // 2])
@@ -45,6 +46,5 @@ def fitting(replies: Mapping[str, Message], own: Vectors) -> tuple[dict[str, Mes
     return good, refused
 
 
-def _norm(vectors: Vectors) -> float:
-    real = [vector.astype(np.float64) for vector in vectors.values() if vector.dtype.kind == "f"]
-    return float(np.sqrt(sum(float(np.square(vector).sum()) for vector in real)))
+def _size(vectors: Vectors) -> float:
+    return norm((vector, None) for vector in vectors.values() if vector.dtype.kind == "f")

@@ -26,16 +26,17 @@ import json
 import os
 import re
 import time
-from collections.abc import Collection, Generator
+from collections.abc import Collection, Generator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
+from typing import Any
 
 from filelock import FileLock, Timeout
 
 from idiolect.core.errors import DataError, StoreError
 from idiolect.core.files import file_name, json_of, write_text
 from idiolect.core.rights import make_folder
-from idiolect.deploy.messages import Message, Vector, Vectors, part_of, read_message, write_message
+from idiolect.deploy.messages import Message, Vector, Vectors, part_of, read_header, read_message, write_message
 from idiolect.deploy.terms import STUDY_ID, Terms
 
 Ticket = tuple[int, int]
@@ -169,7 +170,7 @@ class RunState:
     @property
     def begun(self) -> bool:
         """Whether the run has a state of this start here. Raises `StoreError` if it has one of a later start."""
-        kept = self._read(self._kept)
+        kept = self._header(self._kept)
         return kept is not None and self._started(kept) == self.start
 
     def go_back(self, used: int) -> bool:
@@ -196,16 +197,18 @@ class RunState:
         good: the rounds to which the hub may return; of these the newest `MOST_HELD` are held. Returns the kept
         state. Raises `StoreError` if hub and site do not stand at the same round.
         """
-        kept, prepared = self._read(self._kept), self._read(self._prepared)
-        if kept is None:
+        header, prepared = self._header(self._kept), self._header(self._prepared)
+        if header is None:
             raise StoreError(f"this site has no private state of run '{self.run}'; it must begin")
-        if self._started(kept) < self.start:
+        if self._started(header) < self.start:
             raise self._cannot_go_back(used)
         held = {*sorted(good)[-MOST_HELD:]}
-        if prepared is not None and prepared.header["round"] == used and self._started(prepared) == self.start:
-            self._hold(kept, held)
+        commits = prepared is not None and prepared["round"] == used and self._started(prepared) == self.start
+        kept = self._read(self._prepared if commits else self._kept)
+        assert kept is not None
+        if commits:
+            self._hold(header["round"], held)
             os.replace(self._prepared, self._kept)
-            kept = prepared
         self._drop(held, used)
         back = self._read(self._held(used)) if kept.header["round"] > used else None
         if back is not None:
@@ -229,15 +232,20 @@ class RunState:
     def _held(self, round: int) -> Path:
         return self.folder / f"kept-{round}.msg"
 
-    def _hold(self, kept: Message, rounds: Collection[int]) -> None:
-        """Keep the kept state aside, if the hub may return to it. It stays the kept one until it is replaced."""
-        if kept.header["round"] not in rounds:
+    def _hold(self, round: int, rounds: Collection[int]) -> None:
+        """Keep the kept state aside, if the hub may return to it. It stays the kept one until it is replaced.
+
+        round: of the kept state.
+        """
+        if round not in rounds:
             return
-        path = self._held(kept.header["round"])
+        path = self._held(round)
         try:
             path.unlink(missing_ok=True)
             os.link(self._kept, path)
         except OSError:  # a file system without links
+            kept = self._read(self._kept)
+            assert kept is not None
             write_message(path, kept)
 
     def _drop(self, rounds: Collection[int], used: int) -> None:
@@ -267,9 +275,9 @@ class RunState:
         if before is not None and int(before) < clients and not path.is_file():
             write_message(path, kept)
 
-    def _started(self, message: Message) -> int:
+    def _started(self, header: Mapping[str, Any]) -> int:
         """The start of which a state is. Raises `StoreError` if it is a later one than the call's."""
-        start = int(message.header.get("start", 0))
+        start = int(header.get("start", 0))
         if start > self.start:
             raise StoreError(
                 f"the hub calls start {self.start + 1} of run '{self.run}', but start {start + 1} has begun here: "
@@ -292,11 +300,13 @@ class RunState:
 
     def answered(self, round: int, request: str) -> Message | None:
         """The answer prepared for a round and a request with this digest; None if there is none."""
+        header = self._header(self._prepared)
+        if header is None or (header["round"], header["request"]) != (round, request):
+            return None
+        if self._started(header) != self.start:
+            return None
         prepared = self._read(self._prepared)
-        if prepared is None or (prepared.header["round"], prepared.header["request"]) != (round, request):
-            return None
-        if self._started(prepared) != self.start:
-            return None
+        assert prepared is not None
         return Message(prepared.header["answer"], part_of("answer", prepared.vectors))
 
     def prepare(self, round: int, request: str, state: Vectors, answer: Message, clients: int) -> None:
@@ -312,10 +322,14 @@ class RunState:
         return Message({"version": VERSION, "run": self.run, "start": self.start, "round": round, **more}, vectors)
 
     def _read(self, path: Path) -> Message | None:
-        message = read_message(path)
-        if message is not None and message.header.get("version") != VERSION:
-            raise StoreError(f"{path} is of version {message.header.get('version')!r}; this idiolect reads {VERSION}")
-        return message
+        return None if self._header(path) is None else read_message(path)
+
+    def _header(self, path: Path) -> dict[str, Any] | None:
+        """A state's header: enough for every decision, and 10 MB of vectors are not read for it."""
+        header = read_header(path)
+        if header is not None and header.get("version") != VERSION:
+            raise StoreError(f"{path} is of version {header.get('version')!r}; this idiolect reads {VERSION}")
+        return header
 
 
 def state_of(message: Message) -> dict[str, Vector]:
