@@ -72,8 +72,8 @@ def _add(name: str, found: dict[str, Any]) -> None:
         for row in event["rows"]
     ]
     page = [
-        "Small federations of 3 sites (times and memory: 4) between real processes, mutual TLS, each in a network of its "
-        "own. The load is that of the machine (1 minute) when the event began.",
+        "Small federations of 3 sites (times and memory: 4) between real processes, mutual TLS, each in a network of "
+        "its own. The load is that of the machine (1 minute) when the event began.",
         "",
         *table(("event", "what was seen", "seconds", "as it must be", "load"), lines),
     ]

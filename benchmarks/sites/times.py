@@ -66,8 +66,8 @@ def _timed(out: Path, title: str, data: FederatedData, rounds: int, allowed: flo
     return [
         Row(
             f"start to first round, {title}",
-            f"from the job's submission, with {SITES} sites waiting, to the first line. From the start of all processes "
-            f"at once, on this one machine, it takes {first[0] - began[0]:.1f} s",
+            f"from the job's submission, with {SITES} sites waiting, to the first line. From the start of all "
+            f"processes at once, on this one machine, it takes {first[0] - began[0]:.1f} s",
             _short(first[0] - run.submitted),
             first[0] - run.submitted < 20,
         ),
