@@ -154,6 +154,7 @@ ALSO = [
     "cli/test_help.py",
     "cli/test_many_bad_inputs.py",
     "cli/test_rights.py",
+    "deploy/attacks/test_liar.py",
     "deploy/attacks/test_settings.py",
     "deploy/attacks/test_site_plays_hub.py",
     "deploy/attacks/test_stale.py",
