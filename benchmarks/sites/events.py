@@ -67,15 +67,15 @@ def _add(name: str, found: dict[str, Any]) -> None:
     events = {**known["events"], name: found}
     events = {key: events[key] for key in EVENTS if key in events}
     lines = [
-        (row["event"], row["seen"], row["seconds"], "yes" if row["good"] else "NO", event["load"][0])
+        (row["event"], row["seen"], row["seconds"], "yes" if row["good"] else "NO", event["date"], event["load"][0])
         for event in events.values()
         for row in event["rows"]
     ]
     page = [
         "Small federations of 3 sites (times and memory: 4) between real processes, mutual TLS, each in a network of "
-        "its own. The load is that of the machine (1 minute) when the event began.",
+        "its own. Date (UTC) and load of the machine (1 minute) are of when the event began.",
         "",
-        *table(("event", "what was seen", "seconds", "as it must be", "load"), lines),
+        *table(("event", "what was seen", "seconds", "as it must be", "date", "load"), lines),
     ]
     write("events", "What happens to real sites", known["about"], {"events": events}, page)
 

@@ -20,7 +20,7 @@ from idiolect.deploy.hub.journal import Participation
 SITES = 4
 WARM = 3
 """Rounds that are left out: in the first one everything is compiled."""
-REMEMBERED = 100
+MEMORY_ROUNDS = 100
 """Rounds of the run whose memory is read."""
 
 
@@ -84,7 +84,7 @@ def _timed(out: Path, title: str, data: FederatedData, rounds: int, allowed: flo
 
 def _sizes(out: Path, title: str, data: FederatedData) -> list[Row]:
     """In a run of its own: to look at memory takes time."""
-    experiment = experiment_of(["fedavg"], model={"name": "mlr"}, rounds=REMEMBERED, eval_every=REMEMBERED)
+    experiment = experiment_of(["fedavg"], model={"name": "mlr"}, rounds=MEMORY_ROUNDS, eval_every=MEMORY_ROUNDS)
     most: dict[str, float] = {}
     early, later = list[float](), list[float]()
 
@@ -94,7 +94,7 @@ def _sizes(out: Path, title: str, data: FederatedData) -> list[Row]:
         while not run.ended.wait(1.0):
             for role, size in _memory(run).items():
                 most[role] = max(most.get(role, 0.0), size)
-            if run.rounds() < REMEMBERED:
+            if run.rounds() < MEMORY_ROUNDS:
                 later.append(_lone(run))
 
     live(out, experiment, data, act, deadline=60.0)

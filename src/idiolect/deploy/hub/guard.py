@@ -238,8 +238,8 @@ def _mixed(received: RoundMessages, part: Part, site: str, shares: Mapping[str, 
         start = received.views[site][_received_as(leaf)].astype(np.float64)
         update = np.zeros(start.shape)
         for other, share in shares.items():
-            vector, minus = _sent(received.messages, received.views, part, other, leaf)
-            update += share * (vector.astype(np.float64) - (0 if minus is None else minus))
+            seen = received.views[other][_received_as(leaf)]
+            update += share * (received.messages[other][leaf].astype(np.float64) - seen)
         found[leaf] = (start + update).astype(received.messages[site][leaf].dtype)
     return found
 
@@ -331,7 +331,7 @@ def measured(views: Mapping[str, Vectors], messages: Mapping[str, Vectors]) -> d
         }
         is_update = _lower_median(updates.values()) <= _lower_median(own.values())
         different = {id(views[site]): views[site] for site in messages}.values()  # mostly one, the same for all
-        view = max(norm((view[_received_as(leaf)], None) for leaf in leaves) for view in different)
+        view = max(norm((seen[_received_as(leaf)], None) for leaf in leaves) for seen in different)
         parts[name] = Part(
             tuple(leaves), is_update, updates if is_update else own, view if is_update else 0.0, single
         )
@@ -368,17 +368,11 @@ def _gram(
     messages: Mapping[str, Vectors], views: Mapping[str, Vectors], part: Part, sites: Sequence[str]
 ) -> np.ndarray:
     """The inner products of these sites' updates of a part, or of the parts themselves."""
-    return sum(
-        (inner_products([_sent(messages, views, part, site, leaf) for site in sites]) for leaf in part.leaves),
-        start=np.zeros((len(sites), len(sites))),
-    )
-
-
-def _sent(
-    messages: Mapping[str, Vectors], views: Mapping[str, Vectors], part: Part, site: str, leaf: str
-) -> tuple[np.ndarray, np.ndarray | None]:
-    """A site's leaf, and what must be subtracted from it if it is an update."""
-    return messages[site][leaf], views[site][_received_as(leaf)] if part.received else None
+    gram = np.zeros((len(sites), len(sites)))
+    for leaf in part.leaves:
+        seen = [views[site][_received_as(leaf)] if part.received else None for site in sites]
+        gram += inner_products([(messages[site][leaf], minus) for site, minus in zip(sites, seen, strict=True)])
+    return gram
 
 
 def capped(rows: Mapping[str, int], cap: float) -> dict[str, float]:

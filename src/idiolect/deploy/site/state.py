@@ -322,14 +322,22 @@ class RunState:
         return Message({"version": VERSION, "run": self.run, "start": self.start, "round": round, **more}, vectors)
 
     def _read(self, path: Path) -> Message | None:
-        return None if self._header(path) is None else read_message(path)
+        message = read_message(path)
+        if message is not None:
+            _check_version(path, message.header)
+        return message
 
     def _header(self, path: Path) -> dict[str, Any] | None:
-        """A state's header: enough for every decision, and 10 MB of vectors are not read for it."""
+        """A state's header, without its vectors. It is enough to decide which state is the kept one."""
         header = read_header(path)
-        if header is not None and header.get("version") != VERSION:
-            raise StoreError(f"{path} is of version {header.get('version')!r}; this idiolect reads {VERSION}")
+        if header is not None:
+            _check_version(path, header)
         return header
+
+
+def _check_version(path: Path, header: Mapping[str, Any]) -> None:
+    if header.get("version") != VERSION:
+        raise StoreError(f"{path} is of version {header.get('version')!r}; this idiolect reads {VERSION}")
 
 
 def state_of(message: Message) -> dict[str, Vector]:
