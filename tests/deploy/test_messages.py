@@ -12,6 +12,7 @@ from idiolect.deploy.messages import (
     digest_of_request,
     packed,
     part_of,
+    read_header,
     read_message,
     under,
     unpacked,
@@ -95,6 +96,23 @@ def test_a_file_comes_back_or_is_refused(tmp_path):
         path.write_bytes(damaged)
         with pytest.raises(StoreError, match=str(path)):
             read_message(path)
+
+
+def test_a_header_is_read_without_the_vectors(tmp_path):
+    path = tmp_path / "kept.msg"
+    assert read_header(path) is None
+    write_message(path, Message({"round": 3}, {"x": np.ones(5, "f4")}))
+    assert read_header(path) == {"round": 3}
+    path.write_bytes(path.read_bytes().partition(b"\n")[0] + b"\n")
+    assert read_header(path) == {"round": 3}
+    with pytest.raises(StoreError, match="damaged"):
+        read_message(path)
+    path.write_bytes(b'{"sha256": "0", "header": [1]}\n')
+    with pytest.raises(StoreError, match="its first line has no header"):
+        read_header(path)
+    path.write_bytes(b"no JSON\n")
+    with pytest.raises(StoreError, match="no message file"):
+        read_header(path)
 
 
 def test_what_a_message_says():

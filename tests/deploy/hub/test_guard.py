@@ -111,6 +111,22 @@ def test_whom_to_suspect_is_judged_by_what_was_sent():
     assert guard.suspects() == ["d"]
 
 
+def test_what_each_site_has_received_is_subtracted_from_its_message():
+    """Updates decide, also where every site received something else."""
+    updates = {**NEAR, "d": [-1.0, 0.0]}
+    expected = judged(updates, robust=3.0)[1]
+    views = {site: {"view/w": np.array([8.0 * k, -16.0 * k], "f4")} for k, site in enumerate(updates)}
+    messages = {site: {"w": (views[site]["view/w"] + np.array(u)).astype("f4")} for site, u in updates.items()}
+    guard = Guard.of(GuardSettings(robust=3.0), Past())
+    received = guard.judge(dict.fromkeys(updates, 1.0), views, messages)
+    assert received.apart == expected.apart
+    for site in updates:
+        got = received.messages[site]["w"] - views[site]["view/w"]
+        np.testing.assert_allclose(got, expected.messages[site]["w"] - VIEW["view/w"], atol=1e-5)
+    guard.note(received)
+    assert guard.suspects() == ["d"]
+
+
 def test_the_site_that_stands_apart_is_suspected():
     guard, received = judged({"a": [1.0, 0.0], "b": [1.0, 0.2], "c": [0.9, 0.0], "d": [-4.0, 0.0]})
     guard.note(received)

@@ -165,6 +165,18 @@ def test_another_version_and_damage_are_refused(state):
         state.settle(-1)
 
 
+def test_a_damaged_answer_is_not_committed(state):
+    """It is read before it replaces the kept state, which so can still be restored from."""
+    prepare(state, 0)
+    kept, prepared = state.folder / "kept.msg", state.folder / "prepared.msg"
+    before = kept.read_bytes()
+    prepared.write_bytes(prepared.read_bytes()[:-3])
+    with pytest.raises(StoreError, match=r"prepared\.msg is damaged"):
+        state.settle(0)
+    assert kept.read_bytes() == before
+    assert value(state.settle(-1)) == 0  # the hub has not used it: nobody needs it
+
+
 def test_a_new_start_goes_back_to_a_state_before_a_site_joined_and_no_further(state, tmp_path):
     for round in range(4):
         state.keep_before(state.settle(round - 1), 3 if round < 2 else 4)
