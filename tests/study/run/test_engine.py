@@ -38,7 +38,8 @@ def test_killed_again_and_again_and_resumed_is_bit_identical(undisturbed, tmp_pa
         )
         assert ended.returncode == -9, ended.stderr.decode()
         assert any(row[3] == "running" for row in content(out)["runs"]), instant
-        assert len(leftovers(out)) == (instant == INSTANTS[1])
+        # Progress is written by a thread of its own, which the kill may also interrupt.
+        assert len(leftovers(out / "checkpoints")) == (instant == INSTANTS[1])
     run(stored_experiment(Store(out, create=False)), out)
     assert content(out) == content(undisturbed)
     assert leftovers(out) == []
