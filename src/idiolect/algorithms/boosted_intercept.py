@@ -28,6 +28,7 @@ from idiolect.client.client import Client
 from idiolect.client.objective import Batch
 from idiolect.client.predictor import Models
 from idiolect.core.errors import require
+from idiolect.core.linalg import solve
 from idiolect.core.tree import Scalar
 from idiolect.models.forest import linear_scores
 
@@ -290,4 +291,4 @@ def newton_step(gradient: Float[Array, "m"], curvature: Float[Array, "m m"]) -> 
     diagonal = jnp.diagonal(curvature)
     scale = jnp.where(diagonal > 1e-6 * jnp.max(diagonal), 1 / jnp.sqrt(jnp.maximum(diagonal, 1e-30)), 0)
     scaled = curvature * scale[:, None] * scale + _DAMPING * jnp.eye(len(scale), dtype=curvature.dtype)
-    return scale * jnp.linalg.solve(scaled, scale * gradient)
+    return scale * solve(scaled, scale * gradient)

@@ -15,6 +15,7 @@ from idiolect.client.client import Client
 from idiolect.client.predictor import Models
 from idiolect.core import tree
 from idiolect.core.errors import require
+from idiolect.core.linalg import eigh
 from idiolect.core.tree import Params, Scalar
 
 Relationship = Literal["fixed", "learned"]
@@ -182,7 +183,7 @@ class Mocha(Algorithm):
 
     def mixing(self, omega: Float[Array, "n n"]) -> Float[Array, "n n"]:
         """Mbar = (lambda_1 Omega + lambda_2 I)^-1, for "learned" with Omega^-1, which need not be formed."""
-        values, vectors = jnp.linalg.eigh(omega)
+        values, vectors = eigh(omega)
         values = jnp.maximum(values, 0)
         if self.relationship == "learned":
             inverse = values / (self.coupling + self.shrinkage * values)
@@ -193,7 +194,7 @@ class Mocha(Algorithm):
     def learned(self, params: Params) -> Float[Array, "n n"]:
         """argmin over Omega of R(W, Omega) with the ridge: (W'W + epsilon^2 I)^(1/2) over its trace."""
         rows = jnp.concatenate([leaf.reshape(len(leaf), -1) for leaf in jax.tree.leaves(params)], axis=1)
-        values, vectors = jnp.linalg.eigh(rows @ rows.T)
+        values, vectors = eigh(rows @ rows.T)
         roots = jnp.sqrt(jnp.maximum(values, 0) + self.ridge**2)
         return (vectors * (roots / jnp.sum(roots))) @ vectors.T
 

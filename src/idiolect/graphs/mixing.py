@@ -7,10 +7,10 @@ import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
-from jax.scipy.linalg import solve_triangular
 from jaxtyping import Array, ArrayLike, Bool, Float, Int
 
 from idiolect.core import tree
+from idiolect.core.linalg import solve_unit_lower
 from idiolect.core.tree import Params
 from idiolect.graphs.graph import Graph
 
@@ -186,7 +186,7 @@ def _one_by_one(
     block = block[order][:, order]
     laplacian = jnp.diag(block.sum(axis=1)) - block
     system = jnp.eye(len(order), dtype=block.dtype) - step * jnp.tril(block, -1)
-    moves = step * solve_triangular(system, laplacian, lower=True, unit_diagonal=True)
+    moves = step * solve_unit_lower(system, laplacian)
     back = jnp.argsort(order)
     moves = moves[back][:, back]
 

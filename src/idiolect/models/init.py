@@ -12,6 +12,7 @@ import jax.numpy as jnp
 from jaxtyping import Array, PRNGKeyArray
 
 from idiolect.core.errors import ConfigError, unknown
+from idiolect.core.linalg import polar
 from idiolect.models.conv import Conv2d
 
 Model = TypeVar("Model", bound=eqx.Module)
@@ -79,8 +80,7 @@ def _polar(weight: Array, bias: Array | None, fans: Fans) -> tuple[Array, Array 
     rows = by_output.reshape(len(by_output), -1)
     inputs = rows.shape[1]
     whole = rows if bias is None else jnp.concatenate([rows, bias.reshape(-1, 1)], axis=1)
-    left, _, right = jnp.linalg.svd(whole, full_matrices=False)
-    whole = left @ right
+    whole = polar(whole)
     weight = jnp.moveaxis(whole[:, :inputs].reshape(by_output.shape), 0, fans.outputs)
     return weight, None if bias is None else whole[:, inputs].reshape(bias.shape)
 

@@ -17,6 +17,7 @@ from idiolect.client.objective import Batch, own_outputs
 from idiolect.client.predictor import Module, Predictor
 from idiolect.core import tree
 from idiolect.core.errors import require
+from idiolect.core.linalg import solve
 from idiolect.core.tree import Scalar
 from idiolect.models.forest import Forest, Splits, linear_scores, outputs_of, scores_of
 
@@ -222,7 +223,7 @@ def own_intercept(
 
 def solved(matrix: Float[Array, "k k"], right: Float[Array, "k ..."]) -> Float[Array, "k ..."]:
     """The solution of a linear system; one equation needs no solver, whose program takes long to compile."""
-    return right / matrix[0, 0] if len(matrix) == 1 else jnp.linalg.solve(matrix, right)
+    return right / matrix[0, 0] if len(matrix) == 1 else solve(matrix, right)
 
 
 class Boosting(Algorithm):

@@ -14,6 +14,7 @@ from jax.flatten_util import ravel_pytree
 from jaxtyping import Array, Float
 
 from idiolect.client.objective import Batch, Objective
+from idiolect.core.linalg import eigh
 from idiolect.core.tree import Params
 
 MOST = 2000
@@ -89,7 +90,7 @@ def inverse(curvature: Float[Array, "p p"]) -> Float[Array, "p p"]:
     symmetric = jnp.where(jnp.isfinite(symmetric).all(), symmetric, 0)
     diagonal = jnp.diagonal(symmetric)
     scale = jnp.where(diagonal > 0, 1 / jnp.sqrt(jnp.where(diagonal > 0, diagonal, 1)), 0)
-    values, vectors = jnp.linalg.eigh(symmetric * scale[:, None] * scale)
+    values, vectors = eigh(symmetric * scale[:, None] * scale)
     kept = values > _FLAT * jnp.maximum(values[-1], 0)
     return scale[:, None] * ((vectors * jnp.where(kept, 1 / jnp.where(kept, values, 1), 0)) @ vectors.T) * scale
 
