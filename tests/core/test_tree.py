@@ -90,6 +90,18 @@ def test_gather_takes_rows_of_every_leaf():
     assert tree.gather(None, 1) is None
 
 
+def test_rows_on_the_host_are_copies_in_numpy_and_keys_stay_keys():
+    stack = {"w": jnp.arange(6.0).reshape(3, 2), "key": jax.random.split(jax.random.key(5), 3)}
+    found = tree.gather_on_host(stack, np.asarray([2, 0, 2]))
+    assert isinstance(found["w"], np.ndarray)
+    np.testing.assert_array_equal(found["w"], [[4, 5], [0, 1], [4, 5]])
+    found["w"][:] = 0
+    np.testing.assert_array_equal(stack["w"], np.arange(6).reshape(3, 2))
+    assert tree.is_key(found["key"])
+    assert not tree.is_key(found["w"])
+    assert (jax.random.key_data(found["key"]) == jax.random.key_data(stack["key"])[np.asarray([2, 0, 2])]).all()
+
+
 @pytest.mark.parametrize(("setting", "off"), [(0, True), (0.0, True), (1e-9, False), (jnp.asarray(0.0), False)])
 def test_only_what_is_zero_before_compilation_is_off(setting, off):
     assert tree.is_off(setting) is off

@@ -93,6 +93,23 @@ def test_one_process_agrees_with_itself():
     assert devices.agreed(np.asarray(3)) == 3
 
 
+DIVIDED = """
+import jax, numpy as np
+from idiolect.runtime.devices import Devices
+two = Devices()
+rows = {"x": np.arange(8.0).reshape(4, 2), "key": jax.random.split(jax.random.key(0), 4)}
+placed = two.divide(rows)
+print([part.data.tolist() for part in placed["x"].addressable_shards])
+print(bool((jax.random.key_data(placed["key"]) == jax.random.key_data(rows["key"])).all()), end=" ")
+print(len(placed["key"].addressable_shards), *two.filled(3), *two.filled(4), *two.filled(1))
+"""
+
+
+def test_rows_are_divided_and_the_last_one_fills_up():
+    lines = printed(DIVIDED, XLA_FLAGS=devices_flags(2)).splitlines()
+    assert lines == ["[[[0.0, 1.0], [2.0, 3.0]], [[4.0, 5.0], [6.0, 7.0]]]", "True 2 0 1 2 2 0 1 2 3 0 0"]
+
+
 CORES = """
 import os, jax, numpy as np, idiolect
 os.environ.pop("XLA_FLAGS")

@@ -88,3 +88,22 @@ def all_finite(x: PyTree) -> Bool[Array, ""]:
 def gather(stack: PyTree, index: ArrayLike) -> PyTree:
     """Return row(s) `index` of every leaf."""
     return jax.tree.map(lambda leaf: leaf[index], stack)
+
+
+def is_key(leaf: Any) -> bool:
+    """Whether a leaf is a random key, or an array of them; NumPy has no such type."""
+    return isinstance(leaf, jax.Array) and jnp.issubdtype(leaf.dtype, jax.dtypes.prng_key)
+
+
+def gather_on_host(stack: PyTree, index: ArrayLike) -> PyTree:
+    """As `gather`, copied to NumPy, and random keys to the default device.
+
+    An operation on arrays that several devices divide may exchange parts between them; one on the copies never does.
+    """
+
+    def one(leaf: Any) -> Any:
+        if is_key(leaf):
+            return jax.random.wrap_key_data(jnp.asarray(np.asarray(jax.random.key_data(leaf))[np.asarray(index)]))
+        return np.asarray(leaf)[np.asarray(index)]
+
+    return jax.tree.map(one, stack)

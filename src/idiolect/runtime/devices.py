@@ -16,7 +16,7 @@ import numpy as np
 from jax.experimental import multihost_utils
 from jax.sharding import Mesh, NamedSharding, PartitionSpec
 from jaxlib import xla_client
-from jaxtyping import PyTree
+from jaxtyping import Int, PyTree
 
 from idiolect.core import tree
 from idiolect.core.errors import ConfigError, require
@@ -124,7 +124,7 @@ class Devices:
     def _place(self, leaf: Any) -> Any:
         if not isinstance(leaf, jax.Array | np.ndarray):
             return leaf
-        if jnp.issubdtype(leaf.dtype, jax.dtypes.prng_key):
+        if tree.is_key(leaf):
             return jax.random.wrap_key_data(self._place(jax.random.key_data(leaf)))
         return jax.device_put(leaf if jax.process_count() == 1 else np.asarray(leaf), self.everywhere)
 
@@ -135,7 +135,7 @@ class Devices:
         return jax.tree.map(self._alias, value)
 
     def _alias(self, leaf: Any) -> Any:
-        if not isinstance(leaf, jax.Array | np.ndarray) or jnp.issubdtype(leaf.dtype, jax.dtypes.prng_key):
+        if not isinstance(leaf, jax.Array | np.ndarray) or tree.is_key(leaf):
             return self._place(leaf)
         host = np.asarray(leaf)
         parts = [jax.device_put(host, device, may_alias=True) for device in self.all]
@@ -144,6 +144,25 @@ class Devices:
     @cached_property
     def _replicated(self) -> NamedSharding:
         return NamedSharding(self._mesh, PartitionSpec())
+
+    def divide(self, value: Tree) -> Tree:
+        """Place leaves (rows, ...) on the devices, an equal part of the rows on each; see `filled`.
+
+        They come from the host, so that no device waits for another. A compiled function that gets rows that are
+        placed in another way is compiled again.
+        """
+        rows = NamedSharding(self._mesh, PartitionSpec(AXIS)) if len(self) > 1 else None
+
+        def one(leaf: Any) -> Any:
+            if tree.is_key(leaf):
+                return jax.random.wrap_key_data(one(np.asarray(jax.random.key_data(leaf))))
+            return jax.device_put(np.asarray(leaf), rows)
+
+        return jax.tree.map(one, value)
+
+    def filled(self, rows: int) -> Int[np.ndarray, "filled"]:
+        """The numbers of so many rows, the last one repeated until every device has equally many."""
+        return np.minimum(np.arange(-(-rows // len(self)) * len(self)), rows - 1)
 
     def kept_everywhere(self, value: Tree) -> Tree:
         """Inside a compiled program: constrain the value to be replicated on every device."""
@@ -158,9 +177,9 @@ class Devices:
         if len(self) == 1:
             return mapped(seen, *arguments)
         rows = jax.tree.leaves(arguments)[0].shape[0]
-        filled = -(-rows // len(self)) * len(self)
-        if filled > rows:
-            arguments = tree.gather(arguments, np.minimum(np.arange(filled), rows - 1))
+        filled = self.filled(rows)
+        if len(filled) > rows:
+            arguments = tree.gather(arguments, filled)
         sharded = jax.shard_map(
             lambda seen, arguments: mapped(seen, *arguments),
             mesh=self._mesh,

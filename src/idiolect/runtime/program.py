@@ -127,6 +127,15 @@ class Program:
         """The state of one run."""
         return self.compiled.one(states, place)
 
+    def filled(self, rows: Sequence[int], states: State, count: int) -> tuple[list[int], State]:
+        """Fill the members `rows` up to `count` and to equally many on each device, by repeating the last one.
+
+        states: of `rows`, copied to the devices. The first `len(rows)` results are theirs. All calls with as many
+        members share a compiled program, and its devices exchange nothing: several programs may run side by side.
+        """
+        places = np.minimum(self.devices.filled(max(len(rows), count)), len(rows) - 1)
+        return [rows[place] for place in places], self.devices.divide(tree.gather_on_host(states, places))
+
     def rounds(self, states: State) -> Int[np.ndarray, "runs"]:
         """Rounds done by each run."""
         return np.atleast_1d(np.asarray(states.round))

@@ -1,4 +1,5 @@
 from dataclasses import replace
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -10,6 +11,8 @@ from idiolect.study.advice.draws import Draws, again
 from idiolect.study.advice.race import Field, Raced, field_of, race
 from idiolect.study.run.rates import safe_rate
 from idiolect.study.run.rounds import looked_at
+from tests.engine import devices_flags, python
+from tests.two_races import METHODS
 
 ROUNDS = 4
 
@@ -148,3 +151,18 @@ def test_models_of_the_zoo_are_built_and_unknown_ones_refused(field: Field) -> N
     assert not field_of(field.draws, {"name": "mlp", "hidden": [3]}).linear
     with pytest.raises(ConfigError, match="mlpp"):
         field_of(field.draws, "mlpp")
+
+
+EXCHANGES = ("all-gather", "all-reduce", "all-to-all", "collective-permute", "reduce-scatter")
+
+
+def test_two_devices_compile_each_method_once_and_never_wait_for_each_other(tmp_path: Path) -> None:
+    """Two threads whose devices exchange something can each hold one device and wait for the other for ever."""
+    flags = f"{devices_flags(2)} --xla_dump_to={tmp_path} --xla_dump_hlo_as_text"
+    done = python("-m", "tests.two_races", XLA_FLAGS=flags, IDIOLECT_CACHE="", JAX_ENABLE_COMPILATION_CACHE="false")
+    assert done.returncode == 0, done.stderr[-2000:]
+    assert [line.split()[0] for line in done.stdout.splitlines()] == list(METHODS)
+    programs = {file.name: file.read_text() for file in tmp_path.glob("*after_optimizations.txt")}
+    assert not [name for name, text in programs.items() if any(f" {word}" in text for word in EXCHANGES)]
+    mapped = [name for name in programs if "jit_mapped" in name]
+    assert len(mapped) == 3 * len(METHODS)  # the rounds, the scores, the models of the choice

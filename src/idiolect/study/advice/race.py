@@ -1,6 +1,6 @@
 """Run a contestant: all its settings on all divisions in one compiled program; choose on validation data only."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cache
 from typing import Any
@@ -9,7 +9,7 @@ import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
-from jaxtyping import Array, Bool, Float, Int, PyTree
+from jaxtyping import Float, PyTree
 
 from idiolect.algorithms import registry
 from idiolect.client.samples import Tiles
@@ -120,22 +120,27 @@ def race(field: Field, contestant: Contestant, check: Callable[[], None] = lambd
     # Half of the settings at a time, so that no other program is compiled for the half that stays.
     every = np.arange(len(members)).reshape(draws.count, size)
     going = np.split(every, range(half, size, half), axis=1)
-    states = [
+    starts = [
         program.start([everyone[i] for i in part.flat], [0] * part.size, [params] * part.size) for part in going
     ]
-    kept: State | None = None
+    running = [
+        program.filled(part.ravel().tolist(), states, going[0].size)
+        for part, states in zip(going, starts, strict=True)
+    ]
+    kept: dict[int, State] = {}
     best, chosen = np.full(draws.count, np.inf), np.zeros((draws.count, 2), int)
     flat, diverged = 0, set[int]()
     for round in looked_at(contestant.rounds):
         check()
         found: list[Float[np.ndarray, "draws _"]] = []
         for k, part in enumerate(going):
-            rows = part.ravel().tolist()
-            states[k] = program.advance(rows, states[k], round, capacity)
-            scores = program.scores(rows, states[k], ("validation",), (contestant.model,))
-            faults = np.asarray(states[k].fault)[:, 2] != 0
+            rows, states = running[k]
+            states = program.advance(rows, states, round, capacity)
+            running[k] = rows, states
+            scores = program.scores(rows, states, ("validation",), (contestant.model,))
+            faults = np.asarray(states.fault)[: part.size, 2] != 0
             diverged |= {*part.ravel()[faults].tolist()}
-            measured = np.asarray([one[0].pooled[metric.name] for one in scores])
+            measured = np.asarray([one[0].pooled[metric.name] for one in scores[: part.size]])
             found.append(np.where(faults | ~np.isfinite(measured), np.inf, measured).reshape(part.shape))
         values, runs = np.concatenate(found, axis=1), np.concatenate(going, axis=1)
         places, least = values.argmin(axis=1), values.min(axis=1)
@@ -143,24 +148,18 @@ def race(field: Field, contestant: Contestant, check: Callable[[], None] = lambd
         known = np.isfinite(best)
         falls = not known.any() or np.minimum(least, best)[known].sum() < best[known].sum() * (1 - FALL)
         flat = 0 if falls else flat + 1
-        better = (least < best) | (kept is None)
+        better = (least < best) | (not kept)
         setting = runs[np.arange(draws.count), places] % size
         chosen[better] = np.stack([setting, np.full_like(setting, round)], axis=1)[better]
         best[better] = least[better]
-        for k, part in enumerate(going):
-            width = part.shape[1]
-            at = places % half % width + width * np.arange(draws.count)
-            now = better & (places // half == k)
-            kept = _kept(states[k] if kept is None else kept, states[k], jnp.asarray(at), jnp.asarray(now))
+        kept |= {draw: _state_of(running, int(runs[draw, places[draw]])) for draw in np.flatnonzero(better).tolist()}
         if flat >= PATIENCE and round >= max(contestant.half, contestant.settling):
             break
         if round >= contestant.half and len(going) > 1 and round < contestant.rounds:
             order = np.sort(np.argsort(values, axis=1, kind="stable")[:, :half], axis=1)
-            places = np.argsort(np.concatenate([part.ravel() for part in going]))  # of each run in the joined states
             going = [np.take_along_axis(runs, order, axis=1)]
-            both = jax.tree.map(lambda *leaves: jnp.concatenate(leaves), *states)
-            states = [tree.gather(both, jnp.asarray(places[going[0].ravel()]))]
-    assert kept is not None
+            rest = going[0].ravel().tolist()
+            running = [program.filled(rest, _joined([_state_of(running, run) for run in rest]), len(rest))]
     frozen = [draw * size + place for draw, place in enumerate(chosen[:, 0].tolist())]
     choice = Choice(
         contestant.name,
@@ -172,20 +171,19 @@ def race(field: Field, contestant: Contestant, check: Callable[[], None] = lambd
         bytes_a_round(simulations[0]),
         len(diverged),
     )
-    models = program.models(frozen, kept, (contestant.model,))[contestant.model]
-    return Raced(choice, _outputs(field, models))
+    best_states = _joined([kept[draw] for draw in range(draws.count)])
+    models = program.models(*program.filled(frozen, best_states, draws.count), (contestant.model,))[contestant.model]
+    return Raced(choice, _outputs(field, tree.gather_on_host(models, np.arange(draws.count))))
 
 
-@eqx.filter_jit
-def _kept(kept: State, states: State, places: Int[Array, "draws"], better: Bool[Array, "draws"]) -> State:
-    """The states of the best runs so far, leaves (draws, ...): those at `places` where they are better."""
+def _state_of(running: Sequence[tuple[list[int], State]], run: int) -> State:
+    """The state of one run, on the host, leaves (1, ...). running: runs and their states."""
+    return next(tree.gather_on_host(states, np.asarray([runs.index(run)])) for runs, states in running if run in runs)
 
-    def one(old: Array, new: Array) -> Array:
-        found = new[places]
-        old = found if len(old) != len(found) else old
-        return jnp.where(better.reshape(-1, *(1,) * (found.ndim - 1)), found, old)
 
-    return jax.tree.map(one, kept, states)
+def _joined(states: Sequence[State]) -> State:
+    """States on the host, one after the other."""
+    return jax.tree.map(lambda *leaves: (jnp if tree.is_key(leaves[0]) else np).concatenate(leaves), *states)
 
 
 def _simulation(field: Field, contestant: Contestant, setting: Mapping[str, Any]) -> Simulation:
@@ -208,10 +206,10 @@ def _member(draws: Draws, simulation: Simulation, draw: int) -> Member:
     return of_all_clients(simulation.plan, training, training, {"validation": (held, tiles)})
 
 
-def _outputs(field: Field, models: PyTree[Array]) -> tuple[dict[str, Float[np.ndarray, "_ ..."]], ...]:
+def _outputs(field: Field, models: PyTree[np.ndarray]) -> tuple[dict[str, Float[np.ndarray, "_ ..."]], ...]:
     """The outputs of models, leaves (draws, clients, ...), for the validation and test rows of each division."""
     draws, clients = field.draws, field.draws.first.num_clients
-    models = jax.tree.map(lambda leaf: np.asarray(leaf).reshape(-1, *leaf.shape[2:]), models)
+    models = jax.tree.map(lambda leaf: leaf.reshape(-1, *leaf.shape[2:]), models)
     found: list[dict[str, Float[np.ndarray, "_ ..."]]] = []
     objective = field.problem.objective
     for part in ("validation", "test"):
