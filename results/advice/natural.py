@@ -22,6 +22,7 @@ from idiolect.data import from_table
 from idiolect.data.federated import FederatedData
 from idiolect.data.sets.table import table_kept
 from idiolect.runtime.compiled import use_compilation_cache
+from idiolect.runtime.devices import use_cores
 from idiolect.study.advice import advise as module
 from idiolect.study.advice.decision import Decision, gap
 from idiolect.study.advice.policies import Policy
@@ -135,6 +136,7 @@ def main() -> None:
     parser.add_argument("--splits", type=int, help="divisions; default: that of the advice")
     parser.add_argument("-o", "--out", type=Path, default=RESULTS, help="the CSV file")
     options = parser.parse_args()
+    use_cores()  # as the command does
     use_compilation_cache()
     done: set[str] = set()
     if options.out.is_file():

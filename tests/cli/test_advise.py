@@ -47,6 +47,8 @@ def test_a_bad_setting_leaves_nothing_behind(
     table: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     out = table.parent / "out"
+    assert run(monkeypatch, "advise", str(table), "--out", str(out), "--baselines", "tree") == 2
+    assert "regressions" in capsys.readouterr().err
     for options in (["--splits", "1"], ["--methods", "dito"], ["--set", "rounds=3"], ["--rounds", "0"]):
         assert run(monkeypatch, "advise", str(table), "--out", str(out), *options) == 1
         assert capsys.readouterr().err.startswith("error: ")
@@ -125,6 +127,7 @@ def test_a_folder_of_an_advice_has_its_page_and_no_runs(
         ("resume", "a"): "the advice in 'a' is finished; see: idiolect show a",
         ("report", "runs", "a"): "'a' holds an advice, which has its own page; name no other folder with it",
         ("advise", "t.csv", *SMALL[:-1], "ditto", "--out", "a"): "another question (changed: methods)",
+        ("advise", "t.csv", *SMALL, "--baselines", "none", "--out", "a"): "another question (changed: baselines)",
     }.items():
         code, out, err = commandline(*command)
         assert (code, out) == (1, "")

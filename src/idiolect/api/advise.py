@@ -12,7 +12,7 @@ from idiolect.api.arguments import Method, names_of
 from idiolect.data.federated import FederatedData
 from idiolect.data.sets.table import table_kept
 from idiolect.runtime.compiled import use_compilation_cache
-from idiolect.study.advice.advise import Advice
+from idiolect.study.advice.advise import Advice, Baselines
 from idiolect.study.advice.advise import advise as ask
 
 
@@ -23,6 +23,7 @@ def advise(
     methods: Sequence[Method] | None = None,
     splits: int | None = None,
     rounds: int = 60,
+    baselines: Baselines = "all",
     out: str | Path | None = None,
     quiet: bool = False,
 ) -> Advice:
@@ -36,6 +37,8 @@ def advise(
         methods: Names or classes of methods, in addition to `local` and `fedavg`, which always run.
         splits: Number of random divisions; None: 8; 16 below 2,000 rows, 5 from 50,000.
         rounds: The largest number of rounds; validation data choose.
+        baselines: Models without a federation: "all", "regressions" (without trees, which take long to grow) or
+            "none". With "none", methods are compared with local training only, not with own regression.
         out: A folder for the page, tables and a figure; the same call resumes there if it was stopped.
         quiet: Do not print the page.
 
@@ -48,7 +51,7 @@ def advise(
     folder = None if out is None else Path(out)
     names = None if methods is None else names_of(methods)
     with table_kept():
-        advice = ask(data, model=model, methods=names, splits=splits, rounds=rounds, out=folder)
+        advice = ask(data, model=model, methods=names, splits=splits, rounds=rounds, baselines=baselines, out=folder)
     if folder is not None:
         from idiolect.report.advice import write_advice  # here: it loads slowly, and most commands never need it
         from idiolect.report.page import write_folder

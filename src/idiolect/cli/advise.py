@@ -1,5 +1,6 @@
 """The command `advise`: whether the clients of a table should federate, with what, and who gains or loses."""
 
+from enum import StrEnum
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -21,6 +22,14 @@ from idiolect.cli.options import (
 from idiolect.cli.stopping import stoppable, this_command
 from idiolect.core.errors import ConfigError, require
 from idiolect.core.loading import loading
+
+
+class Baselines(StrEnum):
+    """The models without a federation that an advice shows."""
+
+    ALL = "all"
+    REGRESSIONS = "regressions"
+    NONE = "none"
 
 
 def advise(
@@ -51,6 +60,14 @@ def advise(
     rounds: Annotated[
         int, typer.Option("--rounds", metavar="N", help="Rounds at most; validation data choose.")
     ] = 60,
+    baselines: Annotated[
+        Baselines,
+        typer.Option(
+            "--baselines",
+            metavar="NAME",
+            help="Models without a federation; regressions: without trees, which take long to grow.",
+        ),
+    ] = Baselines.ALL,
     set_: Annotated[
         list[str] | None,
         typer.Option(
@@ -98,7 +115,7 @@ def advise(
     if own and "name" not in own:
         raise ConfigError("--set model.…: name the model, too, with --model")
     names = names_in(methods) or None
-    target = out or Path("runs") / f"advise-{name}-{digest(spec, own, names, splits, rounds)[:6]}"
+    target = out or Path("runs") / f"advise-{name}-{digest(spec, own, names, splits, rounds, baselines.value)[:6]}"
     if "path" in spec:
         check_output(target, Path(spec["path"]))
     display = SweepDisplay()
@@ -111,6 +128,7 @@ def advise(
                 methods=names,
                 splits=splits,
                 rounds=rounds,
+                baselines=baselines.value,
                 out=target,
                 command=this_command(),
                 on_progress=display.progress,

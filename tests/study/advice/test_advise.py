@@ -3,6 +3,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
+from idiolect.core.errors import ConfigError
 from idiolect.data import from_arrays
 from idiolect.study.advice.advise import Advice, _notes, advise
 from idiolect.study.advice.draws import Draws, again
@@ -56,6 +57,16 @@ def test_methods_that_had_not_finished_are_named_in_one_note() -> None:
         "local, fedavg: validation loss was still falling in round 1; give --rounds more"
     ]
     assert not any(line.name.endswith("trees") for line in short.lines)
+    assert any(line.name == "own logistic" for line in short.lines)
+
+
+def test_without_baselines_only_methods_and_policies_are_shown() -> None:
+    rng = np.random.default_rng(1)
+    data = from_arrays({f"c{i}": (x := rng.normal(size=(24, 2)), (x[:, 0] > 0).astype(int)) for i in range(3)})
+    bare = advise(data, methods=(), splits=2, rounds=1, baselines="none")
+    assert [line.name for line in bare.lines] == ["local", "fedavg", "blend", "portfolio", "by-size", "chosen"]
+    with pytest.raises(ConfigError, match="baselines = 'trees' is not one of all, regressions, none"):
+        advise(data, methods=(), splits=2, rounds=1, baselines="trees")  # type: ignore[arg-type]
 
 
 def test_a_method_that_ends_at_a_limit_of_its_own_is_named(advice: Advice) -> None:

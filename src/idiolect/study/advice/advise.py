@@ -3,7 +3,7 @@
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any, Literal, get_args
 
 import equinox as eqx
 import numpy as np
@@ -98,11 +98,13 @@ def advise(
     """Whether these clients should federate, and with what; see `decision` for the rule.
 
     data: a federation, whose rows are divided anew for each of `splits` draws (None: see `divisions_of`), or a
-    function draw -> federation. baselines: "regressions" leaves out the trees, which no verdict depends on.
+    function draw -> federation. baselines: "regressions" leaves out the trees, on which the outcome does not depend,
+    and "none" the regressions, too: then methods are compared with local training only.
     out: a folder that keeps what is finished, so that the same call continues; see `pieces`. Raises `ConfigError` or
     `DataError` where no advice is possible, `StoreError` if the folder holds another advice. on_stage: receives one
     sentence as soon as it is known: a first answer from the regressions, then each method.
     """
+    require(baselines in get_args(Baselines), f"baselines = {baselines!r} is not one of all, regressions, none")
     draws = Draws(again(data) if isinstance(data, FederatedData) else data, splits)
     field, first = field_of(draws, model), draws.first
     rate = safe_rate(first, field.linear)
