@@ -99,9 +99,11 @@ def test_a_tile_holds_what_the_cache_holds_of_the_widest_value():
 @pytest.mark.parametrize(
     ("model", "shape", "expected"),
     [
-        # The weights of a perceptron are no value of a sample; of a convolution 14 x 14 patches of 9 x 64 are.
+        # The weights of a perceptron are no value of a sample; of a convolution 14 x 14 patches of 9 x 64 are, and
+        # where tiles take their place, the first layer's outputs.
         ({"name": "mlp", "hidden": [4000]}, (3000,), TILE),
-        ({"name": "omniglot-cnn"}, (28, 28, 1), CACHE // (14 * 14 * 9 * 64 * 4)),
+        ({"name": "omniglot-cnn", "convolution": "direct"}, (28, 28, 1), CACHE // (14 * 14 * 9 * 64 * 4)),
+        ({"name": "omniglot-cnn"}, (28, 28, 1), CACHE // (28 * 28 * 64 * 4)),
     ],
 )
 def test_models_of_the_zoo(model, shape, expected):

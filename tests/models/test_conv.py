@@ -1,3 +1,5 @@
+from functools import partial
+
 import equinox as eqx
 import jax
 import jax.numpy as jnp
@@ -10,6 +12,7 @@ from jaxtyping import jaxtyped
 from idiolect.core.errors import ConfigError
 from idiolect.models import conv
 from idiolect.models.conv import (
+    METHODS,
     Conv2d,
     convolve,
     convolve_im2col,
@@ -213,6 +216,54 @@ def test_accelerators_get_the_convolution_of_lax(monkeypatch):
     monkeypatch.setattr(jax, "default_backend", lambda: "gpu")
     convolve(x, w, stride=2, padding="SAME")
     assert taken == [{"stride": 2, "padding": "SAME"}]
+
+
+@pytest.mark.parametrize(
+    ("image", "kernel"),
+    [((13, 12, 2), (5, 5, 2, 9)), ((12, 12, 9), (5, 5, 9, 8)), ((8, 8, 9), (3, 3, 9, 5)), ((6, 6, 3), (1, 1, 3, 9))],
+)
+@pytest.mark.parametrize("method", METHODS)
+@pytest.mark.parametrize("kernel_axis", [None, 0])
+def test_every_method_is_lax_convolution_with_its_gradients(image, kernel, method, kernel_axis):
+    """Few channels, by tiles, and neither, with one kernel for all samples or a kernel each."""
+    lead = () if kernel_axis is None else (4,)
+
+    def gradients(convolution, x, w):
+        mapped = jax.vmap(convolution, (0, kernel_axis))
+        return jax.value_and_grad(lambda w, x: jnp.sum(jnp.sin(mapped(x, w))), (0, 1))(w, x)
+
+    with jax.enable_x64(True):
+        x, w = draws((4, *image), (*lead, *kernel), dtype=jnp.float64)
+        got, expected = gradients(partial(convolve, method=method), x, w), gradients(convolve_lax, x, w)
+        for a, b in zip(jax.tree.leaves(got), jax.tree.leaves(expected), strict=True):
+            np.testing.assert_allclose(a, b, rtol=0, atol=1e-10)
+
+
+def primitives_of(method, image, kernel):
+    """What a batch's loss and gradients are made of."""
+    x, w = draws((4, *image), kernel)
+
+    def loss(w, x):
+        return jnp.sum(jax.vmap(lambda image: convolve(image, w, method=method))(x) ** 2)
+
+    return str(jax.make_jaxpr(jax.value_and_grad(loss))(w, x))
+
+
+def test_direct_adds_the_products_of_the_definition():
+    """So whoever needs an earlier version's last bits has them."""
+    for image, kernel in (((12, 12, 9), (5, 5, 9, 8)), ((12, 12, 1), (5, 5, 1, 8))):
+        x, w = draws(image, kernel)
+        np.testing.assert_array_equal(convolve(x, w, method="direct"), convolve_im2col(x, w))
+        assert "few=True" not in primitives_of("direct", image, kernel)
+        assert "spread" not in primitives_of("direct", image, kernel)
+    assert "spread" in primitives_of("auto", (12, 12, 9), (5, 5, 9, 8))
+    assert "few=True" in primitives_of("auto", (12, 12, 1), (5, 5, 1, 8))
+
+
+def test_tiles_are_made_once_for_the_outputs_and_the_kernels_gradient():
+    text = primitives_of("auto", (12, 12, 9), (5, 5, 9, 8))
+    # Tiles of the images, and of the outputs' gradient; nobody asks for the images' gradient.
+    assert (text.count("spread["), text.count("collect[")) == (2, 1)
 
 
 def test_im2col_has_no_convolution_in_its_gradient():

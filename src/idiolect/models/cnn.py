@@ -14,8 +14,8 @@ from jaxtyping import Array, Float, PRNGKeyArray
 from idiolect.core.errors import ConfigError, require
 from idiolect.core.plugins import named
 from idiolect.core.settings import Setting
-from idiolect.models.conv import Conv2d, Padding, convolve, max_pool, output_size
-from idiolect.models.spec import Image, Layers, PaddingName, Positive, Spec, Widths
+from idiolect.models.conv import Conv2d, Method, Padding, convolve, max_pool, output_size
+from idiolect.models.spec import ConvolutionMethod, Image, Layers, PaddingName, Positive, Spec, Widths
 
 
 class CNN(eqx.Module):
@@ -24,6 +24,7 @@ class CNN(eqx.Module):
     channels: the filters of each convolution, kernel x kernel, stride 1; pool: the side of the pooling's windows,
     `pool_stride` apart; dense: the widths of the hidden layers, none for (). x: one image, (height, width),
     (height, width, channels), or flattened if `image_shape` says how to unfold it; outputs: (num_outputs,).
+    convolution: the method of `convolve`.
     Raises `ConfigError` if the images have another shape or are too small, and on a size that is not positive.
 
     The defaults, with SAME padding, are the network of McMahan et al., Communication-Efficient Learning of Deep
@@ -51,6 +52,7 @@ class CNN(eqx.Module):
         pool_stride: int = 2,
         pool_padding: Padding = "VALID",
         dense: Sequence[int] = (512,),
+        convolution: Method = "auto",
         key: PRNGKeyArray,
     ) -> None:
         for name, sizes in {"dense": dense, "num_outputs": [num_outputs], "pool": [pool, pool_stride]}.items():
@@ -75,7 +77,7 @@ class CNN(eqx.Module):
             )
         keys = iter(jax.random.split(key, len(channels) + len(dense) + 1))
         self.convolutions = tuple(
-            Conv2d(before, filters, kernel, padding=padding, key=next(keys))
+            Conv2d(before, filters, kernel, padding=padding, method=convolution, key=next(keys))
             for before, filters in zip((self.image_shape[2], *channels), channels, strict=False)
         )
         widths = (rows * columns * [self.image_shape[2], *channels][-1], *dense, num_outputs)
@@ -89,7 +91,8 @@ class CNN(eqx.Module):
         h = jnp.reshape(x, self.image_shape)
         for convolution in self.convolutions:
             # The bias after the pooling: the same numbers, for rounding keeps their order, from fewer sums.
-            h = convolve(h, convolution.weight, stride=convolution.stride, padding=convolution.padding)
+            sizes = {"stride": convolution.stride, "padding": convolution.padding}
+            h = convolve(h, convolution.weight, method=convolution.method, **sizes)
             h = max_pool(h, self.pool, stride=self.pool_stride, padding=self.pool_padding)
             h = jax.nn.relu(h if convolution.bias is None else h + convolution.bias)
         h = jnp.ravel(h)
@@ -124,11 +127,13 @@ _KEYS = {
     "pool_padding": Setting(PaddingName, "VALID"),
     "dense": Setting(Layers, [512]),
     "image_shape": Setting(Image | None, None),  # the features' own
+    "convolution": Setting(ConvolutionMethod, "auto"),
 }
 _WORDS = """
 channels: filters of each convolution, kernel x kernel, stride 1, padding VALID or SAME; after each a max pool over
 windows of side pool, pool_stride apart, pool_padding VALID or SAME. dense: widths of the hidden layers after them.
-image_shape: (height, width) or (height, width, channels), where samples are flattened images.
+image_shape: (height, width) or (height, width, channels), where samples are flattened images. convolution: auto, with
+the fewest products on a CPU, or direct, as the definition adds them; they differ by rounding.
 """
 
 

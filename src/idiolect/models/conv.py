@@ -29,16 +29,23 @@ from jax.interpreters import ad, batching, mlir
 from jaxtyping import Array, Float, PRNGKeyArray
 
 from idiolect.core.errors import ConfigError, require
+from idiolect.models.toom_cook import correlate_by_tiles, tile_sizes
 
 correlate_p = Primitive("correlate")
 """Of x: (*groups, n, height, width, in) and kernel: (*groups, kh, kw, in, out), with one axis of groups or none."""
+FEW = 3
+"""Channels of images, up to which patches are so short that joining them takes longer than their product."""
 
 
 def correlate(
-    x: Float[Array, "*groups n height width in"], kernel: Float[Array, "*groups kh kw in out"]
+    x: Float[Array, "*groups n height width in"], kernel: Float[Array, "*groups kh kw in out"], *, few: bool = False
 ) -> Float[Array, "*groups n rows columns out"]:
-    """y[n, r, c, o] = sum_{i, j, k} x[n, r + i, c + j, k] kernel[i, j, k, o], in each group if there are any."""
-    return correlate_p.bind(x, kernel)
+    """y[n, r, c, o] = sum_{i, j, k} x[n, r + i, c + j, k] kernel[i, j, k, o], in each group if there are any.
+
+    few: without groups, take `lax`'s convolution forward, and for the kernel's gradient patches whose places lie side
+    by side; faster for at most `FEW` channels.
+    """
+    return correlate_p.bind(x, kernel, few=few)
 
 
 def patch_size(x: tuple[int, ...], y: tuple[int, ...]) -> int:
@@ -66,17 +73,22 @@ def _patches(x: Array, kernel_shape: tuple[int, ...]) -> Float[Array, "*groups p
     return jnp.concatenate(windows(x, (kh, kw)), axis=-1).reshape(*groups, -1, kh * kw * channels)
 
 
-def _forward(x: Array, kernel: Array) -> Array:
+def _forward(x: Array, kernel: Array, *, few: bool) -> Array:
     *groups, kh, kw, _, out = kernel.shape
+    if few:
+        return lax.conv_general_dilated(x, kernel, (1, 1), "VALID", dimension_numbers=_LAYOUT)
     rows, columns = x.shape[-3] - kh + 1, x.shape[-2] - kw + 1
     y = _patches(x, kernel.shape) @ kernel.reshape(*groups, -1, out)
     return y.reshape(*x.shape[:-3], rows, columns, out)
 
 
-def _kernel_gradient(dy: Array, x: Array, kernel: Any) -> Array:
+def _kernel_gradient(dy: Array, x: Array, kernel: Any, *, few: bool) -> Array:
     """What dy puts on the kernel: the patches, made again, times dy, over all places of all images."""
     shape: tuple[int, ...] = kernel.aval.shape
     *groups, kh, kw, channels, out = shape
+    if few:
+        rows = [place[..., k].ravel() for place in windows(x, (kh, kw)) for k in range(channels)]
+        return (jnp.stack(rows) @ dy.reshape(-1, out)).reshape(shape)
     patches, dy = _patches(x, shape), dy.reshape(*groups, -1, out)
     if out >= kh * kw * channels:
         gradient = patches.swapaxes(-1, -2) @ dy
@@ -86,8 +98,9 @@ def _kernel_gradient(dy: Array, x: Array, kernel: Any) -> Array:
     return gradient.reshape(shape)
 
 
-def _input_gradient(dy: Array, x: Any, kernel: Array) -> Array:
+def _input_gradient(dy: Array, x: Any, kernel: Array, *, few: bool) -> Array:
     """What dy puts on the images: the patches' gradients, each added where its pixels are."""
+    del few
     shape: tuple[int, ...] = x.aval.shape
     *groups, kh, kw, channels, out = kernel.shape
     *images, rows, columns, _ = dy.shape
@@ -101,18 +114,21 @@ def _input_gradient(dy: Array, x: Any, kernel: Array) -> Array:
     return dx
 
 
-def _shape(x: ShapedArray, kernel: ShapedArray) -> ShapedArray:
+def _shape(x: ShapedArray, kernel: ShapedArray, *, few: bool) -> ShapedArray:
+    del few
     kh, kw, _, out = kernel.shape[-4:]
     *images, height, width, _ = x.shape
     return ShapedArray((*images, height - kh + 1, width - kw + 1, out), jnp.result_type(x, kernel))
 
 
-def _batched(arguments: tuple[Array, Array], axes: tuple[int | None, int | None]) -> tuple[Float[Array, "..."], int]:
+def _batched(
+    arguments: tuple[Array, Array], axes: tuple[int | None, int | None], *, few: bool
+) -> tuple[Float[Array, "..."], int]:
     """A batch of images with one kernel is more images; with a kernel each, it is so many more groups."""
     (x, kernel), (x_axis, kernel_axis) = arguments, axes
     if kernel_axis is None:
         x = jnp.moveaxis(x, x_axis or 0, -5)  # in front of n
-        y = correlate(x.reshape(*x.shape[:-5], -1, *x.shape[-3:]), kernel)
+        y = correlate(x.reshape(*x.shape[:-5], -1, *x.shape[-3:]), kernel, few=few)
         return y.reshape(*x.shape[:-3], *y.shape[-3:]), y.ndim - 4
     kernel = jnp.moveaxis(kernel, kernel_axis, 0)
     count = kernel.shape[0]
@@ -121,15 +137,19 @@ def _batched(arguments: tuple[Array, Array], axes: tuple[int | None, int | None]
     return y.reshape(*x.shape[:-3], *y.shape[-3:]), 0
 
 
-correlate_p.def_impl(jax.jit(_forward))
+correlate_p.def_impl(jax.jit(_forward, static_argnames="few"))
 correlate_p.def_abstract_eval(_shape)
 ad.defbilinear(correlate_p, _input_gradient, _kernel_gradient)
 batching.primitive_batchers[correlate_p] = _batched
 mlir.register_lowering(correlate_p, mlir.lower_fun(_forward, multiple_results=False))
 
 
+_LAYOUT = ("NHWC", "HWIO", "NHWC")
 Padding = Literal["VALID", "SAME"]
 PADDINGS: tuple[Padding, ...] = ("VALID", "SAME")
+Method = Literal["auto", "direct"]
+METHODS: tuple[Method, ...] = ("auto", "direct")
+"""How a convolution is computed on a CPU. auto: by the fewest products; direct: as the definition adds."""
 
 
 def convolve(
@@ -138,13 +158,26 @@ def convolve(
     *,
     stride: int = 1,
     padding: Padding = "VALID",
+    method: Method = "auto",
 ) -> Float[Array, "rows columns out"]:
     """Correlate one image with a kernel, by the implementation that is fast on the present backend.
 
     y[r, c, o] = sum_{i, j, k} x[s r + i, s c + j, k] kernel[i, j, k, o]  (x zero-padded first if SAME).
+
+    method: on a CPU, "auto" takes Toom-Cook's algorithm where it needs far fewer products (`toom_cook.tile_sizes`),
+    and `lax` for images of few channels; "direct" adds the products as the definition does. The two differ by
+    rounding.
     """
-    implementation = convolve_im2col if jax.default_backend() == "cpu" else convolve_lax
-    return implementation(x, kernel, stride=stride, padding=padding)
+    if jax.default_backend() != "cpu":
+        return convolve_lax(x, kernel, stride=stride, padding=padding)
+    if stride > 1 or method == "direct":
+        return convolve_im2col(x, kernel, stride=stride, padding=padding)
+    kh, kw, channels, _ = kernel.shape
+    x = _padded(x, (kh, kw), stride, padding, 0.0)[None]
+    sizes = tile_sizes(kernel.shape, (x.shape[1] - kh + 1, x.shape[2] - kw + 1))
+    if sizes is not None:
+        return correlate_by_tiles(x, kernel, sizes)[0]
+    return correlate(x, kernel, few=channels <= FEW and min(kh, kw) > 1)[0]
 
 
 def convolve_im2col(
@@ -174,8 +207,7 @@ def convolve_lax(
     padding: Padding = "VALID",
 ) -> Float[Array, "rows columns out"]:
     """`convolve` by `lax.conv_general_dilated`, the right choice on accelerators; the oracle of the tests."""
-    layout = ("NHWC", "HWIO", "NHWC")
-    return lax.conv_general_dilated(x[None], kernel, (stride, stride), padding, dimension_numbers=layout)[0]
+    return lax.conv_general_dilated(x[None], kernel, (stride, stride), padding, dimension_numbers=_LAYOUT)[0]
 
 
 def max_pool(
@@ -259,13 +291,14 @@ class Conv2d(eqx.Module):
     """Convolution of one image, y = x * weight + bias: (height, width, in) -> (rows, columns, out).
 
     weight: (kh, kw, in, out); bias: (out,). Drawn as PyTorch does: uniform in +-1/sqrt(kh kw in).
-    Raises `ConfigError` on a size that is not positive or an unknown padding.
+    method: see `convolve`. Raises `ConfigError` on a size that is not positive or an unknown padding.
     """
 
     weight: Float[Array, "kh kw in out"]
     bias: Float[Array, "out"] | None
     stride: int = eqx.field(static=True)
     padding: Padding = eqx.field(static=True)
+    method: Method = eqx.field(static=True)
 
     def __init__(
         self,
@@ -275,6 +308,7 @@ class Conv2d(eqx.Module):
         *,
         stride: int = 1,
         padding: Padding | str = "VALID",
+        method: Method = "auto",
         use_bias: bool = True,
         key: PRNGKeyArray,
     ) -> None:
@@ -289,9 +323,9 @@ class Conv2d(eqx.Module):
         shape = (kh, kw, in_channels, out_channels)
         self.weight = jax.random.uniform(weight_key, shape, jnp.float32, -limit, limit)
         self.bias = jax.random.uniform(bias_key, (out_channels,), jnp.float32, -limit, limit) if use_bias else None
-        self.stride, self.padding = stride, padding
+        self.stride, self.padding, self.method = stride, padding, method
 
     def __call__(self, x: Float[Array, "height width in"]) -> Float[Array, "rows columns out"]:
         """Convolve one image."""
-        y = convolve(x, self.weight, stride=self.stride, padding=self.padding)
+        y = convolve(x, self.weight, stride=self.stride, padding=self.padding, method=self.method)
         return y if self.bias is None else y + self.bias

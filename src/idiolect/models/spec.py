@@ -15,7 +15,7 @@ from pydantic import AfterValidator, BeforeValidator, Strict
 from idiolect.core.errors import unknown
 from idiolect.core.losses import LOSSES
 from idiolect.core.settings import MOST, Number, Words
-from idiolect.models.conv import PADDINGS
+from idiolect.models.conv import METHODS, PADDINGS
 from idiolect.models.init import INITIALISATIONS
 
 Spec: TypeAlias = Mapping[str, Any]
@@ -59,4 +59,5 @@ Loss = one_of("loss", tuple(LOSSES))
 ClassWeights = one_of("class weights", ("none", "balanced"))
 ActivationName = one_of("activation", tuple(ACTIVATIONS))
 PaddingName = one_of("padding", PADDINGS)
+ConvolutionMethod = one_of("convolution", METHODS)
 Initialisation = one_of("initialisation", tuple(INITIALISATIONS))
