@@ -31,6 +31,7 @@ from tests.federations import (
     run,
     split_of,
 )
+from tests.tiers import by_method
 
 REFUSED: dict[str, str] = {}
 
@@ -51,7 +52,7 @@ def models(made: Newcomers, name: str) -> np.ndarray:
     return rows(made.evaluator.client_params(made.state, [name])[name])
 
 
-@pytest.mark.parametrize("name", ALGORITHMS)
+@pytest.mark.parametrize("name", by_method(ALGORITHMS))
 def test_every_method_serves_new_clients(name: str) -> None:
     """Finite scores of every model it offers, of clients with one sample and one class too; the run is as it was."""
     simulation = trainable(name)
