@@ -220,7 +220,13 @@ def test_accelerators_get_the_convolution_of_lax(monkeypatch):
 
 @pytest.mark.parametrize(
     ("image", "kernel"),
-    [((13, 12, 2), (5, 5, 2, 9)), ((12, 12, 9), (5, 5, 9, 8)), ((8, 8, 9), (3, 3, 9, 5)), ((6, 6, 3), (1, 1, 3, 9))],
+    [
+        ((13, 12, 2), (5, 5, 2, 9)),
+        ((12, 12, 9), (5, 5, 9, 8)),
+        ((8, 8, 9), (3, 3, 9, 5)),
+        ((6, 6, 3), (1, 1, 3, 9)),
+        ((12, 13, 8), (9, 9, 8, 8)),  # too wide for tiles
+    ],
 )
 @pytest.mark.parametrize("method", METHODS)
 @pytest.mark.parametrize("kernel_axis", [None, 0])

@@ -6,10 +6,11 @@ import numpy as np
 import pytest
 from jax import lax
 
+from idiolect.core.errors import ConfigError
 from idiolect.models.conv import correlate
 from idiolect.models.toom_cook import TILES, Tiling, correlate_by_tiles, tile_sizes, transform
 
-CASES = [(m, r) for m in TILES for r in (2, 3, 5)]
+CASES = [(m, r) for m in TILES for r in (2, 3, 4, 5)]
 
 
 @pytest.mark.parametrize(("m", "r"), CASES)
@@ -145,7 +146,7 @@ def test_collect_is_the_transpose_of_spread(side: int, width: int, step: int) ->
 
 # Root mean square errors, relative, of outputs and of the two gradients, in float32 against float64.
 @pytest.mark.parametrize("m", TILES)
-@pytest.mark.parametrize("r", [3, 5])
+@pytest.mark.parametrize("r", [3, 4, 5])
 def test_errors_of_each_transform_are_bounded(r: int, m: int) -> None:
     with jax.enable_x64(True):
         x, kernel = draws((8, 14, 14, 16), (r, r, 16, 32), dtype=jnp.float64)
@@ -172,6 +173,13 @@ def test_the_tiles_have_the_fewest_products_and_are_taken_only_where_they_pay() 
     assert tile_sizes((1, 1, 64, 64), (8, 8)) is None
     assert tile_sizes((5, 5, 1, 32), (24, 24)) is None
     assert tile_sizes((5, 5, 32, 4), (24, 24)) is None
+    assert tile_sizes((7, 7, 32, 32), (24, 24)) is None
+
+
+def test_more_points_than_there_are_are_refused() -> None:
+    transform(4, 7)
+    with pytest.raises(ConfigError, match="needs 10 points; there are 9"):
+        transform(4, 8)
 
 
 def test_it_takes_the_products_that_it_says() -> None:
