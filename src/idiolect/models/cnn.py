@@ -14,7 +14,7 @@ from jaxtyping import Array, Float, PRNGKeyArray
 from idiolect.core.errors import ConfigError, require
 from idiolect.core.plugins import named
 from idiolect.core.settings import Setting
-from idiolect.models.conv import Conv2d, Method, Padding, convolve, max_pool, output_size
+from idiolect.models.conv import Conv2d, Method, Padding, max_pool, output_size
 from idiolect.models.spec import ConvolutionMethod, Image, Layers, PaddingName, Positive, Spec, Widths
 
 
@@ -91,8 +91,7 @@ class CNN(eqx.Module):
         h = jnp.reshape(x, self.image_shape)
         for convolution in self.convolutions:
             # The bias after the pooling: the same numbers, for rounding keeps their order, from fewer sums.
-            sizes = {"stride": convolution.stride, "padding": convolution.padding}
-            h = convolve(h, convolution.weight, method=convolution.method, **sizes)
+            h = convolution.without_bias(h)
             h = max_pool(h, self.pool, stride=self.pool_stride, padding=self.pool_padding)
             h = jax.nn.relu(h if convolution.bias is None else h + convolution.bias)
         h = jnp.ravel(h)

@@ -327,5 +327,9 @@ class Conv2d(eqx.Module):
 
     def __call__(self, x: Float[Array, "height width in"]) -> Float[Array, "rows columns out"]:
         """Convolve one image."""
-        y = convolve(x, self.weight, stride=self.stride, padding=self.padding, method=self.method)
+        y = self.without_bias(x)
         return y if self.bias is None else y + self.bias
+
+    def without_bias(self, x: Float[Array, "height width in"]) -> Float[Array, "rows columns out"]:
+        """x * weight."""
+        return convolve(x, self.weight, stride=self.stride, padding=self.padding, method=self.method)
