@@ -23,6 +23,15 @@ from idiolect.models.conv import (
     patch_size,
     windows,
 )
+from tests.models.convolutions import (
+    compare,
+    draws,
+    forward,
+    forward_over_reverse,
+    gradients,
+    loss_of,
+    reverse_over_reverse,
+)
 
 # (height, width, in), (kh, kw, in, out): more patch than outputs, and fewer; a kernel as large as its image
 SHAPES = [((7, 6, 3), (3, 2, 3, 4)), ((6, 5, 1), (2, 2, 1, 5)), ((4, 4, 2), (4, 4, 2, 3)), ((8, 1, 2), (3, 1, 2, 3))]
@@ -35,32 +44,6 @@ def by_lax(x, kernel):
 
 def by_product(x, kernel):
     return correlate(x[None], kernel)[0]
-
-
-def draws(*shapes, dtype=jnp.float32):
-    keys = jax.random.split(jax.random.key(3), len(shapes))
-    return [jax.random.normal(key, shape, dtype) for key, shape in zip(keys, shapes, strict=True)]
-
-
-def loss_of(implementation, axes):
-    """A loss that is not linear in the outputs, of images and kernels batched over these axes, innermost last."""
-    batched = implementation
-    for x_axis, kernel_axis in reversed(axes):
-        batched = jax.vmap(batched, (x_axis, kernel_axis))
-
-    def loss(x, kernel):
-        y = batched(x, kernel)
-        return jnp.sum(jnp.sin(y) * jnp.cos(jnp.arange(y.size, dtype=y.dtype)).reshape(y.shape))
-
-    return loss
-
-
-def compare(function, x, kernel, axes, tolerance):
-    """function(loss) at the same place for both implementations."""
-    got, expected = jax.jit(lambda *at: [function(loss_of(f, axes))(*at) for f in (by_product, by_lax)])(x, kernel)
-    for a, b in zip(jax.tree.leaves(got), jax.tree.leaves(expected), strict=True):
-        assert a.shape == b.shape
-        np.testing.assert_allclose(a, b, rtol=0, atol=tolerance * max(1, float(jnp.abs(b).max())))
 
 
 @pytest.mark.parametrize(("image", "kernel"), SHAPES)
@@ -79,7 +62,7 @@ def test_it_is_the_convolution_of_lax_with_its_gradients_however_it_is_batched(
     image, kernel, axes, x_lead, kernel_lead
 ):
     x, w = draws((*x_lead, *image), (*kernel_lead, *kernel))
-    compare(lambda loss: jax.value_and_grad(loss, (0, 1)), x, w, axes, 1e-5)
+    compare(gradients, (by_product, by_lax), x, w, axes, 1e-5)
 
 
 @pytest.mark.parametrize(("x_axis", "kernel_axis"), [(3, None), (3, 4), (None, 2), (-1, -1)])
@@ -98,23 +81,7 @@ def test_any_axis_can_be_the_batch(x_axis, kernel_axis):
 def test_it_is_exact_in_double_precision(image, kernel):
     with jax.enable_x64(True):
         x, w = draws((2, 5, *image), (2, *kernel), dtype=jnp.float64)
-        compare(lambda loss: jax.value_and_grad(loss, (0, 1)), x, w, [(0, 0), (0, None)], 1e-12)
-
-
-def forward(loss):
-    return lambda x, w: jax.jvp(loss, (x, w), (jnp.cos(x), jnp.sin(w)))
-
-
-def forward_over_reverse(loss):
-    return lambda x, w: jax.jvp(jax.grad(loss, (0, 1)), (x, w), (jnp.cos(x), jnp.sin(w)))
-
-
-def reverse_over_reverse(loss):
-    def slope(x, w):
-        along_x, along_w = jax.grad(loss, (0, 1))(x, w)
-        return jnp.sum(along_x * jnp.cos(x)) + jnp.sum(along_w * jnp.sin(w))
-
-    return jax.grad(slope, (0, 1))
+        compare(gradients, (by_product, by_lax), x, w, [(0, 0), (0, None)], 1e-12)
 
 
 def in_a_loop(loss):
@@ -134,7 +101,7 @@ def test_derivatives_of_every_kind_are_those_of_lax(function, image, kernel):
     with jax.enable_x64(True):
         samples = (2, 3) if function is of_each_sample else (3,)
         x, w = draws((*samples, *image), kernel, dtype=jnp.float64)
-        compare(function, x, w, [(0, None)], 1e-12)
+        compare(function, (by_product, by_lax), x, w, [(0, None)], 1e-12)
 
 
 @pytest.mark.parametrize(("image", "kernel"), SHAPES)

@@ -1,3 +1,4 @@
+from collections.abc import Callable
 from fractions import Fraction
 
 import jax
@@ -9,6 +10,14 @@ from jax import lax
 from idiolect.core.errors import ConfigError
 from idiolect.models.conv import correlate
 from idiolect.models.toom_cook import TILES, Tiling, correlate_by_tiles, tile_sizes, transform
+from tests.models.convolutions import (
+    compare,
+    draws,
+    forward,
+    forward_over_reverse,
+    gradients,
+    reverse_over_reverse,
+)
 
 CASES = [(m, r) for m in TILES for r in (2, 3, 4, 5)]
 
@@ -31,9 +40,8 @@ def by_lax(x: jax.Array, kernel: jax.Array) -> jax.Array:
     return lax.conv_general_dilated(x, kernel, (1, 1), "VALID", dimension_numbers=("NHWC", "HWIO", "NHWC"))
 
 
-def draws(*shapes: tuple[int, ...], dtype: type = jnp.float32) -> list[jax.Array]:
-    keys = jax.random.split(jax.random.key(3), len(shapes))
-    return [jax.random.normal(key, shape, dtype) for key, shape in zip(keys, shapes, strict=True)]
+def by_tiles(sizes: tuple[int, int]) -> Callable[[jax.Array, jax.Array], jax.Array]:
+    return lambda x, kernel: correlate_by_tiles(x, kernel, sizes)
 
 
 # Images (n, height, width, in), kernel (kh, kw, in, out), sizes: whole tiles, cut tiles, one axis, unequal sides.
@@ -46,56 +54,12 @@ SHAPES = [
 ]
 
 
-def loss_of(convolution, axes):
-    """A loss that is not linear in the outputs, of images and kernels batched over these axes, innermost last."""
-    batched = convolution
-    for x_axis, kernel_axis in reversed(axes):
-        batched = jax.vmap(batched, (x_axis, kernel_axis))
-
-    def loss(x, kernel):
-        y = batched(x, kernel)
-        return jnp.sum(jnp.sin(y) * jnp.cos(jnp.arange(y.size, dtype=y.dtype)).reshape(y.shape))
-
-    return loss
-
-
-def forward(loss):
-    return lambda x, w: jax.jvp(loss, (x, w), (jnp.cos(x), jnp.sin(w)))
-
-
-def gradients(loss):
-    return jax.value_and_grad(loss, (0, 1))
-
-
-def forward_over_reverse(loss):
-    return lambda x, w: jax.jvp(jax.grad(loss, (0, 1)), (x, w), (jnp.cos(x), jnp.sin(w)))
-
-
-def reverse_over_reverse(loss):
-    def slope(x, w):
-        along_x, along_w = jax.grad(loss, (0, 1))(x, w)
-        return jnp.sum(along_x * jnp.cos(x)) + jnp.sum(along_w * jnp.sin(w))
-
-    return jax.grad(slope, (0, 1))
-
-
-def check(function, x, kernel, sizes, axes) -> None:
-    """function(loss) in double precision by tiles and by lax."""
-
-    def by_tiles(x, kernel):
-        return correlate_by_tiles(x, kernel, sizes)
-
-    got, expected = jax.jit(lambda *at: [function(loss_of(f, axes))(*at) for f in (by_tiles, by_lax)])(x, kernel)
-    for a, b in zip(jax.tree.leaves(got), jax.tree.leaves(expected), strict=True):
-        assert a.shape == b.shape
-        np.testing.assert_allclose(a, b, rtol=0, atol=1e-11 * max(1, float(jnp.abs(b).max())))
-
-
 @pytest.mark.parametrize(("images", "kernel", "sizes"), SHAPES)
 @pytest.mark.parametrize("function", [gradients, forward, forward_over_reverse, reverse_over_reverse])
 def test_it_is_the_convolution_of_lax_with_all_its_derivatives(images, kernel, sizes, function) -> None:
     with jax.enable_x64(True):
-        check(function, *draws(images, kernel, dtype=jnp.float64), sizes, [])
+        x, w = draws(images, kernel, dtype=jnp.float64)
+        compare(function, (by_tiles(sizes), by_lax), x, w, [], 1e-11)
 
 
 @pytest.mark.parametrize(
@@ -112,7 +76,7 @@ def test_it_may_be_batched_in_every_way(axes, x_lead, kernel_lead) -> None:
     images, kernel, sizes = SHAPES[1]
     with jax.enable_x64(True):
         x, w = draws((*x_lead, *images), (*kernel_lead, *kernel), dtype=jnp.float64)
-        check(gradients, x, w, sizes, axes)
+        compare(gradients, (by_tiles(sizes), by_lax), x, w, axes, 1e-11)
 
 
 def test_samples_under_vmap_are_one_product_that_moves_nothing() -> None:
