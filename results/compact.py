@@ -19,7 +19,7 @@ from results.scores import HERE
 
 BUDGET = 25_000_000
 """Bytes that all files of results/ may have together."""
-LARGE = 256 * 1024
+LARGE = 128 * 1024
 """Bytes above which a clients.csv is stored compressed, without loss: pages of git hosts show only small tables."""
 COLOURS = 256
 
@@ -95,7 +95,8 @@ def with_commands(text: str, folder: Path) -> str:
         command = f"idiolect figure {path} clients{cell} --format svg"
         return f"Every client's test score is in [{name}]({name}); this command draws it: `{command}`"
 
-    return _CLIENTS_PICTURE.sub(command, text).replace(_STATEMENT, _STATEMENT.replace(CLIENTS, name))
+    text = _CLIENTS_PICTURE.sub(command, text).replace(f"[{CLIENTS}]({CLIENTS})", f"[{name}]({name})")
+    return text.replace(_STATEMENT, _STATEMENT.replace(CLIENTS, name))
 
 
 def size() -> int:

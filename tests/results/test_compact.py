@@ -87,6 +87,18 @@ def test_a_small_clients_file_and_the_only_cell_need_no_more(made, monkeypatch):
     assert "`idiolect figure results/paper/table1 clients --format svg`" in (made / "report.md").read_text()
 
 
+def test_a_file_that_is_compressed_later_has_its_name_in_the_report(made, monkeypatch):
+    text, sizes = (made / "report.md").read_text(), (10_000, 300)
+    for size in sizes:
+        monkeypatch.setattr(compact, "LARGE", size)
+        compact.compact(made, [])
+    late = contents(made)
+    (made / "report.md").write_text(text)
+    compact.compact(made, [])
+    assert contents(made) == late
+    assert b"[clients.csv](clients.csv)" not in late["report.md"]
+
+
 def test_all_folders_together_are_within_the_budget():
     assert compact.size() <= compact.BUDGET, f"{compact.size() / 1e6:.1f} MB; run: python -m results"
 
@@ -114,4 +126,4 @@ def test_pandas_reads_a_compressed_file_as_it_is():
 
 
 def test_folders_are_found():
-    assert len(FOLDERS) == 76
+    assert len(FOLDERS) == 81
