@@ -218,6 +218,29 @@ def test_what_is_no_file(tmp_path: Path) -> None:
             read_table(tmp_path / name)
 
 
+def test_a_columns_type_is_that_of_all_its_values(tmp_path: Path) -> None:
+    """pandas reads a large file in pieces of 256 KiB, and would take the type of each."""
+    few, many = 3, 40_000
+    columns = {
+        "client": ["1"] * many + ["a"] * few,
+        "whole": ["1"] * many + ["2"] * few,
+        "number": ["1"] * many + ["0.5"] * few,
+        "gaps": ["1"] * many + [""] * few,
+        "words": ["1"] * many + ["one"] * few,
+        "late": [""] * many + ["x"] * few,
+        "truth": ["True"] * many + ["1"] * few,
+        "code": ["1"] * many + ["007"] * few,
+    }
+    pd.DataFrame(columns).to_csv(tmp_path / "t.csv", index=False)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        rows = read_table(tmp_path / "t.csv", ["client"]).rows
+    at_once = pd.read_csv(tmp_path / "t.csv", dtype={"client": str, "code": str}, low_memory=False)
+    pd.testing.assert_frame_equal(rows, at_once)
+    assert rows["words"].map(type).eq(str).all()
+    assert rows["truth"].iloc[[0, -1]].tolist() == ["True", "1"]
+
+
 @pytest.mark.parametrize("encoding", ["utf-8", "utf-16"])
 def test_leading_zeros_are_kept_in_columns_that_have_some(tmp_path: Path, encoding: str) -> None:
     text = "client,zip,gap,time,x,label\na,010,,08:30,0.5,0\nb,123,007,09:15,0,1\nb,-04,12,10:00,10,1\n"

@@ -11,6 +11,7 @@ from idiolect.data.schema.fit import (
     fit_column,
     identifying_numbers,
     identifying_words,
+    median_of,
     number,
     unfit_numbers,
 )
@@ -179,6 +180,15 @@ def test_missing_numbers_are_the_training_median_and_marked():
     assert names == ("c", "c missing")
     assert x.tolist() == [[1, 0], [3, 1], [5, 0], [3, 0], [3, 1], [9, 0]]
     assert "2 missing values are the training median 3" in notes[0]
+
+
+@pytest.mark.parametrize("count", [1, 2, 3, 4, 7, 50, 1001])
+def test_the_median_is_numpys_to_the_last_bit(count):
+    for seed in range(5):
+        values = np.random.default_rng(seed).normal(size=count).round(seed)
+        before = values.copy()
+        assert median_of(values) == np.median(values)
+        assert (values == before).all()
 
 
 def test_missing_numbers_can_be_the_training_mean():

@@ -49,8 +49,9 @@ def client_names(column: pd.Series, where: str) -> tuple[Shaped[np.ndarray, "n"]
 
 def rows_of_clients(owners: Shaped[np.ndarray, "n"]) -> dict[str, Indices]:
     """Each client's rows; clients in natural order: 'ward 2' before 'ward 10'."""
-    names, codes, sizes = np.unique(owners, return_inverse=True, return_counts=True)
-    groups = np.split(np.argsort(codes.reshape(-1), kind="stable"), np.cumsum(sizes)[:-1])
+    codes, names = pd.factorize(owners, sort=True)
+    short = codes.astype(np.min_scalar_type(len(names)))  # NumPy sorts codes of 16 bits by counting
+    groups = np.split(np.argsort(short, kind="stable"), np.cumsum(np.bincount(codes))[:-1])
     rows = dict(zip(names.tolist(), groups, strict=True))
     return {name: rows[name] for name in sorted(rows, key=_natural)}
 

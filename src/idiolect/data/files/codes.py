@@ -13,7 +13,7 @@ _DIGIT = np.isin(np.arange(256), list(b"0123456789"))
 _SPACE = ord(" ")
 
 
-def columns_of_codes(content: bytes, separator: str) -> set[int] | None:
+def columns_of_codes(content: bytes | memoryview, separator: str) -> set[int] | None:
     """Return the places of columns that may hold a whole number with a leading zero, such as 007 or -01.
 
     No column that holds one is left out. None: codes were found, but not their columns, since the file has quotes or
@@ -26,6 +26,7 @@ def columns_of_codes(content: bytes, separator: str) -> set[int] | None:
     found = _codes(content)
     if not len(found):
         return set()
+    content = bytes(content)
     lone = content.count(b"\r") - content.count(b"\r\n")
     end = b"\n" if lone == 0 else b"\r"
     if b'"' in content or (lone and b"\n" in content):
@@ -34,7 +35,7 @@ def columns_of_codes(content: bytes, separator: str) -> set[int] | None:
     return {content.count(cut, content.rfind(end, 0, place) + 1, place) for place in found.tolist()}
 
 
-def _codes(content: bytes) -> Int[np.ndarray, "_"]:
+def _codes(content: bytes | memoryview) -> Int[np.ndarray, "_"]:
     """The place of each value's first zero, where the value is a code; the header's first value does not count."""
     text = np.frombuffer(content, np.uint8)
     found: list[Int[np.ndarray, "_"]] = []

@@ -199,7 +199,7 @@ def _number(training: pd.Series, reading: ReadAs, *, keep: bool, standardise: bo
     unfit = unfit_numbers(name, reading, whole_of(present), keep=keep, one_value=one_value)
     if unfit is not None:
         return unfit
-    fill = float(np.median(present)) if filled == "median" else float(present.mean())
+    fill = median_of(present) if filled == "median" else float(present.mean())
     values[missing] = fill
     return number(
         name,
@@ -213,6 +213,15 @@ def _number(training: pd.Series, reading: ReadAs, *, keep: bool, standardise: bo
         standardise=standardise,
         plain=reading == "number" and is_numeric(training),
     )
+
+
+def median_of(values: Float[np.ndarray, "n"]) -> float:
+    """The median of at least one number, none of them NaN: NumPy's, which asks for both middle places, takes six
+    times as long."""
+    middle = len(values) // 2
+    parted = np.partition(values, middle)
+    below = parted[middle] if len(values) % 2 else parted[:middle].max()
+    return float((below + parted[middle]) / 2)
 
 
 def _category(training: pd.Series, keep: bool) -> Fitted:
