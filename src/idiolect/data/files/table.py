@@ -189,7 +189,7 @@ def _check_file(path: Path, where: str) -> None:
 def _csv(path: Path, as_text: Sequence[str]) -> tuple[pd.DataFrame, list[str]]:
     packed = path.suffix.lower() == ".gz"
     # Into memory of NumPy's, which has large pages: a third of the time of `read_bytes`.
-    content = memoryview(gzip.decompress(path.read_bytes()) if packed else np.fromfile(path, np.uint8))
+    content = memoryview(gzip.decompress(path.read_bytes()) if packed else np.fromfile(path, np.uint8).data)
     encoding, notes = _encoding(content), list[str]()
     if encoding not in ("utf-8", "utf-8-sig"):
         notes.append(f"the file is read as {encoding} text")
@@ -249,11 +249,12 @@ def _in_pieces(read: Callable[..., pd.DataFrame], as_text: Sequence[str]) -> pd.
 
 def _encoding(content: memoryview) -> str:
     """UTF-8 if the file is that, UTF-16 if it says so, else what Windows writes in the west."""
-    if content[:2] in (b"\xff\xfe", b"\xfe\xff"):
+    begin = bytes(content[:3])
+    if begin[:2] in (b"\xff\xfe", b"\xfe\xff"):
         return "utf-16"
     if not _is_utf8(content):
         return "cp1252"
-    return "utf-8-sig" if content[:3] == b"\xef\xbb\xbf" else "utf-8"
+    return "utf-8-sig" if begin == b"\xef\xbb\xbf" else "utf-8"
 
 
 def _is_utf8(content: memoryview) -> bool:
