@@ -46,6 +46,8 @@ def test_the_rows_of_clients_in_natural_order() -> None:
     }
     assert list(rows_of_clients(np.array(["a2b10", "a10b1", "a2b9"]))) == ["a2b9", "a2b10", "a10b1"]
     assert list(rows_of_clients(np.array(["w10", "w9", "w010", "w0", "w00"]))) == ["w0", "w00", "w9", "w010", "w10"]
+    many = np.array([f"w{number}" for number in range(300)] * 2)
+    assert [own.tolist() for own in rows_of_clients(many).values()] == [[row, row + 300] for row in range(300)]
     long = ["9" * 6000, "8" * 6000, "1" + "0" * 6000, "2"]  # longer than Python reads as a number
     assert list(rows_of_clients(np.array(long))) == [long[3], long[1], long[0], long[2]]
 

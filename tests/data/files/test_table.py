@@ -219,10 +219,10 @@ def test_what_is_no_file(tmp_path: Path) -> None:
 
 
 def test_a_columns_type_is_that_of_all_its_values(tmp_path: Path) -> None:
-    """pandas reads a large file in pieces of 256 KiB, and would take the type of each."""
-    few, many = 3, 40_000
+    """pandas reads a large file in pieces, of 2^20 values here, and would take the type of each."""
+    few, many = 3, 20_000
     columns = {
-        "client": ["1"] * many + ["a"] * few,
+        "client": ["1"] * (many + few),
         "whole": ["1"] * many + ["2"] * few,
         "number": ["1"] * many + ["0.5"] * few,
         "gaps": ["1"] * many + [""] * few,
@@ -230,7 +230,10 @@ def test_a_columns_type_is_that_of_all_its_values(tmp_path: Path) -> None:
         "late": [""] * many + ["x"] * few,
         "truth": ["True"] * many + ["1"] * few,
         "code": ["1"] * many + ["007"] * few,
+        **{f"x{number}": ["1"] * (many + few) for number in range(56)},
     }
+    with pytest.warns(pd.errors.DtypeWarning):
+        pd.read_csv(io.StringIO(pd.DataFrame(columns).to_csv(index=False)))
     pd.DataFrame(columns).to_csv(tmp_path / "t.csv", index=False)
     with warnings.catch_warnings():
         warnings.simplefilter("error")
@@ -239,6 +242,18 @@ def test_a_columns_type_is_that_of_all_its_values(tmp_path: Path) -> None:
     pd.testing.assert_frame_equal(rows, at_once)
     assert rows["words"].map(type).eq(str).all()
     assert rows["truth"].iloc[[0, -1]].tolist() == ["True", "1"]
+
+
+@pytest.mark.parametrize("encoding", ["utf-8", "cp1252"])
+def test_the_encoding_of_a_file_is_found_wherever_its_first_letter_with_an_accent_is(
+    tmp_path: Path, encoding: str
+) -> None:
+    # The file is looked through in pieces: the letter's two bytes are in two of them, in the first, in the last.
+    for place in (2**20 - 1, 2**20 - 2, 2**20):
+        text = "client,label\n" + "a" * (place - 16) + ",0\n\u00e9\u00e9,1"
+        assert text.index("\u00e9") == place
+        (tmp_path / "t.csv").write_bytes(text.encode(encoding))
+        assert read_table(tmp_path / "t.csv").rows["client"].iloc[1] == "\u00e9\u00e9"
 
 
 @pytest.mark.parametrize("encoding", ["utf-8", "utf-16"])
