@@ -126,4 +126,4 @@ def test_pandas_reads_a_compressed_file_as_it_is():
 
 
 def test_folders_are_found():
-    assert len(FOLDERS) == 81
+    assert len(FOLDERS) == 83
