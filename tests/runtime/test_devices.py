@@ -198,6 +198,16 @@ def test_a_flag_that_this_xla_does_not_know_is_left_out():
     assert "waiting" in ended.stderr
 
 
+def test_quick_options_are_those_that_this_xla_knows(monkeypatch):
+    monkeypatch.setattr(devices, "QUICK", {"xla_no_such_flag": True, "xla_backend_optimization_level": 1})
+    devices.quick_options.cache_clear()
+    assert devices.quick_options() == {"xla_backend_optimization_level": 1}
+    devices.quick_options.cache_clear()
+    monkeypatch.setattr(jax, "default_backend", lambda: "gpu")
+    assert devices.quick_options() == {}
+    devices.quick_options.cache_clear()
+
+
 X, Y = jnp.arange(24.0).reshape(12, 2), jnp.arange(12)
 
 

@@ -10,6 +10,7 @@ import pytest
 from idiolect.algorithms.fedavg import FedAvg
 from idiolect.client.samples import tiles_of
 from idiolect.core import tree
+from idiolect.runtime import members
 from idiolect.runtime.devices import Devices
 from idiolect.runtime.members import Axis, Member, alone, together
 from idiolect.runtime.program import member_of
@@ -25,11 +26,11 @@ def simulation(problem, rate=0.1, **options):
     return problem.simulation(FedAvg(rate=rate), cohort=3, **options)
 
 
-def pair(problem, rates=(0.1, 0.2), block=2):
+def pair(problem, rates=(0.1, 0.2), block=2, quick=False):
     """Two runs that differ in nothing but their rates, and their compiled functions."""
     runs = [simulation(problem, rate) for rate in rates]
-    members = [member_of(one, ("test",)) for one in runs]
-    return runs, *together(members, members[0], (), Axis(block, Devices(jax.local_devices()[:1])))
+    parts = [member_of(one, ("test",)) for one in runs]
+    return runs, *together(parts, parts[0], (), Axis(block, Devices(jax.local_devices()[:1]), quick))
 
 
 def test_one_member_alone_has_no_axis_and_two_have_one(problem):
@@ -54,9 +55,9 @@ def test_only_what_differs_between_members_is_stacked(problem):
     assert len(equal.common) == len(given.common) + 1
 
 
-@pytest.mark.parametrize("block", [1, 2])
-def test_each_of_two_members_is_its_own_run(problem, block):
-    runs, both, given = pair(problem, block=block)
+@pytest.mark.parametrize(("block", "quick"), [(1, False), (2, False), (2, True)])
+def test_each_of_two_members_is_its_own_run(problem, block, quick):
+    runs, both, given = pair(problem, block=block, quick=quick)
     states = both.until(given, both.joined([sim.first_state(0) for sim in runs]), 4, 3)
     for place, sim in enumerate(runs):
         for got, expected in zip(jax.tree.leaves(both.one(states, place)), jax.tree.leaves(run(sim, 4)), strict=True):
@@ -71,7 +72,17 @@ def test_equal_plans_share_what_is_compiled_and_other_ones_do_not(problem):
     runs, both, _ = pair(problem)
     assert pair(problem, rates=(0.3, 0.4))[1] is both
     assert pair(problem, block=1)[1] is not both
+    assert pair(problem, quick=True)[1] is not both
     assert runs[0].compiled[0] is first
+
+
+def test_a_quick_compiler_is_told_its_options(problem, monkeypatch):
+    """An option that XLA does not know is an error of its, so options that it takes are shown to arrive."""
+    monkeypatch.setattr(members, "quick_options", lambda: {"xla_no_such_option": True})
+    runs, both, given = pair(problem, rates=(0.5, 0.6), block=3, quick=True)
+    states = both.joined([sim.first_state(0) for sim in runs])
+    with pytest.raises(Exception, match="xla_no_such_option"):
+        both.until(given, states, 1, 3)
 
 
 def test_a_state_is_consumed_by_rounds_and_not_by_what_only_reads(problem):

@@ -97,13 +97,19 @@ def test_each_member_is_the_run_with_its_seed_and_hyper_parameters(data, name, b
     l2 = (0.0, 0.05) if name == "pfedme" else 0.01
     simulations = eachof(data, SETTINGS[name], l2)
     program, rows, states, runs = swept(data, simulations, block=block)
-    scores = program.scores(rows, states, ("validation",), simulations[0].algorithm.model_names)
+    names = simulations[0].algorithm.model_names
+    scores = program.scores(rows, states, ("validation",), names)
+    again, models = program.scores_and_models(rows, states, ("validation",), names)
     params = initial(data, simulations)
     finals = []
     for row, (sim, seed) in enumerate(runs):
         alone = sim.advance(sim.init(seed, params[seed]), 4)
         assert_same(gather(states, row), alone)
         single = Evaluator(sim)(alone, splits=("validation",)) if row % len(SEEDS) == 0 else scores[row]
+        assert [one.pooled for one in again[row]] == [one.pooled for one in scores[row]]
+        expected = Evaluator(sim).client_params(alone, names)
+        for mine, its in zip(jax.tree.leaves(gather(models, row)), jax.tree.leaves(expected), strict=True):
+            np.testing.assert_allclose(mine, its, rtol=2e-4, atol=2e-5)
         for mine, its in zip(scores[row], single, strict=True):
             assert (mine.model, mine.split) == (its.model, its.split)
             np.testing.assert_array_equal(mine.count, its.count)

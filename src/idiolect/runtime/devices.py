@@ -6,8 +6,8 @@ each with the same program, see `idiolect.runtime.distributed`; only process 0, 
 
 import math
 import os
-from collections.abc import Callable, Sequence
-from functools import cached_property
+from collections.abc import Callable, Mapping, Sequence
+from functools import cache, cached_property
 from typing import Any, TypeVar
 
 import jax
@@ -30,6 +30,8 @@ WAITING = {
     "xla_cpu_collective_call_warn_stuck_timeout_seconds": 86_400,
     "xla_cpu_collective_call_terminate_timeout_seconds": 604_800,
 }
+# A compiler that takes less time and memory, for programs that run for seconds only.
+QUICK: Mapping[str, bool | int] = {"xla_cpu_use_fusion_emitters": False, "xla_backend_optimization_level": 1}
 Tree = TypeVar("Tree")
 
 
@@ -83,6 +85,15 @@ def _wait_long() -> None:
         del os.environ["XLA_FLAGS"]
         if flags is not None:
             os.environ["XLA_FLAGS"] = flags
+
+
+@cache
+def quick_options() -> dict[str, bool | int]:
+    """`QUICK` as compiler options, without what the installed XLA does not know; none on other devices than CPUs."""
+    if jax.default_backend() != "cpu":
+        return {}
+    flags = {f"--{name}={str(value).lower()}": name for name, value in QUICK.items()}
+    return {name: QUICK[name] for name in map(flags.__getitem__, known_flags(list(flags), cache_folder()))}
 
 
 def are_cores() -> bool:

@@ -23,7 +23,7 @@ from idiolect.client.samples import Samples, Tiles
 from idiolect.core import tree
 from idiolect.metrics.base import Metric
 from idiolect.runtime.compiled import Skeleton, is_argument, once
-from idiolect.runtime.devices import Devices, map_blocks
+from idiolect.runtime.devices import Devices, map_blocks, quick_options
 from idiolect.runtime.private_rows import PrivateRows
 from idiolect.runtime.round import Plan, State, cohort_of, server_step
 from idiolect.runtime.scoring import Each, Pool, score_models
@@ -62,15 +62,19 @@ def of_all_clients(
 
 @dataclass(frozen=True)
 class Axis:
-    """How several members are mapped over: vmapped in blocks, divided over devices."""
+    """How several members are mapped over: vmapped in blocks, divided over devices.
+
+    quick: compile by `quick_options`.
+    """
 
     block: int
     devices: Devices
+    quick: bool = False
 
     @property
     def key(self) -> Hashable:
         """Equal for equal ways to map."""
-        return self.block, self.devices.all
+        return self.block, self.devices.all, self.quick
 
 
 def alone(member: Member, metrics: Sequence[Metric] = ()) -> tuple["Compiled", Arguments]:
@@ -212,14 +216,23 @@ class Compiled:
 
     @cached_property
     def score(self) -> Wrapped:
-        """(arguments, (states, private states), None, names, splits) -> what `scored` returns."""
+        """(arguments, (states, private states), None, names, splits, keep) -> the scores of `scored`.
+
+        keep: return the models, too; they need no program of their own then.
+        """
 
         def score(
-            member: Member, of: tuple[State, PyTree], _: None, names: tuple[str, ...], splits: tuple[str, ...]
+            member: Member,
+            of: tuple[State, PyTree],
+            _: None,
+            names: tuple[str, ...],
+            splits: tuple[str, ...],
+            keep: bool = False,
         ) -> PyTree:
-            return scored(member, self._metrics, names, splits, *of)
+            scores, models = scored(member, self._metrics, names, splits, *of)
+            return (scores, models) if keep else scores
 
-        return self._compiled(score, static=(3, 4))
+        return self._compiled(score, static=(3, 4, 5))
 
     def _compiled(
         self, function: Callable[..., Any], static: tuple[int, ...] = (), consumed: bool = False
@@ -230,6 +243,7 @@ class Compiled:
             static_argnums=static,
             donate_argnums=1 if consumed else (),
             out_shardings=self._devices.everywhere if self._axis is None else None,
+            compiler_options=quick_options() if self._axis is not None and self._axis.quick else None,
         )
 
     def _map(self, function: Callable[..., Any]) -> Callable[..., Any]:
@@ -293,8 +307,10 @@ def scored(
     splits: tuple[str, ...],
     state: State,
     private: PyTree,
-) -> dict[str, dict[str, tuple[Each, Pool]]]:
+) -> tuple[dict[str, dict[str, tuple[Each, Pool]]], dict[str, PyTree]]:
     """Score the clients `member.ids`, with these private states, with each named model on each split.
+
+    Returns (the scores, the models, leaves (clients, ...)).
 
     A device makes and scores its own clients' models: no model is sent to another device.
     """
@@ -302,15 +318,17 @@ def scored(
     samples = {split: member.scored[split][0] for split in splits}
     tiles = {split: member.scored[split][1] for split in splits}
 
-    def mapped(seen: PyTree, *part: PyTree) -> dict[str, dict[str, tuple[Each, Pool]]]:
+    def mapped(seen: PyTree, *part: PyTree) -> tuple[dict[str, dict[str, tuple[Each, Pool]]], dict[str, PyTree]]:
         arrays, state, train, samples = seen
         plan: Plan = eqx.combine(arrays, rest)
         ids, private, tiles = tree.gather(part, 0)
-        models = map_blocks(lambda *client: plan.models(names, (state, train), *client), plan.block, ids, private)
-        scores = score_models(plan.objective, metrics, unshared(models), samples, ids, tiles)
-        return jax.tree.map(lambda a: a[None], scores)
+        made = map_blocks(lambda *client: plan.models(names, (state, train), *client), plan.block, ids, private)
+        models = unshared(made)
+        scores = score_models(plan.objective, metrics, models, samples, ids, tiles)
+        return jax.tree.map(lambda a: a[None], (scores, models))
 
     devices, seen = member.plan.devices, (arrays, state, member.models_from, samples)
     by_device = jax.tree.map(lambda a: a.reshape(len(devices), -1, *a.shape[1:]), (member.ids, private))
-    scores = devices.map(mapped, seen, *by_device, tiles)
-    return {n: {s: (each.flat(), pool) for s, (each, pool) in by_split.items()} for n, by_split in scores.items()}
+    scores, models = devices.map(mapped, seen, *by_device, tiles)
+    flat = {n: {s: (each.flat(), pool) for s, (each, pool) in by_split.items()} for n, by_split in scores.items()}
+    return flat, jax.tree.map(lambda leaf: leaf.reshape(-1, *leaf.shape[2:]), models)

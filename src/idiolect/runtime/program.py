@@ -17,7 +17,6 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Int, PyTree
 
-from idiolect.client.predictor import unshared
 from idiolect.client.samples import tiles_of, to_device
 from idiolect.core import tree
 from idiolect.core.errors import require
@@ -65,6 +64,7 @@ class Program:
     runs; none for a single run. block: runs vmapped together (None: chosen by the size of the model and the machine).
     devices: divide several runs, by default all of this process. clients: how many are evaluated, see
     `evaluated_clients`; with several runs all are. metrics: the metrics to measure, see `Evaluator`.
+    quick: several runs are compiled in less time and run more slowly, see `quick_options`.
     """
 
     def __init__(
@@ -76,6 +76,7 @@ class Program:
         devices: Devices | None = None,
         clients: int | None = None,
         metrics: Sequence[Metric] | None = None,
+        quick: bool = False,
     ) -> None:
         require(block is None or block >= 1, f"block = {block} must be at least 1 run")
         self.like = max(simulations, key=lambda sim: int(sim.training.train.sizes.max()))
@@ -89,7 +90,9 @@ class Program:
             plan, first = plan_of_member(self.like), members[0]
             largest = {name: getattr(plan, name) for name in ("capacity", "tile", "sizes")}
             like = replace(first, plan=replace(first.plan, **largest))
-            self.compiled, self._arguments = together(members, like, self.metrics, Axis(self.block, self.devices))
+            self.compiled, self._arguments = together(
+                members, like, self.metrics, Axis(self.block, self.devices, quick)
+            )
         else:
             self.devices = self.like.devices
             self.compiled, self._arguments = self.like.compiled
@@ -152,18 +155,27 @@ class Program:
         """
         return self.compiled.until(self._of(rows), states, end, capacity)
 
-    def models(self, rows: Sequence[int], states: State, names: Sequence[str]) -> dict[str, PyTree[Array]]:
-        """Every client's named models in each of several runs, leaves (runs, clients, ...)."""
-        return unshared(self.compiled.models(self._of(rows), self._parts(states), None, tuple(names)))
-
     def scores(
         self, rows: Sequence[int], states: State, splits: Sequence[str], names: Sequence[str]
     ) -> list[list[ClientScores]]:
         """Score each run: every client with each named model on each split."""
         if not self.members:
             return [self.evaluator(states, names, splits)]
-        data = self.like.data
         found = self.compiled.score(self._of(rows), self._parts(states), None, tuple(names), tuple(splits))
+        return self._measured(rows, found, splits, names)
+
+    def scores_and_models(
+        self, rows: Sequence[int], states: State, splits: Sequence[str], names: Sequence[str]
+    ) -> tuple[list[list[ClientScores]], dict[str, PyTree[Array]]]:
+        """As `scores` of several runs; and every client's named models, leaves (runs, clients, ...)."""
+        given = self._of(rows), self._parts(states)
+        found, models = self.compiled.score(*given, None, tuple(names), tuple(splits), True)
+        return self._measured(rows, found, splits, names), models
+
+    def _measured(
+        self, rows: Sequence[int], found: PyTree, splits: Sequence[str], names: Sequence[str]
+    ) -> list[list[ClientScores]]:
+        data = self.like.data
         found = jax.tree.map(np.asarray, found)
 
         def run(row: int) -> list[ClientScores]:

@@ -1,14 +1,17 @@
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
 
 from idiolect.core.errors import ConfigError
 from idiolect.data import from_arrays
+from idiolect.runtime.program import Program
+from idiolect.study.advice import race as module
 from idiolect.study.advice.contestants import HALF, L2, STEPS, Contestant, contestants
 from idiolect.study.advice.draws import Draws, again
-from idiolect.study.advice.race import Field, Raced, field_of, race
+from idiolect.study.advice.race import QUICK, Field, Raced, field_of, race
 from idiolect.study.run.rates import safe_rate
 from idiolect.study.run.rounds import looked_at
 from tests.engine import devices_flags, python
@@ -66,6 +69,21 @@ def test_the_choice_is_the_best_on_validation_of_all_settings_and_rounds(field: 
         np.testing.assert_allclose(raced.outputs[draw]["test"], loss_of(w, data, "test")[1], rtol=1e-3, atol=1e-4)
     assert raced.choice.diverged == 0
     assert raced.choice.sent == (0, 0)
+
+
+def test_only_races_on_few_rows_are_compiled_quickly(field: Field, monkeypatch: pytest.MonkeyPatch) -> None:
+    told: list[bool] = []
+
+    class Seen(Program):
+        def __init__(self, *given: Any, quick: bool, **options: Any) -> None:
+            told.append(quick)
+            super().__init__(*given, quick=quick, **options)
+
+    monkeypatch.setattr(module, "Program", Seen)
+    for most in (QUICK, field.draws.first.train.count, field.draws.first.train.count - 1):
+        monkeypatch.setattr(module, "QUICK", most)
+        runner(field, "local")
+    assert told == [True, True, False]
 
 
 def test_the_worse_half_of_the_settings_stops_half_way(field: Field) -> None:
@@ -165,4 +183,4 @@ def test_two_devices_compile_each_method_once_and_never_wait_for_each_other(tmp_
     programs = {file.name: file.read_text() for file in tmp_path.glob("*after_optimizations.txt")}
     assert not [name for name, text in programs.items() if any(f" {word}" in text for word in EXCHANGES)]
     mapped = [name for name in programs if "jit_mapped" in name]
-    assert len(mapped) == 3 * len(METHODS)  # the rounds, the scores, the models of the choice
+    assert len(mapped) == 2 * len(METHODS)  # the rounds, the scores with their models

@@ -3,7 +3,7 @@
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cache
-from typing import Any
+from typing import Any, TypeVar
 
 import equinox as eqx
 import jax
@@ -20,7 +20,6 @@ from idiolect.runtime.devices import Devices
 from idiolect.runtime.members import Member, of_all_clients
 from idiolect.runtime.predict import outputs_of
 from idiolect.runtime.program import Program
-from idiolect.runtime.round import State
 from idiolect.runtime.simulate import Simulation
 from idiolect.runtime.traffic import bytes_a_round
 from idiolect.study.advice.contestants import L2, Contestant, Kind
@@ -31,6 +30,12 @@ from idiolect.study.spec.assemble import Problem, problem_of
 CHOSEN_BY: Mapping[str, str] = {"classification": "log-loss", "regression": "mse"}
 """The loss that chooses and decides. It is proper: accuracy says little where one label is rare."""
 
+
+Held = TypeVar("Held", bound=PyTree)
+"""States or models of runs."""
+
+QUICK = 10_000
+"""Training rows up to which compiling takes longer than running: such races are compiled quickly."""
 
 PATIENCE = 2
 """Evaluations in which the mean validation loss does not fall by the share `FALL`, after which a method stops."""
@@ -114,7 +119,8 @@ def race(field: Field, contestant: Contestant, check: Callable[[], None] = lambd
     members = [_member(draws, simulation, draw) for draw in range(draws.count) for simulation in simulations]
     metric = METRICS[CHOSEN_BY[draws.first.task]]
     everyone = simulations * draws.count
-    program = Program(everyone, members, devices=Devices(rows=len(members)), metrics=(metric,))
+    quick = draws.first.train.count <= QUICK
+    program = Program(everyone, members, devices=Devices(rows=len(members)), metrics=(metric,), quick=quick)
     size, half, params = len(settings), -(-len(settings) // 2), field.problem.params
     capacity = program.capacity([0], contestant.rounds)
     # Half of the settings at a time, so that no other program is compiled for the half that stays.
@@ -127,17 +133,19 @@ def race(field: Field, contestant: Contestant, check: Callable[[], None] = lambd
         program.filled(part.ravel().tolist(), states, going[0].size)
         for part, states in zip(going, starts, strict=True)
     ]
-    kept: dict[int, State] = {}
+    kept: dict[int, PyTree[np.ndarray]] = {}
     best, chosen = np.full(draws.count, np.inf), np.zeros((draws.count, 2), int)
     flat, diverged = 0, set[int]()
     for round in looked_at(contestant.rounds):
         check()
         found: list[Float[np.ndarray, "draws _"]] = []
+        made: list[tuple[list[int], PyTree]] = []
         for k, part in enumerate(going):
             rows, states = running[k]
             states = program.advance(rows, states, round, capacity)
             running[k] = rows, states
-            scores = program.scores(rows, states, ("validation",), (contestant.model,))
+            scores, models = program.scores_and_models(rows, states, ("validation",), (contestant.model,))
+            made.append((rows, models[contestant.model]))
             faults = np.asarray(states.fault)[: part.size, 2] != 0
             diverged |= {*part.ravel()[faults].tolist()}
             measured = np.asarray([one[0].pooled[metric.name] for one in scores[: part.size]])
@@ -152,15 +160,14 @@ def race(field: Field, contestant: Contestant, check: Callable[[], None] = lambd
         setting = runs[np.arange(draws.count), places] % size
         chosen[better] = np.stack([setting, np.full_like(setting, round)], axis=1)[better]
         best[better] = least[better]
-        kept |= {draw: _state_of(running, int(runs[draw, places[draw]])) for draw in np.flatnonzero(better).tolist()}
+        kept |= {draw: _of_run(made, int(runs[draw, places[draw]])) for draw in np.flatnonzero(better).tolist()}
         if flat >= PATIENCE and round >= max(contestant.half, contestant.settling):
             break
         if round >= contestant.half and len(going) > 1 and round < contestant.rounds:
             order = np.sort(np.argsort(values, axis=1, kind="stable")[:, :half], axis=1)
             going = [np.take_along_axis(runs, order, axis=1)]
             rest = going[0].ravel().tolist()
-            running = [program.filled(rest, _joined([_state_of(running, run) for run in rest]), len(rest))]
-    frozen = [draw * size + place for draw, place in enumerate(chosen[:, 0].tolist())]
+            running = [program.filled(rest, _joined([_of_run(running, run) for run in rest]), len(rest))]
     choice = Choice(
         contestant.name,
         contestant.title,
@@ -171,19 +178,17 @@ def race(field: Field, contestant: Contestant, check: Callable[[], None] = lambd
         bytes_a_round(simulations[0]),
         len(diverged),
     )
-    best_states = _joined([kept[draw] for draw in range(draws.count)])
-    models = program.models(*program.filled(frozen, best_states, draws.count), (contestant.model,))[contestant.model]
-    return Raced(choice, _outputs(field, tree.gather_on_host(models, np.arange(draws.count))))
+    return Raced(choice, _outputs(field, _joined([kept[draw] for draw in range(draws.count)])))
 
 
-def _state_of(running: Sequence[tuple[list[int], State]], run: int) -> State:
-    """The state of one run, on the host, leaves (1, ...). running: runs and their states."""
-    return next(tree.gather_on_host(states, np.asarray([runs.index(run)])) for runs, states in running if run in runs)
+def _of_run(parts: Sequence[tuple[list[int], Held]], run: int) -> Held:
+    """What belongs to one run, on the host, leaves (1, ...). parts: runs, and what belongs to them."""
+    return next(tree.gather_on_host(held, np.asarray([runs.index(run)])) for runs, held in parts if run in runs)
 
 
-def _joined(states: Sequence[State]) -> State:
-    """States on the host, one after the other."""
-    return jax.tree.map(lambda *leaves: (jnp if tree.is_key(leaves[0]) else np).concatenate(leaves), *states)
+def _joined(parts: Sequence[Held]) -> Held:
+    """States or models on the host, one after the other."""
+    return jax.tree.map(lambda *leaves: (jnp if tree.is_key(leaves[0]) else np).concatenate(leaves), *parts)
 
 
 def _simulation(field: Field, contestant: Contestant, setting: Mapping[str, Any]) -> Simulation:
