@@ -14,7 +14,7 @@ GROUPS = {
         "Train and compare": "run compare combine sweep advise use_cores load_model save_model",
         "What comes back": "Run Comparison Combined SweepResult Advice",
         "Data": "FederatedData",
-        "scikit-learn": "PersonalizedClassifier PersonalizedRegressor",
+        "scikit-learn": "PersonalizedClassifier PersonalizedRegressor CombinedClassifier CombinedRegressor",
         "Write a method": "Algorithm Client Cohort",
         "Split execution": "SplitRun",
         "Errors": "IdiolectError ConfigError DataError StoreError DivergedError",

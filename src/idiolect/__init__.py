@@ -1,7 +1,7 @@
 """idiolect: personalized federated learning in JAX. Every client ends with its own model.
 
 Public is what this package, `idiolect.data`, `idiolect.graphs` and `idiolect.models` export in `__all__`, and the
-scikit-learn estimators `PersonalizedClassifier` and `PersonalizedRegressor`. The methods are among the names: each
+scikit-learn estimators in `EXTRA`. The methods are among the names: each
 class of `idiolect/algorithms/` that has one. A name is loaded when it is first used: a process that only carries
 messages loads no JAX. All other modules are internal and may change.
 
@@ -17,6 +17,7 @@ __version__ = "0.1.0"
 HOMES = {
     "idiolect.algorithms.base": "Algorithm Cohort",
     "idiolect.api": "Advice Comparison Combined Run SweepResult advise combine compare run sweep",
+    "idiolect.api.combined_estimators": "CombinedClassifier CombinedRegressor",
     "idiolect.api.estimators": "PersonalizedClassifier PersonalizedRegressor",
     "idiolect.client.client": "Client",
     "idiolect.core.errors": "ConfigError DataError DivergedError IdiolectError StoreError",
@@ -27,7 +28,7 @@ HOMES = {
 }
 """Where the public names lie that are no methods; the estimators are public, too, and need scikit-learn."""
 PACKAGES = ("data", "graphs", "models")
-EXTRA = ("PersonalizedClassifier", "PersonalizedRegressor")
+EXTRA = ("CombinedClassifier", "CombinedRegressor", "PersonalizedClassifier", "PersonalizedRegressor")
 _HOME_OF = {name: home for home, names in HOMES.items() for name in names.split()}
 
 

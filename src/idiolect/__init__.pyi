@@ -48,6 +48,8 @@ from idiolect.api import combine as combine
 from idiolect.api import compare as compare
 from idiolect.api import run as run
 from idiolect.api import sweep as sweep
+from idiolect.api.combined_estimators import CombinedClassifier as CombinedClassifier
+from idiolect.api.combined_estimators import CombinedRegressor as CombinedRegressor
 from idiolect.api.estimators import PersonalizedClassifier as PersonalizedClassifier
 from idiolect.api.estimators import PersonalizedRegressor as PersonalizedRegressor
 from idiolect.client.client import Client as Client

@@ -67,6 +67,11 @@ def column_of(groups: Any, rows: int) -> Shaped[np.ndarray, "n"]:
     return names
 
 
+def names_of(groups: Any, rows: int) -> Shaped[np.ndarray, "n"]:
+    """As `column_of`; without groups all rows are one client's."""
+    return np.full(rows, _EVERYONE) if groups is None else column_of(groups, rows)
+
+
 def clients_of(names: Shaped[np.ndarray, "n"]) -> Shaped[np.ndarray, "clients"]:
     """The distinct clients, sorted; raises `ConfigError` if numbers and texts are mixed."""
     try:
@@ -86,6 +91,21 @@ def rows_of(names: Any, clients: Shaped[np.ndarray, "clients"]) -> Int[np.ndarra
     if asked and isinstance(asked[0], str) != isinstance(known[0], str):
         raise ConfigError(f"groups hold {asked[0]!r}, but the clients that fit has seen are such as {known[0]!r}")
     return np.array([number.get(name, -1) for name in asked], int)
+
+
+def share_of(validation_fraction: Any) -> float:
+    """The share of rows that is held out. Raises `ConfigError` for other numbers than those between 0 and 1."""
+    wrong = f"validation_fraction = {validation_fraction!r} must be"
+    inside = isinstance(validation_fraction, Real) and 0 < float(validation_fraction) < 1
+    require(inside, f"{wrong} a number above 0 and below 1")
+    return float(validation_fraction)
+
+
+def seed_in(random_state: Any) -> int:
+    """The seed that scikit-learn's `random_state` stands for."""
+    if isinstance(random_state, int | np.integer) and 0 <= random_state <= MOST_SEED:
+        return int(random_state)
+    return int(check_random_state(random_state).randint(MOST_SEED))
 
 
 class _Personalized(BaseEstimator):
@@ -131,10 +151,10 @@ class _Personalized(BaseEstimator):
 
     def _fit(self, x: Float[np.ndarray, "n d"], y: Shaped[np.ndarray, "n"], groups: Any, classes: int) -> None:
         """Train on encoded labels; sets what `fit` leaves behind. classes: their number, 0 for a regression."""
-        rounds, share, seed = rounds_of(self.rounds), self._share(), self._seed()
+        rounds, share, seed = rounds_of(self.rounds), share_of(self.validation_fraction), seed_in(self.random_state)
         rate = rate_of(self.rate if self.rate is not None else "auto" if isinstance(rounds, str) else "method")
         self._grouped = groups is not None
-        names = column_of(groups, len(x)) if self._grouped else np.full(len(x), _EVERYONE)
+        names = names_of(groups, len(x))
         self.clients_ = clients_of(names)
         self.scaler_: Any = StandardScaler().fit(x) if self.standardise else None
         features, rows = self._features(x), rows_of(names, self.clients_)
@@ -201,6 +221,12 @@ class _Personalized(BaseEstimator):
                 found[mine] = outputs
         return cast(np.ndarray, found)
 
+    @property
+    def has_shared_(self) -> bool:
+        """Whether rows of clients that `fit` has not seen are answered."""
+        check_is_fitted(self)
+        return self._shared is not None
+
     def _answered_by(self, groups: Any, count: int) -> Int[np.ndarray, "n"]:
         """The number of the client whose model answers each row; -1: the shared model does."""
         if not self._grouped:
@@ -224,11 +250,6 @@ class _Personalized(BaseEstimator):
             "a feature is infinity or too large a value for float32, in which models compute; rescale it",
         )
         return features
-
-    def _share(self) -> float:
-        share, wrong = self.validation_fraction, f"validation_fraction = {self.validation_fraction!r} must be"
-        require(isinstance(share, Real) and 0 < float(share) < 1, f"{wrong} a number above 0 and below 1")
-        return float(share)
 
     def _given(self) -> Method:
         """The method with its settings, as `method_of` takes it."""
@@ -254,14 +275,48 @@ class _Personalized(BaseEstimator):
             module = build(module, (self.n_features_in_,), outputs, self._task, model_key(seed))
         return eqx.partition(module, eqx.is_inexact_array)
 
-    def _seed(self) -> int:
-        given = self.random_state
-        if isinstance(given, int | np.integer) and 0 <= given <= MOST_SEED:
-            return int(given)
-        return int(check_random_state(given).randint(MOST_SEED))
+
+class Classifies(ClassifierMixin):
+    """What classifiers of groups share: labels, and what follows from probabilities."""
+
+    classes_: Shaped[np.ndarray, "classes"]
+
+    def _codes(self, labels: Any) -> Int[np.ndarray, "n"]:
+        """The number of each row's class; sets `classes_`. Raises `ConfigError` for a single class."""
+        check_classification_targets(labels)
+        self.classes_, codes = np.unique(column_or_1d(labels, warn=True), return_inverse=True)
+        require(
+            len(self.classes_) > 1,
+            f"all labels are of one class, {self.classes_.tolist()[0]!r}; a classifier needs two or more",
+        )
+        return codes
+
+    def predict(self, X: Any, groups: Any = None) -> Shaped[np.ndarray, "n"]:
+        """The most probable class of each row, as `y` named it."""
+        return self.classes_[np.argmax(self.predict_proba(X, groups), axis=1)]
+
+    def score(self, X: Any, y: Any, sample_weight: Any = None, groups: Any = None) -> float:
+        """The accuracy."""
+        return float(accuracy_score(y, self.predict(X, groups), sample_weight=sample_weight))
+
+    def predict_proba(self, X: Any, groups: Any = None) -> Float[np.ndarray, "n classes"]:
+        """The probability of each of classes_, (n, classes)."""
+        raise NotImplementedError
 
 
-class PersonalizedClassifier(ClassifierMixin, _Personalized):
+class Regresses(RegressorMixin):
+    """What regressors of groups share."""
+
+    def score(self, X: Any, y: Any, sample_weight: Any = None, groups: Any = None) -> float:
+        """R2, the coefficient of determination."""
+        return float(r2_score(y, self.predict(X, groups), sample_weight=sample_weight))
+
+    def predict(self, X: Any, groups: Any = None) -> Float[np.ndarray, "n"]:
+        """The prediction for each row, in the units of `y`."""
+        raise NotImplementedError
+
+
+class PersonalizedClassifier(Classifies, _Personalized):
     """A classifier with a model for each client: argmax_c model_i(x)_c, probabilities softmax(model_i(x)).
 
     fit(X, y, groups): `groups` names each row's client; without it all rows are one client's. X: (n, d); y: labels of
@@ -301,12 +356,7 @@ class PersonalizedClassifier(ClassifierMixin, _Personalized):
     def fit(self, X: Any, y: Any, groups: Any = None) -> "PersonalizedClassifier":
         """Train every client's model; see the class."""
         x, labels = cast(tuple[Any, Any], validate_data(self, X, y, dtype=np.float64))
-        check_classification_targets(labels)
-        self.classes_, codes = np.unique(column_or_1d(labels, warn=True), return_inverse=True)
-        require(
-            len(self.classes_) > 1,
-            f"all labels are of one class, {self.classes_.tolist()[0]!r}; a classifier needs two or more",
-        )
+        codes = self._codes(labels)
         self._fit(x, codes.astype(np.int32), groups, len(self.classes_))
         return self
 
@@ -324,17 +374,8 @@ class PersonalizedClassifier(ClassifierMixin, _Personalized):
         """The probability of each of classes_, (n, classes)."""
         return softmax(self._answers(X, groups), axis=1)
 
-    def predict(self, X: Any, groups: Any = None) -> Shaped[np.ndarray, "n"]:
-        """The most probable class of each row, as `y` named it."""
-        answers = self._answers(X, groups)
-        return self.classes_[np.argmax(answers, axis=1)]
 
-    def score(self, X: Any, y: Any, sample_weight: Any = None, groups: Any = None) -> float:
-        """The accuracy."""
-        return float(accuracy_score(y, self.predict(X, groups), sample_weight=sample_weight))
-
-
-class PersonalizedRegressor(RegressorMixin, _Personalized):
+class PersonalizedRegressor(Regresses, _Personalized):
     """A regressor with a model for each client: scale * model_i(x) + mean.
 
     Labels are scaled by the mean and the deviation of all rows of `fit`, and predictions are in the units of `y`. All
@@ -365,10 +406,6 @@ class PersonalizedRegressor(RegressorMixin, _Personalized):
     def predict(self, X: Any, groups: Any = None) -> Float[np.ndarray, "n"]:
         """The prediction for each row, in the units of `y`."""
         return self._answers(X, groups).reshape(-1) * self.scale_ + self.mean_
-
-    def score(self, X: Any, y: Any, sample_weight: Any = None, groups: Any = None) -> float:
-        """R2, the coefficient of determination."""
-        return float(r2_score(y, self.predict(X, groups), sample_weight=sample_weight))
 
 
 def _rows_in(models: PyTree) -> int:

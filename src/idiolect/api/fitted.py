@@ -66,6 +66,13 @@ def stacked(model: PyTree) -> PyTree:
     return jax.tree.map(lambda leaf: leaf[:1], model.model) if model.group is None else model.model
 
 
+def divided_by(rows: Int[np.ndarray, "n"], clients: int, share: float, seed: int) -> list[tuple[Any, Any]]:
+    """(training rows, validation rows) of each client; see `federation`."""
+    order, sizes = np.argsort(rows, kind="stable"), np.bincount(rows, minlength=clients)
+    groups = np.split(order, np.cumsum(sizes)[:-1])
+    return [shuffled(group, i, seed, 0.0, share)[:2] for i, group in enumerate(groups)]
+
+
 def federation(
     name: str,
     x: Shaped[np.ndarray, "n d"],
@@ -82,9 +89,7 @@ def federation(
     share: of each client's rows that are held out for validation, rounded, drawn as `from_arrays` does with
     split_seed = seed. At least one row is left for training.
     """
-    order, sizes = np.argsort(rows, kind="stable"), np.bincount(rows, minlength=len(clients))
-    groups = np.split(order, np.cumsum(sizes)[:-1])
-    divided = [shuffled(group, i, seed, 0.0, share)[:2] for i, group in enumerate(groups)]
+    divided = divided_by(rows, len(clients), share, seed)
 
     def split(part: int) -> Split:
         chosen = [one[part] for one in divided]

@@ -9,7 +9,7 @@ from idiolect.core.errors import ConfigError, StoreError
 from idiolect.data.federated import FederatedData
 from idiolect.study.advice.blend import likelihoods, weights
 from idiolect.study.combine.combined import Kind
-from idiolect.study.combine.make import Made, _weights, make_combined
+from idiolect.study.combine.make import Made, make_combined
 from idiolect.study.run.resolve import Workbench
 from idiolect.study.store.store import Store
 from tests.study.combine.conftest import compared
@@ -50,17 +50,6 @@ def test_a_portfolio_is_one_method_for_each_client(runs: Runs) -> None:
     found = made(*runs, "portfolio").combined
     assert {*found.weights.to_numpy().ravel().tolist()} <= {0.0, 1.0}
     assert (found.weights.sum(axis=1) == 1).all()
-
-
-def test_a_portfolio_gives_clients_without_rows_the_default() -> None:
-    """Method 1 is better everywhere; client 1 has no validation row, and new clients have none either."""
-    from idiolect.study.advice.scored import Candidate
-
-    rows = [np.full(12, loss) + 0.01 * np.arange(12) for loss in (2.0, 1.0)]
-    candidates = [Candidate(str(k), "", (one,), (one,)) for k, one in enumerate(rows)]
-    found, others = _weights("portfolio", candidates, np.repeat([0, 2], 6), 3, True)
-    assert found.tolist() == [[0, 1]] * 3
-    assert others.tolist() == [0, 1]
 
 
 def test_the_table_has_the_scores_of_test_rows(runs: Runs) -> None:

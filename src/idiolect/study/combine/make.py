@@ -6,17 +6,16 @@ from pathlib import Path
 
 import numpy as np
 import pandas as pd
-from jaxtyping import Float, Int
+from jaxtyping import Int
 
 from idiolect.algorithms.registry import ALGORITHMS
 from idiolect.core.errors import ConfigError, StoreError, require
 from idiolect.core.rights import make_folder
 from idiolect.data.federated import FederatedData, Split
-from idiolect.study.advice.blend import likelihoods, weights
-from idiolect.study.advice.policies import portfolio
 from idiolect.study.advice.scored import Candidate, candidate
 from idiolect.study.combine.combined import FILE, Combined, Content, Kind, write_combined
 from idiolect.study.combine.sources import source_in
+from idiolect.study.combine.weights import weights_of
 from idiolect.study.run.resolve import Workbench
 from idiolect.study.spec.experiment import Cell, Method, run_id
 from idiolect.study.store.claim import stored_experiment
@@ -57,7 +56,8 @@ def make_combined(store: Store, bench: Workbench, kind: Kind, cell: str = "", se
     }
     target = store.models_folder(first).parents[1] / kind / f"seed{first.seed}" / FILE
     candidates, owners = _candidates(sources, data)
-    found, others = _weights(kind, candidates, owners, data.num_clients, data.task == "classification")
+    losses = np.stack([one.validation[0] for one in candidates])
+    found, others = weights_of(kind, losses, owners, data.num_clients, data.task == "classification")
     methods = {
         name: {"folder": Path(relpath(folder, target.parent)).as_posix(), "model": model}
         for name, (folder, model) in sources.items()
@@ -139,18 +139,6 @@ def _candidates(
             raise StoreError(f"{title} predicts no finite number for some rows; leave it out of the comparison")
         made.append(candidate(title, "", [(outputs[0], outputs[1])], labels))
     return made, parts[0].owners
-
-
-def _weights(
-    kind: Kind, candidates: list[Candidate], owners: Int[np.ndarray, "n"], clients: int, classes: bool
-) -> tuple[Float[np.ndarray, "clients methods"], Float[np.ndarray, "methods"]]:
-    """Each client's weights, and those of clients without rows. Only losses of validation rows are read."""
-    losses = np.stack([one.validation[0] for one in candidates])
-    if kind == "portfolio":
-        chosen = np.eye(len(candidates))[portfolio(clients + 1)(losses, owners)]  # the last one has no rows
-        return chosen[:-1], chosen[-1]
-    found = weights(likelihoods(losses, classes), owners, clients)
-    return found, found.mean(axis=0)
 
 
 def _table(combined: Combined, candidates: list[Candidate], data: FederatedData) -> pd.DataFrame:
