@@ -293,7 +293,8 @@ class Classifies(ClassifierMixin):
 
     def predict(self, X: Any, groups: Any = None) -> Shaped[np.ndarray, "n"]:
         """The most probable class of each row, as `y` named it."""
-        return self.classes_[np.argmax(self.predict_proba(X, groups), axis=1)]
+        likely = np.argmax(self.predict_proba(X, groups), axis=1)  # first: it says whether `fit` was called
+        return self.classes_[likely]
 
     def score(self, X: Any, y: Any, sample_weight: Any = None, groups: Any = None) -> float:
         """The accuracy."""
