@@ -2,7 +2,7 @@
 
 What the CSV files of a folder can draw is not stored: report.md names the command that draws it, and `make docs`
 draws it for the site. The CSV files hold the scores of one round, so curves over rounds cannot be drawn from them.
-Such pictures stay, as PNG files of at most 256 colours, which are smaller than the same figures as SVG.
+Such pictures stay, as PNG files of at most 256 colours, or 64 where they are large: smaller than the figures as SVG.
 """
 
 import csv
@@ -21,7 +21,9 @@ BUDGET = 25_000_000
 """Bytes that all files of results/ may have together."""
 LARGE = 128 * 1024
 """Bytes above which a clients.csv is stored compressed, without loss: pages of git hosts show only small tables."""
-COLOURS = 256
+COLOURS, FEW = 256, 64
+PICTURE = 70_000
+"""Bytes above which a picture has only `FEW` colours; lines and bands look the same."""
 
 _CLIENTS_PICTURE = re.compile(
     r"^!\[(?:.*: )?test score of every client\]\(figures/(.+)-clients\.png\)$", re.MULTILINE
@@ -71,15 +73,18 @@ def compress_clients(folder: Path) -> None:
 
 
 def reduce_colours(picture: Path) -> None:
-    """Store a picture with a palette of 256 colours, if it has none yet and gets smaller by it."""
-    with Image.open(picture) as image:
-        if image.mode == "P":
+    """Store a picture with a palette of few colours, where it has more and gets smaller by it."""
+    for most in (COLOURS, FEW):
+        if most == FEW and picture.stat().st_size <= PICTURE:
             return
-        buffer = io.BytesIO()
-        reduced = image.convert("RGB").quantize(COLOURS, dither=Image.Dither.NONE)
-        reduced.save(buffer, "PNG", optimize=True)
-    if buffer.tell() < picture.stat().st_size:
-        picture.write_bytes(buffer.getvalue())
+        with Image.open(picture) as image:
+            if image.mode == "P" and len(image.getcolors(COLOURS) or ()) <= most:
+                continue
+            buffer = io.BytesIO()
+            reduced = image.convert("RGB").quantize(most, dither=Image.Dither.NONE)
+            reduced.save(buffer, "PNG", optimize=True)
+        if buffer.tell() < picture.stat().st_size:
+            picture.write_bytes(buffer.getvalue())
 
 
 def with_commands(text: str, folder: Path) -> str:

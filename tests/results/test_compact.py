@@ -41,6 +41,15 @@ def contents(folder):
     return {file.relative_to(folder).as_posix(): file.read_bytes() for file in folder.rglob("*") if file.is_file()}
 
 
+@pytest.mark.parametrize(("limit", "colours"), [(10**6, 256), (1000, 64)])
+def test_a_large_picture_has_fewer_colours(made, monkeypatch, limit, colours):
+    monkeypatch.setattr(compact, "PICTURE", limit)
+    for _ in range(2):
+        compact.compact(made, [])
+        with Image.open(made / "figures" / "one-a-curves.png") as image:
+            assert colours // 2 < len(image.getcolors(256)) <= colours
+
+
 def test_a_folder_keeps_what_its_csv_files_cannot_draw(made):
     before = (made / "clients.csv").read_bytes()
     large = (made / "figures" / "one-a-curves.png").stat().st_size
@@ -126,4 +135,4 @@ def test_pandas_reads_a_compressed_file_as_it_is():
 
 
 def test_folders_are_found():
-    assert len(FOLDERS) == 83
+    assert len(FOLDERS) == 84
