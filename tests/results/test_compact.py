@@ -135,4 +135,4 @@ def test_pandas_reads_a_compressed_file_as_it_is():
 
 
 def test_folders_are_found():
-    assert len(FOLDERS) == 84
+    assert len(FOLDERS) == 86
