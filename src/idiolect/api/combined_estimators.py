@@ -6,7 +6,7 @@ from typing import Any, Literal, cast
 
 import numpy as np
 import pandas as pd
-from jaxtyping import Float, Int, Shaped
+from jaxtyping import Float, Shaped
 from sklearn.base import BaseEstimator
 from sklearn.utils.validation import check_is_fitted, column_or_1d, validate_data
 
@@ -17,6 +17,7 @@ from idiolect.api.estimators import (
     PersonalizedClassifier,
     PersonalizedRegressor,
     Regresses,
+    asked_rows,
     clients_of,
     column_of,
     names_of,
@@ -120,15 +121,13 @@ class _Combined(BaseEstimator):
         """The weights of each row."""
         if not self._grouped:
             return np.repeat(self.weights_.to_numpy(), count, axis=0)
-        rows: Int[np.ndarray, "n"] = np.full(count, -1) if names is None else rows_of(names, self.clients_)
-        strange = rows < 0
-        if strange.any() and not self._of_strangers.any():
-            who = "rows without groups" if names is None else f"client {names[strange].tolist()[0]!r}, unknown to fit"
+        rows, stranger = asked_rows(names, count, self.clients_)
+        if stranger and not self._of_strangers.any():
             raise ConfigError(
-                f"no method of {', '.join(self.estimators_)} has a shared model that could predict {who}; give "
+                f"no method of {', '.join(self.estimators_)} has a shared model that could predict {stranger}; give "
                 "groups= of known clients, personalize, or add a method such as 'fedavg'"
             )
-        return np.where(strange[:, None], self._of_strangers, self.weights_.to_numpy()[np.maximum(rows, 0)])
+        return np.where(rows[:, None] < 0, self._of_strangers, self.weights_.to_numpy()[np.maximum(rows, 0)])
 
     def _methods(self) -> dict[str, Method]:
         """The methods by name. Raises `ConfigError` for less than two, or a name that is there twice."""

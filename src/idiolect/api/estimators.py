@@ -93,6 +93,20 @@ def rows_of(names: Any, clients: Shaped[np.ndarray, "clients"]) -> Int[np.ndarra
     return np.array([number.get(name, -1) for name in asked], int)
 
 
+def asked_rows(
+    names: Shaped[np.ndarray, "n"] | None, count: int, clients: Shaped[np.ndarray, "clients"]
+) -> tuple[Int[np.ndarray, "n"], str]:
+    """(the number of each row's client, -1 if `fit` has not seen it; the first such client in words, "" for none).
+
+    names: of the rows' clients; None: the rows have none.
+    """
+    if names is None:
+        return np.full(count, -1), "rows without groups" if count else ""
+    rows = rows_of(names, clients)
+    unseen = names[rows < 0].tolist()
+    return rows, f"client {unseen[0]!r}, unknown to fit" if unseen else ""
+
+
 def share_of(validation_fraction: Any) -> float:
     """The share of rows that is held out. Raises `ConfigError` for other numbers than those between 0 and 1."""
     wrong = f"validation_fraction = {validation_fraction!r} must be"
@@ -232,11 +246,10 @@ class _Personalized(BaseEstimator):
         if not self._grouped:
             return np.zeros(count, int)
         names = None if groups is None else column_of(groups, count)
-        rows = np.full(count, -1) if names is None else rows_of(names, self.clients_)
-        if self._shared is None and (rows < 0).any():
-            who = "" if names is None else f"client {names[rows < 0].tolist()[0]!r}, unknown to fit"
+        rows, stranger = asked_rows(names, count, self.clients_)
+        if self._shared is None and stranger:
             raise ConfigError(
-                f"method {self.method!r} has no shared model that could predict {who or 'rows without groups'}; "
+                f"method {self.method!r} has no shared model that could predict {stranger}; "
                 f"give groups= of known clients (personalize gives further ones their models from rows with labels), "
                 f"or take a method with a model '{SHARED}' such as 'fedavg-ft'"
             )
