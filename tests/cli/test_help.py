@@ -14,7 +14,7 @@ from idiolect.cli.main import app
 SILENT = {"idiolect launch", "idiolect site run"}
 """Commands that print no result of their own."""
 INTO_AN_ARGUMENT = {
-    "idiolect combine",
+    *("idiolect combine", "idiolect site combine"),
     *("idiolect launch", "idiolect resume", "idiolect track"),
     *("idiolect hub init", "idiolect hub run", "idiolect hub add", "idiolect hub remove"),
     *("idiolect hub forget", "idiolect site accept-changes"),

@@ -71,6 +71,13 @@ def test_who_leaves_says_what_becomes_of_the_states(kit, tmp_path, commandline):
     assert f"study {STUDY} (left)" in commandline("site", "status", kit)[1]
 
 
+def test_what_is_missing_to_combine_is_one_line(kit, commandline):
+    for options, reason in (((), "site init"), (("--kind", "mean"), "must be one of blend, portfolio")):
+        code, out, err = commandline("site", "combine", kit, *options)
+        assert (code, out, err.count("\n")) == (1, "", 1)
+        assert reason in err
+
+
 def test_a_change_of_rows_is_accepted(kit, commandline):
     code, out, _ = commandline("site", "accept-changes", kit, STUDY)
     assert (code, "at the next job" in out) == (0, True)

@@ -1,7 +1,7 @@
 """The command combine: let each client combine the models of several methods, or choose one of them."""
 
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
@@ -9,20 +9,28 @@ from idiolect.cli.options import MORE, DataDir, Json
 from idiolect.cli.terminal import print_outcome
 from idiolect.core.loading import loading
 
+if TYPE_CHECKING:
+    from idiolect.study.combine.make import Made
+
+
+CombinationKind = Annotated[
+    str,
+    typer.Option(
+        "--kind", metavar="KIND", help="blend: a weighted mean of all methods; portfolio: one method per client."
+    ),
+]
+CellName = Annotated[str, typer.Option("--cell", metavar="NAME", help="The cell, if the folder has several.")]
+RunSeed = Annotated[
+    int | None,
+    typer.Option("--seed", rich_help_panel=MORE, metavar="N", help="The runs' seed (default: the first)."),
+]
+
 
 def combine(
     folder: Annotated[Path, typer.Argument(metavar="RUN", help="A folder of runs.", show_default=False)],
-    kind: Annotated[
-        str,
-        typer.Option(
-            "--kind", metavar="KIND", help="blend: a weighted mean of all methods; portfolio: one method per client."
-        ),
-    ] = "blend",
-    cell: Annotated[str, typer.Option("--cell", metavar="NAME", help="The cell, if the folder has several.")] = "",
-    seed: Annotated[
-        int | None,
-        typer.Option("--seed", rich_help_panel=MORE, metavar="N", help="The runs' seed (default: the first)."),
-    ] = None,
+    kind: CombinationKind = "blend",
+    cell: CellName = "",
+    seed: RunSeed = None,
     data_dir: DataDir = None,
     as_json: Json = False,
 ) -> None:
@@ -46,6 +54,11 @@ def combine(
     use_compilation_cache()
     with Store(folder, create=False) as store:
         made = make_combined(store, Workbench(data_dir), named, cell, seed)
+    print_made(made, as_json)
+
+
+def print_made(made: "Made", as_json: bool) -> None:
+    """Print the scores of the methods and the combination, the weights, and how to predict."""
     rows = made.table.astype(object)
     table = rows.where(rows.notna(), None).to_dict(orient="records")
     place = made.combined.path.parent

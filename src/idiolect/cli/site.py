@@ -16,7 +16,7 @@ from idiolect.cli.approvals import approvals, approve, revoke
 from idiolect.cli.kits import KitFolder, Metrics, site_kit
 from idiolect.cli.options import Json, check_output, file_path, folder_path, names_in, one_table
 from idiolect.cli.renewal import InstallFile, RequestFile, renewed
-from idiolect.cli.site_operation import accept_changes, leave, service, status, stop
+from idiolect.cli.site_operation import accept_changes, combine, leave, service, status, stop
 from idiolect.cli.terminal import console, print_json, print_outcome
 from idiolect.core.errors import StoreError, require, unknown
 from idiolect.core.loading import loading
@@ -28,7 +28,7 @@ app = typer.Typer(
     no_args_is_help=True, help="A site of a federation; its data stay on this machine.", rich_markup_mode="rich"
 )
 
-for command in (approve, approvals, revoke, stop, status, accept_changes, leave, service):
+for command in (approve, approvals, revoke, stop, status, combine, accept_changes, leave, service):
     app.command()(command)
 
 

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 from rich.text import Text
 
+from idiolect.cli.combine import CellName, CombinationKind, RunSeed, print_made
 from idiolect.cli.kits import KitFolder, StudyId, UnitFile, print_unit, site_kit
 from idiolect.cli.options import Json
 from idiolect.cli.terminal import console, print_json, print_outcome
@@ -136,3 +137,29 @@ def service(kit_folder: KitFolder, out: UnitFile = None, as_json: Json = False) 
     from idiolect.deploy.service import site_unit
 
     print_unit(site_unit(site_kit(kit_folder).folder), out, as_json)
+
+
+def combine(
+    kit_folder: KitFolder,
+    kind: CombinationKind = "blend",
+    study: Annotated[str, typer.Option("--study", metavar="STUDY", help="The study, if there are several.")] = "",
+    cell: CellName = "",
+    seed: RunSeed = None,
+    as_json: Json = False,
+) -> None:
+    """Combine the site's models of several methods by its own validation rows; nothing is sent.
+
+    Examples:
+    idiolect site combine north
+    idiolect site combine north --kind portfolio
+
+    Writes: KIT/idiolect/models/STUDY/CELL__KIND__seedN/combined.json, by which 'idiolect predict' predicts.
+    """
+    with loading():
+        from idiolect.deploy.site.combine import combine_here
+        from idiolect.runtime.compiled import use_compilation_cache
+        from idiolect.study.combine.combined import check_kind
+    named = check_kind(kind)
+    kit = site_kit(kit_folder)
+    use_compilation_cache()
+    print_made(combine_here(kit.site, named, study, cell, seed), as_json)

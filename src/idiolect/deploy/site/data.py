@@ -23,6 +23,7 @@ from idiolect.deploy.messages import Message, Vectors, read_message, write_messa
 from idiolect.deploy.schema.describe import Described, describe
 from idiolect.deploy.schema.summarise import rows_of_site, summarise
 from idiolect.deploy.schema.summary import TableSummary
+from idiolect.deploy.site.rows import digest_of_rows
 
 FORMAT = "idiolect-arrays"
 
@@ -61,6 +62,12 @@ def own_data(settings: OwnData, kind: Kind | None = None) -> FederatedData:
         return data
     kind.check(data)
     return replace(data, name=kind.name)
+
+
+def digest_of_training(salt: str, data: FederatedData) -> str:
+    """The digest of the training rows with the site's salt, see `rows`."""
+    train = data.stored("train")
+    return digest_of_rows(salt, (train.x, train.y) if train.outputs is None else (train.x, train.y, train.outputs))
 
 
 def save_arrays(path: str | Path, data: FederatedData, client: int) -> None:

@@ -26,13 +26,20 @@ from idiolect.deploy.schema.agree import agree
 from idiolect.deploy.schema.describe import Described, cells
 from idiolect.deploy.schema.summary import TableSummary
 from idiolect.deploy.site.config import FILE
-from idiolect.deploy.site.data import OwnData, described, own_data, own_description, own_summary
+from idiolect.deploy.site.data import (
+    OwnData,
+    described,
+    digest_of_training,
+    own_data,
+    own_description,
+    own_summary,
+)
 from idiolect.deploy.site.floors import Floors
 from idiolect.deploy.site.programs import Programs, RoundNumbers, programs_of
 from idiolect.deploy.site.queries import MODEL
 from idiolect.deploy.site.risk import measured
 from idiolect.deploy.site.row_checks import check_message, check_run
-from idiolect.deploy.site.rows import changed, digest_of_rows
+from idiolect.deploy.site.rows import changed
 from idiolect.deploy.site.score import score_message, scored, split_names
 from idiolect.deploy.site.state import MODELS, run_folder
 from idiolect.deploy.terms import Terms
@@ -245,9 +252,7 @@ class SiteTrainer:
     def _rows(self, request: Request, data: FederatedData) -> str:
         """The digest of the training rows with the site's salt; computed once."""
         if request.salt not in self._digests:
-            train = data.stored("train")
-            parts = (train.x, train.y) if train.outputs is None else (train.x, train.y, train.outputs)
-            self._digests[request.salt] = digest_of_rows(request.salt, parts)
+            self._digests[request.salt] = digest_of_training(request.salt, data)
         return self._digests[request.salt]
 
     def _guarded(self, request: Request) -> FederatedData:

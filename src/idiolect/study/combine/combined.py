@@ -79,8 +79,7 @@ class Combined:
     @cached_property
     def first(self) -> ClientModel:
         """One of the models: all have the same schema and classes."""
-        source = next(iter(self.sources.values()))
-        return source.model_of(next(iter(self.content.weights)))
+        return next(iter(self.sources.values())).first
 
     def shares(self, client: str) -> Mapping[str, float]:
         """The weights of a client: its own, or for a new one those of the federation over shared models.
@@ -123,9 +122,9 @@ class Combined:
         return np.log(np.maximum(total, np.finfo(np.float64).tiny)) if classes else total
 
 
-def write_combined(path: Path, content: Content) -> Combined:
+def write_combined(path: Path, content: Content, *, shared: bool = True) -> Combined:
     """Write a combination's file, whole or not at all. Raises `StoreError` if it cannot be written."""
-    write_text(path, json.dumps(content.model_dump(mode="json"), indent=1, ensure_ascii=False), shared=True)
+    write_text(path, json.dumps(content.model_dump(mode="json"), indent=1, ensure_ascii=False), shared=shared)
     return Combined(path, content)
 
 

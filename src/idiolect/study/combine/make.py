@@ -1,5 +1,6 @@
 """Make the combination of a folder of runs: weights from validation rows, scores from test rows."""
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from os.path import relpath
 from pathlib import Path
@@ -50,11 +51,28 @@ def make_combined(store: Store, bench: Workbench, kind: Kind, cell: str = "", se
     data = bench.load(the_cell, first.seed)
     for method, row in runs:
         store.check(bench.row(the_cell, method, data, row.seed))
-    _check(data)
+    require(
+        data.validation.count > 0,
+        f"{data.name}: no client has validation rows, which the weights follow; "
+        "compare with --set data.validation=0.15, say",
+    )
     sources = {
         method.title: (store.models_folder(row), ALGORITHMS[method.name].model_names[0]) for method, row in runs
     }
-    target = store.models_folder(first).parents[1] / kind / f"seed{first.seed}" / FILE
+    return combination(kind, sources, data, store.models_folder(first).parents[1] / kind / f"seed{first.seed}")
+
+
+def combination(
+    kind: Kind, sources: Mapping[str, tuple[Path, str]], data: FederatedData, target: Path, *, shared: bool = True
+) -> Made:
+    """Weigh the models of some methods by these data's validation rows, and write the combination into a folder.
+
+    sources: of each method the folder of its models and the named model. shared: whether other users may read the
+    file, as far as their umask lets them. Raises `ConfigError` for data whose models cannot be combined,
+    `StoreError` if a client has no model or the file cannot be written.
+    """
+    _check(data)
+    target = target / FILE
     candidates, owners = _candidates(sources, data)
     losses = np.stack([one.validation[0] for one in candidates])
     found, others = weights_of(kind, losses, owners, data.num_clients, data.task == "classification")
@@ -78,7 +96,7 @@ def make_combined(store: Store, bench: Workbench, kind: Kind, cell: str = "", se
         make_folder(target.parent)
     except OSError as error:
         raise StoreError(f"cannot write to '{target.parent}': {error.strerror or error}") from error
-    combined = write_combined(target, content)
+    combined = write_combined(target, content, shared=shared)
     return Made(combined, _table(combined, candidates, data))
 
 
@@ -112,15 +130,10 @@ def _check(data: FederatedData) -> None:
     require(isinstance(data.train, Split), f"{data.name}: samples are generated; a combination needs stored rows")
     require(not data.own_labels, f"{data.name}: clients number their own classes; their predictions do not combine")
     require(data.modalities is None, f"{data.name}: a combination is for data of one modality")
-    require(
-        data.validation.count > 0,
-        f"{data.name}: no client has validation rows, which the weights follow; "
-        "compare with --set data.validation=0.15, say",
-    )
 
 
 def _candidates(
-    sources: dict[str, tuple[Path, str]], data: FederatedData
+    sources: Mapping[str, tuple[Path, str]], data: FederatedData
 ) -> tuple[list[Candidate], Int[np.ndarray, "n"]]:
     """Each method's losses and predictions of validation and test rows, and the client of each validation row."""
     parts = [data.stored(name) for name in ("validation", "test")]

@@ -26,10 +26,20 @@ class Source:
         """The model file of a client; of one that took no part it is the shared one. None: there is none."""
         return self.own.get(client, self.shared)
 
+    @property
+    def first(self) -> ClientModel:
+        """One of the models: all have the same schema and classes."""
+        file = next(iter(self.own.values()), self.shared)
+        assert file is not None
+        return self._of_file(file)
+
     def model_of(self, client: str) -> ClientModel:
         """The model of a client that has one."""
         file = self.file_of(client)
         assert file is not None
+        return self._of_file(file)
+
+    def _of_file(self, file: Path) -> ClientModel:
         if file not in self._loaded:
             self._loaded[file] = load_model(file)
         return self._loaded[file]
