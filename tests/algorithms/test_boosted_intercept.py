@@ -14,9 +14,11 @@ from scipy.optimize import minimize
 
 from idiolect.algorithms.base import Cohort
 from idiolect.algorithms.boosted_intercept import BoostedIntercept
+from idiolect.algorithms.parts import boosting
 from idiolect.algorithms.parts.bins import ROUNDS
 from idiolect.core import tree
 from idiolect.core.errors import ConfigError
+from idiolect.runtime import round as round_module
 from idiolect.runtime.newcomers import personalize
 from tests.algorithms.boosted import (
     SIZES,
@@ -118,6 +120,20 @@ def test_the_whole_method_is_scipys_intercepts_and_lightgbms_trees_in_turns(x64)
     np.testing.assert_allclose(got, scores + b[OWNER], atol=1e-4)
 
 
+@pytest.mark.parametrize("penalty", [40.0, 1e5])
+def test_the_linear_part_is_ridge_regression_with_own_intercepts(x64, penalty):
+    """Weights of z = [1, x], the constant without a penalty, and the clients' intercepts by one linear system."""
+    parts = parts_of("regression")
+    simulation = simulation_of(parts, "regression", BoostedIntercept(trees=1, linear_l2=penalty))
+    forest = forests_of(simulation, run(simulation, ROUNDS))[0]
+    x, y = (np.concatenate(part) for part in zip(*parts, strict=True))
+    z = np.column_stack([np.ones(len(x)), x, np.eye(len(parts))[OWNER]])
+    ridge = np.diag([0.0, *[penalty] * 5, *[3.0] * len(parts)])  # the loss is half the squared error
+    solution = np.linalg.solve(z.T @ z + ridge, z.T @ y)
+    np.testing.assert_allclose(forest.linear[0], solution[:6], atol=1e-5)
+    assert (np.abs(solution[1:6]).max() < 0.02) == (penalty > 1e4)
+
+
 def test_three_classes_grow_a_tree_each_as_lightgbm_does(x64):
     """With the curvature p (1 - p) of the softmax, given to LightGBM as an objective."""
     parts = parts_of("three")
@@ -188,6 +204,46 @@ def test_without_divisions_only_the_sum_of_the_messages_counts(small):
     one, other = (jax.jit(plain.aggregate)(view, cohort, jnp.asarray(m)) for m in (sums, moved))
     for a, b in zip(jax.tree.leaves(one), jax.tree.leaves(other), strict=True):
         np.testing.assert_allclose(np.asarray(a, float), np.asarray(b, float), rtol=1e-3, atol=1e-3)
+
+
+@pytest.mark.parametrize("train", ["cohort", "all"])
+@pytest.mark.parametrize("block", [1, 3])
+def test_messages_that_are_added_as_they_are_made_are_those_of_aggregate(monkeypatch, train, block):
+    """A cohort whose size differs from round to round, so that some of its rows are padding."""
+    parts = parts_of("two", spread=2.0, dtype=np.float32)
+    method = BoostedIntercept(trees=2, leaves=4, client_rows=20)
+    options = {"cohort": 4, "sampling": "binomial", "train": train, "block": block}
+    simulation = simulation_of(parts, "two", method, **options)
+    plan, start = simulation.plan, simulation.init(0)
+
+    def after_rounds():
+        return jax.jit(lambda state: plan.rounds_until(state, simulation.arrays, jnp.asarray(14), 7))(start)
+
+    got = after_rounds()
+    monkeypatch.setattr(round_module, "Summing", type("Nobody", (), {}))
+    expected = after_rounds()
+    assert int(expected.round) == 14
+    assert int((np.asarray(expected.shared.table.order) >= 0).sum()) >= 1
+    for a, b in zip(jax.tree.leaves(got.shared), jax.tree.leaves(expected.shared), strict=True):
+        np.testing.assert_allclose(np.asarray(a, float), np.asarray(b, float), rtol=1e-4, atol=1e-4)
+    for a, b in zip(jax.tree.leaves(got.private), jax.tree.leaves(expected.private), strict=True):
+        np.testing.assert_allclose(np.asarray(a, float), np.asarray(b, float), rtol=1e-4, atol=1e-4)
+
+
+def test_a_client_much_smaller_than_the_largest_has_the_same_model(monkeypatch):
+    """It computes with fewer rows of padding, see `by_size`; `own_rows` only makes two programs of it."""
+    sizes = (400, 60, 50, 40, 45, 70, 30)
+    parts = parts_of("two", sizes, missing=0.1, spread=2.0, dtype=np.float32)
+    made = []
+    for larger in (2, 10_000):
+        monkeypatch.setattr(boosting, "LARGER", larger)
+        simulation = simulation_of(parts, "two", BoostedIntercept(trees=2, leaves=4, client_rows=20, own_rows=larger))
+        assert simulation.plan.sizes[-2] * 2 <= 400
+        made.append((simulation, rounds_for(simulation, simulation.init(0), 2)))
+    one, other = (outputs_of(forests_of(*each), parts) for each in made)
+    assert divisions(made[0][1]) == divisions(made[1][1])
+    for a, b in zip(one, other, strict=True):
+        np.testing.assert_allclose(a, b, atol=1e-4)
 
 
 def test_a_message_has_no_axis_of_rows():

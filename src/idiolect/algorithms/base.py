@@ -15,6 +15,8 @@ A method that neighbours can run without a server names its graph in `peers`, an
 
     view = mix(message, the neighbours' messages, weights of the edges)
 
+A method may say that its server needs only the sum of the messages (`Summing`).
+
 For the readers of its results a method may add remarks, diagnostics, relations and its graph; training does not need
 them. It has one by defining the function; nothing is inherited or registered. Reports call `remarks_of`,
 `diagnostics_of`, `relations_of` and `client_graph_of`, which also work for methods without it.
@@ -314,6 +316,36 @@ def check(owner: Algorithm, **bounds: Any) -> None:
                 require(bool((np.asarray(value) <= 1).all()), f"{label} must not be greater than 1")
             if bound == "decay":
                 require(bool((np.asarray(value) < 1).all()), f"{label} must be less than 1")
+
+
+@runtime_checkable
+class Summing(Protocol):
+    """A method with a server that needs the sum of the cohort's messages, and only few numbers of each message.
+
+        aggregate(shared, cohort, messages) = of_sum(shared, cohort, sum of messages, of_each of every message)
+
+    A simulation adds up the messages as they are made, and keeps none of them.
+    """
+
+    def of_each(self, shared: PyTree, message: PyTree) -> PyTree:
+        """What the server needs of one client's message in addition to the sum."""
+        ...
+
+    def of_sum(self, shared: PyTree, cohort: Cohort, total: PyTree, each: PyTree) -> PyTree:
+        """The server's next state. total: the present clients' messages added up; each: leaves (S, ...)."""
+        ...
+
+
+def aggregated(method: Summing, shared: PyTree, cohort: Cohort, messages: PyTree) -> PyTree:
+    """`aggregate` of a method that needs the sum of messages, from all of them, leaves (S, ...)."""
+
+    def summed(leaf: Array) -> Array:
+        present = cohort.present.reshape(-1, *(1,) * (leaf.ndim - 1))
+        weight = jnp.ones(len(leaf), leaf.dtype)
+        return jnp.tensordot(weight, jnp.where(present, leaf, 0), axes=1, precision="highest")
+
+    each = jax.vmap(lambda message: method.of_each(shared, message))(messages)
+    return method.of_sum(shared, cohort, jax.tree.map(summed, messages), each)
 
 
 @runtime_checkable

@@ -1,5 +1,6 @@
 """Boosted trees for all clients, grown from summed histograms on the residual of own intercepts."""
 
+import math
 from typing import ClassVar
 
 import equinox as eqx
@@ -7,7 +8,7 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Float, Int, PRNGKeyArray, PyTree
 
-from idiolect.algorithms.base import Cohort, Start, check
+from idiolect.algorithms.base import Cohort, Start, aggregated, check
 from idiolect.algorithms.parts.bins import ROUNDS, Cells, counts_of, edges_of, no_cells, refined, width_of
 from idiolect.algorithms.parts.boosting import (
     Boosting,
@@ -48,10 +49,11 @@ class Booster(eqx.Module):
 class BoostedIntercept(Boosting):
     """One booster for all clients on top of own intercepts, and trees that may divide the clients by their own sums.
 
-        min over w, b_1, ..., b_N, trees f of sum_i [sum_j loss(w z_ij + f_i(x_ij) + b_i, y_ij) + (mu / 2) |b_i|^2]
+        min over w, b_1, ..., b_N, trees f of
+            sum_i [sum_j loss(w z_ij + f_i(x_ij) + b_i, y_ij) + (mu / 2) |b_i|^2] + (nu / 2) |w|^2
 
-    z = [1, x]. b_i is private and never sent. f_i differs between clients only where a tree divides the clients.
-    No row leaves a client: a message is a vector of sums over the client's rows.
+    z = [1, x], and the constant in w has no penalty. b_i is private and never sent. f_i differs between clients only
+    where a tree divides the clients. No row leaves a client: a message is a vector of sums over the client's rows.
 
     Rounds 1 to 7, setup. Bins: the clients count their rows in cells of the number line, which the server refines
     to the quantiles j / bins. A feature with at most `bins` values has a bin for each. Linear part: each client
@@ -84,7 +86,8 @@ class BoostedIntercept(Boosting):
     model is asked for, never in a round, and nothing more is sent. The shared trees have seen the rows that are held
     out, so that a client is slow to keep own trees.
 
-    linear: fit the linear part; if it has more than 256 coefficients, only the constant is fitted. renew: 0 keeps
+    linear: fit the linear part; if it has more than 256 coefficients, only the constant is fitted. linear_l2: nu, in
+    rows; far above the number of rows it leaves no linear part, so that one program serves for both. renew: 0 keeps
     the b_i of the setup. histograms: most nodes, per score, that the server asks for in a round. The others: see
     `Boosting`.
 
@@ -105,6 +108,7 @@ class BoostedIntercept(Boosting):
 
     client_smoothing: Scalar = 10.0
     client_l2: Scalar = 10.0
+    linear_l2: Scalar = 0.0
     client_splits: bool = eqx.field(static=True, default=True)
     linear: bool = eqx.field(static=True, default=True)
     renew: int = eqx.field(static=True, default=1)
@@ -117,7 +121,8 @@ class BoostedIntercept(Boosting):
 
     def __check_init__(self) -> None:
         """Raise `ConfigError` naming the hyper-parameter that is out of range."""
-        check(self, client_smoothing="nonnegative", client_l2="nonnegative", renew="whole", histograms="count")
+        check(self, client_smoothing="nonnegative", client_l2="nonnegative", linear_l2="nonnegative")
+        check(self, renew="whole", histograms="count")
         check(self, client_rows="whole", client_most="count", own_trees="whole", own_rows="whole")
         require(2 <= self.own_leaves <= 255, f"{self.name}: own_leaves = {self.own_leaves} must be from 2 to 255")
 
@@ -207,35 +212,46 @@ class BoostedIntercept(Boosting):
 
     def aggregate(self, shared: Booster, cohort: Cohort, messages: Float[Array, "clients size"]) -> Booster:
         """Setup: finer cells and a Newton step. Else: the splits of the nodes that were asked for."""
-        present = cohort.present.astype(messages.dtype)
+        return aggregated(self, shared, cohort, messages)
 
-        def summed(length: int) -> tuple[Array, Array]:
-            """(the messages' first numbers, those of absent clients zero; their sum)."""
-            kept = jnp.where(cohort.present[:, None], messages[:, :length], 0)
-            return kept, jnp.tensordot(present, kept, axes=1, precision="highest")
+    def histograms_in(
+        self, model: Model, message: Float[Array, "size"]
+    ) -> Float[Array, "scores asked features width 3"]:
+        """The histograms that a growing round's message, or a sum of such messages, begins with."""
+        shape = (len(model.linear), self.histograms, len(model.edges), self.bins + 1, 3)
+        return message[: math.prod(shape)].reshape(shape)
+
+    def of_each(self, shared: Booster, message: Float[Array, "size"]) -> Float[Array, "scores asked 3"]:
+        """The client's sums in each node that was asked for; each feature's bins have all of its rows."""
+        return jnp.sum(self.histograms_in(shared.model, message)[:, :, 0], axis=2)
+
+    def of_sum(
+        self,
+        shared: Booster,
+        cohort: Cohort,
+        total: Float[Array, "size"],
+        each: Float[Array, "clients scores asked 3"],
+    ) -> Booster:
+        """The server's state after a round, of the summed messages."""
 
         def setup(shared: Booster) -> Booster:
             features, w = len(shared.model.edges), shared.model.linear
-            counts, gradient, curvature = jnp.split(
-                summed(features * width_of(self.bins) + w.size + w.size**2)[1],
-                [features * width_of(self.bins), features * width_of(self.bins) + w.size],
-            )
+            cells = features * width_of(self.bins)
+            counts, gradient, curvature = jnp.split(total[: cells + w.size + w.size**2], [cells, cells + w.size])
             cells = refined(shared.cells, shared.round, counts.reshape(features, -1))
-            rows = jnp.sum(jnp.where(cohort.present, cohort.sizes, 0))
-            step = newton_step(gradient, curvature.reshape(w.size, w.size)) * (rows / cohort.total_size)
+            share = jnp.sum(jnp.where(cohort.present, cohort.sizes, 0)) / cohort.total_size
+            penalty = share * self.linear_l2 * jnp.ones_like(w).at[:, 0].set(0).reshape(-1)
+            gradient = gradient + penalty * w.reshape(-1)
+            step = share * newton_step(gradient, curvature.reshape(w.size, w.size) + jnp.diag(penalty))
             model = Model(
                 edges_of(cells, shared.round), w - step.reshape(w.shape), shared.model.grown, shared.model.done
             )
             return Booster(shared.round + 1, cells, shared.table, model)
 
         def grow(shared: Booster) -> Booster:
-            table, scores, features = shared.table, len(shared.model.linear), len(shared.model.edges)
-            shape = (scores, self.histograms, features, self.bins + 1, 3)
-            length = scores * self.histograms * features * (self.bins + 1) * 3
-            kept, total = summed(length)
-            histogram = total.reshape(shape)
-            own = jnp.sum(kept.reshape(-1, *shape)[:, :, :, 0], axis=3)  # (clients, scores, asked, 3)
-            rules = self.rules
+            table, rules = shared.table, self.rules
+            histogram = self.histograms_in(shared.model, total)
+            own = jnp.where(cohort.present[:, None, None, None], each, 0)
 
             def of_node(histogram: Array, own: Array) -> Split:
                 return best_split(histogram, own if self.client_splits else None, rules)
@@ -245,7 +261,9 @@ class BoostedIntercept(Boosting):
             model = shared.model
             return jax.lax.cond(
                 jnp.all(table.done) & (model.done < self.trees),
-                lambda: Booster(shared.round + 1, shared.cells, self.seedlings(scores), self.finished(model, table)),
+                lambda: Booster(
+                    shared.round + 1, shared.cells, self.seedlings(len(model.linear)), self.finished(model, table)
+                ),
                 lambda: Booster(shared.round + 1, shared.cells, table, model),
             )
 

@@ -237,6 +237,30 @@ def map_blocks(function: Callable[..., Any], block: int, *arguments: PyTree) -> 
     return jax.lax.map(lambda args: function(*args), arguments, batch_size=None if block == 1 else block)
 
 
+def sum_blocks(function: Callable[..., tuple[PyTree, Any]], block: int, *arguments: PyTree) -> tuple[PyTree, Any]:
+    """As `map_blocks`, of a function with two results: (the sum of the first over all rows, the second, stacked).
+
+    The first results are added up block by block, so that never more than a block of them is kept.
+    """
+    rows = jax.tree.leaves(arguments)[0].shape[0]
+    block = next(b for b in range(min(max(block, 1), rows), 0, -1) if rows % b == 0)
+    parts = jax.tree.map(lambda leaf: leaf.reshape(rows // block, block, *leaf.shape[1:]), arguments)
+    shapes = jax.eval_shape(lambda *given: function(*tree.gather(given, 0))[0], *arguments)
+    start = jax.tree.map(lambda leaf: jnp.zeros(leaf.shape, leaf.dtype), shapes)
+
+    def step(total: PyTree, part: tuple[PyTree, ...]) -> tuple[PyTree, Any]:
+        if block == 1:
+            added, kept = function(*tree.gather(part, 0))
+            kept = jax.tree.map(lambda leaf: leaf[None], kept)
+        else:
+            added, kept = jax.vmap(function)(*part)
+            added = jax.tree.map(lambda leaf: jnp.sum(leaf, axis=0), added)
+        return jax.tree.map(jnp.add, total, added), kept
+
+    total, kept = jax.lax.scan(step, start, parts)
+    return total, jax.tree.map(lambda leaf: leaf.reshape(rows, *leaf.shape[2:]), kept)
+
+
 def default_block(size: int) -> int:
     """The default number of clients vmapped together, by the numbers that training one changes in each step.
 

@@ -17,16 +17,17 @@ from typing import Any, Literal
 import equinox as eqx
 import jax
 import jax.numpy as jnp
+import numpy as np
 from jaxtyping import Array, Bool, Int, PRNGKeyArray, PyTree
 
-from idiolect.algorithms.base import Algorithm, Cohort, Start
+from idiolect.algorithms.base import Algorithm, Cohort, Start, Summing
 from idiolect.client.client import Client, Federation
 from idiolect.client.objective import Objective
 from idiolect.client.predictor import Models
 from idiolect.client.samples import Samples
 from idiolect.core import tree
 from idiolect.core.random import stream
-from idiolect.runtime.devices import Devices, map_blocks
+from idiolect.runtime.devices import Devices, map_blocks, sum_blocks
 from idiolect.runtime.sampling import Sampling
 
 
@@ -102,11 +103,21 @@ class Plan(eqx.Module):
             message, private = client_step(algorithm, view, private, client, state.seed)
             return message, private, tree.all_finite((message, private))
 
-        messages, changed, finite = self.map(one, (state, arrays), self.trained(ids), private)
+        def apart(plan: Plan, seen: tuple[State, Samples], *row: PyTree) -> tuple[PyTree, PyTree]:
+            message, *rest = one(plan, seen, *row)
+            assert isinstance(plan.algorithm, Summing)
+            return message, (plan.algorithm.of_each(seen[0].shared, message), *rest)
+
+        cohort = cohort_of(arrays, ids, present, self.population, self.sampling.size)
+        clients, total = self.trained(ids), None
+        if isinstance(self.algorithm, Summing):
+            counts = self.in_cohort(ids, present)
+            total, (messages, changed, finite) = self.map_sum(apart, (state, arrays), counts, clients, private)
+        else:
+            messages, changed, finite = self.map(one, (state, arrays), clients, private)
         if self.train == "all":
             messages, changed, finite = tree.gather((messages, changed, finite), ids)
-        cohort = cohort_of(arrays, ids, present, self.population, self.sampling.size)
-        shared = server_step(self.algorithm, state.shared, cohort, messages)
+        shared = server_step(self.algorithm, state.shared, cohort, messages, total)
         bad = present & ~finite
         culprit = jnp.where(jnp.any(bad), ids[jnp.argmax(bad)], -1)
         stage = jnp.where(jnp.any(bad), 1, jnp.where(tree.all_finite(shared), 0, 2))
@@ -116,6 +127,13 @@ class Plan(eqx.Module):
     def trained(self, ids: Int[Array, "cohort"]) -> Int[Array, "trained"]:
         """The clients that train: the cohort, or all."""
         return ids if self.train == "cohort" else jnp.arange(self.population)
+
+    def in_cohort(self, ids: Int[Array, "cohort"], present: Bool[Array, "cohort"]) -> Bool[Array, "trained"]:
+        """Which of the clients that train are in the cohort."""
+        if self.train == "cohort":
+            return present
+        rows = jnp.where(present, ids, self.population)
+        return jnp.zeros(self.population, bool).at[rows].set(True, mode="drop")
 
     def client(self, arrays: Samples, client_id: Int[Array, ""], round: Int[Array, ""]) -> Client:
         """Build one client's side of one round."""
@@ -147,6 +165,34 @@ class Plan(eqx.Module):
             return map_blocks(lambda *row: function(plan, seen, *row), self.block, *part)
 
         return self.devices.map(mapped, (arrays, seen), *arguments)
+
+    def map_sum(
+        self,
+        function: Callable[..., tuple[PyTree, Any]],
+        seen: PyTree,
+        counts: Bool[Array, "rows"],
+        *arguments: PyTree,
+    ) -> tuple[PyTree, Any]:
+        """As `map`, of a function with two results: (the sum of the first, the second). counts: rows to add up."""
+        arrays, rest = eqx.partition(self, eqx.is_array)
+        rows, filled = len(counts), self.devices.filled(len(counts))
+        if len(filled) > rows:  # rows that only fill the devices are not added
+            counts, arguments = tree.gather((counts, arguments), filled)
+            counts = counts & (np.arange(len(filled)) < rows)
+
+        def mapped(known: tuple["Plan", PyTree], *part: PyTree) -> Any:
+            plan, seen = eqx.combine(known[0], rest), known[1]
+
+            def one(counts: Array, *row: PyTree) -> tuple[PyTree, Any]:
+                added, kept = function(plan, seen, *row)
+                return jax.tree.map(lambda leaf: jnp.where(counts, leaf, 0), added), kept
+
+            total, kept = sum_blocks(one, self.block, *part)
+            return jax.tree.map(lambda leaf: leaf[None], total), kept
+
+        totals, kept = self.devices.map(mapped, (arrays, seen), counts, *arguments)
+        total = jax.tree.map(lambda leaf: jnp.sum(leaf, axis=0), totals)
+        return total, jax.tree.map(lambda leaf: leaf[:rows], kept)
 
 
 def first_shared(algorithm: Algorithm, start: Start, seed: PRNGKeyArray) -> PyTree:
@@ -194,9 +240,17 @@ def client_step(
     return algorithm.local(view, private, client, draws(seed, client))
 
 
-def server_step(algorithm: Algorithm, shared: PyTree, cohort: Cohort, messages: PyTree) -> PyTree:
-    """The server's state after one round; unchanged if no client is present."""
-    after = algorithm.aggregate(shared, cohort, messages)
+def server_step(
+    algorithm: Algorithm, shared: PyTree, cohort: Cohort, messages: PyTree, total: PyTree = None
+) -> PyTree:
+    """The server's state after one round; unchanged if no client is present.
+
+    total: the sum of the messages, if a `Summing` method needs it; `messages` is then what it needs of each.
+    """
+    if total is not None and isinstance(algorithm, Summing):
+        after = algorithm.of_sum(shared, cohort, total, messages)
+    else:
+        after = algorithm.aggregate(shared, cohort, messages)
     return jax.tree.map(lambda new, old: jnp.where(jnp.any(cohort.present), new, old), after, shared)
 
 

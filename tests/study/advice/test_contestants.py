@@ -6,8 +6,8 @@ from idiolect.data.federated import FederatedData
 from idiolect.study.advice.contestants import _GRIDS, BUDGET, DEFAULT, L2, contestant, contestants, defaults, passes
 from tests.federations import federation, split_of
 
-SINGLE = ("boosted-intercept",)
-"""Trees at one rate: of all their rounds, the passes over the rows, validation data choose."""
+TREES = "boosted-intercept"
+"""Trees at one rate, with and without a linear part: of their rounds, passes over rows, validation data choose."""
 
 
 def small() -> FederatedData:
@@ -20,7 +20,7 @@ def test_every_contestant_has_the_same_budget_and_the_two_ends_are_there() -> No
     for names in (defaults(small(), True), defaults(small(), False), ("reptile",), ("apfl", "fedu", "mocha"), ()):
         found = contestants(names, small(), 0.5, 60)
         assert [one.name for one in found[:2]] == ["local", "fedavg"]
-        assert {len({str(dict(s)) for s in one.settings}) for one in found if one.name not in SINGLE} == {BUDGET}
+        assert {len({str(dict(s)) for s in one.settings}) for one in found if one.name != TREES} == {BUDGET}
 
 
 def test_kinds_are_what_a_client_gets() -> None:
@@ -31,6 +31,13 @@ def test_kinds_are_what_a_client_gets() -> None:
 def test_rates_are_multiples_of_the_safe_one() -> None:
     once, twice = (contestants((), small(), rate, 60)[0].settings for rate in (0.1, 0.2))
     assert [2 * one["rate"] for one in once] == [two["rate"] for two in twice]
+
+
+@pytest.mark.parametrize(("rows", "leaves"), [(19_999, 8), (20_000, 15)])
+def test_trees_are_tried_with_and_without_a_linear_part(rows, leaves) -> None:
+    parts = [(np.ones((n, 1), np.float32), np.ones(n, np.float32)) for n in (1, rows - 1)]
+    found = contestant(TREES, federation(split_of(parts)), 0.5, 60)
+    assert [(s["linear_l2"], s["leaves"]) for s in found.settings] == [(0.0, leaves), (100.0 * rows, leaves)]
 
 
 def test_bad_names_are_refused() -> None:

@@ -28,7 +28,7 @@ _GRIDS: dict[str, Mapping[str, Sequence[Any]]] = {
     "fedavg-ft": {"rate": (1.0,), "finetune_rate": (0.01, 0.1, 0.3, 1.0)},
     "fedavg-intercept": {"intercept_penalty": (2.0, 10.0), L2: (1.0, 30.0)},
     "ditto": {"rate": (1.0,), "prox_weight": (0.03, 0.1, 0.3, 1.0)},
-    "boosted-intercept": {"rate": (0.2,)},
+    "boosted-intercept": {"rate": (0.2,), "linear_l2": (0.0, 100.0)},
     "ifca": {"rate": (1.0,), "groups": (1.0, 2.0, 3.0, 4.0)},
     "apfl": {"rate": (1.0,), "mixture": (0.2, 0.4, 0.6, 0.8)},
     "mocha": {"coupling": (0.3, 3.0), "shrinkage": (0.1, 1.0)},
@@ -40,15 +40,17 @@ _FIXED: dict[str, Mapping[str, Any]] = {
     "fedavg-ft": {"finetune_steps": 20},
     "mocha": {"relationship": "learned", "passes": 2, "omega_every": 1},
     "ifca": {"most_groups": 4},
-    "boosted-intercept": {"leaves": 8, "trees": 100},
+    "boosted-intercept": {"trees": 100},
 }
 _ROUNDS: Mapping[str, int] = {"fedavg-intercept": 14, "boosted-intercept": 400, "local-trees": 100}
 """The most rounds of methods with another kind of round: a Newton step, a pass over the rows, a tree."""
-_HALF: Mapping[str, int] = {"fedavg-intercept": 4}
+_HALF: Mapping[str, int] = {"fedavg-intercept": 4, "boosted-intercept": 162}
 """The round after which only the better half of a method's settings continues, where it is another than `HALF`."""
 HALF = 9
 _PASSES = ("boosted-intercept",)
 """Methods whose round is a pass over all rows: on large tables they have fewer of them, see `passes`."""
+_IN_ROWS = ("linear_l2",)
+"""Settings that are given in multiples of all clients' training rows."""
 _BY_ROWS = ("fedavg-intercept",)
 """Methods with an exact solver: their L2 weights are in rows, divided by the training rows of all clients."""
 DEFAULT = ("local", "fedavg", "fedavg-ft", "fedavg-intercept", "ditto", "ifca", "mocha", "boosted-intercept")
@@ -74,6 +76,11 @@ def defaults(data: FederatedData, linear: bool) -> list[str]:
 def bins_of(rows: int) -> int:
     """Bins of a feature for trees on so many rows: 64, and 32 where 64 would have fewer than a hundred rows each."""
     return 32 if rows < 6_400 else 64
+
+
+def leaves_of(rows: int) -> int:
+    """Leaves of a tree on so many rows: 8, and 15 where a tree of 15 leaves more than a thousand rows to each."""
+    return 8 if rows < 20_000 else 15
 
 
 def passes(most: int, cells: int) -> int:
@@ -123,13 +130,14 @@ def contestant(name: str, data: FederatedData, rate: float, rounds: int) -> Cont
         key: [rate * value if key in _RATES and cls.by_curvature else value for value in values]
         for key, values in _GRIDS.get(name, _OTHER).items()
     }
+    grid |= {key: [data.train.count * value for value in grid[key]] for key in _IN_ROWS if key in grid}
     if name in _BY_ROWS:
         grid[L2] = [value / data.train.count for value in grid[L2]]
     fixed: dict[str, Any] = dict(_FIXED.get(name, {}))
     if name == "mocha":
         fixed["loss"] = "squared" if data.task == "regression" else "logistic"
     if "bins" in known:
-        fixed["bins"] = bins_of(data.train.count)
+        fixed |= {"bins": bins_of(data.train.count), "leaves": leaves_of(data.train.count)}
     if "batch_size" in known:
         fixed["batch_size"] = whole_or_batch(int(data.train.sizes.max()))
     if "local_steps" in known:
