@@ -44,7 +44,7 @@ _FIXED: dict[str, Mapping[str, Any]] = {
 }
 _ROUNDS: Mapping[str, int] = {"fedavg-intercept": 14, "boosted-intercept": 400, "local-trees": 100}
 """The most rounds of methods with another kind of round: a Newton step, a pass over the rows, a tree."""
-_HALF: Mapping[str, int] = {"fedavg-intercept": 4, "boosted-intercept": 162}
+_HALF: Mapping[str, int] = {"fedavg-intercept": 4, "boosted-intercept": 108}
 """The round after which only the better half of a method's settings continues, where it is another than `HALF`."""
 HALF = 9
 _PASSES = ("boosted-intercept",)
@@ -73,6 +73,9 @@ def defaults(data: FederatedData, linear: bool) -> list[str]:
     return [name for name in found if name not in _OF_SMALL or (np.asarray(size) <= _OF_SMALL[name]).all()]
 
 
+MORE_LEAVES = 15
+
+
 def bins_of(rows: int) -> int:
     """Bins of a feature for trees on so many rows: 64, and 32 where 64 would have fewer than a hundred rows each."""
     return 32 if rows < 6_400 else 64
@@ -80,7 +83,7 @@ def bins_of(rows: int) -> int:
 
 def leaves_of(rows: int) -> int:
     """Leaves of a tree on so many rows: 8, and 15 where a tree of 15 leaves more than a thousand rows to each."""
-    return 8 if rows < 20_000 else 15
+    return 8 if rows < 20_000 else MORE_LEAVES
 
 
 def passes(most: int, cells: int) -> int:
@@ -148,7 +151,10 @@ def contestant(name: str, data: FederatedData, rate: float, rounds: int) -> Cont
     most = _ROUNDS.get(name, rounds)
     if name in _PASSES:
         most = passes(most, data.train.count * int(np.prod(data.feature_shape)))
-    return Contestant(name, kind, model, settings, most, _HALF.get(name, HALF), cls.settling)
+    half = _HALF.get(name, HALF)
+    if fixed.get("leaves") == MORE_LEAVES:
+        half += half // 2  # a tree takes more passes
+    return Contestant(name, kind, model, settings, most, half, cls.settling)
 
 
 def contestants(names: Sequence[str], data: FederatedData, rate: float, rounds: int) -> list[Contestant]:

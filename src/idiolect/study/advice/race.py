@@ -34,7 +34,7 @@ CHOSEN_BY: Mapping[str, str] = {"classification": "log-loss", "regression": "mse
 Held = TypeVar("Held", bound=PyTree)
 """States or models of runs."""
 
-QUICK = 10_000
+QUICK = 20_000
 """Training rows up to which compiling takes longer than running: such races are compiled quickly."""
 
 PATIENCE = 2
