@@ -254,9 +254,8 @@ def _fitted(
     """(the kind of each feature column that can be used, notes)."""
     fitted: dict[str, Column] = {}
     notes: list[str] = []
-    everything = np.ones(len(table), dtype=bool)
     for name in names:
-        found = look.tried(fit_column, column_of(table, name), everything, comma_likely=comma_likely)
+        found = look.tried(fit_column, column_of(table, name), comma_likely=comma_likely)
         if found is not None:
             fitted[name] = found[0]
             notes += found[1]

@@ -157,7 +157,7 @@ TRAIN = np.array([True] * 4 + [False] * 2)
 def encode(values, *, train=TRAIN, **options):
     """(features' names, their values, all notes) of a column."""
     column = pd.Series(values, name="c")
-    fitted, told = fit_column(column, train, **options)
+    fitted, told = fit_column(column[train], **options)
     x, notes = fitted.encode(column)
     return fitted.features, x, (*told, *notes)
 

@@ -85,18 +85,21 @@ class Number(_Kind):
                 f"column '{self.name}' has no number but {some([repr(word) for word in unread])}; it had numbers in "
                 f"training (read as {self.read_as}): write them so, or leave the cells of missing values empty"
             )
-        values[missing] = self.fill
+        notes: list[str] = []
+        gaps = bool(missing.any())
+        if gaps:
+            values[missing] = self.fill
         parts = [] if self.constant else [scaled(values, self.mean, self.scale, column.index, self.name)]
         parts += [missing] if self.marks_missing else []
-        notes: list[str] = []
-        if missing.any():
+        if gaps:
             marked = f"marked in '{self.name} missing'" if self.marks_missing else "not marked, as training had none"
             words = f" ({some([repr(word) for word in unread])} are read as missing)" if unread else ""
             notes.append(
                 f"column '{self.name}': {missing.sum()} missing values are the training {self.missing} "
                 f"{self.fill:g}; {marked}{words}"
             )
-        return np.stack([part.astype(np.float32) for part in parts], axis=1), tuple(notes)
+        single = [part.astype(np.float32) for part in parts]
+        return single[0][:, None] if len(single) == 1 else np.stack(single, axis=1), tuple(notes)
 
 
 class Category(_Kind):
@@ -156,6 +159,8 @@ Column = Annotated[Number | Category | LeftOut, Field(discriminator="kind")]
 
 def check_range(values: np.ndarray, column: pd.Series) -> None:
     """Raise `DataError` if a value of the column is infinite or beyond `LARGEST`; its index counts rows from 0."""
+    if _furthest(values) <= LARGEST:
+        return
     for wrong, problem in ((np.isinf(values), "is infinite"), (np.abs(values) > LARGEST, f"is beyond {LARGEST:g}")):
         if wrong.any():
             row = int(column.index[np.flatnonzero(wrong)[0]]) + 1
@@ -165,15 +170,26 @@ def check_range(values: np.ndarray, column: pd.Series) -> None:
             )
 
 
+def _furthest(values: np.ndarray) -> float:
+    """The largest absolute value, without NaN; 0 if there is none."""
+    if len(values) == 0:
+        return 0.0
+    low, high = values.min(), values.max()
+    if np.isnan(low):
+        low, high = np.fmin.reduce(values), np.fmax.reduce(values)
+    return 0.0 if np.isnan(low) else float(max(-low, high))
+
+
 def scaled(values: np.ndarray, mean: float, scale: float, rows: Sequence[int] | pd.Index, name: str) -> np.ndarray:
     """(values - mean) / scale, in double precision.
 
     rows: each value's row, counted from 0; name: the column's. Raises `DataError` if a result is beyond `LARGEST`.
     """
     with np.errstate(over="ignore"):
-        result = (values.astype(np.float64) - mean) / scale
-    far = np.flatnonzero(np.abs(result) > LARGEST)
-    if len(far):
+        result = np.subtract(values, mean, dtype=np.float64)
+        result /= scale
+    if _furthest(result) > LARGEST:
+        far = np.flatnonzero(np.abs(result) > LARGEST)
         raise DataError(
             f"column '{name}': {values[far[0]]:g} in row {int(rows[far[0]]) + 1} is too far from the training mean "
             f"{mean:g}, for a deviation of {scale:g}; replace it or leave the row out"

@@ -14,6 +14,7 @@ from idiolect.data.schema.label import Label
 from idiolect.data.schema.schema import Schema, check_features
 from idiolect.data.schema.values import ReadAs, Words, guess_reading, is_numeric, numbered, numbers_of, words_of
 
+_FEW = 256
 FEWEST = 20
 """Rows below which nothing is suspected: in a small table many columns have distinct values."""
 
@@ -43,8 +44,9 @@ def identifying_numbers(name: str, values: Float[np.ndarray, "n"]) -> str:
 
 def whole_of(present: Float[np.ndarray, "n"]) -> Whole | None:
     """What there is to know of whole numbers; None if these are not all whole."""
-    if len(present) == 0 or np.isinf(present).any() or not bool((present == np.round(present)).all()):
-        return None
+    for values in (present[:_FEW], present):  # the first ones nearly always tell
+        if len(values) == 0 or np.isinf(values).any() or not bool((values == np.round(values)).all()):
+            return None
     long = bool((np.abs(present) >= 1e8).all())
     return Whole(len(present), len(np.unique(present)), long, float(np.ptp(present)))
 
@@ -163,8 +165,7 @@ def category(
 
 
 def fit_column(
-    column: pd.Series,
-    train: Bool[np.ndarray, "n"],
+    training: pd.Series,
     *,
     categorical: bool = False,
     keep: bool = False,
@@ -174,12 +175,11 @@ def fit_column(
 ) -> Fitted:
     """(the column's kind with what its training rows say, notes for the reader).
 
-    categorical: the column's values are categories even if they are numbers. keep: never taken for an identifier.
-    standardise: numbers are scaled to mean 0 and deviation 1. missing: what of the training values stands where a
-    number is missing. A column without information (constant, empty, an
-    identifier) is left out. Raises `DataError` for values that are no single numbers or words.
+    training: the column's training rows. categorical: its values are categories even if they are numbers. keep: never
+    taken for an identifier. standardise: numbers are scaled to mean 0 and deviation 1. missing: what of the training
+    values stands where a number is missing. A column without information (constant, empty, an identifier) is left
+    out. Raises `DataError` for values that are no single numbers or words.
     """
-    training = column.iloc[np.flatnonzero(train)]
     reading = None if categorical else guess_reading(training, comma_likely=comma_likely)
     if reading is None:
         return _category(training, keep or categorical)
@@ -191,16 +191,18 @@ def _number(training: pd.Series, reading: ReadAs, *, keep: bool, standardise: bo
     values, _ = numbers_of(training, reading)
     check_range(values, training)
     missing = np.isnan(values)
+    gaps = bool(missing.any())
     if bool(missing.all()):
         return empty_numbers(name)
-    present = values[~missing]
+    present = values[~missing] if gaps else values
     constant = bool(np.ptp(present) == 0)
-    one_value = constant and not missing.any()
+    one_value = constant and not gaps
     unfit = unfit_numbers(name, reading, whole_of(present), keep=keep, one_value=one_value)
     if unfit is not None:
         return unfit
     fill = median_of(present) if filled == "median" else float(present.mean())
-    values[missing] = fill
+    if gaps:
+        values[missing] = fill
     return number(
         name,
         reading,
@@ -208,7 +210,7 @@ def _number(training: pd.Series, reading: ReadAs, *, keep: bool, standardise: bo
         filled=filled,
         mean=float(values.mean()),
         deviation=float(values.std()),
-        missing=bool(missing.any()),
+        missing=gaps,
         constant=constant,
         standardise=standardise,
         plain=reading == "number" and is_numeric(training),
@@ -259,10 +261,12 @@ def fit_schema(
     """
     columns: list[Column] = []
     notes: list[str] = []
+    rows = np.flatnonzero(train)
+    index = table.index.take(rows)  # of all columns; each would make its own
     for name in features:
+        column = column_of(table, name)
         fitted, column_notes = fit_column(
-            column_of(table, name),
-            train,
+            column if len(rows) == len(column) else pd.Series(column.array.take(rows), index, name=name),
             categorical=name in categorical,
             keep=name in keep,
             standardise=standardise,
