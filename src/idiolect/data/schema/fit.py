@@ -44,7 +44,7 @@ def identifying_numbers(name: str, values: Float[np.ndarray, "n"]) -> str:
 
 def whole_of(present: Float[np.ndarray, "n"]) -> Whole | None:
     """What there is to know of whole numbers; None if these are not all whole."""
-    for values in (present[:_FEW], present):  # the first ones nearly always tell
+    for values in (present[:_FEW], present):  # the first ones are nearly always enough
         if len(values) == 0 or np.isinf(values).any() or not bool((values == np.round(values)).all()):
             return None
     long = bool((np.abs(present) >= 1e8).all())
