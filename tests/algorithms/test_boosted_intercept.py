@@ -230,6 +230,28 @@ def test_messages_that_are_added_as_they_are_made_are_those_of_aggregate(monkeyp
         np.testing.assert_allclose(np.asarray(a, float), np.asarray(b, float), rtol=1e-4, atol=1e-4)
 
 
+def test_what_an_absent_client_would_have_sent_does_not_matter(small):
+    """Neither its histograms nor its own sums, by which clients are divided."""
+    _, simulation, _ = small
+    method, view = simulation.algorithm, run(simulation, ROUNDS).shared
+    clients = len(SIZES)
+    present = jnp.arange(clients) != 3
+    cohort = Cohort(jnp.arange(clients), jnp.asarray(SIZES, float), present, clients, jnp.asarray(740.0), clients)
+    # In every bin a client has one row, so that only the clients differ.
+    slope = np.array([5.0, -4.0, 3.0, 0.0, -3.0, 4.0, -5.0], np.float32)
+    rows = np.prod((4, 5, 65))
+    sums = np.zeros((clients, method.size_of(view.model)), np.float32)
+    sums[:, : 3 * rows] = np.stack([np.repeat(slope[:, None], rows, 1), *np.ones((2, clients, rows))], -1).reshape(
+        clients, -1
+    )
+    other = sums.copy()
+    other[3, : 3 * rows : 3] = 1000
+    one, two = (jax.jit(method.aggregate)(view, cohort, jnp.asarray(m)) for m in (sums, other))
+    assert int(one.table.split.feature[0, 0]) == 5  # the root divides the clients
+    for a, b in zip(jax.tree.leaves(one), jax.tree.leaves(two), strict=True):
+        np.testing.assert_array_equal(np.asarray(a), np.asarray(b))
+
+
 def test_a_client_much_smaller_than_the_largest_has_the_same_model(monkeypatch):
     """It computes with fewer rows of padding, see `by_size`; `own_rows` only makes two programs of it."""
     sizes = (400, 60, 50, 40, 45, 70, 30)

@@ -1,6 +1,7 @@
 """A site combines the models that it has of two methods, by its own rows."""
 
 import json
+import os
 from typing import Any
 
 import numpy as np
@@ -38,7 +39,11 @@ def trained(tmp_path_factory: pytest.TempPathFactory) -> Any:
 
 @pytest.mark.parametrize("kind", ["blend", "portfolio"])
 def test_the_weights_are_those_of_the_sites_validation_rows(trained: Any, kind: Any) -> None:
-    made = combine_here(trained, kind)
+    before = os.umask(0o022)
+    try:
+        made = combine_here(trained, kind)
+    finally:
+        os.umask(before)
     own = DATA.select(lambda index: index == 1)
     part = own.stored("validation")
     losses, files = [], []

@@ -114,6 +114,10 @@ def test_methods_whose_round_is_another_thing_have_their_own_number_of_rounds() 
 
 
 def test_large_tables_have_fewer_passes() -> None:
+    data = federation(split_of([(np.ones((n, 90), np.float32), np.ones(n, np.float32)) for n in (100, 99_900)]))
+    few = contestant(TREES, data, 0.5, 60)
+    assert (few.rounds, few.half) == (120, 48)
+    assert contestant(TREES, small(), 0.5, 60).half == 108
     assert [passes(400, cells) for cells in (1, 2_000_000, 4_000_000, 10**9)] == [400, 400, 200, 120]
 
 

@@ -52,7 +52,7 @@ def combine_here(site: Path, kind: Combination, study: str = "", cell: str = "",
     )
     sources = {run.title: (run.folder, run.model) for run in runs}
     target = site / MODELS / named / file_name(f"{runs[0].cell}__{kind}__seed{runs[0].seed}")
-    return combination(kind, sources, data, target, shared=False)
+    return combination(kind, sources, data, target)
 
 
 def _study(site: Path, study: str) -> str:

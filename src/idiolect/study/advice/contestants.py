@@ -152,8 +152,9 @@ def contestant(name: str, data: FederatedData, rate: float, rounds: int) -> Cont
     if name in _PASSES:
         most = passes(most, data.train.count * int(np.prod(data.feature_shape)))
     half = _HALF.get(name, HALF)
-    if fixed.get("leaves") == MORE_LEAVES:
-        half += half // 2  # a tree takes more passes
+    if name in _PASSES:
+        half += half // 2 if fixed["leaves"] == MORE_LEAVES else 0  # a tree takes more passes
+        half = min(half, 2 * most // 5)  # where a large table has few passes
     return Contestant(name, kind, model, settings, most, half, cls.settling)
 
 

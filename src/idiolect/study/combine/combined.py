@@ -122,9 +122,9 @@ class Combined:
         return np.log(np.maximum(total, np.finfo(np.float64).tiny)) if classes else total
 
 
-def write_combined(path: Path, content: Content, *, shared: bool = True) -> Combined:
+def write_combined(path: Path, content: Content) -> Combined:
     """Write a combination's file, whole or not at all. Raises `StoreError` if it cannot be written."""
-    write_text(path, json.dumps(content.model_dump(mode="json"), indent=1, ensure_ascii=False), shared=shared)
+    write_text(path, json.dumps(content.model_dump(mode="json"), indent=1, ensure_ascii=False), shared=True)
     return Combined(path, content)
 
 

@@ -62,14 +62,11 @@ def make_combined(store: Store, bench: Workbench, kind: Kind, cell: str = "", se
     return combination(kind, sources, data, store.models_folder(first).parents[1] / kind / f"seed{first.seed}")
 
 
-def combination(
-    kind: Kind, sources: Mapping[str, tuple[Path, str]], data: FederatedData, target: Path, *, shared: bool = True
-) -> Made:
+def combination(kind: Kind, sources: Mapping[str, tuple[Path, str]], data: FederatedData, target: Path) -> Made:
     """Weigh the models of some methods by these data's validation rows, and write the combination into a folder.
 
-    sources: of each method the folder of its models and the named model. shared: whether other users may read the
-    file, as far as their umask lets them. Raises `ConfigError` for data whose models cannot be combined,
-    `StoreError` if a client has no model or the file cannot be written.
+    sources: of each method the folder of its models and the named model. Raises `ConfigError` for data of
+    which models cannot be combined, `StoreError` if a client has no model or the file cannot be written.
     """
     _check(data)
     target = target / FILE
@@ -96,7 +93,7 @@ def combination(
         make_folder(target.parent)
     except OSError as error:
         raise StoreError(f"cannot write to '{target.parent}': {error.strerror or error}") from error
-    combined = write_combined(target, content, shared=shared)
+    combined = write_combined(target, content)
     return Made(combined, _table(combined, candidates, data))
 
 
