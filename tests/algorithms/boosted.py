@@ -10,6 +10,9 @@ from idiolect.algorithms.parts.boosting import Boosting
 from idiolect.client.objective import objective_of
 from idiolect.core import tree
 from idiolect.data.federated import FederatedData
+from idiolect.data.schema.columns import Category, Column, Number
+from idiolect.data.schema.label import Target
+from idiolect.data.schema.schema import Schema
 from idiolect.models import build as build_model
 from idiolect.runtime.evaluate import Evaluator
 from idiolect.runtime.simulate import Simulation
@@ -46,17 +49,41 @@ def parts_of(
     return parts
 
 
-def data_of(parts: Parts, task: str) -> FederatedData:
-    """A federation whose test rows are its training rows."""
+def with_words(parts: Parts, task: str, kinds: int, seed: int = 1) -> Parts:
+    """The rows with a column of so many categories, one feature each, before their features.
+
+    Each category has its effect; some rows are of none.
+    """
+    rng, widened = np.random.default_rng(seed), []
+    effect, share = rng.normal(size=kinds) * 2, rng.dirichlet(np.full(kinds, 3.0))
+    for x, y in parts:
+        code = np.where(rng.random(len(y)) < 0.05, -1, rng.choice(kinds, len(y), p=share))
+        more = np.where(code >= 0, effect[code], 0.0)
+        ones = (code[:, None] == np.arange(kinds)).astype(x.dtype)
+        labels = y + more if task == "regression" else (y + 0.5 * more + rng.logistic(size=len(y)) * 0.3 > 0.5)
+        widened.append((np.concatenate([ones, x], axis=1), labels.astype(y.dtype)))
+    return widened
+
+
+def schema_of(words: int, numbers: int) -> Schema:
+    """Of a table with a column of so many categories, and then so many columns of numbers."""
+    columns: list[Column] = [Category(name="c", categories=tuple(f"{k:03}" for k in range(words)))]
+    columns += [Number(name=f"x{k}", fill=0.0) for k in range(numbers)]
+    return Schema(client="client", label=Target(name="y"), columns=tuple(columns))
+
+
+def data_of(parts: Parts, task: str, words: int = 0) -> FederatedData:
+    """A federation whose test rows are its training rows. words: features of the first column, one of categories."""
+    schema = schema_of(words, parts[0][0].shape[1] - words) if words else None
     classes = {"regression": (), "two": ("a", "b"), "three": ("a", "b", "c")}[task]
     kind = "regression" if task == "regression" else "classification"
-    return federation(split_of(parts), task=kind, classes=classes)
+    return federation(split_of(parts), task=kind, classes=classes, schema=schema)
 
 
-def simulation_of(parts: Parts, task: str, method: Boosting, **options: Any) -> Simulation:
-    """The method on a federation; the model is not used."""
+def simulation_of(parts: Parts, task: str, method: Boosting, words: int = 0, **options: Any) -> Simulation:
+    """The method on a federation; the model is not used. words: see `data_of`."""
     x = np.concatenate([x for x, _ in parts])
-    data = data_of([(np.nan_to_num(x), y) for x, y in parts], task)
+    data = data_of([(np.nan_to_num(x), y) for x, y in parts], task, words)
     model = build_model(
         "linear" if task == "regression" else "mlr",
         data.feature_shape,
@@ -83,11 +110,19 @@ def outputs_of(forests: list[Any], parts: Parts) -> list[np.ndarray]:
     return [np.asarray(jax.jit(jax.vmap(forest))(x)) for forest, (x, _) in zip(forests, parts, strict=True)]
 
 
-def binned_rows(edges: Any, parts: Parts) -> np.ndarray:
-    """All rows' bins as numbers, NaN where a value is missing."""
+def binned_rows(edges: Any, parts: Parts, words: int = 0) -> np.ndarray:
+    """All rows' bins as numbers, NaN where a value is missing.
+
+    words: features of the first column, one of categories, whose number takes their place.
+    """
     x = np.concatenate([x for x, _ in parts])
     columns = [np.searchsorted(np.asarray(e), column) for e, column in zip(edges, x.T, strict=True)]
-    return np.where(np.isnan(x), np.nan, np.column_stack(columns))
+    bins = np.where(np.isnan(x), np.nan, np.column_stack(columns))
+    if not words:
+        return bins
+    ones = x[:, :words]
+    code = np.where(ones.any(axis=1), ones.argmax(axis=1), np.nan)
+    return np.concatenate([code[:, None], bins[:, words:]], axis=1)
 
 
 def rounds_for(simulation: Simulation, state: Any, trees: int) -> Any:
@@ -107,15 +142,17 @@ def lightgbm_scores(
     trees: int,
     clients: np.ndarray | None = None,
     among: np.ndarray | None = None,
+    words: bool = False,
     **settings: Any,
 ) -> np.ndarray:
     """LightGBM's scores of these rows after some trees, from given scores.
 
+    words: the first feature is a category.
     clients: each row's, as a category. among: the rows that the trees are grown on, all by default.
     """
-    categories: Any = "auto"
+    categories: Any = [0] if words else "auto"
     if clients is not None:
-        features, categories = np.column_stack([features, clients]), [features.shape[1]]
+        features, categories = np.column_stack([features, clients]), [*[0] * words, features.shape[1]]
     parameters = {
         "objective": objective,
         "verbosity": -1,

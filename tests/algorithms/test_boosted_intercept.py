@@ -29,6 +29,7 @@ from tests.algorithms.boosted import (
     parts_of,
     rounds_for,
     simulation_of,
+    with_words,
 )
 from tests.federations import run
 
@@ -82,6 +83,67 @@ def test_logistic_trees_with_divided_clients_are_lightgbms(x64):
     expected = lightgbm_scores(bins, y, start, objective="binary", trees=4, clients=owner, **settings)
     assert divisions(state) >= 3
     np.testing.assert_allclose(got, expected, atol=1e-5)
+
+
+@pytest.mark.parametrize("kinds", [6, 40])
+@pytest.mark.parametrize("divided", [False, True])
+def test_regression_trees_with_native_categories_are_lightgbms(x64, kinds, divided):
+    """A column of categories is divided by sets; rows of no category go right; clients may be divided as well."""
+    parts = with_words(parts_of("regression", missing=0.1, spread=2.0 if divided else 0.5), "regression", kinds)
+    method = BoostedIntercept(
+        trees=4, renew=0, linear=False, intercept_penalty=1e5, client_rows=30, client_splits=divided
+    )
+    simulation = simulation_of(parts, "regression", method, kinds)
+    state = rounds_for(simulation, simulation.init(0), 4)
+    forests = forests_of(simulation, state)
+    got = np.concatenate(outputs_of(forests, parts))
+    bins = binned_rows(state.shared.model.edges, parts, kinds)
+    start = np.array([float(f.intercept[0] + f.linear[0, 0]) for f in forests])[OWNER]
+    y = np.concatenate([y for _, y in parts])
+    settings = {"num_leaves": 15, "learning_rate": 0.1, "min_data_in_leaf": 20, "min_data_per_group": 30}
+    clients = OWNER if divided else None
+    expected = lightgbm_scores(
+        bins, y, start, objective="regression", trees=4, clients=clients, words=True, **settings
+    )
+    grown = state.shared.model.grown
+    used = np.asarray(grown.node) >= 0
+    by_sets = used & (np.asarray(grown.members) != 0).any(axis=-1)
+    assert by_sets.sum() >= 4
+    assert (np.asarray(grown.feature)[by_sets] == 0).all()
+    assert not (used & (np.asarray(grown.feature) > 0) & (np.asarray(grown.feature) < kinds)).any()
+    assert ((used & (np.asarray(grown.feature) == kinds + 5)).sum() > 0) == divided
+    np.testing.assert_allclose(got, expected, atol=1e-5)
+
+
+@pytest.mark.parametrize("task", ["two", "three"])
+def test_a_new_client_and_a_client_that_was_away_divide_categories_alike(task):
+    """Its trees on the rows of a known client are that client's, in single precision too."""
+    parts = with_words(parts_of(task, dtype=np.float32, spread=1.5), "two", 7)
+    method = BoostedIntercept(trees=2, leaves=6, client_rows=20, linear=False)
+    simulation = simulation_of(parts, task, method, 7)
+    state = rounds_for(simulation, simulation.init(0), 2)
+    forests = forests_of(simulation, state)
+    assert (np.asarray(forests[0].splits.members) != 0).any()
+    expected = outputs_of(forests, parts)
+    private = jax.tree.map(jnp.zeros_like, state.private)  # as if it had never taken part
+    again = outputs_of(forests_of(simulation, replace(state, private=private)), parts)
+    new = personalize(simulation, state, simulation_of(parts[:2], task, simulation.algorithm, 7).data)
+    made = new.evaluator.client_models(new.state, ("personal",))["personal"]
+    for i, (x, _) in enumerate(parts):
+        np.testing.assert_allclose(again[i], expected[i], atol=1e-4)
+        if i < 2:
+            np.testing.assert_allclose(jax.vmap(tree.gather(made, i).forest)(x), expected[i], atol=1e-4)
+
+
+def test_few_categories_and_more_than_bins_have_a_split_each(x64):
+    """Up to four a split takes one from the rest anyway; those without a bin each cannot be divided by sets."""
+    for kinds, bins in ((4, 64), (9, 8)):
+        parts = with_words(parts_of("two"), "two", kinds)
+        method = BoostedIntercept(trees=1, bins=bins, linear=False)
+        simulation = simulation_of(parts, "two", method, kinds)
+        model = rounds_for(simulation, simulation.init(0), 1).shared.model
+        assert model.categories == ()
+        assert model.grown.members is None
 
 
 def logistic(y, scores):

@@ -8,7 +8,15 @@ from scipy.optimize import brentq
 from idiolect.algorithms.local_trees import LocalTrees
 from idiolect.core.errors import ConfigError
 from idiolect.runtime.newcomers import personalize
-from tests.algorithms.boosted import binned_rows, forests_of, lightgbm_scores, outputs_of, parts_of, simulation_of
+from tests.algorithms.boosted import (
+    binned_rows,
+    forests_of,
+    lightgbm_scores,
+    outputs_of,
+    parts_of,
+    simulation_of,
+    with_words,
+)
 from tests.federations import run
 
 SIZES = (120, 30, 200)
@@ -41,6 +49,21 @@ def test_a_client_s_trees_are_lightgbms_on_its_rows(x64, task):
             np.testing.assert_allclose(got, expected, atol=1e-5)
         else:
             assert np.ptp(got) > 0.1
+
+
+def test_a_client_s_trees_with_native_categories_are_lightgbms_on_its_rows(x64):
+    """Five categories; the smallest group of them that goes one way has 20 rows."""
+    parts = with_words(parts_of("regression", SIZES, missing=0.1), "regression", 5)
+    simulation = simulation_of(parts, "regression", LocalTrees(trees=4, leaves=7), 5)
+    state = run(simulation, 4)
+    forests = forests_of(simulation, state)
+    settings = {"num_leaves": 7, "learning_rate": 0.1, "min_data_in_leaf": 20, "min_data_per_group": 20}
+    for i in (0, 2):
+        y, bins = parts[i][1], binned_rows(state.private.model.edges[i], parts[i : i + 1], 5)
+        start = np.full(len(y), float(forests[i].intercept[0]))
+        expected = lightgbm_scores(bins, y, start, objective="regression", trees=4, words=True, **settings)
+        assert (np.asarray(forests[i].splits.members) != 0).any()
+        np.testing.assert_allclose(outputs_of(forests, parts)[i], expected, atol=1e-5)
 
 
 def test_rounds_after_the_last_tree_change_nothing_and_clients_do_not_matter_to_each_other():

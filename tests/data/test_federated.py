@@ -13,6 +13,9 @@ from idiolect.algorithms.registry import build
 from idiolect.core.errors import ConfigError, DataError
 from idiolect.data.audit import audit_lines
 from idiolect.data.federated import SPLITS, FederatedData, GeneratedSplit, Maker, Split
+from idiolect.data.schema.columns import Category
+from idiolect.data.schema.label import Target
+from idiolect.data.schema.schema import Schema
 from idiolect.graphs.registry import graph_for
 
 
@@ -192,6 +195,9 @@ def test_what_is_derived_from_the_fields() -> None:
         DATA.split("tests")
 
 
+SCHEMA = Schema(client="c", label=Target(name="y"), columns=(Category(name="k", categories=("a", "b")),))
+
+
 def test_the_fingerprint_tells_every_number_and_name_and_nothing_else() -> None:
     assert small_federation().fingerprint == DATA.fingerprint
     assert small_federation(name="other", notes=(), provenance={}).fingerprint == DATA.fingerprint
@@ -206,6 +212,7 @@ def test_the_fingerprint_tells_every_number_and_name_and_nothing_else() -> None:
         small_federation(classes=("x", "y", "w")),
         small_federation(train=replace(DATA.train, y=DATA.train.y.astype("i8"))),
         small_federation(task="regression"),
+        small_federation(schema=SCHEMA),
     ]
     assert len({DATA.fingerprint, *(other.fingerprint for other in others)}) == len(others) + 1
 

@@ -46,6 +46,7 @@ from idiolect.client.predictor import Models, Shared
 from idiolect.core.errors import require, unknown
 from idiolect.core.settings import LARGEST, MOST
 from idiolect.data.federated import FederatedData, TaskKind
+from idiolect.data.schema.columns import Categories
 from idiolect.graphs import Graph, graph_for
 
 
@@ -74,7 +75,7 @@ class Start(eqx.Module):
 
     params: the initial model. sizes: (N,) training samples of each client. Inside a compiled program both may be
     traced; where the method is only checked, params are shapes. All else is known at any time:
-    clients: N. capacity: training samples of the largest client. task, num_outputs, feature_shape: see
+    clients: N. capacity: training samples of the largest client. task, num_outputs, feature_shape, categories: see
     `FederatedData`.
     """
 
@@ -86,6 +87,7 @@ class Start(eqx.Module):
     num_outputs: int = eqx.field(static=True)
     feature_shape: tuple[int, ...] = eqx.field(static=True)
     graphs: Graphs = eqx.field(static=True, repr=False)
+    categories: Categories = eqx.field(static=True, default=())
 
     def graph(self, graph: Graph | str) -> Graph:
         """The graph of these clients that has this name, or the user's own, checked; see `graphs.graph_for`.
@@ -108,6 +110,7 @@ def start_of(data: FederatedData, params: PyTree) -> Start:
         num_outputs=data.num_outputs,
         feature_shape=data.feature_shape,
         graphs=Graphs(data),
+        categories=data.categories,
     )
 
 

@@ -75,16 +75,18 @@ class BoostedIntercept(Boosting):
     counts, and the method fits sums that hide each client.
 
     A missing value (NaN) goes to the side with the larger gain, or to the side with more rows if the node had none
-    missing. Columns of categories arrive as 0 and 1 and are features like others. Early stopping: choose the rounds
-    on validation rows; every round's model is that of the finished trees. In a cohort smaller than N a pass has
-    the sums of its cohort only. The run's module is not used.
+    missing. A table's column with more than four categories, and at most `bins`, is divided as clients are, by the
+    same settings; the server chooses the set of categories that go left, and rows of others go right. Columns with
+    fewer or more categories are features 0 and 1. Early stopping: choose the rounds on validation rows; every round's
+    model is that of the finished trees. In a cohort smaller than N a pass has the sums of its cohort only. The run's
+    module is not used.
 
-    Private trees (`own_trees` > 0) lie on top of the shared ones, with the same rules and `rate`. A client with at
-    least `own_rows` rows decides by itself: a quarter of its rows at a time is held out, and own trees of at most
-    `own_leaves` leaves are grown on the others. It keeps own trees if the loss of rows that were held out falls by
-    more than a standard error, mean(g) > std(g) / sqrt(n), and then grows them on all rows. They are grown when a
-    model is asked for, never in a round, and nothing more is sent. The shared trees have seen the rows that are held
-    out, so that a client is slow to keep own trees.
+    Private trees (`own_trees` > 0) lie on top of the shared ones, with the rules of `local-trees` and `rate`. A
+    client with at least `own_rows` rows decides by itself: a quarter of its rows at a time is held out, and own trees
+    of at most `own_leaves` leaves are grown on the others. It keeps own trees if the loss of rows that were held out
+    falls by more than a standard error, mean(g) > std(g) / sqrt(n), and then grows them on all rows. They are grown
+    when a model is asked for, never in a round, and nothing more is sent. The shared trees have seen the rows that
+    are held out, so that a client is slow to keep own trees.
 
     linear: fit the linear part; if it has more than 256 coefficients, only the constant is fitted. linear_l2: nu, in
     rows; far above the number of rows it leaves no linear part, so that one program serves for both. renew: 0 keeps
@@ -152,7 +154,7 @@ class BoostedIntercept(Boosting):
         wide = self.linear and scores * (1 + features) <= _WIDEST
         model = self.first_model(start, 1 + features if wide else 1)
         cells = no_cells(features, self.bins)
-        return Booster(jnp.zeros((), jnp.int32), cells, self.seedlings(scores), model)
+        return Booster(jnp.zeros((), jnp.int32), cells, self.seedlings(model), model)
 
     def init_private(self, start: Start, key: PRNGKeyArray) -> Rows:
         """The intercept 0; the bins are made after the setup."""
@@ -243,9 +245,8 @@ class BoostedIntercept(Boosting):
             penalty = share * self.linear_l2 * jnp.ones_like(w).at[:, 0].set(0).reshape(-1)
             gradient = gradient + penalty * w.reshape(-1)
             step = share * newton_step(gradient, curvature.reshape(w.size, w.size) + jnp.diag(penalty))
-            model = Model(
-                edges_of(cells, shared.round), w - step.reshape(w.shape), shared.model.grown, shared.model.done
-            )
+            news = edges_of(cells, shared.round), w - step.reshape(w.shape)
+            model = eqx.tree_at(lambda m: (m.edges, m.linear), shared.model, news)
             return Booster(shared.round + 1, cells, shared.table, model)
 
         def grow(shared: Booster) -> Booster:
@@ -254,16 +255,14 @@ class BoostedIntercept(Boosting):
             own = jnp.where(cohort.present[:, None, None, None], each, 0)
 
             def of_node(histogram: Array, own: Array) -> Split:
-                return best_split(histogram, own if self.client_splits else None, rules)
+                return best_split(histogram, own if self.client_splits else None, rules, shared.model.categories)
 
             splits = jax.vmap(jax.vmap(of_node))(histogram, jnp.moveaxis(own, 0, 2))
             table = jax.vmap(lambda t, at, s: grown(t, at, s, rules))(table, self.asked(table), splits)
             model = shared.model
             return jax.lax.cond(
                 jnp.all(table.done) & (model.done < self.trees),
-                lambda: Booster(
-                    shared.round + 1, shared.cells, self.seedlings(len(model.linear)), self.finished(model, table)
-                ),
+                lambda: Booster(shared.round + 1, shared.cells, self.seedlings(model), self.finished(model, table)),
                 lambda: Booster(shared.round + 1, shared.cells, table, model),
             )
 
@@ -278,7 +277,7 @@ class BoostedIntercept(Boosting):
             return {"personal": personal}
         limits = Limits(self.own_trees, self.own_leaves, self.own_rows)
         batch, loss = self.batch_of(rows, client), self.loss_of(client)
-        own = private_trees(view.model, rows, batch, loss, self.rules, self.rate, limits, self.bins)
+        own = private_trees(view.model, rows, batch, loss, super().rules, self.rate, limits, self.bins)
         return {"personal": Personal(joined(personal.forest, *own))}
 
 

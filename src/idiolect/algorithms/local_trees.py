@@ -63,7 +63,7 @@ class LocalTrees(Boosting):
 
         sums = sums_of(self.loss_of(client), own.rows.scores + own.rows.intercept, self.batch_of(own.rows, client))
         more = own.model.done < self.trees
-        table = grown_alone(own.rows.bins, sums, self.rules, self.leaves, self.bins, more)
+        table = grown_alone(own.rows.bins, sums, self.rules, self.leaves, self.bins, more, own.model.categories)
         model = self.finished(own.model, table)
         return None, Own(self.advanced(model, own.rows, client), model)
 

@@ -16,6 +16,7 @@ from jaxtyping import Array, Int, Shaped
 
 from idiolect.core.errors import DataError, require, unknown
 from idiolect.data.modalities import Modalities
+from idiolect.data.schema.columns import Categories
 from idiolect.data.schema.label import Target
 from idiolect.data.schema.schema import Schema
 
@@ -298,12 +299,19 @@ class FederatedData:
         """Shape of one sample's features."""
         return self.train.feature_shape
 
+    @property
+    def categories(self) -> Categories:
+        """(first feature, features) of each column of categories of a table; none of other data."""
+        return () if self.schema is None else self.schema.categories
+
     @cached_property
     def fingerprint(self) -> str:
         """sha256 over every array and client name: equal exactly when the data are equal, bit for bit."""
         digest = hashlib.sha256("\0".join((*self.clients, *self.classes, self.task)).encode())
         for name in SPLITS:
             self.split(name).digest(digest)
+        if self.categories:
+            digest.update(repr(self.categories).encode())
         if self.label_scale != 1:
             digest.update(repr(self.label_scale).encode())
         if self.held_out is not None:

@@ -5,7 +5,16 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from idiolect.algorithms.parts.bins import ROUNDS, binned, counts_of, edges_of, no_cells, refined, width_of
+from idiolect.algorithms.parts.bins import (
+    ROUNDS,
+    binned,
+    counts_of,
+    edges_of,
+    no_cells,
+    refined,
+    width_of,
+    with_categories,
+)
 
 MOST = np.finfo(np.float32).max
 
@@ -70,3 +79,12 @@ def test_infinity_and_its_neighbours_are_numbers():
     edges, _ = edges_from([x], 4)
     assert np.isfinite(edges).all()
     assert (np.diff(edges[0]) >= 0).all()
+
+
+def test_a_column_of_categories_has_its_bins_in_its_first_feature():
+    """Rows of no category have the bin of missing values; other features keep their bins."""
+    x = jnp.asarray([[5.0, 0, 0, 1, 7], [6.0, 1, 0, 0, 8], [7.0, 0, 0, 0, 9]])
+    bins = jnp.asarray(np.full((5, 3), 3), jnp.uint8)
+    got = with_categories(bins, x, ((1, 3),), 64)
+    np.testing.assert_array_equal(got, [[3, 3, 3], [2, 0, 64], [0, 0, 0], [0, 0, 0], [3, 3, 3]])
+    assert got.dtype == jnp.uint8

@@ -167,7 +167,7 @@ def test_three_classes_have_a_private_tree_each_and_may_have_more_leaves_than_th
 
 def tree_sum(forest, x):
     """The outputs of the trees behind the first two, walked split by split in numpy."""
-    node, feature, cut, _ = (np.asarray(a) for a in forest.splits)
+    node, feature, cut = (np.asarray(a) for a in forest.splits[:3])
     value = np.asarray(forest.value)
     total = np.zeros((len(x), value.shape[1]))
     for t in range(2, int(forest.done)):
@@ -179,6 +179,28 @@ def tree_sum(forest, x):
                 place = np.where(here, np.where(left, 2 * s + 1, 2 * s + 2), place)
             total[:, k] += value[t, k][place]
     return total
+
+
+def test_private_trees_divide_categories_as_lightgbm_does(x64):
+    """A category and a number matter together to the first client only; its trees lie behind the shared ones."""
+    rng, parts = np.random.default_rng(0), []
+    for i, n in enumerate((400, 300, 350)):
+        code, x = rng.integers(0, 6, n), rng.normal(size=(n, 2))
+        y = x[:, 0] + (2.0 * np.where(code % 2, 1, -1) if i == 0 else 0.0) + 0.5 * rng.normal(size=n)
+        parts.append((np.concatenate([np.eye(6)[code], x], axis=1), y))
+    settings = {"trees": 1, "leaves": 3, "linear": False, "client_splits": False, "renew": 0}
+    method = BoostedIntercept(**settings, own_trees=4, own_leaves=4, rate=0.2)
+    simulation = simulation_of(parts, "regression", method, 6)
+    state = rounds_for(simulation, simulation.init(0), 1)
+    plain = simulation_of(parts, "regression", without(simulation), 6)
+    start = outputs_of(forests_of(plain, state), parts)[0]
+    forest, got = forests_of(simulation, state)[0], outputs_of(forests_of(simulation, state), parts)[0]
+    assert (np.asarray(forest.splits.members)[1 : int(forest.done)] != 0).any()
+    bins = binned_rows(state.shared.model.edges, parts[:1], 6)
+    rules = {"num_leaves": 4, "learning_rate": 0.2, "min_data_in_leaf": 20, "min_data_per_group": 20}
+    expected = lightgbm_scores(bins, parts[0][1], start, objective="regression", trees=4, words=True, **rules)
+    assert np.abs(expected - start).max() > 0.5
+    np.testing.assert_allclose(got, expected, atol=1e-5)
 
 
 def test_a_client_with_too_few_rows_grows_nothing(small):

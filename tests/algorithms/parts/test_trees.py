@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 from idiolect.algorithms.parts.trees import Rules, asked, best_split, client_split, grown, seedling
+from idiolect.models.forest import is_member
 
 
 def rules_of(**changes):
@@ -96,6 +97,38 @@ def test_more_clients_are_divided_in_the_order_of_their_ratios(seed):
     side = (ratio > split.low) & (ratio <= split.high) & (clients[:, 2] >= split.least)
     np.testing.assert_allclose(split.gain, best[0], rtol=1e-4)
     np.testing.assert_array_equal(side, best[1])
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_a_set_of_categories_is_the_best_of_those_that_the_rules_allow(seed):
+    """The first feature has 9 categories and a bin for rows without one; other features compete by their gains."""
+    rng = np.random.default_rng(seed)
+    n, rules = 200, rules_of(client_rows=1)
+    sums = np.column_stack([rng.normal(size=n), rng.uniform(0.2, 1, n), np.ones(n)])
+    code, other = rng.integers(0, 10, n), rng.integers(0, 9, n)
+    sums[:, 0] += rng.normal(size=10)[code]
+    histogram = np.zeros((2, 10, 3))
+    np.add.at(histogram[0], code, sums)  # the tenth is the bin of missing values
+    np.add.at(histogram[1], other, sums)
+    split = jax.jit(lambda h: best_split(h, None, rules, ((0, 9),)))(jnp.asarray(histogram, jnp.float32))
+    total, groups = sums.sum(axis=0), histogram[0, :9]
+    usable = np.flatnonzero(groups[:, 2] >= 2)
+    order = usable[np.argsort((groups[:, 0] / (groups[:, 1] + 2))[usable])]
+    best = (-1.0, np.zeros(0))
+    for i in range(1, (len(usable) + 1) // 2 + 1):
+        for left in (order[:i], order[len(order) - i :]):
+            side = groups[left].sum(axis=0)
+            if side[2] >= 3 and total[2] - side[2] >= 3 and (found := gain(side, total, l2=1.5)) > best[0]:
+                best = found, np.isin(np.arange(10), left)
+    assert int(split.feature) == 0
+    np.testing.assert_allclose(split.gain, best[0], rtol=1e-4)
+    np.testing.assert_array_equal(is_member(split.members, jnp.arange(10)), best[1])
+    np.testing.assert_allclose(split.left, groups[best[1][:9]].sum(axis=0), rtol=1e-4, atol=1e-5)
+    # Where numbers say more, the set is empty.
+    histogram[1] = np.asarray([[900.0, 50, 100], *np.zeros((7, 3)), [-900.0, 50, 100], [0, 0, 0]])
+    split = best_split(jnp.asarray(histogram, jnp.float32), None, rules, ((0, 9),))
+    assert int(split.feature) == 1
+    assert not np.asarray(split.members).any()
 
 
 def grow(x, sums, leaves, most):

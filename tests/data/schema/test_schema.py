@@ -56,6 +56,16 @@ def test_the_schema_gives_the_features_of_every_split(data):
         np.testing.assert_array_equal(data.schema.encode_labels(table.iloc[rows]), data.split(name).y)
 
 
+def test_columns_of_categories_are_known_by_their_features(data):
+    """sex, grade and smokes; the others are numbers or left out."""
+    names = data.schema.features
+    found = {names[first].split("=")[0]: names[first : first + count] for first, count in data.categories}
+    assert found["sex"] == ("sex=f", "sex=m")
+    assert found["grade"] == ("grade=1", "grade=2", "grade=3")
+    assert all("=" in name for part in found.values() for name in part)
+    assert sum(count for _, count in data.categories) == sum("=" in name for name in names)
+
+
 def test_what_each_column_means(data):
     said = dict(describe(data.schema.columns))
     assert "identifier" in said["id"]

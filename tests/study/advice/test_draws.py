@@ -6,7 +6,9 @@ import pytest
 from idiolect.core.errors import ConfigError, DataError
 from idiolect.data import Modalities, from_arrays, from_table
 from idiolect.data.federated import SPLITS, FederatedData, Split
+from idiolect.data.schema.columns import Category, Column, LeftOut, Number
 from idiolect.data.schema.label import Target
+from idiolect.data.schema.schema import Schema
 from idiolect.study.advice.draws import LARGE, SMALL, Draws, again, divisions_of
 from tests.federations import federation, split_of
 
@@ -158,7 +160,49 @@ def test_features_of_equal_shape_are_as_they_were(shape) -> None:
     assert Draws(lambda draw: divided(shape=shape), 2).first.train.x.tolist() == np.ones((4, *shape)).tolist()
 
 
-def test_missing_features_are_zeros_at_the_end() -> None:
+def words(*categories: str) -> Category:
+    return Category(name="c", categories=categories)
+
+
+def of_columns(*columns: Column) -> FederatedData:
+    """A division whose features are 1 to the number of features of these columns."""
+    schema = Schema(client="client", label=Target(name="y"), columns=columns)
+    data = divided(shape=(len(schema.features),), schema=schema)
+    numbered = {name: replace(data.stored(name), x=np.cumsum(data.stored(name).x, axis=1)) for name in SPLITS}
+    return replace(data, **numbered)
+
+
+def test_features_of_a_schema_keep_their_places_where_a_division_lacks_some() -> None:
+    """The union is z, z missing, the categories a, b, c, and v; a column that is nowhere used has no place."""
+    made_of = [
+        of_columns(
+            Number(name="z", fill=0.0),
+            words("a", "c"),
+            LeftOut(name="e", why="it is empty"),
+            Number(name="v", fill=0.0),
+        ),
+        of_columns(
+            Number(name="z", fill=0.0, marks_missing=True),
+            words("b", "c"),
+            LeftOut(name="e", why="it is empty"),
+            LeftOut(name="v", why="it is constant"),
+        ),
+    ]
+    draws = Draws(made_of.__getitem__, 2)
+    assert draws.data[0].test.x.tolist() == [[1, 0, 2, 0, 3, 4]] * 2
+    assert draws.data[1].train.x.tolist() == [[1, 2, 0, 3, 4, 0]] * 4
+    assert [data.categories for data in draws.data] == [((2, 3),)] * 2
+    assert draws.first.schema is not None
+    assert draws.first.schema.features == ("z", "z missing", "c=a", "c=b", "c=c", "v")
+
+
+def test_a_column_that_is_of_numbers_in_one_division_only_is_refused() -> None:
+    made_of = [of_columns(words("1", "2")), of_columns(Number(name="c", fill=0.0))]
+    with pytest.raises(DataError, match="column 'c' holds only numbers in some divisions and other words in some"):
+        Draws(made_of.__getitem__, 2)
+
+
+def test_missing_features_without_a_schema_are_zeros_at_the_end() -> None:
     draws = Draws([divided(), divided(shape=(3,))].__getitem__, 2)
     assert draws.data[0].train.x.tolist() == [[1, 0, 0]] * 4
     assert draws.data[1].test.x.tolist() == [[1, 1, 1]] * 2

@@ -12,6 +12,8 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Bool, Float, Int, UInt32
 
+from idiolect.data.schema.columns import Categories
+
 ROUNDS = 7
 """Rounds until the cells are as narrow as they become."""
 TILE = 256
@@ -149,3 +151,15 @@ def binned(edges: Float[Array, "features edges"], x: Float[Array, "n features"])
     missing = edges.shape[1] + 1
     place = jax.vmap(lambda e, column: jnp.searchsorted(e, column, side="left"))(edges, x.T)
     return jnp.where(jnp.isnan(x.T), missing, place).astype(jnp.uint8)
+
+
+def with_categories(bins: Array, x: Float[Array, "n features"], categories: Categories, missing: int) -> Array:
+    """The bins (features, n) of rows, where the first feature of each of these columns has its category as its bin.
+
+    Its other features have one bin, so that no tree splits by them. missing: the bin of rows without a category.
+    """
+    for first, count in categories:
+        has = x[:, first : first + count] > 0.5
+        code = jnp.where(jnp.any(has, axis=1), jnp.argmax(has, axis=1), missing).astype(bins.dtype)
+        bins = bins.at[first : first + count].set(0).at[first].set(code)
+    return bins

@@ -7,11 +7,11 @@ from typing import ClassVar, NamedTuple, TypeVar
 import equinox as eqx
 import jax
 import jax.numpy as jnp
-from jaxtyping import Array, Bool, Float, Int, PyTree
+from jaxtyping import Array, Bool, Float, Int, PyTree, UInt32
 
 from idiolect.algorithms.base import Algorithm, Start, check
-from idiolect.algorithms.parts.bins import TILE, binned, edges_of, no_cells, width_of
-from idiolect.algorithms.parts.trees import Rules, Split, Table, ratio_of, seedlings
+from idiolect.algorithms.parts.bins import TILE, binned, edges_of, no_cells, width_of, with_categories
+from idiolect.algorithms.parts.trees import SINGLE, Rules, Split, Table, no_members, ratio_of, seedlings, words_for
 from idiolect.client.client import Client
 from idiolect.client.objective import Batch, own_outputs
 from idiolect.client.predictor import Module, Predictor
@@ -19,12 +19,21 @@ from idiolect.core import tree
 from idiolect.core.errors import require
 from idiolect.core.linalg import solve
 from idiolect.core.tree import Scalar
-from idiolect.models.forest import Forest, Splits, linear_scores, outputs_of, scores_of
+from idiolect.data.schema.columns import Categories
+from idiolect.models.forest import (
+    Forest,
+    Splits,
+    is_member,
+    linear_scores,
+    outputs_of,
+    scores_of,
+)
 
 Result = TypeVar("Result", bound=PyTree)
 Loss = Callable[[Array, Array], Float[Array, ""]]
 LARGER = 4
 """See `by_size`."""
+_SMOOTHING, _SET_L2, _MOST = 10.0, 10.0, 32  # of divisions of categories, as in LightGBM
 _NEWTON = 20  # most steps of an intercept's solver; it needs two to five
 _SHARES = (1.0, 0.5, 0.25, 0.0625)  # of a Newton step, the best is taken
 
@@ -39,6 +48,7 @@ class Grown(NamedTuple):
     low: Float[Array, "*trees splits"]
     high: Float[Array, "*trees splits"]
     least: Float[Array, "*trees splits"]
+    members: UInt32[Array, "*trees splits words"] | None
     cut: Float[Array, "*trees splits"]
     value: Float[Array, "*trees nodes"]
 
@@ -58,12 +68,16 @@ class Rows(eqx.Module):
 
 
 class Model(eqx.Module):
-    """What a client needs to score rows: edges of the bins, the linear part, and `done` trees of `grown`."""
+    """What a client needs to score rows: edges of the bins, the linear part, and `done` trees of `grown`.
+
+    categories: the columns that trees divide by sets.
+    """
 
     edges: Float[Array, "features edges"]
     linear: Float[Array, "scores inputs"]
     grown: Grown
     done: Int[Array, ""]
+    categories: Categories = eqx.field(static=True, default=())
 
 
 class Personal(Predictor):
@@ -129,6 +143,9 @@ def routed(
         here = place == splits.node[k]
         column = bins[jnp.minimum(splits.feature[k], features - 1)]
         left = jnp.where(column == missing, splits.missing[k], column.astype(jnp.int32) <= splits.bin[k])
+        if splits.members is not None:
+            members = splits.members[k]
+            left = jnp.where(jnp.any(members != 0), is_member(members, column.astype(jnp.int32)), left)
         division = splits.feature[k] == features
         own = jax.lax.cond(
             division,
@@ -240,6 +257,11 @@ class Boosting(Algorithm):
     side of a split needs. min_gain: the gain that a split must exceed. leaf_l2: lambda, which is added to the sum of
     curvatures. bins: most bins of a feature, up to 255; a missing value has a bin of its own.
     intercept_penalty: mu, the penalty of an own intercept, in rows.
+
+    A table's column with more than four categories, and at most `bins`, is divided by sets: categories with at least
+    10 rows in the node are ordered by G / (H + 10), and the first or the last of them go left, at most half of them
+    and at most 32, with 10 added to lambda and at least `min_rows` rows on the right and between two divisions that
+    are tried. Rows of other categories go right. Other columns of categories are features 0 and 1.
     """
 
     by_curvature: ClassVar[bool] = False
@@ -270,12 +292,20 @@ class Boosting(Algorithm):
 
     @property
     def rules(self) -> Rules:
-        """When a node may be split."""
-        return Rules(self.leaf_l2, self.min_curvature, self.min_gain, 0.0, 0.0, self.min_rows, 0, 0)
+        """When a node may be split, and how categories are divided in a client's own trees."""
+        limits = self.leaf_l2, self.min_curvature, self.min_gain
+        return Rules(*limits, _SMOOTHING, _SET_L2, self.min_rows, self.min_rows, _MOST)
 
     def kinds(self, start: Start) -> tuple[int, int]:
         """(number of scores, the outputs of a `Forest`)."""
         return scores_of(start.task, start.num_outputs)
+
+    def categories_of(self, start: Start) -> Categories:
+        """The columns of categories that trees divide by sets: more than four categories, and a bin for each.
+
+        With up to four a split takes one from the rest, as a split by the feature of that category does.
+        """
+        return tuple((first, count) for first, count in start.categories if SINGLE < count <= self.bins)
 
     def first_model(self, start: Start, inputs: int) -> Model:
         """No trees, and a linear part of zeros."""
@@ -285,9 +315,11 @@ class Boosting(Algorithm):
         whole = jnp.zeros((*shape, count), jnp.int32)
         real, no = jnp.zeros((*shape, count), dtype), jnp.zeros((*shape, count), bool)
         value = jnp.zeros((*shape, 2 * self.leaves - 1), dtype)
-        grown = Grown(whole - 1, whole, whole, no, real, real, real, real, value)
+        categories = self.categories_of(start)
+        members = no_members((*shape, count), words_for(categories, self.bins))
+        grown = Grown(whole - 1, whole, whole, no, real, real, real, members, real, value)
         edges = edges_of(no_cells(features, self.bins))
-        return Model(edges, jnp.zeros((scores, inputs), dtype), grown, jnp.zeros((), jnp.int32))
+        return Model(edges, jnp.zeros((scores, inputs), dtype), grown, jnp.zeros((), jnp.int32), categories)
 
     def first_rows(self, start: Start) -> Rows:
         """The private state before anything is known of the bins."""
@@ -301,9 +333,9 @@ class Boosting(Algorithm):
             jnp.asarray(False),
         )
 
-    def seedlings(self, scores: int) -> Table:
+    def seedlings(self, model: Model) -> Table:
         """One tree without splits per score."""
-        return seedlings(scores, self.leaves)
+        return seedlings(len(model.linear), self.leaves, words_for(model.categories, self.bins))
 
     def batch_of(self, rows: Rows, client: Client) -> Batch:
         """All rows of the client, padded to those of its private state."""
@@ -333,7 +365,8 @@ class Boosting(Algorithm):
             x = rows_of(self.batch_of(rows, client))  # inside the loop: gathered once, not in every round
             scores = linear_scores(model.linear, x)
             b = own_intercept(loss, scores, batch, mu, rows.intercept, jnp.asarray(True))
-            return Rows(binned(model.edges, x), scores, b, rows.sides, rows.done, jnp.asarray(True))
+            bins = with_categories(binned(model.edges, x), x, model.categories, missing)
+            return Rows(bins, scores, b, rows.sides, rows.done, jnp.asarray(True))
 
         def next_tree(rows: Rows) -> Rows:
             grown, done = tree.gather(model.grown, rows.done), rows.done + 1
@@ -369,7 +402,7 @@ class Boosting(Algorithm):
         grown = completed(table, model.edges, self.rate)
         put = lambda old, new: old.at[model.done].set(new.astype(old.dtype), mode="drop")  # noqa: E731
         done = jnp.minimum(model.done + 1, self.trees)
-        return Model(model.edges, model.linear, jax.tree.map(put, model.grown, grown), done)
+        return eqx.tree_at(lambda m: (m.grown, m.done), model, (jax.tree.map(put, model.grown, grown), done))
 
     def outputs_for(self, client: Client, scores: int) -> int:
         """The `outputs` of a `Forest` with so many scores."""
@@ -378,8 +411,10 @@ class Boosting(Algorithm):
     def forest(self, model: Model, rows: Rows, client: Client) -> Personal:
         """The client's model: the finished trees with its own intercept and sides."""
         grown, outputs = model.grown, self.outputs_for(client, len(model.linear))
-        splits = Splits(grown.node, grown.feature, grown.cut, grown.missing)
-        return Personal(Forest(splits, grown.value, rows.sides, model.linear, rows.intercept, model.done, outputs))
+        splits = Splits(grown.node, grown.feature, grown.cut, grown.missing, grown.members)
+        categories = jnp.asarray(model.categories, jnp.int32) if model.categories else None
+        parts = splits, grown.value, rows.sides, model.linear, rows.intercept, model.done, categories
+        return Personal(Forest(*parts, outputs))
 
 
 def by_size(function: Callable[[Rows], Result], rows: Rows, client: Client) -> Result:
@@ -400,7 +435,7 @@ def placed(table: Table) -> Grown:
     """The splits of one growing tree in their order; a cut is not known yet."""
     at = jnp.maximum(table.order, 0)
     split: Split = tree.gather(table.split, at)
-    parts = (split.feature, split.bin, split.missing, split.low, split.high, split.least)
+    parts = (split.feature, split.bin, split.missing, split.low, split.high, split.least, split.members)
     return Grown(table.order, *parts, jnp.zeros_like(split.low), table.value)
 
 

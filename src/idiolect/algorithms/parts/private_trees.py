@@ -17,9 +17,20 @@ from idiolect.algorithms.parts.boosting import (
     sums_of,
     values_of,
 )
-from idiolect.algorithms.parts.trees import Rules, Table, asked, best_split, grown, seedling, seedlings
+from idiolect.algorithms.parts.trees import (
+    Rules,
+    Table,
+    asked,
+    best_split,
+    grown,
+    seedling,
+    seedlings,
+    words_for,
+    words_in,
+)
 from idiolect.client.objective import Batch
 from idiolect.core.tree import Scalar
+from idiolect.data.schema.columns import Categories
 from idiolect.models.forest import Forest, Splits
 
 FOLDS = 4
@@ -35,20 +46,27 @@ class Limits(NamedTuple):
 
 
 def grown_alone(
-    bins: Array, sums: Float[Array, "scores n 3"], rules: Rules, leaves: int, missing: int, wanted: Bool[Array, ""]
+    bins: Array,
+    sums: Float[Array, "scores n 3"],
+    rules: Rules,
+    leaves: int,
+    missing: int,
+    wanted: Bool[Array, ""],
+    categories: Categories = (),
 ) -> Table:
     """One tree per score from the sums of these rows only, without divisions of clients; none if not `wanted`.
 
-    bins: (features, n); missing: the bin of missing values.
+    bins: (features, n); missing: the bin of missing values. categories: see `best_split`.
     """
 
     def one_pass(table: Table) -> Table:
         at = jax.vmap(lambda one: asked(one, leaves))(table)
         found = of_trees(table, at, bins, sums, rules, missing)
-        splits = jax.vmap(jax.vmap(lambda histogram: best_split(histogram, None, rules)))(found)
+        splits = jax.vmap(jax.vmap(lambda histogram: best_split(histogram, None, rules, categories)))(found)
         return jax.vmap(lambda one, at, splits: grown(one, at, splits, rules))(table, at, splits)
 
-    return jax.lax.while_loop(lambda table: wanted & ~jnp.all(table.done), one_pass, seedlings(len(sums), leaves))
+    begin = seedlings(len(sums), leaves, words_for(categories, missing))
+    return jax.lax.while_loop(lambda table: wanted & ~jnp.all(table.done), one_pass, begin)
 
 
 class _Growth(NamedTuple):
@@ -77,19 +95,19 @@ def private_trees(
     Passes over the rows, each tree of 4 leaves taking three: 0 for too few rows, else 12 per tree, and 3 more if
     they are kept.
     """
-    n, scores = rows.scores.shape
+    n = len(rows.scores)
     if n < limits.rows:  # no client has more: nothing to compile
-        return _no_trees(scores, limits), jnp.zeros((), jnp.int32)
+        return _no_trees(model, limits), jnp.zeros((), jnp.int32)
     start = rows.scores + rows.intercept
     inside, part_of = batch.weight > 0, jnp.arange(n, dtype=jnp.int32) % FOLDS
     count = jnp.sum(inside)
     losses = lambda scores: jax.vmap(loss)(scores, batch.y)  # noqa: E731
-    none = _no_trees(scores, limits)
+    none = _no_trees(model, limits)
 
     def next_tree(s: _Growth) -> _Growth:
         held = inside & (part_of == s.part)
         sums = jnp.where((inside & ~held)[:, None], sums_of(loss, s.scores, batch), 0)
-        table = grown_alone(rows.bins, sums, rules, limits.leaves, missing, jnp.asarray(True))
+        table = grown_alone(rows.bins, sums, rules, limits.leaves, missing, jnp.asarray(True), model.categories)
         tree = completed(table, model.edges, rate)
         after = s.scores + values_of(tree, rows.bins, sums, rules, missing)[0]
         trees = jax.tree.map(lambda old, new: old.at[s.made].set(new.astype(old.dtype)), s.trees, tree)
@@ -109,8 +127,8 @@ def private_trees(
     return end.trees, jnp.where(end.part > FOLDS, limits.trees, 0)
 
 
-def _no_trees(scores: int, limits: Limits) -> Grown:
-    tree = placed(seedling(limits.leaves))
+def _no_trees(model: Model, limits: Limits) -> Grown:
+    tree, scores = placed(seedling(limits.leaves, words_in(model.grown.members))), len(model.linear)
     return jax.tree.map(lambda leaf: jnp.broadcast_to(leaf, (limits.trees, scores, *leaf.shape)), tree)
 
 
@@ -128,20 +146,25 @@ def joined(forest: Forest, own: Grown, kept: Int[Array, ""]) -> Forest:
     wide = max(nodes, forest.value.shape[2])
 
     def behind(shared: Array, mine: Array, width: int, fill: int) -> Array:
-        padded = lambda a, more: jnp.pad(  # noqa: E731
-            a, ((0, more), (0, 0), (0, width - a.shape[2])), constant_values=jnp.asarray(fill, a.dtype)
-        )
+        def padded(a: Array, more: int) -> Array:
+            room = ((0, more), (0, 0), (0, width - a.shape[2]), *[(0, 0)] * (a.ndim - 3))
+            return jnp.pad(a, room, constant_values=jnp.asarray(fill, a.dtype))
+
         room, mine = padded(shared, trees), padded(mine, 0).astype(shared.dtype)
         return jnp.where(kept > 0, jax.lax.dynamic_update_slice_in_dim(room, mine, forest.done, 0), room)
 
-    splits = Splits(own.node, own.feature, own.cut, own.missing)
-    narrow, pairs = wide // 2, zip(forest.splits, splits, (-1, 0, 0, 0), strict=True)
+    def both(shared: Array | None, mine: Array | None, fill: int) -> Array | None:
+        return None if shared is None or mine is None else behind(shared, mine, narrow, fill)
+
+    splits = Splits(own.node, own.feature, own.cut, own.missing, own.members)
+    narrow, pairs = wide // 2, zip(forest.splits, splits, (-1, 0, 0, 0, 0), strict=True)
     return Forest(
-        Splits._make(behind(a, b, narrow, fill) for a, b, fill in pairs),
+        Splits._make(both(a, b, fill) for a, b, fill in pairs),
         behind(forest.value, own.value, wide, 0),
         behind(forest.sides, jnp.zeros((trees, scores, nodes // 2), bool), narrow, 0),
         forest.linear,
         forest.intercept,
         forest.done + kept,
+        forest.categories,
         forest.outputs,
     )

@@ -13,9 +13,12 @@ from typing import NamedTuple
 import equinox as eqx
 import jax
 import jax.numpy as jnp
-from jaxtyping import Array, Bool, Float, Int
+from jaxtyping import Array, Bool, Float, Int, UInt32
 
+from idiolect.core import tree
 from idiolect.core.tree import Scalar
+from idiolect.data.schema.columns import Categories
+from idiolect.models.forest import packed
 
 SINGLE = 4
 """With at most so many clients, a division of clients takes one from the rest."""
@@ -41,7 +44,8 @@ class Split(NamedTuple):
     gain: 0 or less if there is none. feature: its number, or the number of features for a division of clients.
     bin: rows up to this bin go left; missing: whether missing values do. low, high: clients with at least `least`
     rows and a ratio G / (H + smoothing) in (low, high] go left. left, right: (..., 3), the children's sums.
-    values: (..., 2), the children's -G / (H + l2).
+    values: (..., 2), the children's -G / (H + l2). members: of a division of categories those that go left, one bit
+    for each bin; else 0. None where no column is divided so.
     """
 
     gain: Float[Array, "*nodes"]
@@ -54,6 +58,7 @@ class Split(NamedTuple):
     left: Float[Array, "*nodes 3"]
     right: Float[Array, "*nodes 3"]
     values: Float[Array, "*nodes 2"]
+    members: UInt32[Array, "*nodes words"] | None
 
 
 class Table(NamedTuple):
@@ -71,26 +76,32 @@ class Table(NamedTuple):
     done: Bool[Array, "*scores"]
 
 
-def no_split(nodes: tuple[int, ...] = ()) -> Split:
-    """Of nodes that cannot be split."""
+def no_split(nodes: tuple[int, ...] = (), words: int = 0) -> Split:
+    """Of nodes that cannot be split. words: of the bits of a set of categories."""
     dtype = jnp.result_type(float)
     zero, whole, no = jnp.zeros(nodes, dtype), jnp.zeros(nodes, jnp.int32), jnp.zeros(nodes, bool)
     sums = jnp.zeros((*nodes, 3), dtype)
-    return Split(zero - 1, whole, whole, no, zero, zero, zero, sums, sums, jnp.zeros((*nodes, 2), dtype))
+    values = jnp.zeros((*nodes, 2), dtype)
+    return Split(zero - 1, whole, whole, no, zero, zero, zero, sums, sums, values, no_members(nodes, words))
 
 
-def seedling(leaves: int) -> Table:
+def no_members(nodes: tuple[int, ...], words: int) -> UInt32[Array, "*nodes words"] | None:
+    """Of splits that divide no categories."""
+    return jnp.zeros((*nodes, words), jnp.uint32) if words else None
+
+
+def seedling(leaves: int, words: int = 0) -> Table:
     """A tree of one node, of which nothing is known."""
     nodes = 2 * leaves - 1
     none = jnp.zeros(nodes, bool)
     order = jnp.full(leaves - 1, -1, jnp.int32)
     value = jnp.zeros(nodes, jnp.result_type(float))
-    return Table(order, no_split((nodes,)), none, none.at[0].set(True), value, jnp.asarray(False))
+    return Table(order, no_split((nodes,), words), none, none.at[0].set(True), value, jnp.asarray(False))
 
 
-def seedlings(scores: int, leaves: int) -> Table:
+def seedlings(scores: int, leaves: int, words: int = 0) -> Table:
     """One tree without splits per score."""
-    return jax.tree.map(lambda leaf: jnp.broadcast_to(leaf, (scores, *leaf.shape)), seedling(leaves))
+    return jax.tree.map(lambda leaf: jnp.broadcast_to(leaf, (scores, *leaf.shape)), seedling(leaves, words))
 
 
 def asked(table: Table, most: int) -> Int[Array, "asked"]:
@@ -159,7 +170,7 @@ def _replayed(table: Table, rules: Rules) -> Table:
     split = jax.tree.map(
         lambda kept, none: jnp.where(fresh.reshape(-1, *(1,) * (kept.ndim - 1)), none, kept[old]),
         table.split,
-        no_split((nodes,)),
+        no_split((nodes,), words_in(table.split.members)),
     )
     right = jnp.arange(nodes) % 2 == 0
     sums = jnp.where(right[:, None], table.split.right[s.parent], table.split.left[s.parent])
@@ -188,13 +199,17 @@ def _values(left: Array, right: Array, l2: Scalar) -> Float[Array, "2"]:
 
 
 def best_split(
-    histogram: Float[Array, "features bins 3"], clients: Float[Array, "clients 3"] | None, rules: Rules
+    histogram: Float[Array, "features bins 3"],
+    clients: Float[Array, "clients 3"] | None,
+    rules: Rules,
+    categories: Categories = (),
 ) -> Split:
     """The split of a node with the largest gain, of all features, bins and sides for missing values, and of clients.
 
     gain = G_L^2 / (H_L + l2) + G_R^2 / (H_R + l2) - G^2 / (H + l2), Chen & Guestrin 2016, eq. 7, without the 1/2.
-    clients: each client's own sums in the node, None for no divisions of clients. Both sides have at least
-    `min_rows` rows and a curvature of `min_curvature`. Equal gains: the first feature, the first bin.
+    clients: each client's own sums in the node, None for no divisions of clients. categories: the native ones, whose
+    bins are divided as clients are; see `with_categories`. Both sides have at least `min_rows` rows and a curvature
+    of `min_curvature`. Equal gains: the first feature, the first bin.
     """
     features, bins = histogram.shape[0], histogram.shape[1] - 1
     total = jnp.sum(histogram[0], axis=0)
@@ -203,7 +218,9 @@ def best_split(
     left = jnp.stack([running, running + missing[:, None]], axis=2)  # missing values right, left
     right = total - left
     gains = _gain(left, rules.l2) + _gain(right, rules.l2) - _gain(total, rules.l2) - rules.min_gain
-    gains = jnp.where(_enough(left, rules) & _enough(right, rules), gains, -1).reshape(-1)
+    gains = jnp.where(_enough(left, rules) & _enough(right, rules), gains, -1)
+    first = jnp.asarray([first for first, _ in categories], jnp.int32)
+    gains = gains.at[first].set(-1).reshape(-1)
     best = jnp.argmax(gains)
     feature, bin, to_left = best // (2 * bins), best // 2 % bins, best % 2 == 1
     sums = left.reshape(-1, 3)[best], right.reshape(-1, 3)[best]
@@ -220,11 +237,46 @@ def best_split(
         zero,
         *sums,
         _values(*sums, rules.l2),
+        no_members((), words_for(categories, bins)),
     )
+    if categories:
+        of_category = jax.vmap(lambda sums, place: category_split(sums, total, place, rules))
+        splits = of_category(histogram[first, :bins], first)
+        split = _better(tree.gather(splits, jnp.argmax(splits.gain)), split)
     if clients is None or len(clients) < 2:
         return split
     other = client_split(clients, total, features, rules)
-    return jax.tree.map(lambda a, b: jnp.where(other.gain > split.gain, a, b), other, split)
+    return _better(other._replace(members=no_members((), words_in(split.members))), split)
+
+
+def _better(one: Split, other: Split) -> Split:
+    """The split with the larger gain; of equal ones the second."""
+    return jax.tree.map(lambda a, b: jnp.where(one.gain > other.gain, a, b), one, other)
+
+
+def words_for(categories: Categories, bins: int) -> int:
+    """Words that hold a bit for each bin and one for missing values, which is never set."""
+    return bins // 32 + 1 if categories else 0
+
+
+def words_in(members: UInt32[Array, "*any words"] | None) -> int:
+    """Words of each set of categories; 0 if there are none."""
+    return 0 if members is None else members.shape[-1]
+
+
+def category_split(
+    sums: Float[Array, "bins 3"], total: Float[Array, "3"], feature: Int[Array, ""], rules: Rules
+) -> Split:
+    """The best division of a feature whose bins are categories, as `client_split` divides clients.
+
+    Rows without a category, which are in no bin, go right.
+    """
+    split = client_split(sums, total, 0, rules)
+    ratio = ratio_of(sums, rules)
+    inside = (ratio > split.low) & (ratio <= split.high) & (sums[:, 2] >= split.least) & (sums[:, 2] > 0)
+    zero = jnp.zeros_like(split.low)
+    members = packed(jnp.append(inside, False))
+    return split._replace(feature=feature, low=zero, high=zero, least=zero, members=members)
 
 
 def ratio_of(sums: Float[Array, "*clients 3"], rules: Rules) -> Float[Array, "*clients"]:
@@ -286,6 +338,7 @@ def client_split(clients: Float[Array, "clients 3"], total: Float[Array, "3"], f
         left[best],
         right[best],
         _values(left[best], right[best], l2),
+        None,
     )
 
 

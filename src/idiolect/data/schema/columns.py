@@ -29,6 +29,10 @@ Encoded = tuple[Float32[np.ndarray, "n features"], tuple[str, ...]]
 """The features of a column's rows, and notes for the reader."""
 
 
+Categories = tuple[tuple[int, int], ...]
+"""(first feature, features) of columns of categories; each of the features is 1 where a row has that category."""
+
+
 def each_once(names: tuple[str, ...]) -> tuple[str, ...]:
     """Return the names. Raises `ValueError` if one of them is there twice."""
     if twice := [name for name, count in Counter(names).items() if count > 1]:

@@ -15,7 +15,7 @@ from idiolect.core.errors import DataError, StoreError
 from idiolect.core.files import json_of, path_of, write_text
 from idiolect.core.memory import aligned_empty
 from idiolect.data.files.table import check_column, column_of, read_table
-from idiolect.data.schema.columns import Category, Column, LeftOut
+from idiolect.data.schema.columns import Categories, Category, Column, LeftOut
 from idiolect.data.schema.label import Label
 from idiolect.data.schema.values import text_of
 
@@ -84,6 +84,15 @@ class Schema(BaseModel):
     def features(self) -> tuple[str, ...]:
         """The names of the features, in their order."""
         return tuple(feature for column in self.columns for feature in column.features)
+
+    @property
+    def categories(self) -> Categories:
+        """(first feature, features) of each column of categories."""
+        place, found = 0, list[tuple[int, int]]()
+        for column in self.columns:
+            found += [(place, len(column.features))] if isinstance(column, Category) else []
+            place += len(column.features)
+        return tuple(found)
 
     @property
     def used(self) -> tuple[str, ...]:

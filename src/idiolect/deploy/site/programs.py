@@ -160,7 +160,8 @@ def programs_of(terms: Terms, place: Place, data: FederatedData) -> Programs:
     """The compiled functions of a run at a site with these data; made once for equal settings and shapes."""
     capacity = int(data.train.sizes.max())
     alike = (terms.method, terms.model, terms.kind, terms.metric, place.clients, place.cohort, capacity)
-    key = (Programs, json.dumps(alike, sort_keys=True), data.feature_shape, data.num_outputs, data.task)
+    shapes = (data.feature_shape, data.num_outputs, data.task, data.categories)
+    key = (Programs, json.dumps(alike, sort_keys=True), *shapes)
     return once(key, lambda: _programs(terms, place, data))
 
 
@@ -183,6 +184,7 @@ def _programs(terms: Terms, place: Place, data: FederatedData) -> Programs:
         num_outputs=own.num_outputs,
         feature_shape=own.feature_shape,
         graphs=StandIn(place.clients),
+        categories=own.categories,
     )
     sample = jax.ShapeDtypeStruct(data.feature_shape, jnp.result_type(float))
     metrics = measured(data.task, names_in(terms.metric))

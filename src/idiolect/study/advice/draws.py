@@ -11,6 +11,7 @@ from idiolect.client.samples import Arrays, total_of
 from idiolect.core.errors import ConfigError, DataError, require
 from idiolect.data.divide.division import counts, shuffled
 from idiolect.data.federated import SPLITS, FederatedData, Split
+from idiolect.data.schema.columns import Category, Column, Number
 
 TEST, VALIDATION = 0.25, 0.2
 Make = Callable[[int], FederatedData]
@@ -52,8 +53,7 @@ class Draws:
             same = all(np.array_equal(one.split(name).sizes, first.split(name).sizes) for name in SPLITS)
             if one.clients != first.clients or not same or one.classes != first.classes:
                 raise DataError(f"{first.name}: two divisions differ in clients, sizes or classes")
-        width = max(one.feature_shape[-1] for one in made)
-        scaled = [_scaled(_widened(one, width)) for one in made]
+        scaled = [_scaled(one) for one in _aligned(made)]
         self.scale = [scale for _, scale in scaled]
         self._pool, self.data = _pooled([data for data, _ in scaled])
         self._arrays: dict[tuple[int, str], Arrays] = {}
@@ -138,18 +138,61 @@ def _pooled(every: Sequence[FederatedData]) -> tuple[tuple[Array, Array], list[F
     return (x, y), viewed
 
 
-def _widened(data: FederatedData, width: int) -> FederatedData:
-    """Zeros for the features that only other divisions have (a category none of its training rows holds)."""
-    missing = width - data.feature_shape[-1]
-    if not missing:
+def _aligned(made: Sequence[FederatedData]) -> list[FederatedData]:
+    """The divisions with the same features in the same places.
+
+    Zeros stand for those that only other divisions have: a category that none of its training rows holds. Without
+    schemas, which say what features are, these zeros are at the end. Raises `DataError` where a column is one of
+    numbers in some divisions and one of words in others, `ConfigError` where divisions differ in the shape of their
+    features.
+    """
+    schemas = [one.schema for one in made if one.schema is not None]
+    if len(schemas) < len(made):
+        width = max(one.feature_shape[-1] for one in made)
+        return [_placed(one, range(one.feature_shape[-1]), width) for one in made]
+    names = [schema.features for schema in schemas]
+    if all(each == names[0] for each in names):
+        return [*made]
+    columns = tuple(_united(made[0].name, kinds) for kinds in zip(*(each.columns for each in schemas), strict=True))
+    common = schemas[0].model_copy(update={"columns": columns})
+    places = {name: place for place, name in enumerate(common.features)}
+    return [
+        _placed(replace(one, schema=common), [places[name] for name in mine], len(places))
+        for one, mine in zip(made, names, strict=True)
+    ]
+
+
+def _united(where: str, kinds: Sequence[Column]) -> Column:
+    """A column's kind with all features that it has in some division. Its scale, if any, is that of one division."""
+    words = [kind for kind in kinds if isinstance(kind, Category)]
+    numbers = [kind for kind in kinds if isinstance(kind, Number)]
+    if words and numbers:
+        raise DataError(
+            f"{where}: column '{words[0].name}' holds only numbers in some divisions and other words in some; name "
+            "it in categorical=, or write what is missing as empty cells"
+        )
+    if words:
+        every = {name for kind in words for name in kind.categories}
+        return words[0].model_copy(update={"categories": tuple(sorted(every))})
+    if not numbers:
+        return kinds[0]
+    marks, constant = any(kind.marks_missing for kind in numbers), all(kind.constant for kind in numbers)
+    return numbers[0].model_copy(update={"marks_missing": marks, "constant": constant})
+
+
+def _placed(data: FederatedData, places: Sequence[int], width: int) -> FederatedData:
+    """The data with each feature at its place among so many."""
+    if width == data.feature_shape[-1]:
         return data
     if len(data.feature_shape) > 1:
         raise ConfigError(f"{data.name}: divisions differ in the shape of their features")
-    widened = {
-        name: replace(split, x=np.pad(split.x, ((0, 0), (0, missing))))
-        for name, split in ((name, data.stored(name)) for name in SPLITS)
-    }
-    return replace(data, **widened)
+    splits: dict[str, Split] = {}
+    for name in SPLITS:
+        split = data.stored(name)
+        x = np.zeros((split.count, width), split.x.dtype)
+        x[:, places] = split.x
+        splits[name] = replace(split, x=x)
+    return replace(data, **splits)
 
 
 def _scaled(data: FederatedData) -> tuple[FederatedData, tuple[float, float]]:
