@@ -10,7 +10,7 @@ from idiolect.core.errors import ConfigError, DataError
 from idiolect.data import SPLITS, Partition, audit, from_table, table_partition
 from idiolect.data.divide.division import shuffled
 from idiolect.data.sets import table
-from idiolect.data.sets.table import table_kept
+from idiolect.data.sets.table import free_kept_table, table_kept
 
 
 @pytest.mark.parametrize(
@@ -329,8 +329,13 @@ def test_inside_the_block_a_file_is_read_once_for_all_divisions_until_it_changes
         assert len(reads) == 2
         frame(clients=4).to_csv(path, index=False)
         assert from_table(path, split_seed=0).num_clients == 4
+        assert len(reads) == 3
+        free_kept_table()
+        assert from_table(path, split_seed=0).num_clients == 4
+        assert len(reads) == 4
         with pytest.raises(DataError, match="no such file"):
             from_table(tmp_path / "none.csv")
+    free_kept_table()  # nothing is kept, nothing is freed
     reads.clear()
     for _ in range(2):
         from_table(path)

@@ -1,3 +1,4 @@
+import weakref
 from dataclasses import replace
 
 import numpy as np
@@ -200,6 +201,34 @@ def test_a_column_that_is_of_numbers_in_one_division_only_is_refused() -> None:
     made_of = [of_columns(words("1", "2")), of_columns(Number(name="c", fill=0.0))]
     with pytest.raises(DataError, match="column 'c' holds only numbers in some divisions and other words in some"):
         Draws(made_of.__getitem__, 2)
+
+
+def test_features_are_held_once_by_the_divisions_and_the_device() -> None:
+    """The pool's memory is that of each division's views; what `make` returned is free again."""
+    made_of = []
+
+    def make(draw: int) -> FederatedData:
+        one = divided(shape=(16,))
+        made_of.append([weakref.ref(one.stored(name).x) for name in SPLITS])
+        return one
+
+    draws = Draws(make, 3)
+    assert all(held() is None for one in made_of for held in one)
+    pool = np.asarray(draws.arrays(0, "train").x)
+    assert pool.shape == (3 * 7, 16)
+    for data in draws.data:
+        assert all(np.shares_memory(data.stored(name).x, pool) for name in SPLITS)
+
+
+def test_divisions_of_other_numbers_than_the_first_keep_theirs() -> None:
+    """Features that the device would convert are converted for it; the divisions' stay as they are."""
+    data = divided(shape=(2,))
+    wide = replace(data, **{name: replace(data.stored(name), x=data.stored(name).x.astype("f8")) for name in SPLITS})
+    for first, second in ((data, wide), (wide, data)):
+        draws = Draws([first, second].__getitem__, 2)
+        assert draws.arrays(1, "test").x.dtype == np.float32
+        assert np.asarray(draws.arrays(1, "test").x).tolist() == np.ones((14, 2)).tolist()
+        assert draws.data[1].train.x.tolist() == np.ones((4, 2)).tolist()
 
 
 def test_missing_features_without_a_schema_are_zeros_at_the_end() -> None:

@@ -216,6 +216,11 @@ def table_kept() -> Generator[None]:
         _kept.reset(token)
 
 
+def free_kept_table() -> None:
+    """Free the table that `table_kept` holds, as soon as all its divisions are made."""
+    (_kept.get() or {}).clear()
+
+
 def _pool(path: str | Path | pd.DataFrame, *arguments: Any) -> Pool:
     """`read_pool`, or what it has read before; see `table_kept`."""
     kept, known = _kept.get(), arguments[-1]

@@ -11,6 +11,7 @@ import numpy as np
 from idiolect.core.errors import require
 from idiolect.data.encode.labels import lopsided
 from idiolect.data.federated import FederatedData
+from idiolect.data.sets.table import free_kept_table
 from idiolect.study.advice.about import About, about_of
 from idiolect.study.advice.baselines import notes_on_trees, regressions, trees
 from idiolect.study.advice.contestants import BUDGET, STEPS, contestants, defaults
@@ -106,6 +107,7 @@ def advise(
     """
     require(baselines in get_args(Baselines), f"baselines = {baselines!r} is not one of all, regressions, none")
     draws = Draws(again(data) if isinstance(data, FederatedData) else data, splits)
+    free_kept_table()
     field, first = field_of(draws, model), draws.first
     rate = safe_rate(first, field.linear)
     chosen = contestants(defaults(first, field.linear) if methods is None else methods, first, rate, rounds)

@@ -3,12 +3,14 @@
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 
+import jax
 import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float
 
 from idiolect.client.samples import Arrays, total_of
 from idiolect.core.errors import ConfigError, DataError, require
+from idiolect.core.memory import aligned_empty
 from idiolect.data.divide.division import counts, shuffled
 from idiolect.data.federated import SPLITS, FederatedData, Split
 from idiolect.data.schema.columns import Category, Column, Number
@@ -41,7 +43,10 @@ class Draws:
         )
         first = make(0)
         count = count or divisions_of(sum(first.split(name).count for name in SPLITS))
-        made = [first, *(make(draw) for draw in range(1, count))]
+        features = _Features(first, count)
+        made = [features.put(0, first)]
+        first = made[0]
+        made += [features.put(draw, make(draw)) for draw in range(1, count)]
         require(not first.own_labels, f"{first.name}: clients number their own classes; a shared model means nothing")
         require(first.modalities is None, f"{first.name}: advice is for data of one modality")
         require(first.num_clients >= 2, f"{first.name}: there is one client, nobody to federate with")
@@ -55,7 +60,7 @@ class Draws:
                 raise DataError(f"{first.name}: two divisions differ in clients, sizes or classes")
         scaled = [_scaled(one) for one in _aligned(made)]
         self.scale = [scale for _, scale in scaled]
-        self._pool, self.data = _pooled([data for data, _ in scaled])
+        self._pool, self.data = _pooled([data for data, _ in scaled], features)
         self._arrays: dict[tuple[int, str], Arrays] = {}
 
     @property
@@ -119,13 +124,52 @@ def _split(parts: Sequence[tuple[np.ndarray, np.ndarray]]) -> Split:
     return Split(np.concatenate([x for x, _ in parts]), np.concatenate([y for _, y in parts]), offsets)
 
 
-def _pooled(every: Sequence[FederatedData]) -> tuple[tuple[Array, Array], list[FederatedData]]:
+class _Features:
+    """One array for the features of all divisions, into which each is put as soon as it is made.
+
+    So a large table is in memory once for each division, and once more only while one is made. A division can be put
+    there if it has the features and sizes of the first, in numbers that the device takes as they are.
+    """
+
+    def __init__(self, first: FederatedData, count: int) -> None:
+        self._kind, self._rows, self._held = _kind(first), sum(first.split(name).count for name in SPLITS), 0
+        self._x = aligned_empty((count * self._rows, *first.feature_shape), first.stored("train").x.dtype)
+
+    def put(self, draw: int, data: FederatedData) -> FederatedData:
+        """The division with its features as views of this array, or as it is if it does not fit."""
+        if _kind(data) != self._kind or self._x.dtype != jnp.result_type(self._x):
+            return data
+        at, splits = draw * self._rows, dict[str, Split]()
+        for name in SPLITS:
+            part = data.stored(name)
+            view = self._x[at : at + part.count]
+            view[:] = part.x
+            splits[name], at = replace(part, x=view), at + part.count
+        self._held += 1
+        return replace(data, **splits)
+
+    @property
+    def all(self) -> Float[np.ndarray, "rows ..."] | None:
+        """The features of all divisions, one after the other; None if some could not be put here."""
+        return self._x if self._held * self._rows == len(self._x) else None
+
+
+def _kind(data: FederatedData) -> object:
+    """What divisions have in common whose features are in the same places of one array."""
+    names = None if data.schema is None else data.schema.features
+    return data.feature_shape, names, [(split.sizes.tolist(), split.x.dtype) for split in map(data.stored, SPLITS)]
+
+
+def _pooled(every: Sequence[FederatedData], features: _Features) -> tuple[tuple[Array, Array], list[FederatedData]]:
     """The samples of all divisions on the device, (x, y), and the divisions with their features as views of them.
 
     On a processor the device's memory is the host's, so that the features are held once.
     """
     parts = [data.stored(name) for data in every for name in SPLITS]
-    x, y = (jnp.asarray(np.concatenate([getattr(part, key) for part in parts])) for key in ("x", "y"))
+    y = jnp.asarray(np.concatenate([part.y for part in parts]))
+    if (together := features.all) is not None:
+        return (jax.device_put(together, may_alias=True), y), [*every]
+    x = jnp.asarray(np.concatenate([part.x for part in parts]))
     host, at, viewed = np.asarray(x), 0, list[FederatedData]()
     for data in every:
         splits: dict[str, Split] = {}

@@ -126,13 +126,12 @@ def race(field: Field, contestant: Contestant, check: Callable[[], None] = lambd
     # Half of the settings at a time, so that no other program is compiled for the half that stays.
     every = np.arange(len(members)).reshape(draws.count, size)
     going = np.split(every, range(half, size, half), axis=1)
-    starts = [
-        program.start([everyone[i] for i in part.flat], [0] * part.size, [params] * part.size) for part in going
-    ]
-    running = [
-        program.filled(part.ravel().tolist(), states, going[0].size)
-        for part, states in zip(going, starts, strict=True)
-    ]
+
+    def begun(part: np.ndarray) -> tuple[list[int], PyTree]:
+        states = program.start([everyone[i] for i in part.flat], [0] * part.size, [params] * part.size)
+        return program.filled(part.ravel().tolist(), states, going[0].size)
+
+    running = [begun(part) for part in going]
     kept: dict[int, PyTree[np.ndarray]] = {}
     best, chosen = np.full(draws.count, np.inf), np.zeros((draws.count, 2), int)
     flat, diverged = 0, set[int]()
@@ -213,13 +212,12 @@ def _member(draws: Draws, simulation: Simulation, draw: int) -> Member:
 
 def _outputs(field: Field, models: PyTree[np.ndarray]) -> tuple[dict[str, Float[np.ndarray, "_ ..."]], ...]:
     """The outputs of models, leaves (draws, clients, ...), for the validation and test rows of each division."""
-    draws, clients = field.draws, field.draws.first.num_clients
-    models = jax.tree.map(lambda leaf: leaf.reshape(-1, *leaf.shape[2:]), models)
-    found: list[dict[str, Float[np.ndarray, "_ ..."]]] = []
-    objective = field.problem.objective
-    for part in ("validation", "test"):
-        owners = np.concatenate([draw * clients + draws.owners(part) for draw in range(draws.count)])
-        x = np.concatenate([data.stored(part).x for data in draws.data])
-        outputs = np.asarray(outputs_of(objective, models, owners, x)[0], np.float64)
-        found += [{part: each} for each in np.split(outputs, draws.count)]
-    return tuple({**found[draw], **found[draws.count + draw]} for draw in range(draws.count))
+    objective, found = field.problem.objective, list[dict[str, Float[np.ndarray, "_ ..."]]]()
+    for draw, data in enumerate(field.draws.data):
+        mine = jax.tree.map(lambda leaf, draw=draw: leaf[draw], models)
+        predicted = dict[str, Float[np.ndarray, "_ ..."]]()
+        for part in ("validation", "test"):
+            outputs, _ = outputs_of(objective, mine, field.draws.owners(part), data.stored(part).x)
+            predicted[part] = np.asarray(outputs, np.float64)
+        found.append(predicted)
+    return tuple(found)
