@@ -48,6 +48,12 @@ def test_weighted_mean_divides_by_the_sum_of_the_weights():
     np.testing.assert_allclose(mean["b"], 7.0)
 
 
+def test_weighted_sum_adds_rows_times_their_weights():
+    stack = {"a": jnp.array([[1.0, 2.0], [3.0, 4.0], [jnp.nan, jnp.inf]])}
+    total = tree.weighted_sum(stack, jnp.array([2.0, 1.0, 0.0]))
+    np.testing.assert_allclose(total["a"], [5.0, 8.0])
+
+
 def test_weighted_mean_ignores_what_a_row_of_weight_zero_holds():
     stack = jnp.array([[1.0], [jnp.nan], [jnp.inf]])
     np.testing.assert_array_equal(tree.weighted_mean(stack, jnp.array([2.0, 0.0, 0.0])), [1.0])

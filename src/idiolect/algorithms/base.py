@@ -43,6 +43,7 @@ from jaxtyping import Array, Bool, Float, Int, PRNGKeyArray, PyTree
 from idiolect.algorithms.parts.rows_used import RowsUsed, by_settings, widest_rank
 from idiolect.client.client import Client
 from idiolect.client.predictor import Models, Shared
+from idiolect.core import tree
 from idiolect.core.errors import require, unknown
 from idiolect.core.settings import LARGEST, MOST
 from idiolect.data.federated import FederatedData, TaskKind
@@ -341,14 +342,9 @@ class Summing(Protocol):
 
 def aggregated(method: Summing, shared: PyTree, cohort: Cohort, messages: PyTree) -> PyTree:
     """`aggregate` of a method that needs the sum of messages, from all of them, leaves (S, ...)."""
-
-    def summed(leaf: Array) -> Array:
-        present = cohort.present.reshape(-1, *(1,) * (leaf.ndim - 1))
-        weight = jnp.ones(len(leaf), leaf.dtype)
-        return jnp.tensordot(weight, jnp.where(present, leaf, 0), axes=1, precision="highest")
-
     each = jax.vmap(lambda message: method.of_each(shared, message))(messages)
-    return method.of_sum(shared, cohort, jax.tree.map(summed, messages), each)
+    total = tree.weighted_sum(messages, cohort.present.astype(jnp.result_type(float)))
+    return method.of_sum(shared, cohort, total, each)
 
 
 @runtime_checkable

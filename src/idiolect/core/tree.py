@@ -60,19 +60,23 @@ def squared_norm(x: Params) -> Float[Array, ""]:
 
 
 def weighted_mean(stack: Params, weights: Float[Array, "clients"]) -> Params:
-    """Return sum_i weights_i x_i / sum_i weights_i over the leading axis.
+    """Return sum_i weights_i x_i / sum_i weights_i over the leading axis; see `weighted_sum`."""
+    return weighted_sum(stack, weights / jnp.sum(weights))
+
+
+def weighted_sum(stack: Params, weights: Float[Array, "clients"]) -> Params:
+    """Return sum_i weights_i x_i over the leading axis.
 
     stack: leaves (clients, ...). Rows of weight 0 are masked, so NaN or infinity in them does not spread.
     """
-    share = weights / jnp.sum(weights)
 
-    def mean(leaf: Array) -> Array:
+    def summed(leaf: Array) -> Array:
         shape = (-1,) + (1,) * (leaf.ndim - 1)
         kept = jnp.where((weights > 0).reshape(shape), leaf, 0)
         # As a product: XLA's sum over a leading axis is many times slower on a CPU.
-        return jnp.tensordot(share.astype(leaf.dtype), kept, axes=1, precision="highest")
+        return jnp.tensordot(weights.astype(leaf.dtype), kept, axes=1, precision="highest")
 
-    return jax.tree.map(mean, stack)
+    return jax.tree.map(summed, stack)
 
 
 def all_finite(x: PyTree) -> Bool[Array, ""]:

@@ -9,7 +9,7 @@ from idiolect.core.errors import ConfigError, StoreError
 from idiolect.data.federated import FederatedData
 from idiolect.study.advice.blend import likelihoods, weights
 from idiolect.study.combine.combined import Kind
-from idiolect.study.combine.make import Made, make_combined
+from idiolect.study.combine.make import Made, make_combined, of_one_cell
 from idiolect.study.run.resolve import Workbench
 from idiolect.study.store.store import Store
 from tests.study.combine.conftest import compared
@@ -96,3 +96,19 @@ def test_what_cannot_be_combined_is_refused_in_one_line(tmp_path: Path) -> None:
     idiolect.compare(data, "mlr", pair[:1], rounds=1, rate="method", out=tmp_path / "c", quiet=True)
     assert "only one finished method" in refused(ConfigError, data, tmp_path / "c")
     assert not list(tmp_path.rglob("combined.json"))
+
+
+RUNS = [("a", 1, "a1 one"), ("a", 1, "a1 two"), ("a", 0, "a0"), ("b", 0, "b0")]
+
+
+def test_the_first_seed_of_one_cell_is_taken() -> None:
+    def chosen(cell: str, seed: int | None) -> tuple[str, list[str]]:
+        return of_one_cell(RUNS, ["a", "b"], cell, seed, "'here' holds", "models")
+
+    assert chosen("a", None) == ("a", ["a1 one", "a1 two"])
+    assert chosen("a", 0) == ("a", ["a0"])
+    assert chosen("", 1) == ("a", ["a1 one", "a1 two"])
+    with pytest.raises(ConfigError, match=r"'here' holds several cells \(a, b\); name one with --cell"):
+        chosen("", None)
+    with pytest.raises(StoreError, match="'here' holds no models of cell b with seed 1; it has the cells a, b"):
+        chosen("b", 1)

@@ -14,7 +14,7 @@ from idiolect.deploy.site.rows import Rows
 from idiolect.deploy.site.state import MODELS, study_folder
 from idiolect.deploy.site.trainer import own_of
 from idiolect.study.combine.combined import Kind as Combination
-from idiolect.study.combine.make import Made, combination
+from idiolect.study.combine.make import Made, combination, of_one_cell
 from idiolect.study.combine.sources import source_in
 from idiolect.study.store.model_files import INDEX
 
@@ -70,14 +70,9 @@ def _study(site: Path, study: str) -> str:
 def _chosen(folder: Path, cell: str, seed: int | None) -> list[_Run]:
     """The runs of one cell and one seed."""
     known = [_read(path.parent) for path in sorted(folder.glob(f"*/{INDEX}"))]
-    runs = [run for run in known if cell in ("", run.cell) and seed in (None, run.seed)]
-    cells = ", ".join(dict.fromkeys(run.cell for run in known))
-    if not runs:
-        asked = (f" of cell {cell}" if cell else "") + (f" with seed {seed}" if seed is not None else "")
-        raise StoreError(f"'{folder}' holds no models{asked}; it has the cells {cells}")
-    require(len({run.cell for run in runs}) == 1, f"the study has several cells ({cells}); name one with --cell")
-    first = min(run.seed for run in runs)
-    runs = [run for run in runs if run.seed == first]
+    labelled = [(run.cell, run.seed, run) for run in sorted(known, key=lambda run: run.seed)]
+    cells = list(dict.fromkeys(run.cell for run in known))
+    _, runs = of_one_cell(labelled, cells, cell, seed, f"'{folder}' holds", "models")
     require(
         len(runs) >= 2, f"the site has models of one method only, {runs[0].title}; a combination needs two methods"
     )

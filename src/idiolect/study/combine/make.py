@@ -1,9 +1,10 @@
 """Make the combination of a folder of runs: weights from validation rows, scores from test rows."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from os.path import relpath
 from pathlib import Path
+from typing import TypeVar
 
 import numpy as np
 import pandas as pd
@@ -21,6 +22,8 @@ from idiolect.study.run.resolve import Workbench
 from idiolect.study.spec.experiment import Cell, Method, run_id
 from idiolect.study.store.claim import stored_experiment
 from idiolect.study.store.store import RunRow, Store
+
+Run = TypeVar("Run")
 
 
 @dataclass(frozen=True)
@@ -100,26 +103,34 @@ def combination(kind: Kind, sources: Mapping[str, tuple[Path, str]], data: Feder
 def _chosen(store: Store, cell: str, seed: int | None) -> tuple[Cell, list[tuple[Method, RunRow]]]:
     """The cell, and the finished runs of its methods with one seed."""
     experiment = stored_experiment(store)
-    found = {
-        (c.id, s): [
-            (m, row)
-            for m in c.methods
-            if (row := store.run(run_id(c.id, m.title, s))) is not None and row.status == "done"
-        ]
+    done = [
+        (c.id, s, (m, row))
         for c in experiment.cells
-        if cell in ("", c.id)
         for s in experiment.seed_list
-        if seed in (None, s)
-    }
-    done = {key: runs for key, runs in found.items() if runs}
-    if not done:
-        asked = (f" of cell {cell}" if cell else "") + (f" with seed {seed}" if seed is not None else "")
-        cells = ", ".join(c.id for c in experiment.cells)
-        raise StoreError(f"'{store.folder}' holds no finished run{asked}; it has the cells {cells}")
-    names = dict.fromkeys(name for name, _ in done)
-    require(len(names) == 1, f"'{store.folder}' holds several cells ({', '.join(names)}); name one with --cell")
-    (name, _), runs = next(iter(done.items()))
+        for m in c.methods
+        if (row := store.run(run_id(c.id, m.title, s))) is not None and row.status == "done"
+    ]
+    cells = [c.id for c in experiment.cells]
+    name, runs = of_one_cell(done, cells, cell, seed, f"'{store.folder}' holds", "finished run")
     return next(c for c in experiment.cells if c.id == name), runs
+
+
+def of_one_cell(
+    runs: Sequence[tuple[str, int, Run]], cells: Sequence[str], cell: str, seed: int | None, holds: str, what: str
+) -> tuple[str, list[Run]]:
+    """(the cell, its runs with the first seed) among (cell, seed, run), as far as the user has named them.
+
+    cells: all cells. cell, seed: "" and None where the user named none. holds, what: the words of the errors.
+    Raises `StoreError` if there is no such run, `ConfigError` if several cells have some.
+    """
+    left = [one for one in runs if cell in ("", one[0]) and seed in (None, one[1])]
+    if not left:
+        asked = (f" of cell {cell}" if cell else "") + (f" with seed {seed}" if seed is not None else "")
+        raise StoreError(f"{holds} no {what}{asked}; it has the cells {', '.join(cells)}")
+    names = dict.fromkeys(name for name, _, _ in left)
+    require(len(names) == 1, f"{holds} several cells ({', '.join(names)}); name one with --cell")
+    (name, first, _) = left[0]
+    return name, [run for _, its_seed, run in left if its_seed == first]
 
 
 def _check(data: FederatedData) -> None:
