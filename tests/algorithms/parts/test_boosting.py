@@ -8,6 +8,7 @@ import pytest
 from idiolect.algorithms.parts.boosting import Grown, histograms, own_intercept, routed, sums_of
 from idiolect.algorithms.parts.trees import Rules
 from idiolect.client.objective import Batch
+from idiolect.models.forest import packed
 
 RULES = Rules(0.0, 0.0, 0.0, 1.0, 0.0, 1, 1, 1)
 
@@ -54,10 +55,41 @@ def test_a_client_finds_its_side_by_its_own_sums(gradient, side):
     whole = lambda *values: jnp.asarray(values, jnp.int32)  # noqa: E731
     zero = jnp.zeros(2)
     tree = Grown(
-        whole(0, 2), whole(0, 1), whole(1, 0), jnp.asarray([True, False]), zero - 9, zero, zero, zero, jnp.zeros(5)
+        whole(0, 2),
+        whole(0, 1),
+        whole(1, 0),
+        jnp.asarray([True, False]),
+        zero - 9,
+        zero,
+        zero,
+        None,
+        zero,
+        jnp.zeros(5),
     )
     bins = jnp.asarray([[0, 1, 2, 3, 4]], jnp.uint8)
     sums = jnp.column_stack([jnp.full(5, gradient), jnp.ones(5), jnp.ones(5)])
     place, sides = routed(tree, bins, sums, RULES, 4)
     np.testing.assert_array_equal(place, [1, 1, 3 if side else 4, 3 if side else 4, 1])
     np.testing.assert_array_equal(sides, [False, side])
+
+
+def test_a_set_of_categories_goes_left_and_rows_without_one_go_right():
+    """The root divides 64 categories by a set, its left child a number; 64 is the bin of rows without a category."""
+    whole = lambda *values: jnp.asarray(values, jnp.int32)  # noqa: E731
+    zero, inside = jnp.zeros(2), jnp.zeros(65, bool).at[jnp.asarray([3, 40, 63])].set(True)
+    members = jnp.stack([packed(inside), jnp.zeros(3, jnp.uint32)])
+    tree = Grown(
+        whole(0, 1),
+        whole(0, 1),
+        whole(0, 7),
+        jnp.asarray([True, True]),
+        zero,
+        zero,
+        zero,
+        members,
+        zero,
+        jnp.zeros(5),
+    )
+    bins = jnp.asarray([[3, 40, 63, 0, 8, 64, 64], [7, 8, 64, 7, 8, 7, 64]], jnp.uint8)
+    place, _ = routed(tree, bins, jnp.ones((7, 3)), RULES, 64)
+    np.testing.assert_array_equal(place, [3, 4, 3, 2, 2, 2, 2])
