@@ -1,13 +1,18 @@
 """A hub's rounds: who is missing changes nothing but who takes part, and a hub that dies goes on where it was."""
 
 import numpy as np
+import pandas as pd
 import pytest
 
+from idiolect.algorithms.boosted_intercept import BoostedIntercept
+from idiolect.data import from_table
 from idiolect.deploy.hub.journal import Participation
 from idiolect.deploy.hub.rounds import PAUSE
 from idiolect.deploy.hub.run import progress, run_hub
 from idiolect.deploy.messages import Message, read_message
 from idiolect.deploy.transport import InProcess, QuorumError, Replies
+from idiolect.runtime.evaluate import Evaluator
+from idiolect.study.spec.assemble import problem_of
 from idiolect.study.store.store import Store
 from tests.deploy.federation import (
     Silent,
@@ -330,3 +335,26 @@ def test_only_an_answer_that_can_be_used_ends_a_silence(tmp_path):
     assert lines[2]["missing"].keys() == {"site-3"}
     assert lines[4]["missing"] == {"site-3": OFTEN}
     assert lines[4]["answered"] == ["site-1", "site-2"]
+
+
+def test_sites_divide_a_column_of_categories_as_the_simulation_does(tmp_path):
+    """The hub knows the categories by the study's schema, the sites by theirs; no column of numbers says anything."""
+    rng = np.random.default_rng(0)
+    word, effect = rng.integers(0, 6, 360), rng.permutation([-3.0, -2.0, -1.0, 1.0, 2.0, 3.0])
+    table = pd.DataFrame({"client": np.repeat([f"site-{k}" for k in (1, 2, 3)], 120), "x": rng.normal(size=360)})
+    table["word"] = [f"w{k}" for k in word]
+    table["label"] = np.where(effect[word] + rng.logistic(size=360) > 0, "yes", "no")
+    data = from_table(table, validation=0.2)
+    assert [count for _, count in data.categories] == [6]
+    settings = {"trees": 1, "leaves": 3, "client_rows": 20, "linear": False, "client_splits": False}
+    rounds = 11
+    method = {"name": "boosted-intercept", **settings}
+    hub = hub_of(tmp_path / "hub", experiment_of([method], rounds=rounds, eval_every=rounds), data)
+    run_hub(hub, InProcess(sites_of(tmp_path, data)))
+    simulation = problem_of(data, {"name": "mlr"}).simulation(BoostedIntercept(**settings))
+    state = simulation.advance(simulation.init(0), rounds)
+    assert int(state.shared.model.done) == 1
+    assert (np.asarray(state.shared.model.grown.members) != 0).any()
+    (expected,) = Evaluator(simulation)(state, ("personal",), ("test",))
+    got = scores_of(hub, "t/boosted-intercept/seed0")[rounds, "personal", "test"]
+    np.testing.assert_allclose(got.loss, expected.loss, rtol=1e-4)
