@@ -32,7 +32,8 @@ def forest_of(task: str, outputs: int, seed: int = 0, *, words: bool = False) ->
     )
     categories = None
     if words:
-        members = np.where(np.asarray(splits.feature) == 1, rng.integers(1, 4, shape), 0)[..., None]
+        sets = rng.integers(1, 4, shape) + 2**31  # the last bit is that of no category
+        members = np.where(np.asarray(splits.feature) == 1, sets, 0)[..., None]
         splits = splits._replace(members=jnp.asarray(members, jnp.uint32))
         categories = jnp.asarray([[1, 2]], jnp.int32)
     real = lambda *shape: jnp.asarray(rng.normal(size=shape), jnp.float32)  # noqa: E731

@@ -131,6 +131,17 @@ def test_a_set_of_categories_is_the_best_of_those_that_the_rules_allow(seed):
     assert not np.asarray(split.members).any()
 
 
+def test_categories_are_never_cut_as_numbers_are():
+    """As numbers, the first four codes against the rest would have a larger gain: with `l2` only."""
+    code = np.arange(9)
+    groups = np.column_stack([np.where(code < 4, -5.0, 5.0), np.full(9, 3.0), np.full(9, 6.0)])
+    histogram = jnp.asarray(np.concatenate([groups, np.zeros((1, 3))])[None], jnp.float32)
+    rules = rules_of(client_rows=1)
+    split = best_split(histogram, None, rules, ((0, 9),))
+    assert float(split.gain) < float(best_split(histogram, None, rules).gain)
+    np.testing.assert_array_equal(is_member(split.members, jnp.arange(9)), code < 4)
+
+
 def grow(x, sums, leaves, most):
     """(splits in order as sets of rows, passes) of a tree on binned rows; most: nodes per pass."""
     rules, table, passes = rules_of(min_rows=2), seedling(leaves), 0

@@ -197,6 +197,15 @@ def test_features_of_a_schema_keep_their_places_where_a_division_lacks_some() ->
     assert draws.first.schema.features == ("z", "z missing", "c=a", "c=b", "c=c", "v")
 
 
+def test_features_of_one_name_have_their_own_places() -> None:
+    """A column of numbers is called as a category's feature is."""
+    number = Number(name="c=a", fill=0.0)
+    made_of = [of_columns(words("a"), number), of_columns(words("a", "b"), number)]
+    draws = Draws(made_of.__getitem__, 2)
+    assert draws.data[0].test.x.tolist() == [[1, 0, 2]] * 2
+    assert draws.data[1].test.x.tolist() == [[1, 2, 3]] * 2
+
+
 def test_a_column_that_is_of_numbers_in_one_division_only_is_refused() -> None:
     made_of = [of_columns(words("1", "2")), of_columns(Number(name="c", fill=0.0))]
     with pytest.raises(DataError, match="column 'c' holds only numbers in some divisions and other words in some"):
@@ -224,7 +233,7 @@ def test_divisions_of_other_numbers_than_the_first_keep_theirs() -> None:
     """Features that the device would convert are converted for it; the divisions' stay as they are."""
     data = divided(shape=(2,))
     wide = replace(data, **{name: replace(data.stored(name), x=data.stored(name).x.astype("f8")) for name in SPLITS})
-    for first, second in ((data, wide), (wide, data)):
+    for first, second in ((data, wide), (wide, data), (wide, wide)):
         draws = Draws([first, second].__getitem__, 2)
         assert draws.arrays(1, "test").x.dtype == np.float32
         assert np.asarray(draws.arrays(1, "test").x).tolist() == np.ones((14, 2)).tolist()

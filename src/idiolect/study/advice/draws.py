@@ -14,6 +14,7 @@ from idiolect.core.memory import aligned_empty
 from idiolect.data.divide.division import counts, shuffled
 from idiolect.data.federated import SPLITS, FederatedData, Split
 from idiolect.data.schema.columns import Category, Column, Number
+from idiolect.data.schema.schema import Schema
 
 TEST, VALIDATION = 0.25, 0.2
 Make = Callable[[int], FederatedData]
@@ -128,7 +129,7 @@ class _Features:
     """One array for the features of all divisions, into which each is put as soon as it is made.
 
     So a large table is in memory once for each division, and once more only while one is made. A division can be put
-    there if it has the features and sizes of the first, in numbers that the device takes as they are.
+    there if it has the features and sizes of the first, in the same type of numbers.
     """
 
     def __init__(self, first: FederatedData, count: int) -> None:
@@ -137,7 +138,7 @@ class _Features:
 
     def put(self, draw: int, data: FederatedData) -> FederatedData:
         """The division with its features as views of this array, or as it is if it does not fit."""
-        if _kind(data) != self._kind or self._x.dtype != jnp.result_type(self._x):
+        if _kind(data) != self._kind:
             return data
         at, splits = draw * self._rows, dict[str, Split]()
         for name in SPLITS:
@@ -156,7 +157,7 @@ class _Features:
 
 def _kind(data: FederatedData) -> object:
     """What divisions have in common whose features are in the same places of one array."""
-    names = None if data.schema is None else data.schema.features
+    names = None if data.schema is None else _named_features(data.schema)
     return data.feature_shape, names, [(split.sizes.tolist(), split.x.dtype) for split in map(data.stored, SPLITS)]
 
 
@@ -194,16 +195,21 @@ def _aligned(made: Sequence[FederatedData]) -> list[FederatedData]:
     if len(schemas) < len(made):
         width = max(one.feature_shape[-1] for one in made)
         return [_placed(one, range(one.feature_shape[-1]), width) for one in made]
-    names = [schema.features for schema in schemas]
+    names = [_named_features(schema) for schema in schemas]
     if all(each == names[0] for each in names):
         return [*made]
     columns = tuple(_united(made[0].name, kinds) for kinds in zip(*(each.columns for each in schemas), strict=True))
     common = schemas[0].model_copy(update={"columns": columns})
-    places = {name: place for place, name in enumerate(common.features)}
+    places = {name: place for place, name in enumerate(_named_features(common))}
     return [
         _placed(replace(one, schema=common), [places[name] for name in mine], len(places))
         for one, mine in zip(made, names, strict=True)
     ]
+
+
+def _named_features(schema: Schema) -> list[tuple[str, str]]:
+    """(column, feature) of each feature: two columns may have features of one name."""
+    return [(column.name, feature) for column in schema.columns for feature in column.features]
 
 
 def _united(where: str, kinds: Sequence[Column]) -> Column:
