@@ -5,7 +5,7 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from idiolect.algorithms.parts.trees import Rules, asked, best_split, client_split, grown, seedling
+from idiolect.algorithms.parts.trees import Rules, asked, best_split, client_split, goes_left, grown, seedling
 from idiolect.models.forest import is_member
 
 
@@ -97,6 +97,16 @@ def test_more_clients_are_divided_in_the_order_of_their_ratios(seed):
     side = (ratio > split.low) & (ratio <= split.high) & (clients[:, 2] >= split.least)
     np.testing.assert_allclose(split.gain, best[0], rtol=1e-4)
     np.testing.assert_array_equal(side, best[1])
+
+
+def test_who_goes_left_lies_within_the_limits_and_has_rows():
+    """Ratios G / (H + 2): 1 is the lower limit, 3 the upper one; too few rows, and no rows, are right."""
+    sums = jnp.asarray([[4.0, 2, 2], [8.0, 2, 2], [12.0, 2, 2], [16.0, 2, 2], [8.0, 2, 1], [4.0, 0, 0]])
+    limits = jnp.asarray(1.0), jnp.asarray(3.0)
+    left = goes_left(sums, *limits, jnp.asarray(2.0), rules_of())
+    np.testing.assert_array_equal(left, [False, True, True, False, False, False])
+    left = goes_left(sums, *limits, jnp.asarray(0.0), rules_of())
+    np.testing.assert_array_equal(left, [False, True, True, False, True, False])
 
 
 @pytest.mark.parametrize("seed", range(4))

@@ -11,7 +11,7 @@ from jaxtyping import Array, Bool, Float, Int, PyTree, UInt32
 
 from idiolect.algorithms.base import Algorithm, Start, check
 from idiolect.algorithms.parts.bins import TILE, binned, edges_of, no_cells, width_of, with_categories
-from idiolect.algorithms.parts.trees import SINGLE, Rules, Split, Table, no_members, ratio_of, seedlings, words_for
+from idiolect.algorithms.parts.trees import SINGLE, Rules, Split, Table, goes_left, no_members, seedlings, words_for
 from idiolect.client.client import Client
 from idiolect.client.objective import Batch, own_outputs
 from idiolect.client.predictor import Module, Predictor
@@ -20,14 +20,7 @@ from idiolect.core.errors import require
 from idiolect.core.linalg import solve
 from idiolect.core.tree import Scalar
 from idiolect.data.schema.columns import Categories
-from idiolect.models.forest import (
-    Forest,
-    Splits,
-    is_member,
-    linear_scores,
-    outputs_of,
-    scores_of,
-)
+from idiolect.models.forest import Forest, Splits, is_member, linear_scores, outputs_of, scores_of
 
 Result = TypeVar("Result", bound=PyTree)
 Loss = Callable[[Array, Array], Float[Array, ""]]
@@ -152,9 +145,7 @@ def routed(
             lambda: jnp.sum(jnp.where(here[:, None], sums, 0), axis=0),
             lambda: jnp.zeros(3, sums.dtype),
         )
-        ratio = ratio_of(own, rules)
-        within = (ratio > splits.low[k]) & (ratio <= splits.high[k])
-        side = division & within & (own[2] >= splits.least[k]) & (own[2] > 0)
+        side = division & goes_left(own, splits.low[k], splits.high[k], splits.least[k], rules)
         left = jnp.where(division, side, left)
         child = jnp.where(left, 2 * k + 1, 2 * k + 2).astype(place.dtype)
         return jnp.where(here, child, place), sides.at[k].set(side)

@@ -212,6 +212,7 @@ def best_split(
     of `min_curvature`. Equal gains: the first feature, the first bin.
     """
     features, bins = histogram.shape[0], histogram.shape[1] - 1
+    words = words_for(categories, bins)
     total = jnp.sum(histogram[0], axis=0)
     running = jnp.cumsum(histogram[:, :bins], axis=1)
     missing = histogram[:, bins]
@@ -237,7 +238,7 @@ def best_split(
         zero,
         *sums,
         _values(*sums, rules.l2),
-        no_members((), words_for(categories, bins)),
+        no_members((), words),
     )
     if categories:
         of_category = jax.vmap(lambda sums, place: category_split(sums, total, place, rules))
@@ -246,7 +247,7 @@ def best_split(
     if clients is None or len(clients) < 2:
         return split
     other = client_split(clients, total, features, rules)
-    return _better(other._replace(members=no_members((), words_in(split.members))), split)
+    return _better(other._replace(members=no_members((), words)), split)
 
 
 def _better(one: Split, other: Split) -> Split:
@@ -272,10 +273,8 @@ def category_split(
     Rows without a category, which are in no bin, go right.
     """
     split = client_split(sums, total, 0, rules)
-    ratio = ratio_of(sums, rules)
-    inside = (ratio > split.low) & (ratio <= split.high) & (sums[:, 2] >= split.least) & (sums[:, 2] > 0)
-    zero = jnp.zeros_like(split.low)
-    members = packed(jnp.append(inside, False))
+    zero, left = jnp.zeros_like(split.low), goes_left(sums, split.low, split.high, split.least, rules)
+    members = packed(jnp.append(left, False))
     return split._replace(feature=feature, low=zero, high=zero, least=zero, members=members)
 
 
@@ -283,6 +282,18 @@ def ratio_of(sums: Float[Array, "*clients 3"], rules: Rules) -> Float[Array, "*c
     """G / (H + smoothing), by which clients are ordered; 0 for a client without rows."""
     below = sums[..., 1] + rules.client_smoothing
     return jnp.where(below > 0, sums[..., 0] / jnp.where(below > 0, below, 1), 0)
+
+
+def goes_left(
+    sums: Float[Array, "*clients 3"],
+    low: Float[Array, ""],
+    high: Float[Array, ""],
+    least: Float[Array, ""],
+    rules: Rules,
+) -> Bool[Array, "*clients"]:
+    """Whether a client, or a category, with these sums in a node is on the left of a division; see `Split`."""
+    ratio, rows = ratio_of(sums, rules), sums[..., 2]
+    return (ratio > low) & (ratio <= high) & (rows >= least) & (rows > 0)
 
 
 def client_split(clients: Float[Array, "clients 3"], total: Float[Array, "3"], features: int, rules: Rules) -> Split:
