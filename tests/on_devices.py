@@ -6,16 +6,18 @@
 import sys
 from collections.abc import Iterable
 from typing import Any
+from unittest.mock import patch
 
 import jax
 import numpy as np
 
 from idiolect.algorithms.registry import build
+from idiolect.client.objective import objective_of
 from idiolect.metrics.registry import METRICS
-from idiolect.runtime import distributed
+from idiolect.runtime import devices, distributed
 from idiolect.runtime.devices import is_leader
 from idiolect.runtime.evaluate import Evaluator
-from tests.federations import classification, flat
+from tests.federations import Problem, Tanh, classification, flat
 
 METHODS: dict[str, dict[str, Any]] = {
     "pfedme": {"name": "pfedme", "local_steps": 3, "inner_steps": 2, "batch_size": 4},
@@ -31,6 +33,18 @@ SAMPLINGS = {"fixed": 5, "binomial": 3.5}
 EVALUATED = "binomial"
 BOTH = ("pfedme", "fedu")  # methods that are also run with the other way to sample, and measured by all metrics
 METRICS_OF_CLASSES = [metric for metric in METRICS.values() if metric.task == "classification"]
+
+
+TOGETHER: dict[str, dict[str, Any]] = {
+    "full": {"name": "fedavg", "local_steps": 4, "batch_size": 0},
+    "batches": {"name": "fedavg", "local_steps": 4, "batch_size": 5},
+    "features": {"name": "pflego", "head": "second", "local_steps": 4},
+    "loss": {"name": "ifca", "local_steps": 2, "batch_size": 0},
+    "curvature": {"name": "perfedavg", "variant": "exact", "local_steps": 3, "batch_size": 5},
+}
+"""Methods whose clients are computed by several devices each."""
+COHORTS = {"fixed": 2, "binomial": 3.5}
+"""Of 8 devices, 4 compute a client of the first, 2 of the second."""
 
 
 def exact() -> np.ndarray:
@@ -59,8 +73,42 @@ def numbers(samplings: Iterable[str] = SAMPLINGS) -> dict[str, np.ndarray]:
     return found
 
 
+class Positive(Tanh):
+    """A model that can only answer samples whose first feature is positive."""
+
+    def usable(self, x: Any) -> Any:
+        """1 or 0."""
+        return (x[0] > 0).astype(float)
+
+
+def together() -> dict[str, np.ndarray]:
+    """The state after three rounds, with every gradient of at least 3 rows divided by the devices of its client.
+
+    "NAME devices" is how many these were.
+    """
+    problem = classification(SIZES)
+    model = Positive(*jax.tree.leaves(problem.params))
+    selective = Problem(problem.data, objective_of(model, "classification"), model)
+    found: dict[str, np.ndarray] = {}
+    for name, spec in [*TOGETHER.items(), ("selective", TOGETHER["full"]), ("rows", TOGETHER["batches"])]:
+        for sampling, cohort in COHORTS.items():
+            with patch.object(devices, "WORTH", 1e-3):
+                own = selective if name == "selective" else problem
+                block = 1 + (name == "full")
+                sim = own.simulation(build(spec), cohort=cohort, sampling=sampling, block=block, rounds=3)
+            of = sim.devices
+            assert of.together is None or (of.together.devices, len(of)) == {2: (4, 2), 3.5: (2, 4)}[cohort]
+            if name == "rows" and of.together is not None:  # batches of 5 stay whole, a client of 14 is divided
+                of.together = of.together._replace(least=6)
+            state = sim.advance(sim.init(3), 3)
+            found[f"{name} {sampling} state"] = flat((state.shared, state.private))
+            found[f"{name} {sampling} loss"] = np.stack([s.loss for s in Evaluator(sim)(state)])
+            found[f"{name} {sampling} devices"] = np.array(1 if of.together is None else of.together.devices)
+    return found
+
+
 if __name__ == "__main__":
     distributed.join()
-    found = numbers(sys.argv[2:])
+    found = together() if sys.argv[2:] == ["together"] else numbers(sys.argv[2:])
     if is_leader():
         np.savez(sys.argv[1], devices=jax.device_count(), processes=jax.process_count(), **found)

@@ -45,7 +45,6 @@ TESTED_IN = {
     "deploy/hub/run": "deploy/test_transport.py",
     "deploy/nvflare/checks": "cli/test_site.py",
     "deploy/site/create": "cli/test_site.py",
-    "deploy/site/programs": "deploy/test_transport.py",
     "deploy/site/trainer": "deploy/site/test_site.py",
     "models/client_model": "api/test_predict.py",
     "__init__": "api/test_estimators.py",  # loads the estimators when they are asked for

@@ -15,7 +15,7 @@ from idiolect.runtime import devices
 from idiolect.runtime.devices import Devices, default_block, map_blocks, sum_blocks
 from idiolect.runtime.distributed import COORDINATOR, PROCESS, PROCESSES, free_port
 from tests.engine import devices_flags, python
-from tests.on_devices import BOTH, EVALUATED, EXACT, METHODS, SAMPLINGS, exact, numbers
+from tests.on_devices import BOTH, EVALUATED, EXACT, METHODS, SAMPLINGS, exact, numbers, together
 
 ROOT = Path(__file__).parents[2]
 
@@ -66,6 +66,18 @@ def test_eight_devices_are_one(tmp_path, alone):
     assert_same(found, alone)
 
 
+def test_devices_that_compute_a_client_together_are_one(tmp_path):
+    """Two clients on eight devices: four for each; 3.5 expected clients: two for each."""
+    found = kept(tmp_path / "found.npz", child(tmp_path / "found.npz", "together", XLA_FLAGS=devices_flags(8)))
+    expected = together()
+    assert found.keys() - {"devices", "processes"} == expected.keys()
+    for name, value in expected.items():
+        if name.endswith("devices"):
+            assert (int(value), int(found[name])) == (1, 2 if "binomial" in name else 4)
+        else:
+            np.testing.assert_allclose(found[name], value, rtol=1e-5, atol=2e-6, err_msg=name)
+
+
 @pytest.mark.second
 def test_two_processes_are_one(tmp_path, alone):
     address = f"127.0.0.1:{free_port()}"
@@ -108,6 +120,20 @@ print(len(placed["key"].addressable_shards), *two.filled(3), *two.filled(4), *tw
 def test_rows_are_divided_and_the_last_one_fills_up():
     lines = printed(DIVIDED, XLA_FLAGS=devices_flags(2)).splitlines()
     assert lines == ["[[[0.0, 1.0], [2.0, 3.0]], [[4.0, 5.0], [6.0, 7.0]]]", "True 2 0 1 2 2 0 1 2 3 0 0"]
+
+
+PARTS = """
+from idiolect.runtime.devices import Devices
+for clients, rows in [(1, 64), (3, 64), (3, 5), (3, 3), (3.5, 64), (9, 64)]:
+    chosen = Devices(rows=clients, gradient=(rows, 5e7))
+    print(len(chosen), *(chosen.together or ())[1:], len(chosen.all), len(chosen.apart), sep=",", end=" ")
+"""
+
+
+def test_where_there_are_more_devices_than_clients_several_compute_one_if_it_has_enough_operations():
+    """On 8, with 50 million operations a row: 16 rows are worth 8 devices, 5 rows two, 3 rows one."""
+    found = printed(PARTS, XLA_FLAGS=devices_flags(8)).split()
+    assert found == ["1,8,16,8,8", "3,2,4,6,6", "3,2,4,6,6", "3,3,3", "4,2,4,8,8", "5,5,5"]
 
 
 CORES = """

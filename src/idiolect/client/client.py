@@ -2,11 +2,12 @@
 
 from collections.abc import Callable
 from dataclasses import replace
-from typing import Literal
+from typing import Literal, NamedTuple
 
 import equinox as eqx
 import jax
 import jax.numpy as jnp
+from jax.flatten_util import ravel_pytree
 from jaxtyping import Array, ArrayLike, Float, Int, PRNGKeyArray, PyTree, Shaped
 
 from idiolect.client.objective import Batch, Objective
@@ -19,6 +20,31 @@ BatchOrder = Literal["fresh", "epoch", "cyclic"]
 BATCH_ORDERS: tuple[BatchOrder, ...] = ("fresh", "epoch", "cyclic")
 
 
+class Together(NamedTuple):
+    """Devices that compute one client together: a mesh axis of so many of them.
+
+    Each computes a part of the rows of a gradient, and the parts are added up. Gradients of fewer than `least` rows
+    are not divided: every device computes them in whole.
+    """
+
+    axis: str
+    devices: int
+    least: int
+
+    def part(self, rows: int) -> int:
+        """Rows of one device's part of so many rows; the last parts may be padded."""
+        return -(-rows // self.devices)
+
+    def place(self) -> Int[Array, ""]:
+        """This device's number among them."""
+        return jax.lax.axis_index(self.axis)
+
+    def sum(self, parts: PyTree) -> PyTree:
+        """Add up the devices' parts, all leaves in one exchange."""
+        flat, restore = ravel_pytree(parts)
+        return restore(jax.lax.psum(flat, self.axis))
+
+
 class Federation(eqx.Module):
     """What the server announces to all clients.
 
@@ -26,6 +52,7 @@ class Federation(eqx.Module):
     capacity: an upper bound of any client's training samples. tile: the most rows of one gradient computation.
     sizes: ascending capacities, each large enough for a larger share of the clients, for which `span.by_size`
     compiles separate programs; empty if clients are batched (vmap) in one program.
+    together: the devices that compute one client together, if there are several.
     """
 
     samples: Float[Array, ""]
@@ -34,6 +61,11 @@ class Federation(eqx.Module):
     capacity: int = eqx.field(static=True)
     tile: int = eqx.field(static=True, default=TILE)
     sizes: tuple[int, ...] = eqx.field(static=True, default=())
+    together: Together | None = eqx.field(static=True, default=None)
+
+    def dividing(self, rows: int) -> Together | None:
+        """The devices that divide a computation on so many rows, if any do."""
+        return self.together if self.together is not None and rows >= self.together.least else None
 
 
 class Client(eqx.Module):
@@ -58,6 +90,11 @@ class Client(eqx.Module):
     def tile(self) -> int:
         """Rows of a tile of full-batch computations: the capacity divided into equal tiles."""
         return equal_tiles(self.federation.capacity, self.federation.tile)
+
+    @property
+    def together(self) -> Together | None:
+        """The devices that divide the client's samples, if any do."""
+        return self.federation.dividing(self.federation.capacity)
 
     def take(self, position: Int[Array, "b"]) -> Batch:
         """The client's samples at these positions; positions outside 0..size-1 get weight 0."""
@@ -117,30 +154,49 @@ class Client(eqx.Module):
 
         Leaves (capacity rounded up to whole tiles, ...); only tiles with samples are computed, the rest is zero.
         """
-        tile = self.tile
+        together, capacity = self.together, self.federation.capacity
+        devices, place = (1, 0) if together is None else (together.devices, together.place())
+        tile = equal_tiles(-(-capacity // devices), self.federation.tile)
         tile_shapes = jax.eval_shape(rows, jnp.arange(tile))
-        capacity = -(-self.federation.capacity // tile) * tile
-        zeros = jax.tree.map(lambda a: jnp.zeros((capacity, *a.shape[1:]), a.dtype), tile_shapes)
+        tiles = -(-capacity // (tile * devices))  # of each device, which takes every `devices`-th tile
+        zeros = jax.tree.map(lambda a: jnp.zeros((tiles, *a.shape), a.dtype), tile_shapes)
 
         def write(index: Array, rows_so_far: PyTree) -> PyTree:
-            part = rows(index * tile + jnp.arange(tile))
-            return jax.tree.map(
-                lambda a, b: jax.lax.dynamic_update_slice_in_dim(a, b, index * tile, 0), rows_so_far, part
-            )
+            part = rows((index * devices + place) * tile + jnp.arange(tile))
+            return jax.tree.map(lambda a, b: jax.lax.dynamic_update_index_in_dim(a, b, index, 0), rows_so_far, part)
 
-        return jax.lax.fori_loop(0, (self.size + tile - 1) // tile, write, zeros)
+        end = (self.size - place * tile + devices * tile - 1) // (devices * tile)
+        found = jax.lax.fori_loop(0, end, write, zeros)
+        if together is not None:
+            found = jax.tree.map(lambda a: jax.lax.all_gather(a, together.axis, axis=1), found)
+        return jax.tree.map(lambda a, b: a.reshape(-1, *b.shape[1:]), found, tile_shapes)
+
+    def own_part(self) -> "Client":
+        """The client with only the samples of this device; with all, unless several devices divide them."""
+        together, federation = self.together, self.federation
+        if together is None:
+            return self
+        each = (self.size + together.devices - 1) // together.devices
+        first = jnp.minimum(together.place() * each, self.size)
+        part = self.window(first, jnp.minimum(each, self.size - first))
+        return replace(part, federation=replace(federation, capacity=together.part(federation.capacity)))
 
     def answered(self, params: Params) -> Float[Array, ""]:
         """The number of the client's training samples that the model can answer, see `Objective.selective`."""
         if not self.objective.selective:
             return self.size.astype(jnp.result_type(float))
-        tile = self.tile
+        mine = self.own_part()
+        tile = mine.tile
 
         def add(index: Array, count: Array) -> Array:
-            part = self.take(index * tile + jnp.arange(tile))
+            part = mine.take(index * tile + jnp.arange(tile))
             return count + jnp.sum(self.objective.answered(params, part).weight)
 
-        return jax.lax.fori_loop(0, self.passes(tile), add, jnp.zeros((), jnp.result_type(float)))
+        return self._total(jax.lax.fori_loop(0, mine.passes(tile), add, jnp.zeros((), jnp.result_type(float))))
+
+    def _total(self, parts: PyTree) -> PyTree:
+        """The sum of what the devices found in their `own_part`."""
+        return parts if self.together is None else self.together.sum(parts)
 
     def loss(self, params: Params, batch: Batch) -> Float[Array, ""]:
         """f_i on a mini-batch, L2 included."""
@@ -148,15 +204,16 @@ class Client(eqx.Module):
 
     def full_loss(self, params: Params) -> Float[Array, ""]:
         """f_i on all the client's training samples, L2 included, tile by tile, without a gradient."""
-        tile = self.tile
+        mine = self.own_part()
+        tile = mine.tile
 
         def add(index: Array, total: tuple[Array, Array]) -> tuple[Array, Array]:
-            part = self.objective.answered(params, self.take(index * tile + jnp.arange(tile)))
+            part = self.objective.answered(params, mine.take(index * tile + jnp.arange(tile)))
             value = self.objective.output_loss(self.objective.outputs(params, part.x), part)
             return total[0] + value.astype(total[0].dtype), total[1] + jnp.sum(part.weight)
 
         nothing = jnp.zeros((), jnp.result_type(float))
-        value, count = jax.lax.fori_loop(0, (self.size + tile - 1) // tile, add, (nothing, nothing))
+        value, count = self._total(jax.lax.fori_loop(0, (mine.size + tile - 1) // tile, add, (nothing, nothing)))
         return value / jnp.maximum(count, 1) + self.objective.penalty(params)
 
     def grad(self, params: Params, batch: Batch | None, fixed: Params | None = None) -> Params:
@@ -166,20 +223,28 @@ class Client(eqx.Module):
         """
         if batch is None:
             return self.full_value_and_grad(params, fixed)[1]
-        rows = batch.weight.shape[0]
-        if rows <= self.federation.tile:
+        rows, mine = batch.weight.shape[0], batch
+        together = self.federation.dividing(rows)
+        if together is not None:
+            rows = together.part(rows)
+            mine = tree.gather(batch.tiles(rows, together.devices), together.place())
+        elif rows <= self.federation.tile:
             return jax.grad(lambda p: self.objective.loss(tree.merged(p, fixed), batch))(params)
         tile = equal_tiles(rows, self.federation.tile)
-        parts = batch.tiles(tile)
-        return self.over_tiles(self._data_loss(fixed), params, fixed, lambda i: tree.gather(parts, i), tile, rows)[1]
+        parts, loss = mine.tiles(tile), self._data_loss(fixed)
+        return self.over_tiles(loss, params, fixed, lambda i: tree.gather(parts, i), tile, rows, together)[1]
 
     def full_value_and_grad(
         self, params: Params, fixed: Params | None = None, tile: int | None = None
     ) -> tuple[Float[Array, ""], Params]:
         """f_i and its gradient on all the client's training samples, tile by tile; `fixed` as in `grad`."""
-        tile = tile or self.tile
-        loss = self._data_loss(fixed)
-        return self.over_tiles(loss, params, fixed, lambda index: self.take(index * tile + jnp.arange(tile)), tile)
+        mine, loss = self.own_part(), self._data_loss(fixed)
+        tile = tile or mine.tile
+
+        def batch(index: Int[Array, ""]) -> Batch:
+            return mine.take(index * tile + jnp.arange(tile))
+
+        return self.over_tiles(loss, params, fixed, batch, tile, mine.size, self.together)
 
     def _data_loss(self, fixed: Params | None) -> Callable[[Params, Batch], Float[Array, ""]]:
         return lambda params, batch: self.objective.data_loss(tree.merged(params, fixed), batch)
@@ -191,12 +256,13 @@ class Client(eqx.Module):
         fixed: Params | None,
         batch: Callable[[Int[Array, ""]], Batch],
         tile: int,
-        rows: int | None = None,
+        rows: int | Int[Array, ""],
+        together: Together | None = None,
     ) -> tuple[Float[Array, ""], Params]:
         """(1/n) sum over tiles of loss(params, batch(tile)) plus the L2 term, and its gradient.
 
-        rows: the number of rows of all tiles, by default the client's samples; n: those that the model can answer,
-        usually all.
+        rows: the number of rows of all tiles; n: those that the model can answer, usually all. together: the devices
+        that have their own tiles each; the sum is over those of all.
         """
 
         def add(index: Array, total: tuple[Array, Array, Params]) -> tuple[Array, Array, Params]:
@@ -207,8 +273,8 @@ class Client(eqx.Module):
 
         nothing = jnp.zeros((), jnp.result_type(float))
         start = (nothing, nothing, jax.tree.map(jnp.zeros_like, params))
-        tiles = ((self.size if rows is None else rows) + tile - 1) // tile
-        value, count, gradient = jax.lax.fori_loop(0, tiles, add, start)
+        parts = jax.lax.fori_loop(0, (rows + tile - 1) // tile, add, start)
+        value, count, gradient = parts if together is None else together.sum(parts)
         scale = 1.0 / jnp.maximum(count, 1)
         penalty, slope = jax.value_and_grad(lambda p: self.objective.penalty(tree.merged(p, fixed)))(params)
         mean = jax.tree.map(lambda g, p: g * scale.astype(g.dtype) + p, gradient, slope)

@@ -133,5 +133,6 @@ def on_features(client: Client, body: Params, head: Params) -> Client:
         fixed=staged.fixed(body),
         staged=staged,
     )
-    federation = replace(client.federation, tile=TILE)  # the body's large intermediate values no longer matter
+    # The body's large intermediate values no longer matter, and steps on the head are too short to be divided.
+    federation = replace(client.federation, tile=TILE, together=None)
     return replace(client, x=x, y=y, start=jnp.zeros_like(client.start), objective=objective, federation=federation)

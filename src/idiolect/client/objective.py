@@ -28,9 +28,12 @@ class Batch(NamedTuple):
     weight: Float[Array, "b"]
     outputs: Int[Array, ""] | None = None
 
-    def tiles(self, rows: int) -> "Batch":
-        """Cut the batch into tiles of `rows` rows, leaves (tiles, rows, ...); padding in the last has weight 0."""
-        count = -(-self.weight.shape[0] // rows)
+    def tiles(self, rows: int, count: int = 0) -> "Batch":
+        """Cut the batch into tiles of `rows` rows, leaves (tiles, rows, ...); padding in the last has weight 0.
+
+        count: of tiles; 0: as many as have samples.
+        """
+        count = count or -(-self.weight.shape[0] // rows)
 
         def cut(a: Array, **options: str) -> Array:
             padded = jnp.pad(a, [(0, count * rows - a.shape[0])] + [(0, 0)] * (a.ndim - 1), **options)

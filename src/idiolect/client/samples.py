@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 from itertools import pairwise
-from typing import NamedTuple
+from typing import Any, NamedTuple
 from weakref import WeakKeyDictionary
 
 import equinox as eqx
@@ -124,6 +124,21 @@ def most_rows(objective: Objective, params: PyTree, sample: PyTree) -> int:
             sizes.append(patch_size(traced.avals[images].shape, made.shape) * made.dtype.itemsize)
     widest = max(sizes)
     return min(max(CACHE // max(widest, 1), 1), TILE)
+
+
+def operations_a_row(objective: Objective, params: PyTree, sample: PyTree) -> float:
+    """XLA's count of the floating-point operations of a gradient, for each of its rows.
+
+    params: the parameters, and sample: one sample's arrays; or their shapes. Loops of the model count as one step.
+    """
+    rows = 8  # so that what is done once for all rows counts little
+
+    def total(params: PyTree, x: PyTree) -> Array:
+        return jnp.sum(objective.outputs(params, x))
+
+    x = jax.tree.map(lambda a: jax.ShapeDtypeStruct((rows, *a.shape), a.dtype), sample)
+    counted: Any = jax.jit(jax.grad(total)).lower(params, x).cost_analysis()
+    return float(counted.get("flops", 0.0)) / rows
 
 
 def equal_tiles(rows: int, most: int) -> int:

@@ -171,7 +171,7 @@ def by_size(
 
 
 def _in_span(client: Client, points: tuple[Params, ...], batch: Batch | None, layer: FirstLayer) -> Problem:
-    client = replace(client, federation=replace(client.federation, tile=ROWS))
+    client = replace(client, federation=replace(client.federation, tile=ROWS, together=None))
     objective, place = client.objective, layer.place
     structure = jax.tree.structure(points[0])
     tile = client.tile if batch is None else batch.weight.shape[0]

@@ -81,7 +81,7 @@ def content(value: Any) -> Hashable:
         array = np.asarray(value)
         return array.shape, array.dtype.str, array.tobytes()
     if isinstance(value, Devices):
-        return value.all
+        return value.all, value.together
     if is_dataclass(value) and not isinstance(value, type):
         return type(value), tuple(content(getattr(value, field.name, None)) for field in fields(value))
     if isinstance(value, Mapping):

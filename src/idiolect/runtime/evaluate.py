@@ -177,7 +177,7 @@ class Evaluator:
         model_names = tuple(names or self.simulation.offered)
         self._check(model_names)
         data, core = {split: self._split(split) for split in splits}, replace(state, private=None)
-        clients, devices = len(self.ids), len(self.simulation.devices)
+        clients, devices = len(self.ids), len(self.simulation.devices.apart)
         each = -(-self._portion(state, model_names, clients) // devices)  # clients of one device at a time
         edges = [min(edge, clients) for edge in range(0, clients + each * devices, each)]
         lengths = {split: tiles.most(edges) for split, (_, tiles) in data.items()}

@@ -327,7 +327,7 @@ def scored(
         scores = score_models(plan.objective, metrics, models, samples, ids, tiles)
         return jax.tree.map(lambda a: a[None], (scores, models))
 
-    devices, seen = member.plan.devices, (arrays, state, member.models_from, samples)
+    devices, seen = member.plan.devices.apart, (arrays, state, member.models_from, samples)
     by_device = jax.tree.map(lambda a: a.reshape(len(devices), -1, *a.shape[1:]), (member.ids, private))
     scores, models = devices.map(mapped, seen, *by_device, tiles)
     flat = {n: {s: (each.flat(), pool) for s, (each, pool) in by_split.items()} for n, by_split in scores.items()}

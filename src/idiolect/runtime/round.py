@@ -21,10 +21,11 @@ import numpy as np
 from jaxtyping import Array, Bool, Int, PRNGKeyArray, PyTree
 
 from idiolect.algorithms.base import Algorithm, Cohort, Start, Summing
-from idiolect.client.client import Client, Federation
+from idiolect.client.client import Client, Federation, Together
 from idiolect.client.objective import Objective
 from idiolect.client.predictor import Models
-from idiolect.client.samples import Samples
+from idiolect.client.samples import Samples, operations_a_row
+from idiolect.client.span import first_layer
 from idiolect.core import tree
 from idiolect.core.random import stream
 from idiolect.runtime.devices import Devices, map_blocks, sum_blocks
@@ -51,7 +52,8 @@ class Plan(eqx.Module):
 
     population: number of clients that may train (N); capacity: rows that hold any client's training samples; tile,
     sizes: see `client.Federation`; block: clients vmapped together, 0 for one after the other without batching;
-    train: the "cohort", or "all" clients, whose results outside the cohort are dropped; devices: divide a cohort.
+    train: the "cohort", or "all" clients, whose results outside the cohort are dropped; devices: divide a cohort;
+    together: the devices that compute one client, set inside of `map` only.
     """
 
     algorithm: Algorithm
@@ -64,6 +66,7 @@ class Plan(eqx.Module):
     block: int = eqx.field(static=True)
     train: Literal["cohort", "all"] = eqx.field(static=True)
     devices: Devices = eqx.field(static=True)
+    together: Together | None = eqx.field(static=True, default=None)
 
     def rounds_until(self, state: State, arrays: Samples, end: Int[Array, ""], capacity: int) -> State:
         """Run rounds until `end` are done, or the state has a fault: one compiled loop.
@@ -144,6 +147,7 @@ class Plan(eqx.Module):
             capacity=self.capacity,
             tile=self.tile,
             sizes=self.sizes if self.block == 1 else (),
+            together=self.together,
         )
         return client_of(arrays, client_id, round, self.objective, federation)
 
@@ -156,9 +160,13 @@ class Plan(eqx.Module):
         models = models_of(algorithm, view, private, client, state.seed)
         return {name: models[name] for name in names}
 
+    def _parts(self) -> tuple["Plan", "Plan"]:
+        """(the plan's arrays, the rest of it) as `map` needs them."""
+        return eqx.partition(replace(self, together=self.devices.together), eqx.is_array)
+
     def map(self, function: Callable[..., Any], seen: PyTree, *arguments: PyTree) -> Any:
         """Map function(plan, seen, *row) over clients: divided over the devices, in blocks, see `map_blocks`."""
-        arrays, rest = eqx.partition(self, eqx.is_array)
+        arrays, rest = self._parts()
 
         def mapped(known: tuple["Plan", PyTree], *part: PyTree) -> Any:
             plan, seen = eqx.combine(known[0], rest), known[1]
@@ -174,7 +182,7 @@ class Plan(eqx.Module):
         *arguments: PyTree,
     ) -> tuple[PyTree, Any]:
         """As `map`, of a function with two results: (the sum of the first, the second). counts: rows to add up."""
-        arrays, rest = eqx.partition(self, eqx.is_array)
+        arrays, rest = self._parts()
         rows, filled = len(counts), self.devices.filled(len(counts))
         if len(filled) > rows:  # rows that only fill the devices are not added
             counts, arguments = tree.gather((counts, arguments), filled)
@@ -193,6 +201,19 @@ class Plan(eqx.Module):
         totals, kept = self.devices.map(mapped, (arrays, seen), counts, *arguments)
         total = jax.tree.map(lambda leaf: jnp.sum(leaf, axis=0), totals)
         return total, jax.tree.map(lambda leaf: leaf[:rows], kept)
+
+
+def devices_for(cohort: float, algorithm: Algorithm, objective: Objective, start: Start) -> Devices:
+    """As many devices as make a round of `cohort` clients faster; several for a client where there are more.
+
+    A client whose model begins with a product W x is not divided. Its steps may be in the span of its samples, and
+    XLA divides such products by itself: those of 784-100-10 on 600 samples took 3.2 ms whole and 3.9 ms divided.
+    """
+    sample = jax.ShapeDtypeStruct(start.feature_shape, jnp.result_type(float))
+    if cohort >= jax.device_count() or first_layer(objective, start.params, None, sample) is not None:
+        return Devices(rows=cohort)
+    rows = min(getattr(algorithm, "batch_size", 0) or start.capacity, start.capacity)
+    return Devices(rows=cohort, gradient=(rows, operations_a_row(objective, start.params, sample)))
 
 
 def first_shared(algorithm: Algorithm, start: Start, seed: PRNGKeyArray) -> PyTree:

@@ -21,7 +21,7 @@ from idiolect.runtime.devices import Devices, default_block
 from idiolect.runtime.members import Arguments, Compiled, Member, alone
 from idiolect.runtime.memory import check_batches
 from idiolect.runtime.private_rows import PrivateRows
-from idiolect.runtime.round import Plan, State, first_private, first_shared
+from idiolect.runtime.round import Plan, State, devices_for, first_private, first_shared
 from idiolect.runtime.sampling import Sampling
 
 _ONLY_IN_MEMORY = "private states in a file need one process, no debug, and train = 'cohort'"
@@ -73,7 +73,9 @@ class Simulation:
         self.train: Literal["cohort", "all"] = train
         require(block is None or block >= 1, f"block = {block} must be at least 1 client")
         self.block = 0 if debug else block or self.default_block
-        self.devices = Devices(jax.local_devices()[:1]) if debug else devices or Devices(rows=self.sampling.size)
+        if debug:
+            devices = Devices(jax.local_devices()[:1])
+        self.devices = devices or devices_for(self.sampling.size, algorithm, objective, self.start)
 
     @property
     def default_block(self) -> int:

@@ -7,7 +7,10 @@ import jax
 import numpy as np
 import pytest
 
+from idiolect.client.client import Together
 from idiolect.core.errors import ConfigError
+from idiolect.runtime import simulate
+from idiolect.runtime.devices import Devices
 from idiolect.study.analyse.results import Results
 from idiolect.study.run.resolve import Workbench, check_new_splits
 from idiolect.study.store.store import Store
@@ -48,6 +51,22 @@ def test_small_batches_are_said(tmp_path):
 def test_a_model_without_a_body_is_said_of_a_method_that_shares_one():
     (row,) = Workbench().check(experiment({"name": "fedper"}))
     assert any("this is local training" in note for note in row.provenance["notes"])
+
+
+def test_devices_that_compute_a_client_together_are_said(monkeypatch):
+    several = Devices()
+    several.together = Together("rows", 3, 1)
+    monkeypatch.setattr(simulate, "devices_for", lambda *_: several)
+    monkeypatch.setattr(jax, "device_count", lambda: 3)
+    bench, spec = Workbench(), experiment(FEDAVG)
+    (row,) = bench.check(spec)
+    assert row.provenance["notes"][-1] == (
+        "fedavg: 3 devices computed the gradients of one client together. "
+        "One device gives the same results up to rounding."
+    )
+    cell = spec.cells[0]
+    data = bench.load(cell)
+    assert row.provenance["notes"][:-1] == bench.row(cell, cell.methods[0], data, 0, False).provenance["notes"]
 
 
 def test_cohorts_are_the_same_for_every_method_with_one_seed():

@@ -59,7 +59,7 @@ def rows_of(config: HubConfig, experiment: Experiment) -> list[RunRow]:
     for cell in experiment.cells:
         for method in cell.methods:
             for seed in experiment.seed_list:
-                row = bench.row(cell, method, stand_in, seed)
+                row = bench.row(cell, method, stand_in, seed, single=False)
                 where = {**row.config, "data": {"sites": kind.digest}}
                 rows.append(replace(row, data_hash=kind.digest, config=where, config_hash=digest(where, seed)))
     return rows

@@ -206,7 +206,9 @@ def main(descriptor: int) -> None:
         settings = receive(connection).header
         with loading():
             from idiolect.deploy.site.trainer import trainer_of
+            from idiolect.runtime.devices import use_cores
 
+        use_cores()
         try:
             trainer = trainer_of(settings)
         except IdiolectError as error:

@@ -1,6 +1,7 @@
 """A method's functions for ONE site, compiled: its first state, a round, the step among neighbours, its scores."""
 
 import json
+import threading
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
@@ -14,10 +15,11 @@ from jaxtyping import Array, Int, PRNGKeyArray, PyTree
 
 from idiolect.algorithms import registry as methods
 from idiolect.algorithms.base import Algorithm, Graphs, Start, start_of
-from idiolect.client.client import Client, Federation
+from idiolect.client.client import Client, Federation, Together
 from idiolect.client.objective import Objective
 from idiolect.client.predictor import Models, unshared
 from idiolect.client.samples import Samples, Tiles, most_rows, tiles_of, to_device
+from idiolect.core import tree
 from idiolect.data.federated import FederatedData
 from idiolect.deploy.terms import Place, Terms
 from idiolect.graphs import Graph, complete
@@ -25,9 +27,13 @@ from idiolect.metrics.base import Metric
 from idiolect.metrics.registry import measured, names_in
 from idiolect.models.registry import loss_of
 from idiolect.runtime.compiled import once
-from idiolect.runtime.round import client_of, client_step, first_private, first_shared, models_of
+from idiolect.runtime.devices import Devices
+from idiolect.runtime.round import client_of, client_step, devices_for, first_private, first_shared, models_of
 from idiolect.runtime.scoring import Each, Pool, score_models
 from idiolect.study.spec.assemble import problem_of
+
+_one_after_the_other = threading.Lock()
+"""Held by a call on several devices: sites in threads of one process must not begin theirs in different orders."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -45,9 +51,13 @@ class Programs:
     cohort: float
     tile: int
 
-    def client(self, samples: Samples, place: "RoundNumbers", round: Int[Array, ""]) -> Client:
+    def client(
+        self, samples: Samples, place: "RoundNumbers", round: Int[Array, ""], together: Together | None = None
+    ) -> Client:
         """The site as the method's client: the arrays hold only its own samples."""
-        federation = Federation(place.samples, self.start.clients, self.cohort, self.start.capacity, self.tile)
+        federation = Federation(
+            place.samples, self.start.clients, self.cohort, self.start.capacity, self.tile, together=together
+        )
         return client_of(samples, jnp.asarray(0), round, self.objective, federation, place.id)
 
     def first(self, params: PyTree, place: "RoundNumbers", seed: PRNGKeyArray) -> PyTree:
@@ -73,18 +83,46 @@ class Programs:
         """The shapes of a message. samples: the site's training samples."""
         round, seed = jnp.zeros((), jnp.int32), jax.random.key(0)
         view, private = self.like["view"], self.like["private"]
-        return jax.eval_shape(self.local, view, private, samples, _nobody(), round, seed)[0]
+        return jax.eval_shape(self._local(None), view, private, samples, _nobody(), round, seed)[0]
 
     @cached_property
     def local(self) -> Callable[..., tuple[PyTree, PyTree]]:
-        """(view, private, samples, place, round, seed) -> (message, private'), the method's own `local`."""
+        """(view, private, samples, place, round, seed) -> (message, private'), the method's own `local`.
 
+        The cores of the site divide each gradient, where it is worth it.
+        """
+        devices = self.devices
+        if devices.together is None:
+            return jax.jit(self._local(None))
+
+        def divided(*given: PyTree) -> tuple[PyTree, PyTree]:
+            def mapped(given: PyTree, _: Array) -> PyTree:
+                found = self._local(devices.together)(*given)
+                return jax.tree.map(lambda leaf: jnp.asarray(leaf)[None], found)
+
+            return tree.gather(devices.map(mapped, given, jnp.zeros(1)), 0)
+
+        compiled = jax.jit(divided)
+
+        def call(view: PyTree, private: PyTree, samples: Samples, *where: PyTree) -> tuple[PyTree, PyTree]:
+            given = devices.place((view, private)), devices.share(samples), devices.place(where)
+            with _one_after_the_other:
+                return jax.device_get(compiled(*given[0], given[1], *given[2]))
+
+        return call
+
+    @cached_property
+    def devices(self) -> Devices:
+        """The cores that compute a round together."""
+        return devices_for(1, self.algorithm, self.objective, self.start)
+
+    def _local(self, together: Together | None) -> Callable[..., tuple[PyTree, PyTree]]:
         def local(
             view: PyTree, private: PyTree, samples: Samples, place: RoundNumbers, round: Array, seed: PRNGKeyArray
         ) -> tuple[PyTree, PyTree]:
-            return client_step(self.algorithm, view, private, self.client(samples, place, round), seed)
+            return client_step(self.algorithm, view, private, self.client(samples, place, round, together), seed)
 
-        return jax.jit(local)
+        return local
 
     @cached_property
     def mix(self) -> Callable[[PyTree, PyTree, Array], PyTree]:

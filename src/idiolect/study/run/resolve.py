@@ -153,14 +153,22 @@ class Workbench:
         )
         return rows
 
-    def _remarks(self, cell: Cell, method: Method, data: FederatedData) -> list[str]:
+    def _remarks(self, cell: Cell, method: Method, data: FederatedData, single: bool) -> list[str]:
         """What a reader must know of a method on these data with this model."""
         algorithm = methods.build(method.spec)
         problem = self.problem(cell, data, shapes=True)
-        return [*small_clients(algorithm, data), *remarks_of(algorithm, problem.params)]
+        remarks = [*small_clients(algorithm, data), *remarks_of(algorithm, problem.params)]
+        if single and jax.device_count() > 1:
+            together = self.simulation(cell, method, problem).devices.together
+            if together is not None:
+                remarks.append(
+                    f"{method.title}: {together.devices} devices computed the gradients of one client together. "
+                    "One device gives the same results up to rounding."
+                )
+        return remarks
 
-    def row(self, cell: Cell, method: Method, data: FederatedData, seed: int) -> RunRow:
-        """Build the store's row of a run that has not started."""
+    def row(self, cell: Cell, method: Method, data: FederatedData, seed: int, single: bool = True) -> RunRow:
+        """Build the store's row of a run that has not started. single: it has a program of its own."""
         left_out = {"methods", *Cell.PRESENTATION}
         config = {key: value for key, value in cell.recorded().items() if key not in left_out}
         config["method"] = {**methods.hyperparameters(methods.ALGORITHMS[method.name]), **method.spec}
@@ -181,7 +189,7 @@ class Workbench:
             provenance={
                 **provenance(),
                 "data": dict(data.provenance),
-                "notes": [*data.notes, *self._remarks(cell, method, data)],
+                "notes": [*data.notes, *self._remarks(cell, method, data, single)],
                 "clients": [data.clients[i] for i in evaluated_clients(data.num_clients, cell.eval_clients)],
                 "task": data.task,
                 "constant": constant_scores(data),

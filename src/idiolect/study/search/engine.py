@@ -81,7 +81,7 @@ class Sweeper:
         if fold is not None and self.folds is not None:
             data = {**cell.data, "fold": fold, "folds": self.folds.count}
             cell = cell.model_copy(update={"id": f"{cell.id}, fold {fold + 1}", "data": data})
-        return self.bench.row(cell, cell.methods[0], self.data, entry.seed)
+        return self.bench.row(cell, cell.methods[0], self.data, entry.seed, single=False)
 
     def _fold(self, fold: int | None) -> FederatedData:
         if fold is None or self.folds is None:
