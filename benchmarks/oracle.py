@@ -10,7 +10,7 @@ import numpy as np
 
 from benchmarks.workloads import Workload
 
-TAKES_ROWS = ("torch",)
+TAKES_ROWS = ("torch", "torch-func")
 
 
 def start_of(work: Workload, peer: str) -> dict[str, bool]:

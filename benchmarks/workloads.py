@@ -54,7 +54,7 @@ class Workload:
     shape: tuple[int, ...] = (784,)
     classes: int = 10
     rounds: int = 1
-    peers: tuple[str, ...] = ("torch",)
+    peers: tuple[str, ...] = ("torch", "torch-func")
     note: str = ""
 
     @property
@@ -116,7 +116,7 @@ WORKLOADS: tuple[Workload, ...] = (
         600,
         10,
         rounds=2,
-        peers=("torch", "fedjax", "pfl", "flower"),
+        peers=("torch", "torch-func", "fedjax", "pfl", "flower"),
     ),
     Workload(
         "W4",
@@ -127,7 +127,7 @@ WORKLOADS: tuple[Workload, ...] = (
         600,
         10,
         shape=(28, 28, 1),
-        peers=("torch", "fedjax", "pfl", "flower"),
+        peers=("torch", "torch-func", "fedjax", "pfl", "flower"),
     ),
     Workload(
         "W5",
@@ -160,6 +160,7 @@ WORKLOADS: tuple[Workload, ...] = (
         shape=(28, 28, 1),
         classes=32,
         rounds=3,
+        peers=("torch",),
     ),
     Workload(
         "W7",

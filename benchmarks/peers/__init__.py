@@ -45,6 +45,7 @@ SYSTEMS: dict[str, Peer] = {
     OWN: Peer("benchmarks.peers.own"),
     BEFORE: Peer("benchmarks.peers.own"),
     "torch": Peer("benchmarks.peers.torch_loop", ("torch",)),
+    "torch-func": Peer("benchmarks.peers.torch_func_peer", ("torch",)),
     "fedjax": Peer("benchmarks.peers.fedjax_peer", ("fedjax", "haiku")),
     "pfl": Peer("benchmarks.peers.pfl_peer", ("pfl", "torch")),
     "flower": Peer("benchmarks.peers.flower_peer", ("flwr", "ray", "torch")),

@@ -38,24 +38,29 @@ def test_idiolect_makes_what_a_loop_by_hand_makes(name: str) -> None:
 
 
 @needs_torch
-@pytest.mark.parametrize("name", ["W1", "W1s", "W2s", "W3", "W5", "W7"])
-def test_the_torch_loop_makes_what_idiolect_makes(name: str) -> None:
+@pytest.mark.parametrize(
+    ("peer", "name"),
+    [("torch", name) for name in ("W1", "W1s", "W2s", "W3", "W5", "W7")]
+    + [("torch-func", name) for name in ("W1s", "W3", "W5", "W7")],
+)
+def test_pytorch_makes_what_idiolect_makes(peer: str, name: str) -> None:
     work = smaller(named(name))
-    given = beginning(work, ROUNDS, **start_of(work, "torch"))
+    given = beginning(work, ROUNDS, **start_of(work, peer))
     result = own_result(name, given)
-    torch_loop = make("torch", work, given)
-    torch_loop.rounds(ROUNDS)
-    assert torch_loop.gradients == expected(work, ROUNDS)
-    gap = distance(result, torch_loop.result())
+    system = make(peer, work, given)
+    system.rounds(ROUNDS)
+    assert system.gradients == expected(work, ROUNDS)
+    gap = distance(result, system.result())
     assert gap < 1e-4
     assert gap < moved(given, result) / 100
 
 
 @needs_torch
-def test_the_torch_loop_scores_as_idiolect_does() -> None:
+@pytest.mark.parametrize("peer", ["torch", "torch-func"])
+def test_pytorch_scores_as_idiolect_does(peer: str) -> None:
     work = smaller(named("W8"))
     given = beginning(work, 1)
-    scores = [make(name, work, given) for name in (OWN, "torch")]
+    scores = [make(name, work, given) for name in (OWN, peer)]
     for system in scores:
         system.rounds(1)
     losses, accuracies = scores[0].result()
