@@ -14,13 +14,17 @@ from pathlib import Path
 
 from PIL import Image
 
-from idiolect.report.view.from_csv import CLIENTS, PACKED, TABLE, clients_file
+from idiolect.core.files import plain_or_packed
+from idiolect.report.view.as_json import REPORT
+from idiolect.report.view.from_csv import CLIENTS, TABLE
 from results.scores import HERE
 
 BUDGET = 25_000_000
 """Bytes that all files of results/ may have together."""
 LARGE = 128 * 1024
 """Bytes above which a clients.csv is stored compressed, without loss: pages of git hosts show only small tables."""
+NOT_READ = 4 * 1024
+"""Bytes above which a report.json is stored compressed: people read report.md."""
 COLOURS, FEW = 256, 64
 PICTURE = 70_000
 """Bytes above which a picture has only `FEW` colours; lines and bands look the same."""
@@ -53,7 +57,8 @@ def cell_ids(folder: Path) -> dict[str, str]:
 def compact(folder: Path, kept: Iterable[Path]) -> None:
     """Make one folder small; a second call changes nothing. kept: pictures that pages show and that stay."""
     text = (folder / "report.md").read_text(encoding="utf-8")
-    compress_clients(folder)
+    compress(folder / CLIENTS, LARGE)
+    compress(folder / REPORT, NOT_READ)
     kept = set(kept)
     for picture in sorted((folder / "figures").glob("*")):
         drawable = picture.suffix == ".svg" or picture.name.endswith("-clients.png")
@@ -64,11 +69,10 @@ def compact(folder: Path, kept: Iterable[Path]) -> None:
     (folder / "report.md").write_text(with_commands(text, folder), encoding="utf-8")
 
 
-def compress_clients(folder: Path) -> None:
-    """Replace a large clients.csv by clients.csv.gz. The same text always gives the same bytes."""
-    file = folder / CLIENTS
-    if file.is_file() and file.stat().st_size > LARGE:
-        (folder / PACKED).write_bytes(gzip.compress(file.read_bytes(), 9, mtime=0))
+def compress(file: Path, most: int) -> None:
+    """Replace a file of more than `most` bytes by NAME.gz. The same text always gives the same bytes."""
+    if file.is_file() and file.stat().st_size > most:
+        file.with_name(f"{file.name}.gz").write_bytes(gzip.compress(file.read_bytes(), 9, mtime=0))
         file.unlink()
 
 
@@ -90,7 +94,7 @@ def reduce_colours(picture: Path) -> None:
 def with_commands(text: str, folder: Path) -> str:
     """The text of a report with the command that draws each picture which is not stored."""
     ids, path = cell_ids(folder), folder.relative_to(HERE.parent).as_posix()
-    file = clients_file(folder)
+    file = plain_or_packed(folder / CLIENTS)
     name = CLIENTS if file is None else file.name
 
     def command(found: re.Match[str]) -> str:

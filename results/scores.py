@@ -6,7 +6,7 @@ from collections import defaultdict
 from functools import cache
 from pathlib import Path
 
-from idiolect.report.view.from_csv import text_of
+from idiolect.core.files import unpacked
 
 HERE = Path(__file__).parent
 README, COMPARISONS = HERE / "README.md", HERE / "comparisons.md"
@@ -15,7 +15,7 @@ README, COMPARISONS = HERE / "README.md", HERE / "comparisons.md"
 def rows_of(folder: str, name: str = "table.csv") -> list[dict[str, str]]:
     """The rows of a folder's CSV file, which may be stored compressed as `name`.gz."""
     file = HERE / folder / name
-    text = text_of(file if file.is_file() else file.with_name(f"{name}.gz"))
+    text = unpacked(file if file.is_file() else file.with_name(f"{name}.gz"))
     return list(csv.DictReader(io.StringIO(text, newline="")))
 
 

@@ -7,6 +7,7 @@ import pandas as pd
 import pytest
 from PIL import Image
 
+from idiolect.core.files import unpacked
 from results import compact
 from tests.results.test_pages import LINK
 
@@ -69,6 +70,14 @@ def test_a_folder_keeps_what_its_csv_files_cannot_draw(made):
     )
     assert "clients --cell two --format svg`\n" in text
     assert text.endswith("`table.csv` has every number unrounded, `clients.csv.gz` every client's.\n")
+
+
+def test_a_report_as_data_is_compressed_where_it_is_long(made):
+    for text, name in (("x" * compact.NOT_READ, "report.json"), ("x" * (compact.NOT_READ + 1), "report.json.gz")):
+        (made / "report.json").write_text(text)
+        compact.compact(made, [])
+        assert [file.name for file in made.glob("report.json*")] == [name]
+    assert unpacked(made / "report.json.gz") == text
 
 
 def test_a_second_time_changes_nothing(made):

@@ -1,6 +1,7 @@
 """Files: atomic writes, locks, the cache folder, safe names; paths, JSON and TOML read with errors of one kind."""
 
 import errno
+import gzip
 import hashlib
 import json
 import os
@@ -168,6 +169,21 @@ def path_of(value: Any, wanted: str) -> Path:
     if not isinstance(value, str | os.PathLike) or not isinstance(os.fspath(value), str):
         raise ConfigError(f"{wanted}, not {kind_of(value)}")
     return Path(value)
+
+
+def plain_or_packed(path: Path) -> Path | None:
+    """Return the path of a file or, where only NAME.gz is there, of that; None if neither is there."""
+    return next((file for file in (path, path.with_name(f"{path.name}.gz")) if file.is_file()), None)
+
+
+def unpacked(path: Path) -> str:
+    """Read a text file, with its line ends as they are; a file that ends with .gz is decompressed.
+
+    Raises `OSError`, `UnicodeDecodeError`, or `EOFError` and `zlib.error` for a damaged compressed file.
+    """
+    opener = gzip.open if path.suffix == ".gz" else open
+    with opener(path, "rt", encoding="utf-8", newline="") as file:
+        return file.read()
 
 
 def json_of(content: str | bytes | bytearray) -> Any:

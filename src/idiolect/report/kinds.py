@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from idiolect.core.errors import ConfigError, StoreError, unknown
+from idiolect.core.files import plain_or_packed
 from idiolect.report.figures import WHOLE, Panels, Window, panels_figure
 from idiolect.report.latex import Columns, Spread, document, escaped, latex_table
 from idiolect.report.style import REPORT, Drawing, Style, sentence
@@ -117,7 +118,7 @@ class Source:
 
 def _compared(folder: Path) -> bool:
     """Whether a folder has the report.json of a comparison; that of new clients has another form."""
-    return (folder / REPORT_JSON).is_file() and new_clients(folder) is None
+    return plain_or_packed(folder / REPORT_JSON) is not None and new_clients(folder) is None
 
 
 @contextmanager

@@ -1,8 +1,13 @@
+import gzip
+import json
+
 import pytest
 
 from idiolect.core.errors import StoreError
 from idiolect.report.raw import write_csv
+from idiolect.report.view.as_json import to_dict
 from idiolect.report.view.folder import new_clients, view_of_folder, view_of_folders
+from idiolect.report.view.from_store import view_of
 from idiolect.study.search.launch import SWEPT
 from idiolect.study.store.store import Store
 from tests.report.html.made import compared, data_of, page_of
@@ -12,6 +17,17 @@ from tests.report.stores import experiment, finished
 def test_a_run_folder_is_read_as_its_results_are(tmp_path):
     results = compared(tmp_path)
     assert page_of(view_of_folder(tmp_path)) == data_of(results)
+
+
+def test_a_compressed_report_is_read_and_a_damaged_one_named(tmp_path):
+    data = to_dict(view_of(compared(tmp_path / "runs"), "idiolect compare --data toy"))
+    (tmp_path / "report.json.gz").write_bytes(gzip.compress(json.dumps(data).encode()))
+    assert to_dict(view_of_folder(tmp_path))["headline"] == data["headline"]
+    packed = (tmp_path / "report.json.gz").read_bytes()
+    for damaged in (packed[:-20], b"no archive", packed[:50] + b"\0" * 20 + packed[70:]):
+        (tmp_path / "report.json.gz").write_bytes(damaged)
+        with pytest.raises(StoreError, match=r"cannot read .*report\.json\.gz"):
+            view_of_folder(tmp_path)
 
 
 def test_several_folders_are_one_page(tmp_path):

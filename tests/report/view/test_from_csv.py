@@ -10,13 +10,12 @@ from idiolect.core.errors import DataError, StoreError
 from idiolect.metrics.registry import METRICS
 from idiolect.report.client_figures import strip
 from idiolect.report.latex import latex_table
-from idiolect.report.markdown import report_text
 from idiolect.report.raw import clients_csv, write_csv
 from idiolect.report.text import published as published_text
 from idiolect.report.view.columns import table_of
-from idiolect.report.view.folder import view_of_folders
-from idiolect.report.view.from_csv import parts_in, view_of_csv, words_of
-from idiolect.report.view.from_store import part_of, view_of
+from idiolect.report.view.folder import view_of_folder, view_of_folders
+from idiolect.report.view.from_csv import parts_in, view_of_csv
+from idiolect.report.view.from_store import part_of
 from idiolect.report.view.parts import MEAN, WORST
 from idiolect.study.analyse.results import Results
 from idiolect.study.store.store import Store
@@ -174,7 +173,6 @@ def results(tmp_path_factory):
 def written(results, tmp_path):
     write_csv(results, tmp_path / "table.csv")
     clients_csv(results, tmp_path / "clients.csv")
-    (tmp_path / "report.md").write_text(report_text(view_of(results, "idiolect compare --data toy")))
     return tmp_path
 
 
@@ -183,9 +181,7 @@ def test_the_same_answers_table_and_clients_as_of_the_runs(results, written):
     for part in ("decision", "headline", "numbers"):
         assert of_csv[part] == of_runs[part]
     assert of_csv["chips"][:2] == of_runs["chips"][:2]
-    assert [of_csv[key] for key in ("title", "protocol", "command", "leaks", "seeds", "chosen")] == [
-        of_runs[key] for key in ("title", "protocol", "command", "leaks", "seeds", "chosen")
-    ]
+    assert (of_csv["title"], of_csv["command"], of_csv["seeds"]) == (written.name, "", of_runs["seeds"])
     one, other = of_csv["cells"][0], of_runs["cells"][0]
     for part in ("scores", "half", "beyond", "local", "shared", "names", "test"):
         assert one["clients"][part] == other["clients"][part]
@@ -203,7 +199,7 @@ def test_the_same_answers_table_and_clients_as_of_the_runs(results, written):
 
 
 def test_committed_results():
-    data = page_of(view_of_csv(COMMITTED))
+    data = page_of(view_of_folder(COMMITTED))
     assert data["title"] == "pFedMe, Table 1, as written"
     cell = data["cells"][0]
     assert cell["title"] == "MNIST, disjoint (clean), MLR"
@@ -213,9 +209,8 @@ def test_committed_results():
     assert cell["table"]["rows"][0]["cells"][verdict]["text"] == "differs, explained"
 
 
-def test_without_clients_and_page(written):
+def test_without_clients(written):
     (written / "clients.csv").unlink()
-    (written / "report.md").unlink()
     data = page_of(view_of_csv(written))
     assert data["title"] == written.name
     assert data["cells"][0]["clients"] is None
@@ -275,36 +270,3 @@ def test_several_comparisons_of_which_one_is_not_tested(written, tmp_path_factor
     ranks = csv_of_ranks(tmp_path_factory.mktemp("ranks"), "auroc")
     data = page_of(view_of_folders([written, ranks]))
     assert [cell["numbers"].endswith("not tested") for cell in data["cells"]] == [False, True]
-
-
-def test_what_a_page_tells(tmp_path):
-    page = (
-        "# A *toy* \\| more\n\n- protocol: as-written\n- source: A paper: Table 1\n- made by: `idiolect x`\n\n"
-        "The models of the last round are shown.\n\n## one \\< two\n\n> **About these data**\n>\n> - a note\n"
-        "> - Known leak: this.\n\n<details><summary>Settings</summary>\n\n- data: mnist (test = 0.2)\n"
-        "- mine: fedavg (rate = 0.1)\n- local (rate = 0.1)\n- 20 rounds\n\n</details>\n\n## Made with\n\n"
-        "- date: 2026-01-02\n- Python: 3.11.7\n"
-    )
-    (tmp_path / "report.md").write_text(page)
-    words = words_of(tmp_path)
-    assert (words.title, words.source, words.protocol, words.command) == (
-        *("A *toy* | more", "A paper: Table 1", "as-written", "idiolect x"),
-    )
-    assert words.made_with == (("date", "2026-01-02"), ("Python", "3.11.7"))
-    section = words.sections[0]
-    assert (section.title, section.notes, section.audit) == ("one < two", ("a note",), ("Known leak: this.",))
-    assert section.chosen == "The models of the last round are shown."
-    assert section.settings == (
-        *(
-            ("data", "mnist (test = 0.2)"),
-            ("mine", "fedavg (rate = 0.1)"),
-            ("", "local (rate = 0.1)"),
-            ("", "20 rounds"),
-        ),
-    )
-    assert (section.method_of("mine"), section.method_of("local")) == ("fedavg", "")
-
-
-def test_no_page_tells_nothing(tmp_path):
-    words = words_of(tmp_path)
-    assert (words.title, words.sections) == (tmp_path.name, ())

@@ -5,6 +5,7 @@ docs/report-json.md describes its fields. NaN and infinity become null.
 
 import json
 import math
+import zlib
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, fields, is_dataclass
 from pathlib import Path
@@ -14,7 +15,7 @@ from typing import Any, Union, get_args, get_origin, get_type_hints
 import numpy as np
 
 from idiolect.core.errors import StoreError
-from idiolect.core.files import atomic_write, json_of
+from idiolect.core.files import atomic_write, json_of, unpacked
 from idiolect.metrics.registry import METRICS
 from idiolect.report.layout import dashes_of, layout_of
 from idiolect.report.text import SPREAD
@@ -310,13 +311,16 @@ def write_json(data: dict[str, Any], path: Path) -> None:
 
 
 def read_view(path: Path) -> View:
-    """Read a report.json; scores of single seeds are not in it. Raises `StoreError` for another file or version."""
+    """Read a report.json (or report.json.gz); scores of single seeds are not in it.
+
+    Raises `StoreError` for another file or version.
+    """
     try:
-        data = json_of(path.read_text(encoding="utf-8"))
+        data = json_of(unpacked(path))
         if data["version"] not in READABLE:
             raise StoreError(f"{path} has version {data['version']}; this idiolect reads versions up to {VERSION}")
         return _view(data)
-    except (OSError, ValueError, KeyError, TypeError, AttributeError) as error:
+    except (OSError, EOFError, zlib.error, ValueError, KeyError, TypeError, AttributeError) as error:
         raise StoreError(f"cannot read {path}: {type(error).__name__}: {error}") from error
 
 

@@ -7,7 +7,7 @@ from typing import Any
 
 from idiolect.algorithms.registry import ALGORITHMS
 from idiolect.core.errors import StoreError
-from idiolect.core.files import json_of
+from idiolect.core.files import json_of, plain_or_packed
 from idiolect.metrics.base import Metric
 from idiolect.report.view.as_json import REPORT, read_view
 from idiolect.report.view.extras import dimensions, settings_extra
@@ -38,8 +38,8 @@ def view_of_folder(folder: Path) -> View:
         raise StoreError(f"no such folder: '{folder}'")
     if not is_folder:
         raise StoreError(f"'{folder}' is a file; name the folder of a run")
-    if not runs and (folder / REPORT).is_file():
-        view = read_view(folder / REPORT)
+    if not runs and (report := plain_or_packed(folder / REPORT)) is not None:
+        view = read_view(report)
         return replace(view, parts=scores_in(folder, view.parts))
     if not runs:
         return view_of_csv(folder)

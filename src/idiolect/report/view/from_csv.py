@@ -4,10 +4,8 @@ A large clients.csv may be stored compressed, as clients.csv.gz.
 """
 
 import csv
-import gzip
 import io
 import math
-import re
 import zlib
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
@@ -17,13 +15,12 @@ import numpy as np
 
 from idiolect.algorithms.registry import ALGORITHMS
 from idiolect.core.errors import DataError, StoreError
+from idiolect.core.files import plain_or_packed, unpacked
 from idiolect.metrics.base import Metric
 from idiolect.metrics.registry import METRICS
 from idiolect.report.raw import OVER_SEEDS
 from idiolect.report.text import isolated
 from idiolect.report.view.extras import pairs_extra
-from idiolect.report.view.from_store import CHOSEN
-from idiolect.report.view.leaders import is_finding
 from idiolect.report.view.parts import Entry, Key, Part, View
 from idiolect.runtime.evaluate import ClientScores
 from idiolect.study.analyse.outcomes import FEDAVG, OWN, Line
@@ -32,7 +29,6 @@ from idiolect.study.spec.published import Published
 from idiolect.study.store.summary import OverSeeds
 
 TABLE, CLIENTS = "table.csv", "clients.csv"
-PACKED = f"{CLIENTS}.gz"
 NEEDED = ("cell", "method", "model", "seed", "client", "n", "loss")
 
 
@@ -73,50 +69,27 @@ class _Row:
         return DataError(f"{where}: '{self.text(name)}' is {what}; write the file again, or leave the folder out")
 
 
-def clients_file(folder: Path) -> Path | None:
-    """Find a folder's clients.csv or, without one, its clients.csv.gz; None if the folder has neither."""
-    return next((folder / name for name in (CLIENTS, PACKED) if (folder / name).is_file()), None)
-
-
-def text_of(path: Path) -> str:
-    """Read a CSV file's text, with its line ends as they are; a file that ends with .gz is decompressed.
-
-    Raises `OSError`, `UnicodeDecodeError`, or `EOFError` and `zlib.error` for a damaged compressed file.
-    """
-    opener = gzip.open if path.suffix == ".gz" else open
-    with opener(path, "rt", encoding="utf-8", newline="") as file:
-        return file.read()
-
-
 def parts_in(folder: Path) -> tuple[Part, ...]:
-    """Read the cells of table.csv and clients.csv (or clients.csv.gz), and what report.md says of them.
+    """Read the cells of table.csv and clients.csv (or clients.csv.gz).
 
     Seeds that were planned but did not end are not in these files. Scores over all samples are the means of the
     clients' values, weighted by samples, for metrics that are such means (`is_mean`). They are NaN for all others,
     such as AUROC: the files have those only as means over seeds, in `lines`. Raises `DataError` for a file that is
     not such a table.
     """
-    return _parts(folder, words_of(folder))
-
-
-def _parts(folder: Path, words: "_Words") -> tuple[Part, ...]:
     table = _rows(folder / TABLE, ("cell", "method", "model", "metric", "seeds", "pooled"))
     clients: list[_Row] = []
-    if (file := clients_file(folder)) is not None:
+    if (file := plain_or_packed(folder / CLIENTS)) is not None:
         clients = _rows(file, NEEDED)
     by_cell: dict[str, list[_Row]] = {row["cell"]: [] for row in table}
     for row in clients:
         by_cell.get(row["cell"], []).append(row)
-    sections = words.sections if len(words.sections) >= len(by_cell) else (_Section(),) * len(by_cell)
-    return tuple(
-        _part(cell, [row for row in table if row["cell"] == cell], own, section)
-        for (cell, own), section in zip(by_cell.items(), sections, strict=False)
-    )
+    return tuple(_part(cell, [row for row in table if row["cell"] == cell], own) for cell, own in by_cell.items())
 
 
 def scores_in(folder: Path, parts: Sequence[Part]) -> tuple[Part, ...]:
     """The parts of a report.json with the scores of clients.csv; without that file, as they are."""
-    file = clients_file(folder)
+    file = plain_or_packed(folder / CLIENTS)
     rows = [] if file is None or not _of_cells(file) else _rows(file, NEEDED)
     found: list[Part] = []
     for part in parts:
@@ -130,13 +103,13 @@ def scores_in(folder: Path, parts: Sequence[Part]) -> tuple[Part, ...]:
 
 def _of_cells(file: Path) -> bool:
     """Whether a clients.csv is of a comparison; that of new clients has no cells."""
-    return "cell" in text_of(file).partition("\n")[0].split(",")
+    return "cell" in unpacked(file).partition("\n")[0].split(",")
 
 
 def _rows(path: Path, needed: Sequence[str]) -> list[_Row]:
     """The rows of a CSV file. Raises `DataError` if it cannot be read or lacks a column."""
     try:
-        lines = [*csv.reader(io.StringIO(text_of(path), newline=""), strict=True)]
+        lines = [*csv.reader(io.StringIO(unpacked(path), newline=""), strict=True)]
     except (OSError, EOFError, zlib.error, UnicodeDecodeError, csv.Error) as error:
         raise DataError(f"cannot read {path}: {error}") from error
     names = lines[0] if lines else []
@@ -151,7 +124,7 @@ def _rows(path: Path, needed: Sequence[str]) -> list[_Row]:
     return rows
 
 
-def _part(cell: str, rows: list[_Row], clients: list[_Row], words: "_Section") -> Part:
+def _part(cell: str, rows: list[_Row], clients: list[_Row]) -> Part:
     first: dict[Key, _Row] = {}
     for row in rows:  # further rows of a model are its further published values
         first.setdefault((row["method"], row["model"]), row)
@@ -167,19 +140,19 @@ def _part(cell: str, rows: list[_Row], clients: list[_Row], words: "_Section") -
     models: dict[str, list[str]] = {}
     for line in lines:
         models.setdefault(line.method, []).append(line.model)
-    methods = tuple(_entry(title, words.method_of(title), own) for title, own in models.items())
+    methods = tuple(_entry(title, own) for title, own in models.items())
     plain = FEDAVG if {"fedavg", "fedavg-ft"} & {method.name for method in methods} else OWN
     scores = _scores(clients, names, metrics, [*first])
     seeds = sorted({seed for by_seed in scores.values() for seed in by_seed})
-    most, title = max((line.pooled.seeds for line in lines), default=0), words.title or cell
+    most = max((line.pooled.seeds for line in lines), default=0)
     untested = (
-        f"{isolated(title)}: {metric.column} over all samples is read from {TABLE}, a mean over seeds. It is no mean "
+        f"{isolated(cell)}: {metric.column} over all samples is read from {TABLE}, a mean over seeds. It is no mean "
         f"of the clients' values, so {CLIENTS} does not give it for each seed, and no difference between methods is "
         "tested."
     )
     part = Part(
         id=cell,
-        title=title,
+        title=cell,
         metric=metric,
         metrics=metrics,
         task=metric.task,
@@ -188,10 +161,6 @@ def _part(cell: str, rows: list[_Row], clients: list[_Row], words: "_Section") -
         lines=tuple(replace(line, global_of=(plain,)) if line.hurt_global else line for line in lines),
         clients=names,
         scores=scores,
-        notes=words.notes,
-        audit=words.audit or None,
-        settings=words.settings,
-        chosen=words.chosen,
         by_seed=metric.is_mean,
         missing=() if metric.is_mean or most < 2 else (untested,),
     )
@@ -204,9 +173,9 @@ def _part(cell: str, rows: list[_Row], clients: list[_Row], words: "_Section") -
     return replace(part, pairs=pairs, extras=(extra,) if len(seeds) > 1 else ())
 
 
-def _entry(title: str, name: str, models: list[str]) -> Entry:
+def _entry(title: str, models: list[str]) -> Entry:
     """A method by its title and, where it is known, its name; "" if only the title is known."""
-    name = name or ("local" if models == ["local"] else title)
+    name = "local" if models == ["local"] else title
     known = ALGORITHMS.get(name)
     return Entry(title, title if known is None or title != name else known.title, "" if known is None else name)
 
@@ -297,111 +266,25 @@ def _mean(values: np.ndarray, count: np.ndarray) -> float:
 
 
 def view_of_csv(folder: Path) -> View:
-    """Read what a report says from a folder's table.csv and clients.csv; report.md has the title and the command.
+    """Read what a report says from a folder's table.csv and clients.csv; its title is the folder's name.
 
     Raises `StoreError` if there is no table.csv, `DataError` if a file cannot be read.
     """
     if not (folder / TABLE).is_file():
         raise StoreError(f"'{folder}' holds neither runs nor a {TABLE}; name a folder that idiolect has written")
-    words = words_of(folder)
-    parts = _parts(folder, words)
+    parts = parts_in(folder)
     missing = [
         f"{folder.name} was read from CSV files only: there are no curves, no labels and sizes of training data, no "
         "bytes, no graph, no distances of models and no confusion matrices to show."
     ]
-    if clients_file(folder) is None:
+    if plain_or_packed(folder / CLIENTS) is None:
         missing.append(f"{folder.name} has no {CLIENTS}: no client is shown by itself.")
     if not parts:
         missing.append(f"{folder.name}: {TABLE} has no row.")
     return View(
-        title=words.title,
+        title=folder.name,
         parts=parts,
         name=folder.name,
-        source=words.source,
-        protocol=words.protocol,
-        command=words.command,
-        made_with=words.made_with,
         missing=tuple(missing),
         published=any(line.published is not None for part in parts for line in part.lines),
     )
-
-
-# What only report.md says of a folder that was written before there was a report.json.
-_FACT = re.compile(r"^- (protocol|source|made by): (.*)$", re.MULTILINE)
-_SETTINGS = re.compile(r"<summary>Settings</summary>\n\n(.*?)\n\n</details>", re.DOTALL)
-
-
-@dataclass(frozen=True)
-class _Section:
-    """What is known of one comparison. settings: (label, text) pairs; chosen: how its rounds were chosen."""
-
-    title: str = ""
-    notes: tuple[str, ...] = ()
-    audit: tuple[str, ...] = ()
-    settings: tuple[tuple[str, str], ...] = ()
-    chosen: str = ""
-
-    def method_of(self, title: str) -> str:
-        """The name of the method with this label, as the settings have it; "" if they do not."""
-        told = next((text for label, text in self.settings if label == title), "")
-        return told.partition(" (")[0]
-
-
-@dataclass(frozen=True)
-class _Words:
-    """What is known in words; empty texts for what is not. made_with: (label, text) pairs."""
-
-    title: str
-    source: str = ""
-    protocol: str = ""
-    command: str = ""
-    made_with: tuple[tuple[str, str], ...] = ()
-    sections: tuple[_Section, ...] = ()
-
-
-def words_of(folder: Path) -> _Words:
-    """Read a report.md that this package wrote; without one, the folder's name is the title."""
-    try:
-        page = (folder / "report.md").read_text(encoding="utf-8")
-    except (OSError, UnicodeDecodeError):
-        return _Words(folder.name)
-    heading = re.match(r"# (.+)", page)
-    head, *blocks = page.split("\n## ")
-    facts = dict(_FACT.findall(head))
-    chosen = "; ".join(text for text in CHOSEN.values() if text in head)
-    made = next((block for block in blocks if block.startswith("Made with\n")), "")
-    return _Words(
-        _plain(heading.group(1)) if heading else folder.name,
-        facts.get("source", ""),
-        facts.get("protocol", ""),
-        facts.get("made by", "").strip("`"),
-        tuple(_pair(line) for line in _bullets(made)),
-        tuple(_section(block, chosen) for block in blocks),
-    )
-
-
-def _section(block: str, chosen: str) -> _Section:
-    title, _, text = block.partition("\n")
-    told = [line[4:].strip() for line in text.splitlines() if line.startswith("> - ")]
-    settings = _SETTINGS.search(text)
-    return _Section(
-        _plain(title),
-        tuple(line for line in told if not is_finding(line)),
-        tuple(line for line in told if is_finding(line)),
-        tuple(_pair(line) for line in _bullets(settings.group(1))) if settings else (),
-        chosen,
-    )
-
-
-def _bullets(text: str) -> list[str]:
-    return [line[2:] for line in text.splitlines() if line.startswith("- ")]
-
-
-def _pair(line: str) -> tuple[str, str]:
-    """ "label: text" in two; a line without a label, or with one that holds a bracket, is a text."""
-    label, colon, text = line.partition(": ")
-    return (label, text) if colon and "(" not in label else ("", line)
-
-
-def _plain(text: str) -> str:
-    return re.sub(r"\\([\\|*<`])", r"\1", text).strip()
