@@ -1,8 +1,10 @@
 """Systems side by side: timed in turn, repeat by repeat, then compared in what they made of one start."""
 
 import math
+import random
 import statistics
 import tempfile
+import time
 from collections.abc import Callable, Iterable
 from contextlib import ExitStack
 from dataclasses import dataclass, field
@@ -19,6 +21,8 @@ CHECKED = 2  # rounds after which results are compared
 CLOSE = 1e-4
 LEAST = 0.2  # seconds of a timing of idiolect's rounds, of which the first touches memory for the first time
 YARDSTICKS = ("gemm", "torch-gemm")
+PAUSE = 0.5
+"""Seconds before each timing: OpenMP's threads wait for more work on their cores for 0.2 s after the last."""
 
 
 @dataclass
@@ -112,10 +116,11 @@ class Runner:
                         counts[measured.system] *= math.ceil(LEAST / (child.rounds(work.rounds)[0] * work.rounds))
             for repeat in range(self.repeats):
                 self.report(f"{work.name}: repeat {repeat + 1} of {self.repeats}")
-                place = repeat % len(systems)  # another one begins each time: what went before it costs it time
-                for measured in systems[place:] + systems[:place]:
+                # In another order each time: what went before a system costs it time.
+                for measured in random.Random(repeat).sample(systems, len(systems)):
                     if measured.system in children and not measured.skipped:
                         with _noting(measured):
+                            time.sleep(PAUSE)
                             seconds, cpu = children[measured.system].rounds(counts[measured.system])
                             measured.seconds.append(seconds)
                             measured.cpu.append(cpu)

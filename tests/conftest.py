@@ -57,6 +57,7 @@ if TYPE_CHECKING:
 
 BROWSERS = ("chromium", "chromium-browser", "google-chrome", "chrome")
 FULL = 1_500_000_000  # bytes of a process beyond which its compiled programs are dropped between two files
+ROOM = 1_000_000_000  # bytes that it may grow after that before they are dropped again: not all memory is given back
 
 
 @pytest.fixture(scope="session", autouse=True)
@@ -165,9 +166,13 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
     items.sort(key=lambda item: item.nodeid.partition("::")[0].removeprefix("tests/") not in LONG)
 
 
+full = FULL
+
+
 def pytest_runtest_teardown(item: pytest.Item, nextitem: pytest.Item | None) -> None:
     """Between two files, drop what has been compiled where it fills the memory; the folder above still has it."""
-    if nextitem is None or nextitem.path == item.path or "jax" not in sys.modules or resident() < FULL:
+    global full
+    if nextitem is None or nextitem.path == item.path or "jax" not in sys.modules or resident() < full:
         return
     if own := sys.modules.get("idiolect.runtime.compiled"):
         own.forget()
@@ -175,6 +180,7 @@ def pytest_runtest_teardown(item: pytest.Item, nextitem: pytest.Item | None) -> 
     gc.collect()
     with suppress(OSError, AttributeError):  # elsewhere than with glibc
         ctypes.CDLL(None).malloc_trim(0)  # freed pages stay with the process otherwise
+    full = max(FULL, resident() + ROOM)
 
 
 def resident() -> int:

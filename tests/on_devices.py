@@ -3,16 +3,20 @@
 `python -m tests.on_devices FILE.npz SAMPLING ..` keeps the numbers.
 """
 
+import contextlib
 import sys
 from collections.abc import Iterable
 from typing import Any
 from unittest.mock import patch
 
 import jax
+import jax.numpy as jnp
 import numpy as np
 
+from idiolect.algorithms.fedavg import FedAvg
 from idiolect.algorithms.registry import build
 from idiolect.client.objective import objective_of
+from idiolect.core import tree
 from idiolect.metrics.registry import METRICS
 from idiolect.runtime import devices, distributed
 from idiolect.runtime.devices import is_leader
@@ -73,6 +77,23 @@ def numbers(samplings: Iterable[str] = SAMPLINGS) -> dict[str, np.ndarray]:
     return found
 
 
+class Twice(FedAvg):
+    """The loss after a step of gradient descent, descended: the derivative of a gradient, backwards."""
+
+    def local(self, view: Any, private: Any, client: Any, key: Any) -> Any:
+        """One step of it."""
+        batch, whole = client.batch(key, 0, 5, "fresh"), client.undivided
+        if client.federation.together is not None:
+            with contextlib.suppress(ValueError):  # rather than a wrong derivative
+                jax.grad(lambda w: sum(map(jnp.sum, jax.tree.leaves(client.grad(w, batch)))))(view)
+                raise AssertionError
+
+        def ahead(w: Any) -> Any:
+            return client.loss(tree.add_scaled(w, -0.3, whole.grad(w, batch)), batch)
+
+        return tree.add_scaled(view, -0.5, jax.grad(ahead)(view)), private
+
+
 class Positive(Tanh):
     """A model that can only answer samples whose first feature is positive."""
 
@@ -90,12 +111,14 @@ def together() -> dict[str, np.ndarray]:
     model = Positive(*jax.tree.leaves(problem.params))
     selective = Problem(problem.data, objective_of(model, "classification"), model)
     found: dict[str, np.ndarray] = {}
-    for name, spec in [*TOGETHER.items(), ("selective", TOGETHER["full"]), ("rows", TOGETHER["batches"])]:
+    methods = {name: build(spec) for name, spec in TOGETHER.items()}
+    methods |= {"selective": methods["full"], "rows": methods["batches"], "backwards": Twice()}
+    for name, method in methods.items():
         for sampling, cohort in COHORTS.items():
             with patch.object(devices, "WORTH", 1e-3):
                 own = selective if name == "selective" else problem
                 block = 1 + (name == "full")
-                sim = own.simulation(build(spec), cohort=cohort, sampling=sampling, block=block, rounds=3)
+                sim = own.simulation(method, cohort=cohort, sampling=sampling, block=block, rounds=3)
             of = sim.devices
             assert of.together is None or (of.together.devices, len(of)) == {2: (4, 2), 3.5: (2, 4)}[cohort]
             if name == "rows" and of.together is not None:  # batches of 5 stay whole, a client of 14 is divided

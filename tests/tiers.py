@@ -33,6 +33,11 @@ def by_method(names: Iterable[str]) -> list[Any]:
     return [name if name in REPRESENTATIVE else pytest.param(name, marks=pytest.mark.second) for name in names]
 
 
+def second(*values: Any) -> Any:
+    """One case of a parametrized test, in the second tier: the other cases prove the same in the first."""
+    return pytest.param(*values, marks=pytest.mark.second)
+
+
 def share(files: Sequence[str], which: str) -> set[str]:
     """The files of the second tier that `--second` names: "all", "none", or "K/N", every N-th from the K-th on."""
     if which in ("all", "none"):

@@ -32,6 +32,7 @@ from tests.algorithms.boosted import (
     with_words,
 )
 from tests.federations import run
+from tests.tiers import second
 
 OWNER = np.repeat(np.arange(len(SIZES)), SIZES)
 
@@ -52,7 +53,7 @@ def divisions(state):
     return int(((np.asarray(grown.node) >= 0) & (np.asarray(grown.feature) == 5)).sum())
 
 
-@pytest.mark.parametrize("sizes", [SIZES, (220, 180, 150)])
+@pytest.mark.parametrize("sizes", [second(SIZES), (220, 180, 150)])
 def test_regression_trees_with_missing_values_and_divided_clients_are_lightgbms(x64, sizes):
     """The intercepts are held small, so that the trees have to divide the clients; three: one against the rest."""
     parts = parts_of("regression", sizes, missing=0.15, spread=2.0)
@@ -85,8 +86,7 @@ def test_logistic_trees_with_divided_clients_are_lightgbms(x64):
     np.testing.assert_allclose(got, expected, atol=1e-5)
 
 
-@pytest.mark.parametrize("kinds", [6, 40])
-@pytest.mark.parametrize("divided", [False, True])
+@pytest.mark.parametrize(("divided", "kinds"), [(False, 6), second(False, 40), second(True, 6), (True, 40)])
 def test_regression_trees_with_native_categories_are_lightgbms(x64, kinds, divided):
     """A column of categories is divided by sets; rows of no category go right; clients may be divided as well."""
     parts = with_words(parts_of("regression", missing=0.1, spread=2.0 if divided else 0.5), "regression", kinds)
@@ -115,7 +115,7 @@ def test_regression_trees_with_native_categories_are_lightgbms(x64, kinds, divid
     np.testing.assert_allclose(got, expected, atol=1e-5)
 
 
-@pytest.mark.parametrize("task", ["two", "three"])
+@pytest.mark.parametrize("task", ["two", second("three")])
 def test_a_new_client_and_a_client_that_was_away_divide_categories_alike(task):
     """Its trees on the rows of a known client are that client's, in single precision too."""
     parts = with_words(parts_of(task, dtype=np.float32, spread=1.5), "two", 7)
@@ -140,8 +140,7 @@ def test_few_categories_and_more_than_bins_have_a_split_each(x64):
     for kinds, bins in ((4, 64), (9, 8)):
         parts = with_words(parts_of("two"), "two", kinds)
         method = BoostedIntercept(trees=1, bins=bins, linear=False)
-        simulation = simulation_of(parts, "two", method, kinds)
-        model = rounds_for(simulation, simulation.init(0), 1).shared.model
+        model = simulation_of(parts, "two", method, kinds).init(0).shared.model  # growing does not change them
         assert model.categories == ()
         assert model.grown.members is None
 
@@ -268,8 +267,7 @@ def test_without_divisions_only_the_sum_of_the_messages_counts(small):
         np.testing.assert_allclose(np.asarray(a, float), np.asarray(b, float), rtol=1e-3, atol=1e-3)
 
 
-@pytest.mark.parametrize("train", ["cohort", "all"])
-@pytest.mark.parametrize("block", [1, 3])
+@pytest.mark.parametrize(("block", "train"), [(1, "cohort"), second(1, "all"), second(3, "cohort"), second(3, "all")])
 def test_messages_that_are_added_as_they_are_made_are_those_of_aggregate(monkeypatch, train, block):
     """A cohort whose size differs from round to round, so that some of its rows are padding."""
     parts = parts_of("two", spread=2.0, dtype=np.float32)

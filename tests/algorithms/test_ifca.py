@@ -23,6 +23,7 @@ from idiolect.runtime.simulate import Simulation
 from idiolect.study.spec.assemble import problem_of
 from tests.contract import ignores_padding, is_the_same_however_executed, keeps_nothing
 from tests.federations import classification, flat, quadratics, rows, run
+from tests.tiers import second
 
 EXACT: dict[str, Any] = {"local_steps": 1, "batch_size": 0}
 W = np.array([1.0, -0.5, 2.0])
@@ -51,8 +52,17 @@ def chosen(simulation, state):
     return np.asarray(Evaluator(simulation).client_models(state, ("personal",))["personal"].group)
 
 
-@pytest.mark.parametrize("settings", [{"start": "random"}, {"start": "random", "most_groups": 1}, {}])
-@pytest.mark.parametrize("weighting", ["size", "uniform"])
+@pytest.mark.parametrize(
+    ("weighting", "settings"),
+    [
+        ("size", {"start": "random"}),
+        ("uniform", {"start": "random", "most_groups": 1}),
+        ("size", {}),
+        second("uniform", {"start": "random"}),
+        second("size", {"start": "random", "most_groups": 1}),
+        second("uniform", {}),
+    ],
+)
 def test_one_group_is_fedavg(settings, weighting):
     problem = quadratics((3, 1, 6, 2, 4), noise=1.0) if settings != {"start": "random"} else None
     common = {"rate": 0.1, "local_steps": 3, "batch_size": 4, "weighting": weighting}
@@ -149,7 +159,7 @@ def test_the_order_of_clients_only_renames_the_groups():
     np.testing.assert_allclose(mixed, plain, rtol=1e-4, atol=1e-5)
 
 
-@pytest.mark.parametrize("settings", [{}, {"start": "random", "most_groups": 1, "groups": 1.0}])
+@pytest.mark.parametrize("settings", [second({}), {"start": "random", "most_groups": 1, "groups": 1.0}])
 def test_execution_and_padding_change_nothing(settings):
     method = IFCA(**{"rate": 0.1, "local_steps": 3, "batch_size": 4, "groups": 3.0} | settings)
     is_the_same_however_executed(method)

@@ -18,11 +18,12 @@ from tests.algorithms.boosted import (
     with_words,
 )
 from tests.federations import run
+from tests.tiers import second
 
 SIZES = (120, 30, 200)
 
 
-@pytest.mark.parametrize("task", ["regression", "two"])
+@pytest.mark.parametrize("task", [second("regression"), "two"])
 def test_a_client_s_trees_are_lightgbms_on_its_rows(x64, task):
     """A round is a tree; the second client has too few rows for any."""
     parts = parts_of(task, SIZES, missing=0.1)
@@ -67,10 +68,11 @@ def test_a_client_s_trees_with_native_categories_are_lightgbms_on_its_rows(x64):
 
 
 def test_rounds_after_the_last_tree_change_nothing_and_clients_do_not_matter_to_each_other():
-    parts = parts_of("two", SIZES, dtype=np.float32)
-    simulation = simulation_of(parts, "two", LocalTrees(trees=2, leaves=5))
+    parts = parts_of("two", SIZES[:3], dtype=np.float32)
+    method = LocalTrees(trees=2, leaves=3)
+    simulation = simulation_of(parts, "two", method)
     two, three = run(simulation, 2), run(simulation, 3)
-    alone = simulation_of(parts[:1], "two", LocalTrees(trees=2, leaves=5))
+    alone = simulation_of(parts[:1], "two", method)
     first = outputs_of(forests_of(simulation, two), parts)
     for a, b in zip(first, outputs_of(forests_of(simulation, three), parts), strict=True):
         np.testing.assert_allclose(a, b, atol=1e-6)

@@ -18,6 +18,7 @@ from tests import contract
 from tests.algorithms.mmfl_runs import choice, mmfl, trained
 from tests.federations import run
 from tests.modalities import FLAT, SIZES, close, problem, value_and_slope
+from tests.tiers import second
 
 KEY = jax.random.key(5)
 
@@ -48,7 +49,7 @@ def by_hand(given, params, index, rate, update, steps=3):
     return params
 
 
-@pytest.mark.parametrize("update", ["sequential", "simultaneous"])
+@pytest.mark.parametrize("update", [second("sequential"), "simultaneous"])
 def test_one_rate_is_federated_averaging_of_the_split_model(update):
     given = problem(**FLAT)
     state = run(given.simulation(mmfl(update=update)))

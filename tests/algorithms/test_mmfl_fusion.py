@@ -55,6 +55,7 @@ def test_a_head_reads_nothing_of_an_absent_modality_and_is_never_sent():
     assert not np.array_equal(first[:, :width], before[:, :width])
 
 
+@pytest.mark.second
 def test_the_fused_model_is_the_head_on_the_servers_encoders():
     given = problem(data_of(HELD), fusion="attention", **FLAT)
     simulation = given.simulation(FUSED)

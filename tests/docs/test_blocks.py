@@ -16,6 +16,7 @@ import typer
 from idiolect.cli.main import app
 from tests.docs.blocks import LANGUAGES, PAGES, ROOT, Block, blocks, commands, name_of
 from tests.docs.given import names_of, put_files
+from tests.tiers import second
 
 # Pages whose commands train, with fewer rounds than they say; of the others all is checked up to the training, and
 # test_tutorial.py runs each kind of command to its end.
@@ -132,7 +133,11 @@ def python(page: Path) -> list[Block]:
     return [block for block in blocks(page) if block.language == "python" and not block.why]
 
 
-WITH_PYTHON = [page for page in PAGES if python(page) and page.name != "tutorial.md"]
+LONG = ("add-a-method.md", "agents.md", "data.md", "estimators.md", "models.md")
+"""Pages whose blocks train for long, and which other tests of what they show repeat in part."""
+WITH_PYTHON = [
+    second(page) if page.name in LONG else page for page in PAGES if python(page) and page.name != "tutorial.md"
+]
 
 
 @pytest.mark.parametrize("page", WITH_PYTHON, ids=name_of)

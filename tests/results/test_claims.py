@@ -30,6 +30,11 @@ def text():
     return README.read_text(encoding="utf-8")
 
 
+@pytest.fixture(scope="module")
+def table():
+    return cells.table()
+
+
 def test_the_pages_are_what_the_folders_say():
     """`python -m results` would change nothing."""
     for file, made in pages(cells.summary(cells.table())).items():
@@ -59,8 +64,8 @@ def test_scores_over_all_samples_are_those_of_the_table():
         assert np.mean(list(scores.values())) == pytest.approx(100 * float(row["pooled"]))
 
 
-def test_the_counts_in_its_sentences_are_those_of_the_table(text):
-    count = Counter(map(cells.counted_as, cells.table()))
+def test_the_counts_in_its_sentences_are_those_of_the_table(text, table):
+    count = Counter(map(cells.counted_as, table))
     explained, unexplained, apart = (
         count["differs, explained"],
         count["differs, unexplained"],
@@ -79,16 +84,16 @@ def test_the_counts_in_its_sentences_are_those_of_the_table(text):
         f"{count['not possible']} cannot be",
     ):
         assert sentence in words, sentence
-    rows = [row for row in cells.table() if row["after_test"] and row["status"] == "consistent, wide"]
+    rows = [row for row in table if row["after_test"] and row["status"] == "consistent, wide"]
     assert f"(mmFL's networks), {len(rows)} of them with a wide interval" in words
-    close = [row for row in cells.table() if row["status"] == "close"]
+    close = [row for row in table if row["status"] == "close"]
     pflego = [row for row in close if row["paper"] == "PFLEGO"]
     assert f"({len(pflego)} of them PFLEGO's, {sum(r['seeds'] == '1' for r in pflego)} from one seed)" in words
 
 
 @pytest.mark.parametrize("paper", ["pFedMe", "FedU", "PFLEGO", "mmFL"])
-def test_the_counts_of_a_papers_page_are_those_of_the_table(paper):
-    statuses = [row["status"] for row in cells.table() if row["paper"] == paper]
+def test_the_counts_of_a_papers_page_are_those_of_the_table(paper, table):
+    statuses = [row["status"] for row in table if row["paper"] == paper]
     words = " ".join((cells.HERE / paper.lower() / "README.md").read_text(encoding="utf-8").split())
     assert f"Of the {len(statuses)} published numbers " in words
     said = words.partition(f"Of the {len(statuses)} published numbers ")[2].partition("([every number]")[0]

@@ -15,6 +15,7 @@ from idiolect.runtime.private_rows import PrivateRows
 from tests.engine import python
 from tests.federations import classification, flat
 from tests.rights import loose, umask
+from tests.tiers import second
 
 METHODS = {
     "ditto": {"name": "ditto", "local_steps": 3, "batch_size": 4},
@@ -118,8 +119,12 @@ def test_rows_of_another_model_and_files_of_another_kind_are_refused(tmp_path):
         PrivateRows(tmp_path / "text" / "below", fresh)
 
 
-@pytest.mark.parametrize("name", METHODS)
-@pytest.mark.parametrize(("sampling", "cohort"), [("fixed", 3), ("binomial", 2.5)])
+@pytest.mark.parametrize(
+    ("name", "sampling", "cohort"),
+    [(name, "fixed", 3) for name in METHODS]
+    + [("ditto", "binomial", 2.5)]
+    + [second(name, "binomial", 2.5) for name in METHODS if name != "ditto"],
+)
 def test_a_federation_is_the_same(tmp_path, monkeypatch, name, sampling, cohort):
     """Bit by bit where it trains; evaluated in portions of two clients, and at once."""
     problem = classification((9, 1, 14, 4, 6))

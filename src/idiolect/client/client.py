@@ -96,6 +96,11 @@ class Client(eqx.Module):
         """The devices that divide the client's samples, if any do."""
         return self.federation.dividing(self.federation.capacity)
 
+    @property
+    def undivided(self) -> "Client":
+        """The client, computed by one device: for methods that differentiate `grad` backwards (`jax.grad`)."""
+        return replace(self, federation=replace(self.federation, together=None))
+
     def take(self, position: Int[Array, "b"]) -> Batch:
         """The client's samples at these positions; positions outside 0..size-1 get weight 0."""
         inside = (position >= 0) & (position < self.size)
@@ -231,39 +236,38 @@ class Client(eqx.Module):
         elif rows <= self.federation.tile:
             return jax.grad(lambda p: self.objective.loss(tree.merged(p, fixed), batch))(params)
         tile = equal_tiles(rows, self.federation.tile)
-        parts, loss = mine.tiles(tile), self._data_loss(fixed)
-        return self.over_tiles(loss, params, fixed, lambda i: tree.gather(parts, i), tile, rows, together)[1]
+        parts = mine.tiles(tile)
+        return self._over_tiles(params, fixed, lambda i: tree.gather(parts, i), tile, rows, together)[1]
 
     def full_value_and_grad(
         self, params: Params, fixed: Params | None = None, tile: int | None = None
     ) -> tuple[Float[Array, ""], Params]:
         """f_i and its gradient on all the client's training samples, tile by tile; `fixed` as in `grad`."""
-        mine, loss = self.own_part(), self._data_loss(fixed)
+        mine = self.own_part()
         tile = tile or mine.tile
 
         def batch(index: Int[Array, ""]) -> Batch:
             return mine.take(index * tile + jnp.arange(tile))
 
-        return self.over_tiles(loss, params, fixed, batch, tile, mine.size, self.together)
+        return self._over_tiles(params, fixed, batch, tile, mine.size, self.together)
 
-    def _data_loss(self, fixed: Params | None) -> Callable[[Params, Batch], Float[Array, ""]]:
-        return lambda params, batch: self.objective.data_loss(tree.merged(params, fixed), batch)
-
-    def over_tiles(
+    def _over_tiles(
         self,
-        loss: Callable[[Params, Batch], Float[Array, ""]],
         params: Params,
         fixed: Params | None,
         batch: Callable[[Int[Array, ""]], Batch],
         tile: int,
         rows: int | Int[Array, ""],
-        together: Together | None = None,
+        together: Together | None,
     ) -> tuple[Float[Array, ""], Params]:
-        """(1/n) sum over tiles of loss(params, batch(tile)) plus the L2 term, and its gradient.
+        """f_i and its gradient: (1/n) times the sum of the losses of tiles, plus the L2 term.
 
-        rows: the number of rows of all tiles; n: those that the model can answer, usually all. together: the devices
-        that have their own tiles each; the sum is over those of all.
+        batch: the number of a tile -> its samples; rows: of all tiles; n: those that the model can answer, usually
+        all. together: the devices that have their own tiles each; the sum is over those of all.
         """
+
+        def loss(params: Params, part: Batch) -> Float[Array, ""]:
+            return self.objective.data_loss(tree.merged(params, fixed), part)
 
         def add(index: Array, total: tuple[Array, Array, Params]) -> tuple[Array, Array, Params]:
             part = batch(index)
@@ -273,6 +277,10 @@ class Client(eqx.Module):
 
         nothing = jnp.zeros((), jnp.result_type(float))
         start = (nothing, nothing, jax.tree.map(jnp.zeros_like, params))
+        if together is not None:
+            # JAX would count the derivative of a sum once for each device. It refuses to go backwards through a loop
+            # if it does not know the number of steps; forwards the derivative is right.
+            rows = jax.lax.optimization_barrier(jnp.asarray(rows))
         parts = jax.lax.fori_loop(0, (rows + tile - 1) // tile, add, start)
         value, count, gradient = parts if together is None else together.sum(parts)
         scale = 1.0 / jnp.maximum(count, 1)

@@ -23,6 +23,7 @@ from tests.algorithms.boosted import (
     rounds_for,
     simulation_of,
 )
+from tests.tiers import second
 
 SIZES = (300, 99, 100, 140, 120, 60, 1200)
 OWN = {0: 2.0, 1: -2.0, 2: -2.0}
@@ -62,7 +63,7 @@ def losses(task, y, scores):
     return 0.5 * (y - scores) ** 2 if task == "regression" else np.logaddexp(0, scores) - y * scores
 
 
-@pytest.mark.parametrize("task", ["regression", "two"])
+@pytest.mark.parametrize("task", ["regression", second("two")])
 def test_who_has_private_trees_and_which_are_as_lightgbm_says(x64, task):
     """LightGBM grows trees from the shared scores without each part of the rows, and predicts that part."""
     parts = made(task)
