@@ -13,6 +13,7 @@ import pytest
 from idiolect.core import plugins
 from idiolect.core.errors import ConfigError
 from idiolect.core.plugins import PluginWarning, Registry, provided
+from tests.tiers import second
 
 ROOT = Path(__file__).parents[2]
 METHOD = '''
@@ -77,7 +78,6 @@ MODEL = """
 import equinox as eqx
 
 from idiolect.core.plugins import named
-from tests.tiers import second
 
 
 @named("one-number", description="one number for every class", words="It has no settings.", tasks=("classification",))
