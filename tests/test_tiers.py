@@ -6,7 +6,7 @@ import pytest
 
 from tests.conftest import pytest_collection_modifyitems
 from tests.test_structure import TESTS
-from tests.tiers import LONG, REPRESENTATIVE, by_method, share
+from tests.tiers import LONG, LONGEST_SECOND, REPRESENTATIVE, by_method, share
 
 
 def test_ten_shares_are_the_whole_second_tier():
@@ -17,6 +17,13 @@ def test_ten_shares_are_the_whole_second_tier():
     assert (share(files, "all"), share(files, "none")) == ({*files}, set())
 
 
+def test_no_two_of_the_longest_files_are_in_one_share():
+    files = [f"{TESTS}/{file}" for file in LONGEST_SECOND] + [f"{TESTS}/a/test_{i}.py" for i in range(40)]
+    shares = [share(files, f"{commit}/10") for commit in range(10)]
+    assert sorted(file for part in shares for file in part) == sorted(files)
+    assert [sum(file.endswith(LONGEST_SECOND) for file in part) for part in shares] == [1] * 8 + [0] * 2
+
+
 def test_a_matrix_of_methods_has_its_representatives_in_the_first_tier():
     local, fedu = by_method(["local", "fedu"])
     assert fedu == "fedu" in REPRESENTATIVE
@@ -25,7 +32,7 @@ def test_a_matrix_of_methods_has_its_representatives_in_the_first_tier():
 
 
 def test_the_long_files_exist():
-    assert all((TESTS / file).is_file() for file in LONG)
+    assert all((TESTS / file).is_file() for file in (*LONG, *LONGEST_SECOND))
 
 
 class Item:

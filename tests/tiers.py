@@ -28,6 +28,19 @@ LONG = (
 """Files that begin first, so that no worker ends long after the others."""
 
 
+LONGEST_SECOND = (
+    "deploy/test_four_hospitals.py",
+    "deploy/hub/test_liars.py",
+    "test_tutorial.py",
+    "docs/test_blocks.py",
+    "algorithms/test_boosted_intercept.py",
+    "algorithms/parts/test_private_trees.py",
+    "runtime/test_distributed.py",
+    "api/test_run.py",
+)
+"""Files of the second tier that take long: each is in a share of its own."""
+
+
 def by_method(names: Iterable[str]) -> list[Any]:
     """Parameters of a test of every method: the representative ones in the first tier, all others in the second."""
     return [name if name in REPRESENTATIVE else pytest.param(name, marks=pytest.mark.second) for name in names]
@@ -43,4 +56,5 @@ def share(files: Sequence[str], which: str) -> set[str]:
     if which in ("all", "none"):
         return set(files) if which == "all" else set()
     first, every = (int(part) for part in which.split("/"))
-    return set(sorted(files)[first % every :: every])
+    ordered = sorted(files, key=lambda file: (not file.endswith(LONGEST_SECOND), file))
+    return set(ordered[first % every :: every])
