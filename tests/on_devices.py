@@ -94,6 +94,14 @@ class Twice(FedAvg):
         return tree.add_scaled(view, -0.5, jax.grad(ahead)(view)), private
 
 
+class Counted(FedAvg):
+    """The number of samples that the model can answer, in place of a trained model."""
+
+    def local(self, view: Any, private: Any, client: Any, key: Any) -> Any:
+        """Of one client."""
+        return jax.tree.map(lambda leaf: leaf + client.answered(view), view), private
+
+
 class Positive(Tanh):
     """A model that can only answer samples whose first feature is positive."""
 
@@ -103,7 +111,7 @@ class Positive(Tanh):
 
 
 def together() -> dict[str, np.ndarray]:
-    """The state after three rounds, with every gradient of at least 3 rows divided by the devices of its client.
+    """The state after three rounds, with every gradient divided by the devices of its client.
 
     "NAME devices" is how many these were.
     """
@@ -113,13 +121,14 @@ def together() -> dict[str, np.ndarray]:
     found: dict[str, np.ndarray] = {}
     methods = {name: build(spec) for name, spec in TOGETHER.items()}
     methods |= {"selective": methods["full"], "rows": methods["batches"], "backwards": Twice()}
+    methods["counted"] = Counted()
     for name, method in methods.items():
         for sampling, cohort in COHORTS.items():
             with patch.object(devices, "WORTH", 1e-3):
-                own = selective if name == "selective" else problem
+                own = selective if name in ("selective", "counted") else problem
                 block = 1 + (name == "full")
                 sim = own.simulation(method, cohort=cohort, sampling=sampling, block=block, rounds=3)
-            of = sim.devices
+            of, sim.tile = sim.devices, 2  # several tiles for each device
             assert of.together is None or (of.together.devices, len(of)) == {2: (4, 2), 3.5: (2, 4)}[cohort]
             if name == "rows" and of.together is not None:  # batches of 5 stay whole, a client of 14 is divided
                 of.together = of.together._replace(least=6)

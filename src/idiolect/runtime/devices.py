@@ -232,7 +232,7 @@ class Devices:
 def _together(devices: int, rows: int, operations: float) -> Together | None:
     """The devices, of so many, that compute a client whose gradients take so many operations for each of `rows`."""
     devices = min(devices, int(rows * operations / WORTH))
-    if devices < 2 or jax.default_backend() != "cpu":
+    if devices < 2:
         return None
     return Together(WITHIN, devices, math.ceil(devices * WORTH / operations))
 
