@@ -28,6 +28,7 @@ from idiolect.client.samples import Samples, operations_a_row
 from idiolect.client.span import first_layer
 from idiolect.core import tree
 from idiolect.core.random import stream
+from idiolect.runtime.compiled import content, once
 from idiolect.runtime.devices import Devices, map_blocks, sum_blocks
 from idiolect.runtime.sampling import Sampling
 
@@ -214,7 +215,11 @@ def devices_for(cohort: float, algorithm: Algorithm, objective: Objective, start
     if enough or first_layer(objective, start.params, None, sample) is not None:
         return Devices(rows=cohort)
     rows = min(getattr(algorithm, "batch_size", 0) or start.capacity, start.capacity)
-    return Devices(rows=cohort, gradient=(rows, operations_a_row(objective, start.params, sample)))
+    shapes = jax.tree.map(lambda leaf: jax.ShapeDtypeStruct(leaf.shape, leaf.dtype), start.params)
+    # Counted once for all settings and seeds: XLA lowers the whole gradient for it.
+    key = operations_a_row, content((replace(objective, l2=0.0), shapes, sample))
+    operations = once(key, lambda: operations_a_row(objective, shapes, sample))
+    return Devices(rows=cohort, gradient=(rows, operations))
 
 
 def first_shared(algorithm: Algorithm, start: Start, seed: PRNGKeyArray) -> PyTree:

@@ -105,9 +105,9 @@ class Programs:
         compiled = jax.jit(divided)
 
         def call(view: PyTree, private: PyTree, samples: Samples, *where: PyTree) -> tuple[PyTree, PyTree]:
-            given = devices.place((view, private)), devices.share(samples), devices.place(where)
+            given = (*devices.place((view, private)), devices.share(samples), *devices.place(where))
             with _one_after_the_other:
-                return jax.device_get(compiled(*given[0], given[1], *given[2]))
+                return jax.device_get(compiled(*given))
 
         return call
 
