@@ -58,6 +58,7 @@ if TYPE_CHECKING:
 BROWSERS = ("chromium", "chromium-browser", "google-chrome", "chrome")
 FULL = 1_500_000_000  # bytes of a process beyond which its compiled programs are dropped between two files
 ROOM = 1_000_000_000  # bytes that it may grow after that before they are dropped again: not all memory is given back
+full = FULL
 
 
 @pytest.fixture(scope="session", autouse=True)
@@ -164,9 +165,6 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
         left_out = {id(item) for item in dropped}
         items[:] = [item for item in items if id(item) not in left_out]
     items.sort(key=lambda item: item.nodeid.partition("::")[0].removeprefix("tests/") not in LONG)
-
-
-full = FULL
 
 
 def pytest_runtest_teardown(item: pytest.Item, nextitem: pytest.Item | None) -> None:

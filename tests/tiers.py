@@ -26,8 +26,6 @@ LONG = (
     "report/html/test_page_in_browser.py",
 )
 """Files that begin first, so that no worker ends long after the others."""
-
-
 LONGEST_SECOND = (
     "deploy/test_four_hospitals.py",
     "deploy/hub/test_liars.py",
@@ -43,7 +41,7 @@ LONGEST_SECOND = (
 
 def by_method(names: Iterable[str]) -> list[Any]:
     """Parameters of a test of every method: the representative ones in the first tier, all others in the second."""
-    return [name if name in REPRESENTATIVE else pytest.param(name, marks=pytest.mark.second) for name in names]
+    return [name if name in REPRESENTATIVE else second(name) for name in names]
 
 
 def second(*values: Any) -> Any:
