@@ -6,7 +6,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from benchmarks.large_table import CLIENT, LABEL, MISSING, WORDS, large_table, truth_scores
+from benchmarks.large_table import CLIENT, LABEL, MISSING, WORDS, large_table, schema_of, truth_scores
 from idiolect.core.errors import ConfigError
 from idiolect.data import from_table
 
@@ -56,6 +56,7 @@ def test_too_few_rows_or_columns_are_refused() -> None:
 def test_its_file_is_read_as_the_frame_is(tmp_path: Path) -> None:
     frame = large_table(2000, 10).frame
     frame.to_csv(tmp_path / "large.csv", index=False)
+    assert schema_of(tmp_path / "large.csv").features == from_table(frame, CLIENT, LABEL).schema.features  # pyright: ignore[reportOptionalMemberAccess]
     assert (
         from_table(tmp_path / "large.csv", CLIENT, LABEL).fingerprint == from_table(frame, CLIENT, LABEL).fingerprint
     )

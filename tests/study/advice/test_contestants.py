@@ -121,6 +121,13 @@ def test_large_tables_have_fewer_passes() -> None:
     assert [passes(400, cells) for cells in (1, 2_000_000, 4_000_000, 10**9)] == [400, 400, 200, 120]
 
 
+def test_larger_trees_have_more_passes_where_the_table_is_not_too_large() -> None:
+    data = federation(split_of([(np.ones((n, 20), np.float32), np.ones(n, np.float32)) for n in (100, 19_900)]))
+    more = contestant(TREES, data, 0.5, 60)
+    assert (more.settings[0]["leaves"], more.rounds, more.half) == (15, 700, 162)
+    assert passes(700, 1_150_000) == 695
+
+
 def test_the_methods_of_an_advice_where_none_are_named() -> None:
     assert defaults(small(), True) == list(DEFAULT)
     assert defaults(small(), False) == ["local", "fedavg", "fedavg-ft", "ditto", "ifca"]

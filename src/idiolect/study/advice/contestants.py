@@ -40,10 +40,12 @@ _FIXED: dict[str, Mapping[str, Any]] = {
     "fedavg-ft": {"finetune_steps": 20},
     "mocha": {"relationship": "learned", "passes": 2, "omega_every": 1},
     "ifca": {"most_groups": 4},
-    "boosted-intercept": {"trees": 100},
+    "boosted-intercept": {"trees": 120},
 }
 _ROUNDS: Mapping[str, int] = {"fedavg-intercept": 14, "boosted-intercept": 400, "local-trees": 100}
 """The most rounds of methods with another kind of round: a Newton step, a pass over the rows, a tree."""
+_DEEPER = 700
+"""The most passes where a tree has `MORE_LEAVES`: about 120 trees, each of which takes six passes."""
 _HALF: Mapping[str, int] = {"fedavg-intercept": 4, "boosted-intercept": 108}
 """The round after which only the better half of a method's settings continues, where it is another than `HALF`."""
 HALF = 9
@@ -73,6 +75,8 @@ def defaults(data: FederatedData, linear: bool) -> list[str]:
     return [name for name in found if name not in _OF_SMALL or (np.asarray(size) <= _OF_SMALL[name]).all()]
 
 
+_CELLS, _LEAST = 8e8, 120
+"""Cells that a method's passes read in all, and passes that it has however large the table is."""
 MORE_LEAVES = 15
 
 
@@ -87,8 +91,8 @@ def leaves_of(rows: int) -> int:
 
 
 def passes(most: int, cells: int) -> int:
-    """The most passes over a table of so many cells, rows times features: `most`, down to three tenths of it."""
-    return int(np.clip(most * 2e6 / max(cells, 1), most * 0.3, most))
+    """The most passes over a table of so many cells, rows times features: `most`, and on large tables fewer."""
+    return int(np.clip(_CELLS / max(cells, 1), _LEAST, most))
 
 
 @dataclass(frozen=True)
@@ -150,6 +154,7 @@ def contestant(name: str, data: FederatedData, rate: float, rounds: int) -> Cont
     kind: Kind = "alone" if name == "local" else "shared" if model == "global" else "personal"
     most = _ROUNDS.get(name, rounds)
     if name in _PASSES:
+        most = _DEEPER if fixed["leaves"] == MORE_LEAVES else most
         most = passes(most, data.train.count * int(np.prod(data.feature_shape)))
     half = _HALF.get(name, HALF)
     if name in _PASSES:
