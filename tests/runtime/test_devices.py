@@ -224,14 +224,20 @@ def test_a_flag_that_this_xla_does_not_know_is_left_out():
     assert "waiting" in ended.stderr
 
 
-def test_quick_options_are_those_that_this_xla_knows(monkeypatch):
+def test_compiler_options_are_those_that_this_xla_knows(monkeypatch):
     monkeypatch.setattr(devices, "QUICK", {"xla_no_such_flag": True, "xla_backend_optimization_level": 1})
-    devices.quick_options.cache_clear()
-    assert devices.quick_options() == {"xla_backend_optimization_level": 1}
-    devices.quick_options.cache_clear()
+    devices._known.cache_clear()
+    in_order = devices.IN_ORDER  # known to the versions of XLA that are supported
+    assert devices.compiler_options(1) == {}
+    assert devices.compiler_options(2) == in_order
+    assert devices.compiler_options(1, quick=True) == {"xla_backend_optimization_level": 1}
+    assert devices.compiler_options(2, quick=True) == {"xla_backend_optimization_level": 1, **in_order}
+    monkeypatch.setattr(devices, "IN_ORDER", {"xla_cpu_scheduler_type": "CPU_NO_SUCH_TYPE"})
+    devices._known.cache_clear()
+    assert devices.compiler_options(2) == {}
     monkeypatch.setattr(jax, "default_backend", lambda: "gpu")
-    assert devices.quick_options() == {}
-    devices.quick_options.cache_clear()
+    assert devices.compiler_options(2, quick=True) == {}
+    devices._known.cache_clear()
 
 
 X, Y = jnp.arange(24.0).reshape(12, 2), jnp.arange(12)

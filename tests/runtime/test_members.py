@@ -78,11 +78,22 @@ def test_equal_plans_share_what_is_compiled_and_other_ones_do_not(problem):
 
 def test_a_quick_compiler_is_told_its_options(problem, monkeypatch):
     """An option that XLA does not know is an error of its, so options that it takes are shown to arrive."""
-    monkeypatch.setattr(members, "quick_options", lambda: {"xla_no_such_option": True})
+    monkeypatch.setattr(
+        members, "compiler_options", lambda devices, quick: {"xla_no_such_option": True} if quick else {}
+    )
     runs, both, given = pair(problem, rates=(0.5, 0.6), block=3, quick=True)
     states = both.joined([sim.first_state(0) for sim in runs])
     with pytest.raises(Exception, match="xla_no_such_option"):
         both.until(given, states, 1, 3)
+
+
+def test_a_compiler_is_told_for_how_many_devices(problem, monkeypatch):
+    told = list[int]()
+    monkeypatch.setattr(members, "compiler_options", lambda devices, quick: told.append(devices) or {})
+    sim = simulation(problem, rate=0.123, block=7)
+    compiled, given = sim.compiled
+    compiled.draw(given, sim.init(0), None, 3)
+    assert told == [len(sim.devices.all)]
 
 
 def test_a_state_is_consumed_by_rounds_and_not_by_what_only_reads(problem):

@@ -23,7 +23,7 @@ from idiolect.client.samples import Samples, Tiles
 from idiolect.core import tree
 from idiolect.metrics.base import Metric
 from idiolect.runtime.compiled import Skeleton, is_argument, once
-from idiolect.runtime.devices import Devices, map_blocks, quick_options
+from idiolect.runtime.devices import Devices, compiler_options, map_blocks
 from idiolect.runtime.private_rows import PrivateRows
 from idiolect.runtime.round import Plan, State, cohort_of, server_step
 from idiolect.runtime.scoring import Each, Pool, score_models
@@ -64,7 +64,7 @@ def of_all_clients(
 class Axis:
     """How several members are mapped over: vmapped in blocks, divided over devices.
 
-    quick: compile by `quick_options`.
+    quick: see `compiler_options`.
     """
 
     block: int
@@ -238,12 +238,14 @@ class Compiled:
         self, function: Callable[..., Any], static: tuple[int, ...] = (), consumed: bool = False
     ) -> Wrapped:
         """Compile function(member, its part of `of`, seen, *static), mapped over the members."""
+        axis = self._axis
+        devices, quick = (self._devices, False) if axis is None else (axis.devices, axis.quick)
         return jax.jit(
             self._map(function),
             static_argnums=static,
             donate_argnums=1 if consumed else (),
-            out_shardings=self._devices.everywhere if self._axis is None else None,
-            compiler_options=quick_options() if self._axis is not None and self._axis.quick else None,
+            out_shardings=self._devices.everywhere if axis is None else None,
+            compiler_options=compiler_options(len(devices.all), quick) or None,
         )
 
     def _map(self, function: Callable[..., Any]) -> Callable[..., Any]:
