@@ -27,7 +27,7 @@ from scipy.special import expit
 from idiolect.core.errors import require
 from idiolect.data import from_table, table_partition
 from idiolect.data.schema.schema import Schema
-from idiolect.data.sets.table import read_pool
+from idiolect.data.sets.pool import read_pool
 from idiolect.metrics.auroc import AUROC
 from idiolect.metrics.base import measure_rows
 from idiolect.metrics.probabilities import LogLoss
@@ -181,7 +181,7 @@ def time_pairs(file: Path, pairs: int, console: Console) -> None:
 
 def schema_of(file: Path) -> Schema:
     """Read the table and fit its schema on about two thirds of the rows; rows are neither divided nor encoded."""
-    pool = read_pool(file, CLIENT, LABEL, "split", None, (), (), (), None)
+    pool = read_pool(file, CLIENT, LABEL, "split", None, (), (), (), False, None)
     rows = np.arange(len(pool.table))
     options: dict[str, Any] = {"categorical": (), "keep": (), "standardise": True, "missing": "median"}
     return pool.fit(rows % 3 > 0, pool.labels_of(rows)[1], **options)[0]

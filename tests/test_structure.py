@@ -60,11 +60,12 @@ PUBLIC = {
         save_model sweep use_cores
     """,
     "idiolect.data": """
-        Audit FederatedData ImageSet MissingPattern Modalities PARTITIONERS Partition SOURCES SPLITS Schema Split
-        apply_partition audit cifar10 describe_data downsample drop_modalities emnist encode_like fashion_mnist
-        from_arrays from_images from_table har har_fedmultimodal har_modalities hold_out landmine load make_partition
-        mixed_effects mnist mnist_partition mosei mosi number_own_labels omniglot omniglot_partition partition_images
-        read_cifar10 read_emnist read_fashion_mnist read_mnist school synthetic table_partition vehicle
+        Audit FederatedData FolderWriter ImageSet MissingPattern Modalities PARTITIONERS Partition SOURCES
+        SPLITS Schema Split apply_partition audit cifar10 describe_data downsample drop_modalities emnist
+        encode_like encode_table fashion_mnist from_arrays from_images from_table har har_fedmultimodal
+        har_modalities hold_out landmine load load_data make_partition save_data mixed_effects mnist
+        mnist_partition mosei mosi number_own_labels omniglot omniglot_partition partition_images read_cifar10
+        read_emnist read_fashion_mnist read_mnist school synthetic table_partition vehicle
     """,
     "idiolect.graphs": """
         GRAPHS Graph GraphWarning MixingLimit by_labels by_size complete from_dense from_edges from_networkx

@@ -20,7 +20,8 @@ GROUPS = {
         "Errors": "IdiolectError ConfigError DataError StoreError DivergedError",
     },
     "idiolect.data": {
-        "Your own data": "from_table from_arrays from_images encode_like Schema Modalities",
+        "Your own data": "from_table from_arrays from_images encode_table encode_like FolderWriter "
+        "save_data load_data Schema Modalities",
         "Published sets": "mnist fashion_mnist emnist cifar10 omniglot har har_modalities "
         "har_fedmultimodal vehicle school landmine mosi mosei synthetic mixed_effects load describe_data SOURCES",
         "Who gets what": "make_partition apply_partition Partition PARTITIONERS mnist_partition omniglot_partition "

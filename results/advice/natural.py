@@ -20,7 +20,7 @@ import numpy as np
 from benchmarks.natural_tables import TABLES
 from idiolect.data import from_table
 from idiolect.data.federated import FederatedData
-from idiolect.data.sets.table import table_kept
+from idiolect.data.sets.pool import table_kept
 from idiolect.runtime.compiled import use_compilation_cache
 from idiolect.runtime.devices import use_cores
 from idiolect.study.advice import advise as module

@@ -17,7 +17,7 @@ def telling(table, **options):
     data = from_table(table, "ward", **options)
     x = np.concatenate([data.split(name).x for name in ("train", "validation", "test")])
     y = np.concatenate([data.split(name).y for name in ("train", "validation", "test")])
-    return telling_columns(data.schema, x, y)
+    return telling_columns(data.schema, [x], y)
 
 
 @pytest.mark.parametrize(
@@ -86,7 +86,7 @@ def of_numbers(values, labels):
     table = pd.DataFrame({"ward": ["north"] * len(labels), "other": values, "label": labels})
     schema = from_table(table, "ward", standardise=False).schema
     y = np.unique(labels, return_inverse=True)[1]
-    return telling_columns(schema, np.asarray(values, np.float32)[:, None], y)
+    return telling_columns(schema, [np.asarray(values, np.float32)[:, None]], y)
 
 
 @pytest.mark.parametrize(("changes", "tells"), [(1, True), (3, True), (4, False), (5, False)])
@@ -123,7 +123,7 @@ def test_rows_of_no_category_are_one_more(others, tells):
     )
     x = np.repeat([[1.0, 0.0], [0.0, 1.0], [0.0, 0.0]], 20, axis=0)
     y = np.array([0] * 20 + [1] * 20 + (others * 20)[:20])
-    assert telling_columns(schema, x, y) == (("other",) if tells else ())
+    assert telling_columns(schema, [x[:7], x[7:]], y) == (("other",) if tells else ())
 
 
 @pytest.mark.parametrize(("rows", "tells"), [(20, True), (19, False)])
@@ -155,7 +155,7 @@ def test_a_single_class_is_told_by_nothing():
     data = from_table(table, "ward")
     x = np.concatenate([data.split(name).x for name in ("train", "validation", "test")])
     assert telling(table) == ("other", "word")
-    assert telling_columns(data.schema, x, np.zeros(len(x), np.int64)) == ()
+    assert telling_columns(data.schema, [x], np.zeros(len(x), np.int64)) == ()
 
 
 @pytest.mark.parametrize(
@@ -179,10 +179,10 @@ def test_columns_without_a_feature_are_passed_over():
     columns = (LeftOut(name="key", why="an identifier"), Number(name="other", fill=0.0))
     schema = Schema(client="ward", label=Classes(name="label", classes=("ill", "well")), columns=columns)
     y = np.arange(40) % 2
-    assert telling_columns(schema, y[:, None] * 2.0, y) == ("other",)
-    assert telling_columns(schema, (y[:, None] - np.arange(40)[:, None] % 4) * 2.0, y) == ()
+    assert telling_columns(schema, [y[:, None] * 2.0], y) == ("other",)
+    assert telling_columns(schema, [(y[:, None] - np.arange(40)[:, None] % 4) * 2.0], y) == ()
     number = schema.model_copy(update={"label": Target(name="label")})
-    assert telling_columns(number, np.arange(40.0)[:, None], np.arange(40.0)) == ("other",)
+    assert telling_columns(number, [np.arange(40.0)[:, None]], np.arange(40.0)) == ("other",)
 
 
 def test_categories_are_not_said_to_tell_a_number():

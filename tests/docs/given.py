@@ -20,8 +20,9 @@ def patients(rows: int, seed: int = 0) -> pd.DataFrame:
 
 
 def put_files(folder: Path) -> None:
-    """The reader's files: patients.csv, new.csv, and the experiment of the page on experiment files."""
+    """The reader's files: patients.csv, also as Parquet, new.csv, and the experiment of the page on these."""
     patients(240).to_csv(folder / "patients.csv", index=False)
+    patients(240).to_parquet(folder / "patients.parquet")
     patients(12, seed=1).drop(columns="outcome").to_csv(folder / "new.csv", index=False)
 
 
@@ -110,7 +111,9 @@ def _tables_page() -> dict[str, Any]:
     about = {"feature_shape": data.feature_shape, "num_outputs": data.num_outputs, "task": data.task}
     extra = {"client": "St. Mary", "classes": list(data.classes or ())}
     idiolect.save_model("MODEL.safetensors", model.module, spec=spec, schema=data.schema, extra=extra, **about)
-    return {"frame": frame, "x": data.schema.encode(frame) if data.schema else None, "exported": model}
+    x = data.schema.encode(frame) if data.schema else None
+    clients = [(name, (np.ones((60, 3)), np.arange(60) % 2)) for name in ("a", "b")]
+    return {"frame": frame, "x": x, "exported": model, "clients": clients}
 
 
 def _readme_page() -> dict[str, Any]:

@@ -10,7 +10,7 @@ from rich.markdown import Markdown
 
 from idiolect.api.arguments import Method, names_of
 from idiolect.data.federated import FederatedData
-from idiolect.data.sets.table import table_kept
+from idiolect.data.sets.pool import table_kept
 from idiolect.runtime.compiled import use_compilation_cache
 from idiolect.study.advice.advise import Advice, Baselines
 from idiolect.study.advice.advise import advise as ask

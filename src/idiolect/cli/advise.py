@@ -94,7 +94,7 @@ def advise(
     with loading():
         from idiolect.cli.inputs import data_spec, division_of
         from idiolect.cli.results import print_advice
-        from idiolect.data.sets.table import table_kept
+        from idiolect.data.sets.pool import table_kept
         from idiolect.report.advice import write_advice
         from idiolect.report.page import write_folder
         from idiolect.report.progress import SweepDisplay

@@ -272,7 +272,7 @@ def compare(
     spec, name = data_spec(source, client, label)
     if out is not None and "path" in spec:
         check_output(out, Path(spec["path"]))
-    bench, own = Workbench(data_dir, debug=debug), spec["name"] == "table"
+    bench, own = Workbench(data_dir, debug=debug), spec["name"] in ("table", "encoded")
     changed = assignments(set_)
     usual = ("auto", "auto") if own else (100, "method")  # rounds and rate
     most = changed.pop("rounds", usual[0] if rounds is None else rounds)

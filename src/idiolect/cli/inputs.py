@@ -11,6 +11,7 @@ from idiolect import experiments
 from idiolect.core.errors import ConfigError, DataError, StoreError, unknown
 from idiolect.data.divide.division import smallest
 from idiolect.data.federated import FederatedData
+from idiolect.data.files.folder import is_folder_of_data
 from idiolect.data.sets import registry as sources
 from idiolect.study.advice.draws import TEST, VALIDATION, again
 from idiolect.study.run.resolve import Workbench
@@ -27,22 +28,26 @@ _NEAR = 5
 
 
 def data_spec(data: str, client: str, label: str) -> tuple[dict[str, Any], str]:
-    """Parse a known source or a table's file: (specification, short name).
+    """Parse a known source, a table's file or a folder of encoded data: (specification, short name).
 
     Raises `DataError` if there is no such file, `ConfigError` if it is neither.
     """
     path = Path(data)
     if path.suffix.lower() == ".toml":
         raise ConfigError(f"'{data}' is an experiment file; run it with: idiolect run {data}")
+    if is_folder_of_data(path):
+        return {"name": "encoded", "path": os.path.abspath(path)}, path.resolve().stem
     if is_file(path) or looks_like_file(data):
         check_file(path)
         name = path.with_suffix("").stem if path.suffix.lower() == ".gz" else path.stem
         return {"name": "table", "path": os.path.abspath(path), "client": client, "label": label}, name
-    if data not in sources.SOURCES or data == "table":
+    if data not in sources.SOURCES or data in ("table", "encoded"):
         if _is_folder(path):
             check_file(path)
-        error = unknown("data set", data, [s for s in sources.SOURCES if s != "table"])
-        raise ConfigError(f"{error}; or give the path of a CSV, Parquet, JSON or Excel file")
+        error = unknown("data set", data, [s for s in sources.SOURCES if s not in ("table", "encoded")])
+        raise ConfigError(
+            f"{error}; or give the path of a CSV, Parquet, JSON or Excel file, or of a folder of 'idiolect encode'"
+        )
     return {"name": data}, data
 
 

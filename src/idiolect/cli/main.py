@@ -16,6 +16,7 @@ from idiolect.cli import hub, site
 from idiolect.cli.advise import advise
 from idiolect.cli.combine import combine
 from idiolect.cli.command import Command, Group
+from idiolect.cli.encode import encode
 from idiolect.cli.experiments import compare, demo, reproduce, resume, run
 from idiolect.cli.federate import federate
 from idiolect.cli.figure import figure
@@ -40,6 +41,7 @@ COMMANDS: dict[str, dict[str, Callable[..., None] | typer.Typer]] = {
         "reproduce": reproduce,
         "launch": launch,
         "schema": schema,
+        "encode": encode,
     },
     "Models": {"predict": predict, "combine": combine, "personalize": personalize, "export": export},
     "Sites": {"federate": federate, "hub": hub.app, "site": site.app},

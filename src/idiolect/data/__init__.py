@@ -10,11 +10,13 @@ from idiolect.data.divide.newcomers import hold_out
 from idiolect.data.divide.partitioners import PARTITIONERS
 from idiolect.data.encode.labels import number_own_labels
 from idiolect.data.federated import SPLITS, FederatedData, Split
+from idiolect.data.files.folder import FolderWriter, load_data, save_data
 from idiolect.data.modalities import Modalities
 from idiolect.data.partition import Partition, apply_partition
 from idiolect.data.schema.schema import Schema
 from idiolect.data.sets.arrays import from_arrays
 from idiolect.data.sets.cifar10 import cifar10, read_cifar10
+from idiolect.data.sets.encoded import encode_table
 from idiolect.data.sets.har.fedmultimodal import har_fedmultimodal
 from idiolect.data.sets.har.har import har, har_modalities
 from idiolect.data.sets.image_set import ImageSet
@@ -43,6 +45,7 @@ __all__ = [
     "SPLITS",
     "Audit",
     "FederatedData",
+    "FolderWriter",
     "ImageSet",
     "MissingPattern",
     "Modalities",
@@ -57,6 +60,7 @@ __all__ = [
     "drop_modalities",
     "emnist",
     "encode_like",
+    "encode_table",
     "fashion_mnist",
     "from_arrays",
     "from_images",
@@ -67,6 +71,7 @@ __all__ = [
     "hold_out",
     "landmine",
     "load",
+    "load_data",
     "make_partition",
     "mixed_effects",
     "mnist",
@@ -81,6 +86,7 @@ __all__ = [
     "read_emnist",
     "read_fashion_mnist",
     "read_mnist",
+    "save_data",
     "school",
     "synthetic",
     "table_partition",

@@ -1,6 +1,7 @@
 """Leakage audit: test samples in training data, normalisation fitted on test data, columns that give the label."""
 
 import hashlib
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
 from typing import Any
 
@@ -20,22 +21,24 @@ FEWEST = 20
 
 
 def telling_columns(
-    schema: Schema, x: Float[np.ndarray, "n features"], y: Shaped[np.ndarray, "n"]
+    schema: Schema, x: Sequence[Float[np.ndarray, "_ features"]], y: Shaped[np.ndarray, "n"]
 ) -> tuple[str, ...]:
     """The columns that give the label of every row by themselves: perhaps the label under another name.
 
-    x, y: encoded rows. Of a classification: equal values always have the same class, and along the sorted values the
-    class changes less than twice as often as there are classes (categories: there are at most twice as many). A mark
-    of missing values is such a column, too. Of a regression: the label rises, or falls, with the column in every row.
+    x, y: encoded rows; the features in parts, of which one column at a time is put together. Of a classification:
+    equal values always have the same class, and along the sorted values the class changes less than twice as often as
+    there are classes (categories: there are at most twice as many). A mark of missing values is such a column, too.
+    Of a regression: the label rises, or falls, with the column in every row.
     """
     if len(y) < FEWEST:
         return ()
     is_class, found, place = isinstance(schema.label, Classes), list[str](), 0
     for column in schema.columns:
         width = len(column.features)
-        part, place = x[:, place : place + width], place + width
+        here, place = slice(place, place + width), place + width
         if isinstance(column, LeftOut):
             continue
+        part = np.concatenate([rows[:, here] for rows in x])
         if isinstance(column, Category):
             values = np.where(part.any(axis=1), part.argmax(axis=1), -1)
             tells = is_class and _by_category(values, y)
@@ -224,12 +227,17 @@ def _telling(data: FederatedData) -> tuple[str, ...]:
     if data.schema is None or data.own_labels:
         return ()
     splits = [data.stored(name) for name in SPLITS]
-    x, y = (np.concatenate([getattr(split, part) for split in splits]) for part in ("x", "y"))
-    return telling_columns(data.schema, x, y)
+    return telling_columns(data.schema, [split.x for split in splits], np.concatenate([split.y for split in splits]))
 
 
 def audit_lines(data: FederatedData) -> list[str]:
-    """The audit's findings as sentences; generated samples are not audited."""
+    """The audit's findings as sentences; generated samples are not audited.
+
+    Those of data from a folder are the findings when it was written.
+    """
+    known = data.provenance.get("audit")
+    if isinstance(known, Mapping) and known["of"] == data.fingerprint:
+        return [*known["lines"]]
     if isinstance(data.train, GeneratedSplit):
         return ["Not audited: samples are generated when they are used, each split by independent draws."]
     return audit(data).lines()

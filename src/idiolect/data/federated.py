@@ -118,6 +118,21 @@ def refuse() -> NoReturn:
     )
 
 
+_PIECE = 2**20  # numbers that are checked together
+
+
+def first_not_finite(values: Shaped[np.ndarray, "n ..."]) -> int | None:
+    """The first row that holds NaN or infinity, or None; read in pieces, as the rows may be larger than memory."""
+    if not np.issubdtype(values.dtype, np.floating):
+        return None
+    count = max(1, _PIECE // max(values[:1].size, 1))
+    for first in range(0, len(values), count):
+        finite = np.isfinite(values[first : first + count])
+        if not finite.all():
+            return first + int(np.flatnonzero(~finite.reshape(len(finite), -1).all(axis=1))[0])
+    return None
+
+
 SPLITS = ("train", "validation", "test")
 TaskKind = Literal["classification", "regression"]
 INCOMPLETE = "incomplete: "
@@ -130,12 +145,14 @@ class Split:
 
     x: features, (n, *feature_shape) float32; y: labels, (n,) int32 classes or (n,) float32 targets.
     outputs: K_i, the number of classes of each client where clients number their own, 0..K_i - 1; else None.
+    checked: the numbers are known to be finite, so that they need not be read for that.
     """
 
     x: Shaped[np.ndarray, "n ..."]
     y: Shaped[np.ndarray, "n"]
     offsets: Int[np.ndarray, "clients_plus_1"]
     outputs: Int[np.ndarray, "clients"] | None = None
+    checked: bool = False
 
     def __post_init__(self) -> None:
         if self.offsets[0] != 0 or self.offsets[-1] != len(self.y) or (np.diff(self.offsets) < 0).any():
@@ -236,12 +253,10 @@ class FederatedData:
             )
         for name in SPLITS:
             split = self.split(name)
-            if isinstance(split, GeneratedSplit):
+            if isinstance(split, GeneratedSplit) or split.checked:
                 continue
             for what, values in (("features", split.x), ("labels", split.y)):
-                if np.issubdtype(values.dtype, np.floating) and not np.isfinite(values).all():
-                    finite = np.isfinite(values).reshape(len(values), -1).all(axis=1)
-                    row = int(np.flatnonzero(~finite)[0])
+                if (row := first_not_finite(values)) is not None:
                     raise DataError(
                         f"{self.name}: NaN or infinity in the {name} {what} of client "
                         f"'{self.clients[split.owners[row]]}'; clean or impute the data first"

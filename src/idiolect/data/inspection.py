@@ -20,7 +20,7 @@ from idiolect.data.schema.fit import fit_column
 from idiolect.data.schema.label import Label, fit_classes, fit_target
 from idiolect.data.schema.schema import Schema, check_features, describe
 from idiolect.data.schema.values import is_numeric
-from idiolect.data.sets.table import check_roles, codes_of, task_of
+from idiolect.data.sets.pool import check_roles, codes_of, task_of
 
 FEW_ROWS = 10
 
@@ -270,7 +270,7 @@ def _telling(
     if labels.label is None or not schema.features:
         return ()
     named = schema.model_copy(update={"label": labels.label})
-    return telling_columns(named, schema.encode(rows), labels.y)
+    return telling_columns(named, [schema.encode(rows)], labels.y)
 
 
 def _clients(

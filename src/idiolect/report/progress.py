@@ -290,7 +290,7 @@ class Display:
 class SweepDisplay:
     """Progress of a sweep: one bar with the time left; without a terminal a line at the start and at each tenth.
 
-    folder: where it is recorded, whose pulse is written for others who look on.
+    folder: where it is recorded, whose pulse is written for others who look on. compiles: it begins with compiling.
     """
 
     def __init__(
@@ -298,8 +298,9 @@ class SweepDisplay:
         console: Console | None = None,
         get_time: Callable[[], float] = time.monotonic,
         folder: Path | None = None,
+        compiles: bool = True,
     ) -> None:
-        self.console, self.folder = console or Console(stderr=True), folder
+        self.console, self.folder, self.compiles = console or Console(stderr=True), folder, compiles
         self.bar = Progress(
             *(TextColumn("{task.description}"), BarColumn(), TaskProgressColumn(), *_times()),
             console=self.console,
@@ -307,7 +308,7 @@ class SweepDisplay:
             get_time=get_time,
             speed_estimate_period=_MEMORY,
         )
-        self.task = self.bar.add_task(COMPILING, total=1.0)
+        self.task = self.bar.add_task(COMPILING if compiles else "", total=1.0)
         self.tenths = 0
         self.begun = False
 
@@ -331,7 +332,7 @@ class SweepDisplay:
 
     def progress(self, text: str, share: float) -> None:
         """Show what is running, and the share of the sweep that is done."""
-        text = text if share else f"{text}: {COMPILING}"
+        text = f"{text}: {COMPILING}" if self.compiles and not share else text
         if not self.begun and not share and not self.console.is_terminal:
             _print(share, text)
         self.begun = True

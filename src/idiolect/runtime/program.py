@@ -64,7 +64,7 @@ class Program:
     runs; none for a single run. block: runs vmapped together (None: chosen by the size of the model and the machine).
     devices: divide several runs, by default all of this process. clients: how many are evaluated, see
     `evaluated_clients`; with several runs all are. metrics: the metrics to measure, see `Evaluator`.
-    quick: several runs are compiled in less time and run more slowly, see `quick_options`.
+    quick: several runs are compiled in less time and run more slowly, see `compiler_options`.
     """
 
     def __init__(
@@ -153,6 +153,8 @@ class Program:
 
         capacity: rows that hold the largest cohort, see `capacity`.
         """
+        if not self.members:
+            return self.like.until(states, end, capacity)
         return self.compiled.until(self._of(rows), states, end, capacity)
 
     def scores(

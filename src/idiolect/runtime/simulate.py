@@ -17,6 +17,7 @@ from idiolect.client.samples import Samples, capacities, most_rows, to_device
 from idiolect.core.errors import DivergedError, require
 from idiolect.core.random import check_seed
 from idiolect.data.federated import FederatedData
+from idiolect.runtime.ahead import Ahead
 from idiolect.runtime.devices import Devices, default_block
 from idiolect.runtime.members import Arguments, Compiled, Member, alone
 from idiolect.runtime.memory import check_batches
@@ -163,10 +164,28 @@ class Simulation:
 
         Raises `DivergedError` naming round, client and stage at the first NaN or infinity.
         """
-        end, (compiled, arguments) = int(state.round) + rounds, self.compiled
-        state = compiled.until(arguments, state, end, self.sampling.capacity(state.seed, max(self.rounds, end)))
+        end = int(state.round) + rounds
+        state = self.until(state, end, self.sampling.capacity(state.seed, max(self.rounds, end)))
         self.raise_fault(state)
         return state
+
+    def until(self, state: State, end: int, capacity: int) -> State:
+        """Run to round `end`, or to a fault. The given state's buffers are consumed.
+
+        capacity: rows that hold any cohort. Rows of samples in a file are asked for ahead of their rounds.
+        """
+        compiled, arguments = self.compiled
+
+        def until(state: State, end: int) -> State:
+            return compiled.until(arguments, state, end, capacity)
+
+        return until(state, end) if self.ahead is None else self.ahead.run(until, state, end, capacity)
+
+    @cached_property
+    def ahead(self) -> Ahead | None:
+        """Asks for the rows of coming cohorts, where the training samples are in a file."""
+        single = jax.process_count() == 1 and self.train == "cohort" and not self.debug
+        return Ahead.of(self.training.train, self.sampling) if single else None
 
     def raise_fault(self, state: State) -> None:
         """Raise `DivergedError` if the state carries a fault."""

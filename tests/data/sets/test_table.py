@@ -9,8 +9,8 @@ import pytest
 from idiolect.core.errors import ConfigError, DataError
 from idiolect.data import SPLITS, Partition, audit, from_table, table_partition
 from idiolect.data.divide.division import shuffled
-from idiolect.data.sets import table
-from idiolect.data.sets.table import free_kept_table, table_kept
+from idiolect.data.sets import pool
+from idiolect.data.sets.pool import free_kept_table, table_kept
 
 
 @pytest.mark.parametrize(
@@ -320,8 +320,8 @@ def test_inside_the_block_a_file_is_read_once_for_all_divisions_until_it_changes
     path, reads = tmp_path / "own.csv", list[object]()
     frame().to_csv(path, index=False)
     alone = [from_table(path, split_seed=seed).fingerprint for seed in range(3)]
-    read = table.read_table
-    monkeypatch.setattr(table, "read_table", lambda *args: reads.append(args) or read(*args))
+    read = pool.read_table
+    monkeypatch.setattr(pool, "read_table", lambda *args: reads.append(args) or read(*args))
     with table_kept():
         assert [from_table(path, split_seed=seed).fingerprint for seed in range(3)] == alone
         assert len(reads) == 1

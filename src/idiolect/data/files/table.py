@@ -8,6 +8,7 @@ import os
 import warnings
 import zlib
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from difflib import get_close_matches
 from itertools import islice
 from pathlib import Path
@@ -15,6 +16,8 @@ from typing import Any, NamedTuple, cast
 
 import numpy as np
 import pandas as pd
+from jaxtyping import UInt64
+from pandas.util import hash_pandas_object
 
 from idiolect.core.errors import DataError, kind_of
 from idiolect.core.files import json_of
@@ -26,11 +29,13 @@ Read = tuple[pd.DataFrame, list[str]]
 _OLD = b"\xd0\xcf\x11\xe0"  # how Excel 97 to 2003 and every workbook with a password begins
 
 
+_DAMAGED = "it is damaged or not a Parquet file; copy or write it again"
+
+
 def read_parquet(path: Path, as_text: Sequence[str] = ()) -> Read:
     """Read a Parquet file; its columns have types. Raises `ValueError` if it is damaged."""
     del as_text
-    damaged = "it is damaged or not a Parquet file; copy or write it again"
-    return _by_library(lambda: pd.read_parquet(path), damaged), []
+    return _by_library(lambda: pd.read_parquet(path), _DAMAGED), []
 
 
 def read_workbook(path: Path, as_text: Sequence[str] = ()) -> Read:
@@ -76,6 +81,36 @@ _SAMPLE = 2**16
 _PIECE = 2**20
 
 
+class ParquetColumns:
+    """The columns of a Parquet file, each read when it is asked for: as much of a DataFrame as a schema is fitted on.
+
+    Every column is that of `read_parquet`, in type and values.
+    """
+
+    def __init__(self, path: Path) -> None:
+        from pyarrow.parquet import ParquetFile
+
+        with ParquetFile(path) as file:
+            described, count = file.schema_arrow, file.metadata.num_rows
+        indices = [
+            name for name in (described.pandas_metadata or {}).get("index_columns", []) if isinstance(name, str)
+        ]
+        self._path, self.index = path, pd.RangeIndex(count)
+        self.columns = pd.Index([name for name in described.names if name not in indices], dtype=object)
+
+    def __len__(self) -> int:
+        """Rows."""
+        return len(self.index)
+
+    def __getitem__(self, name: str) -> pd.Series:
+        """Read a column."""
+        return cast(pd.Series, pd.read_parquet(self._path, columns=[name]).reset_index(drop=True)[name])
+
+
+Columns = pd.DataFrame | ParquetColumns
+"""A table, in memory or in its file."""
+
+
 class Table(NamedTuple):
     """A table's rows, its name for messages, and how the file was read where that is not evident."""
 
@@ -104,7 +139,7 @@ def read_table(source: str | os.PathLike[str] | pd.DataFrame, as_text: Sequence[
     `DataError` for what cannot be read, for a row longer than the header, and for a column named twice.
     """
     if isinstance(source, pd.DataFrame):
-        table = Table(source.reset_index(drop=True), "table")
+        rows, where, notes = source.reset_index(drop=True), "table", list[str]()
     elif not isinstance(source, str | os.PathLike):  # pyright: ignore[reportUnnecessaryIsInstance]
         raise DataError(f"a table is the path of a file or a pandas DataFrame, not {kind_of(source)}")
     else:
@@ -116,10 +151,7 @@ def read_table(source: str | os.PathLike[str] | pd.DataFrame, as_text: Sequence[
                 warnings.simplefilter("error", pd.errors.ParserWarning)
                 rows, notes = _READERS[kind](path, as_text)
         except ImportError as error:
-            package, extra = _EXTRA.get(kind, ("another package", "all"))
-            raise DataError(
-                f"{where}: reading {kind} needs {package}; pip install 'idiolect[{extra}]', or give a CSV file"
-            ) from error
+            raise _missing(kind, where) from error
         except pd.errors.ParserWarning as error:
             raise DataError(f"{where}: rows have more values than the header has names; add names") from error
         except EOFError as error:
@@ -132,16 +164,39 @@ def read_table(source: str | os.PathLike[str] | pd.DataFrame, as_text: Sequence[
                 f"{where}: it has one column, '{str(rows.columns[0])[:60]}'; separate values by commas, semicolons "
                 "or tabs"
             )
-        table = Table(rows.reset_index(drop=True), where, tuple(notes))
-    table.rows.columns = [str(column) for column in table.rows.columns]
-    if twice := [str(column) for column in table.rows.columns[table.rows.columns.duplicated()]]:
-        raise DataError(f"{table.where}: column '{twice[0]}' appears more than once; name or remove one of them")
-    if len(table.rows) == 0:
-        raise DataError(f"{table.where}: the table has no rows")
-    return table
+        rows = rows.reset_index(drop=True)
+    rows.columns = [str(column) for column in rows.columns]
+    _check_table(rows, where)
+    return Table(rows, where, tuple(notes))
 
 
-def check_column(table: pd.DataFrame, column: str, role: str, where: str) -> None:
+def read_columns(source: str | os.PathLike[str]) -> ParquetColumns:
+    """The columns of a Parquet file. Raises `DataError` for what cannot be read, as `read_table` does."""
+    path, where = Path(source).expanduser(), str(source)
+    _check_file(path, where)
+    try:
+        columns = ParquetColumns(path)
+    except ImportError as error:
+        raise _missing("Parquet", where) from error
+    except Exception as error:  # of many kinds in a damaged or foreign file, see `_by_library`
+        raise DataError(f"{where}: cannot be read as Parquet: {_DAMAGED}") from error
+    _check_table(columns, where)
+    return columns
+
+
+def _missing(kind: str, where: str) -> DataError:
+    package, extra = _EXTRA.get(kind, ("another package", "all"))
+    return DataError(f"{where}: reading {kind} needs {package}; pip install 'idiolect[{extra}]', or give a CSV file")
+
+
+def _check_table(rows: Columns, where: str) -> None:
+    if twice := [str(column) for column in rows.columns[rows.columns.duplicated()]]:
+        raise DataError(f"{where}: column '{twice[0]}' appears more than once; name or remove one of them")
+    if len(rows) == 0:
+        raise DataError(f"{where}: the table has no rows")
+
+
+def check_column(table: Columns, column: str, role: str, where: str) -> None:
     """Check that the column exists; the error suggests the nearest name."""
     if column in table.columns:
         return
@@ -165,12 +220,27 @@ def column_names(names: object, role: str) -> tuple[str, ...]:
     return tuple(column_name(name, role) for name in cast(Sequence[object], several))
 
 
-def column_of(table: pd.DataFrame, name: str) -> pd.Series:
+def column_of(table: Columns, name: str) -> pd.Series:
     """One column of a table. Raises `DataError` if two have its name."""
     column = table[name]
     if isinstance(column, pd.DataFrame):
         raise DataError(f"column '{name}' appears more than once; name or remove one of them")
     return cast(pd.Series, column)
+
+
+def identity_of(table: Columns) -> UInt64[np.ndarray, "n"]:
+    """A hash of every row, before anything is fitted: pandas' own of a DataFrame, made column by column."""
+    for as_text in (False, True):
+        found, factor = np.full(len(table), 0x345678, np.uint64), np.uint64(1_000_003)
+        with suppress(TypeError), np.errstate(over="ignore"):  # values that cannot be hashed: their text is
+            for place, name in enumerate(table.columns):
+                column = column_of(table, name)
+                column = column.astype(str) if as_text else column
+                found ^= hash_pandas_object(column, index=False).to_numpy()  # pyright: ignore[reportCallIssue]
+                found *= factor
+                factor += np.uint64(82_520 + 2 * (len(table.columns) - place))
+            return found + np.uint64(97_531)
+    raise AssertionError("text can be hashed")
 
 
 def _check_file(path: Path, where: str) -> None:

@@ -8,7 +8,7 @@ import numpy as np
 import pandas as pd
 from jaxtyping import Bool, Float
 
-from idiolect.data.files.table import column_of
+from idiolect.data.files.table import Columns, column_of
 from idiolect.data.schema.columns import MISSING, Category, Column, Filled, LeftOut, Number, check_range, some
 from idiolect.data.schema.label import Label
 from idiolect.data.schema.schema import Schema, check_features
@@ -242,7 +242,7 @@ def _category(training: pd.Series, keep: bool) -> Fitted:
 
 
 def fit_schema(
-    table: pd.DataFrame,
+    table: Columns,
     train: Bool[np.ndarray, "n"],
     *,
     client: str,

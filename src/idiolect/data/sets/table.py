@@ -1,240 +1,24 @@
 """Federated data from one table: each row is a sample, with a column for its client and one for its label."""
 
-from collections.abc import Generator, Mapping, Sequence
-from contextlib import contextmanager
-from contextvars import ContextVar
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pandas as pd
-from jaxtyping import Bool, Shaped
-from pandas.util import hash_pandas_object
+from jaxtyping import Float, Shaped
 
 from idiolect.core.errors import DataError, require
 from idiolect.core.plugins import named
-from idiolect.data.divide.division import divide, large_enough, of_splits
-from idiolect.data.encode.labels import check_task, encode_labels, guess_task, lopsided, many_classes
-from idiolect.data.encode.rows import check_labels, client_names, rows_of_clients, split_of_rows
-from idiolect.data.federated import SPLITS, FederatedData, TaskKind
-from idiolect.data.files.table import Table, check_column, column_name, column_names, column_of, read_table
-from idiolect.data.partition import Indices, Partition, apply_partition, check_pool, pool_hash
+from idiolect.data.encode.labels import lopsided
+from idiolect.data.federated import SPLITS, FederatedData
+from idiolect.data.files.table import Columns, column_name, column_names, column_of
+from idiolect.data.partition import Indices, Partition, apply_partition, as_float32, check_pool, pool_hash
 from idiolect.data.schema.columns import Filled, some
-from idiolect.data.schema.fit import fit_schema
-from idiolect.data.schema.label import Classes, Target, fit_classes, fit_target
+from idiolect.data.schema.label import Target
 from idiolect.data.schema.schema import Schema
-from idiolect.data.schema.values import ReadAs
-
-
-@dataclass(frozen=True, eq=False)
-class Pool:
-    """A checked table. identity: a hash of every row, before anything is fitted. splits: of its own column.
-
-    labels: as `read_labels` gives them, with how text was read. known: the schema of other data, if one is given.
-    """
-
-    table: pd.DataFrame
-    where: str
-    client: str
-    label: str
-    split: str | None
-    owners: Shaped[np.ndarray, "n"]
-    labels: Shaped[np.ndarray, "n"]
-    read_as: ReadAs
-    task: TaskKind
-    features: list[str]
-    identity: Shaped[np.ndarray, "n"]
-    splits: list[str] | None
-    notes: tuple[str, ...]
-    comma_likely: bool
-    known: Schema | None
-
-    def labels_of(self, used_rows: Indices) -> tuple[Shaped[np.ndarray, "n"], tuple[str, ...]]:
-        """The labels as numbers, 0 in rows that are not used, and the classes that occur in those that are."""
-        where = f"{self.where}, column '{self.label}'"
-        if self.known is not None and isinstance(self.known.label, Classes):
-            codes, classes = (
-                self.known.encode_labels(self.table.iloc[used_rows], self.where),
-                self.known.label.classes,
-            )
-        else:
-            codes, classes = codes_of(self.labels[used_rows], self.task, where)
-        y = np.zeros(len(self.labels), dtype=codes.dtype)
-        y[used_rows] = codes
-        return y, tuple(classes)
-
-    def fit(
-        self, training: Bool[np.ndarray, "n"], classes: Sequence[str], **options: Any
-    ) -> tuple[Schema, tuple[str, ...]]:
-        """(the table's schema, notes), fitted on these rows. classes: of `labels_of`; options: of `fit_schema`."""
-        if classes:
-            boolean = pd.api.types.is_bool_dtype(column_of(self.table, self.label).dtype)
-            label = fit_classes(self.label, self.labels, classes, boolean)
-        else:
-            label = fit_target(self.label, self.labels[training], self.read_as)
-        columns: dict[str, Any] = {"client": self.client, "label": label, "split": self.split}
-        columns |= {"features": self.features, "comma_likely": self.comma_likely}
-        return fit_schema(self.table, training, **columns, **options)
-
-
-def codes_of(
-    labels: Shaped[np.ndarray, "n"], task: TaskKind, where: str
-) -> tuple[Shaped[np.ndarray, "n"], tuple[str, ...]]:
-    """(a table's labels as numbers, its classes). Raises `DataError` if no two rows have the same class."""
-    codes, classes = encode_labels(labels, task, where)
-    if len(classes) == len(codes) > 2:
-        raise DataError(f"{where}: every row has a label of its own; name the column that is to be predicted")
-    return codes, classes
-
-
-def check_roles(client: str, label: str, split: str) -> None:
-    """Raise `DataError` if a column is named for two of client, label and split."""
-    if twice := [column for column in (client, label, split) if (client, label, split).count(column) > 1]:
-        raise DataError(f"column '{twice[0]}' is named for two of client, label and split; give each its own column")
-
-
-def task_of(labels: Shaped[np.ndarray, "n"], name: str, task: str | None) -> tuple[TaskKind, list[str]]:
-    """(the task as given, else guessed from a table's labels, notes on the guess)."""
-    kind = check_task(task) if task is not None else guess_task(labels, whole_floats=True)
-    if task is None and kind == "classification" and np.issubdtype(labels.dtype, np.integer):
-        return kind, many_classes(name, len(np.unique(labels)))
-    return kind, []
-
-
-def read_pool(
-    path: str | Path | pd.DataFrame,
-    client: str,
-    label: str,
-    split: str,
-    task: str | None,
-    categorical: Sequence[str],
-    ignore: Sequence[str],
-    keep: Sequence[str],
-    known: Schema | None,
-) -> Pool:
-    """Read and check a table; arguments: see `from_table`. known: the schema of other data, or None."""
-    check_roles(client, label, split)
-    if isinstance(path, pd.DataFrame) or known is None:
-        read = read_table(path, (client,))
-    else:
-        read = Table(*known.read_file(path))
-    table, where = read.rows, read.where
-    for column, role in ((client, "client"), (label, "label")):
-        check_column(table, column, f"{role} column", where)
-    for column in (*categorical, *ignore, *keep):
-        check_column(table, column, "column", where)
-    has_split = split != "split" or (split in table.columns and split not in ignore)
-    if has_split and (known is None or known.split is None or split in table.columns):
-        check_column(table, split, "split column", where)
-    has_split = has_split and split in table.columns
-    owners, notes = client_names(column_of(table, client), where)
-    labels, read_as = check_labels(column_of(table, label), where, comma_likely=read.comma_likely)
-    not_features = {client, label, *ignore, *((split,) if has_split else ())}
-    features = [str(column) for column in table.columns if column not in not_features]
-    if not features:
-        raise DataError(f"{where}: no feature column apart from the client and label columns")
-    try:
-        identity = hash_pandas_object(table, index=False).to_numpy()  # pyright: ignore[reportCallIssue]
-    except TypeError:
-        identity = hash_pandas_object(table.astype(str), index=False).to_numpy()  # pyright: ignore[reportCallIssue]
-    if known is not None:
-        kind: TaskKind = "classification" if isinstance(known.label, Classes) else "regression"
-    else:
-        kind, task_notes = task_of(labels, label, task)
-        notes = [*notes, *task_notes]
-    splits = split_of_rows(column_of(table, split), where) if has_split else None
-    return Pool(
-        table,
-        where,
-        client,
-        label,
-        split if has_split else None,
-        owners,
-        labels,
-        read_as,
-        kind,
-        features,
-        identity,
-        splits,
-        (*read.notes, *notes),
-        read.comma_likely,
-        known,
-    )
-
-
-def make_partition(
-    source: Pool, *, minimum: int | None, test: float, validation: float, split_seed: int
-) -> tuple[Partition, list[str]]:
-    """The table's partition by client into splits, and notes on it."""
-    rows = rows_of_clients(source.owners)
-    kept, notes = large_enough({name: len(client_rows) for name, client_rows in rows.items()}, minimum, source.where)
-    rows = {name: rows[name] for name in kept}
-    y, _ = source.labels_of(np.sort(np.concatenate(list(rows.values()))))
-    try:
-        if source.splits is not None:
-            return _by_split_column(rows, source.splits, source.identity, y), notes
-        options: dict[str, Any] = {"test": test, "validation": validation, "split_seed": split_seed}
-        return divide(list(rows.values()), source.identity, y, name="by-client", clients=list(rows), **options), notes
-    except DataError as error:
-        raise DataError(f"{source.where}: {error}") from error
-
-
-def _by_split_column(
-    rows: Mapping[str, Indices],
-    splits: Sequence[str],
-    identity: Shaped[np.ndarray, "n"],
-    y: Shaped[np.ndarray, "n"],
-) -> Partition:
-    """The partition given by the table's split column."""
-    split_of_row = np.asarray(splits)
-    divided = {
-        name: [client_rows[split_of_row[client_rows] == name] for client_rows in rows.values()] for name in SPLITS
-    }
-    for name in ("train", "test"):
-        for client, part in zip(rows, divided[name], strict=True):
-            if len(part) == 0:
-                raise DataError(
-                    f"client '{client}' has no {name} rows in the split column; give it some or leave it out"
-                )
-    return of_splits(divided, identity, y, name="split-column", clients=list(rows))
-
-
-_kept: ContextVar[dict[tuple[Any, ...], Pool] | None] = ContextVar("tables that are kept", default=None)
-
-
-@contextmanager
-def table_kept() -> Generator[None]:
-    """Read a table's file once for all its divisions: inside the block the last one that was read stays in memory.
-
-    A file that has changed since, by its size or time, is read again.
-    """
-    token = _kept.set({})
-    try:
-        yield
-    finally:
-        _kept.reset(token)
-
-
-def free_kept_table() -> None:
-    """Free the table that `table_kept` holds, as soon as all its divisions are made."""
-    (_kept.get() or {}).clear()
-
-
-def _pool(path: str | Path | pd.DataFrame, *arguments: Any) -> Pool:
-    """`read_pool`, or what it has read before; see `table_kept`."""
-    kept, known = _kept.get(), arguments[-1]
-    if kept is None or known is not None or isinstance(path, pd.DataFrame):
-        return read_pool(path, *arguments)
-    try:
-        status = Path(path).expanduser().stat()
-    except (OSError, ValueError, TypeError):  # the reader says what is wrong
-        return read_pool(path, *arguments)
-    key = (str(path), status.st_ino, status.st_size, status.st_mtime_ns, repr(arguments))
-    if key not in kept:
-        kept.clear()  # free the old table before the new one is read
-        kept[key] = read_pool(path, *arguments)
-    return kept[key]
+from idiolect.data.sets.pool import Pool, make_partition, pool_of, read_pool
 
 
 @named("table")
@@ -280,6 +64,54 @@ def from_table(
         schema: That of other data, or its file: rows are encoded as those were and nothing is fitted; it names
             client, label and split.
     """
+    return table_data(
+        in_memory,
+        path,
+        client,
+        label,
+        split=split,
+        partition=partition,
+        task=task,
+        categorical=categorical,
+        ignore=ignore,
+        keep=keep,
+        standardise=standardise,
+        missing=missing,
+        minimum=minimum,
+        test=test,
+        validation=validation,
+        split_seed=split_seed,
+        title=title,
+        schema=schema,
+    )
+
+
+def table_data(
+    encode: "Encode",
+    path: str | Path | pd.DataFrame,
+    client: str,
+    label: str,
+    *,
+    split: str,
+    partition: str | Path | Partition | None,
+    task: str | None,
+    categorical: Sequence[str],
+    ignore: Sequence[str],
+    keep: Sequence[str],
+    standardise: bool,
+    missing: Filled,
+    minimum: int | None,
+    test: float,
+    validation: float,
+    split_seed: int,
+    title: str | None,
+    schema: Schema | str | Path | None,
+    by_column: bool = False,
+) -> FederatedData:
+    """Make federated data from a table. encode: makes the features. The other arguments: see `from_table`.
+
+    by_column: see `read_pool`.
+    """
     split_options: dict[str, Any] = {
         "minimum": minimum,
         "test": test,
@@ -297,48 +129,23 @@ def from_table(
         fixed += [] if missing == "median" else ["missing"]
         require(not fixed, f"the schema fixes what columns mean: leave out {', '.join(fixed)}")
         client, label, split = known.client, known.label.name, known.split or split
-    source = _pool(path, client, label, split, task, categorical, ignore, keep, known)
-    notes = list(source.notes)
-    if partition is None:
-        division, division_notes = make_partition(source, **split_options)
-        notes += division_notes
-    else:
+    source = pool_of(path, client, label, split, task, categorical, ignore, keep, by_column, known)
+    if partition is not None:
         defaults = {"minimum": None, "test": 0.25, "validation": 0.1, "split_seed": 0}
         changed = [key for key, value in split_options.items() if value != defaults[key]]
         require(not changed, f"the saved partition {partition} fixes everything: leave out {', '.join(changed)}")
         division = partition if isinstance(partition, Partition) else Partition.load(partition)
-    used_rows = np.sort(np.concatenate([division.rows(name).index for name in SPLITS]))
-    y, classes = source.labels_of(used_rows[used_rows < len(source.table)])
-    pool = pool_hash(source.identity, y)
-    try:
-        check_pool(division, pool)
-        if known is None:
-            training = np.zeros(len(source.table), dtype=bool)
-            training[division.train.index] = True
-            options: dict[str, Any] = {"categorical": categorical, "keep": keep, "standardise": standardise}
-            fitted, fit_notes = source.fit(training, classes, missing=missing, **options)
-        else:
-            fitted, fit_notes = known, ()
-    except DataError as error:
-        raise DataError(f"{source.where}: {error}") from error
-    read_as = f"{len(classes)} classes" if classes else "numbers"
-    notes.append(f"label '{label}' is read as {source.task} ({read_as})")
-    if partition is None and source.splits is not None:
-        notes.append(f"train, validation and test are those of the column '{split}'")
-    everything = len(used_rows) == len(y) and bool((np.diff(used_rows) == 1).all())  # then nothing need be copied
-    used = source.table if everything else source.table.iloc[used_rows]
-    encoding = fitted.read(used, source.where)
-    if everything:
-        x = encoding.x
+        division_notes = list[str]()
     else:
-        x = np.zeros((len(y), encoding.x.shape[1]), dtype=np.float32)
-        x[used_rows] = encoding.x
-    if source.task == "regression":
-        y = np.zeros(len(y), np.float32)
-        y[used_rows] = fitted.encode_labels(used, source.where)
-    notes += _unknown_columns(source.table, known)
-    notes += [*fit_notes, *encoding.notes, *_untrained(y, division, classes, label)]
-    notes += _lopsided(y[division.train.index], classes, label)
+        division, division_notes = make_partition(source, **split_options)
+    fitted = fit_table(source, division, categorical=categorical, keep=keep, standardise=standardise, missing=missing)
+    x, encoder, encoding_notes = encode(fitted)
+    by_split = [f"train, validation and test are those of the column '{split}'"]
+    notes = [
+        *(*source.notes, *division_notes, fitted.label_note),
+        *(by_split if partition is None and source.splits is not None else []),
+        *(*_unknown_columns(source.table, known), *fitted.notes, *encoding_notes, *fitted.label_notes),
+    ]
     arguments = {
         "path": source.where,
         "client": client,
@@ -355,25 +162,110 @@ def from_table(
         "title": title,
         "schema": "given" if known is not None else None,
     }
-    return apply_partition(
-        division,
-        x,
-        y,
-        name=title or source.where,
-        task=source.task,
-        classes=classes,
-        pool=pool,
-        notes=notes,
-        provenance={
-            "source": "table",
-            "arguments": arguments,
-            "normalisation": {"name": "standardised" if standardise else "none", "fitted_on": "train"},
-            "features": list(fitted.features),
-            "schema": fitted.to_dict(),
-        },
-        schema=fitted,
-        target=fitted.label if isinstance(fitted.label, Target) else None,
-    )
+    return fitted.federated(x, encoder, notes, arguments)
+
+
+@dataclass(frozen=True, eq=False)
+class Fitted:
+    """A table with its rows divided, and the schema of its training rows. pool: the hash of rows and labels.
+
+    used_rows: of all splits, in the table's order. y: all rows' labels, 0 in those that are not used. notes: on the
+    schema.
+    """
+
+    source: Pool
+    division: Partition
+    used_rows: Indices
+    y: Shaped[np.ndarray, "n"]
+    classes: tuple[str, ...]
+    pool: str
+    schema: Schema
+    notes: tuple[str, ...]
+
+    @property
+    def label_note(self) -> str:
+        """How the label is read."""
+        read_as = f"{len(self.classes)} classes" if self.classes else "numbers"
+        return f"label '{self.source.label}' is read as {self.source.task} ({read_as})"
+
+    @property
+    def label_notes(self) -> tuple[str, ...]:
+        """What a reader should know of the classes."""
+        trained, label = self.y[self.division.train.index], self.source.label
+        return (*_untrained(self.y, self.division, self.classes, label), *_lopsided(trained, self.classes, label))
+
+    def federated(
+        self,
+        x: Shaped[np.ndarray, "n ..."],
+        encode: "Encoder",
+        notes: Sequence[str],
+        arguments: Mapping[str, Any],
+    ) -> FederatedData:
+        """The federated data; x, encode: see `apply_partition`. arguments: of `from_table`, for the provenance."""
+        schema = self.schema
+        scaling = {"name": "standardised" if arguments["standardise"] else "none", "fitted_on": "train"}
+        return apply_partition(
+            self.division,
+            x,
+            self.y,
+            name=arguments["title"] or self.source.where,
+            task=self.source.task,
+            classes=self.classes,
+            encode=encode,
+            pool=self.pool,
+            notes=notes,
+            provenance={
+                "source": "table",
+                "arguments": arguments,
+                "normalisation": scaling,
+                "features": list(schema.features),
+                "schema": schema.to_dict(),
+            },
+            schema=schema,
+            target=schema.label if isinstance(schema.label, Target) else None,
+        )
+
+
+def fit_table(source: Pool, division: Partition, **options: Any) -> Fitted:
+    """Fit the table's schema on the division's training rows, unless it is known. options: see `fit_schema`."""
+    used = np.sort(np.concatenate([division.rows(name).index for name in SPLITS]))
+    count = len(source.table)
+    y, classes = source.labels_of(used[used < count])
+    pool = pool_hash(source.identity, y)
+    try:
+        check_pool(division, pool)
+        if source.known is None:
+            training = np.zeros(count, dtype=bool)
+            training[division.train.index] = True
+            schema, notes = source.fit(training, classes, **options)
+        else:
+            schema, notes = source.known, ()
+    except DataError as error:
+        raise DataError(f"{source.where}: {error}") from error
+    if source.task == "regression":
+        labels = column_of(source.table, source.label).iloc[used].to_frame()
+        y = np.zeros(count, np.float32)
+        y[used] = schema.encode_labels(labels, source.where)
+    return Fitted(source, division, used, y, classes, pool, schema, tuple(notes))
+
+
+Encoder = Callable[[Shaped[np.ndarray, "m ..."]], Float[np.ndarray, "m ..."]]
+"""From some rows of an array to the features of these rows."""
+Encode = Callable[[Fitted], tuple[Shaped[np.ndarray, "n ..."], Encoder, tuple[str, ...]]]
+"""From a table to (an array of all its rows, what makes features of them, notes)."""
+
+
+def in_memory(fitted: Fitted) -> tuple[Shaped[np.ndarray, "n ..."], Encoder, tuple[str, ...]]:
+    """Encode all used rows at once."""
+    table, rows = fitted.source.table, fitted.used_rows
+    assert isinstance(table, pd.DataFrame)
+    everything = len(rows) == len(table) and bool((np.diff(rows) == 1).all())  # then nothing need be copied
+    encoding = fitted.schema.read(table if everything else table.iloc[rows], fitted.source.where)
+    if everything:
+        return encoding.x, as_float32, encoding.notes
+    x = np.zeros((len(table), encoding.x.shape[1]), dtype=np.float32)
+    x[rows] = encoding.x
+    return x, as_float32, encoding.notes
 
 
 def table_partition(
@@ -391,11 +283,11 @@ def table_partition(
     split_seed: int = 0,
 ) -> Partition:
     """Return the partition that `from_table` makes with these arguments, to save and reuse it."""
-    source = read_pool(path, client, label, split, task, categorical, ignore, (), None)
+    source = read_pool(path, client, label, split, task, categorical, ignore, (), False, None)
     return make_partition(source, minimum=minimum, test=test, validation=validation, split_seed=split_seed)[0]
 
 
-def _unknown_columns(table: pd.DataFrame, known: Schema | None) -> tuple[str, ...]:
+def _unknown_columns(table: Columns, known: Schema | None) -> tuple[str, ...]:
     """A note on columns of which the schema of other data does not say what they mean."""
     if known is None:
         return ()

@@ -11,7 +11,7 @@ import numpy as np
 from idiolect.core.errors import require
 from idiolect.data.encode.labels import lopsided
 from idiolect.data.federated import FederatedData
-from idiolect.data.sets.table import free_kept_table
+from idiolect.data.sets.pool import free_kept_table
 from idiolect.study.advice.about import About, about_of
 from idiolect.study.advice.baselines import notes_on_trees, regressions, trees
 from idiolect.study.advice.contestants import BUDGET, STEPS, contestants, defaults

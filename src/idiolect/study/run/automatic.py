@@ -32,8 +32,8 @@ def default_model(data: FederatedData) -> str:
 
 
 def is_own(data: FederatedData) -> bool:
-    """Whether these are a user's own rows: a table, or arrays."""
-    return data.provenance.get("source") in ("table", "arrays")
+    """Whether these are a user's own rows: a table, arrays, or clients that were written to a folder."""
+    return data.provenance.get("source") in ("table", "arrays", "folder")
 
 
 def default_metric(data: FederatedData) -> tuple[str, str]:

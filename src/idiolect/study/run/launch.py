@@ -15,7 +15,7 @@ import jax
 from idiolect.core.errors import ConfigError, DataError, DivergedError, IdiolectError
 from idiolect.core.files import alone, clear_scratch, no_empty_folders
 from idiolect.data.federated import FederatedData
-from idiolect.data.sets.table import table_kept
+from idiolect.data.sets.pool import table_kept
 from idiolect.runtime.compiled import use_compilation_cache
 from idiolect.runtime.devices import agreed_text, is_leader
 from idiolect.study.analyse.results import Results

@@ -66,7 +66,7 @@ def located(experiment: Experiment, folder: Path, started_in: str | None, given:
 
 
 def _is_table(cell: Cell) -> bool:
-    return cell.data.get("name") == "table" and isinstance(cell.data.get("path"), str)
+    return cell.data.get("name") in ("table", "encoded") and isinstance(cell.data.get("path"), str)
 
 
 def _place(path: str, folder: Path, started_in: str | None) -> str:
