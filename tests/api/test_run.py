@@ -213,7 +213,7 @@ def test_rounds_by_themselves_need_validation_rows_and_memory(data, tmp_path):
     with pytest.raises(ConfigError, match=r"^rounds = 'auto' needs validation rows; give rounds a number"):
         idiolect.run(bare, "mlr", "fedavg", rounds="auto")
     with pytest.raises(ConfigError, match=r"^rounds = 'auto' keeps private states in memory; give rounds a number"):
-        idiolect.run(data, "mlr", "local", rounds="auto", private=tmp_path / "states.sqlite")
+        idiolect.run(data, "mlr", "local", rounds="auto", private=tmp_path / "states")
 
 
 @pytest.mark.second

@@ -50,7 +50,12 @@ def test_mistakes_are_one_line_and_leave_nothing(commandline, tmp_path):
         lines = [line for line in err.splitlines() if not line.startswith("[")]
         assert (code, out, len(lines)) == (1, "", 1), err
         assert message in lines[0]
+    for place in (tmp_path, tmp_path / "own.csv"):  # nothing that is there is written over
+        code, _, err = commandline("encode", tmp_path / "own.csv", "-o", place)
+        assert code == 1
+        assert "is there already" in err
     assert [path.name for path in tmp_path.iterdir()] == ["own.csv"]
+    assert len(pd.read_csv(tmp_path / "own.csv")) == 36
     code, _, err = commandline("compare", "--data", tmp_path)
     assert code == 1
     assert "is a folder; name the table's file in it; tables there: own.csv" in err

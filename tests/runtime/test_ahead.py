@@ -118,7 +118,7 @@ def test_a_fault_ends_the_windows(folder, monkeypatch):
     state = sim.init(0)
     ends = list[int]()
 
-    def until(state, end):
+    def until(state, end, capacity):
         ends.append(end)
         return replace(state, round=jnp.asarray(1, jnp.int32))
 

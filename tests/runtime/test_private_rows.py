@@ -1,5 +1,6 @@
 """Private states in a file: the same federation, kept from checkpoint to checkpoint."""
 
+import itertools
 import signal
 
 import jax
@@ -9,7 +10,7 @@ import pytest
 from idiolect.algorithms.registry import build
 from idiolect.core import tree
 from idiolect.core.errors import ConfigError, StoreError
-from idiolect.runtime import evaluate
+from idiolect.runtime import evaluate, private_rows
 from idiolect.runtime.evaluate import Evaluator
 from idiolect.runtime.private_rows import PrivateRows
 from tests.engine import python
@@ -36,12 +37,12 @@ def rows_at(folder, start=fresh):
     return PrivateRows(folder / "rows", start)
 
 
-def test_the_file_and_its_log_are_their_owner_s_only(tmp_path):
+def test_the_file_is_their_owner_s_only(tmp_path):
     with umask(0):
         rows = PrivateRows(tmp_path / "new" / "rows", fresh)
         rows.write(np.asarray([1]), fresh(np.asarray([1])))
         rows.commit(b"checkpoint")
-        assert {path.name for path in (tmp_path / "new").iterdir()} >= {"rows", "rows-wal"}
+        assert [path.name for path in (tmp_path / "new").iterdir()] == ["rows"]
         assert loose(tmp_path / "new") == []
         rows.close()
 
@@ -63,7 +64,7 @@ def test_what_is_written_is_read_and_the_others_stay(tmp_path):
     np.testing.assert_array_equal(read["b"][0], [1_000_001, 4, 4])
 
 
-def test_more_clients_than_one_query_takes(tmp_path):
+def test_many_clients(tmp_path):
     rows, many = rows_at(tmp_path), np.arange(1_300)
     rows.write(many, jax.tree.map(lambda a: -a, fresh(many)))
     np.testing.assert_array_equal(rows.read(many[::-1])["b"][0], -many[::-1])
@@ -103,6 +104,81 @@ def test_a_killed_process_leaves_the_last_commit(tmp_path):
     rows = rows_at(tmp_path)
     assert rows.restore() == b"1"
     np.testing.assert_array_equal(rows.read(np.asarray([4, 5]))["a"][:, 0], [40, 1])
+
+
+def test_a_file_grows_by_rows_and_is_written_again_without_the_old_ones(tmp_path, monkeypatch):
+    monkeypatch.setattr(private_rows, "_SLACK", 4_000)
+    monkeypatch.setattr(private_rows, "_AT_ONCE", 7)
+    rows, sizes = rows_at(tmp_path), list[int]()
+    rng = np.random.default_rng(0)
+    expected = np.full(50, np.nan)
+    for round in range(60):
+        some = rng.permutation(50)[:10]
+        expected[some] = round
+        rows.write(some, {"a": np.full((10, 3), float(round)), "b": (some, None)})
+        rows.commit(b"round %d" % round)
+        sizes.append((tmp_path / "rows").stat().st_size)
+        again = rows_at(tmp_path)
+        assert again.restore() == b"round %d" % round
+        known = np.flatnonzero(~np.isnan(expected))
+        np.testing.assert_array_equal(again.read(known)["a"][:, 0], expected[known])
+        again.close()
+    assert max(sizes) < 4_000 + 2 * 50 * rows._width + 1_000
+    assert sum(b < a for a, b in itertools.pairwise(sizes)) >= 3
+    assert [path.name for path in tmp_path.iterdir()] == ["rows"]
+    rows.write(np.asarray([3]), fresh(np.asarray([3])))
+    assert rows.restore() == b"round 59"
+    np.testing.assert_array_equal(rows.read(np.arange(50))["a"][:, 0], expected)
+
+
+def test_wherever_a_file_ends_it_has_the_last_whole_commit(tmp_path):
+    """A kill, or a disk without room, cuts the file at any byte; damaged bytes after a commit do not count either."""
+    rows, ends, one = rows_at(tmp_path), list[int](), np.asarray([5])
+    for round in range(3):
+        rows.write(np.asarray([5, round]), {"a": np.full((2, 3), float(round)), "b": (np.asarray([5, round]), None)})
+        rows.commit(b"%d" % round)
+        ends.append((tmp_path / "rows").stat().st_size)
+    content = (tmp_path / "rows").read_bytes()
+    for length in range(len(content) + 1):
+        (tmp_path / "cut").write_bytes(content[:length])
+        cut = PrivateRows(tmp_path / "cut", fresh)
+        done = sum(end <= length for end in ends)
+        assert cut.restore() == (b"%d" % (done - 1) if done else None)
+        assert cut.read(one)["a"][0, 0] == (done - 1 if done else 50)
+        cut.write(one, {"a": np.full((1, 3), 9.0), "b": (one, None)})
+        cut.commit(b"more")
+        cut.close()
+        again = PrivateRows(tmp_path / "cut", fresh)
+        assert again.restore() == b"more"
+        assert again.read(one)["a"][0, 0] == 9
+        again.close()
+    for place in range(ends[1], len(content)):
+        damaged = bytearray(content)
+        damaged[place] ^= 255
+        (tmp_path / "damaged").write_bytes(damaged)
+        found = PrivateRows(tmp_path / "damaged", fresh)
+        payload = found.restore() == b"2"  # a row's own bytes are not checked
+        assert payload or found.read(one)["a"][0, 0] == 1
+        found.close()
+
+
+def test_a_failed_write_leaves_the_last_commit(tmp_path, monkeypatch):
+    rows, one = rows_at(tmp_path), np.asarray([5])
+    rows.write(one, {"a": np.full((1, 3), 1.0), "b": (one, None)})
+    rows.commit(b"1")
+
+    def full(*_: object) -> int:
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr("os.pwrite", full)
+    with pytest.raises(StoreError, match=r"cannot use .*rows.*No space left on device"):
+        rows.write(one, {"a": np.full((1, 3), 2.0), "b": (one, None)})
+    with pytest.raises(StoreError, match="No space left"):
+        rows.commit(b"2")
+    monkeypatch.undo()
+    assert rows.read(one)["a"][0, 0] == 1
+    assert rows.restore() == b"1"
+    assert rows_at(tmp_path).restore() == b"1"
 
 
 def test_rows_of_another_model_and_files_of_another_kind_are_refused(tmp_path):

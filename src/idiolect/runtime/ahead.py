@@ -49,12 +49,12 @@ class Ahead:
             return None
         return cls(split, sampling) if hasattr(os, "posix_fadvise") and jax.default_backend() == "cpu" else None
 
-    def run(self, until: Callable[[State, int], State], state: State, end: int, capacity: int) -> State:
-        """until(state, end), window by window. capacity: rows that hold any cohort."""
+    def run(self, until: Callable[[State, int, int], State], state: State, end: int, capacity: int) -> State:
+        """until(state, end, capacity), window by window. capacity: rows that hold any cohort."""
         edges = [*range(int(state.round), end, self._each), end]
         windows = [*pairwise(edges)]
         if not windows:
-            return until(state, end)
+            return until(state, end, capacity)
         seed = jax.random.wrap_key_data(
             jnp.asarray(jax.device_get(jax.random.key_data(state.seed)))
         )  # the state's is consumed
@@ -63,7 +63,7 @@ class Ahead:
             for place, (_, last) in enumerate(windows):
                 if place + 1 < len(windows):
                     thread.submit(self._ask, seed, *windows[place + 1], capacity)
-                state = until(state, last)
+                state = until(state, last, capacity)
                 if int(state.round) < last:  # it waits for the window; a fault ends the run
                     break
         return state

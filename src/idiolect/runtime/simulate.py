@@ -1,7 +1,8 @@
 """One method on one federation: its data on the devices, its first state, and its compiled rounds."""
 
+from collections.abc import Callable
 from dataclasses import replace
-from functools import cached_property
+from functools import cached_property, partial
 from pathlib import Path
 from typing import Literal
 
@@ -169,17 +170,15 @@ class Simulation:
         self.raise_fault(state)
         return state
 
-    def until(self, state: State, end: int, capacity: int) -> State:
-        """Run to round `end`, or to a fault. The given state's buffers are consumed.
+    @cached_property
+    def until(self) -> Callable[[State, int, int], State]:
+        """(state, end, capacity) -> the state in round `end`, or at a fault; the given one's buffers are consumed.
 
         capacity: rows that hold any cohort. Rows of samples in a file are asked for ahead of their rounds.
         """
         compiled, arguments = self.compiled
-
-        def until(state: State, end: int) -> State:
-            return compiled.until(arguments, state, end, capacity)
-
-        return until(state, end) if self.ahead is None else self.ahead.run(until, state, end, capacity)
+        until = partial(compiled.until, arguments)
+        return until if self.ahead is None else partial(self.ahead.run, until)
 
     @cached_property
     def ahead(self) -> Ahead | None:

@@ -27,7 +27,8 @@ Progress = Callable[[str, float], None]
 def from_folder(path: str | Path, title: str | None = None) -> FederatedData:
     """Read federated data from a folder that `idiolect encode` wrote; they may be larger than memory.
 
-    The features stay in their files and are read when they are used. title: the data's name in reports.
+    The features stay in their files and are read when they are used. path: the folder. title: the data's name in
+    reports.
     """
     data = load_data(path)
     return data if title is None else with_fingerprint(replace(data, name=title), data.fingerprint)
