@@ -129,6 +129,17 @@ def test_what_cannot_be_encoded_is_refused_as_by_the_table_and_leaves_nothing(tm
     assert not (tmp_path / "new").exists()
 
 
+def test_a_file_that_is_damaged_inside_is_refused(tmp_path):
+    path = tmp_path / "t.parquet"
+    mixed().to_parquet(path, compression=None)
+    content = bytearray(path.read_bytes())
+    content[4:200] = bytes(196)  # the first column's pages; the list of columns at the end is whole
+    path.write_bytes(content)
+    with pytest.raises(DataError, match="cannot be read as Parquet: it is damaged"):
+        encode_table(path, tmp_path / "data")
+    assert [found.name for found in tmp_path.iterdir()] == ["t.parquet"]
+
+
 def test_a_folder_that_is_not_empty_is_refused_before_the_table_is_read(tmp_path):
     (tmp_path / "data").mkdir()
     (tmp_path / "data" / "mine").write_text("x")

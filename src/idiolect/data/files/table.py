@@ -103,8 +103,12 @@ class ParquetColumns:
         return len(self.index)
 
     def __getitem__(self, name: str) -> pd.Series:
-        """Read a column."""
-        return cast(pd.Series, pd.read_parquet(self._path, columns=[name]).reset_index(drop=True)[name])
+        """Read a column. Raises `DataError` if the file is damaged there."""
+        try:
+            frame = _by_library(lambda: pd.read_parquet(self._path, columns=[name]), _DAMAGED)
+        except ValueError as error:
+            raise DataError(f"{self._path}: cannot be read as Parquet: {error}") from error
+        return cast(pd.Series, frame.reset_index(drop=True)[name])
 
 
 Columns = pd.DataFrame | ParquetColumns
