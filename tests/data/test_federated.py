@@ -11,6 +11,7 @@ from jaxtyping import Array
 
 from idiolect.algorithms.registry import build
 from idiolect.core.errors import ConfigError, DataError
+from idiolect.data import federated
 from idiolect.data.audit import audit_lines
 from idiolect.data.federated import SPLITS, FederatedData, GeneratedSplit, Maker, Split
 from idiolect.data.schema.columns import Category
@@ -264,3 +265,14 @@ def test_selecting_keeps_whole_clients() -> None:
     assert DATA.select(lambda i: True).train.outputs is None
     with pytest.raises(DataError, match="small: no client is left after the selection"):
         DATA.select(lambda i: False)
+
+
+@pytest.mark.parametrize("row", [0, 6, 7, 19])
+def test_the_first_row_that_is_not_finite_is_found_in_whatever_piece(monkeypatch, row):
+    monkeypatch.setattr(federated, "_PIECE", 21)  # seven rows of three numbers
+    values = np.zeros((20, 3), np.float32)
+    assert federated.first_not_finite(values) is None
+    values[row, 1], values[19, 2] = np.inf, np.nan
+    assert federated.first_not_finite(values) == row
+    assert federated.first_not_finite(np.zeros((0, 3), np.float32)) is None
+    assert federated.first_not_finite(np.arange(3)) is None

@@ -79,21 +79,24 @@ def test_a_program_of_one_run_asks_too(folder, monkeypatch):
     assert asked == [(0, 1, 4), (1, 2, 4), (2, 3, 4)]
 
 
-def test_the_rows_of_the_cohorts_are_asked_for(folder, monkeypatch):
+@pytest.mark.parametrize("sampling", ["fixed", "binomial"])
+def test_the_rows_of_the_cohorts_are_asked_for(folder, monkeypatch, sampling):
     """Every byte of the cohort's rows, and of nobody else's."""
     data = load_data(folder)
-    sim = simulation(data)
+    sim = simulation(data, sampling=sampling)
     ranges = list[tuple[int, int]]()
     monkeypatch.setattr("os.posix_fadvise", lambda file, begin, size, what: ranges.append((begin, size)))
     monkeypatch.setattr(ahead, "_ASKED", 1000)
     found = Ahead.of(data.train, sim.sampling)
     assert found is not None
     state = sim.init(5)
-    found._ask(state.seed, 2, 4, 4)
+    capacity = sim.sampling.capacity(state.seed, 4)
+    found._ask(state.seed, 2, 4, capacity)
     wanted = np.zeros((folder / "train.x.npy").stat().st_size, bool)
     offset, row = data.train.x.offset, FEATURES * 4
     for round in (2, 3):
-        for client in np.asarray(sim.sampling.draw(state.seed, round, 4)[0]).tolist():
+        ids, present = map(np.asarray, sim.sampling.draw(state.seed, round, capacity))
+        for client in ids[present].tolist():
             begin, end = (offset + int(place) * row for place in data.train.offsets[client : client + 2])
             wanted[begin:end] = True
     asked = np.zeros_like(wanted)

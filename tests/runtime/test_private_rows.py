@@ -76,9 +76,12 @@ def test_back_to_the_last_commit_and_no_further(tmp_path):
     for round in (1, 2):
         rows.write(one, {"a": np.full((1, 3), round, float), "b": (one, None)})
         rows.commit(b"%d" % round)
-    rows.write(one, {"a": np.full((1, 3), 3.0), "b": (one, None)})
+    size = (tmp_path / "rows").stat().st_size
+    for round in (3, 4):
+        rows.write(one, {"a": np.full((1, 3), round, float), "b": (one, None)})
     assert rows.restore() == b"2"
     assert rows.read(one)["a"][0, 0] == 2
+    assert (tmp_path / "rows").stat().st_size == size
     rows.clear()
     assert rows.restore() is None
     assert rows.read(one)["a"][0, 0] == 50

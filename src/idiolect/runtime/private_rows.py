@@ -141,7 +141,7 @@ class PrivateRows:
             if kind == _ROWS:
                 waiting.append((np.frombuffer(content, np.int64), place))
                 place += count * self._held
-            elif place <= size:
+            else:
                 for numbers, first in waiting:
                     self._put(numbers, first)
                 self._checkpoint, self._committed, waiting = content, place, []

@@ -79,7 +79,11 @@ X, Y = np.ones((4, 2)), np.zeros(4, int)
     ("add", "error", "message"),
     [
         (lambda out: None, ConfigError, "no client was added"),
-        (lambda out: out.add("b", train=(X[:0], Y[:0])), DataError, "client 'b' has no training samples"),
+        (
+            lambda out: out.add("b", train=(X[:0], Y[:0])),
+            DataError,
+            "client 'b' has no training samples; leave it out",
+        ),
         (lambda out: (out.add("b", train=(X, Y)), out.add("b", train=(X, Y))), DataError, "'b' is added twice"),
         (lambda out: out.add("b", train=(X * np.nan, Y)), DataError, "client 'b', train: NaN or infinity"),
         (lambda out: out.add("b", train=(X, Y), test=(X[:, :1], Y)), DataError, r"they must be \('rows', 2\)"),
