@@ -134,6 +134,23 @@ def test_a_file_grows_by_rows_and_is_written_again_without_the_old_ones(tmp_path
     np.testing.assert_array_equal(rows.read(np.arange(50))["a"][:, 0], expected)
 
 
+def test_a_disk_without_room_for_the_new_file_leaves_the_old_one(tmp_path, monkeypatch):
+    monkeypatch.setattr(private_rows, "_SLACK", 0)
+    rows, one = rows_at(tmp_path), np.asarray([5])
+
+    def full(*_: object) -> None:
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr("os.replace", full)
+    for round in range(2):
+        rows.write(one, {"a": np.full((1, 3), float(round)), "b": (one, None)})
+    with pytest.raises(StoreError, match="No space left"):
+        rows.commit(b"1")
+    assert [path.name for path in tmp_path.iterdir()] == ["rows"]
+    assert rows.restore() == b"1"
+    assert rows.read(one)["a"][0, 0] == 1
+
+
 def test_wherever_a_file_ends_it_has_the_last_whole_commit(tmp_path):
     """A kill, or a disk without room, cuts the file at any byte; damaged bytes after a commit do not count either."""
     rows, ends, one = rows_at(tmp_path), list[int](), np.asarray([5])

@@ -43,7 +43,7 @@ def atomic_write(path: str | os.PathLike[str], *, shared: bool = False) -> Gener
             file.flush()
             os.fsync(file.fileno())
         os.replace(scratch, target)
-        _sync_folder(target.parent)
+        sync_folder(target.parent)
     except OSError as error:
         _discard(scratch)
         if error.filename not in (None, str(scratch), str(target)):
@@ -84,7 +84,7 @@ def _discard(scratch: Path) -> None:
         scratch.unlink()
 
 
-def _sync_folder(folder: Path) -> None:
+def sync_folder(folder: Path) -> None:
     """Make the replacement durable; errors are ignored, since not every file system can sync a folder."""
     with suppress(OSError):
         handle = os.open(folder, os.O_RDONLY)

@@ -20,6 +20,7 @@ import numpy as np
 from jaxtyping import Int, PyTree, UInt8
 
 from idiolect.core.errors import StoreError
+from idiolect.core.files import sync_folder
 from idiolect.core.rights import create_file, make_folder
 
 _MAGIC = b"IDIROWS1"
@@ -85,10 +86,7 @@ class PrivateRows:
     def commit(self, checkpoint: bytes) -> None:
         """Commit all writes since the last commit together with a checkpoint, atomically."""
         with self._guard():
-            os.fsync(self._file)  # no checkpoint is on the disk before its rows are
-            self._append([_RECORD.pack(_DONE, zlib.crc32(checkpoint), len(checkpoint)), checkpoint])
-            os.fsync(self._file)
-            self._checkpoint, self._committed, self._undo = checkpoint, self._end, []
+            self._append_checkpoint(checkpoint)
             if self._end > 2 * int((self._index >= 0).sum()) * self._width + _SLACK:
                 self._write_again()
 
@@ -132,9 +130,8 @@ class PrivateRows:
         while place + _RECORD.size <= size:
             kind, check, count = _RECORD.unpack(os.pread(self._file, _RECORD.size, place))
             place += _RECORD.size
-            content = (
-                os.pread(self._file, count * (8 if kind == _ROWS else 1), place) if place + count <= size else b""
-            )
+            length = count * (8 if kind == _ROWS else 1)
+            content = os.pread(self._file, length, place) if place + length <= size else b""
             if kind not in (_ROWS, _DONE) or zlib.crc32(content) != check:
                 break
             place += len(content)
@@ -152,6 +149,12 @@ class PrivateRows:
         ids = numbers.tobytes()
         self._append([_RECORD.pack(_ROWS, zlib.crc32(ids), len(numbers)), ids, table.tobytes()])
         return self._end - table.size
+
+    def _append_checkpoint(self, checkpoint: bytes) -> None:
+        os.fsync(self._file)  # no checkpoint is on the disk before its rows are
+        self._append([_RECORD.pack(_DONE, zlib.crc32(checkpoint), len(checkpoint)), checkpoint])
+        os.fsync(self._file)
+        self._checkpoint, self._committed, self._undo = checkpoint, self._end, []
 
     def _append(self, parts: Sequence[bytes]) -> None:
         """Append bytes; of a write that fails nothing counts."""
@@ -176,17 +179,16 @@ class PrivateRows:
                 part = clients[first : first + _AT_ONCE]
                 rows = [np.frombuffer(os.pread(old, self._width, int(index[client])), np.uint8) for client in part]
                 self._put(part, self._append_rows(part, np.stack(rows)))
-            os.fsync(self._file)
-            self._append([_RECORD.pack(_DONE, zlib.crc32(checkpoint), len(checkpoint)), checkpoint])
-            os.fsync(self._file)
+            self._append_checkpoint(checkpoint)
             os.replace(new, self.path)
         except BaseException:
             os.close(self._file)
+            new.unlink(missing_ok=True)
             self._file = old
             self._load()
             raise
         os.close(old)
-        self._checkpoint, self._committed = checkpoint, self._end
+        sync_folder(self.path.parent)  # or a loss of power could bring the old file back
 
     # The index
 
