@@ -86,11 +86,22 @@ X, Y = np.ones((4, 2)), np.zeros(4, int)
         ),
         (lambda out: (out.add("b", train=(X, Y)), out.add("b", train=(X, Y))), DataError, "'b' is added twice"),
         (lambda out: out.add("b", train=(X * np.nan, Y)), DataError, "client 'b', train: NaN or infinity"),
+        (lambda out: out.add("b", train=(X, Y * np.nan)), DataError, "client 'b', train: NaN or infinity"),
         (lambda out: out.add("b", train=(X, Y), test=(X[:, :1], Y)), DataError, r"they must be \('rows', 2\)"),
         (lambda out: out.add("b", train=(X, Y[:3])), DataError, r"labels of shape \(3,\)"),
         (lambda out: out.add("b", train=(X, Y + 2)), DataError, "whole numbers from 0 to 1"),
         (lambda out: out.add("b", train=(X, Y + 0.5)), DataError, "whole numbers from 0 to 1"),
         (lambda out: out.add("b", train=(X, Y - 1)), DataError, "whole numbers from 0 to 1"),
+        (
+            lambda out: out.add("b", train=(X.astype(str) + "x", Y)),
+            DataError,
+            "client 'b', train: .* must be numbers",
+        ),
+        (
+            lambda out: out.add("b", train=(X, Y.astype(str) + "x")),
+            DataError,
+            "client 'b', train: .* must be numbers",
+        ),
         (lambda out: 1 / 0, ZeroDivisionError, "division"),
     ],
 )
@@ -107,6 +118,17 @@ def test_a_task_and_its_classes_must_fit(tmp_path):
     for task, classes in (("classification", ("no",)), ("regression", ("no", "yes"))):
         with pytest.raises(ConfigError, match="at least two; a regression has none"):
             FolderWriter(tmp_path / "data", task=task, classes=classes)
+
+
+def test_clients_are_added_inside_of_the_block(tmp_path):
+    writer = FolderWriter(tmp_path / "data", task="classification", classes=("no", "yes"))
+    with pytest.raises(ConfigError, match="inside of the with block"):
+        writer.add("a", train=(X, Y))
+    with writer as out:
+        out.add("a", train=(X, Y))
+    with pytest.raises(ConfigError, match="inside of the with block"):
+        writer.add("b", train=(X, Y))
+    assert load_data(tmp_path / "data").clients == ("a",)
 
 
 def test_a_folder_that_is_there_is_kept(tmp_path):
@@ -148,6 +170,7 @@ def _change(path: Path, **changed: object) -> None:
         (lambda folder: (folder / "federation.json").write_text("[1]"), "does not hold federated data of version 1"),
         (lambda folder: _change(folder / "federation.json", version=2), "does not hold federated data of version 1"),
         (lambda folder: _change(folder / "federation.json", clients=None), "is damaged"),
+        (lambda folder: _change(folder / "federation.json", target={"mean": "?"}), "is damaged"),
         (lambda folder: (folder / "test.y.npy").unlink(), "test.y.npy is missing; copy the whole folder"),
         (lambda folder: (folder / "train.x.npy").write_bytes(b"x"), "has 1 bytes instead of"),
     ],

@@ -1,11 +1,11 @@
 """A table that is encoded once, into a folder, and the data of such a folder. The rows may be larger than memory."""
 
 import os
+import shutil
 from collections.abc import Callable, Iterator
 from dataclasses import replace
 from inspect import signature
 from pathlib import Path
-from tempfile import TemporaryDirectory
 from typing import Any
 
 import numpy as np
@@ -13,6 +13,7 @@ from jaxtyping import Float, Shaped
 
 from idiolect.core.errors import DataError
 from idiolect.core.plugins import named
+from idiolect.core.rights import make_folder
 from idiolect.data.federated import SPLITS, FederatedData
 from idiolect.data.files.folder import PIECE, finish, load_data, mapped, new_folder, with_fingerprint, write_pieces
 from idiolect.data.files.table import column_of, format_of
@@ -78,7 +79,7 @@ def _encoded(
     place = np.full(len(source.table), -1)
     place[fitted.used_rows] = np.arange(len(fitted.used_rows))
     order = place[np.concatenate([division.rows(name).index for name in SPLITS])]
-    scratch = TemporaryDirectory(dir=folder, prefix=".features.")
+    scratch = make_folder(folder / "features")  # after an error it goes with the folder
     files, notes = list[Path](), list[str]()
     for number, column in enumerate(fitted.schema.columns):
         if isinstance(column, LeftOut):
@@ -90,7 +91,7 @@ def _encoded(
             raise DataError(f"{source.where}: {error}") from error
         notes += column_notes
         for feature in values.T:
-            files.append(Path(scratch.name) / str(len(files)))
+            files.append(scratch / str(len(files)))
             feature[order].tofile(files[-1])
     names, begin = iter(SPLITS), 0
 
@@ -103,7 +104,7 @@ def _encoded(
         write_pieces(target, (len(rows), len(files)), np.dtype(np.float32), _pieces(files, first, first + len(rows)))
         begin += len(rows)
         if name == SPLITS[-1]:
-            scratch.cleanup()
+            shutil.rmtree(scratch)
         return mapped(target)
 
     return np.arange(len(source.table)), encoder, tuple(notes)
