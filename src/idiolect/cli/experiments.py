@@ -265,6 +265,7 @@ def compare(
     with loading():
         from idiolect.cli.execute import execute
         from idiolect.cli.inputs import START, data_spec, with_auto_model
+        from idiolect.data.sets.registry import OF_PATH
         from idiolect.study.run.automatic import default_methods, with_metric
         from idiolect.study.run.resolve import Workbench
         from idiolect.study.spec.change import override
@@ -272,7 +273,7 @@ def compare(
     spec, name = data_spec(source, client, label)
     if out is not None and "path" in spec:
         check_output(out, Path(spec["path"]))
-    bench, own = Workbench(data_dir, debug=debug), spec["name"] in ("table", "encoded")
+    bench, own = Workbench(data_dir, debug=debug), spec["name"] in OF_PATH
     changed = assignments(set_)
     usual = ("auto", "auto") if own else (100, "method")  # rounds and rate
     most = changed.pop("rounds", usual[0] if rounds is None else rounds)

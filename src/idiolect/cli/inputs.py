@@ -41,10 +41,10 @@ def data_spec(data: str, client: str, label: str) -> tuple[dict[str, Any], str]:
         check_file(path)
         name = path.with_suffix("").stem if path.suffix.lower() == ".gz" else path.stem
         return {"name": "table", "path": os.path.abspath(path), "client": client, "label": label}, name
-    if data not in sources.SOURCES or data in ("table", "encoded"):
+    if data not in sources.SOURCES or data in sources.OF_PATH:
         if _is_folder(path):
             check_file(path)
-        error = unknown("data set", data, [s for s in sources.SOURCES if s not in ("table", "encoded")])
+        error = unknown("data set", data, [s for s in sources.SOURCES if s not in sources.OF_PATH])
         raise ConfigError(
             f"{error}; or give the path of a CSV, Parquet, JSON or Excel file, or of a folder of 'idiolect encode'"
         )

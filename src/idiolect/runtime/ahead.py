@@ -29,7 +29,7 @@ _ASKED = 2**17  # bytes that are asked for at a time: of more, Linux reads the b
 
 
 class Ahead:
-    """Asks for the training rows of coming cohorts. x: the split's features, mapped from a file."""
+    """Asks for the training rows of coming cohorts. split: its features are mapped from a file."""
 
     def __init__(self, split: Split, sampling: Sampling) -> None:
         self._sampling, self._starts, self._sizes = sampling, split.starts, split.sizes
@@ -55,9 +55,8 @@ class Ahead:
         windows = [*pairwise(edges)]
         if not windows:
             return until(state, end, capacity)
-        seed = jax.random.wrap_key_data(
-            jnp.asarray(jax.device_get(jax.random.key_data(state.seed)))
-        )  # the state's is consumed
+        numbers = jax.device_get(jax.random.key_data(state.seed))  # the state's own buffers are consumed
+        seed = jax.random.wrap_key_data(jnp.asarray(numbers))
         with ThreadPoolExecutor(1) as thread:
             thread.submit(self._ask, seed, *windows[0], capacity)
             for place, (_, last) in enumerate(windows):

@@ -29,6 +29,8 @@ def _own() -> dict[str, Callable[..., FederatedData]]:
     return {name: function for name, (function, _) in named_functions("idiolect.data.sets").items()}
 
 
+OF_PATH = ("table", "encoded")
+"""A user's own data, which a path names: a table's file, or a folder that `idiolect encode` wrote."""
 SOURCES: MutableMapping[str, Callable[..., FederatedData]] = Registry("idiolect.data", _own, _provided)
 
 

@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import Any
 
 from idiolect.core.errors import ConfigError, DataError, require, unknown
+from idiolect.data.sets.registry import OF_PATH
 from idiolect.study.spec.experiment import Cell, Experiment, experiment_of
 
 
@@ -66,7 +67,7 @@ def located(experiment: Experiment, folder: Path, started_in: str | None, given:
 
 
 def _is_table(cell: Cell) -> bool:
-    return cell.data.get("name") in ("table", "encoded") and isinstance(cell.data.get("path"), str)
+    return cell.data.get("name") in OF_PATH and isinstance(cell.data.get("path"), str)
 
 
 def _place(path: str, folder: Path, started_in: str | None) -> str:
