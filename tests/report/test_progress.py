@@ -1,5 +1,6 @@
 import io
 import time
+from contextlib import contextmanager
 from dataclasses import replace
 
 import pytest
@@ -8,7 +9,9 @@ from rich.text import Text
 
 from idiolect.report import progress
 from idiolect.report.progress import COMPILING, Display, SweepDisplay, fitting, live, short
+from idiolect.study.run import launch as study
 from idiolect.study.run.following import read_pulse
+from idiolect.study.run.launch import Unwatched
 from idiolect.study.run.recording import Progress
 from idiolect.study.run.resolve import Workbench
 from idiolect.study.store.store import DATABASE, Store
@@ -244,6 +247,36 @@ def test_until_the_first_round_is_done_the_time_of_compiling_is_shown(clock):
     display.progress(rows[0].id, Progress(10, 1000, 0.0, SCORES))
     assert "10/2000" in lines(display, display.view())[0]
     assert f"{COMPILING}:" not in "".join(lines(display, display.view()))
+
+
+def test_a_terminal_says_that_the_data_are_read_until_they_are():
+    spec, screen = experiment(LOCAL), terminal()
+    with Display(spec, console=screen).preparing():
+        assert "reading the data" in screen.file.getvalue()
+    assert screen.file.getvalue().endswith("\x1b[2K")  # the line is wiped
+    for display in (
+        Display(spec, quiet=True, console=terminal()),
+        Display(spec, console=Console(file=io.StringIO())),
+    ):
+        with display.preparing():
+            assert display.console.file.getvalue() == ""
+
+
+def test_a_launch_says_so_before_anything_is_run(tmp_path):
+    said = []
+
+    class Watches(Unwatched):
+        @contextmanager
+        def preparing(self):
+            said.append("reads")
+            yield
+            said.append("has read")
+
+        def progress(self, name, progress):
+            said.append(progress.round)
+
+    study.launch(experiment(LOCAL), tmp_path / "out", jobs=1, watcher=Watches())
+    assert said[:3] == ["reads", "has read", 0]
 
 
 def test_a_resumed_run_shows_its_rounds_and_that_it_compiles(clock):

@@ -1,7 +1,9 @@
 """A command as idiolect has it: its help ends with examples and what it writes; JAX starts when it is run."""
 
+import os
 import re
 import textwrap
+from collections.abc import Mapping
 from contextlib import suppress
 from typing import Any
 
@@ -9,6 +11,7 @@ import typer
 from typer.core import TyperCommand, TyperGroup
 
 from idiolect.core.errors import ConfigError
+from idiolect.core.forking import serve_forks
 from idiolect.core.loading import loading
 
 EXAMPLES, WRITES = "\n\nExamples:\n", "\n\nWrites: "
@@ -46,6 +49,8 @@ class Command(TyperCommand):
 
     def invoke(self, ctx: Any) -> Any:
         """Run the command on all cores of this machine, or as one of several processes."""
+        if _starts_workers(ctx.params):
+            serve_forks("idiolect.cli.preload")
         with loading():
             from idiolect.runtime.devices import use_cores  # here: it imports JAX, and --help must not wait for it
             from idiolect.runtime.distributed import join
@@ -53,6 +58,11 @@ class Command(TyperCommand):
             with suppress(ConfigError):  # a program that has computed with JAX keeps its devices
                 use_cores()
         return super().invoke(ctx)
+
+
+def _starts_workers(given: Mapping[str, Any]) -> bool:
+    """Whether a command may run in several processes on this machine."""
+    return "jobs" in given and given["jobs"] != 1 and not given.get("debug") and (os.cpu_count() or 1) > 1
 
 
 class Group(TyperGroup):

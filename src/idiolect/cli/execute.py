@@ -8,7 +8,6 @@ import jax
 
 from idiolect.cli.inputs import inputs_of
 from idiolect.cli.options import check_output
-from idiolect.cli.results import print_results
 from idiolect.cli.stopping import stoppable, this_command
 from idiolect.cli.terminal import resume_command
 from idiolect.core.errors import StoreError
@@ -48,5 +47,7 @@ def execute(
             raise
         reason = f"another process of this run was lost ({str(error).splitlines()[0][:200]})"
         raise StoreError(f"{reason}; resume, with any number of devices, with: {goes_on()}") from error
+    from idiolect.cli.results import print_results  # here: the first round need not wait for what draws reports
+
     print_results(results, as_json, out, skip=1)
     raise_diverged(results)

@@ -4,6 +4,7 @@ from pathlib import Path
 from typing import Annotated, Any
 
 import typer
+from rich.console import Console
 
 from idiolect.cli.options import (
     MORE,
@@ -266,6 +267,7 @@ def compare(
         from idiolect.cli.execute import execute
         from idiolect.cli.inputs import START, data_spec, with_auto_model
         from idiolect.data.sets.registry import OF_PATH
+        from idiolect.report.progress import reading
         from idiolect.study.run.automatic import default_methods, with_metric
         from idiolect.study.run.resolve import Workbench
         from idiolect.study.spec.change import override
@@ -294,10 +296,11 @@ def compare(
         **seeding(seeds, splits),
     )
     experiment = override(experiment, changed)
-    if model == "auto":
-        experiment = with_auto_model(experiment, changed, bench)
-    if own:
-        experiment = with_metric(experiment, bench)
+    with reading(Console(stderr=True)):
+        if model == "auto":
+            experiment = with_auto_model(experiment, changed, bench)
+        if own:
+            experiment = with_metric(experiment, bench)
     # The number of seeds is left out, so that more seeds continue in the same folder.
     key = digest(experiment.model_dump(mode="json", exclude={"seeds"}))[:6]
     target = out or Path("runs") / f"{experiment.name}-{key}"

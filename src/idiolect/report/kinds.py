@@ -14,7 +14,7 @@ from idiolect.report.latex import Columns, Spread, document, escaped, latex_tabl
 from idiolect.report.style import REPORT, Drawing, Style, sentence
 from idiolect.report.view.as_json import REPORT as REPORT_JSON
 from idiolect.report.view.folder import new_clients, view_of_folder
-from idiolect.report.view.from_csv import TABLE
+from idiolect.report.view.from_csv import OWN_SAMPLES, TABLE
 from idiolect.report.view.from_store import part_of, runs_of
 from idiolect.report.view.parts import Part, Run, View
 from idiolect.study.advice.stored import is_advice
@@ -22,7 +22,7 @@ from idiolect.study.analyse.results import Results
 from idiolect.study.store.claim import stored_experiment
 from idiolect.study.store.store import DATABASE, Store
 
-SWEEP, SAMPLES = "sweep.csv", "own-samples.csv"
+SWEEP = "sweep.csv"
 
 
 @dataclass(frozen=True, eq=False)
@@ -40,7 +40,7 @@ class Source:
     @property
     def newcomers(self) -> bool:
         """Whether the folder holds new clients' scores against the number of their own samples."""
-        return (self.folder / SAMPLES).is_file()
+        return (self.folder / OWN_SAMPLES).is_file()
 
     @cached_property
     def _view(self) -> View:
@@ -134,10 +134,10 @@ def opened(folder: Path) -> Generator[Source]:
             f"'{folder}' holds an advice, which has a figure of its own, advice.svg; "
             "draw from a folder of idiolect compare"
         )
-    elif _compared(folder) or any((folder / name).is_file() for name in (TABLE, SAMPLES)):
+    elif _compared(folder) or any((folder / name).is_file() for name in (TABLE, OWN_SAMPLES)):
         yield Source(folder, None)
     else:
-        raise StoreError(f"'{folder}' holds no run: it has none of {DATABASE}, {TABLE}, {SAMPLES}")
+        raise StoreError(f"'{folder}' holds no run: it has none of {DATABASE}, {TABLE}, {OWN_SAMPLES}")
 
 
 @dataclass(frozen=True)
@@ -243,9 +243,9 @@ def newcomers(source: Source, wanted: Wanted) -> Made:
     from idiolect.metrics.registry import METRICS
     from idiolect.report.newcomers import own_samples_figure
 
-    path = source.folder / SAMPLES
+    path = source.folder / OWN_SAMPLES
     if not path.is_file():
-        raise StoreError(f"'{source.folder}' has no {SAMPLES}: make it with idiolect personalize")
+        raise StoreError(f"'{source.folder}' has no {OWN_SAMPLES}: make it with idiolect personalize")
     try:
         curve = pd.read_csv(path)
         keys = {metric.key: metric for metric in METRICS.values()}

@@ -27,6 +27,7 @@ from idiolect.report.style import REPORT, Drawing, Looks, Style, blank, caption,
 from idiolect.report.view.as_json import REPORT as AS_JSON
 from idiolect.report.view.as_json import to_dict, write_json
 from idiolect.report.view.folder import NEW_CLIENTS
+from idiolect.report.view.from_csv import OWN_SAMPLES
 from idiolect.report.view.parts import Census, Entry, Key, Part, View
 from idiolect.runtime.evaluate import ClientScores
 from idiolect.study.analyse.outcomes import Line
@@ -83,7 +84,7 @@ def _fill(folder: Path, loaded: Loaded, made: Personalized, curve: pd.DataFrame 
     _csv(made.table(), folder / "clients.csv")
     if curve is not None:
         make_folder(folder / "figures", shared=True)
-        _csv(curve, folder / "own-samples.csv")
+        _csv(curve, folder / OWN_SAMPLES)
         save(own_samples_figure(curve, loaded.finished.metrics[0], loaded.method.title), folder / CURVE)
     told = newcomers_dict(loaded, made, command)
     write_json(told, folder / AS_JSON)

@@ -32,11 +32,16 @@ from idiolect.study.run.recording import Progress as RunProgress
 from idiolect.study.spec.experiment import Experiment, run_id
 from idiolect.study.store.store import RunRow
 
-COMPILING = "compiling, usually 10 to 30 s"
+COMPILING = "compiling, at first 10 to 30 s"
 """What is shown from the start of a program until its first round is done."""
 LONGEST_NAME = 36
 """Characters of a name, at most."""
 _ORDER = {"running": 0, "stopped": 1, "diverged": 2, "waiting": 3, "done": 4}
+
+
+def reading(console: Console) -> AbstractContextManager[object]:
+    """A context manager: on a terminal a line says that the data are being read, while the block runs."""
+    return console.status("reading the data") if console.is_terminal else nullcontext()
 
 
 def live(standing: Standing, console: Console, *, total: bool = True, room: int | None = None) -> RenderableType:
@@ -210,6 +215,10 @@ class Display:
         with screen, _beating(self.folder, self.beat, self.pulse):
             yield self
         self.beat()
+
+    def preparing(self) -> AbstractContextManager[object]:
+        """A context manager: the data are read inside it, before there is a run to show."""
+        return reading(self.console) if self.live else nullcontext()
 
     def view(self) -> RenderableType:
         """What is on the screen now."""

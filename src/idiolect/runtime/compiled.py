@@ -115,10 +115,13 @@ def forget() -> None:
     _programs.clear()
 
 
+_SHORTEST = 0.03  # seconds of compiling; to read a program takes a hundredth of a second
+
+
 def use_compilation_cache() -> None:
     """Keep compiled programs between processes, in the user's cache folder; IDIOLECT_CACHE="" turns it off.
 
-    Programs that compile in less than half a second are not kept, unless JAX's own variable sets another limit.
+    Programs that compile faster than they are read again are not kept, unless JAX's own variable sets a limit.
     """
     folder = cache_folder()
     if folder is None:
@@ -127,4 +130,4 @@ def use_compilation_cache() -> None:
         make_folder(folder)
         jax.config.update("jax_compilation_cache_dir", str(folder))
         if "JAX_PERSISTENT_CACHE_MIN_COMPILE_TIME_SECS" not in os.environ:
-            jax.config.update("jax_persistent_cache_min_compile_time_secs", 0.5)
+            jax.config.update("jax_persistent_cache_min_compile_time_secs", _SHORTEST)

@@ -1,5 +1,6 @@
 """What an experiment's cells become: runs that fit their data, notes on them, and cohorts in common."""
 
+import os
 from dataclasses import replace
 
 import equinox as eqx
@@ -9,6 +10,9 @@ import pytest
 
 from idiolect.client.client import Together
 from idiolect.core.errors import ConfigError
+from idiolect.core.handing import Handed
+from idiolect.data.files.folder import save_data
+from idiolect.data.sets import registry as sources
 from idiolect.runtime import simulate
 from idiolect.runtime.devices import Devices
 from idiolect.study.analyse.results import Results
@@ -130,3 +134,47 @@ def test_the_user_s_own_model_must_fit_the_data():
     bench = Workbench(data=classification().data, model=eqx.nn.Linear(4, 3, key=jax.random.key(0)))
     with pytest.raises(ConfigError, match=r"cell 'cell': Linear cannot take one sample of shape \(3,\)"):
         bench.check(experiment(FEDAVG))
+
+
+@pytest.mark.skipif(not hasattr(os, "memfd_create"), reason="only Linux shares memory so")
+def test_data_that_were_read_once_are_taken_by_other_workbenches(monkeypatch):
+    spec = experiment(FEDAVG, seeds=2)
+    first, second = Workbench(), Workbench()
+    own = first.load(spec.cells[0])
+    with first.giving(spec) as handed:
+        second.take(handed)
+        second.take(handed)
+    monkeypatch.setattr(sources, "load", lambda _: pytest.fail("read again"))
+    taken = second.load(spec.cells[0], 1)
+    assert taken.fingerprint == own.fingerprint
+    np.testing.assert_array_equal(taken.train.x, own.train.x)
+    assert not taken.train.x.flags.writeable
+    with pytest.raises(pytest.fail.Exception, match="read again"):  # it has given its own copy away
+        first.load(spec.cells[0])
+
+
+def test_data_that_some_runs_do_not_use_are_not_given():
+    spec = experiment(FEDAVG, seeds=2)
+    other = spec.cells[0].model_copy(update={"id": "other", "data": {**DATA, "clients": 6}})
+    anew = experiment(FEDAVG, seeds=2, new_splits=True)
+    for changed in (spec.model_copy(update={"cells": (*spec.cells, other)}), anew):
+        bench = Workbench()
+        bench.load(changed.cells[0], 0)
+        with bench.giving(changed) as handed:
+            assert handed is None
+
+
+def test_data_that_are_mapped_from_a_file_are_not_copied(tmp_path):
+    save_data(Workbench().load(experiment(FEDAVG).cells[0]), tmp_path / "folder")
+    spec = experiment(FEDAVG, data={"name": "encoded", "path": str(tmp_path / "folder")})
+    bench = Workbench()
+    bench.load(spec.cells[0])
+    with bench.giving(spec) as handed:
+        assert handed is None
+
+
+def test_what_cannot_be_taken_is_read():
+    bench = Workbench()
+    bench.take(Handed("/no/such/place", b"", ()))
+    bench.take(None)
+    assert bench.load(experiment(FEDAVG).cells[0]).num_clients > 0

@@ -13,9 +13,10 @@ from idiolect.study.store.recorded import (
     census,
     clients_key,
     constant_scores,
-    describe,
     graph_key,
     graph_of,
+    record_audit,
+    record_clients,
     related,
     traffic_key,
 )
@@ -44,15 +45,17 @@ def test_numbers_have_quantiles():
 
 def test_a_data_set_is_described_once(tmp_path, monkeypatch):
     store, data = Store(tmp_path), two_clients([1, 0, 1, 1])
-    describe(store, data)
+    record_clients(store, data, None)
+    record_audit(store, data)
     key = clients_key(data.fingerprint, None)
     assert store.fact(key)["train"] == [1, 3]
     assert store.fact(f"audit {data.fingerprint}")
     store.set_fact(key, {"kept": True})
-    describe(store, data)
+    record_clients(store, data, None)
+    record_audit(store, data)
     assert store.fact(key) == {"kept": True}
     monkeypatch.setattr(recorded, "MOST_CLIENTS", 0)
-    describe(store, data, 1)
+    record_clients(store, data, 1)
     assert store.fact(clients_key(data.fingerprint, 1)) is None
 
 

@@ -10,9 +10,8 @@ from idiolect.core.errors import IdiolectError, StoreError
 from idiolect.core.repeating import repeating
 from idiolect.deploy.hub.config import FILE as HUB
 from idiolect.deploy.site.config import FILE as SITE
-from idiolect.report.kinds import SAMPLES
 from idiolect.report.trackers.records import Tracker, measured_of, records
-from idiolect.report.view.from_csv import CLIENTS, TABLE
+from idiolect.report.view.from_csv import CLIENTS, OWN_SAMPLES, TABLE
 from idiolect.study.run.engine import FINISHED
 from idiolect.study.store.store import DATABASE, Store
 
@@ -22,7 +21,7 @@ _BY_FILE = {
     SITE: "is a site's folder; its scores are recorded at the hub; name the hub's folder",
     HUB: "is a hub's folder, and no round was run yet; start it with idiolect hub run, or federate",
     TABLE: "has only CSV files, without rounds; name the folder of the runs that they were made of",
-    SAMPLES: _NEWCOMERS,
+    OWN_SAMPLES: _NEWCOMERS,
     CLIENTS: _NEWCOMERS,
 }
 """What the first of these files that is there says of a folder."""

@@ -28,7 +28,7 @@ from idiolect.study.analyse.pairs import Scores, pairs_among
 from idiolect.study.spec.published import Published
 from idiolect.study.store.summary import OverSeeds
 
-TABLE, CLIENTS = "table.csv", "clients.csv"
+TABLE, CLIENTS, OWN_SAMPLES = "table.csv", "clients.csv", "own-samples.csv"
 NEEDED = ("cell", "method", "model", "seed", "client", "n", "loss")
 
 

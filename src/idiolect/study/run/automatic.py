@@ -103,12 +103,11 @@ def _with_rates(cell: Cell, bench: Workbench, seed: int) -> Cell:
     data = bench.load(cell, seed)
     if cell.rate == "auto" and not isinstance(data.train, Split):
         return _noted(cell, "The samples are generated, so methods keep their own learning rates.", rate="method")
-    problem = bench.problem(cell, data, seed)
     if cell.rate != "auto":
         given = [{"rate": cell.rate} if _takes_rate(method.spec) else {} for method in cell.methods]
         methods = tuple(m.model_copy(update=one) for m, one in zip(cell.methods, given, strict=True))
         return _noted(cell, "", methods=methods, rate="method")
-    fitted = Fitted(problem)
+    fitted = Fitted(bench.problem(cell, data, seed))
     methods = tuple(method.model_copy(update=fitted.settings(method.spec)) for method in cell.methods)
     return _noted(cell, fitted.line, methods=methods, rate="method")
 

@@ -20,7 +20,7 @@ from idiolect.study.run.resolve import Workbench
 from idiolect.study.spec.experiment import Cell, Experiment, run_id
 from idiolect.study.store.model_files import save_client_models, write_index
 from idiolect.study.store.predicted import is_recorded, predicted_of, record_predicted
-from idiolect.study.store.recorded import describe, record_method, record_relations
+from idiolect.study.store.recorded import record_audit, record_clients, record_method, record_relations
 from idiolect.study.store.store import RunRow, Store
 
 FINISHED = ("done", "diverged")
@@ -64,13 +64,14 @@ class Engine:
         program: Program | None = None
         for seed in group.seeds:
             data = self.bench.load(cell, seed)
-            describe(self.store, data, cell.eval_clients)
+            record_clients(self.store, data, cell.eval_clients)
             run = self.store.start(self.bench.row(cell, method, data, seed))
             if not self.is_finished(run):
                 problem = self.bench.problem(cell, data, seed)
                 if program is None or program.like.data is not data:
                     program = self.bench.program(cell, method, problem)
                 run = self._run(cell, run, program, problem.params, on_progress)
+            record_audit(self.store, data)  # after the run: whoever waits for its first round need not wait for this
             yield run
 
     def _run(

@@ -34,6 +34,10 @@ SAVE_MODELS = ("first", "all", "none")
 class Watcher(Protocol):
     """Displays the progress of an experiment's runs."""
 
+    def preparing(self) -> AbstractContextManager[object]:
+        """A context manager: inside it data are read and settings are checked."""
+        ...
+
     def progress(self, name: str, progress: Progress) -> None:
         """Called when a run has progressed. name: its id."""
         ...
@@ -49,6 +53,10 @@ class Watcher(Protocol):
 
 class Unwatched:
     """A watcher that displays nothing."""
+
+    def preparing(self) -> AbstractContextManager[object]:
+        """A context manager that does nothing."""
+        return nullcontext()
 
     def progress(self, name: str, progress: Progress) -> None:
         """Do nothing."""
@@ -89,9 +97,9 @@ def launch(
     """
     out = Path(out)
     use_compilation_cache()
-    bench = bench or Workbench(folder, data, model, debug)
-    experiment = resolved(experiment, bench)
-    with table_kept():  # with `new_splits`, all divisions are of one table
+    bench, watcher = bench or Workbench(folder, data, model, debug), watcher or Unwatched()
+    with watcher.preparing(), table_kept():  # with `new_splits`, all divisions are of one table
+        experiment = resolved(experiment, bench)
         runs = bench.check(experiment)
     seeds = {"first": experiment.seed_list[:1], "all": experiment.seed_list, "none": ()}[save_models]
     if not is_leader():
@@ -108,24 +116,24 @@ def launch(
         work = missing(engine, experiment)
         agreed_text(json.dumps([astuple(group) for group in work]))
         num_jobs = min(jobs if jobs is not None else default_jobs(), len(runs)) if jax.process_count() == 1 else 1
-        watcher = watcher or Unwatched()
         unfinished = {run_id(group.cell, group.title, seed) for group in work for seed in group.seeds}
         for row in store.runs():
             if row.id in {run.id for run in runs} - unfinished:
                 watcher.finished(row)
         with watcher.shown():
             if work and num_jobs > 1 and data is None and model is None and not debug:
-                bench.forget()  # the workers load their own data
-                run_parallel(
-                    out,
-                    experiment,
-                    work,
-                    jobs=num_jobs,
-                    folder=folder,
-                    save_models=engine.save_models,
-                    on_progress=watcher.progress,
-                    on_done=watcher.finished,
-                )
+                with bench.giving(experiment) as loaded:
+                    run_parallel(
+                        out,
+                        experiment,
+                        work,
+                        jobs=num_jobs,
+                        folder=folder,
+                        save_models=engine.save_models,
+                        on_progress=watcher.progress,
+                        on_done=watcher.finished,
+                        loaded=loaded,
+                    )
             else:
                 run_serial(engine, experiment, work, watcher.progress, watcher.finished)
         results = Results(store, experiment)

@@ -3,13 +3,12 @@
 import gc
 import math
 import os
-import signal
 import threading
-from collections.abc import Callable, Generator
+from collections.abc import Callable
 from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, wait
-from contextlib import contextmanager, suppress
+from contextlib import suppress
 from dataclasses import replace
-from multiprocessing import active_children, get_context, parent_process
+from multiprocessing import active_children, parent_process
 from multiprocessing.connection import wait as wait_for
 from multiprocessing.queues import Queue
 from multiprocessing.util import Finalize
@@ -18,6 +17,8 @@ from queue import Empty
 from typing import TypeAlias
 
 from idiolect.core.errors import IdiolectError, StoreError
+from idiolect.core.forking import uninterrupted, worker_context
+from idiolect.core.handing import Handed
 from idiolect.runtime.compiled import use_compilation_cache
 from idiolect.runtime.devices import are_cores, cores, use_cores
 from idiolect.study.run.engine import Engine, Group
@@ -76,9 +77,16 @@ def _cost(experiment: Experiment, group: Group) -> float:
 
 
 def _begin(
-    out: Path, folder: str | None, save_models: tuple[int, ...], events: Events, core_shares: "Queue[list[int]]"
+    out: Path,
+    folder: str | None,
+    save_models: tuple[int, ...],
+    events: Events,
+    core_shares: "Queue[list[int]]",
+    loaded: Handed | None,
+    environment: dict[str, str],
 ) -> None:
     global _engine, _events
+    os.environ.update(environment)
     threading.Thread(target=_end_with_parent, daemon=True).start()
     # XLA starts a thread for each core it may use: without its own cores, every process would use all of them.
     own_cores = core_shares.get()
@@ -88,7 +96,9 @@ def _begin(
     use_compilation_cache()
     store = Store(out)
     Finalize(None, store.close, exitpriority=1)  # runs when the worker exits
-    _engine, _events = Engine(store, Workbench(folder), save_models), events
+    bench = Workbench(folder)
+    bench.take(loaded)
+    _engine, _events = Engine(store, bench, save_models), events
 
 
 def _end_with_parent() -> None:
@@ -119,13 +129,14 @@ def run_parallel(
     save_models: tuple[int, ...],
     on_progress: Callable[[str, Progress], None],
     on_done: Callable[[RunRow], None],
+    loaded: Handed | None = None,
 ) -> None:
     """Run all groups in `jobs` processes, each of which writes to the store at `out`.
 
-    Raises the first error of a worker, or KeyboardInterrupt. The other workers are then stopped; a resumed run
-    computes again what they lose.
+    loaded: data that they share, see `Workbench.giving`; without it each loads its own. Raises the first error of a
+    worker, or KeyboardInterrupt. The other workers are then stopped; a resumed run computes again what they lose.
     """
-    context = get_context("spawn")
+    context = worker_context()
     events: Events = context.Queue()
     core_shares: Queue[list[int]] = context.Queue()
     for share in shares(jobs):
@@ -140,15 +151,15 @@ def run_parallel(
                 else:
                     on_progress(*event)
 
-    start = (out, folder, save_models, events, core_shares)
+    start = (out, folder, save_models, events, core_shares, loaded, dict(os.environ))
     pool = ProcessPoolExecutor(jobs, mp_context=context, initializer=_begin, initargs=start)
     try:
-        with _uninterrupted():
+        with uninterrupted():
             waiting: set[Future[None]] = {
                 pool.submit(_work, experiment, group) for group in divide(experiment, work, jobs)
             }
         while waiting:
-            done, waiting = wait(waiting, timeout=0.2, return_when=FIRST_COMPLETED)
+            done, waiting = wait(waiting, timeout=0.05, return_when=FIRST_COMPLETED)
             drain()
             for future in done:
                 _check(future, out)
@@ -169,16 +180,3 @@ def _check(future: "Future[None]", out: Path) -> None:
     except Exception as error:
         reason = next(iter(str(error).splitlines()), type(error).__name__)
         raise StoreError(f"a worker process failed: {reason}; continue with: idiolect resume {out}") from error
-
-
-@contextmanager
-def _uninterrupted() -> Generator[None, None, None]:
-    """Processes started inside the block ignore Ctrl-C: the parent stops them, so they print no tracebacks."""
-    if threading.current_thread() is not threading.main_thread():
-        yield
-        return
-    handler = signal.signal(signal.SIGINT, signal.SIG_IGN)
-    try:
-        yield
-    finally:
-        signal.signal(signal.SIGINT, handler)

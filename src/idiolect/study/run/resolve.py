@@ -2,7 +2,8 @@
 
 import hashlib
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Generator, Mapping, Sequence
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from inspect import Parameter, signature
 from typing import Any
@@ -14,9 +15,11 @@ import numpy as np
 from idiolect.algorithms import registry as methods
 from idiolect.algorithms.base import Algorithm, remarks_of
 from idiolect.core.errors import ConfigError, require, unknown
-from idiolect.data.federated import FederatedData
+from idiolect.core.handing import Handed, hand_over
+from idiolect.data.federated import FederatedData, Split
 from idiolect.data.sets import registry as sources
 from idiolect.models import check_model
+from idiolect.runtime.ahead import is_mapped
 from idiolect.runtime.evaluate import evaluated_clients
 from idiolect.runtime.program import Program
 from idiolect.runtime.simulate import Simulation
@@ -49,15 +52,35 @@ class Workbench:
 
     def read(self, spec: Mapping[str, Any]) -> FederatedData:
         """Load the data of a specification; the last data set loaded is cached."""
-        key = json.dumps(spec, sort_keys=True)
+        key = _key(spec)
         if self._loaded is None or self._loaded[0] != key:
             self._loaded = None  # free the old data before the new data are loaded
             self._loaded = (key, sources.load({**spec, **self._where(spec)}))
         return self._loaded[1]
 
-    def forget(self) -> None:
-        """Drop the cached data."""
-        self._loaded = None
+    @contextmanager
+    def giving(self, experiment: Experiment) -> Generator[Handed | None]:
+        """Drop the cached data, of which processes that are started inside the block may take a copy.
+
+        None if some runs need other data, or if the data are mapped from a file already.
+        """
+        needed = {
+            _key({**cell.data, **_own_split(cell, s)}) for cell in experiment.cells for s in experiment.seed_list
+        }
+        with hand_over(self._released(needed)) as handed:
+            yield handed
+
+    def _released(self, needed: set[str]) -> tuple[str, FederatedData] | None:
+        loaded, self._loaded = self._loaded, None
+        if loaded is None or needed != {loaded[0]}:
+            return None
+        train = loaded[1].train
+        return None if isinstance(train, Split) and is_mapped(train.x) else loaded
+
+    def take(self, handed: Handed | None) -> None:
+        """Cache the data that another process gives; where there are none, they are loaded when they are needed."""
+        with suppress(OSError):
+            self._loaded = None if handed is None else handed.take()
 
     def _where(self, spec: Mapping[str, Any]) -> dict[str, str]:
         """The folder argument of a source that takes one and whose specification names none; else no argument."""
@@ -200,6 +223,10 @@ class Workbench:
             compile_seconds=0.0,
             message="",
         )
+
+
+def _key(spec: Mapping[str, Any]) -> str:
+    return json.dumps(spec, sort_keys=True)
 
 
 def check_new_splits(cell: Cell, data: FederatedData | None) -> None:

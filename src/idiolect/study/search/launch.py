@@ -17,7 +17,7 @@ from idiolect.study.search.folds import Folds
 from idiolect.study.search.optuna import BATCH, Trials, check_installed
 from idiolect.study.spec.experiment import Cell, Experiment, check_metrics, metrics_of
 from idiolect.study.store.claim import claim
-from idiolect.study.store.recorded import describe
+from idiolect.study.store.recorded import record_audit, record_clients
 
 SWEPT = "swept"
 """The fact that holds what a sweep tried, a record a setting; empty before its end. Only sweeps have it."""
@@ -70,7 +70,8 @@ def launch_sweep(
     with mastered(Path(out)) as store:
         claim(store, experiment, [])
         store.set_fact(SWEPT, store.fact(SWEPT) or [])
-        describe(store, data)
+        record_clients(store, data, None)
+        record_audit(store, data)
         sweeper = Sweeper(store, bench, data, cv_folds, memory or default_memory(), metrics, block, on_progress)
         swept = tune(sweeper, experiment, propose, eta=eta if search == "halving" else None, show_test=show_test)
         store.set_fact(SWEPT, [one.to_dict() for one in swept.tried])

@@ -37,9 +37,8 @@ def graph_key(cell: str, title: str) -> str:
     return f"graph {cell}/{title}"
 
 
-def describe(store: Store, data: FederatedData, eval_clients: int | None = None) -> None:
-    """Record the leakage audit of a data set and the evaluated clients' samples, once."""
-    record_clients(store, data, eval_clients)
+def record_audit(store: Store, data: FederatedData) -> None:
+    """Record the leakage audit of a data set, once."""
     key = f"audit {data.fingerprint}"
     if store.fact(key) is None:
         store.set_fact(key, audit_lines(data))
