@@ -106,6 +106,9 @@ def test_with_new_splits_each_seed_draws_its_own_samples_and_the_rest_stays():
 def test_new_splits_need_data_with_a_split_and_the_same_clients(monkeypatch):
     with pytest.raises(ConfigError, match="new_splits needs data with a split_seed; data made in Python have none"):
         Workbench(data=classification().data).check(experiment(LOCAL, new_splits=True))
+    folder = {"name": "encoded", "path": "houses.data"}
+    with pytest.raises(ConfigError, match=r"'houses\.data' were split when they were encoded; .*--seeds"):
+        Workbench().check(experiment(LOCAL, data=folder, new_splits=True))
     with pytest.raises(ConfigError, match="'synthetic-population' have none"):
         Workbench().check(experiment(LOCAL, data={"name": "synthetic-population"}, new_splits=True))
     check_new_splits(experiment(LOCAL, data={"name": "mnist"}, new_splits=True).cells[0], None)

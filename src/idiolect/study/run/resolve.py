@@ -46,6 +46,7 @@ class Workbench:
 
     def load(self, cell: Cell, seed: int = 0) -> FederatedData:
         """Load the data of a cell's runs with one seed, which matters with `new_splits`; the last are cached."""
+        check_new_splits(cell, self.data)
         if self.data is not None:
             return self.data
         return self.read({**cell.data, **_own_split(cell, seed)})
@@ -128,7 +129,6 @@ class Workbench:
                 cell.private == "memory" or (jax.process_count() == 1 and not self.debug),
                 f"cell '{cell.id}': private = 'file' goes with one process, without --debug; leave it or them out",
             )
-            check_new_splits(cell, self.data)
             data = self.load(cell, experiment.first_seed)
             require(
                 data.held_out is None or (jax.process_count() == 1 and cell.private == "memory"),
@@ -236,6 +236,12 @@ def check_new_splits(cell: Cell, data: FederatedData | None) -> None:
     source = sources.SOURCES.get(str(cell.data.get("name")))
     parameters = {} if source is None else signature(source).parameters
     passed_on = any(parameter.kind is Parameter.VAR_KEYWORD for parameter in parameters.values())  # of image sets
+    require(
+        cell.data.get("name") != "encoded",
+        f"cell '{cell.id}': each seed should have its own split, but the data of '{cell.data.get('path')}' were split "
+        "when they were encoded; compare with --seeds, or encode the table once for each split, with "
+        "--set data.split_seed=1 and so on",
+    )
     require(
         data is None and (source is None or passed_on or "split_seed" in parameters),
         f"cell '{cell.id}': new_splits needs data with a split_seed; "
