@@ -1,6 +1,6 @@
 """Hand a value with large arrays to other processes of this machine: they map the same memory, without copies.
 
-The arrays lie in memory that the system shows as a file of the process that wrote it. Nothing is written to a disk,
+The arrays are in memory that the system shows as a file of the process that wrote it. Nothing is written to a disk,
 and nothing is left when that process ends, however it ends. Only Linux has it.
 """
 
@@ -17,7 +17,7 @@ _ALIGNED = 64  # JAX takes arrays without a copy if they begin at a multiple of 
 
 @dataclass(frozen=True)
 class Handed:
-    """A value whose arrays lie in shared memory. form: the value without them; spans: (first byte, bytes) of each."""
+    """A value, its arrays in shared memory. form: the value without them; spans: (first byte, bytes) of each."""
 
     place: str
     form: bytes
