@@ -1,19 +1,21 @@
 """A metric on given outputs, by the tiles and sums of an evaluation, beside a function of plain arrays."""
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
+from jaxtyping import PyTree
 
-from idiolect.client.objective import objective_of
-from idiolect.client.samples import tiles_of, to_device
+from idiolect.client.objective import Objective, objective_of
+from idiolect.client.samples import Samples, Tiles, tiles_of, to_device
+from idiolect.core import tree
 from idiolect.data.federated import Split
 from idiolect.metrics.base import Metric, measure_rows
-from idiolect.runtime.scoring import divided, finished, score_tiles
+from idiolect.runtime.scoring import Each, Pool, divided, finished, score_models
 from tests.federations import split_of
 
 SIZES = (23, 1, 40, 0, 7, 12)
@@ -27,6 +29,16 @@ class Given(eqx.Module):
 
     def __call__(self, x: jax.Array) -> jax.Array:
         return x + self.nothing
+
+
+def score_tiles(
+    objective: Objective, metrics: Sequence[Metric], params: PyTree, samples: Samples, ids: jax.Array, tiles: Tiles
+) -> tuple[Each, Pool]:
+    """The scores of clients that have a model each, leaves (clients, ...), on one split."""
+    found = score_models(
+        objective, metrics, lambda place: {"own": tree.gather(params, place)}, {"test": samples}, ids, {"test": tiles}
+    )
+    return found["own"]["test"]
 
 
 def scored(metric: Metric, parts: Parts, rows: int = 5, own: Any = None) -> tuple[np.ndarray, float]:

@@ -8,9 +8,9 @@ import pytest
 from idiolect.client.objective import objective_of
 from idiolect.client.samples import tiles_of, to_device
 from idiolect.metrics.registry import METRICS, measured
-from idiolect.runtime.scoring import Each, Pool, Sums, Values, divided, finished, over_all, score_tiles
+from idiolect.runtime.scoring import Each, Pool, Sums, Values, divided, finished, over_all
 from tests.federations import split_of
-from tests.metrics.scored import SIZES, Given, classes, scored
+from tests.metrics.scored import SIZES, Given, classes, score_tiles, scored
 
 ALL = tuple(metric for metric in METRICS.values() if metric.task == "classification")
 

@@ -40,6 +40,11 @@ class Shared(eqx.Module):
     group: Int[Array, "*clients"] | None = None
 
 
+def is_common(model: Any) -> bool:
+    """Whether a named model is one that all clients have in common."""
+    return isinstance(model, Shared) and model.group is None
+
+
 def unshared(models: PyTree) -> PyTree:
     """The same models, without the word on who shares them."""
 

@@ -18,7 +18,7 @@ import numpy as np
 from jax.stages import Wrapped
 from jaxtyping import Array, Int, PyTree
 
-from idiolect.client.predictor import unshared
+from idiolect.client.predictor import Models, is_common, unshared
 from idiolect.client.samples import Samples, Tiles
 from idiolect.core import tree
 from idiolect.metrics.base import Metric
@@ -229,7 +229,7 @@ class Compiled:
             splits: tuple[str, ...],
             keep: bool = False,
         ) -> PyTree:
-            scores, models = scored(member, self._metrics, names, splits, *of)
+            scores, models = scored(member, self._metrics, names, splits, *of, keep)
             return (scores, models) if keep else scores
 
         return self._compiled(score, static=(3, 4, 5))
@@ -302,6 +302,35 @@ def _stacked(column: Sequence[Any]) -> Array:
     return jnp.stack([array.astype(dtype) for array in arrays])
 
 
+def made_once(make: Callable[..., Models], block: int, *clients: PyTree) -> Models:
+    """make(*client) of all clients, leaves (clients, ...); what they have in common is made once, as `Shared`.
+
+    So a large model takes the memory of one, not of one for each client. block: see `map_blocks`.
+    """
+    common: set[str] = set()
+
+    def own(*client: PyTree) -> Models:
+        models = make(*client)
+        common.update(name for name, model in models.items() if is_common(model))
+        return {name: model for name, model in models.items() if name not in common}
+
+    made = map_blocks(own, block, *clients)
+    if common:
+        first = make(*tree.gather(clients, 0))
+        made |= {name: first[name] for name in common}
+    return made
+
+
+def _of_each(models: Models, clients: int) -> Models:
+    """The models of `made_once` with leaves (clients, ...), and without the word on who shares them."""
+
+    def repeated(leaf: Array) -> Array:
+        return jnp.broadcast_to(leaf, (clients, *leaf.shape))
+
+    common = {name: jax.tree.map(repeated, model) for name, model in models.items() if is_common(model)}
+    return unshared({**models, **common})
+
+
 def scored(
     member: Member,
     metrics: Sequence[Metric],
@@ -309,10 +338,12 @@ def scored(
     splits: tuple[str, ...],
     state: State,
     private: PyTree,
-) -> tuple[dict[str, dict[str, tuple[Each, Pool]]], dict[str, PyTree]]:
+    keep: bool = False,
+) -> tuple[dict[str, dict[str, tuple[Each, Pool]]], Models]:
     """Score the clients `member.ids`, with these private states, with each named model on each split.
 
-    Returns (the scores, the models, leaves (clients, ...)).
+    Returns (the scores, the models, leaves (clients, ...)). keep: without it there are no models, and where blocks
+    hold one client, a client's models are made when it is scored: never more than one client's are held.
 
     A device makes and scores its own clients' models: no model is sent to another device.
     """
@@ -320,17 +351,32 @@ def scored(
     samples = {split: member.scored[split][0] for split in splits}
     tiles = {split: member.scored[split][1] for split in splits}
 
-    def mapped(seen: PyTree, *part: PyTree) -> tuple[dict[str, dict[str, tuple[Each, Pool]]], dict[str, PyTree]]:
-        arrays, state, train, samples = seen
+    def mapped(seen: PyTree, *part: PyTree) -> tuple[dict[str, dict[str, tuple[Each, Pool]]], Models]:
+        arrays, state, train, samples, private = seen
         plan: Plan = eqx.combine(arrays, rest)
-        ids, private, tiles = tree.gather(part, 0)
-        made = map_blocks(lambda *client: plan.models(names, (state, train), *client), plan.block, ids, private)
-        models = unshared(made)
-        scores = score_models(plan.objective, metrics, models, samples, ids, tiles)
-        return jax.tree.map(lambda a: a[None], (scores, models))
+        ids, rows, tiles = tree.gather(part, 0)
 
-    devices, seen = member.plan.devices.apart, (arrays, state, member.models_from, samples)
-    by_device = jax.tree.map(lambda a: a.reshape(len(devices), -1, *a.shape[1:]), (member.ids, private))
+        def make(client: Array, row: Array) -> Models:
+            return plan.models(names, (state, train), client, tree.gather(private, row))
+
+        kept: Models = {}
+        if keep or plan.block != 1:
+            models = made_once(make, plan.block, ids, rows)
+            kept = _of_each(models, len(ids)) if keep else {}
+
+            def of(place: Array) -> Models:
+                return {name: one if is_common(one) else tree.gather(one, place) for name, one in models.items()}
+        else:
+
+            def of(place: Array) -> Models:
+                return make(ids[place], rows[place])
+
+        scores = score_models(plan.objective, metrics, of, samples, ids, tiles)
+        return jax.tree.map(lambda a: a[None], (scores, kept))
+
+    devices, seen = member.plan.devices.apart, (arrays, state, member.models_from, samples, private)
+    assert member.ids is not None
+    by_device = (part.reshape(len(devices), -1) for part in (jnp.asarray(member.ids), jnp.arange(len(member.ids))))
     scores, models = devices.map(mapped, seen, *by_device, tiles)
     flat = {n: {s: (each.flat(), pool) for s, (each, pool) in by_split.items()} for n, by_split in scores.items()}
     return flat, jax.tree.map(lambda leaf: leaf.reshape(-1, *leaf.shape[2:]), models)

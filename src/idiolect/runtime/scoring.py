@@ -1,16 +1,17 @@
 """Scoring: reduce a split's tiles, one after the other, to each client's metrics and those over all samples."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
 import numpy as np
+from jax.extend.core import jaxpr_as_fun
 from jaxtyping import Array, Bool, Float, Int, PyTree
 
 from idiolect.client.objective import Batch, Objective, Scores
+from idiolect.client.predictor import unshared
 from idiolect.client.samples import Samples, Tiles
-from idiolect.core import tree
 from idiolect.metrics.base import Metric, OfSamples, OfSums, Quotient, wide
 
 
@@ -83,75 +84,143 @@ class Sums(NamedTuple):
         return Sums(total, jax.tree.map(lambda new, old, part: (new - old) - part, total, self.total, fresh))
 
 
-def score_tiles(
-    objective: Objective,
-    metrics: Sequence[Metric],
-    params: PyTree,
-    samples: Samples,
-    ids: Int[Array, "clients"],
-    tiles: Tiles,
-) -> tuple[Each, Pool]:
-    """Score the clients `ids`; returns (each client's numbers, those of all their samples), for `finished`.
+class Progress(NamedTuple):
+    """A split's scores so far. pool: sums over all samples; kept: what metrics keep of each sample, by tile.
 
-    params: leaves (clients, ...). A client's tiles follow each other, so only one client's sums are held at a time.
+    keep: whether each sample counts; None where nothing is kept.
     """
-    pooled = {metric.name for metric in metrics if samples.outputs is None or not metric.by_class}
 
-    def score(owner: Array, first: Array, size: Array) -> Scores:
-        x, y, _ = samples.of(ids[owner])
-        # A slice near the end is moved back to fit; the weights then select the rows that were meant.
-        begin = jnp.minimum(first, y.shape[0] - tiles.rows)
-        position = begin + jnp.arange(tiles.rows)
-        weight = ((position >= first) & (position < first + size)).astype(jnp.result_type(float))
-        part = Batch(
-            jax.lax.dynamic_slice_in_dim(x, begin, tiles.rows),
-            jax.lax.dynamic_slice_in_dim(y, begin, tiles.rows),
-            weight,
-            None if samples.outputs is None else samples.outputs[ids[owner]],
-        )
-        return objective.scores(tree.gather(params, owner), part, metrics)
-
-    def step(before: tuple[Sums, Sums], tile: tuple[Array, ...]) -> tuple[tuple[Sums, Sums], PyTree]:
-        client, everyone = before
-        begins, *tile_fields = tile
-        scores = score(*tile_fields)
-        client = jax.tree.map(lambda sum: jnp.where(begins, 0, sum).astype(sum.dtype), client)
-        client = client.add((scores.loss, scores.count, scores.sums))
-        everyone = everyone.add((scores.count, {name: scores.sums[name] for name in scores.sums if name in pooled}))
-        return (client, everyone), (Each(*client.total), scores.samples, scores.keep)
-
-    owner = jnp.asarray(tiles.owner)
-    begins = jnp.concatenate([jnp.ones(1, bool), owner[1:] != owner[:-1]])[: len(owner)]
-    tile_fields = (owner, jnp.asarray(tiles.first), jnp.asarray(tiles.size))
-    like = jax.eval_shape(score, *(jax.ShapeDtypeStruct((), part.dtype) for part in tile_fields))
-    client = Sums.like((like.loss, like.count, like.sums))
-    everyone = Sums.like((like.count, {name: like.sums[name] for name in like.sums if name in pooled}))
-    (_, everyone), (each, sampled, keep) = jax.lax.scan(step, (client, everyone), (begins, *tile_fields))
-    # A client's numbers are complete after its last tile; empty tiles are padding and count for no client.
-    order = jnp.where(tile_fields[2] > 0, jnp.arange(len(owner)), -1)
-    last = jnp.full(len(ids), -1).at[owner].max(order)
-    last = jnp.where(last < 0, len(owner), last)
-    each = jax.tree.map(lambda leaf: jnp.concatenate([leaf, jnp.zeros((1, *leaf.shape[1:]), leaf.dtype)])[last], each)
-    count, sums = everyone.total
-    together = {name: values for name, values in sampled.items() if name in pooled}
-    apart = {name: values for name, values in sampled.items() if name not in pooled}
-    pool = Pool(count, sums, together, apart, *((keep, owner) if sampled else (None, None)))
-    return each, pool
+    pool: Sums
+    kept: dict[str, PyTree[Array]]
+    keep: Bool[Array, "tiles rows"] | None
 
 
 def score_models(
     objective: Objective,
     metrics: Sequence[Metric],
-    models: Mapping[str, PyTree],
+    models_of: Callable[[Int[Array, ""]], Mapping[str, PyTree]],
     samples: Mapping[str, Samples],
     ids: Int[Array, "clients"],
     tiles: Mapping[str, Tiles],
 ) -> dict[str, dict[str, tuple[Each, Pool]]]:
-    """Score the clients `ids` with each named model, leaves (clients, ...), on each split; see `score_tiles`."""
-    return {
-        name: {split: score_tiles(objective, metrics, params, samples[split], ids, tiles[split]) for split in samples}
+    """Score the clients `ids`, one after the other, with each named model on each split; for `finished`.
+
+    models_of: a client's place in `ids` -> its named models. They are made when the client's turn comes, so only one
+    client's models are held at a time. Returns model -> split -> (each client's numbers, those of all samples).
+    """
+    made, models = once_traced(lambda place: unshared(models_of(place)), _NUMBER)
+    scorers = {
+        name: {split: Scorer(objective, metrics, params, samples[split], ids, tiles[split]) for split in samples}
         for name, params in models.items()
     }
+
+    def client(before: PyTree, place: Int[Array, ""]) -> tuple[PyTree, PyTree]:
+        params = made(place)
+        done = {
+            name: {split: one.score(params[name], place, before[name][split]) for split, one in by_split.items()}
+            for name, by_split in scorers.items()
+        }
+        parts = [
+            {name: {split: pair[part] for split, pair in by_split.items()} for name, by_split in done.items()}
+            for part in (0, 1)
+        ]
+        return parts[0], parts[1]
+
+    begin = {name: {split: one.begin for split, one in by_split.items()} for name, by_split in scorers.items()}
+    after, each = jax.lax.scan(client, begin, jnp.arange(len(ids), dtype=jnp.int32))
+    return {
+        name: {split: (each[name][split], one.pool(after[name][split])) for split, one in by_split.items()}
+        for name, by_split in scorers.items()
+    }
+
+
+_NUMBER = jax.ShapeDtypeStruct((), jnp.int32)
+
+
+def once_traced(function: Callable[..., PyTree], *arguments: PyTree) -> tuple[Callable[..., PyTree], PyTree]:
+    """(the function, its result's shapes), with the function traced once however often it is used.
+
+    arguments: arrays or their shapes; the function must be used with such.
+    """
+    traced, shapes = jax.make_jaxpr(function, return_shape=True)(*arguments)
+    of_leaves, structure = jaxpr_as_fun(traced), jax.tree.structure(shapes)
+    return lambda *given: structure.unflatten(of_leaves(*jax.tree.leaves(given))), shapes
+
+
+class Scorer:
+    """Scores a named model on the tiles of one split. A client's tiles follow each other, in the clients' order.
+
+    params: one client's, or their shapes.
+    """
+
+    def __init__(
+        self,
+        objective: Objective,
+        metrics: Sequence[Metric],
+        params: PyTree,
+        samples: Samples,
+        ids: Int[Array, "clients"],
+        tiles: Tiles,
+    ) -> None:
+        nothing = jnp.zeros(0 if len(tiles.owner) else 1, jnp.int32)  # JAX cannot look anything up in no tiles
+        owner, first, size = (jnp.append(nothing, part) for part in (tiles.owner, tiles.first, tiles.size))
+
+        def tile(params: PyTree, place: Int[Array, ""], tile: Int[Array, ""]) -> Scores:
+            client, begin = ids[place], first[tile]
+            x, y, _ = samples.of(client)
+            # A slice near the end is moved back to fit; the weights then select the rows that were meant.
+            row = jnp.minimum(begin, y.shape[0] - tiles.rows)
+            position = row + jnp.arange(tiles.rows)
+            part = Batch(
+                jax.lax.dynamic_slice_in_dim(x, row, tiles.rows),
+                jax.lax.dynamic_slice_in_dim(y, row, tiles.rows),
+                ((position >= begin) & (position < begin + size[tile])).astype(jnp.result_type(float)),
+                None if samples.outputs is None else samples.outputs[client],
+            )
+            return objective.scores(params, part, metrics)
+
+        self._tile, self._like = once_traced(tile, params, _NUMBER, _NUMBER)
+        self._owner = owner
+        # Empty tiles are padding at the end, and no client's.
+        self._count = jnp.zeros(len(ids), jnp.int32).at[owner].add((size > 0).astype(jnp.int32))
+        self._end = jnp.cumsum(self._count)
+        self._pooled = {metric.name for metric in metrics if samples.outputs is None or not metric.by_class}
+
+    def _of_all(self, scores: Scores) -> PyTree:
+        return scores.count, {name: scores.sums[name] for name in scores.sums if name in self._pooled}
+
+    @property
+    def begin(self) -> Progress:
+        """The progress before the first client."""
+        tiles, like = len(self._owner), self._like
+        kept = jax.tree.map(lambda leaf: jnp.zeros((tiles, *leaf.shape), leaf.dtype), like.samples)
+        return Progress(
+            Sums.like(self._of_all(like)), kept, jnp.zeros((tiles, *like.keep.shape), bool) if kept else None
+        )
+
+    def score(self, params: PyTree, place: Int[Array, ""], before: Progress) -> tuple[Progress, Each]:
+        """Score a client: (the split's progress, the client's numbers)."""
+
+        def step(tile: Int[Array, ""], so_far: tuple[Progress, Sums]) -> tuple[Progress, Sums]:
+            (pool, kept, keep), own = so_far
+            scores = self._tile(params, place, tile)
+            if keep is not None:
+                kept = jax.tree.map(lambda all, new: all.at[tile].set(new), kept, scores.samples)
+                keep = keep.at[tile].set(scores.keep)
+            own = own.add((scores.loss, scores.count, scores.sums))
+            return Progress(pool.add(self._of_all(scores)), kept, keep), own
+
+        like, end = self._like, self._end[place]
+        nothing = Sums.like((like.loss, like.count, like.sums))
+        progress, own = jax.lax.fori_loop(end - self._count[place], end, step, (before, nothing))
+        return progress, Each(*own.total)
+
+    def pool(self, after: Progress) -> Pool:
+        """The numbers of all clients' samples."""
+        count, sums = after.pool.total
+        together = {name: values for name, values in after.kept.items() if name in self._pooled}
+        apart = {name: values for name, values in after.kept.items() if name not in self._pooled}
+        return Pool(count, sums, together, apart, after.keep, None if after.keep is None else self._owner)
 
 
 def finished(metrics: Sequence[Metric], each: Each, pool: Pool) -> tuple[Values, dict[str, Quotient]]:

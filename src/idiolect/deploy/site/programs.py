@@ -154,8 +154,9 @@ class Programs:
             *where: Any,
         ) -> dict[str, dict[str, tuple[Each, Pool]]]:
             made = unshared(self.models(view, private, train, *where))
-            models = {name: jax.tree.map(lambda leaf: jnp.asarray(leaf)[None], made[name]) for name in names}
-            return score_models(self.objective, self.metrics, models, splits, jnp.zeros(1, jnp.int32), tiles)
+            models = {name: made[name] for name in names}
+            only = jnp.zeros(1, jnp.int32)
+            return score_models(self.objective, self.metrics, lambda _: models, splits, only, tiles)
 
         return jax.jit(score, static_argnums=0)
 

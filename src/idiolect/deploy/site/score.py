@@ -87,8 +87,6 @@ def scored(query: ScoreStudy, content: bytes, data: FederatedData, floors: Floor
     held = {name: split for name in names if (split := data.split(name)).count}
     samples = {name: to_device(split) for name, split in held.items()}
     tiles = {name: jax.tree.map(jnp.asarray, tiles_of(split, rows)) for name, split in held.items()}
-    models = {MODEL: jax.tree.map(lambda leaf: jnp.asarray(leaf)[None], params)}
-    run = jax.jit(
-        lambda *given: score_models(objective, metrics, given[0], given[1], jnp.zeros(1, jnp.int32), given[2])
-    )
-    return score_message(metrics, run(models, samples, tiles), kept)
+    only = jnp.zeros(1, jnp.int32)
+    run = jax.jit(lambda given, *of: score_models(objective, metrics, lambda _: {MODEL: given}, of[0], only, of[1]))
+    return score_message(metrics, run(params, samples, tiles), kept)

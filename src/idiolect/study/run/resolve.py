@@ -238,8 +238,8 @@ def check_new_splits(cell: Cell, data: FederatedData | None) -> None:
     passed_on = any(parameter.kind is Parameter.VAR_KEYWORD for parameter in parameters.values())  # of image sets
     require(
         cell.data.get("name") != "encoded",
-        f"cell '{cell.id}': each seed should have its own split, but the data of '{cell.data.get('path')}' were split "
-        "when they were encoded; compare with --seeds, or encode the table once for each split, with "
+        f"cell '{cell.id}': each seed should have its own split, but the data of '{cell.data.get('path')}' were "
+        "split when they were encoded; compare with --seeds, or encode the table once for each split, with "
         "--set data.split_seed=1 and so on",
     )
     require(
