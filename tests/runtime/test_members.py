@@ -8,12 +8,16 @@ import numpy as np
 import pytest
 
 from idiolect.algorithms.fedavg import FedAvg
+from idiolect.algorithms.registry import build
+from idiolect.client.predictor import Shared
 from idiolect.client.samples import tiles_of
 from idiolect.core import tree
+from idiolect.data import from_arrays
 from idiolect.runtime import members
 from idiolect.runtime.devices import Devices
-from idiolect.runtime.members import Axis, Member, alone, together
+from idiolect.runtime.members import Axis, Member, alone, made_once, together
 from idiolect.runtime.program import member_of
+from idiolect.study.spec.assemble import problem_of
 from tests.federations import bits, classification, run
 
 
@@ -123,6 +127,53 @@ def test_a_client_is_scored_with_its_own_models_wherever_it_stands(problem):
 
     everyone = losses(range(problem.data.num_clients))
     np.testing.assert_allclose(losses([3, 1]), everyone[[3, 1]], rtol=1e-6)
+
+
+@pytest.mark.parametrize("name", ["ditto", "pfedme", "ifca"])
+@pytest.mark.parametrize("block", [1, 2])
+def test_models_that_are_kept_and_models_made_in_turn_have_the_same_scores(problem, name, block):
+    """A shared model, one of each client, and one of each group."""
+    sim = problem.simulation(build({"name": name}), cohort=3, block=block)
+    state = run(sim, 2)
+    compiled, given = alone(member_of(sim, ("test",)))
+    of = replace(state, private=None), state.private
+    arguments = given, of, None, sim.offered, ("test",)
+    found, models = compiled.score(*arguments, True)
+    for model in models.values():
+        assert {leaf.shape[0] for leaf in jax.tree.leaves(model)} == {problem.data.num_clients}
+    for one, other in zip(jax.tree.leaves(found), jax.tree.leaves(compiled.score(*arguments)), strict=True):
+        np.testing.assert_allclose(one, other, rtol=1e-6, atol=1e-6)
+
+
+@pytest.mark.parametrize("name", ["fedavg", "ditto", "pfedme"])
+def test_no_more_than_one_clients_models_are_held_while_scores_are_computed(name):
+    """The compiled program's memory, beside its arguments and results, does not grow with the clients."""
+    used: dict[int, int] = {}
+    for clients in (4, 12):
+        data = from_arrays({f"c{i}": (np.ones((8, 200), "f4"), np.arange(8) % 2) for i in range(clients)})
+        sim = problem_of(data, {"name": "mlp", "hidden": [100]}).simulation(build({"name": name}))
+        assert sim.plan.block == 1
+        state, (compiled, given) = sim.init(0), alone(member_of(sim, ("test",)))
+        of = replace(state, private=None), state.private
+        program = compiled.score.lower(given, of, None, sim.offered, ("test",), False).compile()
+        used[clients] = program.memory_analysis().temp_size_in_bytes
+    model = 4 * (200 * 100 + 100 + 100 * 2 + 2)
+    assert used[12] - used[4] < model
+
+
+def test_what_all_clients_have_in_common_is_made_once():
+    made = []
+
+    def make(client):
+        made.append(client.shape)
+        own = {"w": client * jnp.ones(3)}
+        return {"own": own, "all": Shared({"w": jnp.ones(2)}), "group": Shared(own, client.astype(jnp.int32))}
+
+    models = made_once(make, 1, jnp.arange(4.0))
+    assert models["own"]["w"].shape == (4, 3)
+    assert models["all"].model["w"].shape == (2,)
+    assert models["group"].model["w"].shape == (4, 3)
+    assert made == [(), ()]  # it is traced for all, and once more for the first
 
 
 def test_a_hub_needs_no_samples_to_make_a_view(problem):
