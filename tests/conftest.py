@@ -1,4 +1,4 @@
-"""Fixtures shared by all tests; every function of the package is type- and shape-checked while they run."""
+"""Fixtures shared by all tests. In the files that `--checked` names, functions check types and shapes."""
 
 import ctypes
 import gc
@@ -44,6 +44,7 @@ if LEADS:
     }
 
 import pytest  # noqa: E402
+from jaxtyping import config as checks  # noqa: E402
 from jaxtyping import install_import_hook  # noqa: E402
 
 import tests.checking  # noqa: E402, F401  the hook below looks it up by name
@@ -151,11 +152,19 @@ def three_clients() -> "FederatedData":
 
 def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption("--second", default="all", help="of the second tier run all, none, or K/N: every N-th file")
+    parser.addoption("--checked", default="all", help="check types and shapes in all files, none, or K/N: every N-th")
+
+
+CHECKED = pytest.StashKey[set[str]]()
 
 
 @pytest.hookimpl(tryfirst=True)
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """Choose the second tier's files, and let long files come first: no worker ends long after the others."""
+    """Choose the second tier's files, and those in which types and shapes are checked; long files come first.
+
+    So no worker ends long after the others.
+    """
+    config.stash[CHECKED] = share(sorted({str(item.path) for item in items}), config.getoption("--checked"))
     second = [item for item in items if item.get_closest_marker("second")]
     files = sorted({str(item.path) for item in second})
     chosen = share(files, config.getoption("--second"))
@@ -165,6 +174,12 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
         left_out = {id(item) for item in dropped}
         items[:] = [item for item in items if id(item) not in left_out]
     items.sort(key=lambda item: item.nodeid.partition("::")[0].removeprefix("tests/") not in LONG)
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_runtest_setup(item: pytest.Item) -> None:
+    """Check types and shapes in the chosen files: it takes a third more time."""
+    checks.update("jaxtyping_disable", str(item.path) not in item.config.stash[CHECKED])
 
 
 def pytest_runtest_teardown(item: pytest.Item, nextitem: pytest.Item | None) -> None:

@@ -109,8 +109,8 @@ class Positive(Tanh):
         return (x[0] > 0).astype(float)
 
 
-def together() -> dict[str, np.ndarray]:
-    """The state after three rounds, with every gradient divided by the devices of its client.
+def together(sampling: str) -> dict[str, np.ndarray]:
+    """The state after three rounds of each method, with every gradient divided by the devices of its client.
 
     "NAME devices" is how many these were.
     """
@@ -121,25 +121,25 @@ def together() -> dict[str, np.ndarray]:
     methods = {name: build(spec) for name, spec in TOGETHER.items()}
     methods |= {"selective": methods["full"], "rows": methods["batches"]}
     methods |= {"backwards": Twice(), "counted": Counted()}
+    cohort = COHORTS[sampling]
     for name, method in methods.items():
-        for sampling, cohort in COHORTS.items():
-            with patch.object(devices, "WORTH", 1e-3):
-                own = selective if name in ("selective", "counted") else problem
-                block = 1 + (name == "full")
-                sim = own.simulation(method, cohort=cohort, sampling=sampling, block=block, rounds=3)
-            of, sim.tile = sim.devices, 2  # several tiles for each device
-            assert of.together is None or (of.together.devices, len(of)) == {2: (4, 2), 3.5: (2, 4)}[cohort]
-            if name == "rows" and of.together is not None:  # batches of 5 stay whole, a client of 14 is divided
-                of.together = of.together._replace(least=6)
-            state = sim.advance(sim.init(3), 3)
-            found[f"{name} {sampling} state"] = flat((state.shared, state.private))
-            found[f"{name} {sampling} loss"] = np.stack([s.loss for s in Evaluator(sim)(state)])
-            found[f"{name} {sampling} devices"] = np.array(1 if of.together is None else of.together.devices)
+        with patch.object(devices, "WORTH", 1e-3):
+            own = selective if name in ("selective", "counted") else problem
+            block = 1 + (name == "full")
+            sim = own.simulation(method, cohort=cohort, sampling=sampling, block=block, rounds=3)
+        of, sim.tile = sim.devices, 2  # several tiles for each device
+        assert of.together is None or (of.together.devices, len(of)) == {2: (4, 2), 3.5: (2, 4)}[cohort]
+        if name == "rows" and of.together is not None:  # batches of 5 stay whole, a client of 14 is divided
+            of.together = of.together._replace(least=6)
+        state = sim.advance(sim.init(3), 3)
+        found[f"{name} state"] = flat((state.shared, state.private))
+        found[f"{name} loss"] = np.stack([s.loss for s in Evaluator(sim)(state)])
+        found[f"{name} devices"] = np.array(1 if of.together is None else of.together.devices)
     return found
 
 
 if __name__ == "__main__":
     distributed.join()
-    found = together() if sys.argv[2:] == ["together"] else numbers(sys.argv[2:])
+    found = together(sys.argv[3]) if sys.argv[2] == "together" else numbers(sys.argv[2:])
     if is_leader():
         np.savez(sys.argv[1], devices=jax.device_count(), processes=jax.process_count(), **found)

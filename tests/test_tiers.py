@@ -1,10 +1,15 @@
 """Every file of the second tier is in one of the shares that `.ci/run` runs in turn."""
 
+from contextlib import nullcontext
 from types import SimpleNamespace
 
+import numpy as np
 import pytest
+from jaxtyping import TypeCheckError
+from jaxtyping import config as checks
 
-from tests.conftest import pytest_collection_modifyitems
+from idiolect.client.samples import total_of
+from tests.conftest import CHECKED, pytest_collection_modifyitems, pytest_runtest_setup
 from tests.test_structure import TESTS
 from tests.tiers import LONG, LONGEST_SECOND, REPRESENTATIVE, by_method, share
 
@@ -53,9 +58,25 @@ def test_a_run_has_the_first_tier_with_its_long_files_first_and_the_share_of_the
     files = {"a": "core/test_tree.py", "b": LONG[0], "c": "runtime/test_a.py", "d": "runtime/test_b.py"}
     items = [Item(file, name in "cd") for name, file in files.items()]
     names = {item.nodeid: name for item, name in zip(items, files, strict=True)}
-    dropped = []
+    all_items, dropped = [*items], []
     hook = SimpleNamespace(pytest_deselected=lambda items: dropped.extend(items))
-    config = SimpleNamespace(getoption=lambda name: second, hook=hook)
+    options = {"--second": second, "--checked": "1/2"}
+    config = SimpleNamespace(getoption=options.get, hook=hook, stash={})
     pytest_collection_modifyitems(config, items)
+    assert config.stash[CHECKED] == share([str(item.path) for item in all_items], "1/2")
     assert [names[item.nodeid] for item in items] == expected
     assert sorted(names[item.nodeid] for item in dropped) == sorted({*"abcd"} - {*expected})
+
+
+@pytest.mark.parametrize("chosen", [True, False])
+def test_types_and_shapes_are_checked_in_the_files_that_were_chosen(request, chosen):
+    """A function of the package is given a number where it takes an array."""
+    file = str(request.node.path)
+    item = SimpleNamespace(path=file, config=SimpleNamespace(stash={CHECKED: {file} if chosen else {"another.py"}}))
+    before = checks.jaxtyping_disable
+    pytest_runtest_setup(item)
+    try:
+        with pytest.raises(TypeCheckError) if chosen else nullcontext():
+            assert total_of(np.ones((2, 2), np.int32)) == 4
+    finally:
+        checks.update("jaxtyping_disable", before)

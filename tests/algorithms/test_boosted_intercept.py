@@ -86,7 +86,7 @@ def test_logistic_trees_with_divided_clients_are_lightgbms(x64):
     np.testing.assert_allclose(got, expected, atol=1e-5)
 
 
-@pytest.mark.parametrize(("divided", "kinds"), [(False, 6), second(False, 40), second(True, 6), (True, 40)])
+@pytest.mark.parametrize(("divided", "kinds"), [second(False, 6), second(False, 40), second(True, 6), (True, 40)])
 def test_regression_trees_with_native_categories_are_lightgbms(x64, kinds, divided):
     """A column of categories is divided by sets; rows of no category go right; clients may be divided as well."""
     parts = with_words(parts_of("regression", missing=0.1, spread=2.0 if divided else 0.5), "regression", kinds)
@@ -115,7 +115,8 @@ def test_regression_trees_with_native_categories_are_lightgbms(x64, kinds, divid
     np.testing.assert_allclose(got, expected, atol=1e-5)
 
 
-@pytest.mark.parametrize("task", ["two", second("three")])
+@pytest.mark.second
+@pytest.mark.parametrize("task", ["two", "three"])
 def test_a_new_client_and_a_client_that_was_away_divide_categories_alike(task):
     """Its trees on the rows of a known client are that client's, in single precision too."""
     parts = with_words(parts_of(task, dtype=np.float32, spread=1.5), "two", 7)
@@ -195,6 +196,7 @@ def test_the_linear_part_is_ridge_regression_with_own_intercepts(x64, penalty):
     assert (np.abs(solution[1:6]).max() < 0.02) == (penalty > 1e4)
 
 
+@pytest.mark.second
 def test_three_classes_grow_a_tree_each_as_lightgbm_does(x64):
     """With the curvature p (1 - p) of the softmax, given to LightGBM as an objective."""
     parts = parts_of("three")
@@ -230,7 +232,7 @@ def small():
     return parts, simulation, rounds_for(simulation, simulation.init(0), 2)
 
 
-@pytest.mark.parametrize("block", [1, 3])
+@pytest.mark.parametrize("block", [second(1), 3])
 def test_neither_the_order_of_clients_nor_the_block_matters(small, block):
     parts, simulation, state = small
     expected = outputs_of(forests_of(simulation, state), parts)
@@ -312,6 +314,7 @@ def test_what_an_absent_client_would_have_sent_does_not_matter(small):
         np.testing.assert_array_equal(np.asarray(a), np.asarray(b))
 
 
+@pytest.mark.second
 def test_a_client_much_smaller_than_the_largest_has_the_same_model(monkeypatch):
     """It computes with fewer rows of padding, see `by_size`; `own_rows` only makes two programs of it."""
     sizes = (400, 60, 50, 40, 45, 70, 30)
@@ -353,6 +356,7 @@ def test_a_new_client_with_the_rows_of_a_known_one_has_its_model(small):
         np.testing.assert_allclose(jax.vmap(tree.gather(made, i).forest)(x), expected, atol=1e-5)
 
 
+@pytest.mark.second
 def test_a_client_that_was_away_catches_up():
     """A client that takes part in no pass of a tree still has its scores: it computes them when it is asked again."""
     parts = parts_of("two", dtype=np.float32)

@@ -52,6 +52,7 @@ def test_a_client_s_trees_are_lightgbms_on_its_rows(x64, task):
             assert np.ptp(got) > 0.1
 
 
+@pytest.mark.second
 def test_a_client_s_trees_with_native_categories_are_lightgbms_on_its_rows(x64):
     """Five categories; the smallest group of them that goes one way has 20 rows."""
     parts = with_words(parts_of("regression", SIZES, missing=0.1), "regression", 5)
@@ -67,6 +68,7 @@ def test_a_client_s_trees_with_native_categories_are_lightgbms_on_its_rows(x64):
         np.testing.assert_allclose(outputs_of(forests, parts)[i], expected, atol=1e-5)
 
 
+@pytest.mark.second
 def test_rounds_after_the_last_tree_change_nothing_and_clients_do_not_matter_to_each_other():
     parts = parts_of("two", SIZES[:3], dtype=np.float32)
     method = LocalTrees(trees=2, leaves=3)

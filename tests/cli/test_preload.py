@@ -26,6 +26,7 @@ def test_what_is_loaded_has_not_begun_to_compute():
     assert done.stdout.split() == ["False", "1", "True", "False"]
 
 
+@pytest.mark.second
 def test_forked_workers_give_the_results_of_new_processes(tmp_path):
     forked, new = tmp_path / "forked", tmp_path / "new"
     for out, program in ((forked, MAIN), (new, NO_SERVER + MAIN)):

@@ -45,9 +45,9 @@ def simulation(data: FederatedData, name: str, **options: object) -> Simulation:
 @pytest.mark.parametrize(
     ("name", "sampling", "cohort"),
     [
-        ("ditto", "fixed", 5),
-        ("scaffold", "binomial", 4.5),
-        second("ditto", "binomial", 4.5),
+        ("ditto", "binomial", 4.5),
+        second("scaffold", "binomial", 4.5),
+        second("ditto", "fixed", 5),
         second("scaffold", "fixed", 5),
         second("fedper", "fixed", 5),
         second("fedper", "binomial", 4.5),

@@ -21,7 +21,7 @@ SAYS = {
 LONGEST = 40
 
 
-@pytest.mark.parametrize("name", [second(name) if name.startswith("own_") else name for name in sorted(SAYS)])
+@pytest.mark.parametrize("name", [second(name) if name != "compare_methods.py" else name for name in sorted(SAYS)])
 def test_an_example_runs_as_it_stands_there(name: str, tmp_path: Path) -> None:
     command = [sys.executable, str(FOLDER / name), "2"]
     environment = {**os.environ, "COLUMNS": "120"}

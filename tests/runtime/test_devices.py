@@ -16,6 +16,7 @@ from idiolect.runtime.devices import Devices, default_block, map_blocks, sum_blo
 from idiolect.runtime.distributed import COORDINATOR, PROCESS, PROCESSES, free_port
 from tests.engine import devices_flags, python
 from tests.on_devices import BOTH, EVALUATED, EXACT, METHODS, SAMPLINGS, exact, numbers, together
+from tests.tiers import second
 
 ROOT = Path(__file__).parents[2]
 
@@ -66,14 +67,16 @@ def test_eight_devices_are_one(tmp_path, alone):
     assert_same(found, alone)
 
 
-def test_devices_that_compute_a_client_together_are_one(tmp_path):
+@pytest.mark.parametrize(("sampling", "each"), [("fixed", 4), second("binomial", 2)])
+def test_devices_that_compute_a_client_together_are_one(tmp_path, sampling, each):
     """Two clients on eight devices: four for each; 3.5 expected clients: two for each."""
-    found = kept(tmp_path / "found.npz", child(tmp_path / "found.npz", "together", XLA_FLAGS=devices_flags(8)))
-    expected = together()
+    file = tmp_path / "found.npz"
+    found = kept(file, child(file, "together", sampling, XLA_FLAGS=devices_flags(8)))
+    expected = together(sampling)
     assert found.keys() - {"devices", "processes"} == expected.keys()
     for name, value in expected.items():
         if name.endswith("devices"):
-            assert (int(value), int(found[name])) == (1, 2 if "binomial" in name else 4)
+            assert (int(value), int(found[name])) == (1, each)
         else:
             np.testing.assert_allclose(found[name], value, rtol=1e-5, atol=2e-6, err_msg=name)
 

@@ -140,6 +140,7 @@ def test_neither_the_order_of_clients_nor_the_block_matters(small, block):
         np.testing.assert_allclose(a, b, atol=2e-4)
 
 
+@pytest.mark.second
 def test_a_new_client_decides_by_its_own_rows(small):
     """With the rows of a known client it has its model; with fewer rows than the largest, the padding differs."""
     parts, simulation, state, forests = small
@@ -182,6 +183,7 @@ def tree_sum(forest, x):
     return total
 
 
+@pytest.mark.second
 def test_private_trees_divide_categories_as_lightgbm_does(x64):
     """A category and a number matter together to the first client only; its trees lie behind the shared ones."""
     rng, parts = np.random.default_rng(0), []

@@ -39,6 +39,7 @@ def test_each_event_is_a_step_of_the_drill_and_leaves_rounds_for_the_next() -> N
         assert all(later - earlier >= 2 for earlier, later in zip(after, [*after[1:], size.rounds], strict=True))
 
 
+@pytest.mark.second
 def test_a_folder_in_use_and_a_drill_that_is_too_small_are_refused(tmp_path: Path) -> None:
     (tmp_path / "file").write_text("")
     for arguments, message in (

@@ -337,6 +337,7 @@ def test_only_an_answer_that_can_be_used_ends_a_silence(tmp_path):
     assert lines[4]["answered"] == ["site-1", "site-2"]
 
 
+@pytest.mark.second
 def test_sites_divide_a_column_of_categories_as_the_simulation_does(tmp_path):
     """The hub knows the categories by the study's schema, the sites by theirs; no column of numbers says anything."""
     rng = np.random.default_rng(0)
