@@ -16,6 +16,7 @@ from pathlib import Path
 from queue import Empty
 from typing import TypeAlias
 
+from idiolect.algorithms.registry import ALGORITHMS, hyperparameters
 from idiolect.core.errors import IdiolectError, StoreError
 from idiolect.core.forking import uninterrupted, worker_context
 from idiolect.core.handing import Handed
@@ -70,10 +71,10 @@ def _cost(experiment: Experiment, group: Group) -> float:
     """Estimate a group's cost roughly: enough to start the longest first."""
     cell = experiment.cell(group.cell)
     spec = cell.method(group.title).spec
-    steps = {"pfedme": spec.get("inner_steps", 5), "perfedavg": 5}.get(spec["name"], 1)
+    known = {"local_steps": 1, "inner_steps": 1, **hyperparameters(ALGORITHMS[spec["name"]]), **spec}
     model = cell.model["name"]
     size = 20 if model.endswith("cnn") else {"mlr": 1, "linear": 1}.get(model, 3)
-    return cell.rounds * spec.get("local_steps", 20) * steps * size * len(group.seeds)
+    return cell.rounds * max(known["local_steps"], 1) * max(known["inner_steps"], 1) * size * len(group.seeds)
 
 
 def _begin(
