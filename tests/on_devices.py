@@ -1,6 +1,6 @@
 """Small federations on whatever devices this process has.
 
-`python -m tests.on_devices FILE.npz SAMPLING ..` keeps the numbers.
+`python -m tests.on_devices FILE.npz SAMPLING,.. METHOD,..` keeps the numbers.
 """
 
 import sys
@@ -58,11 +58,11 @@ def exact() -> np.ndarray:
     return flat(sim.advance(sim.init(3), 2).shared)
 
 
-def numbers(samplings: Iterable[str] = SAMPLINGS) -> dict[str, np.ndarray]:
+def numbers(samplings: Iterable[str] = SAMPLINGS, methods: Iterable[str] = METHODS) -> dict[str, np.ndarray]:
     """The state after three rounds for each method and way to sample; of one way, test loss and metrics."""
     problem = classification(SIZES)
     found = {EXACT: exact()}
-    for name, spec in METHODS.items():
+    for name, spec in ((name, METHODS[name]) for name in methods):
         for sampling in samplings if name in BOTH else {EVALUATED}.intersection(samplings):
             cohort = SAMPLINGS[sampling]
             sim = problem.simulation(build(spec), cohort=cohort, sampling=sampling, block=2, rounds=3)
@@ -140,6 +140,7 @@ def together(sampling: str) -> dict[str, np.ndarray]:
 
 if __name__ == "__main__":
     distributed.join()
-    found = together(sys.argv[3]) if sys.argv[2] == "together" else numbers(sys.argv[2:])
+    what, names = sys.argv[2], sys.argv[3].split(",")
+    found = together(names[0]) if what == "together" else numbers(what.split(","), names)
     if is_leader():
         np.savez(sys.argv[1], devices=jax.device_count(), processes=jax.process_count(), **found)

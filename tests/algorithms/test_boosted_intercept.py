@@ -344,6 +344,7 @@ def test_a_message_has_no_axis_of_rows():
     assert shapes == {(max(5 * 512 + 6 + 36, 4 * 5 * 65 * 3),)}
 
 
+@pytest.mark.second
 def test_a_new_client_with_the_rows_of_a_known_one_has_its_model(small):
     """Its intercept and its sides of divisions come from its rows only."""
     parts, simulation, state = small

@@ -146,6 +146,7 @@ def call(environment: dict[str, str], folder: Path, *words: str) -> subprocess.C
     return done
 
 
+@pytest.mark.second
 def test_what_a_package_brings_is_used_by_name_in_a_comparison_and_at_sites(tmp_path, environment):
     words = (
         "-m idiolect compare --data clouds --set data.clients=2 --methods halfway,fedu --metric misses --seeds 1 "

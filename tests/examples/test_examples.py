@@ -7,8 +7,6 @@ from pathlib import Path
 
 import pytest
 
-from tests.tiers import second
-
 ROOT = Path(__file__).parents[2]
 FOLDER = ROOT / "examples"
 SAYS = {
@@ -21,7 +19,8 @@ SAYS = {
 LONGEST = 40
 
 
-@pytest.mark.parametrize("name", [second(name) if name != "compare_methods.py" else name for name in sorted(SAYS)])
+@pytest.mark.second
+@pytest.mark.parametrize("name", sorted(SAYS))
 def test_an_example_runs_as_it_stands_there(name: str, tmp_path: Path) -> None:
     command = [sys.executable, str(FOLDER / name), "2"]
     environment = {**os.environ, "COLUMNS": "120"}

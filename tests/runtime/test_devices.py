@@ -26,10 +26,10 @@ def alone():
     return numbers()
 
 
-def child(file, *samplings, **environment):
+def child(file, samplings, names, **environment):
     paths = os.pathsep.join([str(ROOT / "src"), str(ROOT)])
     return subprocess.Popen(
-        [sys.executable, "-m", "tests.on_devices", str(file), *samplings],
+        [sys.executable, "-m", "tests.on_devices", str(file), ",".join(samplings), ",".join(names)],
         env={**os.environ, "PYTHONPATH": paths, **environment},
         cwd=ROOT,
         stdout=subprocess.PIPE,
@@ -45,8 +45,8 @@ def kept(file, *children):
         return {name: found[name] for name in found.files}
 
 
-def assert_same(found, alone):
-    assert len(alone) == 3 * len(METHODS) + len(BOTH) + 1
+def assert_same(found, alone, methods=METHODS):
+    assert len(alone) == 3 * len(methods) + len(BOTH) + 1
     for name in found.keys() - {"devices", "processes"}:
         np.testing.assert_allclose(found[name], alone[name], rtol=1e-5, atol=2e-6, err_msg=name)
 
@@ -59,19 +59,22 @@ def test_exact_steps_are_in_the_span_of_the_samples(alone, monkeypatch):
     assert alone[EXACT].tobytes() != plain.tobytes()
 
 
-def test_eight_devices_are_one(tmp_path, alone):
+@pytest.mark.parametrize("methods", [BOTH, second(METHODS)])
+def test_eight_devices_are_one(tmp_path, methods):
     """Cohorts of 5 and of 1 to 7 clients, of 7, on 8 devices: some devices have nothing to do."""
-    found = kept(tmp_path / "eight.npz", child(tmp_path / "eight.npz", *SAMPLINGS, XLA_FLAGS=devices_flags(8)))
+    file = tmp_path / "eight.npz"
+    found = kept(file, child(file, SAMPLINGS, methods, XLA_FLAGS=devices_flags(8)))
+    expected = numbers(methods=methods)
     assert (found["devices"], found["processes"]) == (8, 1)
-    assert found.keys() >= alone.keys()
-    assert_same(found, alone)
+    assert found.keys() >= expected.keys()
+    assert_same(found, expected, methods)
 
 
 @pytest.mark.parametrize(("sampling", "each"), [("fixed", 4), second("binomial", 2)])
 def test_devices_that_compute_a_client_together_are_one(tmp_path, sampling, each):
     """Two clients on eight devices: four for each; 3.5 expected clients: two for each."""
     file = tmp_path / "found.npz"
-    found = kept(file, child(file, "together", sampling, XLA_FLAGS=devices_flags(8)))
+    found = kept(file, child(file, ["together"], [sampling], XLA_FLAGS=devices_flags(8)))
     expected = together(sampling)
     assert found.keys() - {"devices", "processes"} == expected.keys()
     for name, value in expected.items():
@@ -84,11 +87,9 @@ def test_devices_that_compute_a_client_together_are_one(tmp_path, sampling, each
 @pytest.mark.second
 def test_two_processes_are_one(tmp_path, alone):
     address = f"127.0.0.1:{free_port()}"
-    both = [
-        child(tmp_path / "two.npz", EVALUATED, **{COORDINATOR: address, PROCESSES: "2", PROCESS: str(number)})
-        for number in (0, 1)
-    ]
-    found = kept(tmp_path / "two.npz", *both)
+    file, two = tmp_path / "two.npz", {COORDINATOR: address, PROCESSES: "2"}
+    both = [child(file, [EVALUATED], METHODS, **two, **{PROCESS: str(number)}) for number in (0, 1)]
+    found = kept(file, *both)
     assert (found["devices"], found["processes"]) == (2, 2)
     assert len(found) == 2 + 3 * len(METHODS) + 1
     assert_same(found, alone)
@@ -210,6 +211,7 @@ def test_a_core_waits_for_another_as_long_as_it_takes():
     assert min(devices.WAITING[name] for name in LIMITS) >= 24 * 3600
 
 
+@pytest.mark.second
 def test_limits_that_were_chosen_otherwise_stay():
     """And what XLA_FLAGS holds stays what it was: it names programs in a cache, and other libraries read it."""
     own = f"--{LIMITS[0]}=1 --{LIMITS[1]}=6"
@@ -219,6 +221,7 @@ def test_limits_that_were_chosen_otherwise_stay():
     assert "Termination" not in ended.stderr
 
 
+@pytest.mark.second
 def test_a_flag_that_this_xla_does_not_know_is_left_out():
     """XLA ends the process at an unknown flag; the other flags are still read."""
     names = (*LIMITS, "xla_no_such_flag")

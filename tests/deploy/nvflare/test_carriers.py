@@ -57,6 +57,7 @@ def test_at_most_the_cycles_of_the_last_calls_are_kept() -> None:
     assert left(cycles[: 4 * EVERY + 1]) == 0
 
 
+@pytest.mark.second
 def test_what_the_first_call_loaded_is_frozen_and_its_garbage_is_not() -> None:
     garbage, before = weakref.ref(Cycle()), gc.get_freeze_count()
     Collector()()
