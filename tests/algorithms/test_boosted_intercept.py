@@ -69,6 +69,7 @@ def test_regression_trees_with_missing_values_and_divided_clients_are_lightgbms(
     np.testing.assert_allclose(got, expected, atol=1e-5)
 
 
+@pytest.mark.second
 def test_logistic_trees_with_divided_clients_are_lightgbms(x64):
     """LightGBM estimates rows from curvatures: limits on rows are off, or too small to matter."""
     sizes = (220, 180, 150, 160, 190, 200, 240)

@@ -20,7 +20,7 @@ from idiolect.models import build as build_model
 from idiolect.runtime.evaluate import Evaluator
 from idiolect.runtime.simulate import Simulation
 from tests.modalities import FLAT, problem
-from tests.tiers import second
+from tests.tiers import by_method, second
 
 KEEPS = [name for name, cls in ALGORITHMS.items() if cls.init_private is not Algorithm.init_private]
 # Their papers have the clients send the very models that they go on from, to be averaged.
@@ -79,7 +79,7 @@ def test_what_is_private_is_in_no_message(name: str) -> None:
         assert not np.isin(np.ravel(leaf), sent).all()
 
 
-@pytest.mark.parametrize("name", ALGORITHMS)
+@pytest.mark.parametrize("name", by_method(ALGORITHMS))
 def test_a_model_is_shared_if_and_only_if_all_clients_have_it(name: str) -> None:
     """In a state in which no two clients have the same; and every method makes the models that it offers."""
     sim, rng = trainable(name), np.random.default_rng(2)

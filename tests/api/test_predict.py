@@ -14,6 +14,7 @@ from idiolect.api.predict import predict
 from idiolect.core.errors import ConfigError, DataError, StoreError
 from idiolect.data.encode.labels import number_own_labels
 from tests.tables import wards
+from tests.tiers import second
 
 
 @pytest.fixture(scope="module", params=["classification", "regression"])
@@ -36,7 +37,7 @@ def scored(comparison, method, model):
     ("method", "model", "place"),
     [
         ("local", "local", "local/seed0/local"),
-        ("fedavg-ft", "adapted", "fedavg-ft/seed0/adapted"),
+        second("fedavg-ft", "adapted", "fedavg-ft/seed0/adapted"),
         ("fedavg-ft", "global", "fedavg-ft/seed0/global.safetensors"),
     ],
 )

@@ -32,6 +32,7 @@ from tests.models.convolutions import (
     loss_of,
     reverse_over_reverse,
 )
+from tests.tiers import second
 
 # (height, width, in), (kh, kw, in, out): more patch than outputs, and fewer; a kernel as large as its image
 SHAPES = [((7, 6, 3), (3, 2, 3, 4)), ((6, 5, 1), (2, 2, 1, 5)), ((4, 4, 2), (4, 4, 2, 3)), ((8, 1, 2), (3, 1, 2, 3))]
@@ -196,7 +197,7 @@ def test_accelerators_get_the_convolution_of_lax(monkeypatch):
     ],
 )
 @pytest.mark.parametrize("method", METHODS)
-@pytest.mark.parametrize("kernel_axis", [None, 0])
+@pytest.mark.parametrize("kernel_axis", [second(None), 0])
 def test_every_method_is_lax_convolution_with_its_gradients(image, kernel, method, kernel_axis):
     """Few channels, by tiles, and neither, with one kernel for all samples or a kernel each."""
     lead = () if kernel_axis is None else (4,)

@@ -19,6 +19,7 @@ from idiolect.runtime.program import Program
 from idiolect.runtime.simulate import Simulation
 from idiolect.study.spec.assemble import problem_of
 from tests.federations import bits
+from tests.tiers import second
 
 FEATURES, CLIENTS = 200, 40
 
@@ -52,7 +53,7 @@ def simulation(data: FederatedData, method: str = "fedavg", **options: object) -
     return problem.simulation(algorithm, **{"cohort": 4, **options})  # pyright: ignore[reportArgumentType]
 
 
-@pytest.mark.parametrize("method", ["fedavg", "ditto"])
+@pytest.mark.parametrize("method", [second("fedavg"), "ditto"])
 @pytest.mark.parametrize("sampling", ["fixed", "binomial"])
 @pytest.mark.parametrize("window", [1, 2**27])
 def test_rounds_have_the_bits_of_samples_in_memory(folder, tmp_path, monkeypatch, method, sampling, window):

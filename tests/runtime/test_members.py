@@ -19,6 +19,7 @@ from idiolect.runtime.members import Axis, Member, alone, made_once, together
 from idiolect.runtime.program import member_of
 from idiolect.study.spec.assemble import problem_of
 from tests.federations import bits, classification, run
+from tests.tiers import second
 
 
 @pytest.fixture(scope="module")
@@ -130,7 +131,7 @@ def test_a_client_is_scored_with_its_own_models_wherever_it_stands(problem):
 
 
 @pytest.mark.parametrize("name", ["ditto", "pfedme", "ifca"])
-@pytest.mark.parametrize("block", [1, 2])
+@pytest.mark.parametrize("block", [1, second(2)])
 def test_models_that_are_kept_and_models_made_in_turn_have_the_same_scores(problem, name, block):
     """A shared model, one of each client, and one of each group."""
     sim = problem.simulation(build({"name": name}), cohort=3, block=block)

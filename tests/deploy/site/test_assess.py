@@ -48,6 +48,7 @@ def site(folder):
     return folder
 
 
+@pytest.mark.second
 def test_a_line_for_each_method_of_a_study(tmp_path, commandline):
     folder = site(tmp_path)
     study = study_of(S2, {"name": "local"})

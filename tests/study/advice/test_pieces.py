@@ -18,6 +18,7 @@ from idiolect.study.advice.pieces import RACE, Pieces, command_of, has_pieces, p
 from idiolect.study.advice.race import Raced
 from idiolect.study.advice.scored import Candidate
 from idiolect.study.advice.together import side_by_side
+from tests.tiers import second
 
 QUESTION = {"splits": 2, "methods": {"local": [{"rate": 0.1}]}}
 
@@ -67,8 +68,8 @@ def stopping(monkeypatch: pytest.MonkeyPatch, name: str, method: str) -> None:
     ("name", "method", "kept", "again"),
     [
         ("race", "fedavg", ["local", "regressions"], ["fedavg", "ditto"]),
-        ("trees", "", ["ditto", "fedavg", "local", "regressions"], []),
-        ("decide", "", ["ditto", "fedavg", "local", "regressions", "trees"], []),
+        second("trees", "", ["ditto", "fedavg", "local", "regressions"], []),
+        second("decide", "", ["ditto", "fedavg", "local", "regressions", "trees"], []),
     ],
 )
 def test_a_stopped_advice_goes_on_to_the_same_bits(

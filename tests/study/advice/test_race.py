@@ -174,6 +174,7 @@ def test_models_of_the_zoo_are_built_and_unknown_ones_refused(field: Field) -> N
 EXCHANGES = ("all-gather", "all-reduce", "all-to-all", "collective-permute", "reduce-scatter")
 
 
+@pytest.mark.second
 def test_two_devices_compile_each_method_once_and_never_wait_for_each_other(tmp_path: Path) -> None:
     """Two threads whose devices exchange something can each hold one device and wait for the other for ever."""
     flags = f"{devices_flags(2)} --xla_dump_to={tmp_path} --xla_dump_hlo_as_text"

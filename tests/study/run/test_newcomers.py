@@ -30,6 +30,7 @@ def results(tmp_path_factory):
     return run(exp, tmp_path_factory.mktemp("held") / "out")
 
 
+@pytest.mark.second
 def test_the_scores_are_those_of_run_personalize(results):
     data = load({**DATA, "held_out": 0.4})
     assert (data.num_clients, data.held_out.num_clients) == (3, 2)

@@ -61,6 +61,7 @@ def assert_same(out, undisturbed):
     assert content(out) == content(undisturbed)  # every client's score in every evaluated round, to the last bit
 
 
+@pytest.mark.second
 def test_a_killed_grid_of_settings_and_seeds_goes_on_to_the_same_table(tmp_path, whole):
     _, rounds = whole(GRID, tmp_path / "whole")
     assert rounds == 6 * 6
