@@ -15,7 +15,7 @@ from idiolect.client.samples import Samples, Tiles, tiles_of, to_device
 from idiolect.core import tree
 from idiolect.data.federated import Split
 from idiolect.metrics.base import Metric, measure_rows
-from idiolect.runtime.scoring import Each, Pool, divided, finished, score_models
+from idiolect.runtime.scoring import Each, Pool, divided, finished, score_held, score_models
 from tests.federations import split_of
 
 SIZES = (23, 1, 40, 0, 7, 12)
@@ -34,11 +34,12 @@ class Given(eqx.Module):
 def score_tiles(
     objective: Objective, metrics: Sequence[Metric], params: PyTree, samples: Samples, ids: jax.Array, tiles: Tiles
 ) -> tuple[Each, Pool]:
-    """The scores of clients that have a model each, leaves (clients, ...), on one split."""
-    found = score_models(
-        objective, metrics, lambda place: {"own": tree.gather(params, place)}, {"test": samples}, ids, {"test": tiles}
-    )
-    return found["own"]["test"]
+    """The scores of clients with a model each, leaves (clients, ...), on a split; -1 where the two ways differ."""
+    on = {"test": samples}, ids, {"test": tiles}
+    in_turn = score_models(objective, metrics, lambda place: {"own": tree.gather(params, place)}, *on)["own"]["test"]
+    held = score_held(objective, metrics, {"own": params}, *on)["own"]["test"]
+    same: Any = jax.tree.map(lambda a, b: jnp.array_equal(a, b, equal_nan=a.dtype.kind == "f"), in_turn[0], held[0])
+    return jax.tree.map(lambda leaf, as_held: jnp.where(as_held, leaf, -1), in_turn[0], same), held[1]
 
 
 def scored(metric: Metric, parts: Parts, rows: int = 5, own: Any = None) -> tuple[np.ndarray, float]:

@@ -26,7 +26,7 @@ from idiolect.runtime.compiled import Skeleton, is_argument, once
 from idiolect.runtime.devices import Devices, compiler_options, map_blocks
 from idiolect.runtime.private_rows import PrivateRows
 from idiolect.runtime.round import Plan, State, cohort_of, server_step
-from idiolect.runtime.scoring import Each, Pool, score_models
+from idiolect.runtime.scoring import Each, Pool, score_held, score_models
 
 
 class Member(eqx.Module):
@@ -362,16 +362,10 @@ def scored(
         kept: Models = {}
         if keep or plan.block != 1:
             models = made_once(make, plan.block, ids, rows)
+            scores = score_held(plan.objective, metrics, models, samples, ids, tiles)
             kept = _of_each(models, len(ids)) if keep else {}
-
-            def of(place: Array) -> Models:
-                return {name: one if is_common(one) else tree.gather(one, place) for name, one in models.items()}
         else:
-
-            def of(place: Array) -> Models:
-                return make(ids[place], rows[place])
-
-        scores = score_models(plan.objective, metrics, of, samples, ids, tiles)
+            scores = score_models(plan.objective, metrics, lambda i: make(ids[i], rows[i]), samples, ids, tiles)
         return jax.tree.map(lambda a: a[None], (scores, kept))
 
     devices, seen = member.plan.devices.apart, (arrays, state, member.models_from, samples, private)

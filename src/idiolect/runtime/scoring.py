@@ -10,8 +10,9 @@ from jax.extend.core import jaxpr_as_fun
 from jaxtyping import Array, Bool, Float, Int, PyTree
 
 from idiolect.client.objective import Batch, Objective, Scores
-from idiolect.client.predictor import unshared
+from idiolect.client.predictor import is_common, unshared
 from idiolect.client.samples import Samples, Tiles
+from idiolect.core import tree
 from idiolect.metrics.base import Metric, OfSamples, OfSums, Quotient, wide
 
 
@@ -134,6 +135,28 @@ def score_models(
     }
 
 
+def score_held(
+    objective: Objective,
+    metrics: Sequence[Metric],
+    models: Mapping[str, PyTree],
+    samples: Mapping[str, Samples],
+    ids: Int[Array, "clients"],
+    tiles: Mapping[str, Tiles],
+) -> dict[str, dict[str, tuple[Each, Pool]]]:
+    """As `score_models`, with models that are held: leaves (clients, ...), or one `Shared` of all clients."""
+
+    def scorer(model: PyTree, split: str) -> Scorer:
+        own = unshared(model)
+        one = (
+            own
+            if is_common(model)
+            else jax.tree.map(lambda leaf: jax.ShapeDtypeStruct(leaf.shape[1:], leaf.dtype), own)
+        )
+        return Scorer(objective, metrics, one, samples[split], ids, tiles[split])
+
+    return {name: {split: scorer(model, split).held(model) for split in samples} for name, model in models.items()}
+
+
 _NUMBER = jax.ShapeDtypeStruct((), jnp.int32)
 
 
@@ -214,6 +237,30 @@ class Scorer:
         nothing = Sums.like((like.loss, like.count, like.sums))
         progress, own = jax.lax.fori_loop(end - self._count[place], end, step, (before, nothing))
         return progress, Each(*own.total)
+
+    def held(self, models: PyTree) -> tuple[Each, Pool]:
+        """Score all clients, tile after tile: (each client's numbers, those of all samples).
+
+        models: leaves (clients, ...), or one `Shared`. What is kept of samples is no part of the loop's state: where
+        members with other numbers of tiles are computed together, a state is copied in each step.
+        """
+        common, own = is_common(models), unshared(models)
+
+        def step(before: tuple[Sums, Sums], tile: Int[Array, ""]) -> tuple[tuple[Sums, Sums], PyTree]:
+            client, everyone = before
+            place, begins = self._owner[tile], (tile == 0) | (self._owner[tile] != self._owner[tile - 1])
+            scores = self._tile(own if common else tree.gather(own, place), place, tile)
+            client = jax.tree.map(lambda sum: jnp.where(begins, 0, sum).astype(sum.dtype), client)
+            client = client.add((scores.loss, scores.count, scores.sums))
+            return (client, everyone.add(self._of_all(scores))), (Each(*client.total), scores.samples, scores.keep)
+
+        like, tiles = self._like, jnp.arange(len(self._owner), dtype=jnp.int32)
+        nothing = Sums.like((like.loss, like.count, like.sums)), Sums.like(self._of_all(like))
+        (_, everyone), (each, kept, keep) = jax.lax.scan(step, nothing, tiles)
+        # A client's numbers are complete after its last tile; a client without a tile has none.
+        last = jnp.where(self._count > 0, self._end - 1, len(tiles))
+        each = jax.tree.map(lambda leaf: jnp.append(leaf, jnp.zeros_like(leaf[:1]), axis=0)[last], each)
+        return each, self.pool(Progress(everyone, kept, keep if kept else None))
 
     def pool(self, after: Progress) -> Pool:
         """The numbers of all clients' samples."""
