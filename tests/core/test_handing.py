@@ -3,6 +3,7 @@
 import os
 import subprocess
 import sys
+import weakref
 from concurrent.futures import ProcessPoolExecutor
 from multiprocessing import get_context
 
@@ -16,6 +17,7 @@ needs_memory = pytest.mark.skipif(not hasattr(os, "memfd_create"), reason="only 
 VALUE = {
     "floats": np.arange(12.0).reshape(3, 4),
     "columns": np.asfortranarray(np.arange(6, dtype=np.int32).reshape(2, 3)),
+    "more": np.arange(7.0),
     "part": np.arange(10)[::3],
     "empty": np.zeros((0, 5), np.float32),
     "names": ("a", "b"),
@@ -24,17 +26,21 @@ VALUE = {
 
 
 def taken(handed: Handed) -> dict[str, object]:
-    """What another process reads, and of an array: whether it can be changed, and where it begins."""
+    """What another process reads; of its large arrays, whether they can be changed, and where they begin."""
     value = handed.take()
-    floats = value["floats"]
-    return {**value, "writeable": floats.flags.writeable, "begins": floats.ctypes.data % 64}
+    large = [value[name] for name in ("floats", "columns", "more")]
+    return {
+        **value,
+        "writeable": [array.flags.writeable for array in large],
+        "begins": [array.ctypes.data % 64 for array in large],
+    }
 
 
 @needs_memory
 def test_another_process_takes_an_equal_value_that_it_cannot_change():
     with hand_over(VALUE) as handed, ProcessPoolExecutor(1, mp_context=get_context("spawn")) as pool:
         found = pool.submit(taken, handed).result()
-    assert (found.pop("writeable"), found.pop("begins")) == (False, 0)
+    assert (found.pop("writeable"), found.pop("begins")) == ([False] * 3, [0] * 3)
     assert found.keys() == VALUE.keys()
     for name, value in VALUE.items():
         np.testing.assert_array_equal(found[name], value)
@@ -87,3 +93,23 @@ def test_without_shared_memory_nothing_is_handed_over(monkeypatch, error):
     monkeypatch.setattr(handing.os, "memfd_create", refuse, raising=False)
     with hand_over(VALUE) as handed:
         assert handed is None
+
+
+class Data:
+    """What is handed over here."""
+
+    def __init__(self) -> None:
+        self.numbers = np.zeros(1000)
+
+
+@needs_memory
+def test_the_process_that_hands_over_need_not_hold_a_copy():
+    def made() -> Data:
+        data = Data()
+        held.append(weakref.ref(data))
+        return data
+
+    held: list[weakref.ref[Data]] = []
+    with hand_over(made()) as handed:
+        assert handed is not None
+        assert held[0]() is None

@@ -104,6 +104,12 @@ def test_models_asked_for_later_are_written_from_the_checkpoint(local, tmp_path)
     assert len(content(out)["models"]) == 5 + 1  # and their index
 
 
+def test_each_data_set_is_audited_for_leaks_once_a_run_on_it_has_ended(local):
+    """The first round does not wait for it."""
+    with Store(local) as store:
+        assert all(store.fact(f"audit {row.data_hash}") for row in store.runs())
+
+
 def test_metrics_that_were_lost_are_computed_again(local, tmp_path):
     out = tmp_path / "out"
     shutil.copytree(local, out)

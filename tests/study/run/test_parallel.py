@@ -155,3 +155,35 @@ def test_nothing_left_starts_no_process(tmp_path, monkeypatch):
     monkeypatch.setattr("idiolect.study.run.launch.run_parallel", None)
     results = launch(spec, tmp_path, jobs=2, figures=False, quiet=True)
     assert [row.message for row in results.diverged()] == ["why"]
+
+
+ADDED = """
+import os, sys
+from concurrent.futures import ProcessPoolExecutor
+from pathlib import Path
+from idiolect.core.forking import serve_forks, worker_context
+from idiolect.study.run import parallel
+
+def added():
+    return os.environ.get("ADDED")
+
+if __name__ == "__main__":
+    serve_forks("idiolect.study.run.parallel")
+    os.environ["ADDED"] = "later"
+    context = worker_context()
+    shares = context.Queue()
+    shares.put(sorted(os.sched_getaffinity(0))[:1])
+    begin = Path(sys.argv[1]), None, (), context.Queue(), shares, None, dict(os.environ)
+    with ProcessPoolExecutor(1, mp_context=context, initializer=parallel._begin, initargs=begin) as pool:
+        print(context.get_start_method(), pool.submit(added).result())
+"""
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="a share of the cores is given by sched_setaffinity")
+def test_a_forked_worker_has_the_variables_that_were_added_after_the_server_began(tmp_path):
+    program = tmp_path / "program.py"
+    program.write_text(ADDED)
+    environment = {**os.environ, "PYTHONPATH": os.pathsep.join([str(ROOT / "src"), str(ROOT)])}
+    command = [sys.executable, str(program), str(tmp_path / "out")]
+    done = subprocess.run(command, env=environment, capture_output=True, text=True)
+    assert done.stdout.split() == ["forkserver", "later"], done.stderr
