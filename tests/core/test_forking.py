@@ -86,3 +86,15 @@ def test_where_the_system_cannot_fork_there_is_no_server(monkeypatch):
     monkeypatch.setattr(forking, "_begun_with", None)
     forking.serve_forks("wave")
     assert worker_context().get_start_method() == "spawn"
+
+
+@FORKS
+def test_where_its_socket_cannot_be_made_there_is_no_server(tmp_path):
+    deep = tmp_path / ("d" * 120)
+    deep.mkdir()
+    program = tmp_path / "program.py"
+    program.write_text(PROGRAM)
+    done = subprocess.run(
+        [sys.executable, str(program)], env={**os.environ, "TMPDIR": str(deep)}, capture_output=True, text=True
+    )
+    assert done.stdout.split()[:2] == ["spawn", "False"], done.stderr

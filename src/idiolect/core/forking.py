@@ -16,7 +16,7 @@ _begun_with: dict[str, str] | None = None  # the environment of the server, once
 
 
 def serve_forks(module: str) -> None:
-    """Start the server, which imports the module meanwhile; nothing happens where the system cannot fork.
+    """Start the server, which imports the module meanwhile; nothing happens where the system cannot have one.
 
     It ends with this process. Ctrl-C does not reach it, nor the processes that it forks.
     """
@@ -26,8 +26,11 @@ def serve_forks(module: str) -> None:
     from multiprocessing.forkserver import ensure_running, set_forkserver_preload  # absent on Windows
 
     set_forkserver_preload([module])
-    with uninterrupted():
-        ensure_running()
+    try:
+        with uninterrupted():
+            ensure_running()
+    except OSError:  # no room for its socket, or a path too long for one
+        return
     _begun_with = dict(os.environ)
 
 
