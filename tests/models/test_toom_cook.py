@@ -9,7 +9,7 @@ from jax import lax
 
 from idiolect.core.errors import ConfigError
 from idiolect.models.conv import correlate
-from idiolect.models.toom_cook import TILES, Tiling, correlate_by_tiles, tile_sizes, transform
+from idiolect.models.toom_cook import TILES, Tiling, correlate_by_tiles, over_places, tile_sizes, transform
 from tests.models.convolutions import (
     compare,
     draws,
@@ -85,7 +85,7 @@ def test_samples_under_vmap_are_one_product_that_moves_nothing() -> None:
     x, kernel = draws((6, 12, 12, 8), (5, 5, 8, 8))
     mapped = jax.vmap(lambda image: correlate_by_tiles(image[None], kernel, (4, 4))[0])
     primitives = [step.primitive.name for step in jax.make_jaxpr(mapped)(x).jaxpr.eqns]
-    assert primitives.count("spread") == primitives.count("collect") == 1
+    assert (primitives.count("spread"), primitives.count("collect")) == (2, 1)  # images and kernel, outputs
     between = primitives[primitives.index("spread") : primitives.index("collect")]
     assert "transpose" not in between
 
@@ -107,6 +107,13 @@ def test_collect_is_the_transpose_of_spread(side: int, width: int, step: int) ->
         windows = [padded[:, step * t : step * t + width] for t in range(count)]
         expected = np.stack([np.einsum("pw,nwc->pnc", np.asarray(matrix), one) for one in windows], 2)
         np.testing.assert_allclose(spread, expected, atol=1e-12)
+
+
+@pytest.mark.parametrize(("rows", "columns"), [(3, 5), (5, 3)])
+def test_over_places_is_a_transposed_product_in_each_group(rows: int, columns: int) -> None:
+    """Whichever side is the narrow one."""
+    a, b = draws((4, 7, rows), (4, 7, columns))
+    np.testing.assert_allclose(over_places(a, b), np.einsum("gpr,gpc->grc", a, b), atol=1e-5)
 
 
 # Root mean square errors, relative, of outputs and of the two gradients, in float32 against float64.
@@ -151,6 +158,6 @@ def test_it_takes_the_products_that_it_says() -> None:
     """F(4, 5) on 8 x 8 outputs: 64 points x 4 tiles in the place of 64 places x 25."""
     x, kernel = draws((1, 12, 12, 8), (5, 5, 8, 8))
     traced = jax.make_jaxpr(lambda *at: correlate_by_tiles(*at, (4, 4)))(x, kernel)
-    products = [step for step in traced.jaxpr.eqns if step.primitive.name == "dot_general"]
-    assert products[-1].outvars[0].aval.shape == (64, 4, 8)
+    (products,) = [step for step in traced.jaxpr.eqns if step.primitive.name == "multiply"]
+    assert products.outvars[0].aval.shape == (64, 4, 8)
     np.testing.assert_allclose(correlate_by_tiles(x, kernel, (4, 4)), correlate(x, kernel), atol=1e-3)

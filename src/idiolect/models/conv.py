@@ -73,6 +73,18 @@ def _patches(x: Array, kernel_shape: tuple[int, ...]) -> Float[Array, "*groups p
     return jnp.concatenate(windows(x, (kh, kw)), axis=-1).reshape(*groups, -1, kh * kw * channels)
 
 
+def _places_in_rows(x: Array, size: tuple[int, int]) -> Float[Array, "patch places"]:
+    """The patches transposed. The columns are cut first: what is left of an image's rows then copies in one piece."""
+    (kh, kw), (images, height, width, channels) = size, x.shape
+    columns = width - kw + 1
+    x = x.transpose(3, 0, 1, 2)
+    cut = jnp.stack([x[..., j : j + columns] for j in range(kw)])
+    cut = lax.optimization_barrier(cut).reshape(kw, channels, images, height * columns)
+    places = (height - kh + 1) * columns
+    rows = jnp.stack([cut[..., i * columns : i * columns + places] for i in range(kh)])
+    return lax.optimization_barrier(rows).reshape(kh * kw * channels, -1)
+
+
 def _forward(x: Array, kernel: Array, *, few: bool) -> Array:
     *groups, kh, kw, _, out = kernel.shape
     if few:
@@ -87,8 +99,7 @@ def _kernel_gradient(dy: Array, x: Array, kernel: Any, *, few: bool) -> Array:
     shape: tuple[int, ...] = kernel.aval.shape
     *groups, kh, kw, channels, out = shape
     if few:
-        rows = [place[..., k].ravel() for place in windows(x, (kh, kw)) for k in range(channels)]
-        return (jnp.stack(rows) @ dy.reshape(-1, out)).reshape(shape)
+        return (_places_in_rows(x, (kh, kw)) @ dy.reshape(-1, out)).reshape(shape)
     patches, dy = _patches(x, shape), dy.reshape(*groups, -1, out)
     if out >= kh * kw * channels:
         gradient = patches.swapaxes(-1, -2) @ dy

@@ -6,9 +6,10 @@ F(m, r) makes m outputs of a kernel of r numbers from n = m + r - 1 inputs d:
 
 In two dimensions F(4, 5) takes 6.25 times fewer multiplications than the definition, and F(4, 3) 4 times fewer. The
 tiles B' d B are fewer numbers than the patches of im2col: 4 for each pixel in the place of 25, and 2.25 of 9. Of all
-images at once the convolution is two linear maps, `spread` and its kind of transpose `collect`, and one batched
-product between them. The product keeps the tiles, so that the kernel's gradient does not make them again. Each map
-is the transpose of the other, and a batch of images is more images: derivatives of every order and mode exist.
+images at once the convolution is two linear maps, `spread` (of images and of the kernel) and its kind of transpose
+`collect`, and one batched product between them. The product keeps the tiles, so that the kernel's gradient does not
+make them again. Each map is the transpose of the other, and a batch of images is more images: derivatives of every
+order and mode exist.
 
 (Lavin and Gray, Fast Algorithms for Convolutional Neural Networks, 2016.)
 """
@@ -122,17 +123,17 @@ class Tiling:
         if self.matrix == ((1.0,),):
             return lax.squeeze(y, (points,))
         parts = [lax.index_in_dim(y, i, points, keepdims=False) for i in range(self.points)]
-        nothing, found = jnp.zeros_like(parts[0]), list[Array]()
-        # Windows overlap: `step` places of each window at a time.
-        for begin in range(0, min(self.width, self.side), self.step):
+        before, (_, *after) = parts[0].shape[:axis], parts[0].shape[axis:]
+        blocks = self.count + (self.width - 1) // self.step
+        found = jnp.zeros((*before, blocks, self.step, *after), y.dtype)
+        # Windows overlap: `step` places of each window at a time, each time added in place. A sum of padded arrays
+        # takes up to twice as long.
+        for block, begin in enumerate(range(0, self.width, self.step)):
             columns = [[row[i] for row in self.matrix] for i in range(begin, min(begin + self.step, self.width))]
-            places = [_combined(column, parts) for column in columns]
-            places = jnp.stack([*places, *[nothing] * (self.step - len(places))], axis + 1)
-            places = places.reshape(*places.shape[:axis], -1, *places.shape[axis + 2 :])
-            places = lax.slice_in_dim(places, 0, min(self.side - begin, places.shape[axis]), axis=axis)
-            after = self.side - begin - places.shape[axis]
-            found.append(jnp.pad(places, [(begin, after) if i == axis else (0, 0) for i in range(places.ndim)]))
-        return _once(sum(found[1:], start=found[0]))
+            places = jnp.stack([_combined(column, parts) for column in columns], axis + 1)
+            there = (*[slice(None)] * axis, slice(block, block + self.count), slice(len(columns)))
+            found = found.at[there].add(places) if block else found.at[there].set(places)
+        return _once(lax.slice_in_dim(found.reshape(*before, -1, *after), 0, self.side, axis=axis))
 
 
 _once = lax.optimization_barrier
@@ -200,6 +201,60 @@ for _primitive, _function, _shape, _rule, _transposed in (
     mlir.register_lowering(_primitive, mlir.lower_fun(_function, multiple_results=False))
 
 
+def over_places(
+    a: Float[Array, "*groups places rows"], b: Float[Array, "*groups places columns"]
+) -> Float[Array, "*groups rows columns"]:
+    """y[r, c] = sum_p a[p, r] b[p, c], in each group: the gradient of a product's right side.
+
+    XLA's product of two sides that both lie by places is slow, so the narrow one is copied transposed; the barriers
+    keep XLA from turning the product round again.
+    """
+    if a.shape[-1] > b.shape[-1]:
+        return over_places(b, a).swapaxes(-1, -2)
+    turned = lax.optimization_barrier(a.swapaxes(-1, -2))
+    return lax.optimization_barrier(jnp.matmul(turned, b, precision="highest"))
+
+
+multiply_p = Primitive("multiply")
+"""Of tiles (points, tiles, in) and kernels (points, in, out): the product at each point."""
+
+
+def _multiply(tiles: Array, kernels: Array) -> Float[Array, "points tiles out"]:
+    return jnp.matmul(tiles, kernels, precision="highest")
+
+
+def _shape_of_multiply(tiles: ShapedArray, kernels: ShapedArray) -> ShapedArray:
+    return ShapedArray((*tiles.shape[:2], kernels.shape[-1]), jnp.result_type(tiles, kernels))
+
+
+def _batched_multiply(arguments: tuple[Array, Array], axes: tuple[int | None, int | None]) -> tuple[Array, int]:
+    """A batch of tiles with the same kernels is more tiles; with kernels each, it is so many times the points."""
+    (tiles, kernels), (axis, kernel_axis) = arguments, axes
+    if kernel_axis is None:
+        tiles = jnp.moveaxis(tiles, axis or 0, 1)
+        y = multiply_p.bind(tiles.reshape(tiles.shape[0], -1, tiles.shape[-1]), kernels)
+        return y.reshape(*tiles.shape[:-1], y.shape[-1]), 1
+    kernels = jnp.moveaxis(kernels, kernel_axis, 1)
+    points, count = kernels.shape[:2]
+    if axis is None:
+        tiles = jnp.broadcast_to(tiles[:, None], (points, count, *tiles.shape[1:]))
+    else:
+        tiles = jnp.moveaxis(tiles, axis, 1)
+    y = multiply_p.bind(tiles.reshape(-1, *tiles.shape[2:]), kernels.reshape(-1, *kernels.shape[2:]))
+    return y.reshape(points, count, *y.shape[1:]), 1
+
+
+multiply_p.def_impl(jax.jit(_multiply))
+multiply_p.def_abstract_eval(_shape_of_multiply)
+ad.defbilinear(
+    multiply_p,
+    lambda dy, tiles, kernels: multiply_p.bind(dy, kernels.swapaxes(1, 2)),
+    lambda dy, tiles, kernels: over_places(tiles, dy),
+)
+batching.primitive_batchers[multiply_p] = _batched_multiply
+mlir.register_lowering(multiply_p, mlir.lower_fun(_multiply, multiple_results=False))
+
+
 def correlate_by_tiles(
     x: Float[Array, "n height width in"], kernel: Float[Array, "kh kw in out"], sizes: tuple[int, int]
 ) -> Float[Array, "n rows columns out"]:
@@ -208,17 +263,16 @@ def correlate_by_tiles(
     sizes: m of the rows and of the columns; 1 for a kernel of side 1.
     """
     *widths, channels, out = kernel.shape
-    inputs, outputs, factors = list[Tiling](), list[Tiling](), list[np.ndarray]()
+    inputs, outputs, kernels = list[Tiling](), list[Tiling](), list[Tiling]()
     for side, m, r in zip(x.shape[1:3], sizes, widths, strict=True):
         made, matrices = side - r + 1, transform(m, r)
         count = -(-made // m)
         inputs.append(Tiling(side, count, m, matrices.inputs))
         outputs.append(Tiling(made, count, m, matrices.outputs))
-        factors.append(np.asarray(matrices.kernel))
-    both = jnp.asarray(np.einsum("ai,bj->baij", *factors).reshape(-1, widths[0] * widths[1]), kernel.dtype)
-    kernels = jnp.matmul(both, kernel.reshape(-1, channels * out), precision="highest").reshape(-1, channels, out)
+        kernels.append(Tiling(r, 1, r, matrices.kernel))
     tiles = spread_p.bind(x, rows=inputs[0], columns=inputs[1])
-    products = jnp.matmul(tiles, kernels, precision="highest")
+    factors = spread_p.bind(kernel.reshape(1, *widths, channels * out), rows=kernels[0], columns=kernels[1])
+    products = multiply_p.bind(tiles, factors.reshape(-1, channels, out))
     return collect_p.bind(products, rows=outputs[0], columns=outputs[1])
 
 
