@@ -231,6 +231,21 @@ def test_a_wrong_name_is_one_line_suggesting_the_nearest(idiolect, tmp_path, arg
     assert list(tmp_path.iterdir()) == []
 
 
+@pytest.mark.parametrize(
+    ("changed", "words"),
+    [
+        ("model.convolution=direct", "cifar10: there is no folder"),  # the other cells' models have no convolutions
+        ("scaffold.rate=0.1", "unknown method 'scaffold'; known: fedu"),
+    ],
+)
+def test_settings_are_of_the_chosen_cells_and_methods(idiolect, tmp_path, changed, words):
+    options = ("--only", "cifar-cnn/fedu", "--set", changed, "--data-dir", tmp_path)
+    code, out, err = idiolect("reproduce", "fedu/table1", *options)
+    assert (code, out) == (1, "")
+    assert words in err
+    assert list(tmp_path.iterdir()) == []
+
+
 def test_an_output_folder_that_cannot_be(idiolect, tmp_path, monkeypatch):
     (tmp_path / "file").touch()
     code, out, err = idiolect(*COMPARE, "--out", "file/out")

@@ -1,4 +1,4 @@
-"""A file or another package brings a method, a metric, a data set, a model or a graph: usable by name, everywhere."""
+"""A file or another package brings a method, metric, data set, model, graph or section, usable by name everywhere."""
 
 import importlib
 import json
@@ -94,7 +94,17 @@ def ladder(num_clients: int, *, rungs: float = 1.0) -> Graph:
     """Join neighbours."""
     return from_edges([(k, k + 1, rungs) for k in range(num_clients - 1)], num_clients)
 '''
-PACKAGE = METHOD + METRIC + DATA + MODEL + GRAPH
+SECTION = '''
+from idiolect.core.plugins import named
+from idiolect.report.view.parts import Extra
+
+
+@named("sizes")
+def sizes(results, cell, pairs):
+    """How many clients a cell has."""
+    return Extra("Sizes of the federation", ("clients",), ((str(len(results.clients(cell))),),))
+'''
+PACKAGE = METHOD + METRIC + DATA + MODEL + GRAPH + SECTION
 ENTRIES = """[idiolect.methods]
 halfway = brought:Halfway
 broken = brought:Nothing
@@ -110,6 +120,9 @@ one-number = brought:one_number
 
 [idiolect.graphs]
 ladder = brought:ladder
+
+[idiolect.sections]
+sizes = brought:sizes
 """
 PYTHON = """
 import json
@@ -157,6 +170,10 @@ def test_what_a_package_brings_is_used_by_name_in_a_comparison_and_at_sites(tmp_
     table = (tmp_path / "out" / "table.csv").read_text()
     assert "misses" in table.splitlines()[0]
     assert "halfway" in table
+    reported = json.loads((tmp_path / "out" / "report.json").read_text())["cells"][0]["tables"][-1]
+    assert (reported["title"], reported["rows"]) == ("Sizes of the federation", [["2"]])
+    assert "Sizes of the federation" in (tmp_path / "out" / "report.md").read_text()
+    assert "Sizes of the federation" in (tmp_path / "out" / "report.html").read_text()
     shown = call(environment, tmp_path, "-m", "idiolect", "list", "methods", "halfway")
     assert "half of the mean step" in shown.stdout
     real = json.loads(call(environment, tmp_path, "-c", PYTHON).stdout.splitlines()[-1])
@@ -285,8 +302,9 @@ def test_a_registry_may_find_its_own_at_the_first_look(monkeypatch):
 FOUND = """
 import sys
 import idiolect.algorithms, idiolect.data.sets, idiolect.graphs, idiolect.metrics, idiolect.models
+import idiolect.report.sections
 
-for name in ("algorithms", "metrics", "data.sets", "models", "graphs"):
+for name in ("algorithms", "metrics", "data.sets", "models", "graphs", "report.sections"):
     sys.modules[f"idiolect.{name}"].__path__.append(f"{sys.argv[1]}/{name}")
 import idiolect
 from docs.make import cards, stub
@@ -301,6 +319,7 @@ assert "share of wrong labels" in describe_metrics()["misses"]
 data = idiolect.data.load({"name": "clouds"})
 methods = ["halfway", {"name": "fedu", "graph": "ladder(rungs=0.5)"}]
 idiolect.compare(data, "one-number", methods, rounds=2, metric="misses", out=sys.argv[1] + "/out")
+assert "Sizes of the federation" in open(sys.argv[1] + "/out/report.md").read()
 assert "clouds" in idiolect.data.describe_data() and "ladder" in idiolect.graphs.GRAPHS
 for words in ("methods halfway", "data clouds", "models one-number", "data", "models"):
     app(["list", *words.split()], standalone_mode=False)
@@ -311,7 +330,7 @@ except idiolect.ConfigError as error:
 """
 
 
-def test_a_new_method_metric_data_set_model_or_graph_is_one_file(tmp_path):
+def test_a_new_method_metric_data_set_model_graph_or_section_is_one_file(tmp_path):
     """Its file in the folder is all: exports, cards, the site's navigation, lists, help and commands know it."""
     for folder, name, text in (
         ("algorithms", "halfway", METHOD),
@@ -323,6 +342,7 @@ def test_a_new_method_metric_data_set_model_or_graph_is_one_file(tmp_path):
         ),
         ("models", "one_number", MODEL),
         ("graphs", "ladder", GRAPH),
+        ("report.sections", "sizes", SECTION),
     ):
         (tmp_path / folder).mkdir()
         (tmp_path / folder / f"{name}.py").write_text(text)

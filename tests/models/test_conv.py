@@ -236,8 +236,8 @@ def test_direct_adds_the_products_of_the_definition():
 
 def test_tiles_are_made_once_for_the_outputs_and_the_kernels_gradient():
     text = primitives_of("auto", (12, 12, 9), (5, 5, 9, 8))
-    # Tiles of the images, of the kernel and of the outputs' gradient; the outputs and the kernel's gradient. Nobody asks
-    # for the images' gradient.
+    # Tiles of the images, of the kernel and of the outputs' gradient; the outputs and the kernel's gradient.
+    # Nobody asks for the images' gradient.
     assert (text.count("spread["), text.count("collect[")) == (3, 2)
 
 

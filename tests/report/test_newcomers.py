@@ -9,7 +9,7 @@ import pytest
 from idiolect.core.errors import StoreError
 from idiolect.metrics.registry import METRICS
 from idiolect.report.newcomers import check_new, own_samples_figure
-from idiolect.report.view.extras import extras
+from idiolect.report.sections.registry import sections_of
 from idiolect.study.analyse.results import Results
 from idiolect.study.run.newcomers import NEW
 from idiolect.study.store.store import Store
@@ -50,7 +50,7 @@ def test_a_report_sets_known_clients_beside_the_held_out_ones(tmp_path):
     record(store, run, 20, {"global": (0.4, 0.5)}, splits=(NEW,), counts=(3, 9))
     refused = finished(store, exp, "cell0", "mocha", 0, {20: {"personal": (0.5, 0.7, 0.6, NAN)}})
     store.set_fact(f"{NEW} {refused}", "no row for them")
-    (extra,) = extras(Results(store, exp), exp.cells[0])
+    (extra,) = sections_of(Results(store, exp), exp.cells[0])
     assert extra.title == "New clients, held out of training: test accuracy, mean of the clients"
     assert extra.header == ("method", "model", "known", "new", "new minus known")
     assert extra.rows == (

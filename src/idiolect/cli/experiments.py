@@ -104,7 +104,7 @@ def run(
     if out is not None:
         check_output(out, experiment_file)
     changed = assignments(set_, metric)
-    experiment = override(load_experiment(experiment_file), changed).only(tuple(only or ()))
+    experiment = override(load_experiment(experiment_file).only(tuple(only or ())), changed)
     target = out or default_folder(experiment, changed)
     check_output(target, experiment_file)
     options: dict[str, Any] = {"jobs": jobs, "save_models": save_models.value, "debug": debug}
@@ -206,9 +206,8 @@ def reproduce(
         from idiolect.study.spec.change import override
     if name.endswith(".toml"):
         raise ConfigError(f"reproduce takes a packaged experiment; to run a file: idiolect run {name}")
-    experiment = packaged(name, protocol)
     changed = assignments(set_, metric) | seeding(seeds, splits)
-    experiment = override(experiment, changed).only(tuple(only or ()))
+    experiment = override(packaged(name, protocol).only(tuple(only or ())), changed)
     target = out or default_folder(experiment, changed)
     options: dict[str, Any] = {"jobs": jobs, "save_models": save_models.value}
     execute(experiment, target, folder=data_dir, **options, mlflow=mlflow, tensorboard=tensorboard, as_json=as_json)

@@ -1,18 +1,19 @@
 """What a registry holds: what a package's own files define, and what other installed packages provide.
 
 A file registers what it defines. Methods and metrics are classes with a `name`, in `idiolect/algorithms/` and
-`idiolect/metrics/`. Data sets, models and graphs are functions marked by `named`, in `idiolect/data/sets/`,
-`idiolect/models/` and `idiolect/graphs/`. Nothing else lists them.
+`idiolect/metrics/`. Data sets, models, graphs and a report's tables are functions marked by `named`, in
+`idiolect/data/sets/`, `idiolect/models/`, `idiolect/graphs/` and `idiolect/report/sections/`. Nothing else lists
+them.
 
 Those of other packages have entry points.
 
     [project.entry-points."idiolect.methods"]    # a method's class
     fedmedian = "their_package.fedmedian:FedMedian"
 
-The groups are `idiolect.methods`, `idiolect.metrics`, `idiolect.data`, `idiolect.models` and `idiolect.graphs`. A
-registry reads its group when a name is first looked up or listed. By then idiolect is loaded, so the package may
-import any part of it. An object that cannot be used is left out with a warning, so a broken package never stops
-idiolect.
+The groups are `idiolect.methods`, `idiolect.metrics`, `idiolect.data`, `idiolect.models`, `idiolect.graphs` and
+`idiolect.sections`. A registry reads its group when a name is first looked up or listed. By then idiolect is loaded,
+so the package may import any part of it. An object that cannot be used is left out with a warning, so a broken
+package never stops idiolect.
 """
 
 import warnings

@@ -248,8 +248,8 @@ multiply_p.def_impl(jax.jit(_multiply))
 multiply_p.def_abstract_eval(_shape_of_multiply)
 ad.defbilinear(
     multiply_p,
-    lambda dy, tiles, kernels: multiply_p.bind(dy, kernels.swapaxes(1, 2)),
-    lambda dy, tiles, kernels: over_places(tiles, dy),
+    lambda dy, _, kernels: multiply_p.bind(dy, kernels.swapaxes(1, 2)),
+    lambda dy, tiles, _: over_places(tiles, dy),
 )
 batching.primitive_batchers[multiply_p] = _batched_multiply
 mlir.register_lowering(multiply_p, mlir.lower_fun(_multiply, multiple_results=False))

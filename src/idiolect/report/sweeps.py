@@ -21,6 +21,7 @@ from idiolect.data.federated import TaskKind
 from idiolect.metrics.base import Metric
 from idiolect.report.layout import NOT_CHOSEN
 from idiolect.report.markdown import escaped, markdown_extra
+from idiolect.report.sections.tables import settings_extra
 from idiolect.report.style import (
     GREY,
     HIT,
@@ -39,7 +40,6 @@ from idiolect.report.style import (
     tidy,
 )
 from idiolect.report.text import SPREAD, score
-from idiolect.report.view.extras import settings_extra
 from idiolect.study.search.choose import Swept, Tried
 from idiolect.study.search.engine import Setting
 from idiolect.study.search.space import shown

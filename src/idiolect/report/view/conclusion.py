@@ -9,9 +9,9 @@ from typing import Any
 import numpy as np
 
 from idiolect.report import text
+from idiolect.report.sections.tables import FEW, NAMED, few_seeds
 from idiolect.report.text import isolated
 from idiolect.report.view.convergence import rising
-from idiolect.report.view.extras import FEW, NAMED, few_seeds
 from idiolect.report.view.headline import Decision, Situation, headline
 from idiolect.report.view.leaders import Leaders, beats, leaders_of, leaks_of
 from idiolect.report.view.parts import Key, Part, View

@@ -9,11 +9,12 @@ from idiolect.algorithms.registry import ALGORITHMS
 from idiolect.core.errors import StoreError
 from idiolect.core.files import json_of, plain_or_packed
 from idiolect.metrics.base import Metric
+from idiolect.report.sections.tables import settings_extra
 from idiolect.report.view.as_json import REPORT, read_view
-from idiolect.report.view.extras import dimensions, settings_extra
 from idiolect.report.view.from_csv import scores_in, view_of_csv
 from idiolect.report.view.from_store import view_of
 from idiolect.report.view.parts import Entry, Part, View
+from idiolect.report.view.tried import dimensions
 from idiolect.study.analyse.results import Results
 from idiolect.study.run.launch import stored_options
 from idiolect.study.search.launch import SWEPT

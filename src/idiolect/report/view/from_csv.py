@@ -19,8 +19,8 @@ from idiolect.core.files import plain_or_packed, unpacked
 from idiolect.metrics.base import Metric
 from idiolect.metrics.registry import METRICS
 from idiolect.report.raw import OVER_SEEDS
+from idiolect.report.sections.tables import pairs_extra
 from idiolect.report.text import isolated
-from idiolect.report.view.extras import pairs_extra
 from idiolect.report.view.parts import Entry, Key, Part, View
 from idiolect.runtime.evaluate import ClientScores
 from idiolect.study.analyse.outcomes import FEDAVG, OWN, Line

@@ -11,9 +11,10 @@ import numpy as np
 
 from idiolect.algorithms.registry import ALGORITHMS, hyperparameters
 from idiolect.metrics.base import Metric
+from idiolect.report.sections.registry import sections_of
+from idiolect.report.sections.tables import times_of
 from idiolect.report.text import isolated
 from idiolect.report.view.columns import missing_seeds
-from idiolect.report.view.extras import diagnostics, extras, times_of, tuned_sweep
 from idiolect.report.view.parts import Course, Entry, Part, Quantity, Run, View
 from idiolect.report.view.recorded import (
     aligned,
@@ -25,6 +26,7 @@ from idiolect.report.view.recorded import (
     recorded_predicted,
     recorded_traffic,
 )
+from idiolect.report.view.tried import tuned_sweep
 from idiolect.study.analyse.outcomes import VERDICTS, Curve, Verdict, sentence
 from idiolect.study.analyse.pairs import pairs_of, scores_of
 from idiolect.study.analyse.ranks import ranks_of
@@ -329,9 +331,8 @@ def part_of(results: Results, cell: Cell, *, clients: bool = True, compared: boo
     )
     if compared:
         pairs = pairs_of(results, cell, scores)
-        reported = diagnostics(results, cell)
-        small = (*extras(results, cell, pairs), *([reported] if reported else []))
-        part = replace(part, pairs={(pair.method, pair.model): pair for pair in pairs}, extras=small)
+        by_model = {(pair.method, pair.model): pair for pair in pairs}
+        part = replace(part, pairs=by_model, extras=sections_of(results, cell, pairs))
     return _with_recorded(results, cell, part, begun) if compared and clients else part
 
 

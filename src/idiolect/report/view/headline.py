@@ -7,7 +7,7 @@ from typing import Literal
 
 from idiolect.metrics.base import Metric
 from idiolect.report import text
-from idiolect.report.view.extras import FEW
+from idiolect.report.sections.tables import FEW
 
 WORDS = 15
 """The most words of a headline."""

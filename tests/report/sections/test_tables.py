@@ -3,47 +3,17 @@ import pytest
 from idiolect.core.errors import ConfigError
 from idiolect.metrics.registry import METRICS
 from idiolect.report.markdown import markdown_extra
+from idiolect.report.sections.registry import sections_of
+from idiolect.report.sections.tables import few_seeds, times_of
 from idiolect.report.text import some
-from idiolect.report.view.as_json import plain
-from idiolect.report.view.extras import dimensions, extras, few_seeds, times_of, tuned_sweep
 from idiolect.study.analyse.pairs import pairs_of
 from idiolect.study.analyse.results import Results
 from idiolect.study.store.store import Store
 from tests.report.stores import NAN, experiment, finished
 
 
-def test_one_axis_for_each_hyper_parameter_that_differs():
-    values = [
-        {"rate": 0.001, "steps": 5, "kind": "a"},
-        {"rate": 0.1, "steps": 5, "kind": "b"},
-        {"rate": 1.0, "steps": 5},
-    ]
-    runs = [{"method": "m", "values": each, "score": score, "chosen": score == 0.9}
-            for each, score in zip(values, (0.9, float("nan"), 0.1), strict=True)]  # fmt: skip
-    found = plain(dimensions(runs, "validation accuracy"))
-    assert found["dimensions"] == [
-        {"title": "rate", "log": True},
-        {"title": "kind", "log": False, "values": ["a", "b"]},
-    ]
-    assert [run["values"] for run in found["runs"]] == [[0.001, "a"], [0.1, "b"], [1, None]]
-    assert [run["score"] for run in found["runs"]] == [0.9, None, 0.1]
-    assert [run["chosen"] for run in found["runs"]] == [True, False, False]
-    assert dimensions([], "") is None
-
-
-def test_a_tuned_comparison_is_a_sweep(tuned, toy):
-    found = tuned_sweep(tuned, tuned.experiment.cells[0])
-    assert [(run["method"], run["chosen"]) for run in found["runs"]] == [
-        ("bad", False),
-        ("good", True),
-        ("local", True),
-    ]
-    assert found["runs"][1]["score"] == 0.725
-    assert tuned_sweep(toy, toy.experiment.cells[0]) is None
-
-
 def test_seconds_a_round_stand_beside_published_ones_as_multiples_of_the_papers_fastest(timed):
-    (extra,) = extras(timed, timed.experiment.cells[0])
+    (extra,) = sections_of(timed, timed.experiment.cells[0])
     assert extra.header == ("method", "measured", "times fedper", "published", "times fedper, published")
     # 20 rounds in 4 seconds on average, 1 and 1.
     assert extra.rows == (
@@ -67,7 +37,7 @@ def test_methods_are_told_apart_where_there_are_several_seeds(tmp_path):
         finished(store, exp, "cell0", "local", seed, {20: {"local": (0.9, 0.9, 0.9 + seed / 50, NAN)}})
         finished(store, exp, "cell0", "fedavg", seed, {20: {"global": (0.9, 0.9, 0.1, NAN)}})
     results = Results(store, exp)
-    (extra,) = extras(results, exp.cells[0])
+    (extra,) = sections_of(results, exp.cells[0])
     assert extra.title == (
         "Compared with local: paired over 2 seeds, 95 % interval; clients beyond noise. Two seeds show only a mean "
         "difference of more than 12.7 times its standard error, and no difference below 22.46 points. A smaller one "
@@ -83,11 +53,11 @@ def test_methods_are_told_apart_where_there_are_several_seeds(tmp_path):
     assert row[2].startswith(f"-40.50 [{pair.difference.low:.2f}, ")
     assert row[3:] == (f"{pair.p:.2g}", "0", "1", "2", "east")
     tuned = exp.cells[0].model_copy(update={"tune": True})
-    assert [table.title for table in extras(results, tuned)] == [
+    assert [table.title for table in sections_of(results, tuned)] == [
         "Settings chosen on validation data; ± half of the 95 % interval over seeds"
     ]
     one = Results(store, exp.model_copy(update={"seeds": 1}))
-    assert extras(one, exp.cells[0]) == []
+    assert sections_of(one, exp.cells[0]) == ()
 
 
 def test_a_difference_without_an_interval_has_the_reason(tmp_path):
@@ -97,7 +67,7 @@ def test_a_difference_without_an_interval_has_the_reason(tmp_path):
     for seed in (0, 1):
         finished(store, exp, "cell0", "local", seed, {20: {"local": (0.5, 0.5, 0.5, NAN)}}, task="regression")
         finished(store, exp, "cell0", "fedavg", seed, {20: {"global": (0.25, 0.25, 0.25, NAN)}}, task="regression")
-    (extra,) = extras(Results(store, exp), exp.cells[0])
+    (extra,) = sections_of(Results(store, exp), exp.cells[0])
     assert extra.rows[0][2:4] == ("-0.2500 [—: equal in every seed]", "—")
     assert extra.title.endswith("12.7 times its standard error. A smaller one may exist, and so may runs that fail "
                                 "now and then: use five seeds or more.")  # fmt: skip
@@ -124,7 +94,7 @@ def test_a_second_published_value_stands_in_a_table_of_its_own(tmp_path):
     for seed in (0, 1):
         finished(store, exp, "cell0", "fedavg", seed, {20: {"global": (0.7, 0.7, 0.7, NAN)}})
     (table,) = [
-        t for t in extras(Results(store, exp), exp.cells[0]) if t.title.startswith("Other published values; ±")
+        t for t in sections_of(Results(store, exp), exp.cells[0]) if t.title.startswith("Other published values; ±")
     ]
     row = ("fedavg", "global", "loss", "1.300 ± 0.000", "1.200", "+0.1000", "differs, unexplained")
     assert [cell if i != 5 else cell.split()[0] for i, cell in enumerate(table.rows[0])] == list(row)

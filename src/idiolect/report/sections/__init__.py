@@ -1,0 +1,1 @@
+"""Internal: the small tables of a report, each by its name."""
