@@ -1,6 +1,5 @@
 """A command as idiolect has it: its help ends with examples and what it writes; JAX starts when it is run."""
 
-import os
 import re
 import textwrap
 from collections.abc import Mapping
@@ -10,6 +9,7 @@ from typing import Any
 import typer
 from typer.core import TyperCommand, TyperGroup
 
+from idiolect.core.cores import cores
 from idiolect.core.errors import ConfigError
 from idiolect.core.forking import serve_forks
 from idiolect.core.loading import loading
@@ -62,7 +62,7 @@ class Command(TyperCommand):
 
 def _starts_workers(given: Mapping[str, Any]) -> bool:
     """Whether a command may run in several processes on this machine."""
-    return "jobs" in given and given["jobs"] != 1 and not given.get("debug") and (os.cpu_count() or 1) > 1
+    return "jobs" in given and given["jobs"] != 1 and not given.get("debug") and len(cores()) > 1
 
 
 class Group(TyperGroup):

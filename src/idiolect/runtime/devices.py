@@ -20,6 +20,7 @@ from jaxtyping import Int, PyTree
 
 from idiolect.client.client import Together
 from idiolect.core import tree
+from idiolect.core.cores import cores
 from idiolect.core.errors import ConfigError, require
 from idiolect.core.files import cache_folder
 from idiolect.runtime.xla_flags import known_flags
@@ -48,13 +49,6 @@ Tree = TypeVar("Tree")
 
 
 _cores_used = 1
-
-
-def cores() -> list[int]:
-    """The CPU cores that this process may use."""
-    if hasattr(os, "sched_getaffinity"):
-        return sorted(os.sched_getaffinity(0))
-    return list(range(os.cpu_count() or 1))
 
 
 def use_cores(count: int | None = None) -> int:

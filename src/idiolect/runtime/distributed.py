@@ -11,6 +11,7 @@ from contextlib import suppress
 
 import jax
 
+from idiolect.core.cores import cores
 from idiolect.core.errors import ConfigError, IdiolectError, require
 
 COORDINATOR, PROCESSES, PROCESS = "IDIOLECT_COORDINATOR", "IDIOLECT_PROCESSES", "IDIOLECT_PROCESS"
@@ -67,7 +68,7 @@ def start(processes: int, arguments: Sequence[str]) -> int:
 
     Only process 0 prints. If any process fails, all are stopped and `IdiolectError` names it.
     """
-    most = MOST_A_CORE * (os.cpu_count() or 1)
+    most = MOST_A_CORE * len(cores())
     require(1 <= processes <= most, f"processes = {processes} must lie between 1 and {most}, {MOST_A_CORE} a core")
     environment = {COORDINATOR: f"127.0.0.1:{free_port()}", PROCESSES: str(processes)}
     children: list[subprocess.Popen[bytes]] = []

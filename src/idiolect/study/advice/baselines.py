@@ -4,7 +4,6 @@ They see the training rows of a division, and its validation rows for what the m
 is federated: own ones use one client's rows; pooled ones need all rows in one place, and know each row's client.
 """
 
-import os
 import time
 from collections.abc import Callable, Sequence
 
@@ -12,6 +11,7 @@ import numpy as np
 from jaxtyping import Float, Int
 from threadpoolctl import threadpool_limits
 
+from idiolect.core.cores import cores
 from idiolect.data.federated import FederatedData
 from idiolect.study.advice.boosting import LEAST, Predict, grows, has_lightgbm, own_trees, pooled_trees
 from idiolect.study.advice.draws import Draws
@@ -59,7 +59,7 @@ def regressions(draws: Draws, early: Callable[[list[Candidate]], None] = lambda 
     work = [lambda check, data=data: fitted(data, check) for data in draws.data]  # pyright: ignore[reportUnknownLambdaType]
     found: dict[int, list[Predict]] = {}
     began, told = time.monotonic(), False
-    with threadpool_limits(max(1, (os.cpu_count() or 1) // workers_for(work)), "blas"):
+    with threadpool_limits(max(1, len(cores()) // workers_for(work)), "blas"):
         for draw, predicts in side_by_side(work):
             found[draw] = predicts
             if not told and all(i in found for i in range(EARLY)) and draws.count > EARLY:

@@ -1,10 +1,11 @@
 """Run several pieces of work side by side in threads: XLA computes and compiles without Python's lock."""
 
-import os
 import threading
 from collections.abc import Callable, Generator, Sequence
 from concurrent.futures import ThreadPoolExecutor, as_completed
 from typing import TypeVar
+
+from idiolect.core.cores import cores
 
 Piece = TypeVar("Piece")
 Check = Callable[[], None]
@@ -15,8 +16,8 @@ class StoppedError(Exception):
 
 
 def workers_for(work: Sequence[object]) -> int:
-    """Threads for so many pieces of work: at most the processor's cores, and four."""
-    return max(1, min(os.cpu_count() or 1, 4, len(work)))
+    """Threads for so many pieces of work: at most one for each core, and four."""
+    return max(1, min(len(cores()), 4, len(work)))
 
 
 def side_by_side(

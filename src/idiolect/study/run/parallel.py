@@ -17,11 +17,12 @@ from queue import Empty
 from typing import TypeAlias
 
 from idiolect.algorithms.registry import ALGORITHMS, hyperparameters
+from idiolect.core.cores import cores
 from idiolect.core.errors import IdiolectError, StoreError
 from idiolect.core.forking import uninterrupted, worker_context
 from idiolect.core.handing import Handed
 from idiolect.runtime.compiled import use_compilation_cache
-from idiolect.runtime.devices import are_cores, cores, use_cores
+from idiolect.runtime.devices import are_cores, use_cores
 from idiolect.study.run.engine import Engine, Group
 from idiolect.study.run.recording import Progress
 from idiolect.study.run.resolve import Workbench

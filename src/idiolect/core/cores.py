@@ -1,0 +1,10 @@
+"""The CPU cores that a process may use: on a shared machine fewer than there are."""
+
+import os
+
+
+def cores() -> list[int]:
+    """The numbers of the CPU cores that this process may use."""
+    if hasattr(os, "sched_getaffinity"):
+        return sorted(os.sched_getaffinity(0))
+    return list(range(os.cpu_count() or 1))
