@@ -37,6 +37,8 @@ LOOPS = {
     "W6f": "FedAvg, Omniglot's CNN",
 }
 """The rows of the speed picture: workload -> what it is."""
+ALL = ("W3", "W4")
+"""Workloads that all systems ran, and that the picture shows for each."""
 
 
 def gains(part: Part) -> list[tuple[str, float, float, float]]:
@@ -91,10 +93,12 @@ def ratios(text: str) -> dict[str, tuple[float, dict[str, float]]]:
 def speed() -> Drawing:
     """Bars: how many times as fast as a PyTorch loop a round is, and as three other systems."""
     measured = ratios(PERFORMANCE.read_text(encoding="utf-8"))
-    bars = [(f"{shown}: PyTorch loop", measured[work][0]) for work, shown in LOOPS.items()]
-    peers = sorted(measured["W3"][1].items(), key=lambda peer: -peer[1])
-    bars[3:3] = [(f"{LOOPS['W3']}: {name}", ratio) for name, ratio in peers]
-    figure = blank(8.0, 3.0)
+    bars = list[tuple[str, float]]()
+    for work, shown in LOOPS.items():
+        loop, others = measured[work]
+        peers = sorted(others.items(), key=lambda peer: -peer[1]) if work in ALL else []
+        bars += [(f"{shown}: {name}", ratio) for name, ratio in [("PyTorch loop", loop), *peers]]
+    figure = blank(8.0, 3.6)
     axes = figure.subplots()
     places = np.arange(len(bars))[::-1]
     values = [ratio for _, ratio in bars]

@@ -18,8 +18,11 @@ def test_ratios_are_those_of_the_table():
 def test_the_page_of_times_has_every_bar():
     measured = pictures.ratios(pictures.PERFORMANCE.read_text(encoding="utf-8"))
     assert pictures.LOOPS.keys() <= measured.keys()
-    assert measured["W3"][1].keys() == {"fedjax", "pfl", "Flower"}
-    assert len(pictures.speed().axes[0].patches) == len(pictures.LOOPS) + 3
+    for work in pictures.ALL:
+        assert measured[work][1].keys() == {"fedjax", "pfl", "Flower", "torch.func"}
+    bars = pictures.speed().axes[0].patches
+    assert len(bars) == len(pictures.LOOPS) + 4 * len(pictures.ALL)
+    assert sorted(bar.get_width() for bar in bars)[-1] == pytest.approx(measured["W3"][1]["Flower"] - 1)
 
 
 @pytest.mark.parametrize("folder", pictures.FEDERATIONS)

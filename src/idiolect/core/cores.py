@@ -1,4 +1,4 @@
-"""The CPU cores that a process may use: on a shared machine fewer than there are."""
+"""The CPU cores that a process may use. On a shared machine it may not use all."""
 
 import os
 

@@ -216,7 +216,10 @@ def over_places(
 
 
 multiply_p = Primitive("multiply")
-"""Of tiles (points, tiles, in) and kernels (points, in, out): the product at each point."""
+"""Of tiles (points, tiles, in) and kernels (points, in, out): the product at each point.
+
+A primitive, so that the kernel's gradient is one product of all images (`over_places`).
+"""
 
 
 def _multiply(tiles: Array, kernels: Array) -> Float[Array, "points tiles out"]:

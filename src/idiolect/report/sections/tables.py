@@ -12,7 +12,7 @@ from idiolect.metrics.base import Metric
 from idiolect.metrics.registry import METRICS
 from idiolect.report import text
 from idiolect.report.view.parts import Extra, Times
-from idiolect.study.analyse.outcomes import Line, in_words
+from idiolect.study.analyse.outcomes import in_words
 from idiolect.study.analyse.pairs import Pair, reference_of
 from idiolect.study.analyse.results import Results, chosen
 from idiolect.study.run.newcomers import new_lines, refusals
@@ -89,10 +89,19 @@ def gaps(results: Results, cell: Cell, pairs: Sequence[Pair]) -> Extra | None:
 
 @named("published")
 def published(results: Results, cell: Cell, pairs: Sequence[Pair]) -> Extra | None:
-    """The models' second, third, ... published values."""
+    """The models' second, third, ... published values; None without any."""
     del pairs
+    rows: list[tuple[str, ...]] = []
     lines = [line for line in results.further if line.cell == cell.id]
-    return _further(lines, _over(results)) if lines else None
+    for line in lines:
+        value, metric = line.published, published_metric(line.published_metric)
+        if value is not None and line.verdict is not None:
+            measured = "not measured" if line.compared is None else text.compared(line.compared, metric)
+            numbers = measured, text.published(value, metric, metric)
+            difference = text.difference(line.difference, line.interval, metric)
+            rows.append((line.method, line.model, metric.column, *numbers, difference, in_words(line.verdict, value)))
+    header = ("method", "model", "metric", "measured", "published", "difference", "verdict")
+    return Extra(f"Other published values{_over(results)}", header, tuple(rows)) if lines else None
 
 
 @named("times")
@@ -100,7 +109,23 @@ def times(results: Results, cell: Cell, pairs: Sequence[Pair]) -> Extra | None:
     """Seconds per round, also as multiples of the paper's fastest method; None without published ones."""
     del pairs
     found = times_of(results, cell)
-    return None if found is None else _times(found, cell)
+    if found is None:
+        return None
+
+    def column(values: Mapping[str, float], form: Callable[[float], str]) -> list[str]:
+        return [form(values[m.title]) if m.title in values else text.MISSING for m in cell.methods]
+
+    rows = zip(
+        [method.title for method in cell.methods],
+        column(found.measured, text.value),
+        column(found.multiples(found.measured), "{:.2f}".format),
+        column(found.published, "{:g}".format),
+        column(found.multiples(found.published), "{:.2f}".format),
+        strict=True,
+    )
+    header = ("method", "measured", f"times {found.base}", "published", f"times {found.base}, published")
+    title = "Seconds per round, without compiling; on another machine only the ratios compare"
+    return Extra(title, header, tuple(rows))
 
 
 @named("tuned")
@@ -144,21 +169,6 @@ def diagnostics(results: Results, cell: Cell, pairs: Sequence[Pair]) -> Extra | 
 def _over(results: Results) -> str:
     """What follows ± in a table's measured numbers; empty for one seed, which has no ±."""
     return f"; ± {text.WIDTH} over seeds" if results.experiment.seeds > 1 else ""
-
-
-def _further(lines: Sequence[Line], over: str) -> Extra:
-    """Build the table of the models' second, third, ... published values."""
-    rows: list[tuple[str, ...]] = []
-    for line in lines:
-        published, metric = line.published, published_metric(line.published_metric)
-        if published is not None and line.verdict is not None:
-            measured = "not measured" if line.compared is None else text.compared(line.compared, metric)
-            numbers = measured, text.published(published, metric, metric)
-            difference = text.difference(line.difference, line.interval, metric)
-            verdict = in_words(line.verdict, published)
-            rows.append((line.method, line.model, metric.column, *numbers, difference, verdict))
-    header = ("method", "model", "metric", "measured", "published", "difference", "verdict")
-    return Extra(f"Other published values{over}", header, tuple(rows))
 
 
 def pairs_extra(
@@ -207,26 +217,6 @@ def times_of(results: Results, cell: Cell) -> Times | None:
     measured = {title: value.mean for title, value in seconds.items() if value.seeds}
     counts = tuple(value.seeds for value in seconds.values() if value.seeds)
     return Times(min(published, key=lambda title: published[title]), measured, published, counts)
-
-
-def _times(times: Times, cell: Cell) -> Extra:
-    """Build the table of seconds per round, also as multiples of the paper's fastest method."""
-
-    def column(values: Mapping[str, float], form: Callable[[float], str]) -> list[str]:
-        return [form(values[m.title]) if m.title in values else text.MISSING for m in cell.methods]
-
-    rows = zip(
-        [method.title for method in cell.methods],
-        column(times.measured, text.value),
-        column(times.multiples(times.measured), "{:.2f}".format),
-        column(times.published, "{:g}".format),
-        column(times.multiples(times.published), "{:.2f}".format),
-        strict=True,
-    )
-    header = ("method", "measured", f"times {times.base}", "published", f"times {times.base}, published")
-    return Extra(
-        "Seconds per round, without compiling; on another machine only the ratios compare", header, tuple(rows)
-    )
 
 
 def settings_extra(tried: Sequence[Mapping[str, Any]], metric: Metric) -> Extra:
