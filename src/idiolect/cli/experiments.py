@@ -104,7 +104,7 @@ def run(
     if out is not None:
         check_output(out, experiment_file)
     changed = assignments(set_, metric)
-    experiment = override(load_experiment(experiment_file).only(tuple(only or ())), changed)
+    experiment = override(load_experiment(experiment_file), changed, only or ())
     target = out or default_folder(experiment, changed)
     check_output(target, experiment_file)
     options: dict[str, Any] = {"jobs": jobs, "save_models": save_models.value, "debug": debug}
@@ -207,7 +207,7 @@ def reproduce(
     if name.endswith(".toml"):
         raise ConfigError(f"reproduce takes a packaged experiment; to run a file: idiolect run {name}")
     changed = assignments(set_, metric) | seeding(seeds, splits)
-    experiment = override(packaged(name, protocol).only(tuple(only or ())), changed)
+    experiment = override(packaged(name, protocol), changed, only or ())
     target = out or default_folder(experiment, changed)
     options: dict[str, Any] = {"jobs": jobs, "save_models": save_models.value}
     execute(experiment, target, folder=data_dir, **options, mlflow=mlflow, tensorboard=tensorboard, as_json=as_json)

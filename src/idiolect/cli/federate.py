@@ -70,7 +70,7 @@ def federate(
         from idiolect.study.spec.change import override
     if out is not None:
         check_output(out, Path(experiment_file), written=FEDERATED)
-    experiment = override(experiment_of(experiment_file).only(tuple(only or ())), assignments(set_))
+    experiment = override(experiment_of(experiment_file), assignments(set_), only or ())
     target = out or Path("runs") / f"{experiment.name.replace('/', '-')}-sites"
     check_output(target, Path(experiment_file), *inputs_of(experiment), written=FEDERATED)
     data = divided(experiment, Workbench(data_dir), sites)

@@ -24,6 +24,17 @@ def test_override_reaches_experiment_cells_data_model_and_methods():
     assert found.description.startswith("Changed with --set: rounds = 9, data.clients = 7")
 
 
+def test_cells_and_methods_that_are_left_out_need_not_know_a_key():
+    cells = [{**BASE["cells"][0], "id": name, "model": model} for name, model in (("a", "mlr"), ("b", "cnn"))]
+    both = experiment_of({**BASE, "cells": cells}, "here")
+    with pytest.raises(ConfigError, match="unknown key of model mlr 'convolution'"):
+        override(both, {"model.convolution": "direct"})
+    found = override(both, {"model.convolution": "direct"}, ["b"])
+    assert [(cell.id, cell.model) for cell in found.cells] == [("b", {"name": "cnn", "convolution": "direct"})]
+    with pytest.raises(ConfigError, match="unknown method 'averaging'"):
+        override(both, {"averaging.rate": 1}, ["b/pfedme"])
+
+
 @pytest.mark.parametrize(
     ("key", "value", "match"),
     [

@@ -1,7 +1,7 @@
 """Change an experiment: settings by their names, as `--set` does, and tables that have moved since its runs began."""
 
 import os
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -10,13 +10,14 @@ from idiolect.data.sets.registry import OF_PATH
 from idiolect.study.spec.experiment import Cell, Experiment, experiment_of
 
 
-def override(experiment: Experiment, assignments: Mapping[str, Any]) -> Experiment:
+def override(experiment: Experiment, assignments: Mapping[str, Any], only: Sequence[str] = ()) -> Experiment:
     """Override settings by key, everywhere the key occurs. Raises `ConfigError` on an unknown key.
 
     A key belongs to the experiment (`seeds`), to every cell (`rounds`, `data.partition`, `model.l2`), or to a method
-    (`pfedme.rate`). Changes of cells and methods are added to the description.
+    (`pfedme.rate`). Changes of cells and methods are added to the description. only: the cells and methods that are
+    kept, as in `Experiment.only`; those that are left out need not know a key.
     """
-    values = experiment.model_dump(mode="json")
+    values = experiment.only(tuple(only)).model_dump(mode="json")
     for key, value in assignments.items():
         head, _, rest = key.partition(".")
         cells = values["cells"]
